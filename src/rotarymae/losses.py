@@ -1,0 +1,89 @@
+"""Losses: readers of predictions. Each gives (sum, count), so that a mean over micro-batches or ranks stays exact.
+
+The mean of a loss is sum / count over everything real; padding enters neither. All are computed in float32 at least.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float, Int, Shaped
+from torch import Tensor
+from torch.nn import functional as F
+
+from rotarymae.errors import InputError
+from rotarymae.model import Reconstruction
+
+
+class Loss(NamedTuple):
+    """A sum over terms and their number."""
+
+    sum: Float[Tensor, ""]
+    count: Shaped[Tensor, ""]
+
+    @property
+    def mean(self) -> Float[Tensor, ""]:
+        return self.sum / self.count
+
+
+def reconstruction(out: Reconstruction, normalize_targets: bool = False) -> Loss:
+    """Squared error of the masked tokens, or the Gaussian negative log-likelihood when the model predicts a variance.
+
+    A mean over real masked tokens × features. With `normalize_targets` each target patch is first shifted and scaled
+    to mean 0 and (unbiased) variance 1 over its own V values, as in MAE (arXiv:2111.06377); the eps of 1e-6 is MAE's.
+
+    Raises:
+        InputError: `normalize_targets` with one feature, which would make every target zero.
+    """
+    target = _wide(out.masked.values)
+    if normalize_targets:
+        if target.shape[-1] < 2:
+            raise InputError("normalize_targets needs patches of at least 2 values; tokens here have 1 feature.")
+        target = (target - target.mean(-1, keepdim=True)) / (target.var(-1, keepdim=True) + 1e-6).sqrt()
+    predicted = _wide(out.predicted)
+    if out.log_variance is None:
+        terms = (predicted - target).square()
+    else:
+        terms = gaussian_nll(predicted, _wide(out.log_variance), target)
+    padding = out.masked.padding
+    if padding is None:
+        return Loss(terms.sum(), torch.tensor(terms.numel(), device=terms.device))
+    # masked_fill, not a product: what stands under padding must not reach the gradient even if it overflows.
+    return Loss(terms.masked_fill(padding[..., None], 0.0).sum(), (~padding).sum() * terms.shape[-1])
+
+
+def gaussian_nll(
+    mean: Float[Tensor, "*shape"], log_variance: Float[Tensor, "*shape"], target: Float[Tensor, "*shape"]
+) -> Float[Tensor, "*shape"]:
+    """-log N(target; mean, exp(log_variance)), in nats, the constant included so that it is a density."""
+    return 0.5 * (log_variance + (target - mean).square() * (-log_variance).exp() + 1.8378770664093453)
+
+
+def classification(
+    logits: Float[Tensor, "B classes"],
+    labels: Int[Tensor, " B"],
+    label_smoothing: float = 0.0,
+    class_weights: Float[Tensor, " classes"] | None = None,
+) -> Loss:
+    """Cross-entropy. With `label_smoothing` s the target is 1 - s + s / classes for the true class.
+
+    With `class_weights` the sum and the count are both weighted by the weight of each row's class, so that the mean
+    is torch's weighted mean.
+    """
+    logits = _wide(logits)
+    terms = F.cross_entropy(logits, labels, weight=class_weights, label_smoothing=label_smoothing, reduction="sum")
+    count = torch.tensor(len(labels), device=logits.device) if class_weights is None else class_weights[labels].sum()
+    return Loss(terms, count)
+
+
+def regression(predicted: Float[Tensor, "*shape"], target: Float[Tensor, "*shape"]) -> Loss:
+    """Squared error over all elements; NaN targets are missing and count for nothing."""
+    predicted, target = _wide(predicted), _wide(target)
+    missing = target.isnan()
+    terms = (predicted - target.masked_fill(missing, 0.0)).square().masked_fill(missing, 0.0)
+    return Loss(terms.sum(), (~missing).sum())
+
+
+def _wide(x: Tensor) -> Tensor:
+    return x if x.dtype == torch.float64 else x.float()

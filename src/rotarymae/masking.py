@@ -1,0 +1,198 @@
+"""Which tokens are hidden, and how a batch splits into what is seen and what is to be predicted.
+
+Every mask is [B, N] bool, True = hidden, never True on padding, and leaves at least one visible token in each row.
+No loops over the batch: noise is ranked within each row and compared with that row's count (as in MAE,
+arXiv:2111.06377). `noise` says where the randomness comes from: a call `noise(n)` returns uniform numbers [B, n] in
+[0, 1). The default draws from torch's global generator; training passes `rows(...)`, a pure function of
+(seed, epoch, series), so that a mask does not depend on batch, process or worker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from rotarymae.errors import InputError
+from rotarymae.tokens import Tokens
+
+Noise = Callable[[int], Tensor]
+
+
+def mask_ratio(tokens: Tokens, ratio: float, noise: Noise | None = None) -> Bool[Tensor, "B N"]:
+    """Hides ceil(ratio · real tokens) of each row, uniformly; at least one stays, so a row of one is never masked.
+
+    Section 4.1 of arXiv:2505.20535.
+    """
+    _check_ratio(ratio)
+    count = _share(tokens.real.sum(1), ratio)
+    return _hide(tokens.real, count, _draw(tokens, noise, tokens.length))
+
+
+def mask_count(
+    tokens: Tokens, low: int, high: int, noise: Noise | None = None, of: str = "masked"
+) -> Bool[Tensor, "B N"]:
+    """Hides, or with of="visible" leaves, between `low` and `high` tokens (both included), drawn anew for each row.
+
+    A row too short for the drawn count keeps one visible token.
+    """
+    if of not in ("masked", "visible"):
+        raise InputError(f"of={of!r}; wanted 'masked' or 'visible'.")
+    if not 0 <= low <= high:
+        raise InputError(f"counts from {low} to {high}; wanted 0 <= low <= high.")
+    uniform = _draw(tokens, noise, tokens.length + 1)
+    count = low + (uniform[:, -1] * (high - low + 1)).long().clamp(max=high - low)
+    real = tokens.real.sum(1)
+    if of == "visible":
+        count = real - count
+    return _hide(tokens.real, torch.minimum(count.clamp(min=0), real - 1), uniform[:, :-1])
+
+
+def mask_groups(tokens: Tokens, ratio: float, axes: Sequence[int], noise: Noise | None = None) -> Bool[Tensor, "B N"]:
+    """Hides whole groups: tokens of a row with equal positions on `axes` are hidden together or not at all.
+
+    ceil(ratio · groups) of each row's groups are hidden, and at least one stays. axes=(time,) hides time rows,
+    axes=(channel,) channels, all axes but time tubes (VideoMAE, arXiv:2203.12602).
+    """
+    _check_ratio(ratio)
+    if not axes or any(not 0 <= axis < tokens.axes for axis in axes) or len(set(axes)) != len(axes):
+        raise InputError(f"axes {tuple(axes)} of positions with {tokens.axes} axes; wanted distinct axes of them.")
+    group, groups = _group_ids(tokens, axes)
+    in_use = torch.arange(tokens.length, device=group.device)[None, :] < groups[:, None]
+    hidden = _hide(in_use, _share(groups, ratio), _draw(tokens, noise, tokens.length))
+    return hidden.gather(1, group) & tokens.real
+
+
+def mask_rows(tokens: Tokens, ratio: float, noise: Noise | None = None, time_axis: int = 0) -> Bool[Tensor, "B N"]:
+    """Hides everything observed at a time, for ceil(ratio · distinct times) times of each row."""
+    return mask_groups(tokens, ratio, (time_axis,), noise)
+
+
+def mask_channels(
+    tokens: Tokens, ratio: float, noise: Noise | None = None, channel_axis: int = 1
+) -> Bool[Tensor, "B N"]:
+    """Hides whole channels: ceil(ratio · channels present) of each row."""
+    return mask_groups(tokens, ratio, (channel_axis,), noise)
+
+
+def mask_tubes(tokens: Tokens, ratio: float, noise: Noise | None = None, time_axis: int = 0) -> Bool[Tensor, "B N"]:
+    """Hides the same places at all times: groups are positions on every axis but time."""
+    axes = [axis for axis in range(tokens.axes) if axis != time_axis]
+    return mask_groups(tokens, ratio, axes, noise)
+
+
+def split(tokens: Tokens, mask: Bool[Tensor, "B N"]) -> tuple[Tokens, Tokens]:
+    """(visible, masked): an exact partition of each row's real tokens, in their order.
+
+    Rows may hide different numbers; the shorter ones are padded behind. A row that hides nothing is padding
+    throughout in `masked`.
+
+    Raises:
+        InputError: the mask has another shape or type, hides padding, hides nothing at all, or hides a whole row.
+    """
+    if mask.shape != tokens.values.shape[:2] or mask.dtype != torch.bool:
+        raise InputError(
+            f"mask is {mask.dtype} {tuple(mask.shape)}; wanted bool {tuple(tokens.values.shape[:2])} (batch, tokens)."
+        )
+    real = tokens.real
+    # One transfer for all checks and both lengths: on an accelerator each would wait for the device.
+    seen, hidden = (real & ~mask).sum(1), mask.sum(1)
+    blank, least_seen, most_seen, least_hidden, most_hidden = torch.stack(
+        [(mask & ~real).sum(), seen.min(), seen.max(), hidden.min(), hidden.max()]
+    ).tolist()
+    if blank:
+        raise InputError(f"the mask hides {blank} padding tokens; mask only real ones (mask & tokens.real).")
+    if least_seen == 0:
+        raise InputError(f"row {int((seen == 0).nonzero()[0])} has no visible token; leave at least one.")
+    if most_hidden == 0:
+        raise InputError("the mask hides nothing; there would be nothing to predict.")
+    return (
+        _front(tokens, real & ~mask, seen, int(most_seen), even=least_seen == most_seen),
+        _front(tokens, mask, hidden, int(most_hidden), even=least_hidden == most_hidden),
+    )
+
+
+def rows(seed: int, epoch: int, ids: np.ndarray | Sequence[int]) -> Noise:
+    """Uniform numbers that are a pure function of (seed, epoch, series id, how many were drawn before).
+
+    Counter-based: 64-bit mixing (splitmix64, Steele et al. 2014) of the key and the counter, so any row can be drawn
+    alone, in any order, in any process, with the same result.
+    """
+    key = _mix(_mix(np.uint64(seed & _MASK64)) ^ np.uint64(epoch & _MASK64))
+    start = _mix(np.asarray(ids).astype(np.uint64) ^ key)[:, None]
+    drawn = 0
+
+    def noise(n: int) -> Float[Tensor, "B n"]:
+        nonlocal drawn
+        counter = np.arange(drawn, drawn + n, dtype=np.uint64)[None, :]
+        drawn += n
+        bits = _mix(start + counter * _GOLDEN)
+        return torch.from_numpy((bits >> np.uint64(40)).astype(np.float32) * np.float32(2.0**-24))
+
+    return noise
+
+
+_MASK64 = (1 << 64) - 1
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+
+
+def _mix(x: np.ndarray | np.uint64) -> np.ndarray:
+    with np.errstate(over="ignore"):
+        z = np.asarray(x + _GOLDEN, dtype=np.uint64)
+        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        return z ^ (z >> np.uint64(31))
+
+
+def _check_ratio(ratio: float) -> None:
+    if not 0 < ratio < 1:
+        raise InputError(f"mask ratio {ratio}; wanted more than 0 and less than 1, the share of tokens to hide.")
+
+
+def _draw(tokens: Tokens, noise: Noise | None, n: int) -> Float[Tensor, "B n"]:
+    if noise is None:
+        return torch.rand(tokens.batch, n, device=tokens.values.device)
+    return noise(n).to(tokens.values.device)
+
+
+def _share(counts: Int[Tensor, " B"], ratio: float) -> Int[Tensor, " B"]:
+    """ceil(ratio · count), less than the count. In float64, so that 0.75 · 4 is not rounded up to 4."""
+    return torch.minimum((counts.double() * ratio - 1e-9).ceil().long(), counts - 1)
+
+
+def _hide(real: Bool[Tensor, "B N"], count: Int[Tensor, " B"], uniform: Float[Tensor, "B N"]) -> Bool[Tensor, "B N"]:
+    """True on the `count` real places of each row that drew the smallest numbers."""
+    order = uniform.masked_fill(~real, 2.0).argsort(dim=1)
+    rank = torch.empty_like(order)
+    rank.scatter_(1, order, torch.arange(real.shape[1], device=order.device).expand_as(order))
+    return (rank < count[:, None]) & real
+
+
+def _group_ids(tokens: Tokens, axes: Sequence[int]) -> tuple[Int[Tensor, "B N"], Int[Tensor, " B"]]:
+    """A number 0..groups-1 for each token's group within its row, and the number of groups of each row."""
+    group = (~tokens.real).long()  # padding sorts behind every real token, so real groups count from 0
+    for axis in axes:
+        place = _dense(tokens.positions[..., axis].contiguous())
+        group = _dense(group * tokens.length + place)
+    groups = torch.where(tokens.real, group, torch.full_like(group, -1)).amax(1) + 1
+    return group, groups
+
+
+def _dense(keys: Tensor) -> Int[Tensor, "B N"]:
+    """Ranks of the distinct values of each row: equal keys get equal numbers, in ascending order from 0."""
+    ordered, order = keys.sort(dim=1)
+    step = torch.zeros_like(order)
+    step[:, 1:] = (ordered[:, 1:] != ordered[:, :-1]).long()
+    return torch.empty_like(order).scatter_(1, order, step.cumsum(1))
+
+
+def _front(tokens: Tokens, keep: Bool[Tensor, "B N"], count: Int[Tensor, " B"], longest: int, even: bool) -> Tokens:
+    """The kept tokens of each row moved to the front, in order."""
+    index = (~keep).to(torch.uint8).argsort(dim=1, stable=True)[:, :longest]
+    if even:  # every kept place is real: padding stays None, so that attention needs no mask
+        return replace(tokens, padding=None, check_values=False).select(index)
+    return tokens.select(index, torch.arange(longest, device=index.device)[None, :] >= count[:, None])

@@ -1,0 +1,378 @@
+"""RoMAE: the configuration, the encoder, and the masked autoencoder around it (section 4 of arXiv:2505.20535)."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from rotarymae.errors import InputError
+from rotarymae.masking import split
+from rotarymae.rope import Angles, angles, check_head_dim, frequencies, sincos
+from rotarymae.tokens import Tokens
+from rotarymae.transformer import Transformer
+
+# embed_dim, num_heads, depth, mlp_ratio. Table 8; "pendulum" is Table 14.
+SIZES = {
+    "tiny-shallow": (180, 3, 2, 4.0),
+    "tiny": (180, 3, 12, 4.0),
+    "small": (432, 6, 12, 4.0),
+    "base": (720, 12, 12, 4.0),
+    "pendulum": (60, 2, 2, 0.5),
+}
+
+
+@dataclass(frozen=True)
+class RoMAEConfig:
+    """Everything that shapes a model; saved with it as config.json.
+
+    Attributes:
+        axes: A, position axes of a token (time; time and band; row and column).
+        features: V, values per token.
+        embed_dim, num_heads, depth, mlp_ratio: the encoder; the MLP is embed_dim · mlp_ratio wide.
+        decoder_embed_dim, decoder_num_heads, decoder_depth, decoder_mlp_ratio: the decoder, tiny-shallow in the paper.
+        position_encoding: "rotary", or "absolute" for added sines and cosines of the same positions (the baseline).
+        p: share of the rotary frequencies of each axis that is kept, the fastest first.
+        base: the slowest frequency is about 1 / base.
+        cls_token: prepend a learned [CLS] token at position 0, which anchors absolute positions.
+        dropout: on attention weights and in the MLP.
+        drop_path: stochastic depth of the last block; earlier ones drop less, linearly.
+        norm_eps: added to the mean square in RMSNorm.
+        likelihood: "point" predicts values; "gaussian" predicts a log-variance beside each.
+
+    Raises:
+        InputError: a value out of its range, or sizes that do not divide; the message gives the numbers.
+    """
+
+    axes: int = 1
+    features: int = 1
+    embed_dim: int = 180
+    num_heads: int = 3
+    depth: int = 2
+    mlp_ratio: float = 4.0
+    decoder_embed_dim: int = 180
+    decoder_num_heads: int = 3
+    decoder_depth: int = 2
+    decoder_mlp_ratio: float = 4.0
+    position_encoding: str = "rotary"
+    p: float = 0.75
+    base: float = 10_000.0
+    cls_token: bool = True
+    dropout: float = 0.0
+    drop_path: float = 0.0
+    norm_eps: float = 1e-6
+    likelihood: str = "point"
+
+    def __post_init__(self) -> None:
+        for field in dataclasses.fields(self):
+            _check_type(field.name, getattr(self, field.name), type(field.default))
+        for field in dataclasses.fields(self):
+            if isinstance(field.default, int) and not isinstance(field.default, bool):
+                _check_at_least_one(field.name, getattr(self, field.name))
+        for prefix in ("", "decoder_"):
+            self._check_block(prefix)
+        if not 0 <= self.p <= 1:
+            raise InputError(f"p is {self.p}; wanted 0 to 1, the share of rotary frequencies kept.")
+        for name in ("base", "norm_eps"):
+            if not (getattr(self, name) > 0 and math.isfinite(getattr(self, name))):
+                raise InputError(f"{name} is {getattr(self, name)}; wanted a positive number.")
+        for name in ("dropout", "drop_path"):
+            if not 0 <= getattr(self, name) < 1:
+                raise InputError(f"{name} is {getattr(self, name)}; wanted at least 0 and less than 1.")
+        _check_choice("position_encoding", self.position_encoding, ("rotary", "absolute"))
+        _check_choice("likelihood", self.likelihood, ("point", "gaussian"))
+        if self.position_encoding == "absolute" and self.p != type(self).p:
+            raise InputError(
+                f"p ({self.p}) means nothing with position_encoding='absolute'; leave it at {type(self).p}."
+            )
+
+    @classmethod
+    def named(cls, name: str, **changes: Any) -> RoMAEConfig:
+        """The encoder size `name` (tiny-shallow, tiny, small, base, pendulum) with the fields in `changes` set.
+
+        Raises:
+            InputError: an unknown name or field; the nearest one is named.
+        """
+        if name not in SIZES:
+            raise InputError(f"no model size {name!r}{nearest(name, SIZES)}; there are {', '.join(SIZES)}.")
+        embed_dim, num_heads, depth, mlp_ratio = SIZES[name]
+        return cls.from_dict(
+            {
+                "embed_dim": embed_dim,
+                "num_heads": num_heads,
+                "depth": depth,
+                "mlp_ratio": mlp_ratio,
+                **changes,
+            }
+        )
+
+    @classmethod
+    def from_dict(cls, fields: dict[str, Any]) -> RoMAEConfig:
+        """From the dictionary `to_dict` gives. An unknown key is an InputError that names the nearest one."""
+        known = [field.name for field in dataclasses.fields(cls)]
+        for key in fields:
+            if key not in known:
+                raise InputError(f"no field {key!r} in RoMAEConfig{nearest(key, known)}.")
+        return cls(**fields)
+
+    def to_dict(self) -> dict[str, Any]:
+        return dataclasses.asdict(self)
+
+    @property
+    def head_dim(self) -> int:
+        return self.embed_dim // self.num_heads
+
+    def _check_block(self, prefix: str) -> None:
+        embed_dim, num_heads = getattr(self, prefix + "embed_dim"), getattr(self, prefix + "num_heads")
+        if embed_dim % num_heads:
+            raise InputError(f"{prefix}embed_dim ({embed_dim}) must be a multiple of {prefix}num_heads ({num_heads}).")
+        try:
+            if self.position_encoding == "rotary":
+                check_head_dim(embed_dim // num_heads, self.axes)
+            else:
+                check_head_dim(embed_dim, self.axes)
+        except InputError as error:
+            raise InputError(f"{prefix}embed_dim {embed_dim}, {prefix}num_heads {num_heads}: {error}") from None
+        hidden = embed_dim * getattr(self, prefix + "mlp_ratio")
+        if hidden < 1 or abs(hidden - round(hidden)) > 1e-6:
+            raise InputError(
+                f"{prefix}embed_dim ({embed_dim}) · {prefix}mlp_ratio ({getattr(self, prefix + 'mlp_ratio')}) is "
+                f"{hidden}; the MLP's width must be a whole number of at least 1."
+            )
+
+
+class Latent(NamedTuple):
+    """What the encoder makes of a batch; without a final norm, which the heads bring."""
+
+    tokens: Float[Tensor, "B N D"]
+    cls: Float[Tensor, "B D"] | None
+
+
+@dataclass(frozen=True, eq=False)
+class Reconstruction:
+    """What the autoencoder predicts for the masked tokens, standardised like its input.
+
+    Attributes:
+        predicted: [B, M, V]; under likelihood="gaussian" the mean.
+        log_variance: [B, M, V], or None under likelihood="point".
+        masked: the hidden tokens themselves, the targets; its padding says which of the M are real.
+    """
+
+    predicted: Float[Tensor, "B M V"]
+    log_variance: Float[Tensor, "B M V"] | None
+    masked: Tokens
+
+
+class Encoder(nn.Module):
+    """Input projection, [CLS] and blocks: all that fine-tuning keeps."""
+
+    def __init__(self, config: RoMAEConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.projection = nn.Linear(config.features, config.embed_dim)
+        self.cls_token = nn.Parameter(torch.empty(config.embed_dim)) if config.cls_token else None
+        self.transformer = Transformer(
+            config.embed_dim,
+            config.num_heads,
+            config.depth,
+            round(config.embed_dim * config.mlp_ratio),
+            config.dropout,
+            config.drop_path,
+            config.norm_eps,
+        )
+        initialise(self)
+
+    def forward(self, tokens: Tokens) -> Latent:
+        """Encodes a batch. What `Latent.tokens` holds under padding has no meaning.
+
+        Raises:
+            InputError: the tokens have another number of features or axes than the configuration.
+        """
+        config = self.config
+        _check_sizes(tokens, config)
+        weight = self.projection.weight
+        # The residual stream keeps the weights' precision under autocast; only matrix products are done in less.
+        x = self.projection(tokens.values.to(weight.dtype)).to(weight.dtype)
+        positions, padding = with_cls(tokens.positions, tokens.padding, config.cls_token)
+        if self.cls_token is not None:
+            x = torch.cat([self.cls_token.expand(len(x), 1, -1), x], dim=1)
+        if config.position_encoding == "absolute":
+            x = x + sincos(positions, config.embed_dim, config.base).to(x.dtype)
+        x = self.transformer(x, rotary_angles(config, positions, config.head_dim), padding)
+        return Latent(x, None) if self.cls_token is None else Latent(x[:, 1:], x[:, 0])
+
+
+class MaskedAutoencoder(nn.Module):
+    """Encodes the visible tokens; a small decoder predicts the hidden ones from their positions alone (Figure 1)."""
+
+    def __init__(self, config: RoMAEConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.encoder = Encoder(config)
+        dim = config.decoder_embed_dim
+        self.decoder_projection = nn.Linear(config.embed_dim, dim)
+        self.mask_token = nn.Parameter(torch.empty(dim))
+        self.decoder = Transformer(
+            dim,
+            config.decoder_num_heads,
+            config.decoder_depth,
+            round(dim * config.decoder_mlp_ratio),
+            config.dropout,
+            config.drop_path,
+            config.norm_eps,
+        )
+        self.norm = nn.RMSNorm(dim, eps=config.norm_eps)
+        self.head = nn.Linear(dim, config.features * (2 if config.likelihood == "gaussian" else 1))
+        initialise(self)
+
+    def forward(self, tokens: Tokens, mask: Bool[Tensor, "B N"]) -> Reconstruction:
+        """Predicts the hidden tokens from the others; `mask` is True where hidden. Raises as `masking.split`."""
+        visible, masked = split(tokens, mask)
+        return self.predict(visible, masked)
+
+    def predict(self, visible: Tokens, masked: Tokens) -> Reconstruction:
+        """As `forward`, for a batch that is split already."""
+        values, log_variance = self._decode(visible, masked.positions, masked.padding)
+        return Reconstruction(values, log_variance, masked)
+
+    def reconstruct(
+        self,
+        visible: Tokens,
+        positions: Float[Tensor, "B M A"],
+        padding: Bool[Tensor, "B M"] | None = None,
+        return_std: bool = False,
+    ) -> Float[Tensor, "B M V"] | tuple[Float[Tensor, "B M V"], Float[Tensor, "B M V"]]:
+        """Values at any positions, standardised like the input; with `return_std` also the standard deviations.
+
+        A query sees the visible tokens and the other queries' positions, as in pre-training.
+
+        Raises:
+            InputError: `return_std` of a model whose likelihood is "point"; positions of another shape.
+        """
+        if return_std and self.config.likelihood != "gaussian":
+            raise InputError("this model predicts no spread; train it with likelihood='gaussian' for return_std.")
+        if positions.ndim != 3 or len(positions) != visible.batch or positions.shape[2] != self.config.axes:
+            raise InputError(
+                f"query positions have shape {tuple(positions.shape)}; wanted [{visible.batch}, queries, "
+                f"{self.config.axes}] (batch, queries, axes)."
+            )
+        if padding is not None and padding.shape != positions.shape[:2]:
+            raise InputError(
+                f"query padding has shape {tuple(padding.shape)}; wanted {tuple(positions.shape[:2])} (batch, queries)."
+            )
+        values, log_variance = self._decode(visible, positions, padding)
+        if return_std and log_variance is not None:
+            return values, (0.5 * log_variance).exp()
+        return values
+
+    def _decode(
+        self, visible: Tokens, positions: Tensor, padding: Tensor | None
+    ) -> tuple[Float[Tensor, "B M V"], Float[Tensor, "B M V"] | None]:
+        config, queries = self.config, positions.shape[1]
+        latent = self.encoder(visible)
+        seen = latent.tokens if latent.cls is None else torch.cat([latent.cls[:, None], latent.tokens], dim=1)
+        dtype = self.decoder_projection.weight.dtype
+        x = self.decoder_projection(seen).to(dtype)
+        x = torch.cat([x, self.mask_token.expand(len(x), queries, -1)], dim=1)
+
+        seen_at, seen_padding = with_cls(visible.positions, visible.padding, config.cls_token)
+        at = torch.cat([seen_at, positions.to(seen_at.dtype)], dim=1)
+        if seen_padding is not None or padding is not None:
+            nothing = seen_at.new_zeros(seen_at.shape[:2], dtype=torch.bool) if seen_padding is None else seen_padding
+            query_padding = at.new_zeros(len(at), queries, dtype=torch.bool) if padding is None else padding
+            seen_padding = torch.cat([nothing, query_padding], dim=1)
+        if config.position_encoding == "absolute":
+            x = x + sincos(at, config.decoder_embed_dim, config.base).to(dtype)
+        head_dim = config.decoder_embed_dim // config.decoder_num_heads
+        x = self.decoder(x, rotary_angles(config, at, head_dim), seen_padding, last=queries)
+        out = self.head(self.norm(x)).to(dtype)
+        if config.likelihood == "point":
+            return out, None
+        mean, log_variance = out.chunk(2, dim=-1)
+        # Standardised values: a spread below 1e-4 or above 1e4 is noise of the optimiser, and its exponential a risk.
+        return mean, log_variance.clamp(-18.0, 18.0)
+
+
+def with_cls(
+    positions: Float[Tensor, "B N A"], padding: Bool[Tensor, "B N"] | None, cls_token: bool
+) -> tuple[Float[Tensor, "B L A"], Bool[Tensor, "B L"] | None]:
+    """Positions and padding with [CLS] in front, at position 0 on every axis (definition C.1), if there is one."""
+    if not cls_token:
+        return positions, padding
+    positions = torch.cat([positions.new_zeros(len(positions), 1, positions.shape[2]), positions], dim=1)
+    if padding is not None:
+        padding = torch.cat([padding.new_zeros(len(padding), 1), padding], dim=1)
+    return positions, padding
+
+
+def rotary_angles(config: RoMAEConfig, positions: Float[Tensor, "B N A"], head_dim: int) -> Angles | None:
+    """The angles of one pass, or None when positions are not rotary."""
+    if config.position_encoding != "rotary":
+        return None
+    return angles(positions, frequencies(head_dim, config.axes, config.p, config.base, positions.device))
+
+
+def initialise(module: nn.Module) -> None:
+    """The one table of initial values, for encoders, decoders and heads alike.
+
+    | parameter                         | distribution                                                          |
+    |-----------------------------------|-----------------------------------------------------------------------|
+    | weight of a linear layer          | Xavier uniform, as in MAE; of query, key and value each for itself     |
+    | bias of the input projection      | normal, with the spread of its weights: with a zero bias the first     |
+    |                                   | RMSNorm would leave of a one-feature token nothing but its sign        |
+    | any other bias                    | 0                                                                     |
+    | scale of an RMSNorm               | 1                                                                     |
+    | [CLS], [MASK]                     | N(0, 0.02²): a zero [MASK] before an RMSNorm gets a first gradient     |
+    |                                   | of 4e5                                                                |
+    """
+    for name, layer in module.named_modules():
+        if isinstance(layer, nn.Linear):
+            parts = layer.weight.chunk(3) if name.endswith("query_key_value") else (layer.weight,)
+            for part in parts:
+                nn.init.xavier_uniform_(part)
+            if layer.bias is not None:
+                fan = sum(layer.weight.shape)
+                nn.init.normal_(layer.bias, std=math.sqrt(2 / fan) if name.split(".")[-1] == "projection" else 0.0)
+        elif isinstance(layer, nn.RMSNorm):
+            nn.init.ones_(layer.weight)
+    for name, parameter in module.named_parameters():
+        if name.split(".")[-1] in ("cls_token", "mask_token"):
+            nn.init.normal_(parameter, std=0.02)
+
+
+def _check_sizes(tokens: Tokens, config: RoMAEConfig) -> None:
+    if tokens.features != config.features or tokens.axes != config.axes:
+        raise InputError(
+            f"tokens have {tokens.features} features and {tokens.axes} position axes; the model was made for "
+            f"{config.features} features and {config.axes} axes (RoMAEConfig)."
+        )
+
+
+def _check_type(name: str, value: Any, wanted: type) -> None:
+    if wanted is float and isinstance(value, int) and not isinstance(value, bool):
+        return
+    if type(value) is not wanted:
+        raise InputError(f"{name} is {value!r} ({type(value).__name__}); wanted {wanted.__name__}.")
+
+
+def _check_at_least_one(name: str, value: int) -> None:
+    if value < 1:
+        raise InputError(f"{name} is {value}; wanted at least 1.")
+
+
+def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise InputError(f"{name} is {value!r}; wanted {' or '.join(repr(c) for c in choices)}.")
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """ "; did you mean 'x'?" when something known is close, else nothing."""
+    close = difflib.get_close_matches(name, list(known), n=1)
+    return f"; did you mean {close[0]!r}?" if close else ""

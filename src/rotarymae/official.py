@@ -1,0 +1,171 @@
+"""Reads a checkpoint directory of the published RoMAE code (github.com/Chromeilion/RoMAE, commit 480cfaf, MIT).
+
+Names, layouts and the facts that differ are translated once, here; everything else sees our own model.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from torch import Tensor
+
+from rotarymae.errors import ModelDirectoryError
+from rotarymae.heads import Classifier
+from rotarymae.model import Encoder, MaskedAutoencoder, RoMAEConfig
+
+BLOCK = {
+    "attention_norm.weight": "attention_norm.weight",
+    "attention.wo.weight": "attention.output.weight",
+    "ffn_norm.weight": "mlp_norm.weight",
+    "feed_forward.w1.weight": "mlp.up.weight",
+    "feed_forward.w2.weight": "mlp.down.weight",
+}
+# Constants that the published model stores beside its weights: frequencies and a buffer that holds a zero.
+CONSTANTS = ("zeros",)
+CONSTANT_SUFFIXES = ("attn_pos_embedding.timescale",)
+
+
+def load(folder: str | Path) -> MaskedAutoencoder | Classifier:
+    """The model of a published checkpoint directory: model_config.json and model.safetensors.
+
+    A directory with a decoder becomes a MaskedAutoencoder, one with `dim_output` a Classifier (on [CLS] if it has
+    one, else on the mean). The model comes in evaluation mode. Differences that stay with the model: its RMSNorm eps
+    is kept, and so are its weights as they are; the published padding of the loss is not reproduced.
+
+    Raises:
+        ModelDirectoryError: a missing file, a tensor too many, too few or of another shape, an unsupported setting;
+            the message names it.
+    """
+    folder = Path(folder)
+    settings = _read_settings(folder / "model_config.json")
+    tensors = _read_tensors(folder / "model.safetensors")
+    config = _config(settings, folder)
+    pretraining = "decoder_config" in settings
+    if pretraining:
+        model: MaskedAutoencoder | Classifier = MaskedAutoencoder(config)
+        names = {"encoder_decoder_proj": "decoder_projection", "head.head.1": "norm", "head.head.2": "head"}
+        own = _blocks(tensors, "encoder", "encoder.transformer") | _blocks(tensors, "decoder", "decoder")
+    else:
+        pool = "cls" if config.cls_token else "mean"
+        model = Classifier(Encoder(config), int(settings["dim_output"]), pool)
+        names = {"head.head.1": "norm", "head.head.2": "head"}
+        own = _blocks(tensors, "encoder", "encoder.transformer")
+    names |= {"projection": "encoder.projection"}
+    for theirs in sorted(tensors):
+        module, _, kind = theirs.rpartition(".")
+        if theirs == "cls":
+            own["encoder.cls_token"] = tensors[theirs].reshape(-1)
+        elif theirs == "mask_token":
+            own["mask_token"] = tensors[theirs].reshape(-1)
+        elif module in names:
+            own[f"{names[module]}.{kind}"] = tensors[theirs]
+        elif not (theirs in CONSTANTS or theirs.endswith(CONSTANT_SUFFIXES) or _is_block(theirs)):
+            raise ModelDirectoryError(f"{folder}: surplus tensor {theirs!r}; no RoMAE model has one of this name.")
+    _assign(model, own, folder)
+    return model.eval()
+
+
+def _config(settings: dict[str, Any], folder: Path) -> RoMAEConfig:
+    encoder = settings.get("encoder_config", {})
+    decoder = settings.get("decoder_config", encoder)
+    encodings = {"ropend": "rotary", "absolute": "absolute"}
+    try:
+        encoding = encodings.get(settings["pos_encoding"])
+        if encoding is None:
+            raise ModelDirectoryError(
+                f"{folder}: pos_encoding {settings['pos_encoding']!r} is not supported; 'ropend' or 'absolute' is."
+            )
+        tubelet = settings["tubelet_size"]
+        rotary = {"p": settings["p_rope_val"]} if encoding == "rotary" else {}
+        return RoMAEConfig(
+            axes=settings["n_pos_dims"],
+            features=tubelet[0] * tubelet[1] * tubelet[2] * settings["n_channels"],
+            embed_dim=encoder["d_model"],
+            num_heads=encoder["nhead"],
+            depth=encoder["depth"],
+            mlp_ratio=_mlp_ratio(encoder),
+            decoder_embed_dim=decoder["d_model"],
+            decoder_num_heads=decoder["nhead"],
+            decoder_depth=decoder["depth"],
+            decoder_mlp_ratio=_mlp_ratio(decoder),
+            position_encoding=encoding,
+            cls_token=settings["use_cls"],
+            dropout=encoder.get("attn_drop_rate", 0.0),
+            drop_path=encoder.get("drop_path_rate", 0.0),
+            norm_eps=encoder["layer_norm_eps"],
+            **rotary,
+        )
+    except KeyError as error:
+        raise ModelDirectoryError(f"{folder / 'model_config.json'}: the key {error} is missing.") from None
+
+
+def _mlp_ratio(size: dict[str, Any]) -> float:
+    hidden = size.get("dim_feedforward")
+    return float(size["mlp_ratio"]) if hidden is None else hidden / size["d_model"]
+
+
+def _blocks(tensors: dict[str, Tensor], theirs: str, ours: str) -> dict[str, Tensor]:
+    """The blocks' tensors under our names, query, key and value stacked into one."""
+    own: dict[str, Tensor] = {}
+    depth = len({name.split(".")[2] for name in tensors if name.startswith(f"{theirs}.layers.")})
+    for m in range(depth):
+        their_block, our_block = f"{theirs}.layers.{m}", f"{ours}.blocks.{m}"
+        for their_name, our_name in BLOCK.items():
+            if f"{their_block}.{their_name}" in tensors:
+                own[f"{our_block}.{our_name}"] = tensors[f"{their_block}.{their_name}"]
+        parts = [tensors.get(f"{their_block}.attention.w{part}.weight") for part in "qkv"]
+        present = [part for part in parts if part is not None]
+        if len(present) == 3:
+            own[f"{our_block}.attention.query_key_value.weight"] = torch.cat(present)
+    return own
+
+
+def _is_block(name: str) -> bool:
+    parts = name.split(".", 3)
+    return (
+        len(parts) == 4
+        and parts[0] in ("encoder", "decoder")
+        and parts[1] == "layers"
+        and (parts[3] in BLOCK or parts[3] in tuple(f"attention.w{part}.weight" for part in "qkv"))
+    )
+
+
+def _assign(model: torch.nn.Module, own: dict[str, Tensor], folder: Path) -> None:
+    wanted = model.state_dict()
+    for name in sorted(wanted.keys() - own.keys()):
+        raise ModelDirectoryError(f"{folder}: the tensor for {name!r} is missing.")
+    for name in sorted(own.keys() - wanted.keys()):
+        raise ModelDirectoryError(f"{folder}: surplus tensor for {name!r}; the configuration has no such part.")
+    for name, tensor in own.items():
+        if tensor.shape != wanted[name].shape:
+            raise ModelDirectoryError(
+                f"{folder}: the tensor for {name!r} has shape {tuple(tensor.shape)}; the configuration asks for "
+                f"{tuple(wanted[name].shape)}."
+            )
+    model.load_state_dict(own)
+
+
+def _read_settings(path: Path) -> dict[str, Any]:
+    if not path.is_file():
+        raise ModelDirectoryError(f"{path} is missing; a published checkpoint holds model_config.json and weights.")
+    try:
+        settings = json.loads(path.read_text())
+    except json.JSONDecodeError as error:
+        raise ModelDirectoryError(f"{path} is not JSON: {error}.") from None
+    if not isinstance(settings, dict):
+        raise ModelDirectoryError(f"{path} holds a {type(settings).__name__}; wanted an object of settings.")
+    return settings
+
+
+def _read_tensors(path: Path) -> dict[str, Tensor]:
+    if not path.is_file():
+        raise ModelDirectoryError(f"{path} is missing; only safetensors are read, never pickles.")
+    try:
+        return load_file(path)
+    except (SafetensorError, OSError) as error:
+        raise ModelDirectoryError(f"{path} cannot be read as safetensors: {error}.") from None

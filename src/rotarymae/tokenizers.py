@@ -1,0 +1,139 @@
+"""N-D patchification: arrays of any number of dimensions → Tokens, and back again (section 4 of arXiv:2505.20535).
+
+An array is [B, d_1, .., d_D, C]: D axes that get positions, and C values (channels) at each place. A patch is p_1 × ..
+× p_D places; its values are flattened in the order of the axes, channels last, so a token has V = p_1 · .. · p_D · C
+features. Patches are numbered with the last axis running fastest. Regular axes are counted in patches, from 1, because
+[CLS] stands at 0; an irregular axis brings real-valued coordinates, and its patch size must be 1 (proposition 4.1).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from rotarymae.errors import InputError
+from rotarymae.tokens import Tokens
+
+
+def patchify(
+    array: Float[Tensor, "B *axes C"],
+    patch_size: Sequence[int],
+    coordinates: Mapping[int, Float[Tensor, "B _"]] | None = None,
+) -> Tokens:
+    """Tokens of an array.
+
+    Args:
+        array: [B, d_1, .., d_D, C].
+        patch_size: p_1 .. p_D, each dividing its axis.
+        coordinates: for every irregular axis (0 .. D-1) the positions [B, d_axis] of its places.
+
+    Raises:
+        InputError: sizes that do not divide, an irregular axis with a patch size above 1, coordinates of another
+            shape; NaN or infinity (as `Tokens`).
+    """
+    coordinates = coordinates or {}
+    sizes = _sizes(array, patch_size)
+    counts = [d // p for d, p in zip(sizes, patch_size, strict=True)]
+    for axis, at in coordinates.items():
+        if not 0 <= axis < len(sizes):
+            raise InputError(f"coordinates for axis {axis}; the array has axes 0 to {len(sizes) - 1}.")
+        if patch_size[axis] != 1:
+            raise InputError(
+                f"axis {axis} is irregular but has patch size {patch_size[axis]}; it must be 1, because a patch of "
+                "irregular places has no fixed number of values (proposition 4.1)."
+            )
+        if at.shape != (len(array), sizes[axis]):
+            raise InputError(
+                f"coordinates of axis {axis} have shape {tuple(at.shape)}; wanted {(len(array), sizes[axis])}."
+            )
+    dims = len(sizes)
+    interleaved = [n for pair in zip(counts, patch_size, strict=True) for n in pair]
+    places = list(range(1, 2 * dims, 2)) + list(range(2, 2 * dims + 1, 2))
+    patches = array.reshape(len(array), *interleaved, array.shape[-1]).permute(0, *places, 2 * dims + 1)
+    values = patches.reshape(len(array), math.prod(counts), -1)
+    return Tokens(values, _grid(len(array), counts, coordinates, _position_dtype(array)).to(array.device))
+
+
+def unpatchify(
+    values: Float[Tensor, "B N V"], sizes: Sequence[int], patch_size: Sequence[int]
+) -> Float[Tensor, "B *axes C"]:
+    """The array [B, *sizes, C] whose patches are `values` [B, N, V], in the order `patchify` gives them.
+
+    Raises:
+        InputError: numbers of tokens or features that no array of these sizes has.
+    """
+    if len(sizes) != len(patch_size) or any(p < 1 or d % p for d, p in zip(sizes, patch_size, strict=False)):
+        raise InputError(f"sizes {tuple(sizes)} are not whole numbers of patches {tuple(patch_size)}.")
+    counts = [d // p for d, p in zip(sizes, patch_size, strict=True)]
+    batch, tokens, features = values.shape
+    places = math.prod(patch_size)
+    if tokens != math.prod(counts) or features % places:
+        raise InputError(
+            f"values have {tokens} tokens of {features} features; sizes {tuple(sizes)} in patches {tuple(patch_size)} "
+            f"have {math.prod(counts)} tokens of a multiple of {places} features."
+        )
+    dims = len(sizes)
+    patches = values.reshape(batch, *counts, *patch_size, features // places)
+    order = [axis for pair in zip(range(1, dims + 1), range(dims + 1, 2 * dims + 1), strict=True) for axis in pair]
+    return patches.permute(0, *order, 2 * dims + 1).reshape(batch, *sizes, features // places)
+
+
+def series(values: Float[Tensor, "B N V"], times: Float[Tensor, "B N"]) -> Tokens:
+    """One token per time, all channels as its features; the position is the time."""
+    return patchify(values, (1,), {0: times})
+
+
+def image(pixels: Float[Tensor, "B rows columns C"], patch: int | tuple[int, int] = 16) -> Tokens:
+    """Square (or rows × columns) patches of an image, channels last; positions are row and column, from 1."""
+    return patchify(pixels, (patch, patch) if isinstance(patch, int) else patch)
+
+
+def video(
+    frames: Float[Tensor, "B frames rows columns C"],
+    patch_size: tuple[int, int, int] = (2, 16, 16),
+    times: Float[Tensor, "B frames"] | None = None,
+) -> Tokens:
+    """Tubelets of a video; with `times`, of irregular frames, the patch size in time must be 1."""
+    return patchify(frames, patch_size, None if times is None else {0: times})
+
+
+def spectrogram(
+    bands: Float[Tensor, "B frames bins"],
+    patch_size: tuple[int, int] = (16, 16),
+    times: Float[Tensor, "B frames"] | None = None,
+) -> Tokens:
+    """Patches of a spectrogram; positions are time frame and frequency bin."""
+    return patchify(bands[..., None], patch_size, None if times is None else {0: times})
+
+
+def _sizes(array: Tensor, patch_size: Sequence[int]) -> tuple[int, ...]:
+    if array.ndim < 3:
+        raise InputError(f"array has shape {tuple(array.shape)}; wanted [batch, d_1, .., d_D, channels].")
+    sizes = tuple(array.shape[1:-1])
+    if len(patch_size) != len(sizes):
+        raise InputError(f"patch_size {tuple(patch_size)} for an array with {len(sizes)} axes {sizes}; one size an axis.")
+    for axis, (size, patch) in enumerate(zip(sizes, patch_size, strict=True)):
+        if patch < 1 or size % patch:
+            raise InputError(f"axis {axis} has {size} places, which is not a whole number of patches of {patch}.")
+    return sizes
+
+
+def _position_dtype(array: Tensor) -> torch.dtype:
+    """float64 stays; everything else gets float32, because half precision rounds positions."""
+    return torch.float64 if array.dtype == torch.float64 else torch.float32
+
+
+def _grid(
+    batch: int, counts: Sequence[int], coordinates: Mapping[int, Tensor], dtype: torch.dtype
+) -> Float[Tensor, "B N A"]:
+    axes = []
+    for axis, count in enumerate(counts):
+        at = coordinates.get(axis)
+        line = torch.arange(1, count + 1, dtype=dtype).expand(batch, -1) if at is None else at.to(dtype).cpu()
+        shape = [batch] + [count if other == axis else 1 for other in range(len(counts))]
+        axes.append(line.reshape(shape).expand(batch, *counts))
+    return torch.stack(axes, dim=-1).reshape(batch, math.prod(counts), len(counts))

@@ -1,0 +1,196 @@
+"""Tokens: the one data object that flows through every model.
+
+Letters, here and everywhere: B batch, N tokens, M masked tokens, V features per token, A position axes,
+D embed_dim, H heads, K head_dim.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import InitVar, dataclass, replace
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from rotarymae.errors import InputError
+
+
+@dataclass(frozen=True, eq=False)
+class Tokens:
+    """A batch of sequences of tokens, each a small vector of values at a real-valued position.
+
+    Args:
+        values: [B, N, V], standardised.
+        positions: [B, N, A], any axis: time, band, row, column. Index axes count from 1, because [CLS] is at 0.
+        padding: [B, N], True where there is nothing; None when every token is real. Padding may lie anywhere in a
+            row. What stands under it is never read: it is set to zero here, and an all-False mask becomes None, so
+            that attention can take its fastest kernel.
+        check_values: look at every number once (the default, for batches built from a user's data). Steps that
+            derive Tokens from checked ones pass False: on an accelerator a look would wait for the device.
+
+    Raises:
+        InputError: wrong ranks or sizes; no rows or no tokens; with `check_values` also NaN or infinity outside
+            padding, and rows that are padding throughout. The message names the first such row.
+    """
+
+    values: Float[Tensor, "B N V"]
+    positions: Float[Tensor, "B N A"]
+    padding: Bool[Tensor, "B N"] | None = None
+    check_values: InitVar[bool] = True
+
+    def __post_init__(self, check_values: bool) -> None:
+        _check_shapes(self.values, self.positions, self.padding)
+        if check_values:
+            padding = _check_numbers(self.values, self.positions, self.padding)
+            object.__setattr__(self, "padding", padding)
+            if padding is not None:
+                object.__setattr__(self, "values", self.values.masked_fill(padding[..., None], 0.0))
+                object.__setattr__(self, "positions", self.positions.masked_fill(padding[..., None], 0.0))
+
+    @property
+    def batch(self) -> int:
+        return self.values.shape[0]
+
+    @property
+    def length(self) -> int:
+        """N, padding included."""
+        return self.values.shape[1]
+
+    @property
+    def features(self) -> int:
+        return self.values.shape[2]
+
+    @property
+    def axes(self) -> int:
+        return self.positions.shape[2]
+
+    @property
+    def real(self) -> Bool[Tensor, "B N"]:
+        """True where there is a token."""
+        if self.padding is None:
+            return torch.ones(self.values.shape[:2], dtype=torch.bool, device=self.values.device)
+        return ~self.padding
+
+    def select(self, index: Int[Tensor, "B M"], padding: Bool[Tensor, "B M"] | None = None) -> Tokens:
+        """The tokens at `index` of each row, in that order; `padding` replaces the selected padding when given."""
+        if padding is None and self.padding is not None:
+            padding = self.padding.gather(1, index)
+        at = index[..., None]
+        return Tokens(
+            self.values.gather(1, at.expand(-1, -1, self.features)),
+            self.positions.gather(1, at.expand(-1, -1, self.axes)),
+            padding,
+            check_values=False,
+        )
+
+    def concat(self, other: Tokens) -> Tokens:
+        """The tokens of both, row by row."""
+        padding = None
+        if self.padding is not None or other.padding is not None:
+            padding = torch.cat([~self.real, ~other.real], dim=1)
+        return Tokens(
+            torch.cat([self.values, other.values], dim=1),
+            torch.cat([self.positions, other.positions], dim=1),
+            padding,
+            check_values=False,
+        )
+
+    def to(self, device: torch.device | str, non_blocking: bool = False) -> Tokens:
+        """The same tokens on another device. Precision is left alone: positions must not be rounded."""
+
+        def move(tensor: Tensor) -> Tensor:
+            return tensor.to(device, non_blocking=non_blocking)
+
+        padding = None if self.padding is None else move(self.padding)
+        return replace(
+            self,
+            values=move(self.values),
+            positions=move(self.positions),
+            padding=padding,
+            check_values=False,
+        )
+
+
+def collate(rows: Iterable[tuple[Float[Tensor, "_ V"], Float[Tensor, "_ A"]]]) -> Tokens:
+    """One batch from rows (values [n, V], positions [n, A]) of any lengths, padded behind to the longest.
+
+    Raises:
+        InputError: as `Tokens`, and when a row's values and positions differ in length.
+    """
+    rows = list(rows)
+    if not rows:
+        raise InputError("collate got no rows; a batch needs at least one.")
+    for i, (values, positions) in enumerate(rows):
+        if values.ndim != 2 or positions.ndim != 2 or len(values) != len(positions):
+            raise InputError(
+                f"row {i}: values {tuple(values.shape)} and positions {tuple(positions.shape)} "
+                "must be [n, V] and [n, A] with the same n."
+            )
+    lengths = torch.tensor([len(values) for values, _ in rows])
+    longest = int(lengths.max())
+    padding = torch.arange(longest)[None, :] >= lengths[:, None]
+    return Tokens(pad_rows([values for values, _ in rows]), pad_rows([positions for _, positions in rows]), padding)
+
+
+def pad_rows(rows: Sequence[Float[Tensor, "_ V"]]) -> Float[Tensor, "B N V"]:
+    """Rows of unequal length as one tensor, zeros behind."""
+    return torch.nn.utils.rnn.pad_sequence(list(rows), batch_first=True)
+
+
+def _check_shapes(values: Tensor, positions: Tensor, padding: Tensor | None) -> None:
+    if values.ndim != 3 or positions.ndim != 3:
+        raise InputError(
+            f"values have shape {tuple(values.shape)} and positions {tuple(positions.shape)}; "
+            "wanted values [batch, tokens, features] and positions [batch, tokens, axes]."
+        )
+    if values.shape[:2] != positions.shape[:2]:
+        raise InputError(
+            f"values are for {tuple(values.shape[:2])} (batch, tokens) but positions for "
+            f"{tuple(positions.shape[:2])}; every token needs one position on every axis."
+        )
+    if values.shape[0] == 0 or values.shape[1] == 0 or values.shape[2] == 0 or positions.shape[2] == 0:
+        raise InputError(
+            f"values {tuple(values.shape)} and positions {tuple(positions.shape)} hold nothing; "
+            "every size must be at least 1."
+        )
+    if not (values.is_floating_point() and positions.is_floating_point()):
+        raise InputError(
+            f"values are {values.dtype} and positions {positions.dtype}; both must be floating point (use .float())."
+        )
+    if padding is not None:
+        if padding.shape != values.shape[:2]:
+            raise InputError(
+                f"padding has shape {tuple(padding.shape)}; wanted {tuple(values.shape[:2])} (batch, tokens)."
+            )
+        if padding.dtype != torch.bool:
+            raise InputError(f"padding is {padding.dtype}; wanted bool, True where there is no token.")
+
+
+def _check_numbers(values: Tensor, positions: Tensor, padding: Tensor | None) -> Tensor | None:
+    """Refuses NaN, infinity and empty rows; returns the padding, None when it marks nothing."""
+    if padding is not None:
+        empty = padding.all(dim=1)
+        if empty.any():
+            raise InputError(
+                f"row {_first(empty)} is padding throughout ({int(empty.sum())} such rows of {len(empty)}); "
+                "leave series without observations out of the batch."
+            )
+        if not padding.any():
+            padding = None
+    for name, tensor in (("values", values), ("positions", positions)):
+        bad = ~torch.isfinite(tensor)
+        if padding is not None:
+            bad &= ~padding[..., None]
+        if bad.any():
+            row, token, column = (int(i) for i in bad.nonzero()[0])
+            raise InputError(
+                f"{name} of row {row}, token {token}, column {column} is {tensor[row, token, column].item()} "
+                f"({int(bad.sum())} such numbers in the batch); leave missing observations out, "
+                "or mark them in `padding`."
+            )
+    return padding
+
+
+def _first(flags: Tensor) -> int:
+    return int(flags.nonzero()[0])

@@ -1,0 +1,151 @@
+"""The transformer both halves of RoMAE are made of: RMSNorm, rotary attention, SiLU MLP (appendix A.2)."""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from rotarymae.rope import Angles, rotate
+
+
+class Attention(nn.Module):
+    """Scaled dot-product attention with rotated queries and keys; scores are divided by sqrt(head_dim).
+
+    Args:
+        embed_dim: D, a multiple of num_heads.
+        num_heads: H.
+        dropout: probability of dropping an attention weight in training.
+    """
+
+    def __init__(self, embed_dim: int, num_heads: int, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.num_heads = num_heads
+        self.dropout = dropout
+        self.query_key_value = nn.Linear(embed_dim, 3 * embed_dim, bias=False)
+        self.output = nn.Linear(embed_dim, embed_dim, bias=False)
+
+    def forward(
+        self,
+        x: Float[Tensor, "B N D"],
+        at: Angles | None,
+        attend: Bool[Tensor, "B 1 1 N"] | None = None,
+        last: int | None = None,
+    ) -> Float[Tensor, "B Q D"]:
+        """Attends from the `last` tokens (from all when None) to all.
+
+        `attend` is True where a key may be looked at; a key mask is enough, so no [B, N, N] is ever built. None means
+        every key, which leaves the choice to the fastest kernel. `at` is None when positions are not rotary.
+        """
+        if last is None:
+            query, key, value = (self._heads(part) for part in self.query_key_value(x).chunk(3, dim=-1))
+            query_at = at
+        else:
+            weight = self.query_key_value.weight
+            dim = x.shape[-1]
+            query = self._heads(F.linear(x[:, -last:], weight[:dim]))
+            key, value = (self._heads(part) for part in F.linear(x, weight[dim:]).chunk(2, dim=-1))
+            query_at = None if at is None else Angles(at.cos[:, -last:], at.sin[:, -last:])
+        if at is not None and query_at is not None:
+            query, key = rotate(query, query_at), rotate(key, at)
+        out = F.scaled_dot_product_attention(
+            query, key, value, attn_mask=attend, dropout_p=self.dropout if self.training else 0.0
+        )
+        return self.output(out.transpose(1, 2).flatten(2))
+
+    def _heads(self, x: Float[Tensor, "B N D"]) -> Float[Tensor, "B H N K"]:
+        return x.unflatten(-1, (self.num_heads, -1)).transpose(1, 2)
+
+
+class MLP(nn.Module):
+    """Linear, SiLU, dropout, linear; no biases."""
+
+    def __init__(self, embed_dim: int, hidden_dim: int, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.up = nn.Linear(embed_dim, hidden_dim, bias=False)
+        self.down = nn.Linear(hidden_dim, embed_dim, bias=False)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, x: Float[Tensor, "B N D"]) -> Float[Tensor, "B N D"]:
+        return self.down(self.dropout(F.silu(self.up(x))))
+
+
+class DropPath(nn.Module):
+    """Stochastic depth (arXiv:1603.09382): drops a residual branch for whole samples, and scales up the others."""
+
+    def __init__(self, rate: float) -> None:
+        super().__init__()
+        self.rate = rate
+
+    def forward(self, x: Float[Tensor, "B N D"]) -> Float[Tensor, "B N D"]:
+        if not self.training or self.rate == 0.0:
+            return x
+        kept = torch.rand(len(x), 1, 1, device=x.device) >= self.rate
+        return x * kept.to(x.dtype) / (1.0 - self.rate)
+
+
+class Block(nn.Module):
+    """Pre-norm residual block: attention, then MLP."""
+
+    def __init__(
+        self,
+        embed_dim: int,
+        num_heads: int,
+        hidden_dim: int,
+        dropout: float = 0.0,
+        drop_path: float = 0.0,
+        norm_eps: float = 1e-6,
+    ) -> None:
+        super().__init__()
+        self.attention_norm = nn.RMSNorm(embed_dim, eps=norm_eps)
+        self.attention = Attention(embed_dim, num_heads, dropout)
+        self.mlp_norm = nn.RMSNorm(embed_dim, eps=norm_eps)
+        self.mlp = MLP(embed_dim, hidden_dim, dropout)
+        self.drop_path = DropPath(drop_path)
+
+    def forward(
+        self,
+        x: Float[Tensor, "B N D"],
+        at: Angles | None,
+        attend: Bool[Tensor, "B 1 1 N"] | None = None,
+        last: int | None = None,
+    ) -> Float[Tensor, "B Q D"]:
+        """The new tokens; only the `last` of them when given (they still look at all)."""
+        kept = x if last is None else x[:, -last:]
+        x = kept + self.drop_path(self.attention(self.attention_norm(x), at, attend, last))
+        return x + self.drop_path(self.mlp(self.mlp_norm(x)))
+
+
+class Transformer(nn.Module):
+    """`depth` blocks. The rate of stochastic depth rises linearly: block m of N drops with drop_path · m / N."""
+
+    def __init__(
+        self,
+        embed_dim: int,
+        num_heads: int,
+        depth: int,
+        hidden_dim: int,
+        dropout: float = 0.0,
+        drop_path: float = 0.0,
+        norm_eps: float = 1e-6,
+    ) -> None:
+        super().__init__()
+        self.blocks = nn.ModuleList(
+            Block(embed_dim, num_heads, hidden_dim, dropout, drop_path * (m + 1) / depth, norm_eps)
+            for m in range(depth)
+        )
+
+    def forward(
+        self,
+        x: Float[Tensor, "B N D"],
+        at: Angles | None,
+        padding: Bool[Tensor, "B N"] | None = None,
+        last: int | None = None,
+    ) -> Float[Tensor, "B Q D"]:
+        """All tokens through every block; with `last`, the final block computes only that many, from the end."""
+        attend = None if padding is None else ~padding[:, None, None, :]
+        final = len(self.blocks) - 1
+        for m, block in enumerate(self.blocks):
+            x = block(x, at, attend, last if m == final else None)
+        return x
