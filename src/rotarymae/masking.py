@@ -10,7 +10,7 @@ arXiv:2111.06377). `noise` says where the randomness comes from: a call `noise(n
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -23,14 +23,22 @@ from rotarymae.tokens import Tokens
 Noise = Callable[[int], Tensor]
 
 
-def mask_ratio(tokens: Tokens, ratio: float, noise: Noise | None = None) -> Bool[Tensor, "B N"]:
+def mask_ratio(tokens: Tokens, ratio: float | tuple[float, float], noise: Noise | None = None) -> Bool[Tensor, "B N"]:
     """Hides ceil(ratio · real tokens) of each row, uniformly; at least one stays, so a row of one is never masked.
 
-    Section 4.1 of arXiv:2505.20535.
+    Section 4.1 of arXiv:2505.20535. With two ratios each row draws its own between them: a model that will be asked to
+    interpolate from many and from few observations should have seen both.
     """
-    _check_ratio(ratio)
-    count = _share(tokens.real.sum(1), ratio)
-    return _hide(tokens.real, count, _draw(tokens, noise, tokens.length))
+    low, high = ratio if isinstance(ratio, tuple) else (ratio, ratio)
+    _check_ratio(low)
+    _check_ratio(high)
+    if low == high:
+        return _hide(tokens.real, _share(tokens.real.sum(1), low), _draw(tokens, noise, tokens.length))
+    if low > high:
+        raise InputError(f"mask ratios from {low} to {high}; wanted the smaller first.")
+    uniform = _draw(tokens, noise, tokens.length + 1)
+    drawn = low + (high - low) * uniform[:, -1].double()
+    return _hide(tokens.real, _share(tokens.real.sum(1), drawn), uniform[:, :-1])
 
 
 def mask_count(
@@ -83,6 +91,42 @@ def mask_tubes(tokens: Tokens, ratio: float, noise: Noise | None = None, time_ax
     """Hides the same places at all times: groups are positions on every axis but time."""
     axes = [axis for axis in range(tokens.axes) if axis != time_axis]
     return mask_groups(tokens, ratio, axes, noise)
+
+
+@dataclass(frozen=True)
+class Masking:
+    """One way of hiding tokens, as a setting: `masking(tokens, noise)` gives the mask.
+
+    Attributes:
+        kind: "ratio" (single tokens), "count" (a drawn number of single tokens), "rows" (all that was observed at a
+            time), "channels" (whole channels) or "tubes" (the same places at all times).
+        ratio: share of tokens or groups to hide; not used by "count". For "ratio" also (low, high), of which each row
+            draws its own.
+        low, high: "count" hides, or with of="visible" leaves, between `low` and `high` tokens.
+        of: "masked" or "visible", for "count".
+    """
+
+    kind: str = "ratio"
+    ratio: float | tuple[float, float] = 0.75
+    low: int = 1
+    high: int = 1
+    of: str = "masked"
+
+    def __post_init__(self) -> None:
+        if self.kind not in ("ratio", "count", "rows", "channels", "tubes"):
+            raise InputError(f"masking {self.kind!r}; wanted ratio, count, rows, channels or tubes.")
+        if isinstance(self.ratio, tuple) and self.kind != "ratio":
+            raise InputError(f"masking {self.kind!r} takes one ratio; {self.ratio} are two.")
+        for ratio in self.ratio if isinstance(self.ratio, tuple) else (self.ratio,):
+            _check_ratio(ratio)
+
+    def __call__(self, tokens: Tokens, noise: Noise | None = None) -> Bool[Tensor, "B N"]:
+        if self.kind == "count":
+            return mask_count(tokens, self.low, self.high, noise, self.of)
+        if isinstance(self.ratio, tuple) or self.kind == "ratio":
+            return mask_ratio(tokens, self.ratio, noise)
+        by_kind = {"rows": mask_rows, "channels": mask_channels, "tubes": mask_tubes}
+        return by_kind[self.kind](tokens, self.ratio, noise)
 
 
 def split(tokens: Tokens, mask: Bool[Tensor, "B N"]) -> tuple[Tokens, Tokens]:
@@ -159,7 +203,7 @@ def _draw(tokens: Tokens, noise: Noise | None, n: int) -> Float[Tensor, "B n"]:
     return noise(n).to(tokens.values.device)
 
 
-def _share(counts: Int[Tensor, " B"], ratio: float) -> Int[Tensor, " B"]:
+def _share(counts: Int[Tensor, " B"], ratio: float | Float[Tensor, " B"]) -> Int[Tensor, " B"]:
     """ceil(ratio · count), less than the count. In float64, so that 0.75 · 4 is not rounded up to 4."""
     return torch.minimum((counts.double() * ratio - 1e-9).ceil().long(), counts - 1)
 

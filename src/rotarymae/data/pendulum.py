@@ -1,0 +1,255 @@
+"""A pendulum filmed through coming and going static: regress its angle from 50 irregular frames of 100.
+
+Paper: Section 5.4 and Appendix D.4 of arXiv:2505.20535 (Table 5); data of CRU as used by S5's pendulum branch
+(github.com/lindermanlab/S5), written here from a description of the protocol.
+
+* Dynamics. State (theta, w), theta = 0 *upright* in simulation. m = l = 1, g = 9.81, inertia of a rod m l^2 / 3, so
+  c = g l m / inertia = 29.43 per s^2; friction mu = 0.1 per s on w. Semi-implicit Euler, h = 1e-4 s:
+  w <- w + h (c sin(theta) - mu w), then theta <- theta + h w. A frame is 0.01 s = 100 such steps, after which
+  w <- w + N(0, 0.1^2) and theta <- theta mod 2 pi. Start: theta ~ U(0, 2 pi), w = 0. 100 frames with the start.
+* Targets: (sin, cos) of theta - pi (0 = hanging down), of every kept frame, free of noise.
+* Images: N(0, 1e-5^2) is added to the angle; a line of value 1 and 8 pixels wide on a 128 x 128 canvas from (64,
+  64) to (64 + 55 sin, 64 + 55 cos), y downwards; Lanczos to 24 x 24; clipped to [0, 1]; times 255, truncated to
+  uint8.
+* Static: frame k becomes a_k image + (1 - a_k) U(0, 255), truncated. f_0 ~ U(0, 1), f_{k+1} = clip(f_k + U(-0.2,
+  0.2), 0, 1), t1 ~ U(0, 0.25), t2 ~ U(0.75, 1), a_k = clip((f_k - t1) / (t2 - t1), 0, 1), a_0..a_4 = 1: the first
+  five frames are always clean.
+* Kept frames: 50 of 100 without replacement, sorted; for sequence i by `default_rng(i + size of the set)` in
+  training and validation and `default_rng(i)` in test. Time = the frame's index 0..99 (hundredths of a second).
+
+Random streams: one `RandomState(42)` makes training (2000 sequences) and then test (1000), a second
+`RandomState(43)` validation (1000). Draws of a set of N: theta [N, 1]; per frame step N normals; normals [N, 100,
+2] (angle, speed); f_0 [N]; 99 times [N]; t1 [N, 1]; t2 [N, 1]; then for each sequence uniforms [100, 24, 24, 1].
+Training comes first whatever its size, so another `train` changes the test set.
+
+Metric: `mse`, the mean over sequences, frames and both components, as CRU and S5 report it (times 1e-3: CRU 3.94,
+S5 3.41). The published RoMAE script prints the *sum* times 1e-3, `published_sum`: with 1000 test sequences 100
+times `mse`.
+"""
+
+import hashlib
+import json
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from PIL import Image, ImageDraw
+from PIL import __version__ as pillow_version
+
+from rotarymae.errors import InputError
+
+GRAVITY = 9.81
+LENGTH = 1.0
+MASS = 1.0
+INERTIA = MASS * LENGTH**2 / 3
+FRICTION = 0.1
+EULER_STEP = 1e-4
+PROCESS_STD = 0.1
+OBSERVATION_STD = 1e-5
+SIZE = 24
+CLEAN_FRAMES = 5
+# Counts up when the same parameters would give other data, so that no old cache file is taken for new.
+GENERATION = 1
+FIELDS = ("images", "times", "targets")
+
+
+@dataclass(frozen=True)
+class PendulumSet:
+    """S sequences of K kept frames.
+
+    images: [S, K, 24, 24] uint8; divide by 255 for a model (`pixels`): mean 0.25, standard deviation 0.27.
+    times: [S, K] int64, index of the frame in 0..99.
+    targets: [S, K, 2] float64, sine and cosine of the angle, 0 = hanging down.
+    """
+
+    images: NDArray[np.uint8]
+    times: NDArray[np.int64]
+    targets: NDArray[np.float64]
+
+    def pixels(self) -> NDArray[np.float32]:
+        """Images as float32 in [0, 1]."""
+        return self.images.astype(np.float32) / np.float32(255)
+
+
+class PendulumSets(NamedTuple):
+    train: PendulumSet
+    valid: PendulumSet
+    test: PendulumSet
+
+
+def pendulum(
+    *,
+    train: int = 2000,
+    valid: int = 1000,
+    test: int = 1000,
+    frames: int = 100,
+    keep: int = 50,
+    frame_step: float = 0.01,
+    seed: int = 42,
+    valid_seed: int = 43,
+    time_seed: int = 0,
+    cache: str | Path | None = None,
+) -> PendulumSets:
+    """The three sets. `cache` is a folder: made sets are kept there, in a file named after all parameters.
+
+    frame_step in seconds: 0.01 for this regression task (0.05 is CRU's interpolation task).
+    """
+    for name, count in (("train", train), ("valid", valid), ("test", test)):
+        if count < 1:
+            raise InputError(f"{name} must be at least 1 sequence, got {count}")
+    if frames < CLEAN_FRAMES or not 1 <= keep <= frames:
+        raise InputError(f"need frames >= {CLEAN_FRAMES} and 1 <= keep <= frames, got frames={frames}, keep={keep}")
+    euler_steps(frame_step)
+
+    def make() -> PendulumSets:
+        def one(rng: np.random.RandomState, n: int, offset: int) -> PendulumSet:
+            times = irregular_times(n, frames=frames, keep=keep, seed=time_seed + offset)
+            return _make(rng, times, frames, frame_step)
+
+        shared = np.random.RandomState(seed)
+        train_set = one(shared, train, train)
+        test_set = one(shared, test, 0)
+        return PendulumSets(train_set, one(np.random.RandomState(valid_seed), valid, valid), test_set)
+
+    if cache is None:
+        return make()
+    # The picture of a line may change with Pillow's version, so the version is one of the parameters.
+    parameters = {
+        "train": train, "valid": valid, "test": test, "frames": frames, "keep": keep, "frame_step": frame_step,
+        "seed": seed, "valid_seed": valid_seed, "time_seed": time_seed, "generation": GENERATION,
+        "pillow": pillow_version,
+    }  # fmt: skip
+    return _cached(Path(cache), json.dumps(parameters, sort_keys=True), make)
+
+
+def euler_steps(frame_step: float) -> int:
+    """How many steps of 1e-4 s make a frame step of `frame_step` seconds."""
+    steps = round(frame_step / EULER_STEP) if np.isfinite(frame_step) else 0
+    if steps < 1 or abs(steps * EULER_STEP - frame_step) > 1e-9:
+        raise InputError(f"frame_step must be a positive multiple of {EULER_STEP} s, got {frame_step}")
+    return steps
+
+
+def advance(
+    theta: NDArray[np.float64], speed: NDArray[np.float64], steps: int, *, friction: float = FRICTION
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """`steps` semi-implicit Euler steps of 1e-4 s; theta (rad, 0 = upright) and speed (rad/s) of any equal shape."""
+    pull = GRAVITY * LENGTH * MASS / INERTIA
+    for _ in range(steps):
+        speed = speed + EULER_STEP * (pull * np.sin(theta) - friction * speed)
+        theta = theta + EULER_STEP * speed
+    return theta, speed
+
+
+def simulate(
+    rng: np.random.RandomState, n: int, *, frames: int = 100, frame_step: float = 0.01
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Angle (rad, 0 = hanging down, free of noise) and speed (rad/s) of n pendulums at each frame, [n, frames] both.
+
+    Draws theta [n, 1], then for each of the frames - 1 steps n normals.
+    """
+    steps = euler_steps(frame_step)
+    angle, speed = np.empty((2, n, frames))
+    theta = rng.uniform(0, 2 * np.pi, (n, 1))[:, 0]
+    omega = np.zeros(n)
+    angle[:, 0], speed[:, 0] = theta, omega
+    for frame in range(1, frames):
+        theta, omega = advance(theta, omega, steps)
+        omega = omega + rng.normal(0, PROCESS_STD, n)
+        theta = theta % (2 * np.pi)
+        angle[:, frame], speed[:, frame] = theta, omega
+    return angle - np.pi, speed
+
+
+def render(angle: float) -> NDArray[np.uint8]:
+    """The picture of a pendulum, [24, 24] uint8; angle in rad, 0 = hanging down, growing to the right."""
+    canvas = Image.new("F", (128, 128), 0.0)
+    end = (64 + 55 * np.sin(angle), 64 + 55 * np.cos(angle))
+    ImageDraw.Draw(canvas).line([(64.0, 64.0), end], fill=1.0, width=8)
+    small = np.asarray(canvas.resize((SIZE, SIZE), Image.Resampling.LANCZOS))
+    return (np.clip(small, 0, 1) * 255).astype(np.uint8)
+
+
+def clearness(rng: np.random.RandomState, n: int, *, frames: int = 100) -> NDArray[np.float64]:
+    """a, [n, frames] in [0, 1]: the weight of the picture against static. Draws f_0, the steps, t1, t2."""
+    walk = np.empty((n, frames))
+    walk[:, 0] = rng.uniform(0, 1, n)
+    for frame in range(1, frames):
+        walk[:, frame] = np.clip(walk[:, frame - 1] + rng.uniform(-0.2, 0.2, n), 0, 1)
+    low = rng.uniform(0, 0.25, (n, 1))
+    high = rng.uniform(0.75, 1, (n, 1))
+    weight = np.clip((walk - low) / (high - low), 0, 1)
+    weight[:, :CLEAN_FRAMES] = 1
+    return weight
+
+
+def irregular_times(n: int, *, frames: int = 100, keep: int = 50, seed: int = 0) -> NDArray[np.int64]:
+    """Indices of the kept frames, [n, keep], sorted; sequence i is drawn by `default_rng(seed + i)`."""
+    draws = (np.random.default_rng(seed + i).choice(frames, keep, replace=False) for i in range(n))
+    return np.sort(np.stack(list(draws)), axis=1).astype(np.int64)
+
+
+def _make(rng: np.random.RandomState, times: NDArray[np.int64], frames: int, frame_step: float) -> PendulumSet:
+    """One set; draws for every frame, kept or not, but renders only the kept ones, `times` [n, keep]."""
+    n, keep = times.shape
+    angle, _ = simulate(rng, n, frames=frames, frame_step=frame_step)
+    seen_angle = angle + rng.normal(0, OBSERVATION_STD, (n, frames, 2))[..., 0]
+    weight = clearness(rng, n, frames=frames)
+    images = np.empty((n, keep, SIZE, SIZE), np.uint8)
+    for i, kept in enumerate(times):
+        static = rng.uniform(0, 255, (frames, SIZE, SIZE, 1))[kept, :, :, 0]
+        clear = np.stack([render(a) for a in seen_angle[i, kept]])
+        share = weight[i, kept][:, None, None]
+        images[i] = (share * clear + (1 - share) * static).astype(np.uint8)
+    kept_angle = np.take_along_axis(angle, times, axis=1)
+    return PendulumSet(images, times, np.stack([np.sin(kept_angle), np.cos(kept_angle)], axis=-1))
+
+
+def _cached(folder: Path, parameters: str, make: Callable[[], PendulumSets]) -> PendulumSets:
+    """The sets of the file named after `parameters` (JSON), made and written first if there is none."""
+    path = folder / f"pendulum-{hashlib.sha256(parameters.encode()).hexdigest()[:16]}.npz"
+    if path.exists():
+        try:
+            # Opened here, because numpy leaves a damaged file open.
+            with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
+                if str(file["parameters"]) != parameters:
+                    raise ValueError(f"its parameters are {file['parameters']}")
+                parts = [file[f"{split}_{name}"] for split in PendulumSets._fields for name in FIELDS]
+        except Exception as error:
+            raise InputError(f"{path} is no usable pendulum cache ({error}); delete it and run again") from error
+        return PendulumSets(*(PendulumSet(*parts[i : i + 3]) for i in range(0, 9, 3)))
+    sets = make()
+    arrays = {f"{split}_{name}": getattr(getattr(sets, split), name) for split in sets._fields for name in FIELDS}
+    folder.mkdir(parents=True, exist_ok=True)
+    # Written beside and renamed: whoever is interrupted, or runs twice at once, never leaves half a file.
+    beside = folder / f"{path.stem}.{os.getpid()}.part"
+    try:
+        with beside.open("wb") as file:
+            np.savez(file, parameters=np.array(parameters), **arrays)
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)
+    return sets
+
+
+def mse(predicted: ArrayLike, targets: ArrayLike) -> float:
+    """CRU's and S5's metric: squared error, mean over sequences, frames and both components; both [S, K, 2]."""
+    return float((_difference(predicted, targets) ** 2).mean())
+
+
+def published_sum(predicted: ArrayLike, targets: ArrayLike) -> float:
+    """What the published RoMAE script prints as "Test MSE": the *sum* of squared errors, times 1e-3; both [S, K, 2]."""
+    return float((_difference(predicted, targets) ** 2).sum() * 1e-3)
+
+
+def _difference(predicted: ArrayLike, targets: ArrayLike) -> NDArray[np.float64]:
+    predicted, targets = np.asarray(predicted, np.float64), np.asarray(targets, np.float64)
+    if predicted.shape != targets.shape or predicted.ndim != 3 or predicted.shape[-1] != 2:
+        raise InputError(
+            f"predicted {predicted.shape} and targets {targets.shape} must have equal shapes [sequences, frames, 2]"
+        )
+    return predicted - targets

@@ -1,0 +1,132 @@
+"""Absolute-position reconstruction: identical tokens whose only secret is where they are.
+
+Paper: Section 5.1 (Table 1) and Appendix B.1 (Figure 2) of arXiv:2505.20535. Every token carries the same value, so
+a model can tell positions apart through its position encoding alone, and the target of a token is its own position.
+
+* `position_sets`: Table 1. Ten tokens, positions from U(0, 50), 20,000 training and 4,000 test samples. The
+  published code (github.com/Chromeilion/RoMAE-Experiments) draws from U(1, 50): `low=1` does the same.
+* `range_sets`: Figure 2. One token, positions from U(0, 100) or U(0, 1000). Appendix B.1 states no sizes; Table 16
+  has the batch size, epochs and warm-up of Table 17, so the sizes of Table 1 are taken.
+
+Whoever cannot see absolute positions does best by answering the mean of the domain, which scores the variance of
+the uniform distribution, `trivial_mse`: 208.33 for U(0, 50) and 200.08 for U(1, 50). Table 1 prints 200.33.
+
+Units: positions have none (a RoPE position: the fastest frequency turns one radian per unit).
+Random streams: training from `numpy.random.default_rng([seed, 0])`, test from `default_rng([seed, 1])`; one call of
+`uniform` of shape [S, N, 1] each, in float64, then rounded to float32.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rotarymae.errors import InputError
+
+
+@dataclass(frozen=True)
+class PositionSet:
+    """S samples of N identical tokens.
+
+    values: [S, N, 1] float32, all 1.
+    positions: [S, N, 1] float32 in [low, high]; also the target, one number per token.
+    low, high: the ends of the domain the positions were drawn from.
+    """
+
+    values: NDArray[np.float32]
+    positions: NDArray[np.float32]
+    low: float
+    high: float
+
+    @property
+    def targets(self) -> NDArray[np.float32]:
+        """What is to be predicted, [S, N]: the position of each token."""
+        return self.positions[..., 0]
+
+
+class PositionSets(NamedTuple):
+    train: PositionSet
+    test: PositionSet
+
+
+class ErrorByPosition(NamedTuple):
+    """Figure 2's curve.
+
+    fraction: [bins] the middle of each bin as a fraction of the domain, 0 at low and 1 at high.
+    mse: [bins] mean squared error of the tokens in the bin; NaN where there is none.
+    count: [bins] tokens in the bin.
+    """
+
+    fraction: NDArray[np.float64]
+    mse: NDArray[np.float64]
+    count: NDArray[np.int64]
+
+
+def position_sets(
+    *,
+    low: float = 0.0,
+    high: float = 50.0,
+    tokens: int = 10,
+    train: int = 20_000,
+    test: int = 4_000,
+    seed: int = 0,
+) -> PositionSets:
+    """Table 1: `tokens` identical values per sample at positions drawn from U(low, high)."""
+    if not (np.isfinite(low) and np.isfinite(high) and low < high):
+        raise InputError(f"positions need finite low < high, got low={low} and high={high}")
+    for name, count in (("tokens", tokens), ("train", train), ("test", test)):
+        if count < 1:
+            raise InputError(f"{name} must be at least 1, got {count}")
+    drawn = []
+    for stream, size in enumerate((train, test)):
+        positions = np.random.default_rng([seed, stream]).uniform(low, high, (size, tokens, 1))
+        drawn.append(
+            PositionSet(
+                values=np.ones((size, tokens, 1), np.float32),
+                positions=positions.astype(np.float32),
+                low=low,
+                high=high,
+            )
+        )
+    return PositionSets(*drawn)
+
+
+def range_sets(high: float = 100.0, *, train: int = 20_000, test: int = 4_000, seed: int = 0) -> PositionSets:
+    """Figure 2: one token per sample, position from U(0, high); the paper uses high=100 and high=1000."""
+    return position_sets(low=0.0, high=high, tokens=1, train=train, test=test, seed=seed)
+
+
+def trivial_mse(low: float, high: float) -> float:
+    """The least mean squared error of an answer that does not depend on the position: (high - low)^2 / 12."""
+    return (high - low) ** 2 / 12
+
+
+def mse(predicted: ArrayLike, targets: ArrayLike) -> float:
+    """Table 1's metric: squared error, mean over all tokens of all samples; both [S, N]."""
+    predicted, targets = np.asarray(predicted, np.float64), np.asarray(targets, np.float64)
+    if predicted.shape != targets.shape:
+        raise InputError(f"predicted has shape {predicted.shape}, targets {targets.shape}: they must be equal")
+    return float(np.mean((predicted - targets) ** 2))
+
+
+def mse_by_position(
+    predicted: ArrayLike, targets: ArrayLike, *, low: float, high: float, bins: int = 50
+) -> ErrorByPosition:
+    """Squared error against the position, in `bins` equal parts of the domain; predicted and targets [S, N]."""
+    predicted, targets = np.asarray(predicted, np.float64), np.asarray(targets, np.float64)
+    if predicted.shape != targets.shape:
+        raise InputError(f"predicted has shape {predicted.shape}, targets {targets.shape}: they must be equal")
+    if bins < 1 or not low < high:
+        raise InputError(f"need bins >= 1 and low < high, got bins={bins}, low={low}, high={high}")
+    fraction = (targets.ravel() - low) / (high - low)
+    if fraction.size and not (fraction.min() >= 0 and fraction.max() <= 1):
+        raise InputError(
+            f"targets run from {targets.min()} to {targets.max()}, outside the domain [{low}, {high}]: "
+            "pass the low and high they were drawn with"
+        )
+    which = np.minimum((fraction * bins).astype(np.int64), bins - 1)
+    count = np.bincount(which, minlength=bins)
+    total = np.bincount(which, weights=((predicted - targets) ** 2).ravel(), minlength=bins)
+    mean = np.divide(total, count, out=np.full(bins, np.nan), where=count > 0)
+    return ErrorByPosition((np.arange(bins) + 0.5) / bins, mean, count)

@@ -1,0 +1,199 @@
+"""Spirals in the plane, half of them running the other way, by two protocols.
+
+Paper: Section 5.5 and Appendix D.7 of arXiv:2505.20535 (Table 7, column Spirals), which follows ContiFormer's
+`spiral.py` (github.com/microsoft/SeqML, MIT). With s = 0.02, a_i = s N(0, 1), b_i = 0.3 + s N(0, 1):
+
+    "counter-clockwise":  r = a_i + b_i t,               (x, y) = (r cos t + 5, r sin t)
+    "clockwise":          z = 6 pi + 1 - t,
+                          r = a_i + 50 b_i / z,          (x, y) = (r cos z - 5, r sin z), then reversed in time
+
+t = linspace(0, 6 pi, 150). The names are the source's: the formula of the second type turns clockwise as t grows,
+but after the reversal it is handed over with its angle growing from 1 to 6 pi + 1, winding inwards around (-5, 0),
+whereas the first type winds outwards around (5, 0).
+
+`contiformer_spirals`: 150 points, noise 0.05, then x and y each scaled to [0, 1] by the least and greatest value of
+the clean curves of all 300 spirals (the noisy copy by the same numbers). Context: 50 of the first 75 points, shared
+by all spirals. Target: the clean scaled curve at all 150 points, 0..74 interpolation, 75..149 extrapolation. `mae`,
+`rmse`: summed over the two coordinates.
+
+`romae_spirals`: the first 75 of the same 150 points, noise of standard deviation 0.1, raw units; 30 points seen and
+45 hidden, drawn for each spiral. Appendix D.7 says both "truncated at 6 pi" and "only the parts corresponding to
+the interpolation task" (ContiFormer's first half): the second is our reading, `first_half=False` gives 75 points
+over all of [0, 6 pi]. It adds noise to the "training samples", and its notebook scores against noisy targets in raw
+units, root of the mean over points *and* coordinates (`rmse_per_coordinate`). Then the clean curve itself scores
+the noise's standard deviation, `noise_floor`: 0.1. Nothing honest can fall below it but by chance, and Table 7's
+0.0183 is no such number. Score against `clean` to measure the model rather than the noise.
+
+Train = the first 200, test = the last 100 spirals. Neither source has a validation set (ContiFormer keeps its best
+test score); `split(valid=40)` takes one from the end of the training spirals.
+
+Random stream: `numpy.random.RandomState(seed)` (the source seeds numpy's global generator): a [S], b [S], for
+chirality="both" one uniform per spiral (> 0.5 is counter-clockwise), standard normals [S, 150, 2], then the test
+context of 50 indices. Seeds of ContiFormer: 27, 42, 1024. For `romae_spirals` the normals are [S, 75, 2] and no
+context follows.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Literal, NamedTuple, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rotarymae.errors import InputError
+
+Chirality = Literal["both", "clockwise", "counter-clockwise"]
+
+LAST_TIME = 6 * np.pi
+SPREAD = 0.02
+POINTS = 150
+HALF = 75
+
+
+@dataclass(frozen=True)
+class Spirals:
+    """S spirals of T points, all at the same times.
+
+    times: [T] float64, radians.
+    noisy: [S, T, 2] float64, x and y with noise: the input.
+    clean: [S, T, 2] float64, the same points without noise.
+    counter_clockwise: [S] bool, the type.
+    offset, scale: [2] each; raw coordinates = scale * coordinates here + offset (1 and 0 where nothing was scaled).
+    context: [50] int64, ContiFormer's one draw of seen points for test, sorted; None in RoMAE's protocol.
+    """
+
+    times: NDArray[np.float64]
+    noisy: NDArray[np.float64]
+    clean: NDArray[np.float64]
+    counter_clockwise: NDArray[np.bool_]
+    offset: NDArray[np.float64]
+    scale: NDArray[np.float64]
+    context: NDArray[np.int64] | None = None
+
+    def split(self, *, train: int = 200, valid: int = 0) -> "Splits":
+        """The first `train` spirals, the last `valid` of them set apart for validation, and all others for test."""
+        if not 0 <= valid < train < len(self.clean):
+            raise InputError(
+                f"need 0 <= valid < train < {len(self.clean)} spirals, got train={train} and valid={valid}"
+            )
+        return Splits(
+            self._rows(0, train - valid), self._rows(train - valid, train), self._rows(train, len(self.clean))
+        )
+
+    def _rows(self, start: int, stop: int) -> "Spirals":
+        return replace(
+            self,
+            noisy=self.noisy[start:stop],
+            clean=self.clean[start:stop],
+            counter_clockwise=self.counter_clockwise[start:stop],
+        )
+
+
+class Splits(NamedTuple):
+    train: Spirals
+    valid: Spirals
+    test: Spirals
+
+
+def contiformer_spirals(n: int = 300, *, seed: int = 27, chirality: Chirality = "both", noise: float = 0.05) -> Spirals:
+    """ContiFormer's set: 150 points, noise of standard deviation 0.05 before scaling, coordinates scaled into [0, 1].
+
+    chirality="both" is the source's `--cc=2`, "clockwise" `--cc=0` and "counter-clockwise" `--cc=1`.
+    """
+    rng = np.random.RandomState(seed)
+    times = np.linspace(0, LAST_TIME, POINTS)
+    clean, kind = _curves(rng, n, times, chirality, noise)
+    noisy = clean + noise * rng.standard_normal(clean.shape)
+    context = np.sort(rng.choice(HALF, 50, replace=False))
+    offset = clean.min(axis=(0, 1))
+    scale = clean.max(axis=(0, 1)) - offset
+    return Spirals(times, (noisy - offset) / scale, (clean - offset) / scale, kind, offset, scale, context)
+
+
+def romae_spirals(
+    n: int = 300,
+    *,
+    seed: int = 27,
+    chirality: Chirality = "both",
+    noise: float = 0.1,
+    first_half: bool = True,
+) -> Spirals:
+    """RoMAE's set: 75 points in raw units, noise of standard deviation 0.1.
+
+    first_half=True: the first 75 of ContiFormer's 150 points (times up to 3 pi); False: linspace(0, 6 pi, 75).
+    """
+    rng = np.random.RandomState(seed)
+    times = np.linspace(0, LAST_TIME, POINTS if first_half else HALF)
+    clean, kind = _curves(rng, n, times, chirality, noise)
+    times, clean = times[:HALF], clean[:, :HALF]
+    noisy = clean + noise * rng.standard_normal(clean.shape)
+    return Spirals(times, noisy, clean, kind, np.zeros(2), np.ones(2))
+
+
+def _curves(
+    rng: np.random.RandomState, n: int, times: NDArray[np.float64], chirality: Chirality, noise: float
+) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """Clean curves [n, T, 2] in raw units and their type [n]; draws a, b and, for "both", the types."""
+    if n < 1:
+        raise InputError(f"n must be at least 1 spiral, got {n}")
+    if not (np.isfinite(noise) and noise >= 0):
+        raise InputError(f"noise is a standard deviation and must be finite and >= 0, got {noise}")
+    if chirality not in get_args(Chirality):
+        raise InputError(f"chirality must be one of {', '.join(get_args(Chirality))}; got {chirality!r}")
+    a = SPREAD * rng.standard_normal((n, 1))
+    b = 0.3 + SPREAD * rng.standard_normal((n, 1))
+    kind = rng.uniform(size=n) > 0.5 if chirality == "both" else np.full(n, chirality == "counter-clockwise")
+
+    radius = a + b * times
+    outward = np.stack([radius * np.cos(times) + 5, radius * np.sin(times)], axis=-1)
+    angle = LAST_TIME + 1 - times
+    radius = a + 50 * b / angle
+    inward = np.stack([radius * np.cos(angle) - 5, radius * np.sin(angle)], axis=-1)[:, ::-1]
+    return np.where(kind[:, None, None], outward, inward), kind
+
+
+def draw_shared_context(rng: np.random.Generator, *, seen: int = 50, among: int = HALF) -> NDArray[np.int64]:
+    """ContiFormer's training draw: `seen` of the first `among` points, sorted, [seen]; one draw serves all spirals."""
+    if not 1 <= seen <= among:
+        raise InputError(f"need 1 <= seen <= {among} points, got {seen}")
+    return np.sort(rng.permutation(among)[:seen])
+
+
+def draw_seen(rng: np.random.Generator, n: int, *, seen: int = 30, points: int = HALF) -> NDArray[np.bool_]:
+    """RoMAE's draw: each of n spirals its own `seen` points, [n, points] bool, True = seen; the others are hidden."""
+    if n < 1:
+        raise InputError(f"n must be at least 1 spiral, got {n}")
+    if not 1 <= seen < points:
+        raise InputError(f"need 1 <= seen < {points} points, got {seen}")
+    return rng.random((n, points)).argsort(axis=1).argsort(axis=1) < seen
+
+
+def mae(predicted: ArrayLike, targets: ArrayLike) -> float:
+    """ContiFormer's MAE: mean over points of |dx| + |dy|; both [..., 2]."""
+    return float(np.abs(_difference(predicted, targets)).sum(axis=-1).mean())
+
+
+def rmse(predicted: ArrayLike, targets: ArrayLike) -> float:
+    """ContiFormer's RMSE: root of the mean over points of dx^2 + dy^2; both [..., 2]."""
+    return float(np.sqrt((_difference(predicted, targets) ** 2).sum(axis=-1).mean()))
+
+
+def rmse_per_coordinate(predicted: ArrayLike, targets: ArrayLike) -> float:
+    """RoMAE's RMSE: root of the mean over points and coordinates, which is `rmse` / sqrt(2); both [..., 2]."""
+    return float(np.sqrt((_difference(predicted, targets) ** 2).mean()))
+
+
+def noise_floor(spirals: Spirals, hidden: NDArray[np.bool_] | None = None) -> float:
+    """`rmse_per_coordinate` of the clean curve against the noisy points, at `hidden` [S, T] only if given."""
+    rows = np.ones(spirals.clean.shape[:2], bool) if hidden is None else hidden
+    if rows.shape != spirals.clean.shape[:2] or not rows.any():
+        raise InputError(f"hidden must be bool {spirals.clean.shape[:2]} with a True in it, got {rows.shape}")
+    return rmse_per_coordinate(spirals.clean[rows], spirals.noisy[rows])
+
+
+def _difference(predicted: ArrayLike, targets: ArrayLike) -> NDArray[np.float64]:
+    predicted, targets = np.asarray(predicted, np.float64), np.asarray(targets, np.float64)
+    if predicted.shape != targets.shape or predicted.ndim < 1 or predicted.shape[-1] != 2:
+        raise InputError(
+            f"predicted {predicted.shape} and targets {targets.shape} must have equal shapes that end in 2 (x and y)"
+        )
+    return predicted - targets

@@ -1,0 +1,208 @@
+"""HeTVAE's synthetic interpolation set, and the exact answer nobody can beat.
+
+Paper: Section 5.5 and Appendix D.8 of arXiv:2505.20535 (Table 7, column Synthetic); generator of
+github.com/reml-lab/hetvae (MIT), `src/utils.py`. A series is a smooth random curve on 51 regular times:
+
+    v_j ~ N(0, 1) at 10 key times linspace(0, 1, 10); q = linspace(0, 1, 51)
+    W_ij = exp(-120 (q_i - k_j)^2), rows normalised to 1; clean = W v; noisy = clean + 0.1 N(0, 1)
+
+The task: from the noisy values at a few of the 51 times, predict the *noisy* values at the others.
+
+Units: values have none; times run over [0, 1] (`times`); a recipe scales them.
+Random stream: `numpy.random.RandomState(seed)`, for each series 10 normals for v and then 51 for the noise.
+
+Three departures from the words of the sources, on purpose:
+
+* **Split.** hetvae takes a fifth of the series for test and then a fifth of the training series for validation
+  *which also stay in training*. Here `splits` gives three disjoint sets, 80/10/10 as Appendix D.8 says: training is
+  exactly hetvae's training set (its validation series are ordinary training series), and its test set is halved
+  into test and validation. (The paper's experiment tested on its training series: same generator seed.)
+* **Points.** Appendix D.8 says 50 times and reference times 0.1 k; the generator it names has 51 and linspace(0, 1,
+  10).
+* **Context.** hetvae draws 3 to 9 context points per series and step (D.8: "between 3 and 10"), and at test reuses
+  one numpy stream for every batch of 5 series; `draw_context` takes a generator and draws afresh for each series.
+
+Because clean is linear in v and everything is Gaussian, the best prediction in mean squared error is the posterior
+mean, which `posterior` computes; `exact_optimum_mse` scores it on given masks, `expected_optimum_mse` is its
+expectation.
+"""
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rotarymae.errors import InputError
+
+KEYS = 10
+POINTS = 51
+BANDWIDTH = 120.0
+NOISE_STD = 0.1
+
+
+@dataclass(frozen=True)
+class SyntheticSeries:
+    """S series on the same 51 times.
+
+    times: [51] float64, linspace(0, 1, 51).
+    noisy: [S, 51] float64, what is observed and what is to be predicted.
+    clean: [S, 51] float64, the curve without noise.
+    """
+
+    times: NDArray[np.float64]
+    noisy: NDArray[np.float64]
+    clean: NDArray[np.float64]
+
+    def select(self, index: NDArray[np.int64]) -> "SyntheticSeries":
+        """The series at `index`, on the same times."""
+        return SyntheticSeries(self.times, self.noisy[index], self.clean[index])
+
+
+class Splits(NamedTuple):
+    train: SyntheticSeries
+    valid: SyntheticSeries
+    test: SyntheticSeries
+
+
+class Posterior(NamedTuple):
+    """mean [S, 51] and covariance [S, 51, 51], float64."""
+
+    mean: NDArray[np.float64]
+    covariance: NDArray[np.float64]
+
+
+def key_weights() -> NDArray[np.float64]:
+    """W, [51, 10]: how much each key value counts at each time; rows sum to 1."""
+    times, keys = np.linspace(0, 1, POINTS), np.linspace(0, 1, KEYS)
+    weights = np.exp(-BANDWIDTH * (times[:, None] - keys[None, :]) ** 2)
+    return weights / weights.sum(axis=1, keepdims=True)
+
+
+def generate(n: int = 2000, *, seed: int = 0) -> SyntheticSeries:
+    """n series; hetvae's README uses 2000 (its argument's default is 8000) and seed 0."""
+    if n < 1:
+        raise InputError(f"n must be at least 1 series, got {n}")
+    # One block of normals holds the same numbers as 10 and then 51 drawn series by series.
+    normals = np.random.RandomState(seed).standard_normal((n, KEYS + POINTS))
+    clean = normals[:, :KEYS] @ key_weights().T
+    return SyntheticSeries(np.linspace(0, 1, POINTS), clean + NOISE_STD * normals[:, KEYS:], clean)
+
+
+def split_indices(n: int, *, seed: int = 42) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """(train, valid, test) indices, disjoint and together all of 0..n-1.
+
+    The first ceil(n / 5) of `RandomState(seed).permutation(n)` are the test set of scikit-learn's
+    `train_test_split(test_size=0.2, random_state=seed)`, hence hetvae's; its first half is our test set and its second
+    half our validation set.
+    """
+    if n < 10:
+        raise InputError(f"80/10/10 needs at least 10 series, got {n}")
+    shuffled = np.random.RandomState(seed).permutation(n)
+    held_out = -(-n // 5)
+    half = held_out // 2
+    return shuffled[held_out:], shuffled[half:held_out], shuffled[:half]
+
+
+def splits(n: int = 2000, *, seed: int = 0, split_seed: int = 42) -> Splits:
+    """`generate`, split 80/10/10 into disjoint sets (1600, 200 and 200 series)."""
+    series = generate(n, seed=seed)
+    return Splits(*(series.select(index) for index in split_indices(n, seed=split_seed)))
+
+
+def draw_context(
+    rng: np.random.Generator, n: int, *, low: int = 3, high: int = 9, points: int = POINTS
+) -> NDArray[np.bool_]:
+    """Which points each of n series shows, [n, points] bool, True = seen; the others are targets.
+
+    The count is uniform on low..high (both included) per series, the points are without replacement. hetvae trains with
+    3..9 and evaluates with low=high=25 (half of 51, rounded down).
+    """
+    if n < 1:
+        raise InputError(f"n must be at least 1 series, got {n}")
+    if not 1 <= low <= high < points:
+        raise InputError(f"need 1 <= low <= high < {points} context points, got low={low} and high={high}")
+    count = rng.integers(low, high, size=(n, 1), endpoint=True)
+    rank = rng.random((n, points)).argsort(axis=1).argsort(axis=1)
+    return rank < count
+
+
+def _observed(observed: ArrayLike) -> NDArray[np.bool_]:
+    observed = np.asarray(observed)
+    if observed.dtype != np.bool_ or observed.ndim != 2 or observed.shape[1] != POINTS:
+        raise InputError(
+            f"observed must be a bool array [series, {POINTS}], True = seen; "
+            f"got {observed.dtype} of shape {observed.shape}"
+        )
+    return observed
+
+
+def _key_covariance(observed: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Posterior covariance of the key values, [S, 10, 10]: it depends on where was looked, not on what was seen."""
+    weights = key_weights()
+    outer = (weights[:, :, None] * weights[:, None, :]).reshape(POINTS, KEYS * KEYS)
+    gram = (observed.astype(np.float64) @ outer).reshape(-1, KEYS, KEYS)
+    precision = np.eye(KEYS) + gram / NOISE_STD**2
+    return np.asarray(np.linalg.inv(precision), np.float64)
+
+
+def posterior(noisy: ArrayLike, observed: ArrayLike, *, target: Literal["noisy", "clean"] = "noisy") -> Posterior:
+    """Exact mean and covariance given the noisy values where `observed` is True; other values are not looked at.
+
+    noisy [S, 51], observed [S, 51] bool; each series may show different points, or none (the prior).
+
+    target="clean": of the curve. target="noisy": of the measured values; a seen one is known (mean = value, variance 0)
+    and a hidden one has the curve's mean and 0.1^2 more variance than the curve.
+
+    With Phi = the rows of W that were seen: covariance of v = (I + Phi' Phi / s^2)^-1, mean of v = that Phi' y / s^2:
+    a 10 x 10 system per series whatever was seen.
+    """
+    observed = _observed(observed)
+    noisy = np.asarray(noisy, np.float64)
+    if noisy.shape != observed.shape:
+        raise InputError(f"noisy has shape {noisy.shape}, observed {observed.shape}: they must be equal")
+    if target not in ("noisy", "clean"):
+        raise InputError(f"target must be 'noisy' or 'clean', got {target!r}")
+    seen = np.where(observed, noisy, 0.0)
+    if not np.isfinite(seen).all():
+        row = int(np.argmax(~np.isfinite(seen).all(axis=1)))
+        raise InputError(f"series {row} has NaN or infinity at an observed point: mark it as not observed")
+
+    weights = key_weights()
+    keys = _key_covariance(observed)
+    mean = np.einsum("sjk,sk->sj", keys, seen @ weights / NOISE_STD**2) @ weights.T
+    covariance = weights @ keys @ weights.T
+    if target == "noisy":
+        hidden = ~observed
+        mean = np.where(observed, noisy, mean)
+        covariance = np.where(hidden[:, :, None] & hidden[:, None, :], covariance, 0.0)
+        diagonal = np.arange(POINTS)
+        covariance[:, diagonal, diagonal] += NOISE_STD**2 * hidden
+    return Posterior(mean, covariance)
+
+
+def mse(predicted: ArrayLike, noisy: ArrayLike, observed: ArrayLike) -> float:
+    """The metric: squared error against the noisy values, mean over all hidden points of all series; all [S, 51]."""
+    predicted, noisy, observed = np.asarray(predicted, np.float64), np.asarray(noisy, np.float64), _observed(observed)
+    if not predicted.shape == noisy.shape == observed.shape:
+        raise InputError(
+            f"predicted {predicted.shape}, noisy {noisy.shape} and observed {observed.shape} must have equal shapes"
+        )
+    if observed.all():
+        raise InputError("every point is observed: nothing is left to score")
+    return float(np.mean((predicted - noisy)[~observed] ** 2))
+
+
+def exact_optimum_mse(noisy: ArrayLike, observed: ArrayLike) -> float:
+    """What the exact posterior mean scores on these very series and masks; the floor for any model, up to chance."""
+    return mse(posterior(noisy, observed, target="clean").mean, noisy, observed)
+
+
+def expected_optimum_mse(observed: ArrayLike) -> float:
+    """Expectation of `exact_optimum_mse` over series with these masks: the mean predictive variance there."""
+    observed = _observed(observed)
+    if observed.all():
+        raise InputError("every point is observed: nothing is left to score")
+    weights = key_weights()
+    variance = np.einsum("pj,sjk,pk->sp", weights, _key_covariance(observed), weights, optimize=True)
+    return float(variance[~observed].mean() + NOISE_STD**2)

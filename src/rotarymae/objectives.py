@@ -1,0 +1,89 @@
+"""What a step minimises: a model, and the loss that reads its predictions."""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from rotarymae import losses
+from rotarymae.batches import Batch
+from rotarymae.heads import Classifier, Regressor, TokenRegressor
+from rotarymae.model import MaskedAutoencoder
+
+
+class Objective(nn.Module):
+    """A model and its loss, as sums, so that micro-batches and processes add up to the mean over everything real.
+
+    `forward(batch)` gives the sum; `count(batch)` what to divide by, known before the forward pass.
+    """
+
+    model: MaskedAutoencoder | Classifier | Regressor | TokenRegressor
+
+    def count(self, batch: Batch) -> float:
+        raise NotImplementedError
+
+    def forward(self, batch: Batch) -> Float[Tensor, ""]:
+        raise NotImplementedError
+
+
+class Pretraining(Objective):
+    """Reconstruction of the hidden tokens."""
+
+    def __init__(self, model: MaskedAutoencoder, normalize_targets: bool = False) -> None:
+        super().__init__()
+        self.model = model
+        self.normalize_targets = normalize_targets
+
+    def count(self, batch: Batch) -> float:
+        assert batch.masked is not None, "pre-training needs batches with masked tokens"
+        return float(batch.masked.real.sum()) * batch.masked.features
+
+    def forward(self, batch: Batch) -> Float[Tensor, ""]:
+        assert batch.masked is not None, "pre-training needs batches with masked tokens"
+        assert isinstance(self.model, MaskedAutoencoder)
+        out = self.model.predict(batch.inputs, batch.masked)
+        return losses.reconstruction(out, self.normalize_targets).sum
+
+
+class Classification(Objective):
+    """Cross-entropy of labels [B]; `class_weights` [classes] makes it torch's weighted mean."""
+
+    def __init__(
+        self,
+        model: Classifier,
+        label_smoothing: float = 0.0,
+        class_weights: Float[Tensor, " classes"] | None = None,
+    ) -> None:
+        super().__init__()
+        self.model = model
+        self.label_smoothing = label_smoothing
+        self.class_weights = class_weights
+
+    def count(self, batch: Batch) -> float:
+        assert batch.targets is not None, "classification needs batches with targets"
+        if self.class_weights is None:
+            return float(len(batch.targets))
+        return float(self.class_weights.to(batch.targets.device)[batch.targets].sum())
+
+    def forward(self, batch: Batch) -> Float[Tensor, ""]:
+        assert batch.targets is not None, "classification needs batches with targets"
+        logits = self.model(batch.inputs)
+        weights = None if self.class_weights is None else self.class_weights.to(logits.device)
+        return losses.classification(logits, batch.targets, self.label_smoothing, weights).sum
+
+
+class Regression(Objective):
+    """Squared error of targets [B, outputs], or [B, N, outputs] for one a token; NaN targets are missing."""
+
+    def __init__(self, model: Regressor | TokenRegressor) -> None:
+        super().__init__()
+        self.model = model
+
+    def count(self, batch: Batch) -> float:
+        assert batch.targets is not None, "regression needs batches with targets"
+        return float((~torch.isnan(batch.targets)).sum())
+
+    def forward(self, batch: Batch) -> Float[Tensor, ""]:
+        assert batch.targets is not None, "regression needs batches with targets"
+        return losses.regression(self.model(batch.inputs), batch.targets).sum

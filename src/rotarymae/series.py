@@ -1,0 +1,894 @@
+"""Ragged series: many short histories of different length, as flat columns and offsets.
+
+A `SeriesDataset` holds every observation of every series in one array per column. Series `i` is the slice
+`offsets[i]:offsets[i + 1]`, sorted by time (and by channel within one time). Two tokenisations, chosen when built:
+
+    tokens="channel"   one row per (time, channel); the channel is an index    light curves, intensive care
+    tokens="time"      one row per time; all channels are features             sensors that are read together
+
+A missing value is a missing observation: it is refused, or dropped where asked, and never becomes zero. Times keep the
+unit of the table; dates become days since 1970-01-01 UTC, and `time_unit` is then "day".
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import operator
+import os
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal, SupportsIndex
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+
+from rotarymae import tables
+from rotarymae.errors import InputError, InputWarning
+from rotarymae.tables import choose, listed, read_table
+
+__all__ = ["Series", "SeriesDataset", "align_labels", "read_table"]
+
+Tokenisation = Literal["channel", "time"]
+Missing = Literal["error", "drop"]
+Duplicates = Literal["error", "mean", "first"]
+
+
+@dataclass(frozen=True, eq=False)
+class Series:
+    """One series: its id, times float64 [n], channels int32 [n] (or None) and values [n, V]."""
+
+    id: Any
+    times: np.ndarray
+    channels: np.ndarray | None
+    values: np.ndarray
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SeriesDataset:
+    """S ragged series with n observations in all. Make one with `from_frame` or another `from_*`, which check content.
+
+    Attributes:
+        times: float64 [n], ascending within each series, in the table's unit (see `time_unit`).
+        values: float64 [n, V], or float32 if every source column was float32. Finite.
+        offsets: int64 [S + 1]; series i is the slice offsets[i]:offsets[i + 1], never empty.
+        ids: [S] the original ids, in order of first appearance.
+        value_names: the V names of the columns of `values`.
+        channels: int32 [n] index into `channel_names`, from 0; None where one row is one time.
+        channel_names: the original channel labels, sorted (or in the order that was given); None without channels.
+        static: one value per series, name → [S]. A number that was missing is NaN.
+        time_unit: "day" where the times came as dates or durations, else None (whatever unit the numbers have).
+
+    Raises:
+        InputError: arrays whose shapes do not fit together.
+    """
+
+    times: np.ndarray
+    values: np.ndarray
+    offsets: np.ndarray
+    ids: np.ndarray
+    value_names: tuple[str, ...]
+    channels: np.ndarray | None = None
+    channel_names: tuple[Any, ...] | None = None
+    static: dict[str, np.ndarray] = field(default_factory=dict)
+    time_unit: str | None = None
+
+    def __post_init__(self) -> None:
+        n, count = len(self.times), len(self.ids)
+        shapes = {"times": (n,), "values": (n, len(self.value_names)), "offsets": (count + 1,)}
+        shapes |= {} if self.channels is None else {"channels": (n,)}
+        for name, wanted in shapes.items():
+            came = getattr(self, name).shape
+            if came != wanted:
+                raise InputError(f"{name} has the shape {came}, wanted {wanted}; build with SeriesDataset.from_arrays.")
+        if (self.channels is None) != (self.channel_names is None):
+            raise InputError("channels and channel_names come together or not at all; give both or neither.")
+        if self.offsets[0] != 0 or self.offsets[-1] != n or (np.diff(self.offsets) < 1).any():
+            raise InputError(
+                f"offsets must ascend from 0 to {n}, no series empty; build with SeriesDataset.from_arrays."
+            )
+        for name, column in self.static.items():
+            if column.shape != (count,):
+                raise InputError(
+                    f"static {name!r} has the shape {column.shape}, wanted one value per series, ({count},)."
+                )
+
+    # ── reading ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __getitem__(self, index: SupportsIndex) -> Series:
+        try:
+            at = operator.index(index)
+        except TypeError:
+            raise TypeError(
+                f"a series is taken by one integer, not by {type(index).__name__}; use select(...) for several"
+            ) from None
+        if not -len(self) <= at < len(self):
+            raise IndexError(f"series {at} of {len(self)}")
+        at %= len(self)
+        rows = slice(self.offsets[at], self.offsets[at + 1])
+        channels = None if self.channels is None else self.channels[rows]
+        return Series(self.ids[at].item(), self.times[rows], channels, self.values[rows])
+
+    def __iter__(self) -> Iterator[Series]:
+        return (self[i] for i in range(len(self)))
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """Observations per series, int64 [S]."""
+        return np.diff(self.offsets)
+
+    @property
+    def tokens(self) -> Tokenisation:
+        """ "channel" where rows carry a channel index, "time" where one row is one time."""
+        return "time" if self.channels is None else "channel"
+
+    def __repr__(self) -> str:
+        parts = [f"{len(self):,} series", f"{len(self.times):,} observations"]
+        if self.channel_names is not None:
+            parts.append(f"channels {listed(self.channel_names)}")
+        parts.append(f"values {listed(self.value_names)}")
+        if self.static:
+            parts.append(f"static {listed(self.static)}")
+        unit = f" {self.time_unit}" if self.time_unit else ""
+        parts.append(f"times {self.times.min():g} to {self.times.max():g}{unit}")
+        parts.append(f"{self.lengths.min()} to {self.lengths.max()} per series")
+        return f"SeriesDataset({', '.join(parts)})"
+
+    def fingerprint(self) -> str:
+        """SHA-256 of content, names and ids as 64 hex digits: equal exactly where the datasets are."""
+        digest = hashlib.sha256()
+        columns = {"times": self.times, "values": self.values, "offsets": self.offsets, "ids": self.ids}
+        if self.channels is not None:
+            columns["channels"] = self.channels
+        columns |= {f"static {name}": self.static[name] for name in sorted(self.static)}
+        names = [self.value_names, self.channel_names, self.time_unit]
+        # Strings are hashed as JSON, whose bytes do not depend on the width of the longest one.
+        digest.update(json.dumps(names).encode())
+        for name, column in columns.items():
+            text = column.dtype.kind == "U"
+            digest.update(f"{name} {'str' if text else column.dtype.newbyteorder('<').str} {column.shape}".encode())
+            little = column if text else np.ascontiguousarray(column, column.dtype.newbyteorder("<"))
+            digest.update(json.dumps(column.tolist()).encode() if text else little.tobytes())
+        return digest.hexdigest()
+
+    def warn_constant_channels(self) -> tuple[str, ...]:
+        """Warn of what never changes: nothing can be learnt from it, and its standard deviation is 0.
+
+        Not called at construction, where a subset would warn again; call it on training data.
+
+        Returns:
+            What is constant over all series: "channel 'u', column 'flux'", or "column 'flux'" without channels.
+
+        Warns:
+            InputWarning: once, naming them all.
+        """
+        channel = np.zeros(len(self.times), np.int32) if self.channels is None else self.channels
+        order = np.argsort(channel, kind="stable")
+        seen, starts = np.unique(channel[order], return_index=True)
+        ordered = self.values[order]
+        constant = np.minimum.reduceat(ordered, starts) == np.maximum.reduceat(ordered, starts)
+        found = tuple(
+            f"{'' if self.channel_names is None else f'channel {self.channel_names[seen[k]]!r}, '}"
+            f"column {self.value_names[v]!r}"
+            for k, v in np.argwhere(constant)
+        )
+        if found:
+            warnings.warn(
+                f"constant over all observations: {'; '.join(found)}. Nothing can be learnt from it; leave it out, or "
+                "check that the right column was read.",
+                InputWarning,
+                stacklevel=2,
+            )
+        return found
+
+    # ── choosing ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def select(self, indices: Sequence[int] | np.ndarray) -> SeriesDataset:
+        """The series at integer `indices`, in that order (repeats allowed), or where a boolean mask [S] is True.
+
+        Raises:
+            InputError: an index that does not exist, a mask of another length, nothing selected.
+        """
+        at = np.asarray(indices)
+        if at.ndim != 1 or (at.size and at.dtype.kind not in "iub"):
+            raise InputError(f"indices are a flat list of integers or booleans, not {at.dtype} of shape {at.shape}.")
+        if at.dtype.kind == "b":
+            if len(at) != len(self):
+                raise InputError(f"the mask has {len(at)} entries for {len(self)} series; give one per series.")
+            at = np.flatnonzero(at)
+        if not at.size:
+            raise InputError(f"none of the {len(self)} series is selected; select at least one.")
+        at = at.astype(np.int64)
+        outside = at[(at < -len(self)) | (at >= len(self))]
+        if len(outside):
+            raise InputError(f"series {outside[0]} does not exist; there are {len(self)}, counted from 0.")
+        at %= len(self)
+        lengths = self.lengths[at]
+        offsets = _offsets(lengths)
+        rows = np.repeat(self.offsets[at] - offsets[:-1], lengths) + np.arange(offsets[-1])
+        return replace(
+            self,
+            times=self.times[rows],
+            values=self.values[rows],
+            channels=None if self.channels is None else self.channels[rows],
+            offsets=offsets,
+            ids=self.ids[at],
+            static={name: column[at] for name, column in self.static.items()},
+        )
+
+    def mask_observations(self, keep: np.ndarray) -> SeriesDataset:
+        """The same series with only the observations where `keep` (bool [n]) is True.
+
+        Raises:
+            InputError: a mask of another type or length; series that would become empty, named.
+        """
+        keep = np.asarray(keep)
+        if keep.dtype != np.bool_ or keep.shape != self.times.shape:
+            raise InputError(f"keep must be bool of shape {self.times.shape}, not {keep.dtype} of shape {keep.shape}.")
+        lengths = np.add.reduceat(keep.astype(np.int64), self.offsets[:-1])
+        _refuse_empty(lengths, self.ids, "Keep one observation of each, or leave them out with select(...) first.")
+        return replace(
+            self,
+            times=self.times[keep],
+            values=self.values[keep],
+            channels=None if self.channels is None else self.channels[keep],
+            offsets=_offsets(lengths),
+        )
+
+    # ── from tables ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: Any,
+        id: str = "id",
+        time: str = "time",
+        channel: str | None = None,
+        values: Sequence[str] = ("value",),
+        static: Sequence[str] = (),
+        *,
+        channel_names: Sequence[Any] | np.ndarray | None = None,
+        tokens: Tokenisation = "channel",
+        missing: Missing = "error",
+        duplicates: Duplicates = "error",
+    ) -> SeriesDataset:
+        """From a long pandas, polars or Arrow table: one row per observation, rows in any order.
+
+        Args:
+            frame: the table. Rows of one series need not be together.
+            id: column that says which series a row belongs to: integers or strings.
+            time: column of times: numbers in any unit, or dates, which become days since 1970-01-01 UTC.
+            channel: column of channels (band, sensor, ...); without it each row is one time.
+            values: one or more numeric columns.
+            static: columns with one value per series, repeated on each of its rows.
+            channel_names: the channels known from training, in that order; others are then refused.
+            tokens: "channel", or "time" for all channels of one time as one row (V = channels × values).
+            missing: "error", or "drop" for dropping observations in which a value is missing (null or NaN).
+            duplicates: what two rows of one series, time and channel become: "error", "mean", or "first".
+
+        Raises:
+            InputError: naming column, series, row or count: columns that are missing, given twice or not numeric; ids,
+                times or channels that are missing; values that are missing or infinite; duplicates; channels not
+                among `channel_names`; a series without observations; times that lack some features (tokens="time").
+
+        Warns:
+            InputWarning: once, where times were not ascending and have been sorted.
+        """
+        _choose_options(tokens, missing, duplicates)
+        values, static = _names(values, "values"), _names(static, "static", empty=True)
+        seen = tables.as_frame(frame)
+        roles = [("id", id), ("time", time)] + ([] if channel is None else [("channel", channel)])
+        roles += [("value", name) for name in values] + [("static", name) for name in static]
+        tables.need_columns(seen, roles)
+        if channel is None and channel_names is not None:
+            raise InputError(f"channel_names {listed(channel_names)} need a channel column; give channel=...")
+        series, ids = tables.encode(tables.label_array(tables.arrow_column(seen, id), id))
+        when, unit = _frame_times(seen, time, series, ids)
+        which, known = None, None
+        if channel is not None:
+            labels = tables.label_array(tables.arrow_column(seen, channel), channel)
+            which, known = _encode_channels(labels, channel_names, series, ids, f"column {channel!r}")
+        columns = [tables.numbers(tables.arrow_column(seen, name), name) for name in values]
+        rows = _Rows(series, ids, when, which, known, np.stack(columns, axis=1), values, unit)
+        fixed = {name: _static_column(tables.arrow_column(seen, name), name, series, ids) for name in static}
+        return _finish(rows, fixed, tokens, missing, duplicates)
+
+    @classmethod
+    def from_csv(
+        cls,
+        path: str | Path,
+        id: str = "id",
+        time: str = "time",
+        channel: str | None = None,
+        values: Sequence[str] = ("value",),
+        static: Sequence[str] = (),
+        *,
+        channel_names: Sequence[Any] | np.ndarray | None = None,
+        tokens: Tokenisation = "channel",
+        missing: Missing = "error",
+        duplicates: Duplicates = "error",
+    ) -> SeriesDataset:
+        """From a CSV file (tab-separated if its name ends in .tsv or .tsv.gz; .gz is unpacked): see `from_frame`."""
+        kind = "tsv" if str(path).lower().endswith((".tsv", ".tsv.gz")) else "csv"
+        options: Any = {"channel_names": channel_names, "tokens": tokens, "missing": missing, "duplicates": duplicates}
+        return cls.from_frame(read_table(path, kind), id, time, channel, values, static, **options)
+
+    @classmethod
+    def from_parquet(
+        cls,
+        path: str | Path,
+        id: str = "id",
+        time: str = "time",
+        channel: str | None = None,
+        values: Sequence[str] = ("value",),
+        static: Sequence[str] = (),
+        *,
+        channel_names: Sequence[Any] | np.ndarray | None = None,
+        tokens: Tokenisation = "channel",
+        missing: Missing = "error",
+        duplicates: Duplicates = "error",
+    ) -> SeriesDataset:
+        """From a Parquet file: see `from_frame`."""
+        options: Any = {"channel_names": channel_names, "tokens": tokens, "missing": missing, "duplicates": duplicates}
+        return cls.from_frame(read_table(path, "parquet"), id, time, channel, values, static, **options)
+
+    @classmethod
+    def from_wide(
+        cls,
+        frame: Any,
+        id: str = "id",
+        time: str = "time",
+        channels: Sequence[str] = (),
+        static: Sequence[str] = (),
+        *,
+        tokens: Tokenisation = "channel",
+        duplicates: Duplicates = "error",
+    ) -> SeriesDataset:
+        """From a wide table: one row per time, one column per channel; a missing cell is a missing observation.
+
+        Args:
+            channels: the value columns; they become `channel_names` (tokens="channel", where the one value is called
+                "value") or `value_names` (tokens="time"), in this order.
+            tokens: with "time", a row without any value is dropped and a row with only some is refused.
+
+        Raises:
+            InputError: as `from_frame`.
+
+        Warns:
+            InputWarning: once, where times were not ascending and have been sorted.
+        """
+        _choose_options(tokens, "drop", duplicates)
+        channels, static = _names(channels, "channels"), _names(static, "static", empty=True)
+        seen = tables.as_frame(frame)
+        roles = [("id", id), ("time", time)]
+        roles += [("channel", name) for name in channels] + [("static", name) for name in static]
+        tables.need_columns(seen, roles)
+        series, ids = tables.encode(tables.label_array(tables.arrow_column(seen, id), id))
+        when, unit = _frame_times(seen, time, series, ids)
+        columns = [tables.numbers(tables.arrow_column(seen, name), name) for name in channels]
+        rows = _Rows(series, ids, when, None, None, np.stack(columns, axis=1), channels, unit)
+        fixed = {name: _static_column(tables.arrow_column(seen, name), name, series, ids) for name in static}
+        return _finish(rows if tokens == "time" else _melt(rows), fixed, tokens, "drop", duplicates)
+
+    # ── from arrays ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+    @classmethod
+    def from_arrays(
+        cls,
+        times: Sequence[Any],
+        values: Sequence[Any],
+        channels: Sequence[Any] | None = None,
+        ids: Sequence[Any] | np.ndarray | None = None,
+        *,
+        value_names: Sequence[str] | None = None,
+        channel_names: Sequence[Any] | np.ndarray | None = None,
+        static: Mapping[str, Sequence[Any] | np.ndarray] | None = None,
+        tokens: Tokenisation = "channel",
+        missing: Missing = "error",
+        duplicates: Duplicates = "error",
+    ) -> SeriesDataset:
+        """From lists with one array per series.
+
+        Args:
+            times: S arrays [n_i] of numbers or datetime64.
+            values: S arrays [n_i] or [n_i, V].
+            channels: S arrays [n_i] of channel labels (not indices, unless the labels are integers), or None.
+            ids: S distinct ids; 0 to S - 1 if not given.
+            value_names: V names; "value", or "value_0", "value_1", ... if not given.
+            static: name → S values.
+            channel_names, tokens, missing, duplicates: as in `from_frame`.
+
+        Raises:
+            InputError: as `from_frame`, and for lists or arrays whose lengths differ, naming the series.
+
+        Warns:
+            InputWarning: once, where times were not ascending and have been sorted.
+        """
+        _choose_options(tokens, missing, duplicates)
+        count = len(times)
+        if not count:
+            raise InputError("times holds no series; give at least one array.")
+        given = {"values": values, "channels": channels, "ids": ids} | dict(static or {})
+        for name, part in given.items():
+            if part is not None and len(part) != count:
+                raise InputError(f"{name} has {len(part)} entries, times has {count}; give one per series.")
+        if channels is None and channel_names is not None:
+            raise InputError(f"channel_names {listed(channel_names)} need channels=[...], one array per series.")
+        ids = _own_ids(np.arange(count) if ids is None else ids)
+        when = [_plain(part, "times", ids[i], 1) for i, part in enumerate(times)]
+        what = [_plain(part, "values", ids[i], 2) for i, part in enumerate(values)]
+        lengths = np.array([len(part) for part in when], dtype=np.int64)
+        for i, part in enumerate(what):
+            if len(part) != lengths[i] or part.shape[1] != what[0].shape[1]:
+                raise InputError(
+                    f"series {listed([ids[i]])}: values has the shape {part.shape}, wanted "
+                    f"({lengths[i]}, {what[0].shape[1]}): one row per time, and as many features as the first series."
+                )
+        _refuse_empty(lengths, ids, "Leave them out.")
+        series = np.repeat(np.arange(count), lengths)
+        if len({part.dtype.kind == "M" for part in when}) > 1:
+            raise InputError("some series have datetimes and others numbers as times; give all in one kind.")
+        flat_times, unit = tables.times(tables.to_arrow(np.concatenate(when)), "times")
+        _refuse_times_within(flat_times, series, ids, _offsets(lengths))
+        which, known = None, None
+        if channels is not None:
+            labels = _flat_labels(channels, lengths, ids)
+            which, known = _encode_channels(labels, channel_names, series, ids, "channels")
+        flat = np.concatenate(what)
+        width = flat.shape[1]
+        if value_names is None:
+            value_names = ("value",) if width == 1 else tuple(f"value_{v}" for v in range(width))
+        value_names = _names(value_names, "value_names")
+        tables.refuse_twice(value_names, "value_names")
+        if len(value_names) != width:
+            raise InputError(f"value_names has {len(value_names)} names for {width} features; give one each.")
+        rows = _Rows(series, ids, flat_times, which, known, flat, value_names, unit)
+        each = np.arange(count)
+        fixed = {name: _static_column(_listed_column(c, name), name, each, ids) for name, c in (static or {}).items()}
+        return _finish(rows, fixed, tokens, missing, duplicates)
+
+    @classmethod
+    def from_padded(
+        cls,
+        array: np.ndarray,
+        times: np.ndarray | None = None,
+        tokens: Tokenisation = "time",
+        ids: Sequence[Any] | np.ndarray | None = None,
+        channel_names: Sequence[str] | None = None,
+    ) -> SeriesDataset:
+        """From an array [cases, channels, time] in which NaN means that nothing was observed.
+
+        Args:
+            times: [time], or [cases, time] (may be NaN where a case has no values); 0, 1, 2, ... if not given.
+            tokens: "time" (values [n, channels]; a time with only some channels is refused), or "channel".
+            channel_names: names of the channels; "channel_0", "channel_1", ... if not given.
+
+        Raises:
+            InputError: other shapes, a case without observations, infinite values, a time with only some channels.
+
+        Warns:
+            InputWarning: once, where times were not ascending and have been sorted.
+        """
+        _choose_options(tokens, "drop", "error")
+        array = np.asarray(array)
+        if array.ndim != 3 or array.dtype.kind not in "fiub" or 0 in array.shape:
+            raise InputError(
+                f"array is {array.dtype} of shape {array.shape}; numbers of shape [cases, channels, time] were wanted, "
+                "none of them 0. For one channel use array[:, None, :]."
+            )
+        cases, width, steps = array.shape
+        ids = _own_ids(np.arange(cases) if ids is None else ids)
+        names = _names(channel_names or [f"channel_{c}" for c in range(width)], "channel_names")
+        tables.refuse_twice(names, "channel_names")
+        if len(ids) != cases or len(names) != width:
+            raise InputError(
+                f"array has {cases} cases and {width} channels, but {len(ids)} ids and {len(names)} channel_names came."
+            )
+        when = np.arange(steps) if times is None else np.asarray(times)
+        if when.shape not in {(steps,), (cases, steps)}:
+            raise InputError(f"times has the shape {when.shape}, wanted ({steps},) or ({cases}, {steps}).")
+        flat_times, unit = tables.times(tables.to_arrow(np.broadcast_to(when, (cases, steps)).ravel()), "times")
+        flat = array.transpose(0, 2, 1).reshape(cases * steps, width)
+        flat = flat if flat.dtype == np.float32 else flat.astype(np.float64)
+        there = ~np.isnan(flat).all(axis=1)
+        series = np.repeat(np.arange(cases), steps)[there]
+        _refuse_empty(np.bincount(series, minlength=cases), ids, "Leave out the cases that are NaN throughout.")
+        found = flat_times[there]
+        _refuse_times_within(found, series, ids, _offsets(np.bincount(series, minlength=cases)))
+        rows = _Rows(series, ids, found, None, None, flat[there], names, unit)
+        return _finish(rows if tokens == "time" else _melt(rows), {}, tokens, "drop", "error")
+
+    # ── to tables ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def to_arrow(self, id: str = "id", time: str = "time", channel: str = "channel") -> pa.Table:
+        """The long Arrow table that `from_frame` reads back: id, time, channel (if any), values, static columns.
+
+        Times are numbers, also where they came as dates: read back, `time_unit` is None.
+
+        Raises:
+            InputError: a column name that would occur twice.
+        """
+        names = [id, time] + ([] if self.channels is None else [channel]) + [*self.value_names, *self.static]
+        tables.refuse_twice(names, "the table to write")
+        each = np.repeat(np.arange(len(self)), self.lengths)
+        columns = [pa.array(self.ids).take(pa.array(each)), pa.array(self.times)]
+        if self.channels is not None and self.channel_names is not None:
+            columns.append(pa.array(list(self.channel_names)).take(pa.array(self.channels)))
+        columns += [pa.array(column) for column in self.values.T]
+        columns += [pa.array(column).take(pa.array(each)) for column in self.static.values()]
+        return pa.Table.from_arrays(columns, names=names)
+
+    def write_parquet(self, path: str | Path, id: str = "id", time: str = "time", channel: str = "channel") -> None:
+        """Write `to_arrow(id, time, channel)` to a Parquet file: beside it first, then renamed, so never half a file.
+
+        Raises:
+            InputError: a folder that does not exist, a column name that would occur twice.
+        """
+        path = Path(path)
+        if not path.parent.is_dir():
+            raise InputError(f"the folder {path.parent} does not exist; make it first.")
+        table = self.to_arrow(id, time, channel)
+        beside = path.with_name(f".{path.name}.{os.getpid()}.part")
+        try:
+            pyarrow.parquet.write_table(table, beside, compression="zstd")
+            beside.replace(path)
+        finally:
+            beside.unlink(missing_ok=True)
+
+
+# ── labels ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def align_labels(dataset: SeriesDataset, labels_frame: Any, id: str = "id", label: str = "label") -> np.ndarray:
+    """The labels [S] of a dataset's series, in its order, from a table with one row per series, matched by id.
+
+    Returns:
+        int64, float64, bool or string labels.
+
+    Raises:
+        InputError: naming the ids: series without a label, labels without a series, ids given twice; missing labels.
+    """
+    seen = tables.as_frame(labels_frame, "labels table")
+    tables.need_columns(seen, [("id", id), ("label", label)], "labels table")
+    rows, labelled = tables.encode(tables.label_array(tables.arrow_column(seen, id), id))
+    found = tables.label_values(tables.label_array(tables.arrow_column(seen, label), label))
+    counts = np.bincount(rows)
+    if (counts > 1).any():
+        twice = labelled[counts > 1]
+        raise InputError(f"{len(twice)} ids have more than one label: {listed(twice)}; keep one row per id.")
+    numeric = [array.dtype.kind in "iufb" for array in (dataset.ids, labelled)]
+    if numeric[0] != numeric[1]:
+        kinds = ["numbers" if n else "strings" for n in numeric]
+        raise InputError(
+            f"the ids of the series are {kinds[0]} ({listed(dataset.ids[:1])}), those of the labels {kinds[1]} "
+            f"({listed(labelled[:1])}); convert one of them."
+        )
+    lost = np.unique(dataset.ids[~np.isin(dataset.ids, labelled)])
+    if len(lost):
+        raise InputError(f"{len(lost)} series have no label: {listed(lost)}; add their labels or select the others.")
+    surplus = labelled[~np.isin(labelled, dataset.ids)]
+    if len(surplus):
+        raise InputError(f"{len(surplus)} labels belong to no series: {listed(surplus)}; drop those rows.")
+    order = np.argsort(labelled, kind="stable")
+    return found[order[np.searchsorted(labelled, dataset.ids, sorter=order)]]
+
+
+# ── from checked columns to a dataset ───────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """Observations in any order: series [n] indexes ids [S]; the rest as in SeriesDataset, NaN allowed in values."""
+
+    series: np.ndarray
+    ids: np.ndarray
+    times: np.ndarray
+    channels: np.ndarray | None
+    channel_names: tuple[Any, ...] | None
+    values: np.ndarray
+    value_names: tuple[str, ...]
+    time_unit: str | None
+
+    def keep(self, rows: np.ndarray) -> _Rows:
+        """The rows of a mask or an order."""
+        channels = None if self.channels is None else self.channels[rows]
+        return replace(
+            self, series=self.series[rows], times=self.times[rows], channels=channels, values=self.values[rows]
+        )
+
+    def name(self, row: int) -> str:
+        """ "series 615 at time 59750.4, channel 'u'": where a row is, for messages."""
+        text = f"series {listed([self.ids[self.series[row]]])} at time {self.times[row]:.10g}"
+        if self.channels is None or self.channel_names is None:
+            return text
+        return f"{text}, channel {self.channel_names[self.channels[row]]!r}"
+
+
+def _finish(rows: _Rows, static: dict[str, np.ndarray], tokens: str, missing: str, duplicates: str) -> SeriesDataset:
+    """Check values, sort, resolve duplicates and build the dataset."""
+    _refuse_infinite(rows)
+    absent = np.isnan(rows.values)
+    if absent.any():
+        if missing == "error":
+            _refuse_missing(rows, absent)
+        # With tokens="time" a row that lacks only some values is kept for now: the check below names what it lacks.
+        gone = absent.all(axis=1) if tokens == "time" else absent.any(axis=1)
+        rows = rows.keep(np.logical_not(gone))
+    rows = _merge_duplicates(_sort(rows), duplicates)
+    if tokens == "time":
+        rows = _spread(rows)
+        _refuse_partial(rows)
+    lengths = np.bincount(rows.series, minlength=len(rows.ids))
+    _refuse_empty(lengths, rows.ids, "All their values are missing; leave these series out.")
+    return SeriesDataset(
+        times=rows.times,
+        values=np.ascontiguousarray(rows.values),
+        offsets=_offsets(lengths),
+        ids=rows.ids,
+        value_names=rows.value_names,
+        channels=rows.channels,
+        channel_names=rows.channel_names,
+        static=static,
+        time_unit=rows.time_unit,
+    )
+
+
+def _sort(rows: _Rows) -> _Rows:
+    """By series, time and channel, stably; one warning if times within a series did not ascend."""
+    series, times, channels = rows.series, rows.times, rows.channels
+    if (series[1:] < series[:-1]).any():
+        rows = rows.keep(np.argsort(series, kind="stable"))
+        series, times, channels = rows.series, rows.times, rows.channels
+    same = series[1:] == series[:-1]
+    backwards = same & (times[1:] < times[:-1])
+    if backwards.any():
+        found = np.unique(series[1:][backwards])
+        warnings.warn(
+            f"times were not ascending in {len(found)} of {len(rows.ids)} series ({listed(rows.ids[found], 3)}); "
+            "they have been sorted.",
+            InputWarning,
+            stacklevel=4,
+        )
+    elif channels is None or not (same & (times[1:] == times[:-1]) & (channels[1:] < channels[:-1])).any():
+        return rows
+    return rows.keep(np.lexsort((times, series) if channels is None else (channels, times, series)))
+
+
+def _merge_duplicates(rows: _Rows, duplicates: str) -> _Rows:
+    """One row per (series, time, channel) from sorted rows."""
+    again = (rows.series[1:] == rows.series[:-1]) & (rows.times[1:] == rows.times[:-1])
+    if rows.channels is not None:
+        again &= rows.channels[1:] == rows.channels[:-1]
+    if not again.any():
+        return rows
+    first = np.flatnonzero(np.concatenate([[True], ~again]))
+    counts = np.diff(np.append(first, len(rows.times)))
+    if duplicates == "error":
+        row = first[np.argmax(counts > 1)]
+        raise InputError(
+            f"{rows.name(row)}, has {counts[counts > 1][0]} observations ({again.sum()} rows too many in all); use "
+            'duplicates="mean" to average them or duplicates="first" to keep the first.'
+        )
+    merged = rows.keep(first)
+    if duplicates == "first":
+        return merged
+    mean = np.add.reduceat(rows.values.astype(np.float64), first) / counts[:, None]
+    return replace(merged, values=mean.astype(rows.values.dtype))
+
+
+def _melt(rows: _Rows) -> _Rows:
+    """Features as channels: each value [n, C] that is not NaN becomes a row of its own."""
+    row, column = np.nonzero(~np.isnan(rows.values))
+    return _Rows(
+        series=rows.series[row],
+        ids=rows.ids,
+        times=rows.times[row],
+        channels=column.astype(np.int32),
+        channel_names=rows.value_names,
+        values=rows.values[row, column][:, None],
+        value_names=("value",),
+        time_unit=rows.time_unit,
+    )
+
+
+def _spread(rows: _Rows) -> _Rows:
+    """Channels as features, the reverse of `_melt`: one row per (series, time) of sorted rows, NaN where none came."""
+    if rows.channels is None or rows.channel_names is None:
+        return rows
+    new = (rows.series[1:] != rows.series[:-1]) | (rows.times[1:] != rows.times[:-1])
+    new = np.concatenate([[True], new])[: len(rows.times)]
+    first, width = np.flatnonzero(new), len(rows.value_names)
+    values = np.full((len(first), len(rows.channel_names), width), np.nan, rows.values.dtype)
+    values[np.cumsum(new) - 1, rows.channels] = rows.values
+    names = tuple(
+        str(channel) if width == 1 else f"{channel}_{name}"
+        for channel in rows.channel_names
+        for name in rows.value_names
+    )
+    rows = replace(rows, channels=None, channel_names=None).keep(first)
+    return replace(rows, values=values.reshape(len(first), -1), value_names=names)
+
+
+# ── checks ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _choose_options(tokens: str, missing: str, duplicates: str) -> None:
+    choose("tokens", tokens, ("channel", "time"))
+    choose("missing", missing, ("error", "drop"))
+    choose("duplicates", duplicates, ("error", "mean", "first"))
+
+
+def _names(names: Sequence[str] | str, what: str, empty: bool = False) -> tuple[str, ...]:
+    """Column names as a tuple; one string is one name."""
+    names = (names,) if isinstance(names, str) else tuple(names)
+    if not names and not empty:
+        raise InputError(f"{what} is empty; give at least one name.")
+    wrong = [name for name in names if not isinstance(name, str)]
+    if wrong:
+        raise InputError(f"{what} holds {listed(wrong)}, which is no string; give column names.")
+    return names
+
+
+def _offsets(lengths: np.ndarray) -> np.ndarray:
+    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+
+
+def _refuse_empty(lengths: np.ndarray, ids: np.ndarray, advice: str) -> None:
+    empty = ids[lengths == 0]
+    if len(empty):
+        raise InputError(f"{len(empty)} of {len(ids)} series have no observation left: {listed(empty)}. {advice}")
+
+
+def _refuse_infinite(rows: _Rows) -> None:
+    endless = np.isinf(rows.values)
+    if endless.any():
+        row, column = np.argwhere(endless)[0]
+        raise InputError(
+            f"column {rows.value_names[column]!r} is infinite for {rows.name(row)} ({endless.sum()} infinite values in "
+            "all); no repair is safe, so remove those observations or correct them."
+        )
+
+
+def _refuse_missing(rows: _Rows, absent: np.ndarray) -> None:
+    row, column = np.argwhere(absent)[0]
+    counts = ", ".join(f"{rows.value_names[c]!r}: {n}" for c, n in enumerate(absent.sum(axis=0)) if n)
+    here = absent[rows.series == rows.series[row], column].sum()
+    raise InputError(
+        f"column {rows.value_names[column]!r} has {here} missing values (null or NaN) in series "
+        f"{listed([rows.ids[rows.series[row]]])}, the first at time {rows.times[row]:.10g}; over all series: {counts}. "
+        'If they mean "not observed", use missing="drop".'
+    )
+
+
+def _refuse_partial(rows: _Rows) -> None:
+    absent = np.isnan(rows.values)
+    if absent.any():
+        row, column = np.argwhere(absent)[0]
+        there = rows.value_names[np.argmin(absent[row])]
+        raise InputError(
+            f"{rows.name(row)} has a value for {there!r} but none for {rows.value_names[column]!r} "
+            f"({absent.any(axis=1).sum()} of {len(absent)} times lack some); one row per time needs all of them. Use "
+            'tokens="channel", where every channel has times of its own (for a wide table: from_wide).'
+        )
+
+
+def _refuse_times_within(times: np.ndarray, series: np.ndarray, ids: np.ndarray, offsets: np.ndarray) -> None:
+    bad = np.flatnonzero(~np.isfinite(times))
+    if len(bad):
+        which = series[bad[0]]
+        what = "missing" if np.isnan(times[bad[0]]) else "infinite"
+        raise InputError(
+            f"times of series {listed([ids[which]])}: the time of its observation {bad[0] - offsets[which]} (counted "
+            f"from 0) is {what}; {len(bad)} times in all. Correct or drop them."
+        )
+
+
+def _frame_times(frame: Any, time: str, series: np.ndarray, ids: np.ndarray) -> tuple[np.ndarray, str | None]:
+    when, unit = tables.times(tables.arrow_column(frame, time), time)
+    if not np.isfinite(when).all():
+        tables.refuse_bad_times(when, time, ids[series])
+    return when, unit
+
+
+def _encode_channels(
+    labels: pa.Array, given: Sequence[Any] | np.ndarray | None, series: np.ndarray, ids: np.ndarray, where: str
+) -> tuple[np.ndarray, tuple[Any, ...]]:
+    """Channel labels [n] as (int32 indices [n], names): names sorted, or as given and nothing else."""
+    codes, distinct = tables.encode(labels)
+    found = distinct.tolist()
+    if given is None:
+        names = tuple(sorted(found))
+    else:
+        names = tuple(name.item() if isinstance(name, np.generic) else name for name in given)
+        if len(set(names)) != len(names):
+            raise InputError(f"channel_names {listed(names)} names a channel twice; each must be given once.")
+    place = {name: k for k, name in enumerate(names)}
+    strange = [k for k, name in enumerate(found) if name not in place]
+    if strange:
+        first = ids[series[np.argmax(codes == strange[0])]]
+        raise InputError(
+            f"{where}: channel {listed(found[k] for k in strange)} (first in series {listed([first])}) is not known; "
+            f"known channels are {listed(names, 20)}.{tables.did_you_mean(found[strange[0]], names)} Drop those "
+            "rows, or train with that channel."
+        )
+    return np.array([place[name] for name in found], dtype=np.int32)[codes], names
+
+
+def _static_column(column: pa.Array, name: str, series: np.ndarray, ids: np.ndarray) -> np.ndarray:
+    """One value per series [S] from a column that repeats it on each row of the series."""
+    kind = column.type
+    whole = pa.types.is_integer(kind) and not column.null_count
+    if not whole and (pa.types.is_primitive(kind) or pa.types.is_decimal(kind)) and not pa.types.is_boolean(kind):
+        cells = tables.numbers(column, name)
+    else:
+        cells = tables.label_values(tables.label_array(column, name))
+    _, first = np.unique(series, return_index=True)
+    kept = cells[first]
+    differs = cells != kept[series]
+    if cells.dtype.kind == "f":
+        differs &= ~(np.isnan(cells) & np.isnan(kept[series]))
+        if np.isinf(kept).any():
+            raise InputError(f"static column {name!r} is infinite in series {listed(ids[np.isinf(kept)])}.")
+    if differs.any():
+        row = np.argmax(differs)
+        raise InputError(
+            f"static column {name!r} changes within series {listed([ids[series[row]]])}: "
+            f"{listed([kept[series[row]]])}, then {listed([cells[row]])} ({len(np.unique(series[differs]))} series in "
+            "all); make it a value column, or fill in one value per series."
+        )
+    return kept
+
+
+def _listed_column(values: Any, name: str) -> pa.Array:
+    """A list or array as an Arrow array, refusing mixed types."""
+    try:
+        return tables.to_arrow(values)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        raise InputError(f"{name} is of mixed type ({str(error).splitlines()[0]}); give one type.") from error
+
+
+def _own_ids(ids: Sequence[Any] | np.ndarray) -> np.ndarray:
+    """Ids [S], refusing mixed types, missing ones and repeats."""
+    labels = _listed_column(ids if isinstance(ids, np.ndarray) else list(ids), "ids")
+    codes, distinct = tables.encode(tables.label_array(labels, "ids"))
+    if len(distinct) != len(codes):
+        twice = distinct[np.bincount(codes) > 1]
+        raise InputError(f"{len(twice)} ids are given to more than one series: {listed(twice)}; ids must differ.")
+    return distinct
+
+
+def _plain(values: Any, what: str, id: Any, ndim: int) -> np.ndarray:
+    """One series' times [n] or values [n, V] as a numeric (or, for times, datetime64) array."""
+    try:
+        array = np.asarray(values)
+        array = array.astype(np.float64) if array.dtype == object or array.size == 0 else array
+    except (TypeError, ValueError) as error:
+        raise InputError(f"series {listed([id])}: {what} is no array of numbers ({error}).") from error
+    if array.ndim == 1 and ndim == 2:
+        array = array[:, None]
+    if array.ndim != ndim or array.dtype.kind not in ("fiubMm" if what == "times" else "fiub"):
+        raise InputError(
+            f"series {listed([id])}: {what} is {array.dtype} of shape {array.shape}; numbers with {ndim} "
+            f"{'axis' if ndim == 1 else 'axes'} were wanted."
+        )
+    return array if array.dtype == np.float32 or array.dtype.kind in "Mm" else array.astype(np.float64)
+
+
+def _flat_labels(channels: Sequence[Any], lengths: np.ndarray, ids: np.ndarray) -> pa.Array:
+    """Channel labels of all series in one Arrow array of one type."""
+    parts = []
+    for i, part in enumerate(channels):
+        name = f"channels of series {listed([ids[i]])}"
+        column = tables.label_array(_listed_column(part, name), name)
+        if len(column) != lengths[i]:
+            raise InputError(f"{name}: {len(column)} labels for {lengths[i]} times; give one per observation.")
+        if parts and column.type != parts[0].type:
+            raise InputError(f"{name} are {column.type}, those before {parts[0].type}; give all in one type.")
+        parts.append(column)
+    return pa.concat_arrays(parts)

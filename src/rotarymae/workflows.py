@@ -1,0 +1,443 @@
+"""The main jobs, from data sets to answers: pretrain, finetune, predict, interpolate, embed.
+
+The command, the demo and the estimators are thin layers over these five.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from rotarymae.batches import Batch, Examples, SeriesExamples, assemble, place
+from rotarymae.checkpoints import ModelDirectory
+from rotarymae.errors import InputError
+from rotarymae.heads import Classifier, Regressor, pool_latent
+from rotarymae.masking import Masking
+from rotarymae.model import Encoder, MaskedAutoencoder, RoMAEConfig
+from rotarymae.objectives import Classification, Pretraining, Regression
+from rotarymae.scaling import Preprocessor
+from rotarymae.series import SeriesDataset
+from rotarymae.tokens import Tokens
+from rotarymae.training import TrainConfig, TrainResult, fit, predict
+
+OnStep = Callable[[int, int, float], None]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Everything `fit` needs beside the data; the defaults suit tables of a few thousand series on a CPU.
+
+    Attributes:
+        size: named size of the encoder.
+        embed_dim, num_heads, depth: of the encoder, instead of the named size's.
+        likelihood: "gaussian" predicts a variance with every value, which interpolation with bands needs.
+        cls_token: use a [CLS] token; without it the model sees positions only relative to each other.
+        dropout, drop_path: of fine-tuning.
+        masking: how pre-training hides tokens.
+        pretrain, finetune: the two trainings.
+        transforms: "standard", "asinh" or "none" by value name; the others are chosen by their tails.
+        time_unit: the table's unit of time divided by this is a position; None measures it.
+        origin: "first" counts time from each series' first observation, "zero" from the table's zero.
+        channel_spacing: distance of neighbouring channels on the channel axis.
+        pool: "cls" or "mean".
+        label_smoothing: of classification.
+        class_weights: "balanced" weighs classes by the inverse of their counts, "none" does not.
+        drop, noise: augmentation in fine-tuning, see `SeriesExamples`.
+    """
+
+    size: str = "tiny-shallow"
+    embed_dim: int | None = None
+    num_heads: int | None = None
+    depth: int | None = None
+    likelihood: str = "gaussian"
+    cls_token: bool = True
+    dropout: float = 0.0
+    drop_path: float = 0.0
+    masking: Masking = field(default_factory=lambda: Masking("ratio", (0.3, 0.8)))
+    pretrain: TrainConfig = field(default_factory=lambda: TrainConfig(epochs=20, batch_size=32))
+    finetune: TrainConfig = field(
+        default_factory=lambda: TrainConfig(epochs=20, batch_size=32, betas=(0.9, 0.999), keep_best=True)
+    )
+    transforms: dict[str, str] = field(default_factory=dict)
+    time_unit: float | None = None
+    origin: str = "first"
+    channel_spacing: float = 1.0
+    pool: str = "cls"
+    label_smoothing: float = 0.0
+    class_weights: str = "none"
+    drop: float = 0.0
+    noise: float = 0.0
+
+    def model_config(self, axes: int, features: int) -> RoMAEConfig:
+        own = {"embed_dim": self.embed_dim, "num_heads": self.num_heads, "depth": self.depth}
+        return RoMAEConfig.named(
+            self.size,
+            axes=axes,
+            features=features,
+            likelihood=self.likelihood,
+            cls_token=self.cls_token,
+            **{name: value for name, value in own.items() if value is not None},
+        )
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A trained model, what it needs, and how the training went."""
+
+    model: MaskedAutoencoder | Classifier | Regressor
+    preprocessor: Preprocessor
+    result: TrainResult
+    loaded: tuple[str, ...] = ()
+
+    @property
+    def directory(self) -> ModelDirectory:
+        return ModelDirectory(self.model, self.preprocessor)
+
+
+def pretrain(
+    dataset: SeriesDataset,
+    settings: Settings,
+    *,
+    validation: SeriesDataset | None = None,
+    folder: str | Path | None = None,
+    resume: str = "never",
+    on_step: OnStep | None = None,
+) -> Trained:
+    """A masked autoencoder of a data set. Series of one observation have nothing to hide and are left out.
+
+    Raises:
+        InputError: no series with two observations; and as `training.fit`.
+    """
+    preprocessor = Preprocessor.fit(
+        dataset, settings.transforms, settings.time_unit, settings.origin, settings.channel_spacing
+    )
+    usable = dataset.select(np.flatnonzero(dataset.lengths >= 2)) if (dataset.lengths < 2).any() else dataset
+    if len(usable) == 0:
+        raise InputError("no series has two observations; there is nothing to hide and predict.")
+    torch.manual_seed(settings.pretrain.seed)
+    model = MaskedAutoencoder(settings.model_config(preprocessor.axes, preprocessor.features))
+    seed = settings.pretrain.seed
+    examples = SeriesExamples(usable, preprocessor, seed, settings.masking)
+    held = None
+    if validation is not None:
+        enough = validation.select(np.flatnonzero(validation.lengths >= 2))
+        held = SeriesExamples(enough, preprocessor, seed, settings.masking) if len(enough) else None
+    result = fit(
+        Pretraining(model), examples, settings.pretrain, validation=held, folder=folder, resume=resume, on_step=on_step
+    )
+    return Trained(model, preprocessor, result)
+
+
+def finetune(
+    pretrained: Trained | ModelDirectory,
+    dataset: SeriesDataset,
+    targets: np.ndarray,
+    settings: Settings,
+    *,
+    task: str = "classification",
+    validation: tuple[SeriesDataset, np.ndarray] | None = None,
+    folder: str | Path | None = None,
+    resume: str = "never",
+    on_step: OnStep | None = None,
+) -> Trained:
+    """A classifier or regressor that starts from all of the pre-trained encoder: projection, [CLS] and blocks.
+
+    Args:
+        pretrained: as `pretrain` gives it, or a loaded model directory. It is left as it is.
+        targets: [S] labels of any kind, or numbers for task="regression".
+        task: "classification" or "regression".
+
+    Raises:
+        InputError: fewer than two classes; a validation label that training lacks; and as `training.fit`.
+    """
+    source, preprocessor = pretrained.model, pretrained.preprocessor
+    if preprocessor is None:
+        raise InputError("the pre-trained model has no preprocessor; it was not made from a SeriesDataset.")
+    torch.manual_seed(settings.finetune.seed)
+    encoder = copy_encoder(source, settings)
+    seed = settings.finetune.seed
+
+    def examples(data: SeriesDataset, wanted: np.ndarray, augment: bool) -> Examples:
+        drop, noise = (settings.drop, settings.noise) if augment else (0.0, 0.0)
+        return SeriesExamples(data, fitted, seed, targets=wanted, drop=drop, noise=noise)
+
+    if task == "classification":
+        classes, index = np.unique(np.asarray(targets), return_inverse=True)
+        if len(classes) < 2:
+            raise InputError(f"the labels have {len(classes)} class; a classifier needs at least 2.")
+        fitted = replace(preprocessor, classes=tuple(plain(name) for name in classes))
+        model: Classifier | Regressor = Classifier(encoder, len(classes), settings.pool)
+        weights = None
+        if settings.class_weights == "balanced":
+            counts = np.bincount(index)
+            weights = torch.tensor(len(index) / (len(classes) * counts), dtype=torch.float32)
+        objective = Classification(model, settings.label_smoothing, weights)
+        train = examples(dataset, index, True)
+        held = None
+        if validation is not None:
+            held = examples(validation[0], class_index(validation[1], classes), False)
+    elif task == "regression":
+        numbers = np.asarray(targets, np.float64).reshape(len(targets), -1)
+        mean, std = float(np.nanmean(numbers)), float(np.nanstd(numbers)) or 1.0
+        fitted = replace(preprocessor, target=(mean, std))
+        model = Regressor(encoder, numbers.shape[1], settings.pool)
+        objective = Regression(model)
+        train = examples(dataset, ((numbers - mean) / std).astype(np.float32), True)
+        held = None
+        if validation is not None:
+            wanted = np.asarray(validation[1], np.float64).reshape(len(validation[1]), -1)
+            held = examples(validation[0], ((wanted - mean) / std).astype(np.float32), False)
+    else:
+        raise InputError(f"task {task!r}; wanted 'classification' or 'regression'.")
+    loaded = tuple(f"encoder.{name}" for name in encoder.state_dict())
+    result = fit(objective, train, settings.finetune, validation=held, folder=folder, resume=resume, on_step=on_step)
+    return Trained(model, fitted, result, loaded)
+
+
+def copy_encoder(source: torch.nn.Module, settings: Settings) -> Encoder:
+    """A copy of a model's encoder, with every tensor, under the dropout of fine-tuning."""
+    encoder = source if isinstance(source, Encoder) else source.encoder
+    assert isinstance(encoder, Encoder), "every model of this library has an encoder"
+    copy = Encoder(replace(encoder.config, dropout=settings.dropout, drop_path=settings.drop_path))
+    copy.load_state_dict(encoder.state_dict())
+    return copy
+
+
+def class_index(labels: np.ndarray, classes: Sequence[Any] | np.ndarray) -> np.ndarray:
+    """Places [S] of labels among the classes. Raises InputError naming a label that is no class."""
+    places = {plain(name): i for i, name in enumerate(classes)}
+    unknown = sorted({str(plain(label)) for label in labels if plain(label) not in places})
+    if unknown:
+        raise InputError(
+            f"labels {', '.join(unknown[:5])} are none of the model's classes {', '.join(map(str, places))}."
+        )
+    return np.array([places[plain(label)] for label in labels], np.int64)
+
+
+def plain(label: Any) -> Any:
+    """A label as JSON keeps it."""
+    return label.item() if isinstance(label, np.generic) else label
+
+
+def predict_probabilities(
+    directory: ModelDirectory, dataset: SeriesDataset, config: TrainConfig | None = None, on_step: Any = None
+) -> np.ndarray:
+    """Class probabilities [S, classes] of a fine-tuned classifier, in the order of `preprocessor.classes`."""
+    if not isinstance(directory.model, Classifier):
+        raise InputError(
+            f"the model is a {type(directory.model).__name__}; probabilities need a fine-tuned Classifier."
+        )
+    logits = _run(directory, dataset, lambda model, batch: list(model(batch.inputs).double().cpu()), config, on_step)
+    return torch.stack(logits).softmax(-1).numpy()
+
+
+def predict_values(
+    directory: ModelDirectory, dataset: SeriesDataset, config: TrainConfig | None = None, on_step: Any = None
+) -> np.ndarray:
+    """Values [S, outputs] of a fine-tuned regressor, in the unit of its training targets."""
+    preprocessor = directory.preprocessor
+    if not isinstance(directory.model, Regressor) or preprocessor is None or preprocessor.target is None:
+        raise InputError(f"the model is a {type(directory.model).__name__}; values need a fine-tuned Regressor.")
+    out = _run(directory, dataset, lambda model, batch: list(model(batch.inputs).double().cpu()), config, on_step)
+    mean, std = preprocessor.target
+    return torch.stack(out).numpy() * std + mean
+
+
+def embed(
+    directory: ModelDirectory,
+    dataset: SeriesDataset,
+    pool: str | None = None,
+    config: TrainConfig | None = None,
+    on_step: Any = None,
+) -> np.ndarray:
+    """Embeddings [S, D]: the mean over a series' tokens, or the [CLS] token with pool="cls".
+
+    The default is "cls" for a model fine-tuned on it, else "mean": pre-training gives [CLS] no task of its own.
+    """
+    model = directory.model
+    how = pool or getattr(model, "pool", "mean")
+    encoder = model if isinstance(model, Encoder) else model.encoder
+    if how == "cls" and encoder.cls_token is None:
+        raise InputError("pool='cls' of a model without [CLS]; use pool='mean'.")
+
+    def read(model: torch.nn.Module, batch: Batch) -> list[Tensor]:
+        return list(pool_latent(encoder(batch.inputs), batch.inputs, how).float().cpu())
+
+    return torch.stack(_run(directory, dataset, read, config, on_step)).numpy()
+
+
+def _run(
+    directory: ModelDirectory,
+    dataset: SeriesDataset,
+    read: Callable[[torch.nn.Module, Batch], list[Any]],
+    config: TrainConfig | None,
+    on_step: Any,
+) -> list[Any]:
+    if directory.preprocessor is None:
+        raise InputError("the model has no preprocessor; it was not made from a SeriesDataset.")
+    examples = SeriesExamples(dataset, directory.preprocessor)
+    return predict(directory.model, examples, read, config or INFERENCE, on_step)
+
+
+INFERENCE = TrainConfig(batch_size=None, batch_tokens=8192)
+
+
+class Interpolation(NamedTuple):
+    """Predictions at queries, in the table's units, all [n, V]; `std` and the bands are None without a likelihood.
+
+    `mean` is the centre of the predicted distribution. Bands hold 68.3 and 95.4 % of it. `std` is half the width of
+    the 68 % band: where a value was compressed, the distribution is skewed in its own unit and the bands say more.
+    """
+
+    mean: np.ndarray
+    std: np.ndarray | None
+    lower68: np.ndarray | None
+    upper68: np.ndarray | None
+    lower95: np.ndarray | None
+    upper95: np.ndarray | None
+
+
+@dataclass(frozen=True)
+class Queries:
+    """Where to interpolate: flat times and channels (from 0, or None) and offsets [S + 1], one run for each series."""
+
+    times: np.ndarray
+    channels: np.ndarray | None
+    offsets: np.ndarray
+
+    @property
+    def lengths(self) -> np.ndarray:
+        return np.diff(self.offsets)
+
+
+class _Interpolating:
+    """Examples whose inputs are a series' observations and whose masked tokens are its queries."""
+
+    def __init__(self, dataset: SeriesDataset, queries: Queries, preprocessor: Preprocessor) -> None:
+        self.dataset, self.queries, self.preprocessor = dataset, queries, preprocessor
+        self.lengths = np.asarray(dataset.lengths) + queries.lengths
+
+    def fingerprint(self) -> str:
+        return self.dataset.fingerprint()
+
+    def batch(self, index: np.ndarray, epoch: int | None) -> Batch:
+        inputs = assemble(self.dataset, self.preprocessor, index)
+        rows = []
+        for i in index:
+            at = slice(int(self.queries.offsets[i]), int(self.queries.offsets[i + 1]))
+            times = self.queries.times[at]
+            channels = np.zeros(len(times), int) if self.queries.channels is None else self.queries.channels[at]
+            origin = self.preprocessor.positions.origins(self.dataset)[[i]]
+            rows.append(place(self.preprocessor, times, channels, origin, np.array([len(times)])))
+        longest = max(1, max(len(row) for row in rows))
+        positions = np.zeros((len(rows), longest, self.preprocessor.axes), np.float32)
+        padding = np.ones((len(rows), longest), bool)
+        for i, row in enumerate(rows):
+            positions[i, : len(row)], padding[i, : len(row)] = row, False
+        values = torch.zeros(len(rows), longest, self.preprocessor.features)
+        masked = Tokens(
+            values,
+            torch.from_numpy(positions),
+            torch.from_numpy(padding) if padding.any() else None,
+            check_values=False,
+        )
+        return Batch(index, inputs, masked)
+
+
+def interpolate(
+    directory: ModelDirectory,
+    dataset: SeriesDataset,
+    queries: Queries,
+    config: TrainConfig | None = None,
+    on_step: Any = None,
+) -> Interpolation:
+    """The values a pre-trained model expects at any times, in the table's units.
+
+    Raises:
+        InputError: a model that is not a MaskedAutoencoder; queries for another number of series, with NaN, or of a
+            channel that is none.
+    """
+    model, preprocessor = directory.model, directory.preprocessor
+    if not isinstance(model, MaskedAutoencoder) or preprocessor is None:
+        raise InputError(
+            f"the model is a {type(model).__name__}; interpolation needs the pre-trained MaskedAutoencoder."
+        )
+    _check_queries(queries, dataset, preprocessor)
+    preprocessor.check(dataset)
+    gaussian = model.config.likelihood == "gaussian"
+
+    def read(model: torch.nn.Module, batch: Batch) -> list[np.ndarray]:
+        assert isinstance(model, MaskedAutoencoder) and batch.masked is not None
+        out = model.predict(batch.inputs, batch.masked)
+        spread = torch.zeros_like(out.predicted) if out.log_variance is None else (0.5 * out.log_variance).exp()
+        both = torch.stack([out.predicted, spread], dim=1).double().cpu().numpy()
+        return [row[:, :n] for row, n in zip(both, queries.lengths[batch.series], strict=True)]
+
+    rows = predict(model, _Interpolating(dataset, queries, preprocessor), read, config or INFERENCE, on_step)
+    scaled = np.concatenate(rows, axis=1)
+    channels = np.zeros(len(queries.times), int) if queries.channels is None else queries.channels
+
+    def at(sigmas: float) -> np.ndarray:
+        return preprocessor.values.inverse(scaled[0] + sigmas * scaled[1], channels)
+
+    if not gaussian:
+        return Interpolation(at(0), None, None, None, None, None)
+    low, high = at(-1), at(1)
+    return Interpolation(at(0), (high - low) / 2, low, high, at(-2), at(2))
+
+
+def _check_queries(queries: Queries, dataset: SeriesDataset, preprocessor: Preprocessor) -> None:
+    if len(queries.offsets) != len(dataset) + 1 or queries.offsets[-1] != len(queries.times):
+        raise InputError(f"queries are for {len(queries.offsets) - 1} series; the data set has {len(dataset)}.")
+    if len(queries.times) == 0:
+        raise InputError("there are no times to interpolate at.")
+    if not np.isfinite(queries.times).all():
+        raise InputError(f"query {int((~np.isfinite(queries.times)).argmax())} has the time NaN or infinity.")
+    if (queries.channels is None) != (preprocessor.channel_names is None):
+        raise InputError("give queries a channel when the table has channels, and none when it has not.")
+    if preprocessor.channel_names is not None and queries.channels is not None:
+        known = len(preprocessor.channel_names)
+        if ((queries.channels < 0) | (queries.channels >= known)).any():
+            raise InputError(f"queries ask for channel {int(queries.channels.max())}; there are 0 to {known - 1}.")
+
+
+def grid(dataset: SeriesDataset, points: int) -> Queries:
+    """`points` even times from each series' first to its last observation, for every channel it has."""
+    if points < 1:
+        raise InputError(f"points is {points}; wanted at least 1.")
+    channels = 1 if dataset.channel_names is None else len(dataset.channel_names)
+    first, last = dataset.times[dataset.offsets[:-1]], dataset.times[dataset.offsets[1:] - 1]
+    lines = np.linspace(first, last, points, axis=1)
+    times = np.repeat(lines[:, None, :], channels, axis=1).reshape(-1)
+    number = None if dataset.channel_names is None else np.tile(np.repeat(np.arange(channels), points), len(dataset))
+    return Queries(times, number, np.arange(len(dataset) + 1) * points * channels)
+
+
+def hide(dataset: SeriesDataset, share: float, seed: int) -> tuple[SeriesDataset, SeriesDataset, np.ndarray]:
+    """(visible, hidden, hidden observations [n] of the data set): a random share of each series' observations.
+
+    Series with one observation keep it and are in neither part's way: `hidden` has only series that hide something.
+    """
+    if not 0 < share < 1:
+        raise InputError(f"share {share}; wanted more than 0 and less than 1.")
+    uniform = np.random.default_rng(seed).random(len(dataset.times))
+    series = np.repeat(np.arange(len(dataset)), dataset.lengths)
+    order = np.lexsort((uniform, series))
+    rank = np.empty(len(order), np.int64)
+    rank[order] = np.arange(len(order)) - np.repeat(dataset.offsets[:-1], dataset.lengths)
+    hidden = rank < np.repeat(np.minimum(np.ceil(dataset.lengths * share), dataset.lengths - 1), dataset.lengths)
+    with_some = np.unique(series[hidden])
+    inside = np.isin(series, with_some)
+    part = dataset.select(with_some)
+    return part.mask_observations(~hidden[inside]), part.mask_observations(hidden[inside]), hidden
+
+
+def as_queries(dataset: SeriesDataset) -> Queries:
+    """The times and channels of a data set's own observations."""
+    return Queries(np.asarray(dataset.times), dataset.channels, np.asarray(dataset.offsets))
