@@ -163,6 +163,8 @@ class Preprocessor:
         values, positions: the fitted scalers.
         classes: labels in the order of a classifier's outputs, or None.
         target: (mean, std) of a regressor's standardised target, or None.
+        columns: how the training table was read ("id", "time", "channel", ...), so that later tables of the same
+            layout need no telling; empty when the data came from arrays.
     """
 
     value_names: tuple[str, ...]
@@ -171,6 +173,7 @@ class Preprocessor:
     positions: PositionScaler
     classes: tuple[str | int | float, ...] | None = None
     target: tuple[float, float] | None = None
+    columns: dict[str, Any] = dataclasses.field(default_factory=dict)
 
     @classmethod
     def fit(
@@ -273,7 +276,8 @@ def _from_fields(kind: type, fields: Any, where: str) -> Any:
         if key not in known:
             raise InputError(f"{where} has no field {key!r}; there are {', '.join(known)}.")
     for name, field in known.items():
-        if field.default is dataclasses.MISSING and name not in fields:
+        optional = not (field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING)
+        if not optional and name not in fields:
             raise InputError(f"{where} lacks the field {name!r}.")
     return kind(**{key: _tuples(value) for key, value in fields.items()})
 

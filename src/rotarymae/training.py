@@ -35,7 +35,8 @@ class TrainConfig:
     """How a model is trained.
 
     Attributes:
-        epochs: passes over the training examples.
+        epochs: passes over the training examples; more when they make fewer than
+        min_steps: steps, so that a small table is not left half trained.
         batch_size: examples a step, over all processes; or
         batch_tokens: tokens a step, padding counted, over all processes. One of the two.
         optimizer: "adamw" or "sgd".
@@ -63,6 +64,7 @@ class TrainConfig:
     """
 
     epochs: int = 20
+    min_steps: int = 0
     batch_size: int | None = 64
     batch_tokens: int | None = None
     optimizer: str = "adamw"
@@ -91,7 +93,15 @@ class TrainConfig:
         if (self.batch_size is None) == (self.batch_tokens is None):
             raise InputError("give either batch_size (examples) or batch_tokens (tokens), not both and not neither.")
         whole = {"batch_size": 1, "batch_tokens": 1, "warmup_steps": 0, "patience": 1, "checkpoint_steps": 1}
-        whole |= {"epochs": 1, "accumulation": 1, "workers": 0, "log_every": 1, "keep": 1, "max_skipped": 0}
+        whole |= {
+            "epochs": 1,
+            "min_steps": 0,
+            "accumulation": 1,
+            "workers": 0,
+            "log_every": 1,
+            "keep": 1,
+            "max_skipped": 0,
+        }
         for name, least in whole.items():
             value = getattr(self, name)
             if value is not None and (not isinstance(value, int) or value < least):
@@ -253,8 +263,9 @@ class _Loop:
             compile_blocks(self.objective.model)
         module = self.accelerator.prepare_model(self.objective) if self.accelerator.num_processes > 1 else None
         per_epoch = len(self._plan(0))
-        steps = config.epochs * per_epoch
-        while state.epoch < config.epochs and not state.stopped:
+        epochs = max(config.epochs, math.ceil(config.min_steps / per_epoch))
+        steps = epochs * per_epoch
+        while state.epoch < epochs and not state.stopped:
             batches = self._plan(state.epoch)
             ahead = batches[state.place :]
             for shards in prefetch(self._shards, ahead, config.workers):
@@ -262,7 +273,7 @@ class _Loop:
                 at = (state.epoch + state.place / len(batches)) * per_epoch
                 loss = self._step(module, shards, at, steps)
                 state.step, state.place = state.step + 1, state.place + 1
-                self._log(loss, at, steps)
+                self._log(loss, at / per_epoch)
                 if on_step is not None:
                     on_step(min(steps, round(at) + 1), steps, state.running_loss)
                 self._checkpoint_if_due(identity)
@@ -373,7 +384,7 @@ class _Loop:
         reduced = self.accelerator.reduce(torch.tensor(numbers, dtype=torch.float64, device=self.device), "sum")
         return reduced.tolist()  # type: ignore[union-attr]
 
-    def _log(self, loss: float | None, at: float, steps: int) -> None:
+    def _log(self, loss: float | None, epoch: float) -> None:
         state = self.state
         if loss is not None:
             state.loss_sum, state.loss_count = state.loss_sum + loss, state.loss_count + 1
@@ -381,9 +392,7 @@ class _Loop:
         if state.step % self.config.log_every == 0 and state.loss_count:
             rate = self.optimizer.param_groups[0]["lr"] / self.optimizer.param_groups[0]["lr_scale"]
             mean = state.loss_sum / state.loss_count
-            self._record(
-                {"step": state.step, "epoch": round(at / (steps / self.config.epochs), 4), "loss": mean, "lr": rate}
-            )
+            self._record({"step": state.step, "epoch": round(epoch, 4), "loss": mean, "lr": rate})
             state.loss_sum, state.loss_count = 0.0, 0
 
     def _record(self, line: dict[str, Any]) -> None:

@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from rotarymae import tables
 from rotarymae.batches import Batch, Examples, SeriesExamples, assemble, place
 from rotarymae.checkpoints import ModelDirectory
 from rotarymae.errors import InputError
@@ -22,7 +23,8 @@ from rotarymae.masking import Masking
 from rotarymae.model import Encoder, MaskedAutoencoder, RoMAEConfig
 from rotarymae.objectives import Classification, Pretraining, Regression
 from rotarymae.scaling import Preprocessor
-from rotarymae.series import SeriesDataset
+from rotarymae.series import SeriesDataset, read_table
+from rotarymae.tables import did_you_mean
 from rotarymae.tokens import Tokens
 from rotarymae.training import TrainConfig, TrainResult, fit, predict
 
@@ -417,6 +419,55 @@ def grid(dataset: SeriesDataset, points: int) -> Queries:
     times = np.repeat(lines[:, None, :], channels, axis=1).reshape(-1)
     number = None if dataset.channel_names is None else np.tile(np.repeat(np.arange(channels), points), len(dataset))
     return Queries(times, number, np.arange(len(dataset) + 1) * points * channels)
+
+
+def queries_at(dataset: SeriesDataset, times: np.ndarray) -> Queries:
+    """The same times for every series, and for every channel when there are channels."""
+    channels = 1 if dataset.channel_names is None else len(dataset.channel_names)
+    each = np.tile(np.asarray(times, np.float64), channels)
+    number = (
+        None if dataset.channel_names is None else np.tile(np.repeat(np.arange(channels), len(times)), len(dataset))
+    )
+    return Queries(np.tile(each, len(dataset)), number, np.arange(len(dataset) + 1) * len(each))
+
+
+def queries_from_table(dataset: SeriesDataset, path: str | Path, id: str, time: str, channel: str | None) -> Queries:
+    """Queries from a table of ids, times and channels; the series are asked in the data set's order.
+
+    Raises:
+        InputError: an id the data set has not, a missing column or cell, an unknown channel.
+    """
+    table = read_table(path)
+    wanted = [id, time] + ([channel] if channel else [])
+    for name in wanted:
+        if name not in table.column_names:
+            raise InputError(
+                f"{path} has no column {name!r}{did_you_mean(name, table.column_names)}; it needs {wanted}."
+            )
+        if table[name].null_count:
+            raise InputError(
+                f"{path}: column {name!r} has {table[name].null_count} empty cells; every query needs one."
+            )
+    places = {plain(name): i for i, name in enumerate(dataset.ids)}
+    asked = table[id].to_pylist()
+    unknown = [name for name in asked if name not in places]
+    if unknown:
+        raise InputError(f"{path} asks for series {unknown[0]!r}, which the table of observations does not have.")
+    series = np.array([places[name] for name in asked], np.int64)
+    at, _ = tables.times(tables.arrow_column(tables.as_frame(table), time), time)
+    order = np.argsort(series, kind="stable")
+    number = None
+    if dataset.channel_names is not None:
+        if not channel:
+            raise InputError(f"{path}: the model has channels; name their column by --channel.")
+        known = {plain(name): i for i, name in enumerate(dataset.channel_names)}
+        names = table[channel].to_pylist()
+        strange = [name for name in names if name not in known]
+        if strange:
+            raise InputError(f"{path} asks for channel {strange[0]!r}; the model knows {', '.join(map(str, known))}.")
+        number = np.array([known[name] for name in names], np.int64)[order]
+    offsets = np.searchsorted(series[order], np.arange(len(dataset) + 1))
+    return Queries(np.asarray(at, np.float64)[order], number, offsets)
 
 
 def hide(dataset: SeriesDataset, share: float, seed: int) -> tuple[SeriesDataset, SeriesDataset, np.ndarray]:
