@@ -1,14 +1,21 @@
-"""While the tests run, every annotated shape is checked, so that signatures cannot rot; and every test is seeded."""
+"""While the tests run, every annotated shape is checked, so that signatures cannot rot; and every test is seeded.
+
+Below are the few things that several test files share.
+"""
 
 import os
+import re
+from contextlib import contextmanager
 from pathlib import Path
 
 import beartype
+import jaxtyping
 import numpy as np
 import pytest
 import torch
 
-SOURCE = Path(__file__).resolve().parents[1] / "src"
+TESTS = Path(__file__).resolve().parent
+SOURCE = TESTS.parent / "src"
 
 # An int is a float to every type checker, hence also here.
 shapes = beartype.beartype(conf=beartype.BeartypeConf(is_pep484_tower=True))
@@ -23,11 +30,9 @@ def annotated() -> list[str]:
 
 # Before anything imports the package. ROTARYMAE_NO_HOOK=1 leaves it out.
 if os.environ.get("ROTARYMAE_NO_HOOK") != "1":
-    from jaxtyping import install_import_hook
+    jaxtyping.install_import_hook(annotated(), f"{__name__}.shapes")
 
-    install_import_hook(annotated(), f"{__name__}.shapes")
-
-torch.set_num_threads(2)
+torch.set_num_threads(1)  # the models here are too small to share out
 
 
 @pytest.fixture(autouse=True)
@@ -35,3 +40,79 @@ def seeded():
     """The same random numbers in every test, whichever others run."""
     torch.manual_seed(0)
     np.random.seed(0)
+
+
+def says(*parts):
+    """A pattern that matches text with all the parts, in this order."""
+    return "(?s)" + ".*".join(re.escape(str(part)) for part in parts)
+
+
+@contextmanager
+def refuses(*parts, error=None):
+    """What happens inside must be refused with all the parts in the message, in this order.
+
+    Shapes are not checked inside, as they are not for users: the message must be the code's own.
+    """
+    from rotarymae.errors import InputError
+
+    before = jaxtyping.config.jaxtyping_disable
+    jaxtyping.config.update("jaxtyping_disable", True)
+    try:
+        with pytest.raises(error or InputError, match=says(*parts)) as caught:
+            yield caught
+    finally:
+        jaxtyping.config.update("jaxtyping_disable", before)
+
+
+def small(**changes):
+    """A configuration for tests: heads of 12 channels, which 1, 2 and 3 axes divide."""
+    from rotarymae.model import RoMAEConfig
+
+    sizes = {"embed_dim": 24, "num_heads": 2, "depth": 2, "mlp_ratio": 2.0}
+    sizes |= {"decoder_embed_dim": 12, "decoder_num_heads": 1, "decoder_depth": 2, "decoder_mlp_ratio": 2.0}
+    return RoMAEConfig(**{**sizes, **changes})
+
+
+def random_rows(lengths, features=1, axes=1, dtype=torch.float64, seed=0):
+    """Rows (values [n, V], positions [n, A]) of these lengths, positions between 0 and 20."""
+    draw = torch.Generator().manual_seed(seed)
+    return [
+        (
+            torch.randn(n, features, generator=draw, dtype=dtype),
+            20 * torch.rand(n, axes, generator=draw, dtype=dtype),
+        )
+        for n in lengths
+    ]
+
+
+def random_tokens(batch=2, length=6, features=1, axes=1, dtype=torch.float64, seed=0):
+    """A batch without padding."""
+    from rotarymae.tokens import collate
+
+    return collate(random_rows([length] * batch, features, axes, dtype, seed))
+
+
+def place_rows(rows, length, placement, seed=0):
+    """The rows in a batch of `length`, padding "front", "middle", "behind" or at "random" places of each row.
+
+    NaN stands under the padding. Returns the tokens and for every row the places of its tokens.
+    """
+    from rotarymae.tokens import Tokens
+
+    draw = torch.Generator().manual_seed(seed)
+    first = rows[0]
+    values = torch.full((len(rows), length, first[0].shape[1]), torch.nan, dtype=first[0].dtype)
+    positions = torch.full((len(rows), length, first[1].shape[1]), torch.nan, dtype=first[1].dtype)
+    padding = torch.ones(len(rows), length, dtype=torch.bool)
+    places = []
+    for i, (v, p) in enumerate(rows):
+        n, blank = len(v), length - len(v)
+        at = {
+            "front": torch.arange(blank, length),
+            "middle": torch.cat([torch.arange(n // 2), torch.arange(n // 2 + blank, length)]),
+            "behind": torch.arange(n),
+            "random": torch.randperm(length, generator=draw)[:n].sort().values,
+        }[placement]
+        values[i, at], positions[i, at], padding[i, at] = v, p, False
+        places.append(at)
+    return Tokens(values, positions, padding), places

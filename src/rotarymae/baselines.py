@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,7 +22,6 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 
-@runtime_checkable
 class Series(Protocol):
     """S series with n observations in all; series s owns the rows offsets[s]:offsets[s + 1]."""
 

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Protocol, TypeVar, runtime_checkable
+from typing import Protocol, TypeVar
 
 import numpy as np
 import torch
@@ -51,7 +51,6 @@ class Batch:
         )
 
 
-@runtime_checkable
 class Examples(Protocol):
     """What the training loop needs of its data."""
 

@@ -142,7 +142,7 @@ def _head(model: nn.Module) -> dict[str, Any] | None:
 
 def _build(kind: Any, fields: Any, head: Any, tensors: int) -> Model:
     """The model without memory for its weights, so that a config cannot ask for more than the file brings."""
-    if kind not in KINDS:
+    if not isinstance(kind, str) or kind not in KINDS:
         raise InputError(f"kind {kind!r}; wanted one of {', '.join(KINDS)}.")
     if not isinstance(fields, dict):
         raise InputError(f"'config' is {type(fields).__name__}; wanted an object of fields.")
@@ -179,9 +179,9 @@ def _read_tensors(folder: Path) -> dict[str, Tensor]:
     except (SafetensorError, OSError) as error:
         with path.open("rb") as file:
             start = file.read(2)
-        pickled = (
-            " It looks like a pickle, which can run code and is never read." if start in (b"\x80\x02", b"PK") else ""
-        )
+        # A zip archive, or a pickle of protocol 2 to 5.
+        looks = start == b"PK" or (start[:1] == b"\x80" and start[1:] in (b"\x02", b"\x03", b"\x04", b"\x05"))
+        pickled = " It looks like a pickle, which can run code and is never read." if looks else ""
         raise ModelDirectoryError(f"{path} cannot be read as safetensors ({error}).{pickled}") from None
 
 

@@ -6,18 +6,18 @@ a misspelt option answer at once.
 
 from __future__ import annotations
 
+import shlex
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
-from tyro.conf import Positional, arg
+from tyro.conf import FlagCreatePairsOff, Positional, arg
 
 from rotarymae.errors import InputError, RotaryMAEError
 
 if TYPE_CHECKING:
-
     from rotarymae.checkpoints import ModelDirectory
     from rotarymae.series import SeriesDataset
 
@@ -36,12 +36,16 @@ class Columns:
     """Columns of values [value]. With --wide these are the channels."""
     wide: bool = False
     """The table has one column a channel; an empty cell is a missing observation, not a zero."""
-    tokens: Literal["channel", "time"] = "channel"
-    """One token for every (time, channel), or for every time with all channels as its features."""
-    missing: Literal["error", "drop"] = "error"
-    """A missing value: an error, or no observation."""
-    duplicates: Literal["error", "mean", "first"] = "error"
-    """Two rows of the same series, time and channel: an error, their mean, or the first."""
+    tokens: Literal["channel", "time"] | None = None
+    """One token for every (time, channel), or for every time with all channels as its features [channel]."""
+    missing: Literal["error", "drop"] | None = None
+    """A missing value: an error, or no observation [error]."""
+    duplicates: Literal["error", "mean", "first"] | None = None
+    """Two rows of the same series, time and channel: an error, their mean, or the first [error]."""
+
+
+Table = Annotated[Path, arg(metavar="TABLE")]
+Model = Annotated[Path, arg(metavar="MODEL")]
 
 
 def demo(
@@ -59,13 +63,13 @@ def demo(
         quiet: Print only what goes wrong.
     """
     from rotarymae.data import plasticc
-    from rotarymae.fitting import fit_table, prepare_folder
+    from rotarymae.fitting import check_folder, fit_table
     from rotarymae.recipes.demo import settings
     from rotarymae.summary import write_report
 
     reporter = _reporter(quiet)
     folder = out or _free(Path("runs/demo"))
-    prepare_folder(folder, resume=False)
+    check_folder(folder, resume=False)
     dataset, labels = plasticc.sample()
     reporter.say(f"{dataset}, {len(set(labels.tolist()))} classes → {folder}")
     with reporter.catching_warnings():
@@ -95,7 +99,7 @@ def demo(
 
 
 def fit(
-    table: Positional[Path],
+    table: Positional[Table],
     out: Path,
     columns: Annotated[Columns, arg(name="")] = Columns(),
     labels: Path | None = None,
@@ -126,6 +130,9 @@ def fit(
     quiet: bool = False,
 ) -> None:
     """Pre-train a model on a table of irregular observations, and fine-tune it when there are labels.
+
+    For example, with a table of the columns star, day, band and flux:
+    rotarymae fit stars.csv --id star --time day --channel band --values flux --labels kinds.csv --label kind --out run
 
     Args:
         table: CSV, TSV, Parquet or Arrow file, one row for every observation.
@@ -158,7 +165,7 @@ def fit(
         resume: Go on with an interrupted run in OUT.
         quiet: Print only what goes wrong.
     """
-    from rotarymae.fitting import fit_table, prepare_folder
+    from rotarymae.fitting import check_folder, fit_table
     from rotarymae.masking import Masking
     from rotarymae.series import align_labels, read_table
     from rotarymae.summary import write_report
@@ -190,7 +197,7 @@ def fit(
         class_weights=class_weights,
     )
     reading = _reading(columns, {})
-    prepare_folder(out, resume)
+    check_folder(out, resume)
     with reporter.catching_warnings():
         dataset = _read(table, reading, static, None)
         found = None
@@ -215,13 +222,15 @@ def fit(
 
 
 def predict(
-    model: Positional[Path],
-    table: Positional[Path],
+    model: Positional[Model],
+    table: Positional[Table],
     out: Path,
     columns: Annotated[Columns, arg(name="")] = Columns(),
     quiet: bool = False,
 ) -> None:
     """Predict the label of every series in a table.
+
+    For example: rotarymae predict run new.csv --out predictions.csv
 
     Args:
         model: Folder that `fit` wrote, or a model directory.
@@ -249,8 +258,8 @@ def predict(
 
 
 def interpolate(
-    model: Positional[Path],
-    table: Positional[Path],
+    model: Positional[Model],
+    table: Positional[Table],
     out: Path,
     at: Path | None = None,
     times: tuple[float, ...] = (),
@@ -260,12 +269,14 @@ def interpolate(
 ) -> None:
     """Predict values at any times, with standard deviations and 68 and 95 % bands.
 
+    For example: rotarymae interpolate run new.csv --times 0 0.5 1 --out values.csv
+
     Args:
         model: Folder that `fit` wrote, or the directory of a pre-trained model.
         table: Table of observations, laid out as in training.
         out: New .csv or .parquet file: id, time, channel, and for each value its mean, deviation and bands.
         at: Table of the times wanted: the id and time columns, and the channel column where there is one.
-        times: The same times for every series and channel.
+        times: The same times for every series and channel, as numbers; dates are days since 1970-01-01.
         grid: So many even times from each series' first to its last observation, for every channel. [100, if neither
             --at nor --times is given]
         columns: How the table is read, where it differs from the training table.
@@ -302,8 +313,8 @@ def interpolate(
 
 
 def embed(
-    model: Positional[Path],
-    table: Positional[Path],
+    model: Positional[Model],
+    table: Positional[Table],
     out: Path,
     pool: Literal["auto", "mean", "cls"] = "auto",
     stage: Literal["pretrained", "finetuned"] = "pretrained",
@@ -311,6 +322,8 @@ def embed(
     quiet: bool = False,
 ) -> None:
     """Turn every series of a table into one vector.
+
+    For example: rotarymae embed run new.csv --out vectors.parquet
 
     Args:
         model: Folder that `fit` wrote, or a model directory.
@@ -352,6 +365,7 @@ def main(argv: list[str] | None = None) -> None:
             args=arguments,
             prog="rotarymae",
             description="Learn from irregular observations: pre-train, classify, interpolate, embed.",
+            config=(FlagCreatePairsOff,),
         )
     except InputError as error:
         print(f"rotarymae: {error}", file=sys.stderr)
@@ -359,6 +373,9 @@ def main(argv: list[str] | None = None) -> None:
     except (RotaryMAEError, OSError) as error:
         print(f"rotarymae: {error}", file=sys.stderr)
         sys.exit(1)
+    except KeyboardInterrupt:
+        print("rotarymae: interrupted. `fit` goes on from its last checkpoint with --resume.", file=sys.stderr)
+        sys.exit(130)
 
 
 def _reporter(quiet: bool) -> Any:
@@ -374,10 +391,10 @@ def _reading(columns: Columns, of_model: dict[str, Any]) -> dict[str, Any]:
         "time": columns.time or of_model.get("time") or "time",
         "channel": columns.channel or of_model.get("channel"),
         "values": list(columns.values or of_model.get("values") or ("value",)),
-        "wide": columns.wide or bool(of_model.get("wide")),
-        "tokens": of_model.get("tokens") or columns.tokens,
-        "missing": columns.missing,
-        "duplicates": columns.duplicates,
+        "wide": columns.wide or (bool(of_model.get("wide")) and columns.channel is None),
+        "tokens": columns.tokens or of_model.get("tokens") or "channel",
+        "missing": columns.missing or of_model.get("missing") or "error",
+        "duplicates": columns.duplicates or of_model.get("duplicates") or "error",
     }
     if reading["wide"] and reading["channel"]:
         raise InputError("--channel names a column of channels, --wide says each has its own column; give one of them.")
@@ -388,30 +405,43 @@ def _read(
     table: Path, reading: dict[str, Any], static: tuple[str, ...], channel_names: tuple[Any, ...] | None
 ) -> SeriesDataset:
     from rotarymae.series import SeriesDataset, read_table
+    from rotarymae.tables import did_you_mean, listed
 
     frame = read_table(table)
-    if reading["wide"]:
-        return SeriesDataset.from_wide(
+    wanted = [("id", reading["id"]), ("time", reading["time"]), *(("values", name) for name in reading["values"])]
+    wanted += [("channel", reading["channel"])] if reading["channel"] else []
+    wanted += [("static", name) for name in static]
+    for option, name in wanted:
+        if name not in frame.column_names:
+            raise InputError(
+                f"{table} has no column {name!r}; name the right one by --{option}."
+                f"{did_you_mean(name, frame.column_names)} Its columns are {listed(frame.column_names, 20)}."
+            )
+    try:
+        if reading["wide"]:
+            return SeriesDataset.from_wide(
+                frame,
+                reading["id"],
+                reading["time"],
+                reading["values"],
+                static,
+                tokens=reading["tokens"],
+                duplicates=reading["duplicates"],
+            )
+        return SeriesDataset.from_frame(
             frame,
             reading["id"],
             reading["time"],
+            reading["channel"],
             reading["values"],
             static,
-            tokens=reading["tokens"],
+            channel_names=channel_names,
+            tokens=reading["tokens"] if reading["channel"] else "channel",
+            missing=reading["missing"],
             duplicates=reading["duplicates"],
         )
-    return SeriesDataset.from_frame(
-        frame,
-        reading["id"],
-        reading["time"],
-        reading["channel"],
-        reading["values"],
-        static,
-        channel_names=channel_names,
-        tokens=reading["tokens"] if reading["channel"] else "channel",
-        missing=reading["missing"],
-        duplicates=reading["duplicates"],
-    )
+    except InputError as error:
+        raise InputError(f"{table}: {error}") from error
 
 
 def _read_for(directory: ModelDirectory, table: Path, columns: Columns) -> SeriesDataset:
@@ -449,7 +479,7 @@ def _free(folder: Path) -> Path:
 
 
 def _command() -> str:
-    return " ".join(["rotarymae", *sys.argv[1:]])
+    return shlex.join(["rotarymae", *sys.argv[1:]])
 
 
 def _print_metrics(metrics: dict[str, Any], reporter: Any) -> None:

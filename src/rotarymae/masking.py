@@ -189,7 +189,7 @@ def _mix(x: np.ndarray | np.uint64) -> np.ndarray:
         z = np.asarray(x + _GOLDEN, dtype=np.uint64)
         z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        return z ^ (z >> np.uint64(31))
+        return np.asarray(z ^ (z >> np.uint64(31)))
 
 
 def _check_ratio(ratio: float) -> None:

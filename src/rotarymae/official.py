@@ -14,7 +14,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor
 
-from rotarymae.errors import ModelDirectoryError
+from rotarymae.errors import InputError, ModelDirectoryError
 from rotarymae.heads import Classifier
 from rotarymae.model import Encoder, MaskedAutoencoder, RoMAEConfig
 
@@ -46,6 +46,7 @@ def load(folder: str | Path) -> MaskedAutoencoder | Classifier:
     tensors = _read_tensors(folder / "model.safetensors")
     config = _config(settings, folder)
     pretraining = "decoder_config" in settings
+    depths = {"encoder": config.depth} | ({"decoder": config.decoder_depth} if pretraining else {})
     if pretraining:
         model: MaskedAutoencoder | Classifier = MaskedAutoencoder(config)
         names = {"encoder_decoder_proj": "decoder_projection", "head.head.1": "norm", "head.head.2": "head"}
@@ -64,7 +65,7 @@ def load(folder: str | Path) -> MaskedAutoencoder | Classifier:
             own["mask_token"] = tensors[theirs].reshape(-1)
         elif module in names:
             own[f"{names[module]}.{kind}"] = tensors[theirs]
-        elif not (theirs in CONSTANTS or theirs.endswith(CONSTANT_SUFFIXES) or _is_block(theirs)):
+        elif not (theirs in CONSTANTS or theirs.endswith(CONSTANT_SUFFIXES) or _is_block(theirs, depths)):
             raise ModelDirectoryError(f"{folder}: surplus tensor {theirs!r}; no RoMAE model has one of this name.")
     _assign(model, own, folder)
     return model.eval()
@@ -76,6 +77,8 @@ def _config(settings: dict[str, Any], folder: Path) -> RoMAEConfig:
     encodings = {"ropend": "rotary", "absolute": "absolute"}
     try:
         encoding = encodings.get(settings["pos_encoding"])
+        if "decoder_config" not in settings and "dim_output" not in settings:
+            raise KeyError("dim_output")
         if encoding is None:
             raise ModelDirectoryError(
                 f"{folder}: pos_encoding {settings['pos_encoding']!r} is not supported; 'ropend' or 'absolute' is."
@@ -102,6 +105,8 @@ def _config(settings: dict[str, Any], folder: Path) -> RoMAEConfig:
         )
     except KeyError as error:
         raise ModelDirectoryError(f"{folder / 'model_config.json'}: the key {error} is missing.") from None
+    except InputError as error:
+        raise ModelDirectoryError(f"{folder / 'model_config.json'}: {error}") from None
 
 
 def _mlp_ratio(size: dict[str, Any]) -> float:
@@ -125,12 +130,12 @@ def _blocks(tensors: dict[str, Tensor], theirs: str, ours: str) -> dict[str, Ten
     return own
 
 
-def _is_block(name: str) -> bool:
+def _is_block(name: str, depths: dict[str, int]) -> bool:
     parts = name.split(".", 3)
     return (
         len(parts) == 4
-        and parts[0] in ("encoder", "decoder")
         and parts[1] == "layers"
+        and parts[2] in map(str, range(depths.get(parts[0], 0)))
         and (parts[3] in BLOCK or parts[3] in tuple(f"attention.w{part}.weight" for part in "qkv"))
     )
 

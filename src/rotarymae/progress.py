@@ -21,7 +21,7 @@ class Reporter:
 
     def say(self, text: str) -> None:
         if not self.quiet:
-            self.console.print(text, markup=False)
+            self.console.print(text, markup=False, soft_wrap=True)
 
     @contextmanager
     def bar(self, title: str) -> Iterator[Callable[..., None]]:
@@ -60,6 +60,6 @@ class Reporter:
         if issubclass(category, InputWarning):
             if str(message) not in self.warnings:
                 self.warnings.append(str(message))
-                self.console.print(f"warning: {message}", style="yellow", markup=False)
+                self.console.print(f"warning: {message}", style="yellow", markup=False, soft_wrap=True)
         elif not self.quiet and not issubclass(category, DeprecationWarning | FutureWarning | ResourceWarning):
-            self.console.print(f"{category.__name__}: {message}", style="dim", markup=False)
+            self.console.print(f"{category.__name__}: {message}", style="dim", markup=False, soft_wrap=True)

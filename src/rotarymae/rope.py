@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from rotarymae.errors import InputError
@@ -64,17 +64,41 @@ def angles(positions: Float[Tensor, "B N A"], frequencies: Float[Tensor, " F"]) 
         return Angles(phase.cos(), phase.sin())
 
 
+class Rotation(NamedTuple):
+    """Angles as the blocks of one pass use them: flat over the P = A · F rotated pairs, with room for the heads.
+
+    `order` lists the K channels of a head with the first channels of all rotated pairs, then their second channels,
+    then the channels that are not rotated. Scores do not change when queries and keys are permuted alike, so a block
+    permutes the rows of its weights (cheap) instead of taking activations apart and together again (not cheap).
+    """
+
+    cos: Float[Tensor, "B N 1 P"]
+    sin: Float[Tensor, "B N 1 P"]
+    order: Int[Tensor, " K"]
+
+
+def rotation(at: Angles, head_dim: int) -> Rotation:
+    """Prepares one pass's angles for heads of K channels."""
+    axes, kept = at.cos.shape[-2:]
+    channels = torch.arange(head_dim, device=at.cos.device).view(axes, 2, head_dim // (2 * axes))
+    first, second, rest = channels[:, 0, :kept], channels[:, 1, :kept], channels[:, :, kept:]
+    order = torch.cat([first.flatten(), second.flatten(), rest.flatten()])
+    return Rotation(at.cos.flatten(-2).unsqueeze(-2), at.sin.flatten(-2).unsqueeze(-2), order)
+
+
+def rotate_sorted(x: Float[Tensor, "B N H K"], by: Rotation) -> Float[Tensor, "B N H K"]:
+    """Rotates heads whose channels are in `by.order`. Computed in the angles' precision, returned in that of x."""
+    pairs = by.cos.shape[-1]
+    first, second, rest = x.split([pairs, pairs, x.shape[-1] - 2 * pairs], dim=-1)
+    turned = torch.addcmul(first * by.cos, second, by.sin, value=-1), torch.addcmul(second * by.cos, first, by.sin)
+    return torch.cat([turned[0].to(x.dtype), turned[1].to(x.dtype), rest], dim=-1)
+
+
 def rotate(x: Float[Tensor, "B H N K"], at: Angles) -> Float[Tensor, "B H N K"]:
     """Rotates pair (i, i + K/2A) of every axis' slice of channels by that axis' angle; Eq. 2, the rest as it was."""
-    batch, heads, length, head_dim = x.shape
-    axes, kept = at.cos.shape[-2:]
-    if kept == 0:
-        return x
-    cos, sin = (part[:, None].to(x.dtype) for part in at)
-    pairs = x.view(batch, heads, length, axes, 2, head_dim // (2 * axes))
-    first, second = pairs[..., 0, :kept], pairs[..., 1, :kept]
-    rotated = torch.stack([first * cos - second * sin, first * sin + second * cos], dim=-2)
-    return torch.cat([rotated, pairs[..., kept:]], dim=-1).view(batch, heads, length, head_dim)
+    by = rotation(at, x.shape[-1])
+    turned = rotate_sorted(x.transpose(1, 2)[..., by.order], by)
+    return turned[..., by.order.argsort()].transpose(1, 2)
 
 
 def sincos(positions: Float[Tensor, "B N A"], embed_dim: int, base: float = 10_000.0) -> Float[Tensor, "B N D"]:

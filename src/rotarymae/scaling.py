@@ -18,6 +18,7 @@ from rotarymae.errors import InputError, InputWarning
 from rotarymae.series import SeriesDataset
 
 TRANSFORMS = ("standard", "asinh", "none")
+ORIGINS = ("first", "zero")
 
 
 @dataclass(frozen=True)
@@ -127,7 +128,7 @@ class PositionScaler:
     ) -> Self:
         """The unit is the larger of the median gap between a series' distinct times and a thousandth of the median
         span, unless given. Beyond some 6,000 units the slowest kept frequency has gone round."""
-        if origin not in ("first", "zero"):
+        if origin not in ORIGINS:
             raise InputError(f"origin {origin!r}; wanted 'first' (of each series) or 'zero' (of the table).")
         for name, number in (("unit", unit), ("channel_spacing", channel_spacing)):
             if number is not None and not (np.isfinite(number) and number > 0):
@@ -256,9 +257,25 @@ class Preprocessor:
         values = _from_fields(ValueScaler, fields.get("values"), "values")
         positions = _from_fields(PositionScaler, fields.get("positions"), "positions")
         own = _from_fields(cls, {**fields, "values": values, "positions": positions}, "preprocessor")
+        for name, kinds in (("value_names", tuple), ("channel_names", (tuple, type(None)))):
+            if not isinstance(getattr(own, name), kinds):
+                raise InputError(f"{name} is {getattr(own, name)!r}; wanted a list of names.")
+        if positions.origin not in ORIGINS:
+            raise InputError(f"positions.origin is {positions.origin!r}; wanted one of {', '.join(ORIGINS)}.")
+        for name in ("unit", "channel_spacing", "reach"):
+            number = getattr(positions, name)
+            # Only the reach may be zero: that of series of one observation each.
+            enough = type(number) in (int, float) and (number > 0 or (number == 0 and name == "reach"))
+            if not (enough and np.isfinite(number)):
+                raise InputError(f"positions.{name} is {number!r}; wanted a positive number.")
         channels = 1 if own.channel_names is None else len(own.channel_names)
         for name in ("centre", "width", "mean", "std"):
-            table = np.array(getattr(values, name), dtype=np.float64)
+            try:
+                table = np.array(getattr(values, name), dtype=np.float64)
+            except (TypeError, ValueError):
+                raise InputError(f"values.{name} is no table of numbers ({channels}, {own.features}).") from None
+            if name in ("width", "std") and (table <= 0).any():
+                raise InputError(f"values.{name} holds {table.min()}; wanted positive numbers.")
             if table.shape != (channels, own.features) or not np.isfinite(table).all():
                 raise InputError(
                     f"values.{name} has shape {table.shape}; wanted finite numbers ({channels}, {own.features})."

@@ -7,7 +7,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from rotarymae.rope import Angles, rotate
+from rotarymae.rope import Angles, Rotation, rotate_sorted, rotation
 
 
 class Attention(nn.Module):
@@ -29,33 +29,45 @@ class Attention(nn.Module):
     def forward(
         self,
         x: Float[Tensor, "B N D"],
-        at: Angles | None,
+        by: Rotation | None,
         attend: Bool[Tensor, "B 1 1 N"] | None = None,
         last: int | None = None,
     ) -> Float[Tensor, "B Q D"]:
         """Attends from the `last` tokens (from all when None) to all.
 
         `attend` is True where a key may be looked at; a key mask is enough, so no [B, N, N] is ever built. None means
-        every key, which leaves the choice to the fastest kernel. `at` is None when positions are not rotary.
+        every key, which leaves the choice to the fastest kernel. `by` is None when positions are not rotary.
         """
+        weight, heads = self._weight(by), self.num_heads
         if last is None:
-            query, key, value = (self._heads(part) for part in self.query_key_value(x).chunk(3, dim=-1))
-            query_at = at
+            rotated, value = self._heads(F.linear(x, weight)).split([2 * heads, heads], dim=-2)
+            query, key = (rotated if by is None else rotate_sorted(rotated, by)).chunk(2, dim=-2)
         else:
-            weight = self.query_key_value.weight
             dim = x.shape[-1]
             query = self._heads(F.linear(x[:, -last:], weight[:dim]))
-            key, value = (self._heads(part) for part in F.linear(x, weight[dim:]).chunk(2, dim=-1))
-            query_at = None if at is None else Angles(at.cos[:, -last:], at.sin[:, -last:])
-        if at is not None and query_at is not None:
-            query, key = rotate(query, query_at), rotate(key, at)
+            key, value = self._heads(F.linear(x, weight[dim:])).chunk(2, dim=-2)
+            if by is not None:
+                query = rotate_sorted(query, Rotation(by.cos[:, -last:], by.sin[:, -last:], by.order))
+                key = rotate_sorted(key, by)
         out = F.scaled_dot_product_attention(
-            query, key, value, attn_mask=attend, dropout_p=self.dropout if self.training else 0.0
+            query.transpose(1, 2),
+            key.transpose(1, 2),
+            value.transpose(1, 2),
+            attn_mask=attend,
+            dropout_p=self.dropout if self.training else 0.0,
         )
         return self.output(out.transpose(1, 2).flatten(2))
 
-    def _heads(self, x: Float[Tensor, "B N D"]) -> Float[Tensor, "B H N K"]:
-        return x.unflatten(-1, (self.num_heads, -1)).transpose(1, 2)
+    def _weight(self, by: Rotation | None) -> Float[Tensor, "E D"]:
+        """The projection, with the channels of queries and keys in the order the rotation wants."""
+        weight = self.query_key_value.weight
+        if by is None:
+            return weight
+        parts = weight.unflatten(0, (3, self.num_heads, -1))
+        return torch.cat([parts[:2].index_select(2, by.order), parts[2:]]).flatten(0, 2)
+
+    def _heads(self, x: Float[Tensor, "B N P"]) -> Float[Tensor, "B N G K"]:
+        return x.unflatten(-1, (-1, self.query_key_value.in_features // self.num_heads))
 
 
 class MLP(nn.Module):
@@ -107,13 +119,13 @@ class Block(nn.Module):
     def forward(
         self,
         x: Float[Tensor, "B N D"],
-        at: Angles | None,
+        by: Rotation | None,
         attend: Bool[Tensor, "B 1 1 N"] | None = None,
         last: int | None = None,
     ) -> Float[Tensor, "B Q D"]:
         """The new tokens; only the `last` of them when given (they still look at all)."""
         kept = x if last is None else x[:, -last:]
-        x = kept + self.drop_path(self.attention(self.attention_norm(x), at, attend, last))
+        x = kept + self.drop_path(self.attention(self.attention_norm(x), by, attend, last))
         return x + self.drop_path(self.mlp(self.mlp_norm(x)))
 
 
@@ -131,6 +143,7 @@ class Transformer(nn.Module):
         norm_eps: float = 1e-6,
     ) -> None:
         super().__init__()
+        self.num_heads = num_heads
         self.blocks = nn.ModuleList(
             Block(embed_dim, num_heads, hidden_dim, dropout, drop_path * (m + 1) / depth, norm_eps)
             for m in range(depth)
@@ -145,7 +158,8 @@ class Transformer(nn.Module):
     ) -> Float[Tensor, "B Q D"]:
         """All tokens through every block; with `last`, the final block computes only that many, from the end."""
         attend = None if padding is None else ~padding[:, None, None, :]
+        by = None if at is None or at.cos.shape[-1] == 0 else rotation(at, x.shape[-1] // self.num_heads)
         final = len(self.blocks) - 1
         for m, block in enumerate(self.blocks):
-            x = block(x, at, attend, last if m == final else None)
+            x = block(x, by, attend, last if m == final else None)
         return x

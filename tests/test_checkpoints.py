@@ -1,0 +1,267 @@
+"""Model directories: the same bits back, and whatever is damaged, foreign or in the way is named."""
+
+import json
+import pickle
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from conftest import random_tokens, refuses, small
+from rotarymae import workflows
+from rotarymae.checkpoints import KINDS, load, load_directory, save
+from rotarymae.errors import ModelDirectoryError
+from rotarymae.heads import Classifier, Regressor, TokenRegressor
+from rotarymae.model import Encoder, MaskedAutoencoder, RoMAEConfig
+from rotarymae.scaling import Preprocessor
+from rotarymae.series import SeriesDataset
+
+MASK = torch.tensor([[False, True, True, False, False, True]] * 2)
+PREDICT = {
+    "Encoder": lambda model, tokens: model(tokens).tokens,
+    "MaskedAutoencoder": lambda model, tokens: model(tokens, MASK).predicted,
+    "Classifier": lambda model, tokens: model(tokens),
+    "Regressor": lambda model, tokens: model(tokens),
+    "TokenRegressor": lambda model, tokens: model(tokens),
+}
+
+
+def make(kind, **changes):
+    config = small(features=2, dropout=0.1, **changes)
+    if kind in ("Encoder", "MaskedAutoencoder"):
+        return KINDS[kind](config)
+    heads = {
+        "Classifier": lambda: Classifier(Encoder(config), 3, "mean", 0.2),
+        "Regressor": lambda: Regressor(Encoder(config), 2),
+        "TokenRegressor": lambda: TokenRegressor(Encoder(config), 2, 0.1),
+    }
+    return heads[kind]()
+
+
+def preprocessor(features=2):
+    values = np.random.default_rng(0).normal(size=(6, features))
+    return Preprocessor.fit(SeriesDataset.from_arrays([np.arange(6.0)], [values]))
+
+
+@pytest.mark.parametrize("kind", list(KINDS))
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_a_loaded_model_predicts_the_same_bits(tmp_path, kind, dtype):
+    assert set(PREDICT) == set(KINDS)
+    model = make(kind, likelihood="gaussian").to(dtype)
+    save(model, tmp_path / "model", note="Trained on nothing.")
+    assert model.training  # saving changes nothing
+    tokens = random_tokens(2, 6, 2, dtype=dtype)
+    back = load(tmp_path / "model")
+    assert type(back) is type(model) and not any(module.training for module in back.modules())
+    assert PREDICT[kind](back, tokens).equal(PREDICT[kind](model.eval(), tokens))
+    for (name, one), (again, other) in zip(model.state_dict().items(), back.state_dict().items(), strict=True):
+        assert name == again and one.equal(other) and one.dtype == other.dtype
+    if hasattr(model, "dropout"):
+        assert back.dropout.p == model.dropout.p
+    assert all(parameter.requires_grad for parameter in back.parameters())
+
+
+def test_what_a_directory_holds(tmp_path):
+    made = preprocessor()
+    save(make("Classifier"), str(tmp_path / "model"), replace(made, classes=("a", "b", "c")), "Seen: six nights.")
+    files = sorted(path.name for path in (tmp_path / "model").iterdir())
+    assert files == ["README.md", "config.json", "model.safetensors", "preprocessor.json"]
+    card = (tmp_path / "model" / "README.md").read_text()
+    parameters = sum(p.numel() for p in make("Classifier").parameters())
+    for part in ("Classifier (24/2/2)", f"{parameters:,} parameters", "Seen: six nights.", "classes: a, b, c"):
+        assert part in card
+    back = load_directory(tmp_path / "model")
+    assert back.preprocessor == replace(made, classes=("a", "b", "c")) and back.model.pool == "mean"
+    save(make("Encoder"), tmp_path / "model")  # a model directory is replaced
+    assert load_directory(tmp_path / "model").preprocessor is None
+
+
+@pytest.fixture
+def folder(tmp_path):
+    save(make("Classifier"), tmp_path / "model", preprocessor())
+    return tmp_path / "model"
+
+
+def change_tensors(folder, change):
+    tensors = load_file(folder / "model.safetensors")
+    change(tensors)
+    save_file(tensors, folder / "model.safetensors")
+
+
+def set_number(tensors, name, number):
+    tensors[name][0] = number
+
+
+NORM = "encoder.transformer.blocks.1.mlp_norm.weight"
+
+
+@pytest.mark.parametrize(
+    ("change", "parts"),
+    [
+        (lambda t: t.pop(NORM), (f"{NORM!r} is missing",)),
+        (lambda t: t.update(extra=torch.zeros(2)), ("surplus tensor 'extra'",)),
+        (lambda t: t.update({NORM: torch.zeros(23)}), (repr(NORM), "(23,)", "(24,)")),
+        (lambda t: t.update({"head.bias": torch.zeros(3, 1)}), ("'head.bias'", "(3, 1)", "(3,)")),
+        (lambda t: set_number(t, "head.bias", float("nan")), ("'head.bias' holds NaN",)),
+        (lambda t: set_number(t, NORM, float("inf")), (f"{NORM!r} holds NaN or infinity",)),
+        (lambda t: t.update({NORM: torch.ones(24).half()}), ("torch.float16", "torch.float32")),
+        (lambda t: t.update({k: v.long() for k, v in t.items()}), ("torch.int64",)),
+    ],
+)
+def test_damaged_tensors_are_named(folder, change, parts):
+    change_tensors(folder, change)
+    with refuses("model.safetensors", *parts, error=ModelDirectoryError):
+        load(folder)
+
+
+@pytest.mark.parametrize("keep", [0, 4, 100, -1, -500])
+def test_truncated_weights_are_refused(folder, keep):
+    path = folder / "model.safetensors"
+    path.write_bytes(path.read_bytes()[:keep])
+    with refuses("model.safetensors cannot be read", error=ModelDirectoryError):
+        load(folder)
+
+
+class Bomb:
+    """Sets a flag when it is unpickled."""
+
+    exploded = False
+
+    def __reduce__(self):
+        return setattr, (Bomb, "exploded", True)
+
+
+def test_a_pickle_in_place_of_weights_is_refused_and_never_run(folder):
+    path = folder / "model.safetensors"
+    dumps = [path.write_bytes, lambda content: torch.save({"a": Bomb()}, path)]
+    for write, protocol in [(dumps[0], 2), (dumps[0], 4), (dumps[0], 5), (dumps[1], 2)]:
+        write(pickle.dumps(Bomb(), protocol))
+        with refuses("model.safetensors cannot be read", "looks like a pickle", error=ModelDirectoryError):
+            load(folder)
+    path.rename(folder / "pytorch_model.bin")
+    with refuses("model.safetensors is missing", "pytorch_model.bin is a pickle", error=ModelDirectoryError):
+        load(folder)
+    assert not Bomb.exploded
+
+
+@pytest.mark.parametrize("name", ["config.json", "model.safetensors", "preprocessor.json"])
+def test_a_missing_file_is_named(folder, name):
+    (folder / name).unlink()
+    with refuses(f"{name} is missing", error=ModelDirectoryError):
+        load(folder)
+
+
+@pytest.mark.parametrize("name", ["config.json", "preprocessor.json"])
+@pytest.mark.parametrize("content", [b"{", b"\xff\xfe", b"[1]", b"[" * 100_000])
+def test_a_file_that_is_no_object_is_named(folder, name, content):
+    (folder / name).write_bytes(content)
+    with refuses(name, error=ModelDirectoryError):
+        load(folder)
+
+
+def test_no_folder_is_named(folder):
+    for path in (folder / "nowhere", folder / "config.json"):
+        with refuses(path, "is not a folder", "config.json", error=ModelDirectoryError):
+            load(path)
+
+
+@pytest.mark.parametrize(
+    ("change", "parts"),
+    [
+        (lambda c: c.pop("kind"), ("'kind' is missing",)),
+        (lambda c: c.update(extra=1), ("unknown key 'extra'",)),
+        (lambda c: c.update(format=2), ("format 2", "reads format 1")),
+        (lambda c: c.update(kind="Transformer"), ("'Transformer'", "Encoder, MaskedAutoencoder")),
+        (lambda c: c.update(kind=["Encoder"]), ("kind",)),
+        (lambda c: c.update(config=[1]), ("'config' is list",)),
+        (lambda c: c["config"].update(embed_dims=3), ("'embed_dims'", "did you mean 'embed_dim'")),
+        (lambda c: c["config"].update(depth="2"), ("depth is '2' (str)", "int")),
+        (lambda c: c["config"].update(depth=10**9), ("1000000000 blocks",)),
+        (lambda c: c["config"].update(embed_dim=48), ("(24", "(48")),
+        (lambda c: c["config"].update(num_heads=7), ("embed_dim (24)", "num_heads (7)")),
+        (lambda c: c.update(head=None), ("'head' of a Classifier is None", "classes, pool, dropout")),
+        (lambda c: c["head"].update(extra=1), ("'head' of a Classifier", "'extra'")),
+        (lambda c: c["head"].update(classes="3"), ("classes '3'", "int")),
+        (lambda c: c["head"].update(pool="max"), ("'max'", "'cls' or 'mean'")),
+        (lambda c: c["head"].update(classes=4), ("'head.bias'", "(3,)", "(4,)")),
+        (lambda c: c["head"].update(dropout=float("nan")), ("dropout is nan",)),
+        (lambda c: c.update(kind="Encoder"), ("'head' of a Encoder", "null")),
+        (lambda c: c["config"].update(features=3), ("(24, 2)", "(24, 3)")),
+    ],
+)
+def test_a_wrong_configuration_is_named(folder, change, parts):
+    path = folder / "config.json"
+    config = json.loads(path.read_text())
+    change(config)
+    path.write_text(json.dumps(config))
+    with refuses(*parts, error=ModelDirectoryError):
+        load(folder)
+
+
+@pytest.mark.parametrize(
+    ("change", "parts"),
+    [
+        (lambda p: p.update(extra=1), ("has no field 'extra'",)),
+        (lambda p: p["values"].pop("std"), ("values lacks the field 'std'",)),
+        (lambda p: p["values"].update(std=[[1.0]]), ("values.std has shape (1, 1)", "(1, 2)")),
+        (lambda p: p["values"].update(std=[["a", "b"]]), ("values.std", "(1, 2)")),
+    ],
+)
+def test_a_wrong_preprocessor_is_named(folder, change, parts):
+    path = folder / "preprocessor.json"
+    fields = json.loads(path.read_text())
+    change(fields)
+    path.write_text(json.dumps(fields))
+    with refuses("preprocessor.json", *parts, error=ModelDirectoryError):
+        load(folder)
+
+
+def test_a_preprocessor_of_another_model_is_refused(tmp_path):
+    save(make("Encoder"), tmp_path / "model", preprocessor(features=3))
+    with refuses("3 features and 1 axes", "2 and 1", error=ModelDirectoryError):
+        load(tmp_path / "model")
+
+
+def test_save_refuses_to_replace_what_is_not_a_model(tmp_path):
+    own = tmp_path / "results"
+    own.mkdir()
+    (own / "thesis.txt").write_text("years of work")
+    (own / "config.json").write_text("{}")
+    with refuses("results", "thesis.txt", "choose a new folder"):
+        save(make("Encoder"), own)
+    assert sorted(path.name for path in own.iterdir()) == ["config.json", "thesis.txt"]
+    assert (own / "thesis.txt").read_text() == "years of work" and (own / "config.json").read_text() == "{}"
+    with refuses("thesis.txt", "is a file"):
+        save(make("Encoder"), own / "thesis.txt")
+    with refuses("got a Linear", "MaskedAutoencoder"):
+        save(torch.nn.Linear(1, 1), tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_failed_save_leaves_the_old_model(tmp_path, monkeypatch):
+    model = make("Encoder")
+    save(model, tmp_path / "model")
+
+    def fail(*arguments):
+        raise OSError("no room")
+
+    monkeypatch.setattr("rotarymae.checkpoints.save_file", fail)
+    with refuses("no room", error=OSError):
+        save(make("Encoder"), tmp_path / "model")
+    assert load(tmp_path / "model").projection.weight.equal(model.projection.weight)
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]
+
+
+def test_fine_tuning_starts_from_all_of_the_pretrained_encoder(tmp_path):
+    mae = MaskedAutoencoder(RoMAEConfig(features=2))
+    save(mae, tmp_path / "model")
+    copy = workflows.copy_encoder(load(tmp_path / "model"), workflows.Settings(dropout=0.3, drop_path=0.1))
+    model = Classifier(copy, 3)
+    theirs = mae.encoder.state_dict()
+    assert {"projection.weight", "projection.bias", "cls_token"} < set(theirs)
+    for name, tensor in model.encoder.state_dict().items():
+        assert tensor.equal(theirs[name]), name
+    assert (copy.config.dropout, copy.config.drop_path) == (0.3, 0.1)
+    assert copy is not mae.encoder and copy.projection.weight is not mae.encoder.projection.weight

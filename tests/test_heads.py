@@ -1,0 +1,103 @@
+"""Heads: padding is not pooled, the encoder comes as it is, and predictions are an RMSNorm and a linear layer."""
+
+import pytest
+import torch
+
+from conftest import random_tokens, refuses, small
+from rotarymae.heads import Classifier, Regressor, TokenRegressor, embed, pool_latent
+from rotarymae.model import Encoder, Latent, MaskedAutoencoder
+from rotarymae.tokens import Tokens
+
+
+def padded():
+    tokens = random_tokens(2, 4)
+    return Tokens(tokens.values, tokens.positions, torch.tensor([[False, True, True, False], [False] * 4]))
+
+
+def test_pooling_by_hand():
+    tokens = padded()
+    latent = Latent(torch.arange(8.0).reshape(2, 4, 1), torch.tensor([[50.0], [60.0]]))
+    assert pool_latent(latent, tokens, "cls").flatten().tolist() == [50, 60]
+    assert pool_latent(latent, tokens, "mean").flatten().tolist() == [1.5, 5.5]
+    full = random_tokens(2, 4)
+    assert pool_latent(latent, full, "mean").flatten().tolist() == [1.5, 5.5]
+
+
+def test_nan_under_padding_is_not_pooled():
+    tokens = padded()
+    latent = Latent(torch.arange(8.0).reshape(2, 4, 1), None)
+    latent.tokens[0, 1] = torch.nan
+    assert pool_latent(latent, tokens, "mean").flatten().tolist() == [1.5, 5.5]
+
+
+@pytest.mark.parametrize("pool", ["cls", "mean"])
+@pytest.mark.parametrize("kind", [Classifier, Regressor])
+def test_a_head_is_a_norm_and_a_linear_layer_on_the_pooled_vector(kind, pool):
+    model = kind(Encoder(small()), 3, pool=pool).double()
+    tokens = padded()
+    pooled = pool_latent(model.encoder(tokens), tokens, pool)
+    scaled = pooled / (pooled.square().mean(-1, keepdim=True) + 1e-6).sqrt()
+    wanted = scaled @ model.head.weight.T + model.head.bias
+    assert model(tokens).shape == (2, 3) and (model(tokens) - wanted).abs().max() < 1e-12
+
+
+def test_token_regressor_predicts_each_token_and_zero_under_padding():
+    model = TokenRegressor(Encoder(small()), 2).double()
+    torch.nn.init.ones_(model.head.bias)
+    out = model(padded())
+    assert out.shape == (2, 4, 2) and (out[0, 1:3] == 0).all() and (out[1] != 0).all()
+
+
+def test_pools_differ_and_dropout_acts_in_training_only():
+    tokens, encoder = padded(), Encoder(small())
+    models = [Classifier(encoder, 3, pool=pool).double() for pool in ("cls", "mean")]
+    models[1].load_state_dict(models[0].state_dict())
+    assert (models[0](tokens) - models[1](tokens)).abs().max() > 1e-4
+    for model in (
+        Classifier(encoder, 3, dropout=0.5),
+        Regressor(encoder, dropout=0.5),
+        TokenRegressor(encoder, 1, 0.5),
+    ):
+        model.double()
+        assert not model(tokens).equal(model(tokens))
+        model.eval()
+        assert model(tokens).equal(model(tokens))
+
+
+@pytest.mark.parametrize("make", [lambda e: Classifier(e, 2), lambda e: Regressor(e), lambda e: TokenRegressor(e)])
+def test_the_pretrained_encoder_comes_as_it_is(make):
+    mae = MaskedAutoencoder(small())
+    before = {name: tensor.clone() for name, tensor in mae.encoder.state_dict().items()}
+    model = make(mae.encoder)
+    assert model.encoder is mae.encoder
+    assert all(tensor.equal(before[name]) for name, tensor in model.encoder.state_dict().items())
+    assert {name.removeprefix("encoder.") for name in model.state_dict() if name.startswith("encoder.")} == set(before)
+
+
+def test_embed_works_in_evaluation_mode_and_restores_the_mode():
+    encoder, tokens = Encoder(small(dropout=0.5)).double(), padded()
+    for training in (True, False):
+        encoder.train(training)
+        out = embed(encoder, tokens, "mean")
+        assert out.equal(embed(encoder, tokens, "mean")) and not out.requires_grad and out.shape == (2, 24)
+        assert encoder.training is training and encoder.transformer.training is training
+    with refuses("1 features and 2 position axes"):
+        embed(encoder.train(), random_tokens(2, 3, 1, 2), "mean")
+    assert encoder.training
+
+
+@pytest.mark.parametrize(
+    ("call", "parts"),
+    [
+        (lambda e: Classifier(e, 1), ("classes is 1", "at least 2")),
+        (lambda e: Regressor(e, 0), ("outputs is 0", "at least 1")),
+        (lambda e: TokenRegressor(e, 0), ("outputs is 0", "at least 1")),
+        (lambda e: Classifier(e, 2, pool="max"), ("'max'", "'cls' or 'mean'")),
+        (lambda e: Classifier(e, 2, dropout=1.0), ("dropout is 1.0", "less than 1")),
+        (lambda e: TokenRegressor(e, 2, dropout=-0.5), ("dropout is -0.5", "at least 0")),
+        (lambda e: Regressor(Encoder(small(cls_token=False))), ("pool='cls'", "without [CLS]", "pool='mean'")),
+    ],
+)
+def test_refusals(call, parts):
+    with refuses(*parts):
+        call(Encoder(small()))

@@ -1,0 +1,253 @@
+"""Masks hide what they say and never padding; splits lose nothing; noise is a pure function of its key."""
+
+from math import ceil
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from conftest import place_rows, random_rows, random_tokens, refuses
+from rotarymae.masking import (
+    Masking,
+    mask_channels,
+    mask_count,
+    mask_groups,
+    mask_ratio,
+    mask_rows,
+    mask_tubes,
+    rows,
+    split,
+)
+from rotarymae.tokens import Tokens
+
+LENGTHS = st.lists(st.integers(1, 9), min_size=1, max_size=5)
+PLACEMENTS = st.sampled_from(["front", "middle", "behind", "random"])
+
+
+def ragged(lengths, placement="random", seed=0):
+    return place_rows(random_rows(lengths), max(lengths) + 2, placement, seed)[0]
+
+
+def table(entries, padding=None):
+    """A batch of one row from (time, channel) pairs."""
+    at = torch.tensor([entries], dtype=torch.float32)
+    return Tokens(torch.zeros(1, len(entries), 1), at, None if padding is None else torch.tensor([padding]))
+
+
+@given(lengths=LENGTHS, ratio=st.floats(0.01, 0.99), placement=PLACEMENTS, seed=st.integers(0, 99))
+@settings(max_examples=60, deadline=None)
+def test_ratio_hides_the_ceiling_leaves_one_visible_and_never_hides_padding(lengths, ratio, placement, seed):
+    tokens = ragged(lengths, placement, seed)
+    mask = mask_ratio(tokens, ratio)
+    assert not (mask & ~tokens.real).any()
+    assert mask.sum(1).tolist() == [min(ceil(ratio * n - 1e-9), n - 1) for n in lengths]
+    assert (tokens.real & ~mask).any(1).all()
+
+
+def test_a_ratio_is_not_rounded_up():
+    # In float32, 0.7 · 10 is 7.0000002, and its ceiling 8.
+    for n, ratio, wanted in [(4, 0.75, 3), (10, 0.7, 7), (100, 0.29, 29), (1, 0.5, 0), (2, 0.99, 1), (3, 0.01, 1)]:
+        assert mask_ratio(random_tokens(3, n), ratio).sum(1).tolist() == [wanted] * 3
+
+
+def test_ties_in_the_noise_change_no_count():
+    tokens = ragged([5, 3, 1])
+    constant = lambda n: torch.full((3, n), 0.5)  # noqa: E731
+    mask = mask_ratio(tokens, 0.5, constant)
+    assert mask.sum(1).tolist() == [3, 2, 0] and not (mask & ~tokens.real).any()
+    late = lambda n: torch.full((3, n), 1 - 2.0**-24)  # noqa: E731
+    assert mask_count(tokens, 1, 3, late).sum(1).tolist() == [3, 2, 0]  # the largest draw is still within the range
+
+
+def test_a_range_of_ratios_is_honoured_and_used():
+    tokens = random_tokens(400, 20)
+    counts = mask_ratio(tokens, (0.3, 0.8)).sum(1)
+    assert set(counts.tolist()) == set(range(7, 17))  # ceil(0.3 · 20 + a little) to ceil(0.8 · 20)
+    assert mask_ratio(tokens, (0.5, 0.5)).sum(1).unique().tolist() == [10]
+
+
+def test_which_tokens_are_hidden_is_uniform():
+    often = mask_ratio(random_tokens(4000, 8), 0.5, rows(0, 0, np.arange(4000))).double().mean(0)
+    assert (often - 0.5).abs().max() < 5 * (0.25 / 4000) ** 0.5
+
+
+@pytest.mark.parametrize("of", ["masked", "visible"])
+def test_count_ranges_are_honoured_and_every_value_is_drawn(of):
+    tokens = random_tokens(300, 12)
+    hidden = mask_count(tokens, 2, 5, of=of).sum(1)
+    counts = hidden if of == "masked" else 12 - hidden
+    assert set(counts.tolist()) == {2, 3, 4, 5}
+    assert min(counts.bincount()[2:].tolist()) > 40  # of 75 expected each
+
+
+def test_count_of_short_rows():
+    tokens = ragged([1, 2, 6])
+    assert mask_count(tokens, 4, 4).sum(1).tolist() == [0, 1, 4]
+    assert mask_count(tokens, 0, 0).sum(1).tolist() == [0, 0, 0]
+    assert mask_count(tokens, 2, 2, of="visible").sum(1).tolist() == [0, 0, 4]
+    assert mask_count(tokens, 0, 0, of="visible").sum(1).tolist() == [0, 1, 5]  # one visible all the same
+
+
+def grouped(tokens, mask, axes):
+    """{group: set of mask values of its tokens} of the only row."""
+    found = {}
+    for at, hidden, real in zip(tokens.positions[0].tolist(), mask[0].tolist(), tokens.real[0].tolist()):
+        if real:
+            found.setdefault(tuple(at[axis] for axis in axes), set()).add(hidden)
+    return found
+
+
+@given(
+    entries=st.lists(st.tuples(st.integers(0, 4), st.integers(1, 3)), min_size=1, max_size=12),
+    ratio=st.floats(0.05, 0.95),
+    blanks=st.integers(0, 3),
+    seed=st.integers(0, 99),
+)
+@settings(max_examples=60, deadline=None)
+def test_rows_channels_and_tubes_hide_whole_groups_only(entries, ratio, blanks, seed):
+    # Padding in the middle, at positions that coincide with real ones once set to zero.
+    cut = len(entries) // 2
+    padding = [False] * cut + [True] * blanks + [False] * (len(entries) - cut)
+    tokens = table(entries[:cut] + [(0, 0)] * blanks + entries[cut:], padding)
+    noise = rows(seed, 0, [0])
+    for mask, axes in [
+        (mask_rows(tokens, ratio, noise), (0,)),
+        (mask_channels(tokens, ratio, noise), (1,)),
+        (mask_tubes(tokens, ratio, noise), (1,)),
+        (mask_groups(tokens, ratio, (0, 1), noise), (0, 1)),
+    ]:
+        groups = grouped(tokens, mask, axes)
+        assert all(len(values) == 1 for values in groups.values())
+        hidden = sum(True in values for values in groups.values())
+        assert hidden == min(ceil(ratio * len(groups) - 1e-9), len(groups) - 1)
+        assert not (mask & ~tokens.real).any()
+
+
+def test_tubes_of_a_video_by_hand():
+    at = torch.tensor([[[t, row, col] for t in (1, 2) for row in (1, 2) for col in (1, 2)]], dtype=torch.float32)
+    tokens = Tokens(torch.zeros(1, 8, 1), at)
+    mask = mask_tubes(tokens, 0.5)
+    assert mask[0, :4].equal(mask[0, 4:]) and mask.sum() == 4
+    assert mask_rows(tokens, 0.5)[0].tolist() in ([True] * 4 + [False] * 4, [False] * 4 + [True] * 4)
+
+
+def test_each_kind_of_masking_is_its_function():
+    tokens = table([(t, c) for t in range(4) for c in (1, 2)])
+    pairs = [
+        (Masking("ratio", 0.4), lambda n: mask_ratio(tokens, 0.4, n)),
+        (Masking("ratio", (0.2, 0.6)), lambda n: mask_ratio(tokens, (0.2, 0.6), n)),
+        (Masking("count", low=2, high=3), lambda n: mask_count(tokens, 2, 3, n)),
+        (Masking("count", low=2, high=3, of="visible"), lambda n: mask_count(tokens, 2, 3, n, "visible")),
+        (Masking("rows", 0.4), lambda n: mask_rows(tokens, 0.4, n)),
+        (Masking("channels", 0.4), lambda n: mask_channels(tokens, 0.4, n)),
+        (Masking("tubes", 0.4), lambda n: mask_tubes(tokens, 0.4, n)),
+    ]
+    for masking, wanted in pairs:
+        assert masking(tokens, rows(1, 2, [3])).equal(wanted(rows(1, 2, [3])))
+
+
+@given(lengths=LENGTHS, placement=PLACEMENTS, seed=st.integers(0, 99))
+@settings(max_examples=60, deadline=None)
+def test_split_is_an_exact_partition_of_rows_of_unequal_length(lengths, placement, seed):
+    tokens = ragged([*lengths, 3], placement, seed)
+    draw = torch.Generator().manual_seed(seed)
+    mask = (torch.rand(tokens.real.shape, generator=draw) < 0.5) & tokens.real
+    for i in range(tokens.batch):  # at least one visible a row
+        mask[i, tokens.real[i].nonzero()[0]] = False
+    mask[-1, tokens.real[-1].nonzero()[-1]] = True
+    for part, keep in zip(split(tokens, mask), (tokens.real & ~mask, mask), strict=True):
+        counts = keep.sum(1)
+        assert part.length == counts.max() and (part.padding is None) == bool((counts == counts.max()).all())
+        for i, count in enumerate(counts.tolist()):
+            assert part.real[i].tolist() == [True] * count + [False] * (part.length - count)
+            assert part.values[i, :count].equal(tokens.values[i, keep[i]])
+            assert part.positions[i, :count].equal(tokens.positions[i, keep[i]])
+
+
+@pytest.mark.parametrize(
+    ("call", "parts"),
+    [
+        (lambda t: split(t, torch.zeros(2, 5, dtype=torch.bool)), ("torch.bool (2, 5)", "(2, 4)")),
+        (lambda t: split(t, torch.zeros(2, 4)), ("torch.float32 (2, 4)", "bool")),
+        (lambda t: split(t, ~t.real), ("hides 2 padding tokens", "mask & tokens.real")),
+        (lambda t: split(t, t.real & torch.tensor([[False], [True]])), ("row 1 has no visible token",)),
+        (lambda t: split(t, torch.zeros(2, 4, dtype=torch.bool)), ("hides nothing",)),
+        (lambda t: mask_ratio(t, 0.0), ("mask ratio 0.0", "more than 0")),
+        (lambda t: mask_ratio(t, 1.0), ("mask ratio 1.0", "less than 1")),
+        (lambda t: mask_ratio(t, (0.8, 0.3)), ("from 0.8 to 0.3", "smaller first")),
+        (lambda t: mask_ratio(t, (0.5, 1.5)), ("mask ratio 1.5",)),
+        (lambda t: mask_count(t, 3, 2), ("from 3 to 2", "0 <= low <= high")),
+        (lambda t: mask_count(t, -1, 2), ("from -1 to 2",)),
+        (lambda t: mask_count(t, 1, 2, of="hidden"), ("of='hidden'", "'masked' or 'visible'")),
+        (lambda t: mask_groups(t, 0.5, (1,)), ("axes (1,)", "1 axes")),
+        (lambda t: mask_groups(t, 0.5, ()), ("axes ()",)),
+        (lambda t: mask_groups(t, 0.5, (0, 0)), ("axes (0, 0)", "distinct")),
+        (lambda t: mask_tubes(t, 0.5), ("axes ()",)),
+        (lambda t: Masking("blocks"), ("'blocks'", "ratio, count, rows, channels or tubes")),
+        (lambda t: Masking("rows", (0.1, 0.2)), ("'rows'", "(0.1, 0.2) are two")),
+        (lambda t: Masking(ratio=2.0), ("mask ratio 2.0",)),
+    ],
+)
+def test_refusals_give_the_numbers(call, parts):
+    tokens = ragged([2, 2], "behind")
+    assert tokens.length == 4
+    with refuses(*parts):
+        call(tokens.select(torch.tensor([[0, 1, 2, 2], [0, 1, 0, 1]])))
+
+
+# ── noise ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@given(
+    seed=st.integers(-(2**63), 2**64),
+    epoch=st.integers(-1, 10**6),
+    ids=st.lists(st.integers(0, 2**40), min_size=1, max_size=6, unique=True),
+    n=st.integers(1, 7),
+)
+@settings(max_examples=60, deadline=None)
+def test_rows_are_a_pure_function_of_their_key_whatever_the_batch(seed, epoch, ids, n):
+    together = rows(seed, epoch, ids)
+    first, second = together(n), together(n)
+    for i, one in enumerate(ids):
+        alone = rows(seed, epoch, [one])
+        assert alone(n)[0].equal(first[i]) and alone(n)[0].equal(second[i])
+        at_once = rows(seed, epoch, np.array([one]))(2 * n)[0]
+        assert at_once.equal(torch.cat([first[i], second[i]]))
+    assert rows(seed, epoch, ids[::-1])(n).flip(0).equal(first)
+
+
+def test_rows_differ_between_seeds_epochs_and_series():
+    draws = [
+        rows(seed, epoch, [series])(8) for seed in (0, 1, 2) for epoch in (-1, 0, 1, 2) for series in (0, 1, 2, 10**9)
+    ]
+    assert len({tuple(draw.flatten().tolist()) for draw in draws}) == 48
+
+
+def test_rows_are_uniform_and_unrelated():
+    draws = torch.cat([rows(7, epoch, np.arange(500))(40)[None] for epoch in range(10)]).double()  # [10, 500, 40]
+    flat = draws.flatten()
+    assert flat.min() >= 0 and flat.max() < 1
+    n = len(flat)
+    assert abs(flat.mean() - 0.5) < 5 * (1 / 12 / n) ** 0.5
+    assert abs(flat.var() - 1 / 12) < 5 * (1 / 180 / n) ** 0.5
+    counts = torch.histc(flat, 64, 0, 1)
+    chi = ((counts - n / 64) ** 2 / (n / 64)).sum()
+    assert 20 < chi < 120  # 63 degrees of freedom
+    centred = draws - 0.5
+    for one, other in [  # neighbours in epoch, series and count
+        (centred[1:], centred[:-1]),
+        (centred[:, 1:], centred[:, :-1]),
+        (centred[..., 1:], centred[..., :-1]),
+    ]:
+        assert abs((one * other).mean() * 12) < 5 / one.numel() ** 0.5
+
+
+def test_the_default_draws_from_the_global_generator():
+    tokens = random_tokens(2, 30)
+    torch.manual_seed(3)
+    first = mask_ratio(tokens, 0.5)
+    assert not mask_ratio(tokens, 0.5).equal(first)
+    torch.manual_seed(3)
+    assert mask_ratio(tokens, 0.5).equal(first)

@@ -1,0 +1,97 @@
+"""Tokenizers: patches are an exact rearrangement, positions count from 1, and irregular axes keep their coordinates."""
+
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from conftest import refuses
+from rotarymae.tokenizers import image, patchify, series, spectrogram, unpatchify, video
+
+
+@st.composite
+def geometry(draw):
+    dims = draw(st.integers(1, 4))
+    patch = [draw(st.integers(1, 3)) for _ in range(dims)]
+    counts = [draw(st.integers(1, 3)) for _ in range(dims)]
+    return counts, patch, draw(st.integers(1, 2)), draw(st.integers(1, 3))
+
+
+@given(geometry=geometry())
+@settings(max_examples=60, deadline=None)
+def test_unpatchify_is_the_inverse_in_one_to_four_dimensions(geometry):
+    counts, patch, batch, channels = geometry
+    sizes = [n * p for n, p in zip(counts, patch, strict=True)]
+    array = torch.arange(batch * math.prod(sizes) * channels, dtype=torch.float64).reshape(batch, *sizes, channels)
+    tokens = patchify(array, patch)
+    assert tokens.values.shape == (batch, math.prod(counts), math.prod(patch) * channels)
+    assert unpatchify(tokens.values, sizes, patch).equal(array)
+    # The definition, token by token: the last axis runs fastest, and a patch is where its position says.
+    for n in {0, math.prod(counts) // 2, math.prod(counts) - 1}:
+        at = [int(x) - 1 for x in tokens.positions[0, n]]
+        cut = tuple(slice(k * p, (k + 1) * p) for k, p in zip(at, patch, strict=True))
+        assert tokens.values[0, n].equal(array[(0, *cut)].flatten())
+        number = 0
+        for k, count in zip(at, counts, strict=True):
+            number = number * count + k
+        assert number == n
+
+
+def test_image_by_hand():
+    tokens = image(torch.arange(16.0).reshape(1, 4, 4, 1), 2)
+    assert tokens.values[0].tolist() == [[0, 1, 4, 5], [2, 3, 6, 7], [8, 9, 12, 13], [10, 11, 14, 15]]
+    assert tokens.positions[0].tolist() == [[1, 1], [1, 2], [2, 1], [2, 2]]
+    assert image(torch.zeros(1, 4, 4, 3), (4, 1)).values.shape == (1, 4, 12)
+
+
+def test_irregular_axes_keep_their_coordinates():
+    times = torch.tensor([[0.5, 2.25, 7.0], [1.0, 1.5, 9.0]], dtype=torch.float64)
+    tokens = series(torch.zeros(2, 3, 4, dtype=torch.float64), times)
+    assert tokens.positions[..., 0].equal(times) and tokens.values.shape == (2, 3, 4)
+    clip = video(torch.zeros(2, 3, 4, 2, 1, dtype=torch.float64), (1, 2, 2), times)
+    assert clip.positions.shape == (2, 6, 3)
+    assert clip.positions[1].tolist() == [[t, row, 1] for t in (1.0, 1.5, 9.0) for row in (1, 2)]
+    sound = spectrogram(torch.zeros(2, 3, 8, dtype=torch.float64), (1, 4), times)
+    assert sound.positions[0].tolist() == [[t, band] for t in (0.5, 2.25, 7.0) for band in (1, 2)]
+    assert video(torch.zeros(1, 4, 4, 4, 1), (2, 2, 2)).positions[0, -1].tolist() == [2, 2, 2]
+    assert spectrogram(torch.zeros(1, 4, 4), (2, 2)).values.shape == (1, 4, 4)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "wanted"), [(torch.float16, torch.float32), (torch.float32, torch.float32), (torch.float64,) * 2]
+)
+def test_positions_are_never_below_float32(dtype, wanted):
+    assert patchify(torch.zeros(1, 4, 1, dtype=dtype), (2,)).positions.dtype == wanted
+
+
+@pytest.mark.parametrize(
+    ("shape", "patch", "coordinates", "parts"),
+    [
+        ((2, 3, 1), (2,), {0: torch.zeros(2, 3)}, ("axis 0", "3 places", "patches of 2")),
+        ((2, 4, 1), (2,), {0: torch.zeros(2, 4)}, ("axis 0 is irregular", "patch size 2", "must be 1")),
+        ((2, 4, 1), (1,), {0: torch.zeros(2, 5)}, ("axis 0", "(2, 5)", "(2, 4)")),
+        ((2, 4, 1), (1,), {1: torch.zeros(2, 4)}, ("axis 1", "axes 0 to 0")),
+        ((2, 4, 1), (1, 1), None, ("(1, 1)", "1 axes", "(4,)")),
+        ((2, 4, 1), (0,), None, ("axis 0", "patches of 0")),
+        ((2, 4), (1,), None, ("(2, 4)", "[batch, d_1, .., d_D, channels]")),
+    ],
+)
+def test_patchify_refuses(shape, patch, coordinates, parts):
+    with refuses(*parts):
+        patchify(torch.zeros(shape), patch, coordinates)
+
+
+@pytest.mark.parametrize(
+    ("shape", "sizes", "patch", "parts"),
+    [
+        ((1, 4, 4), (4, 5), (2, 2), ("(4, 5)", "(2, 2)")),
+        ((1, 4, 4), (4,), (2, 2), ("(4,)", "(2, 2)")),
+        ((1, 3, 4), (4, 4), (2, 2), ("3 tokens of 4 features", "4 tokens of a multiple of 4")),
+        ((1, 4, 6), (4, 4), (2, 2), ("4 tokens of 6 features", "a multiple of 4")),
+    ],
+)
+def test_unpatchify_refuses(shape, sizes, patch, parts):
+    with refuses(*parts):
+        unpatchify(torch.zeros(shape), sizes, patch)

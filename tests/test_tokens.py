@@ -1,0 +1,130 @@
+"""Tokens: what cannot be used is refused by its numbers, padding is never read, and rows keep their content."""
+
+import dataclasses
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from conftest import random_rows, refuses
+from rotarymae.tokens import Tokens, collate, pad_rows
+
+NAN, INF = float("nan"), float("inf")
+
+
+def zeros(*shape, dtype=torch.float32):
+    return torch.zeros(*shape, dtype=dtype)
+
+
+def with_number(shape, place, number):
+    table = zeros(*shape)
+    table[place] = number
+    return table
+
+
+NOTHING_REAL = torch.tensor([[False, True], [True, True], [True, True]])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "parts"),
+    [
+        ((zeros(2, 3), zeros(2, 3, 1)), ("(2, 3)", "(2, 3, 1)", "[batch, tokens, features]")),
+        ((zeros(2, 3, 1), zeros(2, 3)), ("(2, 3, 1)", "(2, 3)", "[batch, tokens, axes]")),
+        ((zeros(2, 3, 1), zeros(2, 4, 1)), ("(2, 3)", "(2, 4)", "one position on every axis")),
+        ((zeros(2, 3, 1), zeros(5, 3, 1)), ("(2, 3)", "(5, 3)")),
+        ((zeros(0, 3, 1), zeros(0, 3, 1)), ("(0, 3, 1)", "hold nothing", "at least 1")),
+        ((zeros(2, 0, 1), zeros(2, 0, 1)), ("(2, 0, 1)", "hold nothing")),
+        ((zeros(2, 3, 0), zeros(2, 3, 1)), ("(2, 3, 0)", "hold nothing")),
+        ((zeros(2, 3, 1), zeros(2, 3, 0)), ("(2, 3, 0)", "hold nothing")),
+        ((zeros(2, 3, 1, dtype=torch.int64), zeros(2, 3, 1)), ("torch.int64", "torch.float32", ".float()")),
+        ((zeros(2, 3, 1), zeros(2, 3, 1, dtype=torch.int32)), ("torch.float32", "torch.int32", ".float()")),
+        ((zeros(2, 3, 1), zeros(2, 3, 1), zeros(2, 4).bool()), ("(2, 4)", "(2, 3)", "(batch, tokens)")),
+        ((zeros(2, 3, 1), zeros(2, 3, 1), zeros(2, 3)), ("torch.float32", "bool", "True where there is no token")),
+        ((zeros(3, 2, 1), zeros(3, 2, 1), NOTHING_REAL), ("row 1", "padding throughout", "2 such rows of 3")),
+        (
+            (with_number((2, 3, 2), (1, 2, 1), NAN), zeros(2, 3, 1)),
+            ("values of row 1, token 2, column 1 is nan", "1 such numbers"),
+        ),
+        (
+            (zeros(2, 3, 2), with_number((2, 3, 1), (0, slice(1, 3)), -INF)),
+            ("positions of row 0, token 1, column 0 is -inf", "2 such numbers", "`padding`"),
+        ),
+    ],
+)
+def test_every_refusal_names_its_numbers(arguments, parts):
+    with refuses(*parts):
+        Tokens(*arguments)
+
+
+def test_numbers_are_looked_at_only_when_asked():
+    tokens = Tokens(torch.full((1, 2, 1), NAN), zeros(1, 2, 1), check_values=False)
+    assert tokens.values.isnan().all()
+    with refuses("(1, 2)", "(1, 3)"):  # shapes always
+        Tokens(zeros(1, 2, 1), zeros(1, 3, 1), check_values=False)
+
+
+def test_padding_is_set_to_zero_and_no_padding_becomes_none():
+    values, positions = torch.ones(2, 2, 1), torch.ones(2, 2, 1)
+    values[0, 1], positions[0, 1] = NAN, INF
+    padding = torch.tensor([[False, True], [False, False]])
+    tokens = Tokens(values, positions, padding)
+    assert tokens.values.flatten().tolist() == [1, 0, 1, 1] and tokens.positions.flatten().tolist() == [1, 0, 1, 1]
+    assert values[0, 1].isnan() and positions[0, 1].isinf()  # the caller's own are left alone
+    assert tokens.real.tolist() == [[True, False], [True, True]]
+    assert Tokens(zeros(2, 2, 1), zeros(2, 2, 1), zeros(2, 2).bool()).padding is None
+    assert Tokens(zeros(2, 2, 1), zeros(2, 2, 1)).real.all()
+
+
+def test_sizes_and_frozen():
+    tokens = Tokens(zeros(2, 3, 4), zeros(2, 3, 5, dtype=torch.float64))
+    assert (tokens.batch, tokens.length, tokens.features, tokens.axes) == (2, 3, 4, 5)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        tokens.values = zeros(1)
+    assert tokens.to("cpu").positions.dtype == torch.float64  # a move rounds nothing
+
+
+def test_select_and_concat_by_hand():
+    values = torch.arange(6.0).reshape(2, 3, 1)
+    tokens = Tokens(values, 10 + values, torch.tensor([[False, False, True], [False, False, False]]))
+    chosen = tokens.select(torch.tensor([[1, 0], [2, 0]]))
+    assert chosen.values.flatten().tolist() == [1, 0, 5, 3] and chosen.positions.flatten().tolist() == [11, 10, 15, 13]
+    assert chosen.padding.tolist() == [[False, False], [False, False]]
+    assert tokens.select(torch.tensor([[2], [0]])).padding.tolist() == [[True], [False]]
+    given = tokens.select(torch.tensor([[2], [0]]), torch.tensor([[False], [True]]))
+    assert given.padding.tolist() == [[False], [True]]
+    both = tokens.concat(Tokens(zeros(2, 1, 1), zeros(2, 1, 1)))
+    assert both.values.shape == (2, 4, 1) and both.values[:, :3].equal(tokens.values)
+    assert both.positions[:, :3].equal(tokens.positions)
+    assert both.padding.tolist() == [[False, False, True, False], [False, False, False, False]]
+    full = Tokens(zeros(2, 1, 1), zeros(2, 1, 1))
+    assert full.concat(full).padding is None
+    assert full.concat(tokens).padding.tolist() == [[False, False, False, True], [False] * 4]
+
+
+@given(lengths=st.lists(st.integers(1, 6), min_size=1, max_size=5))
+@settings(max_examples=25, deadline=None)
+def test_collate_keeps_every_row(lengths):
+    rows = random_rows(lengths, features=2, axes=3)
+    tokens = collate(rows)
+    assert tokens.values.shape == (len(lengths), max(lengths), 2) and tokens.positions.shape[2] == 3
+    assert (tokens.padding is None) == (len(set(lengths)) == 1)
+    for i, (values, positions) in enumerate(rows):
+        assert tokens.values[i, : lengths[i]].equal(values) and tokens.positions[i, : lengths[i]].equal(positions)
+        assert tokens.real[i].tolist() == [True] * lengths[i] + [False] * (max(lengths) - lengths[i])
+
+
+def test_collate_refuses():
+    with refuses("no rows"):
+        collate([])
+    row = (zeros(3, 1), zeros(3, 1))
+    with refuses("row 1", "(3, 1)", "(2, 1)", "same n"):
+        collate([row, (zeros(3, 1), zeros(2, 1))])
+    with refuses("row 0", "(3,)"):
+        collate([(zeros(3), zeros(3, 1))])
+    with refuses("row 1 is padding throughout"):
+        collate([row, (zeros(0, 1), zeros(0, 1))])
+
+
+def test_pad_rows_puts_zeros_behind():
+    assert pad_rows([torch.ones(1, 1), torch.ones(2, 1)]).flatten().tolist() == [1, 0, 1, 1]
