@@ -47,8 +47,17 @@ def test_ratio_hides_the_ceiling_leaves_one_visible_and_never_hides_padding(leng
 
 
 def test_a_ratio_is_not_rounded_up():
-    # In float32, 0.7 · 10 is 7.0000002, and its ceiling 8.
-    for n, ratio, wanted in [(4, 0.75, 3), (10, 0.7, 7), (100, 0.29, 29), (1, 0.5, 0), (2, 0.99, 1), (3, 0.01, 1)]:
+    # In float32, 0.3 · 100 is 30.000002, and its ceiling 31.
+    for n, ratio, wanted in [
+        (100, 0.3, 30),
+        (50, 0.3, 15),
+        (4, 0.75, 3),
+        (10, 0.7, 7),
+        (100, 0.29, 29),
+        (1, 0.5, 0),
+        (2, 0.99, 1),
+        (3, 0.01, 1),
+    ]:
         assert mask_ratio(random_tokens(3, n), ratio).sum(1).tolist() == [wanted] * 3
 
 

@@ -116,13 +116,20 @@ def test_every_field_matters(name):
     tokens = random_tokens(3, 6, dtype=torch.float64)
     mask = torch.tensor([[False, True] * 3] * 3)
     try:
-        outs = []
-        for model in (one, other):
-            torch.manual_seed(0)
-            outs.append(model(tokens, mask).predicted)  # in training mode, for the two dropouts
+        outs = [(drawn(model, tokens, mask).predicted, drawn(model.encoder, tokens).tokens) for model in (one, other)]
     except InputError:
         return  # refused
-    assert (outs[0] - outs[1]).abs().max() > 1e-6
+    assert (outs[0][0] - outs[1][0]).abs().max() > 1e-6
+    if not name.startswith("decoder_"):
+        assert (outs[0][1] - outs[1][1]).abs().max() > 1e-6
+    if name in ("dropout", "drop_path"):  # the decoder drops, too
+        one.encoder.eval(), other.encoder.eval()
+        assert (drawn(one, tokens, mask).predicted - drawn(other, tokens, mask).predicted).abs().max() > 1e-6
+
+
+def drawn(model, *inputs):
+    torch.manual_seed(0)
+    return model(*inputs)
 
 
 # ── padding ─────────────────────────────────────────────────────────────────────────────────────────────────────────

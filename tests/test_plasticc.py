@@ -11,6 +11,7 @@ import pytest
 
 from rotarymae.data import plasticc
 from rotarymae.errors import InputError
+from rotarymae.series import SeriesDataset
 
 ROOT = Path(__file__).resolve().parents[1]
 FULL = ROOT.parent / "shared" / "data" / "plasticc"
@@ -182,3 +183,13 @@ def test_sample_comes_from_the_official_files(sample, script):
     np.testing.assert_array_equal(same.channels, few.channels)
     np.testing.assert_array_equal(same.values.astype(np.float32), few.values)
     np.testing.assert_array_equal(at, script.draw(labels, metadata["ddf_bool"].to_numpy()))
+
+
+def test_times_since_first_detection_are_zero_there_and_keep_their_gaps() -> None:
+    dataset = SeriesDataset.from_arrays(
+        times=[np.array([10.0, 12.0, 15.0]), np.array([3.0, 4.0])],
+        values=[np.array([[1.0, 1, 0], [2, 1, 1], [3, 1, 1]]), np.array([[1.0, 1, 0], [1, 1, 0]])],
+        value_names=("flux", "flux_err", "detected"),
+    )
+    shifted = plasticc.since_first_detection(dataset)
+    np.testing.assert_array_equal(shifted.times, [-2.0, 0.0, 3.0, 0.0, 1.0])

@@ -6,11 +6,12 @@ was, so a run can be resumed anywhere, on any number of processes and workers, w
 
 from __future__ import annotations
 
+import hashlib
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
-from typing import Protocol, TypeVar
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import torch
@@ -20,6 +21,7 @@ from rotarymae.errors import InputError
 from rotarymae.masking import Masking, rows, split
 from rotarymae.scaling import Preprocessor
 from rotarymae.series import SeriesDataset
+from rotarymae.store import Blocks
 from rotarymae.tokens import Tokens
 
 T = TypeVar("T")
@@ -52,7 +54,10 @@ class Batch:
 
 
 class Examples(Protocol):
-    """What the training loop needs of its data."""
+    """What the training loop needs of its data.
+
+    It may also have `blocks: Blocks | None`: where the examples lie in a file, for an order that reads it well.
+    """
 
     @property
     def lengths(self) -> np.ndarray:
@@ -74,22 +79,47 @@ def plan(
     epoch: int,
     batch_size: int | None = None,
     batch_tokens: int | None = None,
+    blocks: Blocks | None = None,
 ) -> list[np.ndarray]:
     """The batches of one epoch, as places in the data set: every example once.
 
     Examples are shuffled, cut into pools of about 64 batches, sorted by length within their pool, cut into batches of
     `batch_size` examples or of at most `batch_tokens` tokens (padding counted), and the batches shuffled within the
     pool. A single example longer than the budget is a batch of its own.
+
+    With `blocks` the examples are shuffled within windows: as many random blocks of the file as memory holds. So the
+    blocks of one window, or of two where a pool spans them, serve all batches, and are read once.
     """
-    order = np.random.Generator(np.random.Philox(key=[seed & (2**64 - 1), epoch])).permutation(len(lengths))
-    shuffle = np.random.Generator(np.random.Philox(key=[(seed + 1) & (2**64 - 1), epoch]))
+    # As uint64: numpy would make float64 of a seed beyond int64 beside an epoch.
+    keys = [np.array([number & (2**64 - 1), epoch], np.uint64) for number in (seed, seed + 1)]
+    draw = np.random.Generator(np.random.Philox(key=keys[0]))
+    order = draw.permutation(len(lengths)) if blocks is None else _near(blocks, draw)
+    shuffle = np.random.Generator(np.random.Philox(key=keys[1]))
     batches: list[np.ndarray] = []
     for pool in _pools(order, lengths, batch_size, batch_tokens):
-        by_length = pool[np.argsort(lengths[pool], kind="stable")]
-        cuts = in_order(lengths[by_length], batch_size, batch_tokens)
-        parts = [by_length[cut] for cut in cuts]
+        ordered = pool[np.argsort(lengths[pool], kind="stable")]
+        cuts = in_order(lengths[ordered], batch_size, batch_tokens)
+        parts = [ordered[cut] for cut in cuts]
         batches += [parts[i] for i in shuffle.permutation(len(parts))]
     return batches
+
+
+def _near(blocks: Blocks, draw: np.random.Generator) -> np.ndarray:
+    """All examples, window by window, in random order within each."""
+    window = blocks.windows(draw.permutation(len(blocks.rows)))
+    return np.lexsort((draw.random(len(window)), window))
+
+
+def by_length(
+    lengths: np.ndarray,
+    batch_size: int | None = None,
+    batch_tokens: int | None = None,
+    blocks: Blocks | None = None,
+) -> list[np.ndarray]:
+    """Batches of examples of nearly equal lengths, in a fixed order, for evaluation; with `blocks` within windows."""
+    window = np.zeros(len(lengths), int) if blocks is None else blocks.windows(np.arange(len(blocks.rows)))
+    order = np.lexsort((lengths, window))
+    return [order[cut] for cut in in_order(lengths[order], batch_size, batch_tokens)]
 
 
 def in_order(lengths: np.ndarray, batch_size: int | None = None, batch_tokens: int | None = None) -> list[np.ndarray]:
@@ -163,9 +193,17 @@ class SeriesExamples:
         self.drop = drop
         self.noise = noise
         self.lengths = np.asarray(dataset.lengths)
+        self.blocks = dataset.blocks
 
     def fingerprint(self) -> str:
         return self.dataset.fingerprint()
+
+    def identity(self) -> dict[str, Any]:
+        """All that batches are made of, as JSON: a run is resumed only with the same."""
+        targets = None if self.targets is None else hashlib.sha256(self.targets.numpy().tobytes()).hexdigest()
+        own = {"targets": targets, "preprocessor": self.preprocessor.to_dict(), "seed": self.seed}
+        own |= {"masking": None if self.masking is None else asdict(self.masking), "drop": self.drop}
+        return {"series": self.fingerprint(), **own, "noise": self.noise}
 
     def batch(self, index: np.ndarray, epoch: int | None) -> Batch:
         tokens = assemble(self.dataset, self.preprocessor, index)
@@ -177,19 +215,21 @@ class SeriesExamples:
             tokens = replace(tokens, values=tokens.values + self.noise * _normal(tokens, draw), check_values=False)
         masked = None
         if self.masking is not None:
-            tokens, masked = split(tokens, self.masking(tokens, draw))
+            # One phase an epoch; evaluation draws row by row, so that its masks do not depend on anything else.
+            phase = None if epoch is None else float(rows(self.seed, epoch, [-1])(1))
+            tokens, masked = split(tokens, self.masking(tokens, draw, phase))
         targets = None if self.targets is None else self.targets[torch.from_numpy(index)]
         return Batch(index, tokens, masked, targets)
 
 
 def assemble(dataset: SeriesDataset, preprocessor: Preprocessor, index: np.ndarray) -> Tokens:
     """Tokens of the series at `index`, scaled, padded behind to the longest; by slices, without a loop over series."""
-    starts, lengths = dataset.offsets[index], dataset.lengths[index]
-    flat = np.repeat(starts - np.concatenate([[0], np.cumsum(lengths)[:-1]]), lengths) + np.arange(lengths.sum())
-    channels = np.zeros(len(flat), np.int64) if dataset.channels is None else np.asarray(dataset.channels[flat])
-    values = preprocessor.values.transform(dataset.values[flat], channels)
-    times = dataset.times[flat]
-    origins = np.zeros(len(index)) if preprocessor.positions.origin == "zero" else dataset.times[starts]
+    lengths = dataset.offsets[index + 1] - dataset.offsets[index]
+    times, channels, values = dataset.gather(index)
+    channels = np.zeros(len(times), np.int64) if channels is None else channels
+    values = preprocessor.values.transform(values, channels)
+    first = np.cumsum(lengths) - lengths
+    origins = np.zeros(len(index)) if preprocessor.positions.origin == "zero" else times[first]
     positions = place(preprocessor, times, channels, origins, lengths)
     return _padded(values, positions, lengths)
 

@@ -126,6 +126,16 @@ def load_directory(folder: str | Path) -> ModelDirectory:
     return ModelDirectory(model.eval(), preprocessor)
 
 
+def open_model(folder: str | Path, want: str) -> ModelDirectory:
+    """A model directory, or the one of a run folder that does the job: `want` is "pretrained" or "finetuned"."""
+    folder = Path(folder)
+    if not (folder / "config.json").exists() and (folder / "pretrained").is_dir():
+        if not (folder / want).is_dir():
+            raise InputError(f"{folder} has no {want} model; `rotarymae fit` with --labels makes one.")
+        folder = folder / want
+    return load_directory(folder)
+
+
 def _config(model: Model) -> RoMAEConfig:
     return model.config if isinstance(model, Encoder | MaskedAutoencoder) else model.encoder.config
 
@@ -204,7 +214,8 @@ def _assign(model: nn.Module, tensors: dict[str, Tensor], path: Path) -> None:
             )
         if not torch.isfinite(tensor).all():
             raise ModelDirectoryError(f"{path}: the tensor {name!r} holds NaN or infinity; the weights are damaged.")
-    model.load_state_dict(tensors, assign=True)
+    # Copies: a tensor inside the file's own memory is aligned otherwise, and products then differ in their last bits.
+    model.load_state_dict({name: tensor.clone() for name, tensor in tensors.items()}, assign=True)
 
 
 def _read_json(path: Path, kinds: type | tuple[type, ...]) -> Any:

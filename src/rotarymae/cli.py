@@ -6,6 +6,8 @@ a misspelt option answer at once.
 
 from __future__ import annotations
 
+import os
+import re
 import shlex
 import sys
 from dataclasses import dataclass
@@ -15,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import tyro
 from tyro.conf import FlagCreatePairsOff, Positional, arg
 
-from rotarymae.errors import InputError, RotaryMAEError
+from rotarymae.errors import InputError, ModelDirectoryError, RotaryMAEError
 
 if TYPE_CHECKING:
     from rotarymae.checkpoints import ModelDirectory
@@ -71,7 +73,7 @@ def demo(
     folder = out or _free(Path("runs/demo"))
     check_folder(folder, resume=False)
     dataset, labels = plasticc.sample()
-    reporter.say(f"{dataset}, {len(set(labels.tolist()))} classes → {folder}")
+    reporter.say(f"{_describe(dataset)}, {len(set(labels.tolist()))} classes → {folder}")
     with reporter.catching_warnings():
         outcome = fit_table(
             dataset, labels, settings(seed, quick), folder, task="classification", command=_command(), reporter=reporter
@@ -132,6 +134,7 @@ def fit(
     """Pre-train a model on a table of irregular observations, and fine-tune it when there are labels.
 
     For example, with a table of the columns star, day, band and flux:
+
     rotarymae fit stars.csv --id star --time day --channel band --values flux --labels kinds.csv --label kind --out run
 
     Args:
@@ -203,7 +206,7 @@ def fit(
         found = None
         if labels is not None:
             found = align_labels(dataset, read_table(labels), label_id or reading["id"], label)
-        reporter.say(f"{dataset} → {out}")
+        reporter.say(f"{_describe(dataset)} → {out}")
         outcome = fit_table(
             dataset,
             found,
@@ -241,14 +244,20 @@ def predict(
     """
     import pyarrow as pa
 
-    from rotarymae.fitting import open_model, prediction_columns, write_table
-    from rotarymae.heads import Classifier
+    from rotarymae.checkpoints import open_model
+    from rotarymae.fitting import prediction_columns, write_table
+    from rotarymae.heads import Classifier, Regressor
     from rotarymae.workflows import predict_probabilities, predict_values
 
     reporter = _reporter(quiet)
     _check_new(out)
     with reporter.catching_warnings():
         directory = open_model(model, "finetuned")
+        if not isinstance(directory.model, Classifier | Regressor):
+            raise InputError(
+                f"{model} is a {type(directory.model).__name__}; predictions need a fine-tuned Classifier or "
+                "Regressor, which `rotarymae fit` with --labels makes."
+            )
         dataset = _read_for(directory, table, columns)
         job = predict_probabilities if isinstance(directory.model, Classifier) else predict_values
         with reporter.bar("predicting") as on_step:
@@ -284,7 +293,8 @@ def interpolate(
     """
     import numpy as np
 
-    from rotarymae.fitting import interpolation_table, open_model, write_table
+    from rotarymae.checkpoints import open_model
+    from rotarymae.fitting import interpolation_table, write_table
     from rotarymae.workflows import grid as even
     from rotarymae.workflows import interpolate as run
     from rotarymae.workflows import queries_at, queries_from_table
@@ -334,7 +344,8 @@ def embed(
         columns: How the table is read, where it differs from the training table.
         quiet: Print only what goes wrong.
     """
-    from rotarymae.fitting import embedding_table, open_model, write_table
+    from rotarymae.checkpoints import open_model
+    from rotarymae.fitting import embedding_table, write_table
     from rotarymae.workflows import embed as run
 
     reporter = _reporter(quiet)
@@ -367,15 +378,27 @@ def main(argv: list[str] | None = None) -> None:
             description="Learn from irregular observations: pre-train, classify, interpolate, embed.",
             config=(FlagCreatePairsOff,),
         )
-    except InputError as error:
-        print(f"rotarymae: {error}", file=sys.stderr)
+    except (InputError, ModelDirectoryError) as error:
+        print(f"rotarymae: {_as_options(str(error))}", file=sys.stderr)
         sys.exit(2)
+    except BrokenPipeError:  # whoever read our output has closed it, as `head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
     except (RotaryMAEError, OSError) as error:
         print(f"rotarymae: {error}", file=sys.stderr)
         sys.exit(1)
     except KeyboardInterrupt:
         print("rotarymae: interrupted. `fit` goes on from its last checkpoint with --resume.", file=sys.stderr)
         sys.exit(130)
+
+
+def _as_options(message: str) -> str:
+    """Advice in the words of the command: missing="drop" is --missing drop."""
+    return re.sub(r'\b(missing|duplicates|tokens)="(\w+)"', r"--\1 \2", message)
+
+
+def _describe(dataset: SeriesDataset) -> str:
+    return repr(dataset).removeprefix("SeriesDataset(").removesuffix(")")
 
 
 def _reporter(quiet: bool) -> Any:

@@ -11,14 +11,15 @@ from pathlib import Path
 
 
 @contextmanager
-def replacing(path: str | Path) -> Iterator[Path]:
+def replacing(path: str | Path, mark: str | None = None) -> Iterator[Path]:
     """A path beside `path` to write to; on success it is flushed to disk and renamed over `path`.
 
-    On an error nothing is left behind and `path` is as it was.
+    On an error nothing is left behind and `path` is as it was. A process that is killed leaves the file beside, whose
+    name holds `mark` (by default a random one), so that whoever knows the mark can tell it from other people's files.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.part{path.suffix}")
+    beside = path.with_name(f".{path.name}.{mark or uuid.uuid4().hex[:8]}.part{path.suffix}")
     try:
         yield beside
         flush(beside)
@@ -30,15 +31,15 @@ def replacing(path: str | Path) -> Iterator[Path]:
 
 
 @contextmanager
-def replacing_folder(path: str | Path) -> Iterator[Path]:
+def replacing_folder(path: str | Path, mark: str | None = None) -> Iterator[Path]:
     """A folder beside `path` to write to; on success every file in it is flushed and the folder renamed to `path`.
 
-    An older folder at `path` is moved away first. Files of the same names are removed with it; whatever else was in it
-    is somebody else's and moves into the new one.
+    `mark` as in `replacing`. An older folder at `path` is moved away first. Files of the same names are removed with
+    it; whatever else was in it is somebody else's and moves into the new one.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.part")
+    beside = path.with_name(f".{path.name}.{mark or uuid.uuid4().hex[:8]}.part")
     beside.mkdir()
     old = None
     try:

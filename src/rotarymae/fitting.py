@@ -19,11 +19,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import torch
 from sklearn.metrics import accuracy_score, f1_score
-from sklearn.model_selection import train_test_split
 
 import rotarymae
 from rotarymae import baselines
-from rotarymae.checkpoints import ModelDirectory, load_directory, save
+from rotarymae.checkpoints import ModelDirectory, save
 from rotarymae.errors import InputError
 from rotarymae.files import replacing, write_text
 from rotarymae.progress import Reporter
@@ -33,6 +32,8 @@ from rotarymae.workflows import (
     Settings,
     Trained,
     as_queries,
+    check_settings,
+    check_targets,
     embed,
     finetune,
     hide,
@@ -41,6 +42,7 @@ from rotarymae.workflows import (
     predict_probabilities,
     predict_values,
     pretrain,
+    split_off,
 )
 
 FEWEST = 10  # series; with fewer none are held out
@@ -102,14 +104,20 @@ def fit_table(
         resume: go on with an interrupted run of the same table and settings.
 
     Raises:
-        InputError: an `out` that holds something already and no `resume`; and as `pretrain`, `finetune`.
+        InputError: before anything is written: an `out` that holds something already and no `resume`; labels or
+            settings that cannot be used, as `pretrain` and `finetune` say.
     """
     reporter = reporter or Reporter(quiet=True)
     started, out = time.monotonic(), Path(out)
-    prepare_folder(out, resume)
-    dataset.warn_constant_channels()
+    # Everything that can be refused is refused before a file is written.
+    check_folder(out, resume)
     task = choose_task(labels, task)
+    if labels is not None:
+        check_targets(labels, len(dataset), task)
     split = make_split(len(dataset), labels if task == "classification" else None, holdout, settings.pretrain.seed)
+    check_settings(dataset.select(split.train), settings)
+    dataset.warn_constant_channels()
+    out.mkdir(parents=True, exist_ok=True)
     outcome = Outcome(dataset, split, settings, labels=labels, command=command)
     train, validation = dataset.select(split.train), None
     if len(split.validation):
@@ -150,44 +158,48 @@ def fit_table(
     return outcome
 
 
-def prepare_folder(out: Path, resume: bool) -> None:
-    """Refuses to write over something; an empty or new folder is made, an interrupted run is gone on with."""
-    if out.is_file():
+def check_folder(out: Path, resume: bool) -> None:
+    """Refuses to write over something; an interrupted run is gone on with."""
+    _refuse_file_above(out)
+    if out.exists() and not out.is_dir():
         raise InputError(f"{out} is a file; wanted a new folder.")
-    if out.is_dir() and any(out.iterdir()) and not resume:
+    if not out.is_dir() or not any(out.iterdir()):
+        return
+    if not resume:
         raise InputError(f"{out} holds something already; choose a new folder, or go on with its run by --resume.")
-    out.mkdir(parents=True, exist_ok=True)
+    if not (out / "training").is_dir():
+        raise InputError(f"{out} holds something, but no run that could be resumed; choose a new folder.")
 
 
 def choose_task(labels: np.ndarray | None, task: str) -> str:
+    """What the labels are; "auto" decides for numbers: a regression when one is not whole."""
     if task not in ("auto", "classification", "regression"):
         raise InputError(f"task {task!r}; wanted 'auto', 'classification' or 'regression'.")
     if task != "auto" or labels is None:
         return task
     numbers = np.asarray(labels)
-    fractional = numbers.dtype.kind == "f" and bool((numbers != np.round(numbers)).any())
-    return "regression" if fractional else "classification"
+    if numbers.dtype.kind == "f" and bool((numbers != np.round(numbers)).any()):
+        return "regression"
+    different = len(np.unique(numbers))
+    if numbers.dtype.kind in "if" and len(numbers) >= FEWEST and different > len(numbers) / 2:
+        raise InputError(
+            f"the labels are {different} different whole numbers for {len(numbers)} series; say whether they are "
+            "classes or measurements, by task='classification' or 'regression' (--task)."
+        )
+    return "classification"
 
 
 def make_split(series: int, classes: np.ndarray | None, holdout: float, seed: int) -> Split:
-    """Random parts, with every class in each as far as it goes. With fewer than ten series all are trained on."""
+    """Random parts, with every class in each as far as it goes, and in `train` always. With fewer than ten series all
+    are trained on."""
     everything, none = np.arange(series), np.zeros(0, np.int64)
     if not 0 <= holdout < 1:
         raise InputError(f"holdout is {holdout}; wanted at least 0 and less than 1, the share of series to score.")
     if series < FEWEST or holdout == 0:
         return Split(everything, none, none)
 
-    def cut(places: np.ndarray, share: float) -> tuple[np.ndarray, np.ndarray]:
-        by = None if classes is None else classes[places]
-        if by is not None:
-            counts = np.unique(by, return_counts=True)[1]
-            if counts.min() < 2 or len(counts) > round(share * len(places)):
-                by = None  # too few of a class for one in each part
-        one, other = train_test_split(places, test_size=share, random_state=seed, stratify=by)
-        return np.sort(one), np.sort(other)
-
-    rest, test = cut(everything, holdout)
-    train, validation = cut(rest, 0.15)
+    rest, test = split_off(everything, classes, holdout, seed)
+    train, validation = split_off(rest, classes, 0.15, seed)
     return Split(train, validation, test)
 
 
@@ -373,17 +385,13 @@ def check_output(path: Path) -> None:
     """Refuses, before any work, a table that could not be written."""
     if path.suffix not in (".csv", ".parquet"):
         raise InputError(f"{path} ends in {path.suffix or 'nothing'}; tables are written as .csv or .parquet.")
+    _refuse_file_above(path)
 
 
-def open_model(folder: str | Path, want: str) -> ModelDirectory:
-    """A model directory, or the one of a run folder that does the job: `want` is "pretrained" or "finetuned"."""
-    folder = Path(folder)
-    inside = folder / want
-    if not (folder / "config.json").exists() and folder.is_dir() and (folder / "pretrained").is_dir():
-        if not inside.is_dir():
-            raise InputError(f"{folder} has no {want} model; `rotarymae fit` with --labels makes one.")
-        folder = inside
-    return load_directory(folder)
+def _refuse_file_above(path: Path) -> None:
+    above = next((folder for folder in path.parents if folder.exists()), None)
+    if above is not None and not above.is_dir():
+        raise InputError(f"{path} cannot be made: {above} is a file, not a folder.")
 
 
 def versions() -> dict[str, str]:
@@ -404,5 +412,5 @@ def hardware() -> str:
     if cpuinfo.exists():
         models = [line.split(":", 1)[1].strip() for line in cpuinfo.read_text().splitlines() if "model name" in line]
         name = models[0] if models else name
-    return f"{name}, {torch.get_num_threads()} threads"
-
+    threads = torch.get_num_threads()
+    return f"{name}, {threads} thread{'s' if threads > 1 else ''}"

@@ -23,22 +23,27 @@ from rotarymae.tokens import Tokens
 Noise = Callable[[int], Tensor]
 
 
-def mask_ratio(tokens: Tokens, ratio: float | tuple[float, float], noise: Noise | None = None) -> Bool[Tensor, "B N"]:
+def mask_ratio(
+    tokens: Tokens, ratio: float | tuple[float, float], noise: Noise | None = None, phase: float | None = None
+) -> Bool[Tensor, "B N"]:
     """Hides ceil(ratio · real tokens) of each row, uniformly; at least one stays, so a row of one is never masked.
 
-    Section 4.1 of arXiv:2505.20535. With two ratios each row draws its own between them: a model that will be asked to
-    interpolate from many and from few observations should have seen both.
+    Section 4.1 of arXiv:2505.20535. With two ratios each row has its own between them: a model that will be asked to
+    interpolate from many and from few observations should have seen both. They are drawn row by row, or with a `phase`
+    (one number an epoch) they run between the two in a wave over the logarithm of the length: over the epochs every row
+    sees them all, but rows of nearly equal length agree, so that a batch of such rows stays almost free of padding.
     """
     low, high = ratio if isinstance(ratio, tuple) else (ratio, ratio)
     _check_ratio(low)
     _check_ratio(high)
-    if low == high:
-        return _hide(tokens.real, _share(tokens.real.sum(1), low), _draw(tokens, noise, tokens.length))
     if low > high:
         raise InputError(f"mask ratios from {low} to {high}; wanted the smaller first.")
+    real = tokens.real.sum(1)
+    if low == high:
+        return _hide(tokens.real, _share(real, low), _draw(tokens, noise, tokens.length))
     uniform = _draw(tokens, noise, tokens.length + 1)
-    drawn = low + (high - low) * uniform[:, -1].double()
-    return _hide(tokens.real, _share(tokens.real.sum(1), drawn), uniform[:, :-1])
+    at = uniform[:, -1].double() if phase is None else 1 - (1 - 2 * ((real.double().log2() + phase) % 1)).abs()
+    return _hide(tokens.real, _share(real, low + (high - low) * at), uniform[:, :-1])
 
 
 def mask_count(
@@ -100,8 +105,8 @@ class Masking:
     Attributes:
         kind: "ratio" (single tokens), "count" (a drawn number of single tokens), "rows" (all that was observed at a
             time), "channels" (whole channels) or "tubes" (the same places at all times).
-        ratio: share of tokens or groups to hide; not used by "count". For "ratio" also (low, high), of which each row
-            draws its own.
+        ratio: share of tokens or groups to hide; not used by "count". For "ratio" also (low, high), see
+            `mask_ratio`.
         low, high: "count" hides, or with of="visible" leaves, between `low` and `high` tokens.
         of: "masked" or "visible", for "count".
     """
@@ -120,11 +125,11 @@ class Masking:
         for ratio in self.ratio if isinstance(self.ratio, tuple) else (self.ratio,):
             _check_ratio(ratio)
 
-    def __call__(self, tokens: Tokens, noise: Noise | None = None) -> Bool[Tensor, "B N"]:
+    def __call__(self, tokens: Tokens, noise: Noise | None = None, phase: float | None = None) -> Bool[Tensor, "B N"]:
         if self.kind == "count":
             return mask_count(tokens, self.low, self.high, noise, self.of)
         if isinstance(self.ratio, tuple) or self.kind == "ratio":
-            return mask_ratio(tokens, self.ratio, noise)
+            return mask_ratio(tokens, self.ratio, noise, phase)
         by_kind = {"rows": mask_rows, "channels": mask_channels, "tubes": mask_tubes}
         return by_kind[self.kind](tokens, self.ratio, noise)
 

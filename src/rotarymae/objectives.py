@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -20,6 +22,15 @@ class Objective(nn.Module):
 
     model: MaskedAutoencoder | Classifier | Regressor | TokenRegressor
 
+    def identity(self) -> dict[str, Any]:
+        """What is minimised, as JSON: a run is resumed only under the same."""
+        model = self.model
+        encoder = model if isinstance(model, MaskedAutoencoder) else model.encoder
+        head = {name: getattr(model, name) for name in ("classes", "outputs", "pool") if hasattr(model, name)}
+        if not isinstance(model, MaskedAutoencoder):
+            head["dropout"] = model.dropout.p
+        return {"objective": type(self).__name__, "model": encoder.config.to_dict(), "head": head}
+
     def count(self, batch: Batch) -> float:
         raise NotImplementedError
 
@@ -34,6 +45,9 @@ class Pretraining(Objective):
         super().__init__()
         self.model = model
         self.normalize_targets = normalize_targets
+
+    def identity(self) -> dict[str, Any]:
+        return {**super().identity(), "normalize_targets": self.normalize_targets}
 
     def count(self, batch: Batch) -> float:
         assert batch.masked is not None, "pre-training needs batches with masked tokens"
@@ -59,6 +73,10 @@ class Classification(Objective):
         self.model = model
         self.label_smoothing = label_smoothing
         self.class_weights = class_weights
+
+    def identity(self) -> dict[str, Any]:
+        weights = None if self.class_weights is None else self.class_weights.tolist()
+        return {**super().identity(), "label_smoothing": self.label_smoothing, "class_weights": weights}
 
     def count(self, batch: Batch) -> float:
         assert batch.targets is not None, "classification needs batches with targets"

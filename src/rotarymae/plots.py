@@ -341,6 +341,30 @@ def confusion(counts: ArrayLike, names: Sequence[str]) -> Figure:
     return figure
 
 
+def regression(truth: ArrayLike, predicted: ArrayLike, *, name: str = "label") -> Figure:
+    """Predicted against true values, both [n]; on the dashed line they agree."""
+    x, y = _vector("truth", truth), _vector("predicted", predicted)
+    _same("predicted", y, len(x))
+    both = np.concatenate([x, y])
+    both = both[np.isfinite(both)]
+    if not both.size:
+        raise InputError("regression needs at least one finite value.")
+    low, high = float(both.min()), float(both.max())
+    margin = 0.05 * (high - low) or 1.0
+    figure = _figure(4.8, 4.6)
+    axes = figure.subplots()
+    line = [low - margin, high + margin]
+    axes.plot(line, line, color=FAINT, linewidth=1.2, linestyle=(0, (4, 3)), label="agreement")
+    axes.plot(x, y, "o", color=COLOURS[0], markersize=4.6, alpha=0.8 if len(x) < 200 else 0.35)
+    axes.set(xlim=line, ylim=line)
+    axes.set_aspect("equal")
+    _style(axes)
+    axes.set_xlabel(f"true {_plain(name)}", fontsize=10, color=INK)
+    axes.set_ylabel(f"predicted {_plain(name)}", fontsize=10, color=INK)
+    axes.legend(loc="upper left", frameon=False, fontsize=9, labelcolor=INK)
+    return figure
+
+
 def calibration(nominal: ArrayLike, observed: ArrayLike, *, names: Sequence[str] | None = None) -> Figure:
     """Share of hidden points found inside a band against the share the band promises, both in 0..1.
 

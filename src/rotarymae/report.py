@@ -71,13 +71,14 @@ class LearningCurve:
 
 @dataclass(frozen=True, eq=False)
 class Classification:
-    """True and predicted classes of held-out series, as indices [n] into names; of a baseline too, where given."""
+    """True and predicted classes of series, as indices [n] into names; of a baseline too, where given."""
 
     names: Sequence[str]
     labels: ArrayLike
     predicted: ArrayLike
     baseline: ArrayLike | None = None
     baseline_name: str = "baseline"
+    objects: str = "held-out objects"  # what was scored
 
     def __post_init__(self) -> None:
         wanted = np.shape(self.labels)
@@ -295,7 +296,7 @@ _HEADLINES = (
     "Below each figure stands what simpler methods reach on the same data, and how far the model is from them "
     "(▲ better, ▼ worse)."
 )
-_TABLES = "The same held-out data given to each method; the best value of a column is bold."
+_TABLES = "The same data given to each method; the best value of a column is bold."
 _SERIES = (
     "Filled points were shown to the model and hollow points were kept from it; the line is its prediction and the "
     "bands should hold 68 % and 95 % of the hollow points, up to the measurement errors drawn on them."
@@ -357,7 +358,7 @@ def _comparison(table: Table) -> str:
         if len(values) > 1:
             best[metric] = min(values) if metric in table.lower_is_better else max(values)
     heads = "".join(
-        f"<th>{html.escape(m)}{'<small> ↓</small>' if m in table.lower_is_better else ''}</th>" for m in metrics
+        f"<th>{html.escape(m)}{'<small>&nbsp;↓</small>' if m in table.lower_is_better else ''}</th>" for m in metrics
     )
     body = ""
     for name, row in table.rows:
@@ -431,7 +432,7 @@ def _classification(classification: Classification) -> str:
         else:
             rows += _cells(f1, win=f1 > other[i]) + _cells(other[i], win=other[i] > f1)
         rows += f"<td>{int(support):,}</td></tr>"
-    # Classes without a held-out object have no F1 worth averaging.
+    # Classes of which no object was scored have no F1 worth averaging.
     present = scores[:, 3] > 0
     means = scores[present, :3].mean(0)
     rows += f'<tr class="total"><th>mean over classes (macro)</th>{_cells(*means)}'
@@ -439,9 +440,10 @@ def _classification(classification: Classification) -> str:
     rows += f"<td>{len(labels):,}</td></tr>"
     extra = f"<th>F1 of {html.escape(classification.baseline_name)}</th>" if other is not None else ""
     head = f"<tr><th>class</th><th>precision</th><th>recall</th><th>F1</th>{extra}<th>objects</th></tr>"
-    accuracy = f"Accuracy {number(float((labels == predicted).mean()))} on {len(labels):,} held-out objects."
+    objects = html.escape(classification.objects)
+    accuracy = f"Accuracy {number(float((labels == predicted).mean()))} on {len(labels):,} {objects}."
     if not present.all():
-        accuracy += " Classes without held-out objects are left out of the means."
+        accuracy += " Classes without any of them are left out of the means."
     figure = plots.confusion(counts, [str(name) for name in classification.names])
     return (
         _figure(figure, "Confusion matrix", small=k <= 6)

@@ -39,12 +39,13 @@ class ValueScaler:
 
     @classmethod
     def fit(cls, dataset: SeriesDataset, transforms: dict[str, str] | None = None) -> Self:
-        """Statistics of a training set. `transforms` overrides by feature name; the others are chosen.
+        """Statistics of a training set, of a `sample` of an opened file. `transforms` overrides by feature name; the
+        others are chosen.
 
         A feature is heavy-tailed, and gets asinh, when in any channel with 20 observations or more the 99.5 %
         quantile of |x - median| exceeds 20 times its median (4.2 for a normal distribution).
         """
-        asked = dict(transforms or {})
+        dataset, asked = dataset.sample(), dict(transforms or {})
         for name, transform in asked.items():
             if name not in dataset.value_names:
                 raise InputError(f"a transform for {name!r}; the values are {', '.join(dataset.value_names)}.")
@@ -72,6 +73,15 @@ class ValueScaler:
         for c, group in enumerate(groups):
             part = compressed[group] if len(group) else compressed
             mean[c], std[c] = part.mean(axis=0), part.std(axis=0)
+        wild = np.argwhere(~np.isfinite([centre, width, mean, std]).all(0))
+        if len(wild):
+            c, v = wild[0]
+            where = "" if dataset.channel_names is None else f" of channel {dataset.channel_names[c]!r}"
+            most = np.abs(values[groups[c], v]).max()
+            raise InputError(
+                f"column {dataset.value_names[v]!r}{where} reaches {most:.3g}, too large to compute a deviation; divide "
+                "it by a constant first."
+            )
         as_is = np.array([name == "none" for name in names])
         # The spread of rounding errors is no spread: dividing by it would turn a constant channel into noise.
         constant = std <= 1e-9 * np.maximum(np.abs(mean), 1e-30)
@@ -127,7 +137,9 @@ class PositionScaler:
         channel_spacing: float = 1.0,
     ) -> Self:
         """The unit is the larger of the median gap between a series' distinct times and a thousandth of the median
-        span, unless given. Beyond some 6,000 units the slowest kept frequency has gone round."""
+        span, unless given. Beyond some 6,000 units the slowest kept frequency has gone round. An opened file is
+        judged by a `sample`."""
+        dataset = dataset.sample()
         if origin not in ORIGINS:
             raise InputError(f"origin {origin!r}; wanted 'first' (of each series) or 'zero' (of the table).")
         for name, number in (("unit", unit), ("channel_spacing", channel_spacing)):
@@ -186,6 +198,7 @@ class Preprocessor:
         channel_spacing: float = 1.0,
     ) -> Self:
         """Scalers of a training set; arguments as `ValueScaler.fit` and `PositionScaler.fit`."""
+        dataset = dataset.sample()  # once for both scalers
         names = None if dataset.channel_names is None else tuple(_plain(name) for name in dataset.channel_names)
         return cls(
             tuple(dataset.value_names),
@@ -224,7 +237,9 @@ class Preprocessor:
 
     def warn_if_far(self, dataset: SeriesDataset, times: np.ndarray | None = None) -> None:
         """Warns when times (of the data set, or others [n] flat over the same series) lie far outside training."""
-        times = np.asarray(dataset.times) if times is None else times
+        if times is None:
+            dataset = dataset.sample()
+            times = np.asarray(dataset.times)
         at = np.abs(self.positions.times(times, self.positions.origins(dataset), dataset.lengths))
         far = at > 1.5 * self.positions.reach + 1.0
         if far.any():

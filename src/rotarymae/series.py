@@ -8,6 +8,9 @@ A `SeriesDataset` holds every observation of every series in one array per colum
 
 A missing value is a missing observation: it is refused, or dropped where asked, and never becomes zero. Times keep the
 unit of the table; dates become days since 1970-01-01 UTC, and `time_unit` is then "day".
+
+A sorted Parquet or Arrow file larger than memory is opened, not read, by `SeriesDataset.open`: the columns are then of
+the kind `store.Column`, which reads and checks the rows that are asked for.
 """
 
 from __future__ import annotations
@@ -22,12 +25,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, SupportsIndex
 
+import narwhals as nw
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet
 
 from rotarymae import tables
 from rotarymae.errors import InputError, InputWarning
+from rotarymae.store import CACHE, Blocks, Column, Store, View, how_to_sort, open_rows, scan
 from rotarymae.tables import choose, listed, read_table
 
 __all__ = ["Series", "SeriesDataset", "align_labels", "read_table"]
@@ -35,6 +41,8 @@ __all__ = ["Series", "SeriesDataset", "align_labels", "read_table"]
 Tokenisation = Literal["channel", "time"]
 Missing = Literal["error", "drop"]
 Duplicates = Literal["error", "mean", "first"]
+DROP = 'If they mean "not observed", use missing="drop".'
+MERGE = 'Use duplicates="mean" to average them or duplicates="first" to keep the first.'
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +58,9 @@ class Series:
 @dataclass(frozen=True, eq=False, repr=False)
 class SeriesDataset:
     """S ragged series with n observations in all. Make one with `from_frame` or another `from_*`, which check content.
+
+    `times`, `values` and `channels` of an opened file (`open`) are lazy columns, which are sliced and indexed like
+    arrays; `load` and `sample` give arrays.
 
     Attributes:
         times: float64 [n], ascending within each series, in the table's unit (see `time_unit`).
@@ -136,18 +147,28 @@ class SeriesDataset:
         if self.static:
             parts.append(f"static {listed(self.static)}")
         unit = f" {self.time_unit}" if self.time_unit else ""
-        parts.append(f"times {self.times.min():g} to {self.times.max():g}{unit}")
+        if self._view is None:
+            parts.append(f"times {self.times.min():g} to {self.times.max():g}{unit}")
         parts.append(f"{self.lengths.min()} to {self.lengths.max()} per series")
+        if self._view is not None:
+            parts.append(f"in {self._view.store.path.name}")
         return f"SeriesDataset({', '.join(parts)})"
 
     def fingerprint(self) -> str:
-        """SHA-256 of content, names and ids as 64 hex digits: equal exactly where the datasets are."""
-        digest = hashlib.sha256()
-        columns = {"times": self.times, "values": self.values, "offsets": self.offsets, "ids": self.ids}
-        if self.channels is not None:
+        """SHA-256 of content, names and ids as 64 hex digits: equal exactly where the datasets are.
+
+        Of an opened file not all content is read: its size, its list of parts (with the statistics that Parquet keeps
+        of them) and 64 pieces of 4 KiB count instead. It differs from the fingerprint of the same series in memory.
+        """
+        digest, view = hashlib.sha256(), self._view
+        names: list[Any] = [self.value_names, self.channel_names, self.time_unit]
+        columns = {"times": self.times, "values": self.values} if view is None else {"starts": view.starts}
+        columns |= {"offsets": self.offsets, "ids": self.ids}
+        if view is not None:
+            names += [view.store.signature, view.store.columns]
+        elif self.channels is not None:
             columns["channels"] = self.channels
         columns |= {f"static {name}": self.static[name] for name in sorted(self.static)}
-        names = [self.value_names, self.channel_names, self.time_unit]
         # Strings are hashed as JSON, whose bytes do not depend on the width of the longest one.
         digest.update(json.dumps(names).encode())
         for name, column in columns.items():
@@ -166,12 +187,13 @@ class SeriesDataset:
             What is constant over all series: "channel 'u', column 'flux'", or "column 'flux'" without channels.
 
         Warns:
-            InputWarning: once, naming them all.
+            InputWarning: once, naming them all. Of an opened file only a `sample` is looked at.
         """
-        channel = np.zeros(len(self.times), np.int32) if self.channels is None else self.channels
+        data = self.sample()
+        channel = np.zeros(len(data.times), np.int32) if data.channels is None else data.channels
         order = np.argsort(channel, kind="stable")
         seen, starts = np.unique(channel[order], return_index=True)
-        ordered = self.values[order]
+        ordered = data.values[order]
         constant = np.minimum.reduceat(ordered, starts) == np.maximum.reduceat(ordered, starts)
         found = tuple(
             f"{'' if self.channel_names is None else f'channel {self.channel_names[seen[k]]!r}, '}"
@@ -180,8 +202,8 @@ class SeriesDataset:
         )
         if found:
             warnings.warn(
-                f"constant over all observations: {'; '.join(found)}. Nothing can be learnt from it; leave it out, or "
-                "check that the right column was read.",
+                f"constant over all observations{'' if data is self else ' of a sample'}: {'; '.join(found)}. Nothing "
+                "can be learnt from it; leave it out, or check that the right column was read.",
                 InputWarning,
                 stacklevel=2,
             )
@@ -209,18 +231,117 @@ class SeriesDataset:
         if len(outside):
             raise InputError(f"series {outside[0]} does not exist; there are {len(self)}, counted from 0.")
         at %= len(self)
-        lengths = self.lengths[at]
-        offsets = _offsets(lengths)
-        rows = np.repeat(self.offsets[at] - offsets[:-1], lengths) + np.arange(offsets[-1])
+        offsets, view = _offsets(self.lengths[at]), self._view
+        if view is None:
+            times, channels, values = self.gather(at)
+        else:
+            times, channels, values = _columns(View(view.store, view.starts[at], offsets))
         return replace(
             self,
-            times=self.times[rows],
-            values=self.values[rows],
-            channels=None if self.channels is None else self.channels[rows],
+            times=times,
+            values=values,
+            channels=channels,
             offsets=offsets,
             ids=self.ids[at],
             static={name: column[at] for name, column in self.static.items()},
         )
+
+    def gather(self, index: np.ndarray) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
+        """(times, channels or None, values) of the series at `index` [k], one behind the other."""
+        starts = self.offsets[index]
+        lengths = self.offsets[index + 1] - starts
+        first, view = np.cumsum(lengths) - lengths, self._view
+        rows = np.repeat((starts if view is None else view.starts[index]) - first, lengths) + np.arange(lengths.sum())
+        if view is None:
+            return self.times[rows], None if self.channels is None else self.channels[rows], self.values[rows]
+        if self.channels is None:
+            times, values = view.store.take(rows, ["times", "values"])
+            return times, None, values
+        times, channels, values = view.store.take(rows, ["times", "channels", "values"])
+        return times, channels, values
+
+    # ── of a file that is larger than memory ────────────────────────────────────────────────────────────────────────
+
+    @property
+    def _view(self) -> View | None:
+        """What of which file this is; None where everything is in memory."""
+        return self.times.of if isinstance(self.times, Column) else None
+
+    @property
+    def blocks(self) -> Blocks | None:
+        """Where in an opened file each series lies; None where any order reads equally fast."""
+        return None if self._view is None else self._view.blocks
+
+    def load(self) -> SeriesDataset:
+        """The same with every observation in memory."""
+        if self._view is None:
+            return self
+        times, channels, values = self.gather(np.arange(len(self)))
+        return replace(self, times=times, channels=channels, values=values)
+
+    def sample(self, observations: int = 1 << 20, parts: int = 16, seed: int = 0) -> SeriesDataset:
+        """Of an opened file, random series with about so many observations, from at most so many parts of the file.
+
+        In memory, and a pure function of its arguments. A set that is in memory is its own sample.
+        """
+        if self._view is None:
+            return self
+        draw, block = np.random.default_rng(seed), self._view.block
+        at = np.flatnonzero(np.isin(block, draw.permutation(np.unique(block))[:parts]))
+        at = draw.permutation(at)
+        enough = int(np.searchsorted(np.cumsum(self.lengths[at]), observations)) + 1
+        return self.select(np.sort(at[:enough])).load()
+
+    @classmethod
+    def open(
+        cls,
+        path: str | Path,
+        id: str = "id",
+        time: str = "time",
+        channel: str | None = None,
+        values: Sequence[str] = ("value",),
+        *,
+        channel_names: Sequence[Any] | np.ndarray | None = None,
+        cache_bytes: int = CACHE,
+    ) -> SeriesDataset:
+        """A long Parquet or Arrow file, opened without reading it: for sets that are larger than memory.
+
+        Only the columns of ids and channels are gone through, in pieces. The others are read and checked in blocks (a
+        Parquet row group, an Arrow record batch) when a series in them is asked for. The rows of a series must be
+        together and its times ascending; row groups of about a million rows are a good size. Training takes the series
+        of some blocks at a time (see `batches.plan`), so that each block is read about once an epoch.
+
+        Args:
+            id, time, channel, values, channel_names: as in `from_frame`.
+            cache_bytes: of blocks that are kept in memory.
+
+        Raises:
+            InputError: here: columns that are missing or of a wrong kind; missing ids or channels; a series whose rows
+                are not together; row groups larger than `cache_bytes`. When a block is read: values or times that
+                are missing or infinite, times that descend, duplicates, channels not among `channel_names`.
+        """
+        path, values = Path(path), _names(values, "values")
+        rows = open_rows(path)
+        roles = [("id", id), ("time", time)] + ([] if channel is None else [("channel", channel)])
+        tables.need_columns(
+            nw.from_native(rows.schema.empty_table()), roles + [("value", name) for name in values], path.name
+        )
+        if channel is None and channel_names is not None:
+            raise InputError(f"channel_names {listed(channel_names)} need a channel column; give channel=...")
+        nothing = {name: tables.to_arrow(rows.schema.empty_table()[name]) for name in (time, *values)}
+        _, unit = tables.times(nothing[time], time)
+        dtype = np.result_type(*(tables.numbers(nothing[name], name) for name in values))
+        offsets, ids, channels = scan(rows, path, id, channel)
+        known = None
+        if channel is not None:
+            known = tuple(sorted(channels)) if channel_names is None else _channel_names(channel_names)
+        kinds = {"times": (np.dtype(np.float64), ()), "values": (dtype, (len(values),))}
+        kinds |= {} if channel is None else {"channels": (np.dtype(np.int32), ())}
+        columns = [time, *values] + ([] if channel is None else [channel])
+        decode = _Decode(id, time, channel, values, known, offsets, ids)
+        store = Store(path.resolve(), rows, columns, offsets, decode, kinds, cache_bytes)
+        lazy, which, what = _columns(View(store, offsets[:-1], offsets))
+        return cls(lazy, what, offsets, ids, values, which, known, time_unit=unit)
 
     def mask_observations(self, keep: np.ndarray) -> SeriesDataset:
         """The same series with only the observations where `keep` (bool [n]) is True.
@@ -228,6 +349,8 @@ class SeriesDataset:
         Raises:
             InputError: a mask of another type or length; series that would become empty, named.
         """
+        if self._view is not None:
+            return self.load().mask_observations(keep)
         keep = np.asarray(keep)
         if keep.dtype != np.bool_ or keep.shape != self.times.shape:
             raise InputError(f"keep must be bool of shape {self.times.shape}, not {keep.dtype} of shape {keep.shape}.")
@@ -514,6 +637,8 @@ class SeriesDataset:
         Raises:
             InputError: a column name that would occur twice.
         """
+        if self._view is not None:
+            return self.load().to_arrow(id, time, channel)
         names = [id, time] + ([] if self.channels is None else [channel]) + [*self.value_names, *self.static]
         tables.refuse_twice(names, "the table to write")
         each = np.repeat(np.arange(len(self)), self.lengths)
@@ -610,6 +735,58 @@ class _Rows:
         return f"{text}, channel {self.channel_names[self.channels[row]]!r}"
 
 
+@dataclass(frozen=True, eq=False)
+class _Decode:
+    """From a block of an opened file to checked columns; the fields are as in `SeriesDataset.open`."""
+
+    id: str
+    time: str
+    channel: str | None
+    value_names: tuple[str, ...]
+    channel_names: tuple[Any, ...] | None
+    offsets: np.ndarray
+    ids: np.ndarray
+
+    def __call__(self, table: pa.Table, first: int, last: int) -> dict[str, np.ndarray]:
+        series = np.repeat(np.arange(last - first), np.diff(self.offsets[first : last + 1]))
+        ids = self.ids[first:last]
+        when, _ = _frame_times(nw.from_native(table, eager_only=True), self.time, series, ids)
+        which = None
+        if self.channel is not None:
+            labels = tables.label_array(tables.to_arrow(table[self.channel]), self.channel)
+            which = self._channels(labels, series, ids)
+        columns = [tables.numbers(tables.to_arrow(table[name]), name) for name in self.value_names]
+        values = np.stack(columns, axis=1)
+        rows = _Rows(series, ids, when, which, self.channel_names, values, self.value_names, None)
+        _refuse_infinite(rows)
+        absent = np.isnan(values)
+        if absent.any():
+            _refuse_missing(rows, absent, "Drop those rows and write the file anew.")
+        backwards = (series[1:] == series[:-1]) & (when[1:] < when[:-1])
+        if backwards.any():
+            row = int(backwards.argmax()) + 1
+            raise InputError(f"{rows.name(row)}, comes after a later one. {how_to_sort(self.id, self.time)}")
+        rows = _merge_duplicates(_sort(rows), "error", "Merge them and write the file anew.")
+        found = {"times": rows.times, "values": rows.values}
+        return found if rows.channels is None else found | {"channels": rows.channels}
+
+    def _channels(self, labels: pa.Array, series: np.ndarray, ids: np.ndarray) -> np.ndarray:
+        names = self.channel_names or ()
+        try:
+            found = pc.index_in(labels, pa.array(names, labels.type))  # pyright: ignore
+        except (pa.ArrowException, TypeError):  # names of another type than the column's
+            found = pa.nulls(1)
+        if found.null_count:
+            _encode_channels(labels, names, series, ids, f"column {self.channel!r}")
+        return found.to_numpy().astype(np.int32)
+
+
+def _columns(view: View) -> tuple[Any, Any, Any]:
+    """Lazy times, channels (or None) and values. Typed Any: to a reader they are arrays."""
+    channels = Column(view, "channels") if "channels" in view.store.kinds else None
+    return Column(view, "times"), channels, Column(view, "values")
+
+
 def _finish(rows: _Rows, static: dict[str, np.ndarray], tokens: str, missing: str, duplicates: str) -> SeriesDataset:
     """Check values, sort, resolve duplicates and build the dataset."""
     _refuse_infinite(rows)
@@ -660,7 +837,7 @@ def _sort(rows: _Rows) -> _Rows:
     return rows.keep(np.lexsort((times, series) if channels is None else (channels, times, series)))
 
 
-def _merge_duplicates(rows: _Rows, duplicates: str) -> _Rows:
+def _merge_duplicates(rows: _Rows, duplicates: str, advice: str = MERGE) -> _Rows:
     """One row per (series, time, channel) from sorted rows."""
     again = (rows.series[1:] == rows.series[:-1]) & (rows.times[1:] == rows.times[:-1])
     if rows.channels is not None:
@@ -672,8 +849,7 @@ def _merge_duplicates(rows: _Rows, duplicates: str) -> _Rows:
     if duplicates == "error":
         row = first[np.argmax(counts > 1)]
         raise InputError(
-            f"{rows.name(row)}, has {counts[counts > 1][0]} observations ({again.sum()} rows too many in all); use "
-            'duplicates="mean" to average them or duplicates="first" to keep the first.'
+            f"{rows.name(row)}, has {counts[counts > 1][0]} observations ({again.sum()} rows too many in all). {advice}"
         )
     merged = rows.keep(first)
     if duplicates == "first":
@@ -755,14 +931,14 @@ def _refuse_infinite(rows: _Rows) -> None:
         )
 
 
-def _refuse_missing(rows: _Rows, absent: np.ndarray) -> None:
+def _refuse_missing(rows: _Rows, absent: np.ndarray, advice: str = DROP) -> None:
     row, column = np.argwhere(absent)[0]
     counts = ", ".join(f"{rows.value_names[c]!r}: {n}" for c, n in enumerate(absent.sum(axis=0)) if n)
     here = absent[rows.series == rows.series[row], column].sum()
     raise InputError(
         f"column {rows.value_names[column]!r} has {here} missing values (null or NaN) in series "
         f"{listed([rows.ids[rows.series[row]]])}, the first at time {rows.times[row]:.10g}; over all series: {counts}. "
-        'If they mean "not observed", use missing="drop".'
+        f"{advice}"
     )
 
 
@@ -802,12 +978,7 @@ def _encode_channels(
     """Channel labels [n] as (int32 indices [n], names): names sorted, or as given and nothing else."""
     codes, distinct = tables.encode(labels)
     found = distinct.tolist()
-    if given is None:
-        names = tuple(sorted(found))
-    else:
-        names = tuple(name.item() if isinstance(name, np.generic) else name for name in given)
-        if len(set(names)) != len(names):
-            raise InputError(f"channel_names {listed(names)} names a channel twice; each must be given once.")
+    names = tuple(sorted(found)) if given is None else _channel_names(given)
     place = {name: k for k, name in enumerate(names)}
     strange = [k for k, name in enumerate(found) if name not in place]
     if strange:
@@ -818,6 +989,13 @@ def _encode_channels(
             "rows, or train with that channel."
         )
     return np.array([place[name] for name in found], dtype=np.int32)[codes], names
+
+
+def _channel_names(given: Sequence[Any] | np.ndarray) -> tuple[Any, ...]:
+    names = tuple(name.item() if isinstance(name, np.generic) else name for name in given)
+    if len(set(names)) != len(names):
+        raise InputError(f"channel_names {listed(names)} names a channel twice; each must be given once.")
+    return names
 
 
 def _static_column(column: pa.Array, name: str, series: np.ndarray, ids: np.ndarray) -> np.ndarray:

@@ -10,6 +10,7 @@ import numpy as np
 
 from rotarymae import plots, report
 from rotarymae.fitting import HIDDEN, Outcome, hardware, versions
+from rotarymae.series import SeriesDataset
 from rotarymae.training import TrainResult
 from rotarymae.workflows import Queries, interpolate, plain
 
@@ -46,6 +47,7 @@ def write_report(
         classification=_classification(outcome, class_names or {}),
         embedding=_embedding(outcome, class_names or {}),
         learning_curves=_curves(outcome),
+        pictures=_pictures(outcome),
         preprocessing=_preprocessing(outcome),
         run=report.Run(
             command=outcome.command,
@@ -84,7 +86,7 @@ def _headlines(outcome: Outcome) -> tuple[report.Headline, ...]:
                 row["model"][error],
                 {"linear interpolation": row["linear interpolation"][error]},
                 False,
-                note=f"root mean square, in scaled units, {HIDDEN:.0%} of the observations hidden, on {where}",
+                note=f"root mean square, in scaled units, {100 * HIDDEN:.0f} % of the observations hidden, on {where}",
             )
         )
     return tuple(lines)
@@ -94,18 +96,34 @@ def _tables(outcome: Outcome) -> tuple[report.Table, ...]:
     tables = []
     if "classification" in outcome.metrics:
         rows = list(outcome.metrics["classification"].items())
-        tables.append(report.Table("Classification beside simpler methods", rows))
-    if "interpolation" in outcome.metrics:
-        rows, lower = [], ("root mean squared error, scaled", "median absolute error")
-        for name, row in outcome.metrics["interpolation"].items():
-            for method in ("model", "linear interpolation"):
-                found = dict(row[method])
-                if method == "model":
-                    found |= {f"inside {share} band": x for share, x in row.get("share inside band", {}).items()}
-                rows.append((f"{name}: {method}", found))
+        tables.append(report.Table(f"Classes, on {outcome.metrics['scored on']}", rows))
+    if "regression" in outcome.metrics:
+        found = outcome.metrics["regression"]
+        error = "mean squared error"
+        rows = [("model", {error: found[error]}), ("training mean", {error: found["training mean"][error]})]
+        tables.append(report.Table(f"Regression, on {outcome.metrics['scored on']}", rows, (error,)))
+    for name, row in outcome.metrics.get("interpolation", {}).items():
+        lower = ("root mean squared error, scaled", "median absolute error")
+        inside = {f"inside {share} band": x for share, x in row.get("share inside band", {}).items()}
+        linear = "linear interpolation"
         caption = "Scaled: after the compression and scaling described under what was done to the data."
-        tables.append(report.Table("Hidden observations beside linear interpolation", rows, lower, caption))
+        title = f"{name} at {row['hidden observations']:,} hidden observations, on {outcome.metrics['scored on']}"
+        tables.append(report.Table(title, [("model", row["model"] | inside), (linear, row[linear])], lower, caption))
     return tuple(tables)
+
+
+def _pictures(outcome: Outcome) -> tuple[report.Picture, ...]:
+    if "regression" not in outcome.metrics or outcome.predicted is None or outcome.labels is None:
+        return ()
+    scored = _scored(outcome)
+    figure = plots.regression(np.asarray(outcome.labels, np.float64)[scored], outcome.predicted[scored, 0])
+    caption = f"Each point is one of {len(scored):,} series, on {outcome.metrics['scored on']}."
+    return (report.Picture("Predicted beside true", figure, caption),)
+
+
+def _scored(outcome: Outcome) -> np.ndarray:
+    """Places of the series that the figures are on."""
+    return outcome.split.test if len(outcome.split.test) else outcome.split.train
 
 
 def _gallery(outcome: Outcome, time_label: str, value_label: str) -> tuple[report.InterpolatedSeries, ...]:
@@ -114,7 +132,7 @@ def _gallery(outcome: Outcome, time_label: str, value_label: str) -> tuple[repor
     visible, hidden, preprocessor = outcome.visible, outcome.hidden, outcome.pretrained.preprocessor
     chosen = np.sort(np.random.default_rng(0).permutation(len(visible))[:EXAMPLES])
     shown = visible.select(chosen)
-    queries = _curve_queries(shown)
+    queries = _curve_queries(shown, hidden.select(chosen))
     curve = interpolate(outcome.pretrained.directory, shown, queries)
     error_column = next((i for i, name in enumerate(preprocessor.value_names) if name.endswith("_err")), None)
     asinh = preprocessor.values.transforms[0] == "asinh"
@@ -157,17 +175,18 @@ def _gallery(outcome: Outcome, time_label: str, value_label: str) -> tuple[repor
     return tuple(gallery)
 
 
-def _curve_queries(dataset: Any) -> Queries:
-    """Even times over each series, for the channels in which it was observed."""
+def _curve_queries(visible: SeriesDataset, hidden: SeriesDataset) -> Queries:
+    """Even times over all that was observed of each series, seen or hidden, in the channels in which it was."""
     times, channels, lengths = [], [], []
-    for series in dataset:
-        line = np.linspace(series.times[0], series.times[-1], POINTS)
-        present = [None] if series.channels is None else np.unique(series.channels)
-        for channel in present:
-            times.append(line)
-            channels.append(np.full(POINTS, 0 if channel is None else channel))
+    for seen, left in zip(visible, hidden, strict=True):
+        first, last = min(seen.times[0], left.times[0]), max(seen.times[-1], left.times[-1])
+        present = np.zeros(1, int)
+        if seen.channels is not None and left.channels is not None:
+            present = np.union1d(seen.channels, left.channels)
+        times.append(np.tile(np.linspace(first, last, POINTS), len(present)))
+        channels.append(np.repeat(present, POINTS))
         lengths.append(POINTS * len(present))
-    number = None if dataset.channel_names is None else np.concatenate(channels)
+    number = None if visible.channel_names is None else np.concatenate(channels)
     return Queries(np.concatenate(times), number, np.concatenate([[0], np.cumsum(lengths)]))
 
 
@@ -191,7 +210,7 @@ def _classification(outcome: Outcome, names: dict[Any, str]) -> report.Classific
     classes = outcome.finetuned.preprocessor.classes
     if classes is None:
         return None
-    scored = outcome.split.test if len(outcome.split.test) else outcome.split.train
+    scored = _scored(outcome)
     places = {name: i for i, name in enumerate(classes)}
     boosted = None if outcome.boosted is None else np.array([places[plain(x)] for x in outcome.boosted])
     return report.Classification(
@@ -200,11 +219,12 @@ def _classification(outcome: Outcome, names: dict[Any, str]) -> report.Classific
         predicted=outcome.predicted[scored].argmax(1),
         baseline=boosted,
         baseline_name="gradient boosting",
+        objects="held-out series" if len(outcome.split.test) else "series, all of which were trained on",
     )
 
 
 def _embedding(outcome: Outcome, names: dict[Any, str]) -> report.EmbeddingMap | None:
-    scored = outcome.split.test if len(outcome.split.test) else outcome.split.train
+    scored = _scored(outcome)
     if outcome.embeddings is None or len(scored) < 5:
         return None
     method = "tsne" if len(scored) >= 50 else "pca"
@@ -261,9 +281,7 @@ def _preprocessing(outcome: Outcome) -> report.Preprocessing:
     scalers = {
         name: WORDS[how] for name, how in zip(preprocessor.value_names, preprocessor.values.transforms, strict=True)
     }
-    how = (
-        "as asked"
-        if outcome.settings.time_unit
-        else "the median gap between distinct times, or a thousandth of the span"
-    )
-    return report.Preprocessing(facts, scalers, f"{unit:.4g} ({how})", warnings=tuple(outcome.warnings))
+    measured = "the median gap between distinct times, or a thousandth of the span"
+    how = "as asked" if outcome.settings.time_unit else measured
+    days = " days" if dataset.time_unit == "day" else ""
+    return report.Preprocessing(facts, scalers, f"{unit:.4g}{days} ({how})", warnings=tuple(outcome.warnings))

@@ -88,7 +88,7 @@ def read_table(path: str | Path, format: str | None = None) -> pa.Table:
     choose("format", format, ("csv", "tsv", "parquet", "arrow"))
     if not path.is_file():
         what = "is a folder, not a file" if path.is_dir() else "does not exist"
-        beside = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
+        beside = [p.name for p in path.parent.iterdir() if p.is_file()] if path.parent.is_dir() else []
         raise InputError(f"{path} {what}; give the path of a table file.{did_you_mean(path.name, beside)}")
     try:
         if format == "parquet":
@@ -199,6 +199,8 @@ def to_arrow(values: Any) -> pa.Array:
 
 def missing_rows(column: pa.Array) -> np.ndarray:
     """Rows that are null or NaN, int64 [k]."""
+    if not column.null_count and not pa.types.is_floating(column.type):
+        return np.zeros(0, np.int64)
     return np.flatnonzero(column.is_null(nan_is_null=True).to_numpy(zero_copy_only=False))
 
 

@@ -115,7 +115,9 @@ def _sizes(array: Tensor, patch_size: Sequence[int]) -> tuple[int, ...]:
         raise InputError(f"array has shape {tuple(array.shape)}; wanted [batch, d_1, .., d_D, channels].")
     sizes = tuple(array.shape[1:-1])
     if len(patch_size) != len(sizes):
-        raise InputError(f"patch_size {tuple(patch_size)} for an array with {len(sizes)} axes {sizes}; one size an axis.")
+        raise InputError(
+            f"patch_size {tuple(patch_size)} for an array with {len(sizes)} axes {sizes}; one size an axis."
+        )
     for axis, (size, patch) in enumerate(zip(sizes, patch_size, strict=True)):
         if patch < 1 or size % patch:
             raise InputError(f"axis {axis} has {size} places, which is not a whole number of patches of {patch}.")

@@ -20,14 +20,16 @@ from typing import Any
 import numpy as np
 import torch
 from accelerate import Accelerator
-from accelerate.utils import gather_object
+from accelerate.tracking import get_available_trackers
+from accelerate.utils import broadcast_object_list, gather_object
 from torch import Tensor, nn
 
-from rotarymae.batches import Batch, Examples, in_order, plan, prefetch
+from rotarymae.batches import Batch, Examples, by_length, plan, prefetch
 from rotarymae.errors import InputError, RotaryMAEError
-from rotarymae.model import MaskedAutoencoder
 from rotarymae.objectives import Objective
 from rotarymae.runs import RunFolder, RunState
+
+INPUT = "the given"  # how a finding about the data themselves begins
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,8 @@ class TrainConfig:
         precision: "auto" (bf16 where the hardware has it, else fp32), "fp32", "bf16" or "fp16".
         accumulation: micro-batches a step is cut into; the step is the same, the memory smaller.
         patience: stop after this many evaluations without a better validation loss; None never stops.
-        keep_best: end with the weights of the best validation loss instead of the last.
+        keep_best: end with the weights of the best validation loss instead of the last. Without validation data this
+            and `patience` have nothing to go by.
         compile: compile the blocks (torch.compile, dynamic shapes).
         workers: threads that prepare batches ahead; 0 prepares them in step.
         seed: of order, masks, augmentation and dropout.
@@ -93,30 +96,30 @@ class TrainConfig:
         if (self.batch_size is None) == (self.batch_tokens is None):
             raise InputError("give either batch_size (examples) or batch_tokens (tokens), not both and not neither.")
         whole = {"batch_size": 1, "batch_tokens": 1, "warmup_steps": 0, "patience": 1, "checkpoint_steps": 1}
-        whole |= {
-            "epochs": 1,
-            "min_steps": 0,
-            "accumulation": 1,
-            "workers": 0,
-            "log_every": 1,
-            "keep": 1,
-            "max_skipped": 0,
-        }
+        whole |= {"epochs": 1, "min_steps": 0, "accumulation": 1, "workers": 0, "seed": 0, "log_every": 1, "keep": 1}
+        whole |= {"max_skipped": 0}
+        may_be_none = {"batch_size", "batch_tokens", "warmup_steps", "patience", "checkpoint_steps", "gradient_clip"}
         for name, least in whole.items():
             value = getattr(self, name)
-            if value is not None and (not isinstance(value, int) or value < least):
+            if not (value is None and name in may_be_none) and (type(value) is not int or value < least):
                 raise InputError(f"{name} is {value!r}; wanted a whole number of at least {least}.")
-        for name in ("base_lr", "layer_decay"):
-            if not (getattr(self, name) > 0 and math.isfinite(getattr(self, name))):
-                raise InputError(f"{name} is {getattr(self, name)}; wanted a positive number.")
-        for name in ("momentum", "warmup_fraction"):
-            if not 0 <= getattr(self, name) < 1:
-                raise InputError(f"{name} is {getattr(self, name)}; wanted at least 0 and less than 1.")
-        if self.weight_decay < 0 or (self.gradient_clip is not None and self.gradient_clip <= 0):
-            raise InputError(
-                f"weight_decay {self.weight_decay}, gradient_clip {self.gradient_clip}; wanted at least 0, and more "
-                "than 0 or None."
-            )
+        for name in ("base_lr", "layer_decay", "gradient_clip"):
+            value = getattr(self, name)
+            if not (value is None and name in may_be_none) and not (_is_number(value) and value > 0):  # pyright: ignore
+                raise InputError(f"{name} is {value!r}; wanted a positive number.")
+        for name in ("weight_decay", "checkpoint_seconds"):
+            value = getattr(self, name)
+            if not (_is_number(value) and value >= 0):
+                raise InputError(f"{name} is {value!r}; wanted a number of at least 0.")
+        if not isinstance(self.betas, tuple | list) or len(self.betas) != 2:
+            raise InputError(f"betas is {self.betas!r}; wanted two numbers.")
+        fractions = {"momentum": self.momentum, "warmup_fraction": self.warmup_fraction}
+        for name, value in {**fractions, "betas[0]": self.betas[0], "betas[1]": self.betas[1]}.items():
+            if not (_is_number(value) and 0 <= value < 1):
+                raise InputError(f"{name} is {value!r}; wanted at least 0 and less than 1.")
+        for name in ("keep_best", "compile"):
+            if type(getattr(self, name)) is not bool:
+                raise InputError(f"{name} is {getattr(self, name)!r}; wanted True or False.")
         if self.optimizer not in ("adamw", "sgd"):
             raise InputError(f"optimizer {self.optimizer!r}; wanted 'adamw' or 'sgd'.")
         if self.precision not in ("auto", "fp32", "bf16", "fp16"):
@@ -182,6 +185,10 @@ def _layer(name: str, top: int) -> int:
     return top
 
 
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
 def fit(
     objective: Objective,
     examples: Examples,
@@ -200,23 +207,45 @@ def fit(
         examples: training data.
         config: how.
         validation: evaluated after every epoch, with the same masks each time.
-        folder: where log.jsonl and checkpoints go; None keeps nothing.
+        folder: where log.jsonl and checkpoints go, seen by all processes; None keeps nothing.
         resume: "never" (refuses a folder with a run in it), "auto" (goes on from the newest whole checkpoint if there
             is one), "force" (as "auto", also with other data or another configuration).
         on_step: called with (step, steps in all, running mean loss), for progress bars.
-        trackers: Accelerate's: "tensorboard", "wandb".
+        trackers: Accelerate's: "tensorboard" (writes to the folder), "wandb".
 
     Raises:
-        InputError: no training examples; a folder with another run.
+        InputError: no training or validation examples; a folder with another run; a tracker that is not installed.
         TrainingDiverged: more than `max_skipped` steps had non-finite numbers.
         Interrupted: SIGTERM came; the state is saved.
+        OSError: a checkpoint or the log could not be written; earlier checkpoints stand.
     """
     if len(examples.lengths) == 0:
         raise InputError("there are no training examples.")
-    accelerator = Accelerator(log_with=list(trackers) or None, project_dir=None if folder is None else str(folder))
+    if validation is not None and len(validation.lengths) == 0:
+        raise InputError("there are no validation examples; give None to do without.")
+    accelerator = _accelerator(trackers, folder)
     with torch.random.fork_rng(devices=_cuda_devices(accelerator)), _termination() as terminated:
         loop = _Loop(objective, examples, config, validation, folder, accelerator, terminated)
-        return loop.run(resume, on_step)
+        try:
+            return loop.run(resume, on_step)
+        finally:
+            for tracker in accelerator.trackers:  # end_training() would end the process group, too
+                tracker.finish()
+            objective.to("cpu").eval()
+
+
+def _accelerator(trackers: tuple[str, ...] = (), folder: str | Path | None = None) -> Accelerator:
+    """Precision is the configuration's affair, whatever the launcher says."""
+    there = [str(getattr(name, "value", name)) for name in get_available_trackers()]
+    for name in trackers:
+        if name not in ("tensorboard", "wandb"):
+            raise InputError(f"tracker {name!r}; wanted 'tensorboard' or 'wandb'.")
+        if name not in there:
+            raise InputError(f"the tracker {name} is not installed; run `pip install {name}`.")
+        if name == "tensorboard" and folder is None:
+            raise InputError("tensorboard writes to the folder of the run; give one.")
+    kept = None if folder is None else str(folder)
+    return Accelerator(mixed_precision="no", log_with=list(trackers) or None, project_dir=kept)
 
 
 class _Loop:
@@ -250,15 +279,19 @@ class _Loop:
         self.best_weights: dict[str, Tensor] | None = None
         self.result = TrainResult()
         self.last_checkpoint = time.monotonic()
+        self.identity: dict[str, Any] = {}
+        self.skip = ""
 
     def run(self, resume: str, on_step: Callable[[int, int, float], None] | None) -> TrainResult:
         config, state, started = self.config, self.state, time.monotonic()
-        identity = self._identity()
+        self.identity = self._identity()
         if self.run_folder is not None:
-            self.result.history = self.run_folder.open(resume, identity)
+            self.result.history = self._open(self.run_folder, resume)
             if self.run_folder.restored is not None:
                 self.run_folder.restore(self.objective.model, self.optimizer, self.scaler, state)
                 self.best_weights = self.run_folder.best_weights(state)
+        if self.accelerator.log_with:
+            self.accelerator.init_trackers("rotarymae")
         if config.compile:
             compile_blocks(self.objective.model)
         module = self.accelerator.prepare_model(self.objective) if self.accelerator.num_processes > 1 else None
@@ -275,23 +308,38 @@ class _Loop:
                 state.step, state.place = state.step + 1, state.place + 1
                 self._log(loss, at / per_epoch)
                 if on_step is not None:
-                    on_step(min(steps, round(at) + 1), steps, state.running_loss)
-                self._checkpoint_if_due(identity)
+                    on_step(min(steps, round(at) + 1), steps, state.running_loss or 0.0)
+                self._checkpoint_if_due()
             self._end_epoch()
-            self._checkpoint_if_due(identity)
-        self._save(identity)
+            self._checkpoint_if_due()
+        self._save()
         if config.keep_best and self.best_weights is not None:
             self.objective.model.load_state_dict(self.best_weights)
         self.result.seconds = time.monotonic() - started
         self.result.steps, self.result.skipped = state.step, state.skipped
         self.result.tokens, self.result.best = state.tokens, state.best
-        self.objective.to("cpu")
-        self.objective.eval()
         return self.result
+
+    def _open(self, folder: RunFolder, resume: str) -> list[dict[str, Any]]:
+        """The main process looks and tells the others: a second look would see what the first one wrote."""
+        if self.accelerator.num_processes == 1:
+            return folder.open(resume, self.identity)
+        found: list[Any] = [None]
+        if self.accelerator.is_main_process:
+            try:
+                found = [(folder.open(resume, self.identity), folder.restored)]
+            except (RotaryMAEError, OSError) as error:
+                found = [error]
+        broadcast_object_list(found)
+        if isinstance(found[0], Exception):
+            raise found[0]
+        history, folder.restored = found[0]
+        return history
 
     def _plan(self, epoch: int) -> list[np.ndarray]:
         config = self.config
-        return plan(self.examples.lengths, config.seed, epoch, config.batch_size, config.batch_tokens)
+        blocks = getattr(self.examples, "blocks", None)
+        return plan(self.examples.lengths, config.seed, epoch, config.batch_size, config.batch_tokens, blocks)
 
     def _shards(self, index: np.ndarray) -> list[tuple[Batch, bool]]:
         """This process's part of every micro-batch, and whether it is real: a process without rows of its own works
@@ -330,13 +378,18 @@ class _Loop:
                 self.scaler.scale(loss * scale).backward()
             total += float(loss.detach()) if real else 0.0
         self.scaler.unscale_(self.optimizer)
-        norm = nn.utils.clip_grad_norm_(self.parameters, config.gradient_clip or math.inf)
+        gradients = [p.grad for p in self.parameters if p.grad is not None]
+        norm = nn.utils.get_total_norm(gradients)
         (total,) = self._reduce([total])
         finite = math.isfinite(total) and bool(torch.isfinite(norm))
-        if finite or self.scaler.is_enabled():  # under fp16 the scaler itself skips, and lowers its scale
+        # fp16 finds its scale by overflowing now and then; that is no fault of the data unless the scale is down at 1.
+        overflow = not finite and math.isfinite(total) and self.scaler.is_enabled() and self.scaler.get_scale() > 1
+        if finite:
+            if config.gradient_clip is not None:
+                nn.utils.clip_grads_with_norm_(self.parameters, config.gradient_clip, norm)
             self.scaler.step(self.optimizer)
-            self.scaler.update()
-        bad = None if finite else self._first_non_finite(shards)
+        bad = None if finite or overflow else self._first_non_finite(shards)
+        self.scaler.update()
         self.optimizer.zero_grad(set_to_none=True)
         if bad is not None:
             self._skip(bad, shards)
@@ -344,30 +397,52 @@ class _Loop:
         return total / max(count, 1e-30)
 
     def _skip(self, bad: str, shards: list[tuple[Batch, bool]]) -> None:
-        state, config = self.state, self.config
-        state.skipped += 1
+        """Counts and records a step left out, with everybody's series."""
         names = getattr(getattr(self.examples, "dataset", None), "ids", None)
-        index = np.concatenate([batch.series for batch, real in shards if real] or [np.zeros(0, int)])
-        series = [str(i if names is None else names[i]) for i in index]
-        self._record({"step": state.step, "epoch": state.epoch, "skipped": state.skipped, "bad": bad, "series": series})
+        own = [int(i) for batch, real in shards if real for i in batch.series]
+        found = [(bad, own)]
+        if self.accelerator.num_processes > 1:
+            found = gather_object(found)
+        series = [str(i if names is None else names[i]) for _, part in found for i in part]
+        # Where one process saw bad input, the others saw only what came of it.
+        bad = next((text for text, _ in found if text.startswith(INPUT)), found[0][0])
+        state = self.state
+        state.skipped += 1
+        self.skip = f"first {bad}; series {', '.join(series[:5])}{', …' if len(series) > 5 else ''}"
+        line = {"step": state.step + 1, "epoch": state.epoch, "skipped": state.skipped, "bad": bad, "series": series}
+        self._record(line)
+
+    def _end_if_diverged(self) -> None:
+        """Ends a run that has skipped too much, or whose weights are lost; a checkpoint never holds such weights."""
+        state, config = self.state, self.config
+        kept = "" if self.run_folder is None else f" The last good checkpoint is in {self.run_folder.path}."
+        for name, parameter in self.objective.model.named_parameters():
+            if not torch.isfinite(parameter.detach()).all():
+                raise TrainingDiverged(
+                    f"the weight {name} is no longer finite after step {state.step}. Lower base_lr "
+                    f"({config.base_lr:g}), or use a gradient_clip ({config.gradient_clip}).{kept}"
+                )
         if state.skipped > config.max_skipped:
-            where = "" if self.run_folder is None else f" The last good checkpoint is in {self.run_folder.path}."
+            self._write()
             raise TrainingDiverged(
-                f"{state.skipped} steps had a non-finite loss or gradient (first {bad}; series "
-                f"{', '.join(series[:5])}{', …' if len(series) > 5 else ''}). Look at these series for extreme "
-                f"values, lower base_lr ({config.base_lr:g}), or use precision='fp32'.{where}"
+                f"{state.skipped} steps had a non-finite loss or gradient (the last time {self.skip}). Look at these "
+                f"series for extreme values, lower base_lr ({config.base_lr:g}), or use precision='fp32'.{kept}"
             )
 
     def _first_non_finite(self, shards: list[tuple[Batch, bool]]) -> str:
         for batch, _ in shards:
             for name, tokens in (("inputs", batch.inputs), ("masked tokens", batch.masked)):
                 if tokens is not None and not torch.isfinite(tokens.values).all():
-                    return f"the values of the {name}"
+                    return f"{INPUT} values of the {name}"
             if batch.targets is not None and batch.targets.is_floating_point() and batch.targets.isinf().any():
-                return "the targets"
+                return f"{INPUT} targets"
         for name, parameter in self.objective.model.named_parameters():
             if not torch.isfinite(parameter.detach()).all():
                 return f"the weight {name}"
+        for batch, _ in shards:
+            name = _first_non_finite_output(self.objective, batch.to(self.device), self._autocast())
+            if name is not None:
+                return f"the output of {name}"
         for name, parameter in self.objective.model.named_parameters():
             if parameter.grad is not None and not torch.isfinite(parameter.grad).all():
                 return f"the gradient of {name}"
@@ -379,16 +454,14 @@ class _Loop:
 
     def _reduce(self, numbers: list[float]) -> list[float]:
         """Sums over all processes."""
-        if self.accelerator.num_processes == 1:
-            return numbers
-        reduced = self.accelerator.reduce(torch.tensor(numbers, dtype=torch.float64, device=self.device), "sum")
-        return reduced.tolist()  # type: ignore[union-attr]
+        return _sum(self.accelerator, numbers)
 
     def _log(self, loss: float | None, epoch: float) -> None:
         state = self.state
         if loss is not None:
             state.loss_sum, state.loss_count = state.loss_sum + loss, state.loss_count + 1
-            state.running_loss = loss if state.step == 1 else 0.95 * state.running_loss + 0.05 * loss
+            before = loss if state.running_loss is None else state.running_loss
+            state.running_loss = 0.95 * before + 0.05 * loss
         if state.step % self.config.log_every == 0 and state.loss_count:
             rate = self.optimizer.param_groups[0]["lr"] / self.optimizer.param_groups[0]["lr_scale"]
             mean = state.loss_sum / state.loss_count
@@ -405,53 +478,86 @@ class _Loop:
 
     def _end_epoch(self) -> None:
         state, config = self.state, self.config
+        loss = None
+        if self.validation is not None:
+            loss = _evaluate(self.objective, self.validation, config, self.accelerator, self.terminated)
+            if loss is None:  # asked to end: this epoch's evaluation is done anew on resuming
+                state.stop_asked = True
+                return
         state.epoch, state.place = state.epoch + 1, 0
-        if self.validation is None:
+        if loss is None:
             return
-        loss = evaluate(self.objective, self.validation, config, self.accelerator)
         self._record({"step": state.step, "epoch": state.epoch, "validation": loss})
-        if state.best is None or loss < state.best:
-            state.best, state.best_step, state.waited = loss, state.step, 0
+        if math.isfinite(loss) and (state.best is None or loss < state.best):
+            state.best, state.waited = loss, 0
             if config.keep_best:
                 weights = self.objective.model.state_dict()
                 self.best_weights = {name: tensor.detach().cpu().clone() for name, tensor in weights.items()}
                 if self.run_folder is not None:
-                    self.run_folder.save_best(self.best_weights, state)
+                    state.best_kept = self.run_folder.save_best(self.best_weights, state)
         else:
             state.waited += 1
         state.stopped = config.patience is not None and state.waited >= config.patience
 
-    def _checkpoint_if_due(self, identity: dict[str, Any]) -> None:
+    def _checkpoint_if_due(self) -> None:
         """Saves by time or by step, and at once when the run is asked to end."""
         state, config = self.state, self.config
         due = state.place > 0 and config.checkpoint_steps is not None and state.step % config.checkpoint_steps == 0
         late = time.monotonic() - self.last_checkpoint > config.checkpoint_seconds
-        if state.stop_asked or due or late:
-            self._save(identity)
+        if state.skipped > config.max_skipped or state.stop_asked or due or late:
+            self._save()
         if state.stop_asked:
             where = "nothing was kept" if self.run_folder is None else f"its state is in {self.run_folder.path}"
             raise Interrupted(f"the run was asked to end after step {state.step}; {where}.")
 
-    def _save(self, identity: dict[str, Any]) -> None:
+    def _save(self) -> None:
+        self._end_if_diverged()
+        self._write()
+
+    def _write(self) -> None:
         if self.run_folder is not None:
-            self.run_folder.save(
-                self.objective.model, self.optimizer, self.scaler, self.state, identity, self.config.keep
-            )
+            self.run_folder.save(self.objective.model, self.optimizer, self.scaler, self.state, self.config.keep)
         self.last_checkpoint = time.monotonic()
 
     def _identity(self) -> dict[str, Any]:
         """What must be the same for a resumed run to be the same run."""
         own = dataclasses.asdict(self.config)
-        for name in ("log_every", "checkpoint_seconds", "checkpoint_steps", "keep", "workers", "compile"):
+        for name in (
+            "log_every",
+            "checkpoint_seconds",
+            "checkpoint_steps",
+            "keep",
+            "workers",
+            "compile",
+            "max_skipped",
+        ):
             del own[name]  # these change nothing in the weights
-        model = self.objective.model
-        config = model.config if isinstance(model, MaskedAutoencoder) else model.encoder.config
-        return {
-            "data": self.examples.fingerprint(),
-            "objective": type(self.objective).__name__,
-            "model": config.to_dict(),
-            "training": own,
-        }
+        validation = None if self.validation is None else self.validation.fingerprint()
+        # Examples that know more about themselves than a fingerprint let a difference be named.
+        whole = getattr(self.examples, "identity", None)
+        data = self.examples.fingerprint() if whole is None else whole()
+        return {"data": data, "validation": validation, **self.objective.identity(), "training": own}
+
+
+def _first_non_finite_output(objective: Objective, batch: Batch, autocast: Any) -> str | None:
+    """The part of the model whose output is the first to be non-finite, by another pass over the batch."""
+    found: list[str] = []
+
+    def look(name: str) -> Callable[[nn.Module, Any, Any], None]:
+        def hook(module: nn.Module, inputs: Any, output: Any) -> None:
+            if not found and isinstance(output, Tensor) and not torch.isfinite(output).all():
+                found.append(name)
+
+        return hook
+
+    hooks = [part.register_forward_hook(look(name)) for name, part in objective.model.named_modules() if name]
+    try:
+        with torch.no_grad(), autocast:
+            objective(batch)
+    finally:
+        for hook in hooks:
+            hook.remove()
+    return found[0] if found else None
 
 
 def evaluate(
@@ -462,23 +568,41 @@ def evaluate(
     The model's mode is restored. Batches are shared among the processes; a process without any takes part all the
     same.
     """
-    accelerator = accelerator or Accelerator()
+    loss = _evaluate(objective, examples, config, accelerator or _accelerator(), lambda: False)
+    assert loss is not None, "nobody asked it to end"
+    if accelerator is None:
+        objective.to("cpu")
+    return loss
+
+
+def _evaluate(
+    objective: Objective,
+    examples: Examples,
+    config: TrainConfig,
+    accelerator: Accelerator,
+    terminated: Callable[[], bool],
+) -> float | None:
+    """As `evaluate`; None, on all processes, when one of them was asked to end."""
     was_training = objective.training
     objective.to(accelerator.device).eval()
-    total = torch.zeros(2, dtype=torch.float64, device=accelerator.device)
+    dtype = _dtype(config, accelerator.device)
+    total, count, ended = 0.0, 0.0, False
     try:
         with torch.no_grad():
             for index in _own_batches(examples, config, accelerator):
+                ended = terminated()
+                if ended:
+                    break
                 batch = examples.batch(index, None)
-                count = objective.count(batch)
-                dtype = _dtype(config, accelerator.device)
+                count += objective.count(batch)
                 with nullcontext() if dtype is None else torch.autocast(accelerator.device.type, dtype):
-                    total += torch.tensor([float(objective(batch.to(accelerator.device))), count], dtype=torch.float64)
+                    total += float(objective(batch.to(accelerator.device)))
     finally:
         objective.train(was_training)
-    total = accelerator.reduce(total, "sum")
-    assert isinstance(total, Tensor)
-    return float(total[0] / total[1])
+    total, count, stopped = _sum(accelerator, [total, count, float(ended)])
+    if stopped:
+        return None
+    return total / count if count else math.nan
 
 
 def predict(
@@ -493,7 +617,7 @@ def predict(
     `read` gives a list with one entry for each row of the batch. The model is put in evaluation mode and its mode
     restored.
     """
-    accelerator = Accelerator()
+    accelerator = _accelerator()
     was_training = model.training
     model.to(accelerator.device).eval()
     found: list[tuple[int, Any]] = []
@@ -525,9 +649,16 @@ def compile_blocks(model: nn.Module) -> None:
 
 def _own_batches(examples: Examples, config: TrainConfig, accelerator: Accelerator) -> list[np.ndarray]:
     """This process's share of the evaluation batches, which group examples by length."""
-    by_length = np.argsort(examples.lengths, kind="stable")
-    cuts = in_order(examples.lengths[by_length], config.batch_size, config.batch_tokens)
-    return [by_length[cut] for cut in cuts][accelerator.process_index :: accelerator.num_processes]
+    blocks = getattr(examples, "blocks", None)
+    batches = by_length(examples.lengths, config.batch_size, config.batch_tokens, blocks)
+    return batches[accelerator.process_index :: accelerator.num_processes]
+
+
+def _sum(accelerator: Accelerator, numbers: list[float]) -> list[float]:
+    if accelerator.num_processes == 1:
+        return numbers
+    reduced = accelerator.reduce(torch.tensor(numbers, dtype=torch.float64, device=accelerator.device), "sum")
+    return reduced.tolist()  # type: ignore[union-attr]
 
 
 def _tokens(batch: Batch) -> float:

@@ -5,6 +5,7 @@ The command, the demo and the estimators are thin layers over these five.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -17,8 +18,8 @@ from torch import Tensor
 from rotarymae import tables
 from rotarymae.batches import Batch, Examples, SeriesExamples, assemble, place
 from rotarymae.checkpoints import ModelDirectory
-from rotarymae.errors import InputError
-from rotarymae.heads import Classifier, Regressor, pool_latent
+from rotarymae.errors import InputError, InputWarning
+from rotarymae.heads import POOLS, Classifier, Regressor, pool_latent
 from rotarymae.masking import Masking
 from rotarymae.model import Encoder, MaskedAutoencoder, RoMAEConfig
 from rotarymae.objectives import Classification, Pretraining, Regression
@@ -38,6 +39,7 @@ class Settings:
     Attributes:
         size: named size of the encoder.
         embed_dim, num_heads, depth: of the encoder, instead of the named size's.
+        decoder_embed_dim, decoder_num_heads, decoder_depth: of the decoder, instead of tiny-shallow's.
         likelihood: "gaussian" predicts a variance with every value, which interpolation with bands needs.
         cls_token: use a [CLS] token; without it the model sees positions only relative to each other.
         dropout, drop_path: of fine-tuning.
@@ -57,6 +59,9 @@ class Settings:
     embed_dim: int | None = None
     num_heads: int | None = None
     depth: int | None = None
+    decoder_embed_dim: int | None = None
+    decoder_num_heads: int | None = None
+    decoder_depth: int | None = None
     likelihood: str = "gaussian"
     cls_token: bool = True
     dropout: float = 0.0
@@ -77,7 +82,8 @@ class Settings:
     noise: float = 0.0
 
     def model_config(self, axes: int, features: int) -> RoMAEConfig:
-        own = {"embed_dim": self.embed_dim, "num_heads": self.num_heads, "depth": self.depth}
+        names = ("embed_dim", "num_heads", "depth", "decoder_embed_dim", "decoder_num_heads", "decoder_depth")
+        own = {name: getattr(self, name) for name in names}
         return RoMAEConfig.named(
             self.size,
             axes=axes,
@@ -116,24 +122,131 @@ def pretrain(
     Raises:
         InputError: no series with two observations; and as `training.fit`.
     """
-    preprocessor = Preprocessor.fit(
-        dataset, settings.transforms, settings.time_unit, settings.origin, settings.channel_spacing
-    )
-    usable = dataset.select(np.flatnonzero(dataset.lengths >= 2)) if (dataset.lengths < 2).any() else dataset
-    if len(usable) == 0:
-        raise InputError("no series has two observations; there is nothing to hide and predict.")
+    preprocessor = check_settings(dataset, settings)
+    usable = dataset.select(dataset.lengths >= 2) if (dataset.lengths < 2).any() else dataset
     torch.manual_seed(settings.pretrain.seed)
     model = MaskedAutoencoder(settings.model_config(preprocessor.axes, preprocessor.features))
     seed = settings.pretrain.seed
     examples = SeriesExamples(usable, preprocessor, seed, settings.masking)
     held = None
-    if validation is not None:
-        enough = validation.select(np.flatnonzero(validation.lengths >= 2))
-        held = SeriesExamples(enough, preprocessor, seed, settings.masking) if len(enough) else None
+    if validation is not None and (validation.lengths >= 2).any():
+        held = SeriesExamples(validation.select(validation.lengths >= 2), preprocessor, seed, settings.masking)
     result = fit(
         Pretraining(model), examples, settings.pretrain, validation=held, folder=folder, resume=resume, on_step=on_step
     )
     return Trained(model, preprocessor, result)
+
+
+def check_settings(dataset: SeriesDataset, settings: Settings) -> Preprocessor:
+    """The fitted scalers, after everything that pre-training could refuse has been tried.
+
+    Raises:
+        InputError: no series with two observations; a setting that does not fit the data.
+    """
+    if (dataset.lengths < 2).all():
+        raise InputError(
+            f"none of the {len(dataset)} series to train on has two observations; pre-training hides some and predicts "
+            "them from the others."
+        )
+    preprocessor = Preprocessor.fit(
+        dataset, settings.transforms, settings.time_unit, settings.origin, settings.channel_spacing
+    )
+    settings.model_config(preprocessor.axes, preprocessor.features)
+    if settings.pool not in POOLS:
+        raise InputError(f"pool is {settings.pool!r}; wanted 'cls' or 'mean'.")
+    if settings.class_weights not in ("none", "balanced"):
+        raise InputError(f"class_weights is {settings.class_weights!r}; wanted 'none' or 'balanced'.")
+    for name in ("dropout", "drop_path", "drop", "label_smoothing"):
+        if not 0 <= getattr(settings, name) < 1:
+            raise InputError(f"{name} is {getattr(settings, name)}; wanted at least 0 and less than 1.")
+    if not settings.noise >= 0:
+        raise InputError(f"noise is {settings.noise}; wanted at least 0.")
+    ratio = settings.masking.ratio
+    if isinstance(ratio, tuple) and ratio[0] > ratio[1]:
+        raise InputError(f"mask ratios from {ratio[0]} to {ratio[1]}; wanted the smaller first.")
+    if settings.masking.kind == "channels" and preprocessor.channel_names is None:
+        raise InputError("masking of channels, but the table has none; use masking='ratio', or name its channels.")
+    return preprocessor
+
+
+def check_targets(targets: Any, series: int, task: str) -> np.ndarray:
+    """Labels [S] of a classification, or numbers float64 [S, outputs] of a regression (NaN where one is missing).
+
+    Raises:
+        InputError: another number of them than series; fewer than two classes, a missing label; for a regression what
+            is no number, infinity, or no number at all.
+    """
+    if task not in ("classification", "regression"):
+        raise InputError(f"task {task!r}; wanted 'classification' or 'regression'.")
+    found = np.asarray(targets)
+    if len(found.shape) == 0 or len(found) != series:
+        came = "one value" if len(found.shape) == 0 else f"{len(found)} labels"
+        raise InputError(f"{came} for {series} series; give one label for each, in their order.")
+    if task == "classification":
+        if found.ndim != 1:
+            raise InputError(f"labels have the shape {found.shape}; wanted one for each series, ({series},).")
+        missing = [i for i, label in enumerate(found) if label is None or label != label]
+        if missing:
+            raise InputError(f"the label of series {missing[0]} (counted from 0) is missing; {len(missing)} in all.")
+        if found.dtype == object and len({isinstance(label, str) for label in found}) > 1:
+            raise InputError("some labels are strings and others numbers; give all of one kind.")
+        classes = np.unique(found)
+        if len(classes) < 2:
+            raise InputError(
+                f"every series has the label {plain(classes[0])!r}; a classifier needs at least 2 classes."
+            )
+        return found
+    try:
+        numbers = found.astype(np.float64).reshape(series, -1)
+    except (TypeError, ValueError):
+        strange = next((label for label in found.ravel() if not _is_number(label)), found.ravel()[0])
+        raise InputError(f"the label {plain(strange)!r} is no number; a regression needs numbers.") from None
+    if np.isinf(numbers).any():
+        raise InputError(f"the label of series {int(np.isinf(numbers).any(1).argmax())} (counted from 0) is infinite.")
+    if np.isnan(numbers).all(0).any():
+        raise InputError("every label is missing (NaN); a regression needs numbers.")
+    return numbers
+
+
+def _is_number(label: Any) -> bool:
+    try:
+        float(label)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def split_off(places: np.ndarray, classes: np.ndarray | None, share: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """(rest, part): a random share of the places, with every class in both as far as it goes, and in `rest` always:
+    a class that nothing has trained on could only be missed.
+
+    Args:
+        places: of series, among all.
+        classes: [S] of all series, or None.
+
+    Raises:
+        InputError: too few for two parts.
+    """
+    from sklearn.model_selection import train_test_split
+
+    by = None if classes is None else np.unique(classes, return_inverse=True)[1][places]
+    if by is not None:
+        counts = np.unique(by, return_counts=True)[1]
+        smaller = int(min(share, 1 - share) * len(places))
+        stratify = None if counts.min() < 2 or len(counts) > smaller else by
+    else:
+        stratify = None
+    order = np.arange(len(places))
+    try:
+        rest, part = train_test_split(order, test_size=share, random_state=seed % 2**32, stratify=stratify)
+    except ValueError:
+        raise InputError(f"a share of {share} of {len(places)} series leaves too few to train on; keep less.") from None
+    rest, part = np.asarray(rest), np.asarray(part)
+    if by is not None:
+        lost = part[~np.isin(by[part], by[rest])]
+        moved = lost[np.unique(by[lost], return_index=True)[1]]
+        rest, part = np.concatenate([rest, moved]), np.setdiff1d(part, moved)
+    return places[np.sort(rest)], places[np.sort(part)]
 
 
 def finetune(
@@ -161,6 +274,7 @@ def finetune(
     source, preprocessor = pretrained.model, pretrained.preprocessor
     if preprocessor is None:
         raise InputError("the pre-trained model has no preprocessor; it was not made from a SeriesDataset.")
+    targets = check_targets(targets, len(dataset), task)
     torch.manual_seed(settings.finetune.seed)
     encoder = copy_encoder(source, settings)
     seed = settings.finetune.seed
@@ -170,9 +284,7 @@ def finetune(
         return SeriesExamples(data, fitted, seed, targets=wanted, drop=drop, noise=noise)
 
     if task == "classification":
-        classes, index = np.unique(np.asarray(targets), return_inverse=True)
-        if len(classes) < 2:
-            raise InputError(f"the labels have {len(classes)} class; a classifier needs at least 2.")
+        classes, index = np.unique(targets, return_inverse=True)
         fitted = replace(preprocessor, classes=tuple(plain(name) for name in classes))
         model: Classifier | Regressor = Classifier(encoder, len(classes), settings.pool)
         weights = None
@@ -184,8 +296,8 @@ def finetune(
         held = None
         if validation is not None:
             held = examples(validation[0], class_index(validation[1], classes), False)
-    elif task == "regression":
-        numbers = np.asarray(targets, np.float64).reshape(len(targets), -1)
+    else:
+        numbers = targets
         mean, std = float(np.nanmean(numbers)), float(np.nanstd(numbers)) or 1.0
         fitted = replace(preprocessor, target=(mean, std))
         model = Regressor(encoder, numbers.shape[1], settings.pool)
@@ -193,10 +305,8 @@ def finetune(
         train = examples(dataset, ((numbers - mean) / std).astype(np.float32), True)
         held = None
         if validation is not None:
-            wanted = np.asarray(validation[1], np.float64).reshape(len(validation[1]), -1)
+            wanted = check_targets(validation[1], len(validation[0]), task)
             held = examples(validation[0], ((wanted - mean) / std).astype(np.float32), False)
-    else:
-        raise InputError(f"task {task!r}; wanted 'classification' or 'regression'.")
     loaded = tuple(f"encoder.{name}" for name in encoder.state_dict())
     result = fit(objective, train, settings.finetune, validation=held, folder=folder, resume=resume, on_step=on_step)
     return Trained(model, fitted, result, loaded)
@@ -372,6 +482,7 @@ def interpolate(
         )
     _check_queries(queries, dataset, preprocessor)
     preprocessor.check(dataset)
+    _warn_if_far(queries, dataset, preprocessor)
     gaussian = model.config.likelihood == "gaussian"
 
     def read(model: torch.nn.Module, batch: Batch) -> list[np.ndarray]:
@@ -407,6 +518,20 @@ def _check_queries(queries: Queries, dataset: SeriesDataset, preprocessor: Prepr
         known = len(preprocessor.channel_names)
         if ((queries.channels < 0) | (queries.channels >= known)).any():
             raise InputError(f"queries ask for channel {int(queries.channels.max())}; there are 0 to {known - 1}.")
+
+
+def _warn_if_far(queries: Queries, dataset: SeriesDataset, preprocessor: Preprocessor) -> None:
+    positions = preprocessor.positions
+    at = np.abs(positions.times(queries.times, positions.origins(dataset), queries.lengths))
+    if at.max() > 1.5 * positions.reach + 1.0:
+        series = int(np.searchsorted(queries.offsets, int(at.argmax()), side="right")) - 1
+        warnings.warn(
+            f"series {dataset.ids[series].item()!r} is asked at time {queries.times[at.argmax()]:.10g}, "
+            f"{at.max() * positions.unit:.6g} from its origin; training reached "
+            f"{positions.reach * positions.unit:.6g}. Values there are extrapolations.",
+            InputWarning,
+            stacklevel=3,
+        )
 
 
 def grid(dataset: SeriesDataset, points: int) -> Queries:

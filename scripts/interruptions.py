@@ -1,0 +1,174 @@
+"""Pulls the plug on small runs at random moments, resumes them, and compares with runs that were left alone.
+
+    python scripts/interruptions.py --count 40
+
+Half of the interruptions are SIGKILL, half SIGTERM. They come during a step, during a save (between any two flushes to
+disk), during an evaluation, or at a moment of the clock. Pre-training and fine-tuning take turns, with dropout,
+stochastic depth, augmentation, early stopping and the best weights kept, with and without workers. A run counts when
+its final weights and its log are the same bytes as those of the run that was left alone. Exit code 0: all did.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import signal
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import torch
+
+from _runs import digest, examples, objective, settings
+from rotarymae import files, runs, training
+
+WHERE = ("step", "save", "evaluation", "clock")
+SCENES = [
+    {"kind": "pretrain", "workers": 0, "checkpoint_steps": 3, "keep_best": True, "patience": 2},
+    {"kind": "classify", "workers": 2, "checkpoint_steps": 1, "keep_best": True, "patience": 3, "accumulation": 2},
+    {"kind": "pretrain", "workers": 2, "checkpoint_steps": 2, "batch_size": None, "batch_tokens": 64},
+    {"kind": "regress", "workers": 0, "checkpoint_steps": 5, "keep_best": True, "keep": 1, "optimizer": "sgd"},
+]
+
+
+def run(scene: dict, folder: Path, strike: tuple[str, int, int] | None) -> None:
+    """The whole run, or up to the blow: `strike` is (where, the how manieth time, signal)."""
+    torch.set_num_threads(1)
+    if strike is not None:
+        arm(*strike)
+    changes = {key: value for key, value in scene.items() if key != "kind"}
+    kind = scene["kind"]
+    what = objective(kind)
+    try:
+        training.fit(
+            what,
+            examples(kind),
+            settings(epochs=6, **changes),
+            validation=examples(kind, 11, of=1, augment=False),
+            folder=folder,
+            resume="auto",
+        )
+    except training.Interrupted:
+        os._exit(75)
+    (folder / "final.txt").write_text(digest(what.model))
+
+
+def arm(where: str, at: int, blow: int) -> None:
+    """Strikes this process itself at the `at`-th moment of a kind; for "clock" after `at` milliseconds."""
+    if where == "clock":
+
+        def later() -> None:
+            time.sleep(at / 1000)
+            os.kill(os.getpid(), blow)
+
+        threading.Thread(target=later, daemon=True).start()
+        return
+    owner, name = {
+        "step": (training.nn.utils, "get_total_norm"),  # between the gradients and the weights' change
+        "save": (files, "flush"),
+        "evaluation": (training, "_evaluate"),
+    }[where]
+    passed = 0
+
+    def count() -> None:
+        nonlocal passed
+        passed += 1
+        if passed == at:
+            os.kill(os.getpid(), blow)
+
+    if where == "evaluation":
+        whole = training._own_batches
+
+        def batches(*arguments):
+            for index in whole(*arguments):
+                count()
+                yield index
+
+        training._own_batches = batches
+        return
+    inner = getattr(owner, name)
+
+    def outer(*arguments, **named):
+        count()
+        return inner(*arguments, **named)
+
+    setattr(owner, name, outer)
+    if where == "save":
+        runs.flush = outer
+
+
+def child(scene: dict, folder: Path, strike: tuple[str, int, int] | None) -> int:
+    """Runs in a forked process, which is warm; returns how it ended, minus the signal or the exit code."""
+    pid = os.fork()
+    if pid == 0:
+        code = 1
+        try:
+            run(scene, folder, strike)
+            code = 0
+        finally:
+            sys.stderr.flush()
+            os._exit(code)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--count", type=int, default=40)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--quiet", action="store_true")
+    given = parser.parse_args()
+    draw = random.Random(given.seed)
+    struck = {signal.SIGKILL: 0, signal.SIGTERM: 0}
+    places = dict.fromkeys(WHERE, 0)
+    same = late = number = 0
+    with tempfile.TemporaryDirectory() as root:
+        wanted = []
+        for i, scene in enumerate(SCENES[: given.count]):
+            folder = Path(root) / f"alone-{i}"
+            started = time.monotonic()
+            assert child(scene, folder, None) == 0, f"scene {scene} cannot even be run"
+            took = time.monotonic() - started
+            wanted.append(((folder / "final.txt").read_text(), (folder / "log.jsonl").read_bytes(), took))
+        while sum(struck.values()) < given.count:
+            blow = (signal.SIGKILL, signal.SIGTERM)[sum(struck.values()) % 2]
+            where = WHERE[(sum(struck.values()) // 2) % 4]
+            scene = draw.randrange(len(wanted))
+            final, log, took = wanted[scene]
+            # Moments of the whole run: 24 steps, some 60 flushes, 6 evaluations of 2 batches, took seconds.
+            most = {"step": 20, "save": 25, "evaluation": 7, "clock": round(900 * took)}[where]
+            folder = Path(root) / f"run-{number}"
+            number += 1
+            ended = child(SCENES[scene], folder, (where, draw.randint(1, most), blow))
+            if ended == 0:  # the moment came after the end of the run: it does not count
+                late += 1
+                continue
+            assert ended in (-9, -15, 75), f"the run ended with {ended}"
+            struck[blow] += 1
+            places[where] += 1
+            again = child(SCENES[scene], folder, None)
+            left = [path.name for path in (folder / "checkpoints").iterdir() if path.name.startswith(".")]
+            equal = (
+                again == 0
+                and not left
+                and (folder / "final.txt").read_text() == final
+                and (folder / "log.jsonl").read_bytes() == log
+            )
+            same += equal
+            if not given.quiet or not equal:
+                print(f"{blow.name} during {where}: {'identical' if equal else 'DIFFERENT'} {left or ''}", flush=True)
+    total = sum(struck.values())
+    print(
+        f"{same} of {total} interrupted runs ended bit-identical ({struck[signal.SIGKILL]} SIGKILL, "
+        f"{struck[signal.SIGTERM]} SIGTERM; {', '.join(f'{n} during {place}' for place, n in places.items())})"
+    )
+    sys.exit(0 if same == total else 1)
+
+
+if __name__ == "__main__":
+    main()

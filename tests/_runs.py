@@ -1,0 +1,130 @@
+"""Tiny runs, the same every time, for tests and for the longer checks in scripts/."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from rotarymae.batches import Batch, SeriesExamples
+from rotarymae.heads import Classifier, Regressor
+from rotarymae.masking import Masking
+from rotarymae.model import Encoder, MaskedAutoencoder, RoMAEConfig
+from rotarymae.objectives import Classification, Objective, Pretraining, Regression
+from rotarymae.scaling import Preprocessor
+from rotarymae.series import SeriesDataset
+from rotarymae.training import TrainConfig
+
+KINDS = ("pretrain", "classify", "regress")
+
+
+def series(count: int, seed: int = 0, longest: int = 12) -> SeriesDataset:
+    """Noisy sines in two channels, of 2 to `longest` observations."""
+    draw = np.random.default_rng(seed)
+    times, values, channels = [], [], []
+    for i in range(count):
+        n = int(draw.integers(2, longest + 1))
+        at = np.sort(draw.uniform(0, 20, n)) + 1e-3 * np.arange(n)
+        times.append(at)
+        values.append(np.sin(at + i % 3) + 0.1 * draw.standard_normal(n))
+        channels.append(np.array(["g", "r"])[draw.integers(0, 2, n)])
+    channels[0][:2] = ["g", "r"]  # both are there in every data set
+    ids = [f"s{i:03d}" for i in range(count)]
+    return SeriesDataset.from_arrays(times, values, channels, ids)
+
+
+def config(dropout: float = 0.1, drop_path: float = 0.2) -> RoMAEConfig:
+    return RoMAEConfig(
+        axes=2,
+        features=1,
+        embed_dim=24,
+        num_heads=2,
+        depth=2,
+        mlp_ratio=2.0,
+        decoder_embed_dim=12,
+        decoder_num_heads=1,
+        decoder_depth=1,
+        decoder_mlp_ratio=2.0,
+        dropout=dropout,
+        drop_path=drop_path,
+        likelihood="gaussian",
+    )
+
+
+def objective(kind: str = "pretrain", dropout: float = 0.1, drop_path: float = 0.2, seed: int = 0) -> Objective:
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        sizes = config(dropout, drop_path)
+        if kind == "pretrain":
+            return Pretraining(MaskedAutoencoder(sizes))
+        if kind == "classify":
+            return Classification(Classifier(Encoder(sizes), 3, dropout=dropout), label_smoothing=0.1)
+        return Regression(Regressor(Encoder(sizes), 1, pool="mean", dropout=dropout))
+
+
+def examples(
+    kind: str = "pretrain", count: int = 40, seed: int = 0, of: int = 0, augment: bool = True
+) -> SeriesExamples:
+    """`of` chooses the series, `seed` the masks."""
+    dataset = series(count, of)
+    preprocessor = Preprocessor.fit(series(40))
+    preprocessor = replace(preprocessor, positions=replace(preprocessor.positions, reach=1e3))
+    if kind == "pretrain":
+        return SeriesExamples(dataset, preprocessor, seed, Masking("ratio", (0.3, 0.8)))
+    targets = np.arange(count) % 3
+    if kind == "regress":
+        targets = np.sin(np.arange(count, dtype=np.float32))[:, None]
+    drop, noise = (0.3, 0.1) if augment else (0.0, 0.0)
+    return SeriesExamples(dataset, preprocessor, seed, targets=targets, drop=drop, noise=noise)
+
+
+def settings(**changes) -> TrainConfig:
+    """Five epochs of four batches, without checkpoints by the clock."""
+    usual = {"epochs": 5, "batch_size": 10, "log_every": 1, "checkpoint_seconds": 1e9, "precision": "fp32"}
+    return TrainConfig(**{**usual, **changes})
+
+
+def weights(model: torch.nn.Module) -> dict[str, torch.Tensor]:
+    return {name: tensor.detach().clone() for name, tensor in model.state_dict().items()}
+
+
+def same(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> bool:
+    """Bit for bit."""
+    return one.keys() == other.keys() and all(
+        one[name].dtype == other[name].dtype and torch.equal(one[name], other[name]) for name in one
+    )
+
+
+def digest(model: torch.nn.Module) -> str:
+    found = hashlib.sha256()
+    for name, tensor in sorted(model.state_dict().items()):
+        found.update(name.encode() + tensor.detach().cpu().contiguous().numpy().tobytes())
+    return found.hexdigest()
+
+
+def log(folder: Path) -> list[dict]:
+    return [json.loads(line) for line in (folder / "log.jsonl").read_text(encoding="utf-8").splitlines()]
+
+
+class Poisoned:
+    """Examples of which some series turn every number they touch into NaN, past all checks of the data set."""
+
+    def __init__(self, inner: SeriesExamples, bad: set[int], epoch: int | None = None) -> None:
+        self.inner, self.bad, self.epoch = inner, bad, epoch
+        self.dataset, self.lengths = inner.dataset, inner.lengths
+
+    def fingerprint(self) -> str:
+        return self.inner.fingerprint()
+
+    def batch(self, index: np.ndarray, epoch: int | None) -> Batch:
+        batch = self.inner.batch(index, epoch)
+        hit = [i for i, s in enumerate(index.tolist()) if s in self.bad]
+        if hit and self.epoch in (None, epoch):
+            values = batch.inputs.values.clone()
+            values[hit] = torch.nan
+            batch = replace(batch, inputs=replace(batch.inputs, values=values, check_values=False))
+        return batch
