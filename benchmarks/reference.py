@@ -201,9 +201,7 @@ class TorchAutoencoder(nn.Module):
         self.encoder = _torch_encoder(dim, config.num_heads, config.depth, config.mlp_ratio)
         self.between = nn.Linear(dim, small)
         self.mask_token = nn.Parameter(torch.zeros(1, 1, small))
-        self.decoder = _torch_encoder(
-            small, config.decoder_num_heads, config.decoder_depth, config.decoder_mlp_ratio
-        )
+        self.decoder = _torch_encoder(small, config.decoder_num_heads, config.decoder_depth, config.decoder_mlp_ratio)
         self.head = nn.Linear(small, config.features)
 
     def predict(self, visible: Tokens, masked: Tokens) -> Tensor:
@@ -226,7 +224,9 @@ class TorchAutoencoder(nn.Module):
 
 
 def _torch_encoder(dim: int, heads: int, depth: int, mlp_ratio: float) -> nn.TransformerEncoder:
-    layer = nn.TransformerEncoderLayer(dim, heads, round(dim * mlp_ratio), dropout=0.0, batch_first=True, norm_first=True)
+    layer = nn.TransformerEncoderLayer(
+        dim, heads, round(dim * mlp_ratio), dropout=0.0, batch_first=True, norm_first=True
+    )
     return nn.TransformerEncoder(layer, depth, enable_nested_tensor=False)
 
 

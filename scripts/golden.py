@@ -11,15 +11,14 @@ import json
 import sys
 from pathlib import Path
 
-TESTS = Path(__file__).resolve().parents[1] / "tests"
-sys.path.insert(0, str(TESTS))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 import torch
 
 from _runs import examples, objective, settings
 from rotarymae.training import fit
 
-GOLDEN = TESTS / "golden" / "losses.json"
+GOLDEN = Path(__file__).resolve().parents[1] / "tests" / "golden" / "losses.json"
 
 
 def losses() -> list[float]:

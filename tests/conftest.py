@@ -116,3 +116,53 @@ def place_rows(rows, length, placement, seed=0):
         values[i, at], positions[i, at], padding[i, at] = v, p, False
         places.append(at)
     return Tokens(values, positions, padding), places
+
+
+# ── a small run of the command, made once ───────────────────────────────────────────────────────────────────────────
+
+TINY = ["--pretrain-epochs", "1", "--finetune-epochs", "1", "--min-steps", "0", "--batch-size", "8"]
+
+
+def command(*arguments):
+    """Runs the command in this process; its exit code."""
+    from rotarymae import cli
+
+    try:
+        cli.main([str(argument) for argument in arguments])
+    except SystemExit as end:
+        return end.code or 0
+    return 0
+
+
+def two_kinds(series=24, channels=("g", "r")):
+    """Rows (id, time, channel, flux) of sine waves in two channels, slow ("a") and fast ("b"), and the labels by id."""
+    draw = np.random.default_rng(0)
+    rows, labels = [], {}
+    for i in range(series):
+        name, kind = f"star {i:02d}", "ab"[i % 2]
+        labels[name] = kind
+        for time in np.sort(draw.uniform(0, 30, draw.integers(6, 16))):
+            rows.append(
+                (name, round(time, 4), channels[draw.integers(len(channels))], round(np.sin((i % 2 + 0.3) * time), 5))
+            )
+    return rows, labels
+
+
+def write_csv(path, header, rows):
+    """A table as text; returns the path."""
+    lines = [header, *(",".join(str(cell) for cell in row) for row in rows)]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="session")
+def fitted(tmp_path_factory):
+    """A folder with stars.csv, kinds.csv and run/, which `rotarymae fit` made of them."""
+    folder = tmp_path_factory.mktemp("fitted")
+    rows, labels = two_kinds()
+    table = write_csv(folder / "stars.csv", "star,day,band,flux", rows)
+    kinds = write_csv(folder / "kinds.csv", "star,kind", labels.items())
+    columns = ["--id", "star", "--time", "day", "--channel", "band", "--values", "flux"]
+    options = [*columns, "--labels", kinds, "--label", "kind", *TINY, "--quiet"]
+    assert command("fit", table, "--out", folder / "run", *options) == 0
+    return folder

@@ -204,6 +204,18 @@ def test_frequency_error():
         plots.frequency_error([1, 2], {"a": [1.0]})
 
 
+def test_regression():
+    figure = drawn(plots.regression([1, 2, 3], [1, 2.5, np.nan], name="mass ($)"))
+    axes = figure.axes[0]
+    assert axes.get_xlim() == axes.get_ylim() and axes.get_xlim()[0] < 1 and axes.get_xlim()[1] > 3
+    assert axes.get_xlabel() == r"true mass (\$)"
+    drawn(plots.regression([1, 1], [1, 1]))
+    with pytest.raises(InputError, match="predicted"):
+        plots.regression([1, 2], [1])
+    with pytest.raises(InputError, match="finite"):
+        plots.regression([np.nan], [np.nan])
+
+
 def test_no_global_state():
     before = dict(matplotlib.rcParams)
     drawn(plots.interpolation(**six_bands()))

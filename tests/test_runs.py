@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from _runs import KINDS, digest, examples, log, objective, same, settings, weights
 from conftest import refuses
 from rotarymae import runs, training
+from rotarymae.checkpoints import load, save
 from rotarymae.errors import InputError, ModelDirectoryError
 from rotarymae.runs import RunFolder, RunState, is_whole, newest, read_manifest
 from rotarymae.training import fit
@@ -148,7 +149,7 @@ def test_a_checkpoint_at_every_step_goes_on_with_the_same_bytes(tmp_path):
     """Dropout, stochastic depth and augmentation are on; a fresh process takes one step from each checkpoint."""
     many = {"epochs": 2, "checkpoint_steps": 1, "keep": 100, "keep_best": True, "patience": 2}
     todo, pairs = [], []
-    for kind in KINDS:
+    for kind in KINDS[:2]:
         train(tmp_path / kind, kind, **many)
         saved = runs._checkpoints(tmp_path / kind / "checkpoints", "step")
         assert [read_manifest(path)["state"]["step"] for path in saved] == list(range(1, 9))
@@ -163,7 +164,7 @@ def test_a_checkpoint_at_every_step_goes_on_with_the_same_bytes(tmp_path):
             pairs.append((there, copy / "checkpoints" / there.name))
     done = subprocess.run([sys.executable, "-c", NEXT, TESTS, *todo], capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
-    assert len(pairs) == 21
+    assert len(pairs) == 14
     for there, after in pairs:
         for file in runs.FILES:
             assert (after / file).read_bytes() == (there / file).read_bytes(), f"{file} of {after}"
@@ -187,10 +188,10 @@ def test_broken_off_and_gone_on_with_is_the_same_run(finished, at, workers, tmp_
 
 def test_interruptions_at_random_moments():
     """The long version is scripts/interruptions.py, 40 of them."""
-    command = [sys.executable, ROOT / "scripts" / "interruptions.py", "--count", "8", "--seed", "1"]
+    command = [sys.executable, ROOT / "scripts" / "interruptions.py", "--count", "6", "--seed", "1"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "8 of 8 interrupted runs ended bit-identical (4 SIGKILL, 4 SIGTERM; 2 during step" in done.stdout
+    assert "6 of 6 interrupted runs ended bit-identical (3 SIGKILL, 3 SIGTERM; 2 during step" in done.stdout
 
 
 def test_a_finished_run_gone_on_with_changes_nothing(run, finished):
@@ -502,6 +503,31 @@ def test_pruning_leaves_what_was_put_into_a_checkpoint(tmp_path, monkeypatch):
     train(folder, resume="auto", checkpoint_steps=1, keep=2)
     left = {path.name for path in (folder / "checkpoints" / "step-00000003").iterdir()}
     assert left == {"notes.txt", "optimizer.safetensors"}
+
+
+@pytest.mark.parametrize("name", ["README.md", "config.json", "model.safetensors", "preprocessor.json", "notes.txt"])
+@pytest.mark.parametrize("as_folder", [False, True])
+@pytest.mark.parametrize("into_a_model", [False, True])
+def test_saving_a_model_keeps_a_users_files(tmp_path, name, as_folder, into_a_model):
+    model, folder = objective().model, tmp_path / "model"
+    if into_a_model:
+        save(model, folder)
+        (folder / name).unlink(missing_ok=True)
+    mine = folder / name / "mine" if as_folder else folder / name
+    mine.parent.mkdir(parents=True, exist_ok=True)
+    mine.write_text("the user's")
+    if into_a_model and not as_folder and name in ("model.safetensors", "preprocessor.json"):
+        return  # a model whose file was overwritten: the name alone says whose it is
+    with refuses(folder, "choose a new folder"):
+        save(model, folder)
+    assert mine.read_text() == "the user's"
+    assert not list(tmp_path.glob(".*")), "nothing is left beside"
+
+
+def test_a_model_may_replace_a_model(tmp_path):
+    save(objective(seed=1).model, tmp_path / "model")
+    save(objective(seed=2).model, tmp_path / "model")
+    assert digest(load(tmp_path / "model")) == digest(objective(seed=2).model)
 
 
 def test_states_round_trip_through_json():

@@ -87,27 +87,23 @@ def plan(
     `batch_size` examples or of at most `batch_tokens` tokens (padding counted), and the batches shuffled within the
     pool. A single example longer than the budget is a batch of its own.
 
-    With `blocks` the examples are shuffled within windows: as many random blocks of the file as memory holds. So the
-    blocks of one window, or of two where a pool spans them, serve all batches, and are read once.
+    With `blocks` the examples are shuffled, and pools cut, within windows: as many random blocks of the file as memory
+    holds. So each block is read once; the last batch of a window is smaller.
     """
     # As uint64: numpy would make float64 of a seed beyond int64 beside an epoch.
     keys = [np.array([number & (2**64 - 1), epoch], np.uint64) for number in (seed, seed + 1)]
     draw = np.random.Generator(np.random.Philox(key=keys[0]))
-    order = draw.permutation(len(lengths)) if blocks is None else _near(blocks, draw)
+    windows = [draw.permutation(len(lengths))]
+    if blocks is not None:
+        windows = blocks.windows(draw.permutation(len(blocks.rows)), draw.random(len(lengths)))
     shuffle = np.random.Generator(np.random.Philox(key=keys[1]))
     batches: list[np.ndarray] = []
-    for pool in _pools(order, lengths, batch_size, batch_tokens):
+    for pool in (pool for window in windows for pool in _pools(window, lengths, batch_size, batch_tokens)):
         ordered = pool[np.argsort(lengths[pool], kind="stable")]
         cuts = in_order(lengths[ordered], batch_size, batch_tokens)
         parts = [ordered[cut] for cut in cuts]
         batches += [parts[i] for i in shuffle.permutation(len(parts))]
     return batches
-
-
-def _near(blocks: Blocks, draw: np.random.Generator) -> np.ndarray:
-    """All examples, window by window, in random order within each."""
-    window = blocks.windows(draw.permutation(len(blocks.rows)))
-    return np.lexsort((draw.random(len(window)), window))
 
 
 def by_length(
@@ -117,9 +113,10 @@ def by_length(
     blocks: Blocks | None = None,
 ) -> list[np.ndarray]:
     """Batches of examples of nearly equal lengths, in a fixed order, for evaluation; with `blocks` within windows."""
-    window = np.zeros(len(lengths), int) if blocks is None else blocks.windows(np.arange(len(blocks.rows)))
-    order = np.lexsort((lengths, window))
-    return [order[cut] for cut in in_order(lengths[order], batch_size, batch_tokens)]
+    windows = [np.argsort(lengths, kind="stable")]
+    if blocks is not None:
+        windows = blocks.windows(np.arange(len(blocks.rows)), lengths)
+    return [window[cut] for window in windows for cut in in_order(lengths[window], batch_size, batch_tokens)]
 
 
 def in_order(lengths: np.ndarray, batch_size: int | None = None, batch_tokens: int | None = None) -> list[np.ndarray]:
@@ -208,16 +205,19 @@ class SeriesExamples:
     def batch(self, index: np.ndarray, epoch: int | None) -> Batch:
         tokens = assemble(self.dataset, self.preprocessor, index)
         # Evaluation draws from a stream of its own: the same masks in every epoch and for every model.
-        draw = rows(self.seed, -1 if epoch is None else epoch, index)
+        draw, thin, radius, angle = (rows(self.seed, -1 if epoch is None else epoch, index, i) for i in range(4))
         if epoch is not None and self.drop > 0:
-            tokens = _thin(tokens, self.drop, draw)
+            tokens = _thin(tokens, self.drop, thin)
         if epoch is not None and self.noise > 0:
-            tokens = replace(tokens, values=tokens.values + self.noise * _normal(tokens, draw), check_values=False)
+            values = tokens.values + self.noise * _normal(tokens, radius, angle)
+            tokens = replace(tokens, values=values, check_values=False)
         masked = None
         if self.masking is not None:
             # One phase an epoch; evaluation draws row by row, so that its masks do not depend on anything else.
             phase = None if epoch is None else float(rows(self.seed, epoch, [-1])(1))
-            tokens, masked = split(tokens, self.masking(tokens, draw, phase))
+            mask = self.masking(tokens, draw, phase)
+            # One process's part of a batch may be rows in which there is nothing to hide; its part of the loss is 0.
+            tokens, masked = split(tokens, mask) if mask.any() else (tokens, _nothing(tokens))
         targets = None if self.targets is None else self.targets[torch.from_numpy(index)]
         return Batch(index, tokens, masked, targets)
 
@@ -262,12 +262,19 @@ def _padded(values: np.ndarray, positions: np.ndarray, lengths: np.ndarray) -> T
     return Tokens(out[0], out[1], torch.from_numpy(~real))
 
 
+def _nothing(tokens: Tokens) -> Tokens:
+    """Tokens of as many rows with nothing in them."""
+    values, positions = tokens.values[:, :1] * 0, tokens.positions[:, :1] * 0
+    return Tokens(values, positions, torch.ones(values.shape[:2], dtype=torch.bool), check_values=False)
+
+
 def _thin(tokens: Tokens, drop: float, draw: Callable[[int], Tensor]) -> Tokens:
     """Leaves out a random share, up to `drop`, of each row's tokens; at least one stays."""
     uniform = draw(tokens.length + 1)
-    keep = tokens.real & (uniform[:, :-1] >= drop * uniform[:, -1:])
+    share, uniform = drop * uniform[:, :1], uniform[:, 1:]
+    keep = tokens.real & (uniform >= share)
     # Whoever lost everything keeps the token that drew the largest number.
-    best = uniform[:, :-1].masked_fill(~tokens.real, -1.0).argmax(1, keepdim=True)
+    best = uniform.masked_fill(~tokens.real, -1.0).argmax(1, keepdim=True)
     keep.scatter_(1, best, True)
     order = (~keep).to(torch.uint8).argsort(dim=1, stable=True)
     count = keep.sum(1)
@@ -276,11 +283,11 @@ def _thin(tokens: Tokens, drop: float, draw: Callable[[int], Tensor]) -> Tokens:
     return replace(tokens, padding=None, check_values=False).select(order[:, :longest], padding)
 
 
-def _normal(tokens: Tokens, draw: Callable[[int], Tensor]) -> Tensor:
-    """Standard normal numbers in the shape of the values (Box-Muller), from the row's own stream."""
+def _normal(tokens: Tokens, radius: Callable[[int], Tensor], angle: Callable[[int], Tensor]) -> Tensor:
+    """Standard normal numbers in the shape of the values (Box-Muller), from two streams of each row."""
     size = tokens.length * tokens.features
-    radius = (-2 * torch.log1p(-draw(size))).sqrt()
-    return (radius * torch.cos(2 * torch.pi * draw(size))).view_as(tokens.values)
+    away = (-2 * torch.log1p(-radius(size))).sqrt()
+    return (away * torch.cos(2 * torch.pi * angle(size))).view_as(tokens.values)
 
 
 def prefetch(make: Callable[[np.ndarray], T], batches: Sequence[np.ndarray], workers: int) -> Iterator[T]:

@@ -23,6 +23,7 @@ from rotarymae.model import Encoder, MaskedAutoencoder, RoMAEConfig
 from rotarymae.scaling import Preprocessor
 
 FORMAT = 1
+CARD = "written by rotarymae"  # in every model card
 FILES = ("config.json", "model.safetensors", "preprocessor.json", "README.md")
 KINDS: dict[str, type[nn.Module]] = {
     kind.__name__: kind for kind in (Encoder, MaskedAutoencoder, Classifier, Regressor, TokenRegressor)
@@ -74,8 +75,22 @@ def check_replaceable(folder: str | Path) -> None:
             raise InputError(
                 f"{folder} holds {', '.join(others[:3])}, which is no part of a model; choose a new folder."
             )
+        if any(folder.iterdir()) and not _is_model(folder):
+            raise InputError(f"{folder} holds files by a model's names that are no model's; choose a new folder.")
     elif folder.exists():
         raise InputError(f"{folder} is a file; a model is saved as a folder.")
+
+
+def _is_model(folder: Path) -> bool:
+    """Whether the files there are such as `save` writes; a README.md may well be somebody else's."""
+    if not all(path.is_file() for path in folder.iterdir()):
+        return False
+    try:
+        described = _read_json(folder / "config.json", dict)
+        card = (folder / "README.md").read_text(encoding="utf-8") if (folder / "README.md").exists() else CARD
+    except (ModelDirectoryError, OSError, UnicodeDecodeError):
+        return False
+    return {"format", "kind", "config", "head"} <= described.keys() and CARD in card
 
 
 def load(folder: str | Path) -> Model:
@@ -107,8 +122,8 @@ def load_directory(folder: str | Path) -> ModelDirectory:
     tensors = _read_tensors(folder)
     try:
         model = _build(described["kind"], described["config"], described["head"], len(tensors))
-    except (InputError, OverflowError) as error:
-        raise ModelDirectoryError(f"{folder / 'config.json'}: {error}") from None
+    except (InputError, OverflowError, TypeError, RuntimeError) as error:  # torch's own, for sizes beyond all bounds
+        raise ModelDirectoryError(f"{folder / 'config.json'}: {str(error).splitlines()[0]}") from None
     _assign(model, tensors, folder / "model.safetensors")
     preprocessor = None
     fields = _read_json(folder / "preprocessor.json", (dict, type(None)))
@@ -243,7 +258,7 @@ def _card(model: Model, preprocessor: Preprocessor | None, note: str) -> str:
         "---",
         f"# {type(model).__name__} ({config.embed_dim}/{config.num_heads}/{config.depth})",
         "",
-        f"A Rotary Masked Autoencoder (arXiv:2505.20535) written by rotarymae {rotarymae.__version__}: "
+        f"A Rotary Masked Autoencoder (arXiv:2505.20535) {CARD} {rotarymae.__version__}: "
         f"{sum(p.numel() for p in model.parameters()):,} parameters, {config.features} features a token, "
         f"{config.axes} position axes.",
         "",

@@ -286,8 +286,8 @@ def interpolate(
         out: New .csv or .parquet file: id, time, channel, and for each value its mean, deviation and bands.
         at: Table of the times wanted: the id and time columns, and the channel column where there is one.
         times: The same times for every series and channel, as numbers; dates are days since 1970-01-01.
-        grid: So many even times from each series' first to its last observation, for every channel. [100, if neither
-            --at nor --times is given]
+        grid: So many even times from each series' first to its last observation, for every channel [100, when no
+            times are given].
         columns: How the table is read, where it differs from the training table.
         quiet: Print only what goes wrong.
     """

@@ -1,8 +1,12 @@
 """The main jobs as scikit-learn estimators: classify, regress, interpolate, embed.
 
 Series are a `SeriesDataset`; a NaN-padded array [cases, channels, time]; or a list with (times [n], values [n] or
-[n, V]) of every series, or (times, values, channels [n]). `fit` pre-trains on the series and, with labels, fine-tunes;
-`pretrained=` takes an encoder that has been trained already. A fitted model is saved without pickle by
+[n, V]) of every series, or (times, values, channels [n]). An array is read with all channels of a time as one token,
+or, where some are missing at some times, with one token for every time and channel; `SeriesDataset.from_padded` with
+tokens="channel" makes it the latter always, so that gaps may come later.
+
+`fit` pre-trains on the series and, with labels, fine-tunes; `pretrained=` takes an encoder that has been trained
+already. A fitted model is saved without pickle by
 `rotarymae.save(estimator.model_, folder, estimator.preprocessor_)`.
 """
 
@@ -132,6 +136,7 @@ class _RoMAE(BaseEstimator):
 
     @property
     def _directory(self) -> ModelDirectory:
+        check_is_fitted(self, "model_")
         return ModelDirectory(self.model_, self.preprocessor_)
 
     def _cut(self, dataset: SeriesDataset, classes: np.ndarray | None, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -307,7 +312,8 @@ class RoMAEClassifier(ClassifierMixin, _Supervised):
 
     def predict(self, series: Any) -> np.ndarray:
         """The most probable class [S]."""
-        return self.classes_[self.predict_proba(series).argmax(1)]
+        best = self.predict_proba(series).argmax(1)
+        return self.classes_[best]
 
 
 class RoMAERegressor(RegressorMixin, _Supervised):

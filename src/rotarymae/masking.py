@@ -42,8 +42,9 @@ def mask_ratio(
     if low == high:
         return _hide(tokens.real, _share(real, low), _draw(tokens, noise, tokens.length))
     uniform = _draw(tokens, noise, tokens.length + 1)
-    at = uniform[:, -1].double() if phase is None else 1 - (1 - 2 * ((real.double().log2() + phase) % 1)).abs()
-    return _hide(tokens.real, _share(real, low + (high - low) * at), uniform[:, :-1])
+    # The first number, not the last: a row's numbers must not depend on how far its batch is padded.
+    at = uniform[:, 0].double() if phase is None else 1 - (1 - 2 * ((real.double().log2() + phase) % 1)).abs()
+    return _hide(tokens.real, _share(real, low + (high - low) * at), uniform[:, 1:])
 
 
 def mask_count(
@@ -58,11 +59,11 @@ def mask_count(
     if not 0 <= low <= high:
         raise InputError(f"counts from {low} to {high}; wanted 0 <= low <= high.")
     uniform = _draw(tokens, noise, tokens.length + 1)
-    count = low + (uniform[:, -1] * (high - low + 1)).long().clamp(max=high - low)
+    count = low + (uniform[:, 0] * (high - low + 1)).long().clamp(max=high - low)
     real = tokens.real.sum(1)
     if of == "visible":
         count = real - count
-    return _hide(tokens.real, torch.minimum(count.clamp(min=0), real - 1), uniform[:, :-1])
+    return _hide(tokens.real, torch.minimum(count.clamp(min=0), real - 1), uniform[:, 1:])
 
 
 def mask_groups(tokens: Tokens, ratio: float, axes: Sequence[int], noise: Noise | None = None) -> Bool[Tensor, "B N"]:
@@ -165,13 +166,15 @@ def split(tokens: Tokens, mask: Bool[Tensor, "B N"]) -> tuple[Tokens, Tokens]:
     )
 
 
-def rows(seed: int, epoch: int, ids: np.ndarray | Sequence[int]) -> Noise:
-    """Uniform numbers that are a pure function of (seed, epoch, series id, how many were drawn before).
+def rows(seed: int, epoch: int, ids: np.ndarray | Sequence[int], stream: int = 0) -> Noise:
+    """Uniform numbers that are a pure function of (seed, epoch, series id, stream, how many were drawn before).
 
-    Counter-based: 64-bit mixing (splitmix64, Steele et al. 2014) of the key and the counter, so any row can be drawn
-    alone, in any order, in any process, with the same result.
+    Whoever draws as many numbers as a batch is long takes a stream of his own: what comes next on it would depend on
+    how far the batch is padded. Counter-based: 64-bit mixing (splitmix64, Steele et al. 2014) of the key and the
+    counter, so any row can be drawn alone, in any order, in any process, with the same result.
     """
     key = _mix(_mix(np.uint64(seed & _MASK64)) ^ np.uint64(epoch & _MASK64))
+    key = _mix(key ^ np.uint64(stream)) if stream else key
     start = _mix(np.asarray(ids).astype(np.uint64) ^ key)[:, None]
     drawn = 0
 

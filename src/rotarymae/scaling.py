@@ -72,15 +72,16 @@ class ValueScaler:
         mean, std = np.zeros(shape), np.ones(shape)
         for c, group in enumerate(groups):
             part = compressed[group] if len(group) else compressed
-            mean[c], std[c] = part.mean(axis=0), part.std(axis=0)
+            with np.errstate(over="ignore", invalid="ignore"):  # refused below, by name
+                mean[c], std[c] = part.mean(axis=0), part.std(axis=0)
         wild = np.argwhere(~np.isfinite([centre, width, mean, std]).all(0))
         if len(wild):
             c, v = wild[0]
             where = "" if dataset.channel_names is None else f" of channel {dataset.channel_names[c]!r}"
-            most = np.abs(values[groups[c], v]).max()
+            most = np.abs(values[groups[c], v]).max(initial=0.0)
             raise InputError(
-                f"column {dataset.value_names[v]!r}{where} reaches {most:.3g}, too large to compute a deviation; divide "
-                "it by a constant first."
+                f"column {dataset.value_names[v]!r}{where} reaches {most:.3g}, too large to compute a deviation; "
+                "divide it by a constant first."
             )
         as_is = np.array([name == "none" for name in names])
         # The spread of rounding errors is no spread: dividing by it would turn a constant channel into noise.
@@ -160,7 +161,7 @@ class PositionScaler:
         """The time [S] from which each series counts."""
         if self.origin == "zero":
             return np.zeros(len(dataset))
-        return np.asarray(dataset.times)[dataset.offsets[:-1]]
+        return dataset.times[dataset.offsets[:-1]]
 
     def times(self, times: np.ndarray, origins: np.ndarray, lengths: np.ndarray) -> np.ndarray:
         """Positions in time [n], float64, of flat times whose series have these origins and lengths."""
@@ -245,8 +246,8 @@ class Preprocessor:
         if far.any():
             series = int(np.searchsorted(dataset.offsets, int(far.argmax()), side="right")) - 1
             warnings.warn(
-                f"series {dataset.ids[series]!r} has times up to {at.max() * self.positions.unit:.6g} from its origin; "
-                f"training reached {self.positions.reach * self.positions.unit:.6g} "
+                f"series {_plain(dataset.ids[series])!r} has times up to {at.max() * self.positions.unit:.6g} from its "
+                f"origin; training reached {self.positions.reach * self.positions.unit:.6g} "
                 f"({int(far.sum())} observations lie far outside). Predictions there are extrapolations.",
                 InputWarning,
                 stacklevel=3,
@@ -275,6 +276,14 @@ class Preprocessor:
         for name, kinds in (("value_names", tuple), ("channel_names", (tuple, type(None)))):
             if not isinstance(getattr(own, name), kinds):
                 raise InputError(f"{name} is {getattr(own, name)!r}; wanted a list of names.")
+        for name, kinds in (
+            ("value_names", (str,)),
+            ("channel_names", (str, int, float)),
+            ("classes", (str, int, float)),
+        ):
+            strange = [item for item in getattr(own, name) or () if not isinstance(item, kinds)]
+            if strange:
+                raise InputError(f"{name} holds {strange[0]!r:.60}, which is no name.")
         if positions.origin not in ORIGINS:
             raise InputError(f"positions.origin is {positions.origin!r}; wanted one of {', '.join(ORIGINS)}.")
         for name in ("unit", "channel_spacing", "reach"):

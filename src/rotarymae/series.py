@@ -20,7 +20,7 @@ import json
 import operator
 import os
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, SupportsIndex
@@ -309,7 +309,8 @@ class SeriesDataset:
         Only the columns of ids and channels are gone through, in pieces. The others are read and checked in blocks (a
         Parquet row group, an Arrow record batch) when a series in them is asked for. The rows of a series must be
         together and its times ascending; row groups of about a million rows are a good size. Training takes the series
-        of some blocks at a time (see `batches.plan`), so that each block is read about once an epoch.
+        of some blocks at a time (see `batches.plan`), so that each block is read once an epoch; a small selection of
+        the series is better loaded (`select(...).load()`).
 
         Args:
             id, time, channel, values, channel_names: as in `from_frame`.
@@ -599,7 +600,10 @@ class SeriesDataset:
             InputWarning: once, where times were not ascending and have been sorted.
         """
         _choose_options(tokens, "drop", "error")
-        array = np.asarray(array)
+        try:
+            array = np.asarray(array)
+        except ValueError as error:
+            raise InputError(f"array is no array of numbers ({error}); give one of [cases, channels, time].") from error
         if array.ndim != 3 or array.dtype.kind not in "fiub" or 0 in array.shape:
             raise InputError(
                 f"array is {array.dtype} of shape {array.shape}; numbers of shape [cases, channels, time] were wanted, "
@@ -902,6 +906,8 @@ def _choose_options(tokens: str, missing: str, duplicates: str) -> None:
 
 def _names(names: Sequence[str] | str, what: str, empty: bool = False) -> tuple[str, ...]:
     """Column names as a tuple; one string is one name."""
+    if not isinstance(names, str | Iterable):
+        raise InputError(f"{what} is {names!r}; give column names.")
     names = (names,) if isinstance(names, str) else tuple(names)
     if not names and not empty:
         raise InputError(f"{what} is empty; give at least one name.")
@@ -992,6 +998,8 @@ def _encode_channels(
 
 
 def _channel_names(given: Sequence[Any] | np.ndarray) -> tuple[Any, ...]:
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise InputError(f"channel_names is {given!r}; give a list of channels.")
     names = tuple(name.item() if isinstance(name, np.generic) else name for name in given)
     if len(set(names)) != len(names):
         raise InputError(f"channel_names {listed(names)} names a channel twice; each must be given once.")

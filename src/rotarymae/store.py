@@ -90,7 +90,7 @@ class ArrowRows:
         """All rows of some columns, in order, in short tables."""
         reader = self._reader(columns)
         for b in range(reader.num_record_batches):
-            whole = pa.Table.from_batches([reader.get_batch(b)]).select(columns)
+            whole = _validated(pa.Table.from_batches([reader.get_batch(b)]).select(columns))
             yield from (whole.slice(i, SCAN) for i in range(0, len(whole), SCAN))
 
     def read(self, columns: Sequence[str], start: int, stop: int) -> pa.Table:
@@ -98,7 +98,16 @@ class ArrowRows:
         for b in range(*_overlapping(self.edges, start, stop)):
             low, high = max(start - self.edges[b], 0), min(stop, self.edges[b + 1]) - self.edges[b]
             parts.append(pa.Table.from_batches([reader.get_batch(b)]).select(columns).slice(low, high - low))
-        return pa.concat_tables(parts)
+        return _validated(pa.concat_tables(parts))
+
+
+def _validated(table: pa.Table) -> pa.Table:
+    """Arrow trusts the offsets in a file, and a wrong one ends the process when the column is used."""
+    try:
+        table.validate(full=True)
+    except pa.ArrowException as error:
+        raise InputError(f"the file is damaged ({error}).") from error
+    return table
 
 
 Rows = ParquetRows | ArrowRows
@@ -132,6 +141,13 @@ def open_rows(path: Path) -> Rows:
     return rows
 
 
+def _pieces(rows: Rows, columns: Sequence[str], path: Path) -> Iterator[pa.Table]:
+    try:
+        yield from rows.pieces(columns)
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} cannot be read: {str(error).strip().splitlines()[0]}") from error
+
+
 def scan(rows: Rows, path: Path, id: str, channel: str | None) -> tuple[np.ndarray, np.ndarray, set[Any]]:
     """(offsets [S + 1], ids [S], the channels there are) of a file, from one pass over the two columns.
 
@@ -140,7 +156,7 @@ def scan(rows: Rows, path: Path, id: str, channel: str | None) -> tuple[np.ndarr
     """
     columns = [id] if channel is None else [id, channel]
     starts, ids, channels, done, last = [], [], set(), 0, None
-    for piece in rows.pieces(columns):
+    for piece in _pieces(rows, columns, path):
         if not len(piece):
             continue
         try:
@@ -159,18 +175,17 @@ def scan(rows: Rows, path: Path, id: str, channel: str | None) -> tuple[np.ndarr
         starts.append(new + done)
         ids.append(labels.take(pa.array(new)))
         last, done = labels[-1], done + len(piece)
-    offsets = np.concatenate([*starts, [done]]).astype(np.int64)
-    codes, distinct = tables.encode(pa.concat_arrays(ids))
-    if len(distinct) < len(codes):
-        first, again = np.unique(codes, return_index=True), np.ones(len(codes), bool)
-        again[first[1]] = False
-        at = int(again.argmax())
-        before = int(first[1][np.searchsorted(first[0], codes[at])])
-        raise InputError(
-            f"{path.name}: the rows of series {listed([distinct[codes[at]]])} are not together: they begin in row "
-            f"{offsets[before]} and again in row {offsets[at]}. {how_to_sort(id)}"
-        )
-    return offsets, distinct, channels
+    offsets, found = np.concatenate([*starts, [done]], dtype=np.int64), tables.label_values(pa.concat_arrays(ids))
+    if not (found[1:] > found[:-1]).all():  # else they are distinct for sure
+        _, first = np.unique(found, return_index=True)
+        if len(first) < len(found):
+            at = int(np.setdiff1d(np.arange(len(found)), first)[0])
+            before = int((found == found[at]).argmax())
+            raise InputError(
+                f"{path.name}: the rows of series {listed([found[at]])} are not together: they begin in row "
+                f"{offsets[before]} and again in row {offsets[at]}. {how_to_sort(id)}"
+            )
+    return offsets, found, channels
 
 
 def how_to_sort(*columns: str) -> str:
@@ -217,19 +232,21 @@ class Blocks:
     Attributes:
         of: [S] the block of each example.
         rows: [K] the observations in each block.
-        window: about how many observations may be drawn from at a time; twice as many fit into memory.
+        window: a window is as many blocks as begin within so many observations; they fit into memory together.
     """
 
     of: np.ndarray
     rows: np.ndarray
     window: int
 
-    def windows(self, order: np.ndarray) -> np.ndarray:
-        """[S] the number of each example's window, when blocks [K] are taken in this order."""
+    def windows(self, order: np.ndarray, key: np.ndarray) -> list[np.ndarray]:
+        """The examples of each window when blocks [K] are taken in this order; by `key` [S] within a window."""
         rows = self.rows[order]
         number = np.empty(len(order), np.int64)
         number[order] = (np.cumsum(rows) - rows) // self.window
-        return number[self.of]
+        window = number[self.of]
+        examples = np.lexsort((key, window))
+        return np.split(examples, np.flatnonzero(np.diff(window[examples])) + 1)
 
 
 class Store:
@@ -272,7 +289,7 @@ class Store:
                 f"{longest * row_bytes:,} bytes when read; cache_bytes is {cache_bytes:,}. Write the file anew with "
                 "row groups of about a million rows, or give a larger cache_bytes."
             )
-        self.window = max(1, self.room // 2 - longest)
+        self.window = max(1, self.room - longest)  # up to one block is added to it
         self._start(rows)
 
     def _start(self, rows: Rows | None) -> None:

@@ -88,7 +88,8 @@ def read_table(path: str | Path, format: str | None = None) -> pa.Table:
     choose("format", format, ("csv", "tsv", "parquet", "arrow"))
     if not path.is_file():
         what = "is a folder, not a file" if path.is_dir() else "does not exist"
-        beside = [p.name for p in path.parent.iterdir() if p.is_file()] if path.parent.is_dir() else []
+        looked = path.parent.is_dir() and not path.is_dir()
+        beside = [other.name for other in path.parent.iterdir() if other.is_file()] if looked else []
         raise InputError(f"{path} {what}; give the path of a table file.{did_you_mean(path.name, beside)}")
     try:
         if format == "parquet":
@@ -98,12 +99,15 @@ def read_table(path: str | Path, format: str | None = None) -> pa.Table:
         else:
             parse = pyarrow.csv.ParseOptions(delimiter="\t" if format == "tsv" else ",")
             table = pyarrow.csv.read_csv(path, parse_options=parse)
+        # Arrow trusts the offsets in a file, and a wrong one ends the process when the column is used.
+        table.validate(full=True)
+        names = table.column_names
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         reason = str(error).strip().splitlines()[0]
         raise InputError(
             f"{path} cannot be read as {format}: {reason}. Is it complete, and is it a {format} file?"
         ) from error
-    refuse_twice(table.column_names, f"the header of {path.name}")
+    refuse_twice(names, f"the header of {path.name}")
     return table
 
 

@@ -127,6 +127,12 @@ def collate(rows: Iterable[tuple[Float[Tensor, "_ V"], Float[Tensor, "_ A"]]]) -
                 f"row {i}: values {tuple(values.shape)} and positions {tuple(positions.shape)} "
                 "must be [n, V] and [n, A] with the same n."
             )
+        like = rows[0]
+        if values.shape[1:] + positions.shape[1:] != like[0].shape[1:] + like[1].shape[1:]:
+            raise InputError(
+                f"row {i}: values {tuple(values.shape)} and positions {tuple(positions.shape)}, in row 0 "
+                f"{tuple(like[0].shape)} and {tuple(like[1].shape)}; all rows need as many features and axes."
+            )
     lengths = torch.tensor([len(values) for values, _ in rows])
     longest = int(lengths.max())
     padding = torch.arange(longest)[None, :] >= lengths[:, None]

@@ -422,7 +422,7 @@ class _Loop:
                     f"the weight {name} is no longer finite after step {state.step}. Lower base_lr "
                     f"({config.base_lr:g}), or use a gradient_clip ({config.gradient_clip}).{kept}"
                 )
-        if state.skipped > config.max_skipped:
+        if state.skipped > config.max_skipped and self.skip:
             self._write()
             raise TrainingDiverged(
                 f"{state.skipped} steps had a non-finite loss or gradient (the last time {self.skip}). Look at these "
@@ -504,7 +504,7 @@ class _Loop:
         state, config = self.state, self.config
         due = state.place > 0 and config.checkpoint_steps is not None and state.step % config.checkpoint_steps == 0
         late = time.monotonic() - self.last_checkpoint > config.checkpoint_seconds
-        if state.skipped > config.max_skipped or state.stop_asked or due or late:
+        if (state.skipped > config.max_skipped and self.skip) or state.stop_asked or due or late:
             self._save()
         if state.stop_asked:
             where = "nothing was kept" if self.run_folder is None else f"its state is in {self.run_folder.path}"

@@ -433,7 +433,9 @@ class _Interpolating:
 
     def __init__(self, dataset: SeriesDataset, queries: Queries, preprocessor: Preprocessor) -> None:
         self.dataset, self.queries, self.preprocessor = dataset, queries, preprocessor
+        self.origins = preprocessor.positions.origins(dataset)
         self.lengths = np.asarray(dataset.lengths) + queries.lengths
+        self.blocks = dataset.blocks
 
     def fingerprint(self) -> str:
         return self.dataset.fingerprint()
@@ -445,8 +447,7 @@ class _Interpolating:
             at = slice(int(self.queries.offsets[i]), int(self.queries.offsets[i + 1]))
             times = self.queries.times[at]
             channels = np.zeros(len(times), int) if self.queries.channels is None else self.queries.channels[at]
-            origin = self.preprocessor.positions.origins(self.dataset)[[i]]
-            rows.append(place(self.preprocessor, times, channels, origin, np.array([len(times)])))
+            rows.append(place(self.preprocessor, times, channels, self.origins[[i]], np.array([len(times)])))
         longest = max(1, max(len(row) for row in rows))
         positions = np.zeros((len(rows), longest, self.preprocessor.axes), np.float32)
         padding = np.ones((len(rows), longest), bool)

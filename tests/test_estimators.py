@@ -1,0 +1,264 @@
+"""The scikit-learn estimators: conventions, forms of series, shapes, and what they share with the command."""
+
+import inspect
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from sklearn.base import clone, is_classifier, is_regressor
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import cross_val_score
+
+import rotarymae
+from conftest import refuses, two_kinds
+from rotarymae import RoMAEClassifier, RoMAEEmbedder, RoMAEInterpolator, RoMAERegressor, SeriesDataset
+from rotarymae.checkpoints import load_directory
+
+ALL = [RoMAEClassifier, RoMAERegressor, RoMAEInterpolator, RoMAEEmbedder]
+FAST = {"pretrain_epochs": 1, "min_steps": 0, "batch_size": 8}
+BOTH = {**FAST, "finetune_epochs": 1}
+
+
+@pytest.fixture(scope="module")
+def lists():
+    """24 series as (times, values), and their classes."""
+    draw = np.random.default_rng(0)
+    times = [np.sort(draw.uniform(0, 20, draw.integers(6, 14))) for _ in range(24)]
+    return [(t, np.sin((0.3 + 0.6 * (i % 2)) * t)) for i, t in enumerate(times)], np.array(["slow", "fast"] * 12)
+
+
+@pytest.fixture(scope="module")
+def classifier(lists):
+    return RoMAEClassifier(**BOTH).fit(*lists)
+
+
+@pytest.fixture(scope="module")
+def interpolator(lists):
+    return RoMAEInterpolator(**FAST).fit(lists[0])
+
+
+@pytest.mark.parametrize("kind", ALL)
+def test_init_only_stores(kind):
+    strange = {name: object() for name in inspect.signature(kind).parameters}
+    model = kind(**strange)
+    assert vars(model) == strange == model.get_params()
+    assert clone(kind(size="tiny", random_state=3)).get_params() == kind(size="tiny", random_state=3).get_params()
+    assert repr(kind(base_lr=0.5)) == f"{kind.__name__}(base_lr=0.5)"
+    assert kind().set_params(batch_size=2).batch_size == 2
+    with pytest.raises(ValueError, match="batchsize"):
+        kind().set_params(batchsize=2)
+
+
+@pytest.mark.parametrize("kind", ALL)
+def test_nothing_works_before_fit(kind, lists):
+    model = kind()
+    call = model.transform if kind is RoMAEEmbedder else model.predict
+    arguments = (lists[0], [1.0]) if kind is RoMAEInterpolator else (lists[0],)
+    with pytest.raises(NotFittedError):
+        call(*arguments)
+
+
+def test_classifier(classifier, lists):
+    series, labels = lists
+    assert is_classifier(classifier) and classifier.classes_.tolist() == ["fast", "slow"]
+    probabilities = classifier.predict_proba(series)
+    assert probabilities.shape == (24, 2) and np.allclose(probabilities.sum(1), 1)
+    predicted = classifier.predict(series)
+    assert (predicted == classifier.classes_[probabilities.argmax(1)]).all()
+    assert classifier.score(series, labels) == (predicted == labels).mean()
+    assert set(classifier.history_) == {"pretrain", "finetune"}
+    before = set(classifier.pretrained_.model.encoder.state_dict())
+    assert {f"encoder.{name}" for name in before} == set(classifier.loaded_)
+
+
+def test_the_same_seed_gives_the_same_bits(classifier, lists):
+    series, labels = lists
+    again = clone(classifier).fit(series, labels).predict_proba(series)
+    assert np.array_equal(again, classifier.predict_proba(series))
+    other = clone(classifier).set_params(random_state=1).fit(series, labels).predict_proba(series)
+    assert not np.array_equal(other, again)
+
+
+@pytest.mark.slow
+def test_it_learns(lists):
+    series, labels = lists
+    model = RoMAEClassifier(pretrain_epochs=20, finetune_epochs=60, min_steps=0, batch_size=8).fit(series, labels)
+    assert model.score(series, labels) > 0.9
+
+
+def test_regressor(lists):
+    series, labels = lists
+    targets = np.where(labels == "fast", 20.0, 10.0)
+    model = RoMAERegressor(**BOTH).fit(series, targets)
+    assert is_regressor(model) and model.predict(series).shape == (24,)
+    assert 0 < model.predict(series).mean() < 40  # in the unit of the targets
+    assert model.score(series, targets) <= 1
+    two = RoMAERegressor(**BOTH).fit(series, np.stack([targets, -targets], 1))
+    assert two.predict(series).shape == (24, 2)
+
+
+def test_interpolator_shapes(interpolator, lists):
+    series = lists[0]
+    mean, std = interpolator.predict(series, at=[0.5, 1, 2], return_std=True)
+    assert mean.shape == std.shape == (24, 3, 1) and (std > 0).all()
+    assert np.array_equal(interpolator.predict(series, at=np.array([0.5, 1, 2])), mean)
+    assert np.array_equal(interpolator.predict(series, at=np.tile([0.5, 1, 2], (24, 1))), mean)
+    ragged = interpolator.predict(series, at=[np.arange(1 + i % 3) for i in range(24)])
+    assert [len(one) for one in ragged] == [1, 2, 3] * 8 and ragged[0].shape == (1, 1)
+    assert np.allclose(ragged[2], interpolator.predict(series, at=[0, 1, 2])[2], atol=1e-5)
+    with refuses("2 series", "24"):
+        interpolator.predict(series, at=[[1.0], [2.0]])
+    with refuses("series 0", "NaN"):
+        interpolator.predict(series, at=[1.0, np.nan])
+
+
+def test_interpolator_with_channels(fitted):
+    stars = SeriesDataset.from_csv(fitted / "stars.csv", "star", "day", "band", ["flux"])
+    model = RoMAEInterpolator(pretrained=fitted / "run").fit(stars)
+    assert model.history_ == {}
+    mean = model.predict(stars, at=[1.0, 5.0, 9.0])
+    assert mean.shape == (24, 2, 3, 1)
+    ragged = model.predict(stars, at=[[1.0, 5.0, 9.0], *([[0.0]] * 23)])
+    assert ragged[0].shape == (2, 3, 1) and ragged[1].shape == (2, 1, 1)
+    assert np.allclose(ragged[0], mean[0], atol=1e-5)
+
+
+def test_the_channel_axis_is_the_right_one():
+    draw = np.random.default_rng(0)
+    array = draw.normal(size=(12, 3, 9)) * 0.01 + np.array([0.0, 100.0, 200.0])[:, None]
+    array[0, :, 5:] = np.nan
+    gaps = array.copy()
+    gaps[1, 0, 2] = np.nan
+    whole, parts = RoMAEInterpolator(**FAST).fit(array), RoMAEInterpolator(**FAST).fit(gaps)
+    assert whole.preprocessor_.channel_names is None and len(parts.preprocessor_.channel_names) == 3
+    for model, given in ((whole, array), (parts, gaps)):
+        mean = model.predict(given, at=[1.5, 2.5])
+        assert mean.shape == (12, 3, 2)
+        assert np.allclose(mean.mean((0, 2)), [0, 100, 200], atol=1)
+    with refuses("series 1 at time 2", "'channel_0'"):
+        whole.predict(gaps, at=[1.5])
+
+
+def test_embedder(interpolator, lists, tmp_path):
+    series = lists[0]
+    rotarymae.save(interpolator.model_, tmp_path / "model", interpolator.preprocessor_)
+    by_path = RoMAEEmbedder(pretrained=tmp_path / "model").fit(series)
+    loaded = RoMAEEmbedder(pretrained=load_directory(tmp_path / "model")).fit(series)
+    found = by_path.transform(series)
+    assert found.shape == (24, 180) and found.dtype == np.float32
+    assert np.array_equal(found, loaded.transform(series))
+    assert np.array_equal(found, RoMAEEmbedder(**FAST).fit_transform(series))
+    assert not np.array_equal(found, RoMAEEmbedder(pool="cls", **FAST).fit_transform(series))
+    assert by_path.get_feature_names_out()[179] == "romaeembedder179"
+
+
+def test_every_form_of_series_is_the_same(interpolator, lists):
+    series = lists[0]
+    times, values = [t for t, _ in series], [v for _, v in series]
+    dataset = SeriesDataset.from_arrays(times, values)
+    at = [0.0, 3.0]
+    want = interpolator.predict(series, at)
+    for form in (dataset, list(dataset), [(t.tolist(), v[:, None]) for t, v in series]):
+        assert np.array_equal(interpolator.predict(form, at), want)
+
+
+def test_agrees_with_the_command(fitted):
+    """The same settings, the same series, the same split: the estimator is a layer over the same jobs."""
+    stars = SeriesDataset.from_csv(fitted / "stars.csv", "star", "day", "band", ["flux"])
+    rows = pq.read_table(fitted / "run/embeddings.parquet").to_pandas().set_index("id")
+    model = RoMAEEmbedder(pretrained=load_directory(fitted / "run/finetuned")).fit(stars)
+    assert np.array_equal(model.transform(stars), rows.loc[stars.ids].to_numpy())
+
+
+def test_a_pretrained_model_saves_the_first_training(interpolator, lists, tmp_path):
+    series, labels = lists
+    rotarymae.save(interpolator.model_, tmp_path / "model", interpolator.preprocessor_)
+    tiny = RoMAEClassifier(**{**BOTH, "base_lr": 1e-30}, pretrained=tmp_path / "model").fit(series, labels)
+    assert set(tiny.history_) == {"finetune"}
+    start = interpolator.model_.encoder.state_dict()
+    for name, tensor in tiny.model_.encoder.state_dict().items():
+        assert (tensor == start[name]).all(), name
+    with refuses("MaskedAutoencoder", "load_directory"):
+        RoMAEClassifier(pretrained=interpolator.model_).fit(series, labels)
+
+
+def test_a_model_saved_and_loaded_gives_the_same_bits(classifier, lists, tmp_path):
+    from rotarymae.workflows import predict_probabilities
+
+    rotarymae.save(classifier.model_, tmp_path / "model", classifier.preprocessor_)
+    directory = load_directory(tmp_path / "model")
+    assert directory.preprocessor.classes == ("fast", "slow")
+    dataset = SeriesDataset.from_arrays([t for t, _ in lists[0]], [v for _, v in lists[0]])
+    assert np.array_equal(predict_probabilities(directory, dataset), classifier.predict_proba(lists[0]))
+
+
+def test_fewer_channels_than_in_training_and_unknown_ones(fitted):
+    stars = SeriesDataset.from_csv(fitted / "stars.csv", "star", "day", "band", ["flux"])
+    model = RoMAEEmbedder(pretrained=fitted / "run").fit(stars)
+    rows = [row for row in two_kinds()[0] if row[2] == "r"]
+    frame = {name: [row[i] for row in rows] for i, name in enumerate(("star", "day", "band", "flux"))}
+    import pandas as pd
+
+    red = SeriesDataset.from_frame(pd.DataFrame(frame), "star", "day", "band", ["flux"])
+    assert red.channel_names == ("r",)
+    only = stars.mask_observations(stars.channels == 1)
+    assert np.array_equal(model.transform(red), model.transform(only))
+    frame["band"][3] = "z"
+    with refuses("'z'", rows[3][0], "'g', 'r'"):
+        model.transform(SeriesDataset.from_frame(pd.DataFrame(frame), "star", "day", "band", ["flux"]))
+
+
+def test_cross_validation(lists):
+    dataset = SeriesDataset.from_arrays([t for t, _ in lists[0]], [v for _, v in lists[0]])
+    assert len(cross_val_score(RoMAEClassifier(**BOTH), dataset, lists[1], cv=2)) == 2
+
+
+BAD = {
+    "a table": (lambda s: np.zeros((3, 4)), "ndarray of shape (3, 4)"),
+    "a number": (lambda s: 3, "int"),
+    "no series": (lambda s: [], "list"),
+    "NaN in a list": (lambda s: [(s[0][0], np.full(len(s[0][0]), np.nan)), *s[1:]], "series 0"),
+    "an empty case": (lambda s: np.stack([np.zeros((2, 5)), np.full((2, 5), np.nan)]), "1 of 2 series"),
+    "lengths": (lambda s: [(s[0][0], s[0][1][1:]), *s[1:]], "series 0"),
+    "single observations": (lambda s: [(t[:1], v[:1]) for t, v in s], "two observations"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_series(case, lists):
+    make, part = BAD[case]
+    with refuses(part):
+        RoMAEInterpolator(**FAST).fit(make(lists[0]))
+
+
+@pytest.mark.parametrize(
+    ("labels", "parts"),
+    [
+        (["a", "b"], ["2 labels for 24 series"]),
+        (["a"] * 24, ["'a'", "2 classes"]),
+        ([np.nan] + [1.0, 2.0] * 11 + [1.0], ["series 0", "missing"]),
+        ([None] + ["a", "b"] * 11 + ["a"], ["series 0", "missing"]),
+        ("a", ["one value for 24 series"]),
+    ],
+)
+def test_bad_labels(labels, parts, lists):
+    with refuses(*parts):
+        RoMAEClassifier(**BOTH).fit(lists[0], labels)
+
+
+@pytest.mark.parametrize(
+    ("settings", "parts"),
+    [
+        ({"size": "huge"}, ["'huge'"]),
+        ({"mask_ratio": 1.5}, ["1.5"]),
+        ({"mask_ratio": (0.8, 0.2)}, ["smaller first"]),
+        ({"validation_fraction": 1}, ["validation_fraction", "1"]),
+        ({"pool": "max"}, ["'max'"]),
+        ({"class_weights": "some"}, ["'some'"]),
+        ({"batch_size": 0}, ["batch_size"]),
+        ({"time_unit": 0.0}, ["unit"]),
+    ],
+)
+def test_bad_settings_are_refused_by_fit(settings, parts, lists):
+    with refuses(*parts):
+        RoMAEClassifier(**{**BOTH, **settings}).fit(*lists)
