@@ -26,7 +26,9 @@ from benchmarks.sections import SECTIONS
 
 
 def main(arguments: list[str] | None = None) -> list[Row]:
-    parser = argparse.ArgumentParser("python -m benchmarks", description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(
+        "python -m benchmarks", description="Measures, prints, and writes one JSON file and one Markdown table."
+    )
     parser.add_argument("--only", nargs="+", choices=list(SECTIONS), metavar="NAME", help=", ".join(SECTIONS))
     parser.add_argument("--quick", action="store_true", help="small and fast, to see that everything runs")
     parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))

@@ -1,7 +1,7 @@
 """Seconds of compilation and recompilations, in a process of its own: `python -m benchmarks.compilation`; prints JSON.
 
-Nothing is taken from the cache of earlier runs, unless --cached. First a batch without padding and one with, which are the two kinds of
-attention; then ten batches of shapes not seen before.
+Nothing is taken from the cache of earlier runs, unless --cached. First a batch without padding and one with, which are
+the two kinds of attention; then ten batches of shapes not seen before.
 """
 
 from __future__ import annotations

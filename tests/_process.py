@@ -32,6 +32,8 @@ def train(out: Path, resume: str) -> dict:
 
     data.batch = batch
     many = {"epochs": 3, "batch_size": 13, "checkpoint_steps": 5, "keep": 20}
+    # Neither clipping nor Adam, which would hide a gradient of another size.
+    many |= {"optimizer": "sgd", "gradient_clip": None, "base_lr": 0.01}
     result = training.fit(what, data, settings(**many), validation=held, folder=out / "run", resume=resume)
     order.sort(key=str)
     return {"history": result.history, "tokens": result.tokens, "order": order}

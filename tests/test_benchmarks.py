@@ -21,6 +21,7 @@ from benchmarks.__main__ import markdown
 from benchmarks.measure import Row, Settings, model_flops, ratio
 from benchmarks.reference import Published, TorchAutoencoder, dense_mask, equal_counts
 from benchmarks.workload import RATIO, counts, equal_tokens, masked_batch, pad_to, ragged_lengths, widened
+
 from rotarymae import losses, official
 from rotarymae.masking import mask_ratio, split
 from rotarymae.model import MaskedAutoencoder

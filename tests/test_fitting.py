@@ -87,6 +87,11 @@ def test_folders(tmp_path):
     with refuses(str(tmp_path), "no run"):
         check_folder(tmp_path, resume=True)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["empty", "file"]
+    (tmp_path / "training").mkdir()
+    check_folder(tmp_path, resume=True)
+    (tmp_path / "metrics.json").write_text("mine")
+    with refuses("metrics.json", "move them away"):
+        check_folder(tmp_path, resume=True)
 
 
 def test_tables_are_whole_or_absent(tmp_path, monkeypatch):

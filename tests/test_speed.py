@@ -13,6 +13,7 @@ sys.path.insert(0, str(TESTS.parent))
 
 from benchmarks.sections import loss_curves
 from benchmarks.workload import ragged_examples, ragged_lengths
+
 from rotarymae.batches import padding_waste, plan
 
 SMALL = {"axes": 2, "features": 2}
@@ -61,6 +62,7 @@ def test_no_tensor_grows_with_the_square_of_the_length():
     """What a step keeps for its backward pass, at two lengths, with padding."""
     from benchmarks.measure import Settings
     from benchmarks.workload import equal_tokens, masked_batch, widened
+
     from rotarymae import losses
     from rotarymae.model import MaskedAutoencoder
 

@@ -46,6 +46,7 @@ from rotarymae.workflows import (
 )
 
 FEWEST = 10  # series; with fewer none are held out
+RESULTS = ("metrics.json", "predictions.parquet", "embeddings.parquet", "interpolations.parquet", "report.html")
 HIDDEN = 0.25  # share of a held-out series' observations that is hidden to score interpolation
 
 
@@ -169,6 +170,10 @@ def check_folder(out: Path, resume: bool) -> None:
         raise InputError(f"{out} holds something already; choose a new folder, or go on with its run by --resume.")
     if not (out / "training").is_dir():
         raise InputError(f"{out} holds something, but no run that could be resumed; choose a new folder.")
+    # An interrupted run has written none of these: they are a finished run's results, or somebody's own files.
+    there = [name for name in RESULTS if (out / name).exists()]
+    if there:
+        raise InputError(f"{out} holds results already ({', '.join(there)}); move them away, or choose a new folder.")
 
 
 def choose_task(labels: np.ndarray | None, task: str) -> str:
