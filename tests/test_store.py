@@ -115,6 +115,8 @@ def test_any_rows_and_any_series_in_any_order(tmp_path_factory, lengths, part, b
     places = st.lists(st.integers(0, len(lengths) - 1), min_size=1, max_size=20)
     some = np.array(data.draw(places))
     equal(lazy.select(some).load(), full.select(some))
+    for one, other in zip(lazy.select(some), full.select(some), strict=True):
+        assert np.array_equal(one.times, other.times) and np.array_equal(one.channels, other.channels)
     twice = np.array(data.draw(st.lists(st.integers(-len(some), len(some) - 1), min_size=1, max_size=20)))
     equal(lazy.select(some).select(twice).load(), full.select(some).select(twice))
     at = np.array(data.draw(st.lists(st.integers(-len(rows), len(rows) - 1), min_size=1, max_size=20)))
@@ -181,6 +183,13 @@ def test_no_copy_of_a_mapped_file(tmp_path):
     assert found["mjd"].to_pylist()[::1000] == rows["mjd"].to_pylist()[5:250_000:1000]
 
 
+@pytest.mark.parametrize(("kind", "columns"), [("lz4", ["err"]), ("uncompressed", table().column_names)])
+def test_of_a_compressed_file_only_the_columns_asked_for_are_decompressed(tmp_path, kind, columns):
+    rows = ArrowRows(write(tmp_path, table(), kind))
+    assert rows._reader(["err"]).get_batch(0).schema.names == columns
+    assert rows.read(["err"], 0, 53).column_names == ["err"]
+
+
 def test_long_record_batches_are_read_in_pieces(tmp_path):
     rows = table((400,) * (3 * PIECE // 400))
     lazy = SeriesDataset.open(write(tmp_path, rows, "uncompressed", 2**30), **ROLES)
@@ -208,21 +217,19 @@ def test_an_epoch_reads_each_block_once(tmp_path, size):
     lazy = many(tmp_path)
     kept, blocks = store(lazy), len(store(lazy).cuts) - 1
     assert lazy.blocks is not None and blocks == 40
-    made = Preprocessor.fit(lazy)
-    examples = SeriesExamples(lazy, made, 0, Masking())
     orders = [plan(lazy.lengths, 3, 1, **size, blocks=lazy.blocks), by_length(lazy.lengths, **size, blocks=lazy.blocks)]
     for order in orders:
         assert sorted(np.concatenate(order).tolist()) == list(range(len(lazy)))
         kept._start(kept._rows)
         most = 0
         for index in order:
-            examples.batch(index, 0)
+            lazy.gather(index)
             most = max(most, kept.kept_bytes)
         assert blocks == kept.decoded and most <= kept.cache_bytes
     kept._start(kept._rows)
-    for index in plan(lazy.lengths, 3, 1, **size)[:200]:
-        examples.batch(index, 0)
-    assert kept.decoded > 5 * blocks  # what a plan that knows no blocks costs
+    for index in plan(lazy.lengths, 3, 1, **size)[:20]:
+        lazy.gather(index)
+    assert kept.decoded > blocks  # what a plan that knows no blocks costs
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -307,12 +314,22 @@ def test_a_sample_is_bounded_and_pure(tmp_path):
     assert store(lazy).decoded == 8 and isinstance(some.times, np.ndarray)
     assert 2000 <= len(some.times) < 2000 + 20
     equal(some, lazy.sample(2000, parts=8))
+    from_blocks = np.unique(lazy._view.block[np.isin(lazy.ids, some.ids)])
+    assert len(from_blocks) == 8 and from_blocks[-1] > 15  # not only the head of the file
     assert not np.array_equal(some.ids[:5], lazy.sample(2000, parts=8, seed=1).ids[:5])
     one = int(np.flatnonzero(lazy.ids == some.ids[3])[0])
     assert np.array_equal(lazy[one].values, some[3].values)
     made, whole = Preprocessor.fit(lazy.select(np.arange(1500))), Preprocessor.fit(lazy.load())
     assert np.allclose(made.values.mean, whole.values.mean, rtol=0.05)
     assert made.positions.unit == pytest.approx(whole.positions.unit, rel=0.05)
+
+
+def test_the_last_used_blocks_are_kept(tmp_path):
+    lazy = many(tmp_path, cache=2)
+    blocks = [int(np.flatnonzero(lazy._view.block == k)[0]) for k in range(3)]
+    for k, decoded in [(0, 1), (1, 2), (0, 2), (2, 3), (0, 3), (1, 4)]:
+        lazy.gather(np.array([blocks[k]]))
+        assert store(lazy).decoded == decoded
 
 
 def test_threads_share_a_store(tmp_path):
@@ -356,12 +373,14 @@ def test_fingerprints(tmp_path):
         lazy.select([0, 1]),
         lazy.select([1, 0]),
         SeriesDataset.open(moved, **{**ROLES, "values": ["err", "flux"]}),
+        SeriesDataset.open(moved, **{**ROLES, "values": "flux"}),
+        SeriesDataset.open(moved, **{**ROLES, "values": "flux", "time": "err"}),
         SeriesDataset.open(moved, **ROLES, channel_names=[2, 1, 0]),
         SeriesDataset.open(write(tmp_path, table(seed=1)), **ROLES),
         SeriesDataset.open(write(tmp_path, table(), part=8), **ROLES),
         SeriesDataset.from_frame(table(), **ROLES),
     ]
-    assert len({lazy.fingerprint(), *(other.fingerprint() for other in others)}) == 8
+    assert len({lazy.fingerprint(), *(other.fingerprint() for other in others)}) == 10
 
 
 def test_training_is_the_same_as_in_memory(tmp_path):
@@ -378,9 +397,13 @@ def test_training_is_the_same_as_in_memory(tmp_path):
     trained = [pretrain(d.select(np.arange(50)), how, validation=d.select(np.arange(50, 60))) for d in (data, lazy)]
     for one, other in zip(*(t.model.state_dict().values() for t in trained), strict=True):
         assert one.equal(other)
-    found = [embed(trained[0].directory, d) for d in (data, lazy, tight)]
+    blocks = len(store(tight).cuts) - 1
+    found = [embed(trained[0].directory, d, config=config) for d in (data, lazy, tight)]
     assert np.array_equal(found[0], found[1]) and np.allclose(found[0], found[2], atol=1e-5)
+    assert store(tight).decoded <= 2 * blocks  # to check it, and to embed it
+    store(tight)._start(None)
     by_parts = pretrain(tight, how, validation=tight)
+    assert store(tight).decoded <= 7 * blocks  # scalers and checks, 2 epochs of training and of validation
     assert store(tight).kept_bytes <= 200 * ROW_BYTES
     assert not by_parts.model.encoder.state_dict()["cls_token"].equal(
         trained[0].model.encoder.state_dict()["cls_token"]

@@ -162,8 +162,8 @@ class SeriesDataset:
         """
         digest, view = hashlib.sha256(), self._view
         names: list[Any] = [self.value_names, self.channel_names, self.time_unit]
-        columns = {"times": self.times, "values": self.values} if view is None else {"starts": view.starts}
-        columns |= {"offsets": self.offsets, "ids": self.ids}
+        columns = {"times": self.times, "values": self.values} if view is None else {}
+        columns |= {"offsets": self.offsets, "ids": self.ids}  # which also say where in the file a series is
         if view is not None:
             names += [view.store.signature, view.store.columns]
         elif self.channels is not None:
