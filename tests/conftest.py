@@ -33,6 +33,8 @@ if os.environ.get("ROTARYMAE_NO_HOOK") != "1":
     jaxtyping.install_import_hook(annotated(), f"{__name__}.shapes")
 
 torch.set_num_threads(1)  # the models here are too small to share out
+# For the processes that tests start, too: sums over other numbers of threads differ in the last digit.
+os.environ["OMP_NUM_THREADS"] = "1"
 
 
 @pytest.fixture(autouse=True)

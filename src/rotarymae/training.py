@@ -7,7 +7,9 @@ have taken.
 
 from __future__ import annotations
 
+import atexit
 import dataclasses
+import gc
 import math
 import signal
 import time
@@ -245,7 +247,18 @@ def _accelerator(trackers: tuple[str, ...] = (), folder: str | Path | None = Non
         if name == "tensorboard" and folder is None:
             raise InputError("tensorboard writes to the folder of the run; give one.")
     kept = None if folder is None else str(folder)
-    return Accelerator(mixed_precision="no", log_with=list(trackers) or None, project_dir=kept)
+    accelerator = Accelerator(mixed_precision="no", log_with=list(trackers) or None, project_dir=kept)
+    if accelerator.num_processes > 1:
+        # A process that ends while gloo's threads still run is aborted, and the launcher takes that for a failure.
+        # Registering again and again is harmless: leaving is done once.
+        atexit.register(_leave)
+    return accelerator
+
+
+def _leave() -> None:
+    if torch.distributed.is_available() and torch.distributed.is_initialized():
+        gc.collect()  # models wrapped for the exchange of gradients hold the group's threads, in cycles
+        torch.distributed.destroy_process_group()
 
 
 class _Loop:
