@@ -5,17 +5,16 @@ from __future__ import annotations
 import os
 import platform
 import statistics
-import subprocess
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from torch import nn
 
+from rotarymae.machine import commit, processor
 from rotarymae.model import RoMAEConfig
 
 
@@ -175,8 +174,8 @@ def machine(settings: Settings) -> dict[str, Any]:
     """Where and with what a run was made."""
     return {
         "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        "commit": _commit(),
-        "processor": _processor(),
+        "commit": commit(),
+        "processor": processor(),
         "cores": os.cpu_count(),
         "threads": torch.get_num_threads(),
         "load": round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None,
@@ -186,21 +185,3 @@ def machine(settings: Settings) -> dict[str, Any]:
         "numpy": np.__version__,
         **asdict(settings),
     }
-
-
-def _processor() -> str:
-    info = Path("/proc/cpuinfo")
-    if info.exists():
-        for line in info.read_text(encoding="utf-8").splitlines():
-            if line.startswith("model name"):
-                return line.split(":")[1].strip()
-    return platform.processor() or platform.machine()
-
-
-def _commit() -> str | None:
-    try:
-        call = ["git", "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]
-        done = subprocess.run(call, cwd=Path(__file__).parent, capture_output=True, text=True, check=True)
-    except (OSError, subprocess.CalledProcessError):
-        return None
-    return done.stdout.strip()

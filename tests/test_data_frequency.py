@@ -1,5 +1,6 @@
 """Frequencies: what the Fourier transform finds is what was put in; waves; errors by hand; the stream."""
 
+import dataclasses
 import math
 
 import numpy as np
@@ -116,6 +117,123 @@ def test_errors_by_hand():
     np.testing.assert_allclose(frequency.time_error(predicted, targets), [0.5, 1.0])
     # a wave of amplitude 1 missing from one of 26 bins; a shifted wave has the same amplitudes
     np.testing.assert_allclose(frequency.fft_error(predicted, targets), [1 / 26, 0], atol=1e-12)
+
+
+KINDS = pytest.mark.parametrize("kind", ["sine", "square", "cycloid"])
+
+
+@KINDS
+def test_posterior_recovers_every_frequency(kind):
+    made = frequency.single_frequencies(20, kind=kind)
+    found = frequency.posterior(made, kind)
+    error = frequency.time_error(found.mean, made.clean).reshape(25, 20).mean(axis=1)
+    # one amplitude from 50 values with noise 0.1: 0.01 / 50 of the waveform's square
+    assert (error < 0.0005).all(), error
+    if kind == "sine":
+        np.testing.assert_allclose(found.mean[:20], 0, atol=1e-3)  # 0 Hz is zero, whatever its amplitude
+
+
+@KINDS
+def test_posterior_is_calibrated_and_beats_the_training_mean(kind):
+    made = frequency.generate(2000, seed=8, kind=kind)
+    found, hidden = frequency.posterior(made, kind), ~made.seen
+    away = ((made.noisy - found.mean) / found.std)[hidden]
+    assert 0.66 < (np.abs(away) < 0.9944579).mean() < 0.70
+    assert 0.94 < (np.abs(away) < 1.959964).mean() < 0.96
+    assert (away**2).mean() == pytest.approx(1, abs=0.02)
+    best = ((found.mean - made.noisy)[hidden] ** 2).mean()
+    assert 0.0097 < best < 0.0107
+    assert 20 * best < ((made.noisy.mean(axis=0) - made.noisy)[hidden] ** 2).mean()
+
+
+@KINDS
+def test_posterior_is_the_mixture_of_all_gaussian_regressions(kind):
+    made = frequency.generate(4, seed=3, kind=kind, noise=0.3)
+    made.seen[:2] = np.arange(100) % 20 == 3  # 5 points only: many hypotheses stay alive
+    found = frequency.posterior(made, kind, noise=0.3)
+    waves = np.stack([frequency.waveform(f * made.times, kind) for f in range(25)])
+    choices = [((i,), 1 / 50) for i in range(25)] + [((i, j), 1 / 1250) for i in range(25) for j in range(25)]
+    for i in range(4):
+        s, y, terms = made.seen[i], made.noisy[i], []
+        for choice, prior in choices:
+            h = waves[list(choice)].T
+            center, covariance = h.sum(axis=1) * 0.75, h @ h.T / 48
+            inner = covariance[np.ix_(s, s)] + 0.09 * np.eye(s.sum())
+            gain = np.linalg.solve(inner, covariance[s]).T
+            away = y[s] - center[s]
+            log = -0.5 * (away @ np.linalg.solve(inner, away) + np.linalg.slogdet(inner)[1])
+            variance = np.diag(covariance) - (gain * covariance[s].T).sum(axis=1)
+            terms.append((np.log(prior) + log, center + gain @ away, variance))
+        weight = np.exp(np.array([t[0] for t in terms]) - max(t[0] for t in terms))
+        weight /= weight.sum()
+        assert i > 1 or weight.max() < 0.99
+        means, variances = np.stack([t[1] for t in terms]), np.stack([t[2] for t in terms])
+        mean = weight @ means
+        np.testing.assert_allclose(found.mean[i], mean, atol=1e-8)
+        variance = weight @ (variances + means**2) - mean**2 + 0.09
+        np.testing.assert_allclose(found.std[i] ** 2, variance, atol=1e-8)
+
+
+def test_posterior_against_amplitudes_on_a_grid():
+    made = frequency.single_frequencies(4)
+    found = frequency.posterior(made).mean
+    size = np.linspace(0, 1.5, 3001)
+    normal = np.exp(-24 * (size - 0.75) ** 2)  # its variance is 1 / 48, that of U(0.5, 1)
+    uniform = (size >= 0.5) & (size <= 1)
+    known = {"normal": np.zeros_like(found), "uniform": np.zeros_like(found)}
+    for i, f in enumerate(made.frequencies[:, 0]):
+        wave, s, y = np.sin(2 * np.pi * f * made.times), made.seen[i], made.noisy[i]
+        log = -(((y[s] - size[:, None] * wave[s]) / 0.1) ** 2).sum(axis=1) / 2
+        for name, prior in (("normal", normal), ("uniform", uniform)):
+            weight = prior * np.exp(log - log.max())
+            known[name][i] = (weight @ size) / weight.sum() * wave
+    # The frequency is beyond doubt; of 0 Hz there is nothing to know.
+    np.testing.assert_allclose(found, known["normal"], atol=1e-3)
+    # The true prior differs where data put the amplitude at an end of the interval, and costs next to nothing.
+    assert np.sqrt(((found - known["uniform"]) ** 2).mean()) < 0.007
+    errors = [((mean - made.noisy)[~made.seen] ** 2).mean() for mean in (found, known["uniform"])]
+    assert errors[0] == pytest.approx(errors[1], rel=0.005)
+
+
+def test_posterior_reads_series_one_by_one_and_only_what_is_seen():
+    made, order = frequency.generate(300, seed=2), np.random.default_rng(0).permutation(300)
+    found = frequency.posterior(made)
+    shuffled = dataclasses.replace(made, noisy=made.noisy[order], seen=made.seen[order])
+    np.testing.assert_allclose(frequency.posterior(shuffled).mean, found.mean[order], atol=1e-9)
+    blind = np.where(made.seen, made.noisy, np.nan)
+    again = frequency.posterior(dataclasses.replace(made, noisy=blind, clean=blind, frequencies=-made.frequencies))
+    np.testing.assert_array_equal(again.mean, found.mean)
+    np.testing.assert_array_equal(again.std, found.std)
+
+
+def test_posterior_options():
+    made = frequency.generate(200, seed=2, amplitude=(2.0, 2.0), noise=0.5)
+    right = frequency.posterior(made, amplitude=(2.0, 2.0), noise=0.5)
+    wrong = frequency.posterior(made, noise=0.5)
+    # all is known but the frequencies
+    assert frequency.time_error(right.mean, made.clean).max() < 1e-3
+    np.testing.assert_allclose(right.std, 0.5, atol=1e-2)
+    assert frequency.time_error(wrong.mean, made.clean).mean() > 0.01
+    assert frequency.time_error(frequency.posterior(made, "square", noise=0.5).mean, made.clean).mean() > 0.1
+
+
+def test_posterior_refusals():
+    made = frequency.generate(3)
+    with pytest.raises(InputError, match=r"\[series, 100\] .* got \(3, 50\) and \(100,\)"):
+        frequency.posterior(dataclasses.replace(made, noisy=made.noisy[:, :50]))
+    with pytest.raises(InputError, match=r"bool \(3, 100\), .* got bool \(2, 100\)"):
+        frequency.posterior(dataclasses.replace(made, seen=made.seen[:2]))
+    with pytest.raises(InputError, match="got float64"):
+        frequency.posterior(dataclasses.replace(made, seen=made.seen.astype(float)))
+    with pytest.raises(InputError, match="> 0 here, got 0"):
+        frequency.posterior(made, noise=0)
+    with pytest.raises(InputError, match=r"got \(1, 0\.5\)"):
+        frequency.posterior(made, amplitude=(1, 0.5))
+    with pytest.raises(InputError, match="got 'saw'"):
+        frequency.posterior(made, "saw")  # type: ignore[arg-type]
+    made.noisy[1, np.argmax(made.seen[1])] = np.nan
+    with pytest.raises(InputError, match="series 1 has NaN"):
+        frequency.posterior(made)
 
 
 def test_refusals_say_what_came():

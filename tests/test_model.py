@@ -424,7 +424,7 @@ def test_one_batch_can_be_overfitted(likelihood):
     tokens = random_tokens(4, 10, dtype=torch.float32)
     mask = torch.tensor([[False, True, False, False, True] * 2] * 4)
     optimiser = torch.optim.Adam(mae.parameters(), lr=5e-3)
-    for _ in range(250):
+    for _ in range(400):
         optimiser.zero_grad()
         losses.reconstruction(mae(tokens, mask)).mean.backward()
         torch.nn.utils.clip_grad_norm_(mae.parameters(), 1.0)

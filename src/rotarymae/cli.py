@@ -1,4 +1,4 @@
-"""The command: rotarymae demo | fit | predict | interpolate | embed.
+"""The command: rotarymae demo | fit | predict | interpolate | embed, and those of `cli_recipes`.
 
 Each function here is a subcommand; its docstring is its help. Heavy modules are imported inside, so that --help and
 a misspelt option answer at once.
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import tyro
 from tyro.conf import FlagCreatePairsOff, Positional, arg
 
+from rotarymae.cli_recipes import list_recipes, results, run, run_with_overrides, show
 from rotarymae.errors import InputError, ModelDirectoryError, RotaryMAEError
 
 if TYPE_CHECKING:
@@ -360,6 +361,7 @@ def embed(
 
 
 COMMANDS = {"demo": demo, "fit": fit, "predict": predict, "interpolate": interpolate, "embed": embed}
+COMMANDS |= {"list": list_recipes, "show": show, "run": run, "results": results}
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -371,11 +373,14 @@ def main(argv: list[str] | None = None) -> None:
         print(f"rotarymae {__version__}")
         return
     try:
+        if arguments[:1] == ["run"]:  # its options depend on the recipe
+            run_with_overrides(arguments[1:])
+            return
         tyro.extras.subcommand_cli_from_dict(
             COMMANDS,
             args=arguments,
             prog="rotarymae",
-            description="Learn from irregular observations: pre-train, classify, interpolate, embed.",
+            description="Learn from irregular observations: pre-train, classify, interpolate, embed; run experiments.",
             config=(FlagCreatePairsOff,),
         )
     except (InputError, ModelDirectoryError) as error:
@@ -388,7 +393,10 @@ def main(argv: list[str] | None = None) -> None:
         print(f"rotarymae: {error}", file=sys.stderr)
         sys.exit(1)
     except KeyboardInterrupt:
-        print("rotarymae: interrupted. `fit` goes on from its last checkpoint with --resume.", file=sys.stderr)
+        print(
+            "rotarymae: interrupted. `fit` goes on from its last checkpoint with --resume, `run` by itself.",
+            file=sys.stderr,
+        )
         sys.exit(130)
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import platform
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,14 +16,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-import torch
 from sklearn.metrics import accuracy_score, f1_score
 
-import rotarymae
 from rotarymae import baselines
 from rotarymae.checkpoints import ModelDirectory, save
 from rotarymae.errors import InputError
 from rotarymae.files import replacing, write_text
+from rotarymae.machine import hardware, versions
 from rotarymae.progress import Reporter
 from rotarymae.series import SeriesDataset
 from rotarymae.workflows import (
@@ -397,25 +395,3 @@ def _refuse_file_above(path: Path) -> None:
     above = next((folder for folder in path.parents if folder.exists()), None)
     if above is not None and not above.is_dir():
         raise InputError(f"{path} cannot be made: {above} is a file, not a folder.")
-
-
-def versions() -> dict[str, str]:
-    return {
-        "rotarymae": rotarymae.__version__,
-        "torch": torch.__version__,
-        "numpy": np.__version__,
-        "python": platform.python_version(),
-    }
-
-
-def hardware() -> str:
-    """The processor or accelerator, and the threads in use."""
-    if torch.cuda.is_available():
-        return torch.cuda.get_device_name()
-    name = platform.processor() or platform.machine()
-    cpuinfo = Path("/proc/cpuinfo")
-    if cpuinfo.exists():
-        models = [line.split(":", 1)[1].strip() for line in cpuinfo.read_text().splitlines() if "model name" in line]
-        name = models[0] if models else name
-    threads = torch.get_num_threads()
-    return f"{name}, {threads} thread{'s' if threads > 1 else ''}"

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from rotarymae import plots, report
-from rotarymae.fitting import HIDDEN, Outcome, hardware, versions
+from rotarymae.fitting import HIDDEN, Outcome
+from rotarymae.machine import hardware, versions
 from rotarymae.series import SeriesDataset
 from rotarymae.training import TrainResult
 from rotarymae.workflows import Queries, interpolate, plain

@@ -7,6 +7,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from rotarymae.product import Linear, linear
 from rotarymae.rope import Angles, Rotation, rotate_sorted, rotation
 
 
@@ -23,8 +24,8 @@ class Attention(nn.Module):
         super().__init__()
         self.num_heads = num_heads
         self.dropout = dropout
-        self.query_key_value = nn.Linear(embed_dim, 3 * embed_dim, bias=False)
-        self.output = nn.Linear(embed_dim, embed_dim, bias=False)
+        self.query_key_value = Linear(embed_dim, 3 * embed_dim)
+        self.output = Linear(embed_dim, embed_dim)
 
     def forward(
         self,
@@ -40,12 +41,12 @@ class Attention(nn.Module):
         """
         weight, heads = self._weight(by), self.num_heads
         if last is None:
-            rotated, value = self._heads(F.linear(x, weight)).split([2 * heads, heads], dim=-2)
+            rotated, value = self._heads(linear(x, weight)).split([2 * heads, heads], dim=-2)
             query, key = (rotated if by is None else rotate_sorted(rotated, by)).chunk(2, dim=-2)
         else:
             dim = x.shape[-1]
-            query = self._heads(F.linear(x[:, -last:], weight[:dim]))
-            key, value = self._heads(F.linear(x, weight[dim:])).chunk(2, dim=-2)
+            query = self._heads(linear(x[:, -last:], weight[:dim]))
+            key, value = self._heads(linear(x, weight[dim:])).chunk(2, dim=-2)
             if by is not None:
                 query = rotate_sorted(query, Rotation(by.cos[:, -last:], by.sin[:, -last:], by.order))
                 key = rotate_sorted(key, by)
@@ -75,8 +76,8 @@ class MLP(nn.Module):
 
     def __init__(self, embed_dim: int, hidden_dim: int, dropout: float = 0.0) -> None:
         super().__init__()
-        self.up = nn.Linear(embed_dim, hidden_dim, bias=False)
-        self.down = nn.Linear(hidden_dim, embed_dim, bias=False)
+        self.up = Linear(embed_dim, hidden_dim)
+        self.down = Linear(hidden_dim, embed_dim)
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, x: Float[Tensor, "B N D"]) -> Float[Tensor, "B N D"]:

@@ -1,0 +1,49 @@
+"""Where and with what something was made: for reports and result files."""
+
+from __future__ import annotations
+
+import platform
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import torch
+
+import rotarymae
+
+
+def versions() -> dict[str, str]:
+    return {
+        "rotarymae": rotarymae.__version__,
+        "torch": torch.__version__,
+        "numpy": np.__version__,
+        "python": platform.python_version(),
+    }
+
+
+def hardware() -> str:
+    """The processor or accelerator, and the threads in use."""
+    if torch.cuda.is_available():
+        return torch.cuda.get_device_name()
+    threads = torch.get_num_threads()
+    return f"{processor()}, {threads} thread{'s' if threads > 1 else ''}"
+
+
+def processor() -> str:
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.exists():
+        for line in cpuinfo.read_text(encoding="utf-8").splitlines():
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    return platform.processor() or platform.machine()
+
+
+def commit(folder: Path | None = None) -> str | None:
+    """The commit of the checkout this code lies in, "-dirty" behind it when files differ; None outside a checkout."""
+    try:
+        call = ["git", "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]
+        place = folder or Path(__file__).parent
+        done = subprocess.run(call, cwd=place, capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return done.stdout.strip()

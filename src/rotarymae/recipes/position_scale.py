@@ -1,0 +1,82 @@
+"""How far apart points should be: the unit of position, swept on the synthetic and the frequency set.
+
+Not in the paper, whose times lie in [0, 1] on both sets. `rotarymae run position_scale`.
+
+The fastest rotary frequency turns one radian a unit. If a whole series spans one unit, its points are hardly told
+apart; if neighbours are many radians apart, they are told apart by accident. Expect the least error where neighbouring
+points are about one unit apart (a scale of 50 on the synthetic set, of 100 on the frequency set), and a slow loss
+beyond.
+
+Every scale gets the same model, seed and steps, fewer than in the recipes `synthetic` and `frequency`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rotarymae.experiment import Recipe, Result, Row, Score, Setup, Trial
+from rotarymae.recipes import frequency, synthetic
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+SCALES = {"synthetic": (1.0, 5.0, 25.0, 50.0, 100.0, 500.0), "frequency": (1.0, 10.0, 50.0, 100.0, 200.0, 1000.0)}
+CASES = tuple(f"{name} × {scale:g}" for name, scales in SCALES.items() for scale in scales)
+
+
+@dataclass(frozen=True)
+class ScaleSetup(Setup):
+    """The configuration: that of both recipes; the scale of positions is the case's affair."""
+
+    cases: tuple[str, ...] = CASES
+    synthetic: synthetic.SyntheticSetup = field(default_factory=synthetic.SyntheticSetup)
+    frequency: frequency.FrequencySetup = field(default_factory=frequency.FrequencySetup)
+
+
+def setup(scale: str, setting: str) -> ScaleSetup:
+    one, two = synthetic.setup(scale, setting), frequency.setup(scale, setting)
+    if scale == "small":
+        one = dataclasses.replace(one, train=dataclasses.replace(one.train, epochs=max(1, one.train.epochs // 8)))
+        two = dataclasses.replace(two, train=dataclasses.replace(two.train, epochs=max(1, two.train.epochs // 8)))
+    cases = CASES if scale != "smoke" else ("synthetic × 50", "frequency × 100")
+    return ScaleSetup(cases=cases, synthetic=one, frequency=two)
+
+
+def run(setup: ScaleSetup, case: str, trial: Trial) -> Score:
+    name, _, scale = case.partition(" × ")
+    if name == "synthetic":
+        return synthetic.run(dataclasses.replace(setup.synthetic, position_scale=float(scale)), synthetic.CASE, trial)
+    return frequency.run(dataclasses.replace(setup.frequency, position_scale=float(scale)), "sine", trial)
+
+
+def figures(result: Result) -> dict[str, Figure]:
+    """Error over the optimum's by scale, for each set that was swept."""
+    from rotarymae import plots
+
+    found = {}
+    for name in SCALES:
+        cases = {case: part for case, part in result["cases"].items() if case.startswith(name)}
+        if cases:
+            scales = [float(case.partition(" × ")[2]) for case in cases]
+            ratio = [
+                np.divide(*(part["metrics"][m]["mean"] for m in ("MSE", "optimum MSE"))) for part in cases.values()
+            ]
+            labels = {"x_label": "scale of positions (units a series spans)", "y_label": "MSE over the optimum's"}
+            found[name] = plots.curves(scales, {name: ratio}, **labels, log_x=True)
+    return found
+
+
+RECIPE = Recipe(
+    name="position_scale",
+    table="none",
+    expect="least error where neighbouring points are about one unit of position apart",
+    hours={"paper": 1.0, "ours": 0.5},
+    setup=setup,
+    run=run,
+    rows=tuple(Row(f"MSE, {case}", case, "MSE", simple="optimum MSE") for case in CASES),
+    figures=figures,
+)
