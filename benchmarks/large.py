@@ -33,7 +33,13 @@ def generate(path: Path, series: int, seed: int = 0) -> dict[str, int]:
     draw = np.random.default_rng(seed)
     lengths = np.clip(draw.lognormal(4.2, 0.8, series), 8, 390).astype(np.int64)
     ends = np.cumsum(lengths)
-    types = {"id": pa.int64(), "mjd": pa.float64(), "band": pa.int8(), "flux": pa.float32(), "flux_err": pa.float32()}
+    types: dict[str, pa.DataType] = {
+        "id": pa.int64(),
+        "mjd": pa.float64(),
+        "band": pa.int8(),
+        "flux": pa.float32(),
+        "flux_err": pa.float32(),
+    }
     schema = pa.schema(list(types.items()))
     beside = path.with_suffix(".part")
     with pq.ParquetWriter(beside, schema, compression="snappy", use_dictionary=["id", "band"]) as writer:

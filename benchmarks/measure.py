@@ -140,17 +140,27 @@ def block_flops_of(keys: np.ndarray, queries: np.ndarray, dim: int, hidden: int)
     return np.array([block_flops(k, q, dim, hidden) for k, q in zip(keys, queries, strict=True)])
 
 
-def product_rate(settings: Settings, dtype: torch.dtype = torch.float32) -> float:
-    """FLOP/s of a plain matrix product, best of several: 2048×180 by 180×720, on a GPU 8192×8192 by 8192×8192."""
+def product_rate(
+    settings: Settings,
+    dtype: torch.dtype = torch.float32,
+    product: Callable[[torch.Tensor, torch.Tensor], torch.Tensor] | None = None,
+) -> float:
+    """FLOP/s of a plain matrix product, best of several: 2048×180 by 180×720, on a GPU 8192×8192 by 8192×8192.
+
+    `product` takes [n, k] and [m, k], as a layer has its weight; None is torch.mm into memory that is there.
+    """
     n, k, m = (8192, 8192, 8192) if settings.device == "cuda" else (2048, 180, 720)
     a = torch.randn(n, k, device=settings.device, dtype=dtype)
     b = torch.randn(k, m, device=settings.device, dtype=dtype)
-    out = torch.empty(n, m, device=settings.device, dtype=dtype)
+    weight, out = b.t().contiguous(), torch.empty(n, m, device=settings.device, dtype=dtype)
     repeats = 3 if settings.quick else 50
 
     def many() -> None:
         for _ in range(repeats):
-            torch.mm(a, b, out=out)
+            if product is None:
+                torch.mm(a, b, out=out)
+            else:
+                product(a, weight)
 
     many()
     return 2.0 * n * k * m * repeats / min(settings.seconds(many) for _ in range(1 if settings.quick else 5))
