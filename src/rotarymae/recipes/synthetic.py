@@ -82,9 +82,10 @@ class SyntheticSetup(Setup):
 
 def setup(scale: str, setting: str) -> SyntheticSetup:
     common: dict[str, Any] = {"betas": (0.9, 0.999), "weight_decay": 0.01, "keep_best": True}
+    epochs = 50 if scale == "paper" else 10
     found = SyntheticSetup(
         seeds=(0, 1, 2, 3, 4),
-        train=TrainConfig(epochs=50, batch_size=8, base_lr=1e-3, warmup_steps=200, **common),
+        train=TrainConfig(epochs=epochs, batch_size=8, base_lr=1e-3, warmup_steps=200, **common),
     )
     if setting == "ours":
         found = dataclasses.replace(
@@ -222,11 +223,12 @@ def figures(result: Result) -> dict[str, Figure]:
 
     times, panels = np.linspace(0, 1, data.POINTS), {}
     for name, shown in result["cases"][CASE]["curves"][0].items():
-        seen, values, mean = (np.array(shown[key]) for key in ("seen", "values", "mean"))
+        seen, values = np.array(shown["seen"]), np.array(shown["values"])
+        mean = np.where(seen, values, np.array(shown["mean"], np.float64))
         lines = {"RoMAE": (times, mean), "exact posterior mean": (times, np.array(shown["exact"]))}
         band = None
         if "std" in shown:
-            half = BANDS["95 %"] * np.array(shown["std"])
+            half = np.where(seen, 0.0, BANDS["95 %"] * np.array(shown["std"], np.float64))
             band = (times, mean - half, mean + half)
         panels[name] = plots.Panel(lines, (times[seen], values[seen]), (times[~seen], values[~seen]), band)
     return {"examples": plots.predictions(panels)}
