@@ -78,7 +78,7 @@ def setup(scale: str, setting: str) -> PendulumSetup:
     )
     found = PendulumSetup(cases=(SMALL,), model=small, train=train)
     if setting == "ours":
-        train = TrainConfig(epochs=100, base_lr=1e-2, weight_decay=0.2, batch_size=16)
+        train = TrainConfig(epochs=60, base_lr=1e-2, weight_decay=0.2, batch_size=16)
         found = dataclasses.replace(
             found,
             cases=(SMALL, DEEPER),

@@ -24,7 +24,7 @@ from rotarymae.recipes import frequency, synthetic
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-SCALES = {"synthetic": (1.0, 5.0, 25.0, 50.0, 100.0, 500.0), "frequency": (1.0, 10.0, 50.0, 100.0, 200.0, 1000.0)}
+SCALES = {"synthetic": (1.0, 5.0, 50.0, 500.0), "frequency": (1.0, 10.0, 100.0, 1000.0)}
 CASES = tuple(f"{name} × {scale:g}" for name, scales in SCALES.items() for scale in scales)
 
 
@@ -41,7 +41,7 @@ def setup(scale: str, setting: str) -> ScaleSetup:
     one, two = synthetic.setup(scale, setting), frequency.setup(scale, setting)
     if scale == "small":
         one = dataclasses.replace(one, train=dataclasses.replace(one.train, epochs=max(1, one.train.epochs // 8)))
-        two = dataclasses.replace(two, train=dataclasses.replace(two.train, epochs=max(1, two.train.epochs // 8)))
+        two = dataclasses.replace(two, train=dataclasses.replace(two.train, epochs=max(1, two.train.epochs // 4)))
     cases = CASES if scale != "smoke" else ("synthetic × 50", "frequency × 100")
     return ScaleSetup(cases=cases, synthetic=one, frequency=two)
 
