@@ -99,9 +99,9 @@ def setup(scale: str, setting: str) -> FrequencySetup:
             position_scale=100.0,
             queries=25,
             model=RoMAEConfig(
-                embed_dim=96, num_heads=4, depth=4, decoder_embed_dim=96, decoder_num_heads=4, likelihood="gaussian"
+                embed_dim=64, num_heads=4, depth=4, decoder_embed_dim=64, decoder_num_heads=4, likelihood="gaussian"
             ),
-            train=TrainConfig(epochs=200, batch_size=32, base_lr=2e-3, **common),
+            train=TrainConfig(epochs=200, batch_size=32, base_lr=3e-3, **common),
         )
     if scale == "small":
         changes = {"epochs": 12} if setting == "ours" else {"epochs": 2, "batch_size": 8}

@@ -64,7 +64,7 @@ def setup(scale: str, setting: str) -> PositionSetup:
     train = TrainConfig(epochs=10, base_lr=5e-4, gradient_clip=None, warmup_steps=625, **common)
     found = PositionSetup(seeds=(0, 1, 2, 3, 4), train=train, train_without=train)
     if setting == "ours":
-        train = TrainConfig(epochs=10 if scale == "paper" else 4, base_lr=1e-3, warmup_steps=300, **common)
+        train = TrainConfig(epochs=10 if scale == "paper" else 2, base_lr=1e-3, warmup_steps=300, **common)
         found = dataclasses.replace(found, standardize=True, train=train, train_without=train)
     if scale == "small":
         short = dataclasses.replace(found.train_without, epochs=1, warmup_steps=30)

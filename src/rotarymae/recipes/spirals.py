@@ -74,8 +74,8 @@ def setup(scale: str, setting: str) -> SpiralsSetup:
         train = TrainConfig(epochs=epochs, base_lr=3e-4, warmup_steps=warmup, **common)
         found = SpiralsSetup(model=RoMAEConfig.named("tiny", features=2), train=train)
     else:
-        model = RoMAEConfig(features=2, embed_dim=96, num_heads=4, depth=4, decoder_embed_dim=96, decoder_num_heads=4)
-        train = TrainConfig(epochs=100, base_lr=2e-3, **common)
+        model = RoMAEConfig(features=2, embed_dim=64, num_heads=4, depth=4, decoder_embed_dim=64, decoder_num_heads=4)
+        train = TrainConfig(epochs=60, base_lr=3e-3, **common)
         found = SpiralsSetup(step=1.0, standardize=True, fresh=True, queries=25, repeat=5, model=model, train=train)
     seeds = {"smoke": (27,), "small": (27,), "paper": (27, 42, 1024)}[scale]
     if scale == "smoke":
