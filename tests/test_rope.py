@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conftest import random_tokens, refuses
-from rotarymae.rope import angles, check_head_dim, frequencies, rotate, sincos
+from rotarymae.rope import angles, check_head_dim, frequencies, rotate, rotate_paired, rotate_sorted, rotation, sincos
 
 
 def rotated(x, positions, p=0.75, base=10_000.0):
@@ -102,3 +102,25 @@ def test_a_head_that_cannot_be_halved_is_refused():
         check_head_dim(50, 6)
     with refuses("head_dim (3)", "(4)", "is 4."):
         frequencies(3, 2)
+
+
+@pytest.mark.parametrize("p", [0.2, 0.75, 1.0])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_pairs_turn_as_complex_numbers_and_as_halves_alike(p, dtype):
+    torch.manual_seed(0)
+    at = angles(100 * torch.rand(2, 5, 2, dtype=dtype), frequencies(24, 2, p=p))
+    by, x = rotation(at, 24), torch.randn(2, 5, 3, 24)
+    assert sorted(by.paired.tolist()) == sorted(by.order.tolist()) == list(range(24))
+    halves = rotate_sorted(x[..., by.order], by)[..., by.order.argsort()]
+    complexes = rotate_paired(x[..., by.paired], by)[..., by.paired.argsort()]
+    assert complexes.dtype == x.dtype
+    torch.testing.assert_close(complexes, halves, atol=1e-6, rtol=1e-5)
+    torch.testing.assert_close(complexes.transpose(1, 2), rotate(x.transpose(1, 2), at), atol=1e-6, rtol=1e-5)
+    assert (complexes != x).any()
+
+
+def test_the_last_tokens_turn_as_they_do_among_all():
+    by = rotation(angles(10 * torch.rand(2, 5, 1), frequencies(12, 1)), 12)
+    x = torch.randn(2, 5, 3, 12)
+    for rotated in (rotate_sorted, rotate_paired):
+        torch.testing.assert_close(rotated(x[:, -2:], by.last(2)), rotated(x, by)[:, -2:])

@@ -7,6 +7,7 @@ import torch
 from torch import nn
 
 from conftest import random_tokens
+from rotarymae import transformer
 from rotarymae.rope import angles, frequencies, rotation
 from rotarymae.transformer import MLP, Attention, Block, DropPath, Transformer
 
@@ -120,3 +121,17 @@ def test_a_block_is_two_residual_branches():
     nn.init.zeros_(block.attention.output.weight)
     nn.init.zeros_(block.mlp.down.weight)
     assert block(x, at).equal(x)
+
+
+def test_both_ways_of_rotating_give_the_same_block(monkeypatch):
+    torch.manual_seed(0)
+    model, x, found = Transformer(24, 2, 2, 48).double(), torch.randn(2, 6, 24, dtype=torch.float64), []
+    at = angles(10 * torch.rand(2, 6, 1, dtype=torch.float64), frequencies(12, 1))
+    for best in (True, False):
+        monkeypatch.setattr(transformer, "_complex_is_best", lambda x, best=best: best)
+        model.zero_grad()
+        y = model(x, at, last=3)
+        y.square().sum().backward()
+        found.append((y.detach(), model.blocks[0].attention.query_key_value.weight.grad.clone()))
+    for one, other in zip(*found, strict=True):
+        torch.testing.assert_close(one, other, atol=1e-12, rtol=1e-10)

@@ -10,8 +10,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Complex, Float, Int
 from torch import Tensor
+from torch.nn import functional as F
 
 from rotarymae.errors import InputError
 
@@ -68,22 +69,38 @@ class Rotation(NamedTuple):
     """Angles as the blocks of one pass use them: flat over the P = A · F rotated pairs, with room for the heads.
 
     `order` lists the K channels of a head with the first channels of all rotated pairs, then their second channels,
-    then the channels that are not rotated. Scores do not change when queries and keys are permuted alike, so a block
-    permutes the rows of its weights (cheap) instead of taking activations apart and together again (not cheap).
+    then the channels that are not rotated; `paired` lists them pair by pair, those that are not rotated behind. Scores
+    do not change when queries and keys are permuted alike, so a block permutes the rows of its weights (cheap) instead
+    of taking activations apart and together again (not cheap).
+
+    Channels pair by pair are complex numbers, and rotating them is one product with `turn`: as many passes over memory
+    as adding positions takes. Compilers and half precision know no complex numbers; they take the other order.
     """
 
     cos: Float[Tensor, "B N 1 P"]
     sin: Float[Tensor, "B N 1 P"]
     order: Int[Tensor, " K"]
+    turn: Complex[Tensor, "B N 1 K/2"]
+    paired: Int[Tensor, " K"]
+
+    def last(self, count: int) -> Rotation:
+        """That of the last tokens only."""
+        return Rotation(self.cos[:, -count:], self.sin[:, -count:], self.order, self.turn[:, -count:], self.paired)
 
 
 def rotation(at: Angles, head_dim: int) -> Rotation:
     """Prepares one pass's angles for heads of K channels."""
     axes, kept = at.cos.shape[-2:]
     channels = torch.arange(head_dim, device=at.cos.device).view(axes, 2, head_dim // (2 * axes))
-    first, second, rest = channels[:, 0, :kept], channels[:, 1, :kept], channels[:, :, kept:]
-    order = torch.cat([first.flatten(), second.flatten(), rest.flatten()])
-    return Rotation(at.cos.flatten(-2).unsqueeze(-2), at.sin.flatten(-2).unsqueeze(-2), order)
+    first, second, rest = (
+        part.flatten() for part in (channels[:, 0, :kept], channels[:, 1, :kept], channels[:, :, kept:])
+    )
+    cos, sin = at.cos.flatten(-2).unsqueeze(-2), at.sin.flatten(-2).unsqueeze(-2)
+    # What is not rotated turns by nothing.
+    more = head_dim // 2 - cos.shape[-1]
+    turn = torch.complex(F.pad(cos, (0, more), value=1.0), F.pad(sin, (0, more)))
+    paired = torch.cat([torch.stack([first, second], dim=-1).flatten(), rest])
+    return Rotation(cos, sin, torch.cat([first, second, rest]), turn, paired)
 
 
 def rotate_sorted(x: Float[Tensor, "B N H K"], by: Rotation) -> Float[Tensor, "B N H K"]:
@@ -92,6 +109,12 @@ def rotate_sorted(x: Float[Tensor, "B N H K"], by: Rotation) -> Float[Tensor, "B
     first, second, rest = x.split([pairs, pairs, x.shape[-1] - 2 * pairs], dim=-1)
     turned = torch.addcmul(first * by.cos, second, by.sin, value=-1), torch.addcmul(second * by.cos, first, by.sin)
     return torch.cat([turned[0].to(x.dtype), turned[1].to(x.dtype), rest], dim=-1)
+
+
+def rotate_paired(x: Float[Tensor, "B N H K"], by: Rotation) -> Float[Tensor, "B N H K"]:
+    """As `rotate_sorted`, for heads whose channels are in the order `by.paired`; x is float32 or float64."""
+    turned = torch.view_as_complex(x.unflatten(-1, (-1, 2))) * by.turn
+    return torch.view_as_real(turned).flatten(-2).to(x.dtype)
 
 
 def rotate(x: Float[Tensor, "B H N K"], at: Angles) -> Float[Tensor, "B H N K"]:

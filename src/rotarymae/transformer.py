@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from rotarymae.product import Linear, linear
-from rotarymae.rope import Angles, Rotation, rotate_sorted, rotation
+from rotarymae.rope import Angles, Rotation, rotate_paired, rotate_sorted, rotation
 
 
 class Attention(nn.Module):
@@ -39,17 +39,18 @@ class Attention(nn.Module):
         `attend` is True where a key may be looked at; a key mask is enough, so no [B, N, N] is ever built. None means
         every key, which leaves the choice to the fastest kernel. `by` is None when positions are not rotary.
         """
-        weight, heads = self._weight(by), self.num_heads
+        paired = _complex_is_best(x)
+        rotate = rotate_paired if paired else rotate_sorted
+        weight, heads = self._weight(by, paired), self.num_heads
         if last is None:
             rotated, value = self._heads(linear(x, weight)).split([2 * heads, heads], dim=-2)
-            query, key = (rotated if by is None else rotate_sorted(rotated, by)).chunk(2, dim=-2)
+            query, key = (rotated if by is None else rotate(rotated, by)).chunk(2, dim=-2)
         else:
             dim = x.shape[-1]
             query = self._heads(linear(x[:, -last:], weight[:dim]))
             key, value = self._heads(linear(x, weight[dim:])).chunk(2, dim=-2)
             if by is not None:
-                query = rotate_sorted(query, Rotation(by.cos[:, -last:], by.sin[:, -last:], by.order))
-                key = rotate_sorted(key, by)
+                query, key = rotate(query, by.last(last)), rotate(key, by)
         out = F.scaled_dot_product_attention(
             query.transpose(1, 2),
             key.transpose(1, 2),
@@ -59,16 +60,23 @@ class Attention(nn.Module):
         )
         return self.output(out.transpose(1, 2).flatten(2))
 
-    def _weight(self, by: Rotation | None) -> Float[Tensor, "E D"]:
+    def _weight(self, by: Rotation | None, paired: bool) -> Float[Tensor, "E D"]:
         """The projection, with the channels of queries and keys in the order the rotation wants."""
         weight = self.query_key_value.weight
         if by is None:
             return weight
         parts = weight.unflatten(0, (3, self.num_heads, -1))
-        return torch.cat([parts[:2].index_select(2, by.order), parts[2:]]).flatten(0, 2)
+        return torch.cat([parts[:2].index_select(2, by.paired if paired else by.order), parts[2:]]).flatten(0, 2)
 
     def _heads(self, x: Float[Tensor, "B N P"]) -> Float[Tensor, "B N G K"]:
         return x.unflatten(-1, (-1, self.query_key_value.in_features // self.num_heads))
+
+
+def _complex_is_best(x: Tensor) -> bool:
+    """Whether rotation by complex numbers works here and is the fastest: see `Rotation`."""
+    kind = x.device.type
+    wide = x.dtype in (torch.float32, torch.float64) and not torch.is_autocast_enabled(kind)
+    return wide and kind in ("cpu", "cuda") and not torch.compiler.is_compiling()
 
 
 class MLP(nn.Module):

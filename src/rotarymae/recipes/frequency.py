@@ -252,7 +252,7 @@ def figures(result: Result) -> dict[str, Figure]:
         shown = part["curves"][0]
         lines = {
             "RoMAE": shown["MSE"],
-            "exact optimum": shown["optimum MSE"],
+            "optimum": shown["optimum MSE"],
             "RoMAE, against clean": shown["clean MSE"],
         }
         found[case] = plots.frequency_error(shown["frequency"], lines)
@@ -270,7 +270,7 @@ def _panel(shown: dict[str, Any]) -> plots.Panel:
     if "std" in shown:
         half = BANDS["95 %"] * np.array(shown["std"], np.float64)[~seen]
         band = (times[~seen], mean - half, mean + half)
-    lines = {"RoMAE": (times[~seen], mean), "exact optimum": (times, np.array(shown["exact"]))}
+    lines = {"RoMAE": (times[~seen], mean), "optimum": (times, np.array(shown["exact"]))}
     return plots.Panel(lines, (times[seen], values[seen]), (times[~seen], values[~seen]), band)
 
 
