@@ -91,6 +91,7 @@ class Recipe:
         run: trains and scores one case from one seed.
         rows: the lines of the table of results.
         figures: draws from the result file's content; a figure by name.
+        compare: draws from the contents of both settings' files, by setting; for the page of results.
         trains: False when nothing is learnt, so no loss can fall.
     """
 
@@ -102,6 +103,7 @@ class Recipe:
     run: Callable[[Any, str, Trial], Score]
     rows: tuple[Row, ...]
     figures: Callable[[Result], dict[str, Figure]] | None = None
+    compare: Callable[[Mapping[str, Result]], dict[str, Figure]] | None = None
     trains: bool = True
 
     def configure(self, scale: str, setting: str) -> Setup:

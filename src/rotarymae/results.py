@@ -11,7 +11,7 @@ from pathlib import Path
 from rotarymae import recipes
 from rotarymae.errors import InputError
 from rotarymae.experiment import SCALES, SETTINGS, Recipe, Result, Row
-from rotarymae.files import write_text
+from rotarymae.files import replacing, write_text
 
 KINDS = {"recipe": str, "setting": str, "scale": str, "date": str, "hardware": str, "hours": float, "config": dict}
 KINDS |= {"cases": dict, "command": str, "versions": dict}
@@ -92,14 +92,16 @@ def table(results: Sequence[Result]) -> list[Line]:
 
 
 def _newest(results: Sequence[Result], recipe: Recipe, setting: str, row: Row) -> Result | None:
-    fitting = [
-        result
-        for result in results
-        if (result["recipe"], result["setting"]) == (recipe.name, setting)
-        and result["scale"] != "smoke"
-        and row.metric in result["cases"].get(row.case, {"metrics": {}})["metrics"]
-    ]
-    return max(fitting, key=lambda result: (SCALES.index(result["scale"]), result["date"]), default=None)
+    def has(result: Result) -> bool:
+        return row.metric in result["cases"].get(row.case, {"metrics": {}})["metrics"]
+
+    return _last([result for result in results if has(result)], recipe.name, setting)
+
+
+def _last(results: Sequence[Result], name: str, setting: str) -> Result | None:
+    """The run of a recipe that counts: of the largest scale, of these the last; smoke runs never."""
+    own = [r for r in results if (r["recipe"], r["setting"]) == (name, setting) and r["scale"] != "smoke"]
+    return max(own, key=lambda result: (SCALES.index(result["scale"]), result["date"]), default=None)
 
 
 def _simple(result: Result, row: Row) -> str:
@@ -141,6 +143,8 @@ def page(found: Sequence[tuple[Path, Result]], beside: Path) -> str:
             doubt = line.row.doubt or "no published figure is known to be in doubt."
             lines.append(f"- {line.row.what}: {doubt}")
         lines += _runs(name, found, beside)
+        for figure in sorted((beside.parent / COMPARED).glob(f"{name}-*.png")):
+            lines += ["", f"![{figure.stem}: both settings]({_link(figure, beside)})"]
     return "\n".join(lines) + "\n"
 
 
@@ -180,6 +184,18 @@ def _link(path: Path, beside: Path) -> str:
     return Path(os.path.relpath(path.resolve(), beside.resolve().parent)).as_posix()
 
 
+COMPARED = Path("images/results")  # beside the page: figures that show both settings
+
+
 def write_page(folder: Path, path: Path) -> None:
-    """Raises InputError as `read`."""
-    write_text(path, page(read(folder), path))
+    """The page, and the figures that compare settings in images/results beside it. Raises InputError as `read`."""
+    found = read(folder)
+    for name in recipes.NAMES:
+        recipe = recipes.load(name)
+        runs = {setting: _last([r for _, r in found], name, setting) for setting in SETTINGS}
+        both = {setting: result for setting, result in runs.items() if result is not None}
+        if recipe.compare is not None and len(both) == len(SETTINGS):
+            for figure_name, figure in recipe.compare(both).items():
+                with replacing(path.parent / COMPARED / f"{name}-{figure_name}.png") as beside:
+                    figure.savefig(beside)
+    write_text(path, page(found, path))

@@ -26,6 +26,7 @@ and 2 of `paper`, with Table 20's own batches of 8, without which they would mak
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -262,6 +263,20 @@ def figures(result: Result) -> dict[str, Figure]:
     return found
 
 
+def compare(results: Mapping[str, Result]) -> dict[str, Figure]:
+    """Error by frequency of both settings in one plot, for each waveform that both have."""
+    from rotarymae import plots
+
+    found = {}
+    for case in CASES:
+        curves = {name: r["cases"][case]["curves"][0] for name, r in results.items() if case in r["cases"]}
+        if len(curves) == 2:
+            lines = {f"`{name}` setting": shown["MSE"] for name, shown in curves.items()}
+            lines["optimum"] = curves["ours"]["optimum MSE"]
+            found[case] = plots.frequency_error(curves["ours"]["frequency"], lines)
+    return found
+
+
 def _panel(shown: dict[str, Any]) -> plots.Panel:
     from rotarymae import plots
 
@@ -315,4 +330,5 @@ RECIPE = Recipe(
         Row("sine: inside the 95 % band", "sine", "inside 95 %", simple="optimum inside 95 %"),
     ),
     figures=figures,
+    compare=compare,
 )  # fmt: skip
