@@ -67,16 +67,16 @@ class SpiralsSetup(Setup):
 
 
 def setup(scale: str, setting: str) -> SpiralsSetup:
-    common: dict[str, Any] = {"betas": (0.9, 0.999), "weight_decay": 0.01, "keep_best": True, "batch_size": 32}
+    common: dict[str, Any] = {"betas": (0.9, 0.999), "weight_decay": 0.01, "keep_best": True}
     if setting == "paper":
         epochs = 500 if scale == "paper" else 60
         warmup = 2000 if scale == "paper" else 60
-        train = TrainConfig(epochs=epochs, base_lr=3e-4, warmup_steps=warmup, **common)
+        train = TrainConfig(epochs=epochs, base_lr=3e-4, batch_size=32, warmup_steps=warmup, **common)
         found = SpiralsSetup(model=RoMAEConfig.named("tiny", features=2), train=train)
     else:
         model = RoMAEConfig(features=2, embed_dim=64, num_heads=4, depth=4, decoder_embed_dim=64, decoder_num_heads=4)
-        train = TrainConfig(epochs=60, base_lr=3e-3, **common)
-        found = SpiralsSetup(step=1.0, standardize=True, fresh=True, queries=25, repeat=5, model=model, train=train)
+        train = TrainConfig(epochs=100, base_lr=3e-3, batch_size=16, **common)
+        found = SpiralsSetup(step=1.0, standardize=True, fresh=True, queries=16, repeat=5, model=model, train=train)
     seeds = {"smoke": (27,), "small": (27,), "paper": (27, 42, 1024)}[scale]
     if scale == "smoke":
         small = {"embed_dim": 24, "num_heads": 2, "depth": 1, "decoder_embed_dim": 24, "decoder_num_heads": 2}
