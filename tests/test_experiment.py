@@ -9,16 +9,14 @@ import numpy as np
 import pytest
 import torch
 
+from rotarymae.asking import DrawnExamples, ask, calibration, linear_interpolation, normal, on_grid
 from rotarymae.batches import Batch
 from rotarymae.errors import InputError
 from rotarymae.experiment import (
-    DrawnExamples,
     Recipe,
     Row,
     Score,
     Setup,
-    ask,
-    calibration,
     parameters,
     plain,
     run,
@@ -196,3 +194,21 @@ def test_plain_is_json():
     found = plain({"a": np.array([1.0000049, np.nan]), "b": (np.int64(3), float("inf")), "c": TINY})
     assert found["a"] == [1.0, None] and found["b"] == [3, None] and found["c"]["embed_dim"] == 12
     json.dumps(found, allow_nan=False)
+
+
+def test_linear_interpolation_holds_the_ends():
+    found = linear_interpolation(
+        np.arange(4.0), np.array([[9.0, 1.0, 9.0, 3.0]]), np.array([[False, True, False, True]])
+    )
+    assert found.tolist() == [[1.0, 1.0, 2.0, 3.0]]
+
+
+def test_tokens_on_a_grid():
+    found = on_grid(torch.ones(2, 3), np.array([0.0, 0.5, 1.0]), 50.0)
+    assert found.values.shape == (2, 3, 1) and found.positions[1, :, 0].tolist() == [0.0, 25.0, 50.0]
+    assert on_grid(torch.ones(2, 3, 4), np.zeros(3)).values.shape == (2, 3, 4)
+
+
+def test_normal_numbers_from_uniform_ones():
+    found = normal(torch.tensor([0.0, 0.5, 0.8413447, 1 - 2**-24]))
+    assert torch.isfinite(found).all() and found[1] == 0 and found[2] == pytest.approx(1, abs=1e-5)

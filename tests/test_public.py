@@ -28,7 +28,7 @@ ORDER = [
     ["baselines", "data"],
     ["workflows"],
     ["progress", "plots"],
-    ["experiment"],
+    ["experiment", "asking"],
     ["recipes"],
     ["report", "estimators", "fitting", "results"],
     ["summary"],

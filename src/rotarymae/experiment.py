@@ -22,14 +22,13 @@ import numpy as np
 import torch
 from torch import nn
 
-from rotarymae.batches import Batch, Examples
+from rotarymae.batches import Examples
 from rotarymae.errors import InputError
 from rotarymae.files import replacing, write_text
 from rotarymae.machine import commit, hardware, versions
-from rotarymae.model import MaskedAutoencoder, nearest
+from rotarymae.model import nearest
 from rotarymae.objectives import Objective
 from rotarymae.progress import Reporter
-from rotarymae.tokens import Tokens
 from rotarymae.training import TrainConfig, TrainResult, fit
 
 if TYPE_CHECKING:
@@ -37,7 +36,6 @@ if TYPE_CHECKING:
 
 SCALES = ("smoke", "small", "paper")
 SETTINGS = ("paper", "ours")
-BANDS = {"50 %": 0.6744898, "68 %": 0.9944579, "95 %": 1.9599640}  # half widths in standard deviations
 Result = dict[str, Any]
 
 
@@ -186,74 +184,6 @@ class Trial:
         if time.monotonic() - self._noted > 20:
             self._noted = time.monotonic()
             write_text(self._clock, f"{self.seconds:.0f}\n")
-
-
-class DrawnExamples:
-    """Examples that a function makes: of the places [B] in the data and the epoch (None for the fixed ones).
-
-    Args:
-        size: examples in an epoch.
-        length: tokens of each, for the loop's count of tokens and batches by budget.
-        draw: makes a batch; a pure function of its arguments.
-        about: what the examples are made of, as JSON: a run is resumed only with the same.
-    """
-
-    def __init__(
-        self, size: int, length: int, draw: Callable[[np.ndarray, int | None], Batch], about: dict[str, Any]
-    ) -> None:
-        self.lengths = np.full(size, length)
-        self._draw = draw
-        self._about = about
-
-    def batch(self, index: np.ndarray, epoch: int | None) -> Batch:
-        return self._draw(index, epoch)
-
-    def fingerprint(self) -> str:
-        return json.dumps({"examples": len(self.lengths), **self._about}, sort_keys=True)
-
-
-def ask(
-    model: MaskedAutoencoder, tokens: Tokens, seen: np.ndarray, asked: np.ndarray, queries: int | None = None
-) -> tuple[np.ndarray, np.ndarray | None]:
-    """What a model says of the tokens [S, N] that are `asked` when it sees those that are `seen` (bool [S, N] each).
-
-    Returns mean and standard deviation (None of a model without) [S, N, V], NaN where nothing was asked. With
-    `queries`, a pass asks for at most so many, drawn at random, as a model trained so expects.
-    """
-    mean = np.full((*asked.shape, tokens.features), np.nan)
-    std = mean.copy() if model.config.likelihood == "gaussian" else None
-    parts = 1 if queries is None else -(-int(asked.sum(1).max()) // queries)
-    rank = np.where(asked, np.random.default_rng(0).random(asked.shape), 2.0).argsort(1).argsort(1)
-    turn = np.where(asked, rank * parts // asked.sum(1, keepdims=True), -1)
-    size = max(1, 50_000 // tokens.length)
-    with torch.no_grad():
-        for start in range(0, len(asked), size):
-            part = slice(start, start + size)
-            some = Tokens(tokens.values[part], tokens.positions[part], check_values=False)
-            visible = _pick(some, seen[part])
-            for i in range(parts):
-                place = turn[part] == i
-                out = model.predict(visible, _pick(some, place))
-                real = out.masked.real  # row by row tokens keep their order, so both sides list them alike
-                mean[part][place] = out.predicted[real].double().numpy()
-                if std is not None and out.log_variance is not None:
-                    std[part][place] = (0.5 * out.log_variance[real].double()).exp().numpy()
-    return mean, std
-
-
-def _pick(tokens: Tokens, place: np.ndarray) -> Tokens:
-    """The tokens of each row that are True in `place` [S, N], in their order."""
-    order, count = torch.from_numpy((~place).argsort(1, kind="stable")), place.sum(1)
-    longest = int(count.max())
-    padding = torch.from_numpy(np.arange(longest) >= count[:, None])
-    return tokens.select(order[:, :longest], padding if padding.any() else None)
-
-
-def calibration(target: np.ndarray, mean: np.ndarray, std: np.ndarray) -> dict[str, float]:
-    """Negative log-likelihood (nats a value) of normal predictions, and the share of targets in their central bands."""
-    away = (target - mean) / std
-    found = {"NLL": float((0.5 * away**2 + np.log(std)).mean() + 0.5 * math.log(2 * math.pi))}
-    return found | {f"inside {share}": float((np.abs(away) <= half).mean()) for share, half in BANDS.items()}
 
 
 def parameters(model: nn.Module) -> int:

@@ -33,25 +33,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
+from rotarymae.asking import BANDS, SMOKE, DrawnExamples, ask, calibration, linear_interpolation, on_grid
 from rotarymae.batches import Batch
 from rotarymae.data import frequency as data
-from rotarymae.experiment import (
-    BANDS,
-    DrawnExamples,
-    Recipe,
-    Result,
-    Row,
-    Score,
-    Setup,
-    Trial,
-    ask,
-    calibration,
-    parameters,
-)
+from rotarymae.experiment import Recipe, Result, Row, Score, Setup, Trial, parameters
 from rotarymae.masking import rows
 from rotarymae.model import MaskedAutoencoder, RoMAEConfig
 from rotarymae.objectives import Pretraining
-from rotarymae.tokens import Tokens
 from rotarymae.training import TrainConfig
 
 if TYPE_CHECKING:
@@ -61,6 +49,7 @@ if TYPE_CHECKING:
 
 CASES: dict[str, data.Waveform] = {"sine": "sine", "square": "square", "cycloid": "cycloid"}
 VALIDATION = 500  # series
+TIMES = np.linspace(0, 1, data.POINTS)
 SINGLE, PAIRS, VALID, TRAIN = 1, 2, 3, 10  # seeds of the generator; training adds the trial's
 EXAMPLES = ((1, 5), (11, 20))  # Hz; the first is Figure 5's
 
@@ -109,14 +98,13 @@ def setup(scale: str, setting: str) -> FrequencySetup:
         train = dataclasses.replace(found.train, **changes)
         found = dataclasses.replace(found, seeds=(0,), per_pair=5, train=train)
     if scale == "smoke":
-        small = {"embed_dim": 24, "num_heads": 2, "depth": 1, "decoder_embed_dim": 24, "decoder_num_heads": 2}
         found = dataclasses.replace(
             found,
             seeds=(0,),
             series=200,
             per_frequency=2,
             per_pair=1,
-            model=dataclasses.replace(found.model, **small, decoder_depth=1),
+            model=dataclasses.replace(found.model, **SMOKE),
             train=dataclasses.replace(found.train, epochs=4, batch_size=16, warmup_steps=4, base_lr=3e-3),
         )
     return found
@@ -139,7 +127,10 @@ def run(setup: FrequencySetup, case: str, trial: Trial) -> Score:
         metrics |= calibration(single.noisy[hidden], mean[hidden], std[hidden])
     exact = calibration(single.noisy[hidden], best.mean[hidden], best.std[hidden])
     metrics |= {f"optimum {name}": value for name, value in exact.items()}
-    guesses = {"linear interpolation": _linear(single), "the training mean": _everywhere(train.noisy.mean(0), single)}
+    guesses = {
+        "linear interpolation": linear_interpolation(TIMES, single.noisy, single.seen),
+        "the training mean": _everywhere(train.noisy.mean(0), single),
+    }
     metrics |= {f"MSE of {name}": float(_errors(guess, single.noisy, single).mean()) for name, guess in guesses.items()}
 
     pairs = data.two_frequencies(setup.per_pair, seed=PAIRS, kind=kind)
@@ -159,7 +150,7 @@ def examples(series: data.FrequencySeries, setup: FrequencySetup, case: str, see
 
     def draw(index: np.ndarray, epoch: int | None) -> Batch:
         order = rows(seed, -1 if epoch is None else epoch, index)(data.POINTS).argsort(1)
-        everything = tokens(noisy[torch.from_numpy(index)], setup.position_scale)
+        everything = on_grid(noisy[torch.from_numpy(index)], TIMES, setup.position_scale)
         visible, hidden = order[:, : data.SEEN], order[:, data.SEEN :]
         return Batch(index, everything.select(visible), everything.select(hidden[:, : setup.queries]))
 
@@ -168,17 +159,11 @@ def examples(series: data.FrequencySeries, setup: FrequencySetup, case: str, see
     return DrawnExamples(len(noisy), data.POINTS, draw, about)
 
 
-def tokens(values: torch.Tensor, position_scale: float) -> Tokens:
-    """Series [B, 100] as tokens of one value at their time times `position_scale`."""
-    times = torch.linspace(0, 1, data.POINTS, dtype=torch.float64) * position_scale
-    return Tokens(values[..., None], times.float()[None, :, None].expand(len(values), -1, 1), check_values=False)
-
-
 def predict(
     model: MaskedAutoencoder, series: data.FrequencySeries, setup: FrequencySetup
 ) -> tuple[np.ndarray, np.ndarray | None]:
     """Mean and standard deviation (None of a model without) [S, 100] at hidden points; NaN at seen ones."""
-    everything = tokens(torch.from_numpy(series.noisy.astype(np.float32)), setup.position_scale)
+    everything = on_grid(torch.from_numpy(series.noisy.astype(np.float32)), TIMES, setup.position_scale)
     mean, std = ask(model, everything, series.seen, ~series.seen, setup.queries)
     return mean[..., 0], None if std is None else std[..., 0]
 
@@ -189,18 +174,21 @@ def _errors(predicted: np.ndarray, target: np.ndarray, series: data.FrequencySer
     return error(data.hidden(predicted, series), data.hidden(target, series))
 
 
+def _all_errors(series: data.FrequencySeries, mean: np.ndarray, best: np.ndarray) -> dict[str, np.ndarray]:
+    """Of the model and of the optimum, against noisy and clean values and between spectra, [S] each."""
+    found = {}
+    for prefix, predicted in (("", mean), ("optimum ", best)):
+        found[f"{prefix}MSE"] = _errors(predicted, series.noisy, series)
+        found[f"{prefix}clean MSE"] = _errors(predicted, series.clean, series)
+        found[f"{prefix}FFT MSE"] = _errors(predicted, series.noisy, series, fft=True)
+    return found
+
+
 def _by_frequency(
     series: data.FrequencySeries, mean: np.ndarray, best: np.ndarray
 ) -> tuple[dict[str, float], dict[str, Any]]:
     """Figure 3. Curves [25]: means over the series of a frequency, and standard deviations as the paper's bars."""
-    found = {
-        "MSE": _errors(mean, series.noisy, series),
-        "clean MSE": _errors(mean, series.clean, series),
-        "FFT MSE": _errors(mean, series.noisy, series, fft=True),
-        "optimum MSE": _errors(best, series.noisy, series),
-        "optimum clean MSE": _errors(best, series.clean, series),
-        "optimum FFT MSE": _errors(best, series.noisy, series, fft=True),
-    }
+    found = _all_errors(series, mean, best)
     metrics, curves = {}, {"frequency": np.arange(data.HIGHEST + 1)}
     for name, errors in found.items():
         each = errors.reshape(data.HIGHEST + 1, -1)
@@ -217,13 +205,7 @@ def _by_pair(
     series: data.FrequencySeries, mean: np.ndarray, best: np.ndarray
 ) -> tuple[dict[str, float], dict[str, Any]]:
     """Figure 4. Curves [25, 25], symmetric; NaN on the diagonal."""
-    found = {
-        "MSE": _errors(mean, series.noisy, series),
-        "clean MSE": _errors(mean, series.clean, series),
-        "FFT MSE": _errors(mean, series.noisy, series, fft=True),
-        "optimum MSE": _errors(best, series.noisy, series),
-        "optimum clean MSE": _errors(best, series.clean, series),
-    }
+    found = _all_errors(series, mean, best)
     count, (i, j) = data.HIGHEST + 1, series.frequencies.T
     curves = {}
     for name, errors in found.items():
@@ -233,11 +215,6 @@ def _by_pair(
             np.add.at(number, at, 1)
         curves[f"pairs, {name}"] = np.where(number > 0, total / np.maximum(number, 1), np.nan)
     return {f"pairs, {name}": float(errors.mean()) for name, errors in found.items()}, curves
-
-
-def _linear(series: data.FrequencySeries) -> np.ndarray:
-    """Linear interpolation between seen points, the nearest one beyond them."""
-    return np.stack([np.interp(series.times, series.times[s], y[s]) for y, s in zip(series.noisy, series.seen)])
 
 
 def _everywhere(values: np.ndarray, series: data.FrequencySeries) -> np.ndarray:
@@ -280,7 +257,7 @@ def compare(results: Mapping[str, Result]) -> dict[str, Figure]:
 def _panel(shown: dict[str, Any]) -> plots.Panel:
     from rotarymae import plots
 
-    times, seen, values = np.linspace(0, 1, data.POINTS), np.array(shown["seen"]), np.array(shown["values"])
+    times, seen, values = TIMES, np.array(shown["seen"]), np.array(shown["values"])
     mean, band = np.array(shown["mean"], np.float64)[~seen], None
     if "std" in shown:
         half = BANDS["95 %"] * np.array(shown["std"], np.float64)[~seen]

@@ -21,9 +21,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
+from rotarymae.asking import DrawnExamples
 from rotarymae.batches import Batch
 from rotarymae.data import pendulum as data
-from rotarymae.experiment import DrawnExamples, Recipe, Result, Row, Score, Setup, Trial, parameters
+from rotarymae.experiment import Recipe, Result, Row, Score, Setup, Trial, parameters
 from rotarymae.heads import Regressor, TokenRegressor
 from rotarymae.masking import rows
 from rotarymae.model import Encoder, RoMAEConfig

@@ -18,9 +18,10 @@ from dataclasses import dataclass, field
 import numpy as np
 import torch
 
+from rotarymae.asking import DrawnExamples
 from rotarymae.batches import Batch
 from rotarymae.data import position as data
-from rotarymae.experiment import DrawnExamples, Recipe, Row, Score, Setup, Trial, parameters
+from rotarymae.experiment import Recipe, Row, Score, Setup, Trial, parameters
 from rotarymae.heads import TokenRegressor
 from rotarymae.model import Encoder, RoMAEConfig
 from rotarymae.objectives import Regression

@@ -22,9 +22,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
+from rotarymae.asking import SMOKE, DrawnExamples, ask, linear_interpolation, normal, on_grid
 from rotarymae.batches import Batch
 from rotarymae.data import spirals as data
-from rotarymae.experiment import DrawnExamples, Recipe, Result, Row, Score, Setup, Trial, ask, parameters
+from rotarymae.experiment import Recipe, Result, Row, Score, Setup, Trial, parameters
 from rotarymae.masking import rows
 from rotarymae.model import MaskedAutoencoder, RoMAEConfig
 from rotarymae.objectives import Pretraining
@@ -79,9 +80,8 @@ def setup(scale: str, setting: str) -> SpiralsSetup:
         found = SpiralsSetup(step=1.0, standardize=True, fresh=True, queries=16, repeat=5, model=model, train=train)
     seeds = {"smoke": (27,), "small": (27,), "paper": (27, 42, 1024)}[scale]
     if scale == "smoke":
-        small = {"embed_dim": 24, "num_heads": 2, "depth": 1, "decoder_embed_dim": 24, "decoder_num_heads": 2}
         train = dataclasses.replace(found.train, epochs=10, batch_size=8, base_lr=3e-3, warmup_steps=2)
-        model = dataclasses.replace(found.model, **small)
+        model = dataclasses.replace(found.model, **SMOKE)
         found = dataclasses.replace(found, spirals=45, valid=5, repeat=1, model=model, train=train)
     return dataclasses.replace(found, seeds=seeds)
 
@@ -96,8 +96,7 @@ class Scaling:
 
     def tokens(self, values: torch.Tensor, times: np.ndarray) -> Tokens:
         """[B, T, 2] scaled values at the times [T]."""
-        at = torch.from_numpy((times * self.position).astype(np.float32))[None, :, None]
-        return Tokens(values, at.expand(len(values), -1, 1), check_values=False)
+        return on_grid(values, times, self.position)
 
     def scale(self, values: np.ndarray) -> torch.Tensor:
         return torch.from_numpy(((values - self.shift) / self.unit).astype(np.float32))
@@ -134,7 +133,7 @@ def _examples(part: data.Spirals, setup: SpiralsSetup, case: str, scaling: Scali
         inputs, targets = noisy[which], clean[which] if case == CONTIFORMER else noisy[which]
         if epoch is not None and setup.fresh and case == CONTIFORMER:
             targets = _blended(clean, kinds, which, rows(seed, stream, index, 1)(2))
-            inputs = targets + noise * _normal(rows(seed, stream, index, 2)(points * 2)).view_as(targets)
+            inputs = targets + noise * normal(rows(seed, stream, index, 2)(points * 2)).view_as(targets)
         uniform = rows(seed, stream, index)(data.HALF)
         order = uniform.argsort(1)
         if case == CONTIFORMER:  # every point is asked for, the seen ones too: their noise is to be taken off
@@ -155,10 +154,6 @@ def _blended(clean: torch.Tensor, kinds: torch.Tensor, which: torch.Tensor, unif
     other = (same * (uniform[:, :1] * 1e3 + torch.arange(len(clean)) * 0.618).frac()).argmax(1)
     weight = (1.4 * uniform[:, 1:] - 0.2)[..., None]
     return weight * clean[which] + (1 - weight) * clean[other]
-
-
-def _normal(uniform: torch.Tensor) -> torch.Tensor:
-    return torch.special.ndtri(uniform.double().clamp(1e-6, 1 - 1e-6)).float()
 
 
 def _answers(
@@ -225,12 +220,8 @@ def _spread(found: dict[str, list[float]]) -> dict[str, float]:
 
 
 def _linear(part: data.Spirals, seen: np.ndarray) -> np.ndarray:
-    """Linear interpolation of the noisy points seen, the nearest one beyond them."""
-    out = np.empty_like(part.noisy)
-    for i, row in enumerate(seen):
-        for c in range(2):
-            out[i, :, c] = np.interp(part.times, part.times[row], part.noisy[i, row, c])
-    return out
+    """Linear interpolation of the noisy points seen, in each coordinate."""
+    return np.stack([linear_interpolation(part.times, part.noisy[..., c], seen) for c in range(2)], axis=-1)
 
 
 def _shown(test: data.Spirals, seen: np.ndarray, predicted: np.ndarray, half: slice) -> dict[str, Any]:

@@ -22,25 +22,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
+from rotarymae.asking import BANDS, SMOKE, DrawnExamples, ask, calibration, linear_interpolation, normal, on_grid
 from rotarymae.batches import Batch
 from rotarymae.data import synthetic as data
-from rotarymae.experiment import (
-    BANDS,
-    DrawnExamples,
-    Recipe,
-    Result,
-    Row,
-    Score,
-    Setup,
-    Trial,
-    ask,
-    calibration,
-    parameters,
-)
+from rotarymae.experiment import Recipe, Result, Row, Score, Setup, Trial, parameters
 from rotarymae.masking import rows, split
 from rotarymae.model import MaskedAutoencoder, RoMAEConfig
 from rotarymae.objectives import Pretraining
-from rotarymae.tokens import Tokens
 from rotarymae.training import TrainConfig
 
 if TYPE_CHECKING:
@@ -48,6 +36,7 @@ if TYPE_CHECKING:
 
 CASE = "3 to 9 points"
 COUNTS = {CASE: (3, 9), "3 points": (3, 3), "10 points": (10, 10), "20 points": (20, 20), "25 points": (25, 25)}
+TIMES = np.linspace(0, 1, data.POINTS)
 SHOWN = ("3 points", "10 points", "20 points")  # Figure 8's panels
 
 
@@ -101,13 +90,12 @@ def setup(scale: str, setting: str) -> SyntheticSetup:
             train=TrainConfig(epochs=240, batch_size=64, base_lr=3e-3, **common),
         )
     if scale == "smoke":
-        small = {"embed_dim": 24, "num_heads": 2, "depth": 1, "decoder_embed_dim": 24, "decoder_num_heads": 2}
         found = dataclasses.replace(
             found,
             seeds=(0,),
             series=200,
             draws=1,
-            model=dataclasses.replace(found.model, **small, decoder_depth=1),
+            model=dataclasses.replace(found.model, **SMOKE),
             train=dataclasses.replace(found.train, epochs=8, batch_size=16, warmup_steps=4, base_lr=3e-3),
         )
     return found
@@ -132,7 +120,9 @@ def run(setup: SyntheticSetup, case: str, trial: Trial) -> Score:
     guess = sets.train.noisy.mean(axis=0)
     series, seen = _draws(sets.test, setup.draws, *COUNTS[CASE])
     metrics["MSE of the training mean"] = data.mse(np.broadcast_to(guess, seen.shape), series.noisy, seen)
-    metrics["MSE of linear interpolation"] = data.mse(_linear(series, seen), series.noisy, seen)
+    metrics["MSE of linear interpolation"] = data.mse(
+        linear_interpolation(series.times, series.noisy, seen), series.noisy, seen
+    )
     return Score(metrics, curves, parameters(model))
 
 
@@ -149,7 +139,7 @@ def examples(series: data.SyntheticSeries, setup: SyntheticSetup, seed: int = 0)
             values = torch.where(backwards, values.flip(1), values)
         uniform = rows(seed, stream, index)(1 + data.POINTS)
         count = 3 + (7 * uniform[:, :1]).long()
-        everything, order = tokens(values, setup.position_scale), uniform[:, 1:].argsort(1)
+        everything, order = on_grid(values, TIMES, setup.position_scale), uniform[:, 1:].argsort(1)
         if setup.queries is None:
             visible, masked = split(everything, order.argsort(1) >= count)
         else:
@@ -165,16 +155,8 @@ def examples(series: data.SyntheticSeries, setup: SyntheticSetup, seed: int = 0)
 def _mixed(noisy: torch.Tensor, uniform: torch.Tensor) -> torch.Tensor:
     """A weighted sum of as many series drawn at random, for each row; weights on the unit sphere."""
     parts, angles = uniform.chunk(2, dim=1)
-    # Normal numbers through the quantile function, kept off its poles.
-    weights = torch.special.ndtri(angles.double().clamp(1e-6, 1 - 1e-6))
-    weights = (weights / weights.norm(dim=1, keepdim=True)).float()
+    weights = torch.nn.functional.normalize(normal(angles), dim=1)
     return torch.einsum("bm,bmn->bn", weights, noisy[(parts * len(noisy)).long()])
-
-
-def tokens(values: torch.Tensor, position_scale: float) -> Tokens:
-    """Series [B, 51] as tokens of one value at their time times `position_scale`."""
-    times = torch.linspace(0, 1, data.POINTS, dtype=torch.float64) * position_scale
-    return Tokens(values[..., None], times.float()[None, :, None].expand(len(values), -1, 1), check_values=False)
 
 
 def predict(
@@ -186,7 +168,7 @@ def predict(
         for step in (1, -1) if setup.symmetric else (1,):
             values = torch.from_numpy((sign * noisy[:, ::step]).astype(np.float32))
             look = seen[:, ::step].copy()
-            mean, std = ask(model, tokens(values, setup.position_scale), look, ~look, setup.queries)
+            mean, std = ask(model, on_grid(values, TIMES, setup.position_scale), look, ~look, setup.queries)
             means.append(sign * mean[:, ::step, 0])
             if std is not None:
                 variances.append(std[:, ::step, 0] ** 2)
@@ -212,25 +194,20 @@ def _score(
     return found | {f"optimum {name}": value for name, value in best.items()}
 
 
-def _linear(series: data.SyntheticSeries, seen: np.ndarray) -> np.ndarray:
-    """Linear interpolation between seen points, the nearest one beyond them."""
-    return np.stack([np.interp(series.times, series.times[s], y[s]) for y, s in zip(series.noisy, seen, strict=True)])
-
-
 def figures(result: Result) -> dict[str, Figure]:
     """Figure 8: a test series at 3, 10 and 20 points, with the exact posterior mean."""
     from rotarymae import plots
 
-    times, panels = np.linspace(0, 1, data.POINTS), {}
+    panels = {}
     for name, shown in result["cases"][CASE]["curves"][0].items():
         seen, values = np.array(shown["seen"]), np.array(shown["values"])
         mean = np.where(seen, values, np.array(shown["mean"], np.float64))
-        lines = {"RoMAE": (times, mean), "exact posterior mean": (times, np.array(shown["exact"]))}
+        lines = {"RoMAE": (TIMES, mean), "exact posterior mean": (TIMES, np.array(shown["exact"]))}
         band = None
         if "std" in shown:
             half = np.where(seen, 0.0, BANDS["95 %"] * np.array(shown["std"], np.float64))
-            band = (times, mean - half, mean + half)
-        panels[name] = plots.Panel(lines, (times[seen], values[seen]), (times[~seen], values[~seen]), band)
+            band = (TIMES, mean - half, mean + half)
+        panels[name] = plots.Panel(lines, (TIMES[seen], values[seen]), (TIMES[~seen], values[~seen]), band)
     return {"examples": plots.predictions(panels)}
 
 

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
+from rotarymae.asking import on_grid
 from rotarymae.data import synthetic as data
 from rotarymae.experiment import Recipe, Result, Row, Score, Setup, Trial, parameters
 from rotarymae.model import MaskedAutoencoder, RoMAEConfig
@@ -66,7 +67,7 @@ def run(setup: TranslationSetup, case: str, trial: Trial) -> Score:
     series = synthetic.SyntheticSetup(position_scale=50.0, queries=12, model=model.config)
     trial.fit(Pretraining(model), synthetic.examples(sets.train, series, trial.seed), setup.train)
     values = torch.from_numpy(sets.test.noisy[:50].astype(np.float32))
-    still = synthetic.tokens(values, 50.0)
+    still = on_grid(values, synthetic.TIMES, 50.0)
     changes = [largest_change(model, still, shift, setup.double) for shift in SHIFTS]
     metrics = {f"change at {shift:g}": change for shift, change in zip(SHIFTS, changes, strict=True)}
     return Score({"largest change": max(changes), **metrics}, {"shift": SHIFTS, "change": changes}, parameters(model))
