@@ -185,7 +185,7 @@ def results(
     for line in table([result for _, result in read(folder)]):
         row = line.row
         own = [line.measured["paper"], line.measured["ours"]]
-        mark = " (?)" if row.doubt else ""
+        mark = " (?)" if row.doubt and row.paper != "–" else ""
         start = line.recipe if line.recipe != before else ""
         shown.add_row(start, row.what, row.paper + mark, row.best, line.simple, *own, row.aim)
         before = line.recipe
