@@ -85,9 +85,9 @@ def setup(scale: str, setting: str) -> SyntheticSetup:
             queries=12,
             symmetric=True,
             model=RoMAEConfig(
-                embed_dim=64, num_heads=4, depth=4, decoder_embed_dim=64, decoder_num_heads=4, likelihood="gaussian"
+                embed_dim=64, num_heads=4, depth=8, decoder_embed_dim=64, decoder_num_heads=4, likelihood="gaussian"
             ),
-            train=TrainConfig(epochs=240, batch_size=64, base_lr=3e-3, **common),
+            train=TrainConfig(epochs=600 if scale == "paper" else 120, batch_size=64, base_lr=3e-3, **common),
         )
     if scale == "smoke":
         found = dataclasses.replace(
