@@ -121,6 +121,7 @@ def test_run_changes_what_is_asked_for_and_results_shows_it(tmp_path, capsys):
     found = json.loads(path.read_text())
     assert found["config"]["rounds"] == 2 and found["config"]["model"]["depth"] == 1
     assert found["setting"] == "ours" and found["scale"] == "smoke"
+    assert found["command"] == "rotarymae run speed --scale smoke --rounds 2 --model.depth 1"
     assert command("results", tmp_path / "results") == 0
     assert "not run" in capsys.readouterr().out  # a smoke run is not shown
     assert command("run", "speed", "--scale", "smoke", *places, "--rouns", "2") == 2

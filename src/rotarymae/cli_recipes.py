@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import shlex
-import sys
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -78,7 +77,17 @@ def run(
         threads: Of the processor; 0 leaves torch's choice.
         quiet: Print only what goes wrong.
     """
-    _run(name, None, scale, setting, out, results, threads, quiet)
+    _run(
+        name,
+        None,
+        scale,
+        setting,
+        out,
+        results,
+        threads,
+        quiet,
+        f"rotarymae run {name} --scale {scale} --setting {setting}",
+    )
 
 
 def run_with_overrides(arguments: list[str]) -> None:
@@ -108,7 +117,14 @@ def run_with_overrides(arguments: list[str]) -> None:
         Path(own.get("results", "results")),
         _whole(own.get("threads", "0")),
         "quiet" in own,
+        # Where files go is nobody else's business.
+        shlex.join(["rotarymae", "run", name, *_kept(own), *rest]),
     )
+
+
+def _kept(own: dict[str, str]) -> list[str]:
+    """Of the options of `run`, those that say what was run."""
+    return [part for key in ("scale", "setting", "threads") if key in own for part in (f"--{key}", own[key])]
 
 
 def _split(arguments: list[str]) -> tuple[dict[str, str], list[str]]:
@@ -137,7 +153,17 @@ def _whole(text: str) -> int:
     return int(text)
 
 
-def _run(name: str, setup: Any, scale: str, setting: str, out: Path, results: Path, threads: int, quiet: bool) -> None:
+def _run(
+    name: str,
+    setup: Any,
+    scale: str,
+    setting: str,
+    out: Path,
+    results: Path,
+    threads: int,
+    quiet: bool,
+    command: str,
+) -> None:
     import torch
 
     from rotarymae import recipes
@@ -147,7 +173,6 @@ def _run(name: str, setup: Any, scale: str, setting: str, out: Path, results: Pa
     recipe, reporter = recipes.load(name), Reporter(quiet)
     if threads:
         torch.set_num_threads(threads)
-    command = shlex.join(["rotarymae", *sys.argv[1:]])
     with reporter.catching_warnings():
         path = run_recipe(
             recipe,
