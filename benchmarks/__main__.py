@@ -42,7 +42,7 @@ def main(arguments: list[str] | None = None) -> list[Row]:
         torch.set_num_threads(given.threads)
     settings = Settings(given.quick, given.device, given.threads, given.clock)
     names = given.only or [name for name in SECTIONS if name != "gpu" or given.quick or given.device == "cuda"]
-    about, found = machine(settings), []
+    about, found, written = machine(settings), [], ""
     for name in names:
         start = time.monotonic()
         torch._dynamo.reset()
@@ -54,17 +54,18 @@ def main(arguments: list[str] | None = None) -> list[Row]:
         print(f"{name} ({time.monotonic() - start:.0f} s)", flush=True)
         for row in part:
             print("  " + " | ".join(_cells(row)), flush=True)
-    _write(given.out, about, found)
+        written = _write(given.out, about, found)  # after every section: whoever stops the rest keeps these
+    print(f"written: {written}")
     return found
 
 
-def _write(folder: Path, about: dict[str, Any], found: list[Row]) -> None:
+def _write(folder: Path, about: dict[str, Any], found: list[Row]) -> str:
     folder.mkdir(parents=True, exist_ok=True)
     name = "benchmark-quick" if about["quick"] else f"benchmark-{about['device']}"
     text = json.dumps({"about": about, "rows": [row.to_dict() for row in found]}, indent=1, ensure_ascii=False)
     (folder / f"{name}.json").write_text(text + "\n", encoding="utf-8")
     (folder / f"{name}.md").write_text(markdown(about, found), encoding="utf-8")
-    print(f"written: {folder / name}.json, {folder / name}.md")
+    return f"{folder / name}.json, {folder / name}.md"
 
 
 def markdown(about: dict[str, Any], found: list[Row]) -> str:
