@@ -7,7 +7,13 @@ from torch.nn import functional as F
 from rotarymae import product
 from rotarymae.product import Linear, linear
 
-onednn = pytest.mark.skipif(not product.ONEDNN, reason="this torch has no oneDNN")
+onednn = pytest.mark.skipif(not product.AVAILABLE, reason="this torch has no oneDNN")
+
+
+@pytest.fixture(autouse=True)
+def by_onednn(monkeypatch):
+    """On every machine that can, also where it is not the faster way."""
+    monkeypatch.setattr(product, "ONEDNN", product.AVAILABLE)
 
 
 def pair(*shape, out=7, dtype=torch.float32, seed=0):
@@ -95,3 +101,10 @@ def test_a_layer_has_no_bias_and_the_same_weights_as_torchs():
     assert torch.equal(ours.weight, theirs.weight)
     x = torch.randn(4, 6)
     torch.testing.assert_close(ours(x), theirs(x))
+
+
+@onednn
+def test_the_choice_is_the_machines(monkeypatch):
+    assert used(lambda: linear(*pair(4, 6)))
+    monkeypatch.setattr(product, "ONEDNN", False)
+    assert not used(lambda: linear(*pair(4, 6)))

@@ -130,6 +130,8 @@ def test_the_idea_knows_no_tables(module):
         "itertools",
         "math",
         "typing",
+        "pathlib",
+        "platform",
     } | {
         "jaxtyping",
         "numpy",

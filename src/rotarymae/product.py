@@ -1,13 +1,16 @@
-"""Matrix products of the blocks: on a CPU in float32 by oneDNN, elsewhere as torch does them.
+"""Matrix products of the blocks: in float32 on some CPUs by oneDNN, elsewhere as torch does them.
 
-torch multiplies float32 matrices on the CPU through MKL, which on AMD processors runs at half the rate oneDNN reaches
-with the very shapes of these blocks; torch carries oneDNN too, but calls it only in code that inductor has frozen for
-inference. So the product is an operator of ours around torch's own oneDNN call, with the backward pass written out.
+torch multiplies float32 matrices on the CPU through MKL, which leaves the AVX-512 of AMD processors unused; oneDNN uses
+it, and torch carries oneDNN, too, but calls it only in code that inductor has frozen for inference. So the product is an
+operator of ours around torch's own oneDNN call, with the backward pass written out. It is taken on AMD processors with
+AVX-512 only: on one without, MKL was faster by a tenth to a third (`python -m benchmarks --only equal` measures both).
 Both libraries sum in float32; results differ in the last digits only.
 """
 
 from __future__ import annotations
 
+import platform
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -17,11 +20,20 @@ from torch.nn import functional as F
 from torch.utils.flop_counter import register_flop_formula
 
 
-def _has_onednn() -> bool:
-    return torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, "_linear_pointwise")
+def _is_amd() -> bool:
+    cpuinfo = Path("/proc/cpuinfo")
+    described = cpuinfo.read_text(encoding="utf-8") if cpuinfo.exists() else platform.processor()
+    return "AuthenticAMD" in described
 
 
-ONEDNN = _has_onednn()
+AVAILABLE = torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, "_linear_pointwise")
+# A function of the machine alone, never of a measurement: the same run must give the same bits twice.
+ONEDNN = (
+    AVAILABLE
+    and torch.backends.mkl.is_available()
+    and torch.backends.cpu.get_cpu_capability() == "AVX512"
+    and _is_amd()
+)
 
 
 @torch.library.custom_op("rotarymae::product", mutates_args=(), schema="(Tensor x, Tensor weight) -> Tensor")
