@@ -4,7 +4,7 @@ Table 5 of arXiv:2505.20535 (Section 5.4); model of Table 14, hyper-parameters o
 
 The paper prints 3.32e-3 beside S5's 3.41e-3, CRU's 3.94e-3 and ContiFormer's 4.63e-3, but in another unit: its script
 sums squared errors where the others take the mean, and multiplies by 1e-3; in their unit the same run is 36e-3. Expect
-that figure again from `paper`, whose head reads all 50 angles off the [CLS] token.
+about that again from `paper`, whose head reads all 50 angles off the [CLS] token, and from `ours` less than S5's.
 
 `ours` gives every frame its own head (`TokenRegressor`), which is most of the gain; trains at ten times the learning
 rate and more; mirrors half of the training sequences (left and right change places, and the sine its sign) and lays
