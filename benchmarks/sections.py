@@ -41,7 +41,7 @@ from rotarymae.tokens import Tokens
 
 BUDGET = 1536  # tokens a batch of the ragged workload: 512 series are few, and a larger budget pads more
 REFERENCE_BATCH = 32
-AUTHORS_BATCH = 256  # they pre-train on light curves in batches of 512, which need more than 24 GB here
+AUTHORS_BATCH = 256  # they pre-train on light curves in batches of 512; half of that keeps a pair short
 
 
 def _config(size: str, settings: Settings, **changes: Any) -> RoMAEConfig:

@@ -31,7 +31,12 @@ def list_recipes() -> None:
     table = Table("name", "in the paper", "expect", "hours, small: paper / ours")
     for name in recipes.NAMES:
         recipe = recipes.load(name)
-        table.add_row(name, recipe.table, recipe.expect, " / ".join(f"{hours:g}" for hours in recipe.hours.values()))
+        table.add_row(
+            name,
+            recipe.table,
+            recipe.expect,
+            " / ".join("?" if hours is None else f"{hours:g}" for hours in recipe.hours.values()),
+        )
     console = Console()
     console.print(table)
     console.print("`rotarymae show NAME` says more, `rotarymae run NAME` runs it; `rotarymae demo` is the demo.")

@@ -84,7 +84,8 @@ class Recipe:
         name: as in `rotarymae run NAME`, and of its file.
         table: where in the paper.
         expect: the metric and what to expect of it.
-        hours: of `small` on two CPU cores, by setting.
+        hours: of `small` by setting: trials run so far, one thread each on a shared machine, times the number of
+            trials; None where some were never run.
         setup: (scale, setting) → configuration.
         run: trains and scores one case from one seed.
         rows: the lines of the table of results.
@@ -96,7 +97,7 @@ class Recipe:
     name: str
     table: str
     expect: str
-    hours: Mapping[str, float]
+    hours: Mapping[str, float | None]
     setup: Callable[[str, str], Setup]
     run: Callable[[Any, str, Trial], Score]
     rows: tuple[Row, ...]

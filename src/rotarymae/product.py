@@ -2,9 +2,9 @@
 
 torch multiplies float32 matrices on the CPU through MKL. It carries oneDNN, too, but calls it only in code that
 inductor has frozen for inference; so the product here is an operator of ours around torch's own oneDNN call, with the
-backward pass written out. Training was 1.7 times as fast with it on one AMD EPYC, and slower by a tenth on another that
-has no AVX-512 (`python -m benchmarks --only equal` measures both ways). The rule between them is our reading: MKL's
-kernels for AMD processors stop at AVX2, oneDNN's do not.
+backward pass written out. Training was about 1.5 times as fast with it on one AMD EPYC, and slower by 7 % on another
+that has no AVX-512 (`python -m benchmarks --only equal` measures both ways). The rule between them is our reading:
+MKL's kernels for AMD processors stop at AVX2, oneDNN's do not.
 
 Both libraries sum in float32; results differ in the last digits only.
 """

@@ -73,8 +73,8 @@ class Rotation(NamedTuple):
     do not change when queries and keys are permuted alike, so a block permutes the rows of its weights (cheap) instead
     of taking activations apart and together again (not cheap).
 
-    Channels pair by pair are complex numbers, and rotating them is one product with `turn`: as many passes over memory
-    as adding positions takes. Compilers and half precision know no complex numbers; they take the other order.
+    Channels pair by pair are complex numbers, and rotating them is one product with `turn`, in one pass over memory.
+    Compilers and half precision know no complex numbers; they take the other order.
     """
 
     cos: Float[Tensor, "B N 1 P"]
