@@ -100,9 +100,11 @@ def test_what_is_done_is_not_done_again(tmp_path):
 def test_seeds_and_cases_can_be_added(tmp_path):
     counting = Counting()
     go(counting, tmp_path, TinySetup(cases=("first",), seeds=(0,)))
-    path = go(counting, tmp_path, TinySetup(cases=("first",), seeds=(0, 1, 2)))
-    assert counting.trials == [("first", 0), ("first", 1), ("first", 2)]
-    assert read_file(path)["cases"]["first"]["seeds"] == [0, 1, 2]
+    go(counting, tmp_path, TinySetup(cases=("first",), seeds=(0, 1, 2)))
+    path = go(counting, tmp_path, TinySetup(cases=("second (2)",), seeds=(7,)))
+    assert counting.trials == [("first", 0), ("first", 1), ("first", 2), ("second (2)", 7)]
+    cases = read_file(path)["cases"]
+    assert {case: part["seeds"] for case, part in cases.items()} == {"first": [0, 1, 2], "second (2)": [7]}
 
 
 def test_a_stopped_run_goes_on_and_ends_with_the_same_numbers(tmp_path):

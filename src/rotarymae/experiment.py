@@ -204,6 +204,8 @@ def run(
 ) -> Path:
     """Runs what of an experiment is not done yet, writes its result file and figures, and returns the file's path.
 
+    The file holds all that this run's folder has: cases and seeds of earlier calls too.
+
     Args:
         recipe: the experiment.
         scale, setting: of which `setup` is the configuration, perhaps with changes; they name folder and file.
@@ -225,10 +227,10 @@ def run(
         raise InputError("nothing to run: give at least one case and one seed.")
     folder = out / f"{recipe.name}-{setting}-{scale}"
     identity = _open(folder, setup)
-    cases: dict[str, Any] = {}
     for case in setup.cases:
-        trials = [_trial(recipe, setup, case, seed, folder, scale, reporter) for seed in setup.seeds]
-        cases[case] = _collect(trials, setup.seeds)
+        for seed in setup.seeds:
+            _trial(recipe, setup, case, seed, folder, scale, reporter)
+    cases = {case: _collect(found) for case in known if (found := _finished(folder, case))}
     result: Result = {
         "format": 1,
         "recipe": recipe.name,
@@ -241,7 +243,7 @@ def run(
         "hardware": hardware(),
         "versions": versions(),
         "hours": sum(sum(part["seconds"]) for part in cases.values()) / 3600,
-        "config": plain(setup),
+        "config": _without_choice(setup),
         "cases": cases,
     }
     path = _place(results, f"{recipe.name}-{setting}-{scale}", identity)
@@ -255,9 +257,7 @@ def run(
 
 def _open(folder: Path, setup: Setup) -> str:
     """The run's name, from its folder; makes the folder when it is new. Cases and seeds may be added to a run."""
-    file, own = folder / "config.json", plain(setup)
-    for name in ("cases", "seeds"):
-        del own[name]
+    file, own = folder / "config.json", _without_choice(setup)
     if not file.exists():
         identity = uuid.uuid4().hex
         write_text(file, json.dumps({"run": identity, "config": own}, indent=1) + "\n")
@@ -271,14 +271,17 @@ def _open(folder: Path, setup: Setup) -> str:
     return before["run"]
 
 
-def _trial(
-    recipe: Recipe, setup: Setup, case: str, seed: int, folder: Path, scale: str, reporter: Reporter
-) -> dict[str, Any]:
-    """The content of the trial's score.json; runs the trial when there is none."""
+def _without_choice(setup: Setup) -> dict[str, Any]:
+    """The configuration that all trials of a run share: not which of them were asked for."""
+    return {name: value for name, value in plain(setup).items() if name not in ("cases", "seeds")}
+
+
+def _trial(recipe: Recipe, setup: Setup, case: str, seed: int, folder: Path, scale: str, reporter: Reporter) -> None:
+    """Runs a trial and writes its score.json, unless there is one."""
     place = folder / _file_name(case) / f"seed-{seed}"
     file = place / "score.json"
     if file.exists():
-        return json.loads(file.read_text(encoding="utf-8"))
+        return
     place.mkdir(parents=True, exist_ok=True)
     trial = Trial(seed, place, folder.parent / "cache", reporter, scale == "smoke")
     with torch.random.fork_rng(devices=[]):
@@ -294,17 +297,22 @@ def _trial(
     write_text(file, json.dumps(found, allow_nan=False) + "\n")
     figures = ", ".join(f"{name} {value:.4g}" for name, value in list(score.metrics.items())[:6])
     reporter.say(f"{recipe.name}, {case}, seed {seed}, {trial.seconds:.0f} s: {figures}")
-    return found
 
 
-def _collect(trials: list[dict[str, Any]], seeds: tuple[int, ...]) -> dict[str, Any]:
-    metrics = {}
+def _finished(folder: Path, case: str) -> dict[int, dict[str, Any]]:
+    """What every trial of a case found that has ended, by seed."""
+    files = {int(file.parent.name[5:]): file for file in (folder / _file_name(case)).glob("seed-*/score.json")}
+    return {seed: json.loads(files[seed].read_text(encoding="utf-8")) for seed in sorted(files)}
+
+
+def _collect(found: dict[int, dict[str, Any]]) -> dict[str, Any]:
+    trials, metrics = list(found.values()), {}
     for name in trials[0]["metrics"]:
         each = [trial["metrics"][name] for trial in trials]
         spread = float(np.std(each, ddof=1)) if len(each) > 1 else None
         metrics[name] = {"mean": float(np.mean(each)), "std": spread, "each": each}
     return {
-        "seeds": list(seeds),
+        "seeds": list(found),
         "metrics": metrics,
         "seconds": [trial["seconds"] for trial in trials],
         "parameters": trials[0]["parameters"],
