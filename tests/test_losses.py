@@ -60,6 +60,30 @@ def test_gaussian_nll_is_the_density(mean, log_variance, target):
     assert torch.allclose(gaussian_nll(*args), wanted, rtol=1e-12, atol=1e-12)
 
 
+def test_beta_takes_the_variance_out_of_the_gradient_of_means():
+    def gradient(beta):
+        out = outcome([[[1.0], [1.0]]], [[[0.0], [4.0]]], log_variance=torch.tensor([[[0.0], [math.log(100.0)]]]))
+        out.predicted.requires_grad_()
+        loss = reconstruction(out, beta=beta)
+        loss.sum.backward()
+        return out.predicted.grad.flatten().tolist(), loss.sum.item()
+
+    plain, value = gradient(0.0)
+    assert plain == pytest.approx([1, -0.03])
+    assert gradient(0.5)[0] == pytest.approx([1, -0.3])
+    assert gradient(1.0)[0] == pytest.approx([1, -3])  # as of half the squared error
+    each = [0.5 * (1 + math.log(2 * math.pi)), 0.5 * (math.log(100) + 0.09 + math.log(2 * math.pi))]
+    assert value == pytest.approx(sum(each), rel=1e-6)
+    assert gradient(1.0)[1] == pytest.approx(each[0] + 100 * each[1], rel=1e-6)
+
+
+def test_beta_holds_the_weight_constant():
+    log_variance = torch.tensor([[[1.0]]], requires_grad=True)
+    reconstruction(outcome([[[2.0]]], [[[0.0]]], log_variance=log_variance), beta=1.0).sum.backward()
+    # e · d/ds (s + 4 exp(-s)) / 2 at s = 1
+    assert log_variance.grad.item() == pytest.approx(math.e * 0.5 * (1 - 4 / math.e), rel=1e-5)
+
+
 def test_gaussian_reconstruction_and_its_padding():
     log_variance = torch.tensor([[[math.log(4.0)], [900.0]]])
     loss = reconstruction(outcome([[[1.0], [0.0]]], [[[3.0], [0.0]]], [[False, True]], log_variance))

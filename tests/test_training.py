@@ -5,7 +5,7 @@ import math
 import subprocess
 import sys
 import threading
-from dataclasses import fields
+from dataclasses import fields, replace
 from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
@@ -610,6 +610,20 @@ def test_training_learns():
     what = Pretraining(MaskedAutoencoder(config(0.0, 0.0)))
     _, result = train(what=what, epochs=40, base_lr=5e-3)
     assert np.mean(losses(result)[-8:]) < 0.75 * np.mean(losses(result)[:8])
+
+
+@torch.no_grad()
+def test_beta_weights_training_and_leaves_validation_the_likelihood():
+    plain, weighted = (Pretraining(MaskedAutoencoder(config(0.0, 0.0)), beta=beta) for beta in (0.0, 1.0))
+    weighted.load_state_dict(plain.state_dict())
+    batch = examples().batch(np.arange(8), 0)
+    assert float(plain.train()(batch)) != pytest.approx(float(weighted.train()(batch)), rel=1e-3)
+    assert float(plain.eval()(batch)) == pytest.approx(float(weighted.eval()(batch)), rel=1e-6)
+    with refuses("beta is 2", "0", "1"):
+        Pretraining(plain.model, beta=2)
+    point = MaskedAutoencoder(replace(config(), likelihood="point"))
+    with refuses("beta", "likelihood='gaussian'"):
+        Pretraining(point, beta=0.5)
 
 
 # ── logs ────────────────────────────────────────────────────────────────────────────────────────────────────────────

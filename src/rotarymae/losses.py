@@ -27,11 +27,15 @@ class Loss(NamedTuple):
         return self.sum / self.count
 
 
-def reconstruction(out: Reconstruction, normalize_targets: bool = False) -> Loss:
+def reconstruction(out: Reconstruction, normalize_targets: bool = False, beta: float = 0.0) -> Loss:
     """Squared error of the masked tokens, or the Gaussian negative log-likelihood when the model predicts a variance.
 
     A mean over real masked tokens × features. With `normalize_targets` each target patch is first shifted and scaled
     to mean 0 and (unbiased) variance 1 over its own V values, as in MAE (arXiv:2111.06377); the eps of 1e-6 is MAE's.
+
+    With `beta` each likelihood term is weighted by its predicted variance to that power, held constant (β-NLL,
+    arXiv:2203.09168): the gradient of a mean is divided by its variance, so without it what is hard to predict is
+    learnt slowest, and with 1 means learn as under squared error. It means nothing to a model without a variance.
 
     Raises:
         InputError: `normalize_targets` with one feature, which would make every target zero.
@@ -46,6 +50,8 @@ def reconstruction(out: Reconstruction, normalize_targets: bool = False) -> Loss
         terms = (predicted - target).square()
     else:
         terms = gaussian_nll(predicted, _wide(out.log_variance), target)
+        if beta:
+            terms = terms * (beta * _wide(out.log_variance).detach()).exp()
     padding = out.masked.padding
     if padding is None:
         return Loss(terms.sum(), torch.tensor(terms.numel(), device=terms.device))

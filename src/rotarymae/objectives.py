@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from rotarymae import losses
 from rotarymae.batches import Batch
+from rotarymae.errors import InputError
 from rotarymae.heads import Classifier, Regressor, TokenRegressor
 from rotarymae.model import MaskedAutoencoder
 
@@ -39,15 +40,26 @@ class Objective(nn.Module):
 
 
 class Pretraining(Objective):
-    """Reconstruction of the hidden tokens."""
+    """Reconstruction of the hidden tokens, as `losses.reconstruction` scores it.
 
-    def __init__(self, model: MaskedAutoencoder, normalize_targets: bool = False) -> None:
+    `beta` weights the terms of training only: a validation loss is the likelihood itself.
+
+    Raises:
+        InputError: `beta` outside 0 to 1, or of a model without a variance.
+    """
+
+    def __init__(self, model: MaskedAutoencoder, normalize_targets: bool = False, beta: float = 0.0) -> None:
         super().__init__()
+        if not 0 <= beta <= 1:
+            raise InputError(f"beta is {beta}; wanted 0 (plain likelihood) to 1 (means learn as under squared error).")
+        if beta and model.config.likelihood != "gaussian":
+            raise InputError(f"beta ({beta}) weights terms by the predicted variance; use likelihood='gaussian'.")
         self.model = model
         self.normalize_targets = normalize_targets
+        self.beta = beta
 
     def identity(self) -> dict[str, Any]:
-        return {**super().identity(), "normalize_targets": self.normalize_targets}
+        return {**super().identity(), "normalize_targets": self.normalize_targets, "beta": self.beta}
 
     def count(self, batch: Batch) -> float:
         assert batch.masked is not None, "pre-training needs batches with masked tokens"
@@ -57,7 +69,7 @@ class Pretraining(Objective):
         assert batch.masked is not None, "pre-training needs batches with masked tokens"
         assert isinstance(self.model, MaskedAutoencoder)
         out = self.model.predict(batch.inputs, batch.masked)
-        return losses.reconstruction(out, self.normalize_targets).sum
+        return losses.reconstruction(out, self.normalize_targets, self.beta if self.training else 0.0).sum
 
 
 class Classification(Objective):
