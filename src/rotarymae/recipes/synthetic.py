@@ -6,12 +6,14 @@ The paper reports a mean squared error of 0.233 ± 0.007, HeTVAE 0.223 ± 0.070.
 the best prediction is computable; on the draws of this recipe's test set it scores about 0.217, and every figure here
 stands beside that of the exact posterior mean on the very same draws.
 
-`ours` differs from `paper` in six ways. Times run over 0..50, not 0..1, so that the fastest rotary frequency turns a
-radian from one point to the next. The model is narrower and shallower. It predicts a variance. And training series are
-mixed: a sum of series with weights whose squares add up to one has exactly the distribution of a series, noise
-included, as has a series read backwards; so 1,600 series do for as many as training asks for. It is asked for 12 hidden
-points at once, which makes a step cheaper. And it predicts every test series four times, also upside down and
-backwards, and takes the mean.
+`ours` differs from `paper` in seven ways. Times run over 0..50, not 0..1, so that the fastest rotary frequency turns a
+radian from one point to the next. The model is narrower and shallower. It predicts a variance, and its means are not
+held up by that (β-NLL: at 1,500 steps 2.5 % above the optimum, 3.1 % with the plain likelihood, on validation series).
+AdamW's memory of squares is shorter and its rate half as high (3.1 % for 4.2 %). Training series are mixed: a sum of
+series with weights whose squares add up to one has exactly the distribution of a series, noise included, as has a
+series read backwards; so 1,600 series do for as many as training asks for. It is asked for 12 hidden points at once,
+which makes a step cheaper. And it predicts every test series four times, also upside down and backwards, and takes the
+mean.
 """
 
 from __future__ import annotations
@@ -54,6 +56,7 @@ class SyntheticSetup(Setup):
             training step then reads more series for the same work.
         symmetric: predict each series also upside down and backwards, and take the mean; the best prediction has both
             symmetries, so the mean is never further from it.
+        beta: of the β-NLL, `Pretraining`'s.
         draws: of context points for each test series.
         model, train: the autoencoder and its training.
     """
@@ -65,17 +68,25 @@ class SyntheticSetup(Setup):
     mirror: bool = False
     queries: int | None = None
     symmetric: bool = False
+    beta: float = 0.0
     draws: int = 20
     model: RoMAEConfig = field(default_factory=lambda: RoMAEConfig.named("tiny"))
     train: TrainConfig = field(default_factory=TrainConfig)
 
 
 def setup(scale: str, setting: str) -> SyntheticSetup:
-    common: dict[str, Any] = {"betas": (0.9, 0.999), "weight_decay": 0.01, "keep_best": True}
     epochs = 50 if scale == "paper" else 10
     found = SyntheticSetup(
         seeds=(0, 1, 2, 3, 4),
-        train=TrainConfig(epochs=epochs, batch_size=8, base_lr=1e-3, warmup_steps=200, **common),
+        train=TrainConfig(
+            epochs=epochs,
+            batch_size=8,
+            base_lr=1e-3,
+            betas=(0.9, 0.999),
+            weight_decay=0.01,
+            warmup_steps=200,
+            keep_best=True,
+        ),
     )
     if setting == "ours":
         found = dataclasses.replace(
@@ -85,10 +96,17 @@ def setup(scale: str, setting: str) -> SyntheticSetup:
             mirror=True,
             queries=12,
             symmetric=True,
+            beta=0.5,
             model=RoMAEConfig(
-                embed_dim=64, num_heads=4, depth=8, decoder_embed_dim=64, decoder_num_heads=4, likelihood="gaussian"
+                embed_dim=64, num_heads=4, depth=4, decoder_embed_dim=64, decoder_num_heads=4, likelihood="gaussian"
             ),
-            train=TrainConfig(epochs=600 if scale == "paper" else 120, batch_size=64, base_lr=3e-3, **common),
+            train=TrainConfig(
+                epochs=1600 if scale == "paper" else 480,
+                batch_size=64,
+                base_lr=1.5e-3,
+                betas=(0.9, 0.95),
+                weight_decay=0.01,
+            ),
         )
     if scale == "smoke":
         found = dataclasses.replace(
@@ -105,7 +123,8 @@ def setup(scale: str, setting: str) -> SyntheticSetup:
 def run(setup: SyntheticSetup, case: str, trial: Trial) -> Score:
     sets = data.splits(setup.series)
     model = MaskedAutoencoder(setup.model)
-    trial.fit(Pretraining(model), examples(sets.train, setup, trial.seed), setup.train, examples(sets.valid, setup))
+    objective = Pretraining(model, beta=setup.beta)
+    trial.fit(objective, examples(sets.train, setup, trial.seed), setup.train, examples(sets.valid, setup))
     metrics, curves = {}, {}
     for name, (low, high) in COUNTS.items():
         # The other counts are for a figure and a line of the table each: fewer draws will do.
