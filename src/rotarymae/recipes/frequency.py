@@ -64,6 +64,7 @@ class FrequencySetup(Setup):
         per_frequency: test series of each frequency (Figure 3).
         per_pair: test series of each pair of frequencies (Figure 4).
         queries: hidden points that the decoder is asked for at once, in training as in evaluation; None for all 50.
+        beta: of the β-NLL, `Pretraining`'s.
         model, train: the autoencoder and its training.
     """
 
@@ -73,6 +74,7 @@ class FrequencySetup(Setup):
     per_frequency: int = 200
     per_pair: int = 20
     queries: int | None = None
+    beta: float = 0.0
     model: RoMAEConfig = field(default_factory=lambda: RoMAEConfig.named("tiny"))
     train: TrainConfig = field(default_factory=TrainConfig)
 
@@ -88,6 +90,7 @@ def setup(scale: str, setting: str) -> FrequencySetup:
             found,
             position_scale=100.0,
             queries=25,
+            beta=0.5,
             model=RoMAEConfig(
                 embed_dim=64, num_heads=4, depth=4, decoder_embed_dim=64, decoder_num_heads=4, likelihood="gaussian"
             ),
@@ -116,7 +119,7 @@ def run(setup: FrequencySetup, case: str, trial: Trial) -> Score:
     valid = data.generate(VALIDATION, seed=VALID, kind=kind)
     model = MaskedAutoencoder(setup.model)
     examples_of = {"train": examples(train, setup, case, trial.seed), "valid": examples(valid, setup, case)}
-    trial.fit(Pretraining(model), examples_of["train"], setup.train, examples_of["valid"])
+    trial.fit(Pretraining(model, beta=setup.beta), examples_of["train"], setup.train, examples_of["valid"])
 
     single = data.single_frequencies(setup.per_frequency, seed=SINGLE, kind=kind)
     mean, std = predict(model, single, setup)
