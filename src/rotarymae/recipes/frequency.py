@@ -14,12 +14,13 @@ B.4 gives no settings of the optimiser: `paper` takes those of Table 20, the pap
 interpolation, with batches of 64 series for 8, because there are 10,000 series and 200 epochs. The FFT is that of the
 50 hidden values in order of time, as in the paper, and its error that of amplitudes.
 
-`ours` differs from `paper` in four ways. Times run over 0..100, so that the fastest rotary frequency turns a radian
-from one point to the next. The model is narrower and shallower. It predicts a variance. It is asked for half of the
-hidden points at once, which makes a step cheaper.
+`ours` differs from `paper` in five ways. Times run over 0..100, so that the fastest rotary frequency turns a radian
+from one point to the next. The model is narrower and shallower. It predicts a variance, and its means are not held up
+by that (β-NLL), which with a shorter memory of AdamW's squares took a fifth off the error of single waves after three
+epochs. It is asked for half of the hidden points at once, which makes a step cheaper.
 
 In both, which points are seen is drawn anew in every epoch. `small` is one seed, a quarter of the pairs' test series,
-and what a core trains in a quarter of an hour per waveform instead of 200 epochs: 12 epochs of `ours` (3,756 steps),
+and what a core trains in a quarter of an hour per waveform instead of 200 epochs: 24 epochs of `ours` (7,512 steps),
 and 1 of `paper`, with Table 20's own batches of 8, without which it would make 157 steps in place of 1,250.
 """
 
@@ -80,10 +81,10 @@ class FrequencySetup(Setup):
 
 
 def setup(scale: str, setting: str) -> FrequencySetup:
-    common: dict[str, Any] = {"betas": (0.9, 0.999), "weight_decay": 0.01, "keep_best": True}
+    common: dict[str, Any] = {"epochs": 200, "weight_decay": 0.01, "keep_best": True}
     found = FrequencySetup(
         seeds=(0, 1, 2),
-        train=TrainConfig(epochs=200, batch_size=64, base_lr=1e-3, warmup_steps=200, **common),
+        train=TrainConfig(batch_size=64, base_lr=1e-3, betas=(0.9, 0.999), warmup_steps=200, **common),
     )
     if setting == "ours":
         found = dataclasses.replace(
@@ -94,10 +95,10 @@ def setup(scale: str, setting: str) -> FrequencySetup:
             model=RoMAEConfig(
                 embed_dim=64, num_heads=4, depth=4, decoder_embed_dim=64, decoder_num_heads=4, likelihood="gaussian"
             ),
-            train=TrainConfig(epochs=200, batch_size=32, base_lr=3e-3, **common),
+            train=TrainConfig(batch_size=32, base_lr=3e-3, betas=(0.9, 0.95), **common),
         )
     if scale == "small":
-        changes = {"epochs": 12} if setting == "ours" else {"epochs": 1, "batch_size": 8}
+        changes = {"epochs": 24} if setting == "ours" else {"epochs": 1, "batch_size": 8}
         train = dataclasses.replace(found.train, **changes)
         found = dataclasses.replace(found, seeds=(0,), per_pair=5, train=train)
     if scale == "smoke":
