@@ -20,7 +20,7 @@ import json
 import operator
 import os
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, SupportsIndex
@@ -28,21 +28,33 @@ from typing import Any, Literal, SupportsIndex
 import narwhals as nw
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet
 
 from rotarymae import tables
+from rotarymae.columns import (
+    channel_names_of,
+    choose_options,
+    encode_channels,
+    flat_labels,
+    frame_times,
+    listed_column,
+    names_of,
+    numeric,
+    own_ids,
+    refuse_times_within,
+    static_column,
+)
+from rotarymae.decode import Decode, lazy_columns
 from rotarymae.errors import InputError, InputWarning
-from rotarymae.store import CACHE, Blocks, Column, Store, View, how_to_sort, open_rows, scan
-from rotarymae.tables import choose, listed, read_table
+from rotarymae.observations import Observations, melt, offsets_of, refuse_empty, tidy
+from rotarymae.store import CACHE, Blocks, Column, Store, View, open_rows, scan
+from rotarymae.tables import listed, read_table
 
 __all__ = ["Series", "SeriesDataset", "align_labels", "read_table"]
 
 Tokenisation = Literal["channel", "time"]
 Missing = Literal["error", "drop"]
 Duplicates = Literal["error", "mean", "first"]
-DROP = 'If they mean "not observed", use missing="drop".'
-MERGE = 'Use duplicates="mean" to average them or duplicates="first" to keep the first.'
 
 
 @dataclass(frozen=True, eq=False)
@@ -231,11 +243,11 @@ class SeriesDataset:
         if len(outside):
             raise InputError(f"series {outside[0]} does not exist; there are {len(self)}, counted from 0.")
         at %= len(self)
-        offsets, view = _offsets(self.lengths[at]), self._view
+        offsets, view = offsets_of(self.lengths[at]), self._view
         if view is None:
             times, channels, values = self.gather(at)
         else:
-            times, channels, values = _columns(View(view.store, view.starts[at], offsets))
+            times, channels, values = lazy_columns(View(view.store, view.starts[at], offsets))
         return replace(
             self,
             times=times,
@@ -321,7 +333,7 @@ class SeriesDataset:
                 are not together; row groups larger than `cache_bytes`. When a block is read: values or times that
                 are missing or infinite, times that descend, duplicates, channels not among `channel_names`.
         """
-        path, values = Path(path), _names(values, "values")
+        path, values = Path(path), names_of(values, "values")
         rows = open_rows(path)
         roles = [("id", id), ("time", time)] + ([] if channel is None else [("channel", channel)])
         tables.need_columns(
@@ -335,13 +347,13 @@ class SeriesDataset:
         offsets, ids, channels = scan(rows, path, id, channel)
         known = None
         if channel is not None:
-            known = tuple(sorted(channels)) if channel_names is None else _channel_names(channel_names)
+            known = tuple(sorted(channels)) if channel_names is None else channel_names_of(channel_names)
         kinds = {"times": (np.dtype(np.float64), ()), "values": (dtype, (len(values),))}
         kinds |= {} if channel is None else {"channels": (np.dtype(np.int32), ())}
         columns = [time, *values] + ([] if channel is None else [channel])
-        decode = _Decode(id, time, channel, values, known, offsets, ids)
+        decode = Decode(id, time, channel, values, known, offsets, ids)
         store = Store(path.resolve(), rows, columns, offsets, decode, kinds, cache_bytes)
-        lazy, which, what = _columns(View(store, offsets[:-1], offsets))
+        lazy, which, what = lazy_columns(View(store, offsets[:-1], offsets))
         return cls(lazy, what, offsets, ids, values, which, known, time_unit=unit)
 
     def mask_observations(self, keep: np.ndarray) -> SeriesDataset:
@@ -356,13 +368,13 @@ class SeriesDataset:
         if keep.dtype != np.bool_ or keep.shape != self.times.shape:
             raise InputError(f"keep must be bool of shape {self.times.shape}, not {keep.dtype} of shape {keep.shape}.")
         lengths = np.add.reduceat(keep.astype(np.int64), self.offsets[:-1])
-        _refuse_empty(lengths, self.ids, "Keep one observation of each, or leave them out with select(...) first.")
+        refuse_empty(lengths, self.ids, "Keep one observation of each, or leave them out with select(...) first.")
         return replace(
             self,
             times=self.times[keep],
             values=self.values[keep],
             channels=None if self.channels is None else self.channels[keep],
-            offsets=_offsets(lengths),
+            offsets=offsets_of(lengths),
         )
 
     # ── from tables ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -404,8 +416,8 @@ class SeriesDataset:
         Warns:
             InputWarning: once, where times were not ascending and have been sorted.
         """
-        _choose_options(tokens, missing, duplicates)
-        values, static = _names(values, "values"), _names(static, "static", empty=True)
+        choose_options(tokens, missing, duplicates)
+        values, static = names_of(values, "values"), names_of(static, "static", empty=True)
         seen = tables.as_frame(frame)
         roles = [("id", id), ("time", time)] + ([] if channel is None else [("channel", channel)])
         roles += [("value", name) for name in values] + [("static", name) for name in static]
@@ -413,15 +425,15 @@ class SeriesDataset:
         if channel is None and channel_names is not None:
             raise InputError(f"channel_names {listed(channel_names)} need a channel column; give channel=...")
         series, ids = tables.encode(tables.label_array(tables.arrow_column(seen, id), id))
-        when, unit = _frame_times(seen, time, series, ids)
+        when, unit = frame_times(seen, time, series, ids)
         which, known = None, None
         if channel is not None:
             labels = tables.label_array(tables.arrow_column(seen, channel), channel)
-            which, known = _encode_channels(labels, channel_names, series, ids, f"column {channel!r}")
+            which, known = encode_channels(labels, channel_names, series, ids, f"column {channel!r}")
         columns = [tables.numbers(tables.arrow_column(seen, name), name) for name in values]
-        rows = _Rows(series, ids, when, which, known, np.stack(columns, axis=1), values, unit)
-        fixed = {name: _static_column(tables.arrow_column(seen, name), name, series, ids) for name in static}
-        return _finish(rows, fixed, tokens, missing, duplicates)
+        rows = Observations(series, ids, when, which, known, np.stack(columns, axis=1), values, unit)
+        fixed = {name: static_column(tables.arrow_column(seen, name), name, series, ids) for name in static}
+        return cls._of(rows, fixed, tokens, missing, duplicates)
 
     @classmethod
     def from_csv(
@@ -487,18 +499,18 @@ class SeriesDataset:
         Warns:
             InputWarning: once, where times were not ascending and have been sorted.
         """
-        _choose_options(tokens, "drop", duplicates)
-        channels, static = _names(channels, "channels"), _names(static, "static", empty=True)
+        choose_options(tokens, "drop", duplicates)
+        channels, static = names_of(channels, "channels"), names_of(static, "static", empty=True)
         seen = tables.as_frame(frame)
         roles = [("id", id), ("time", time)]
         roles += [("channel", name) for name in channels] + [("static", name) for name in static]
         tables.need_columns(seen, roles)
         series, ids = tables.encode(tables.label_array(tables.arrow_column(seen, id), id))
-        when, unit = _frame_times(seen, time, series, ids)
+        when, unit = frame_times(seen, time, series, ids)
         columns = [tables.numbers(tables.arrow_column(seen, name), name) for name in channels]
-        rows = _Rows(series, ids, when, None, None, np.stack(columns, axis=1), channels, unit)
-        fixed = {name: _static_column(tables.arrow_column(seen, name), name, series, ids) for name in static}
-        return _finish(rows if tokens == "time" else _melt(rows), fixed, tokens, "drop", duplicates)
+        rows = Observations(series, ids, when, None, None, np.stack(columns, axis=1), channels, unit)
+        fixed = {name: static_column(tables.arrow_column(seen, name), name, series, ids) for name in static}
+        return cls._of(rows if tokens == "time" else melt(rows), fixed, tokens, "drop", duplicates)
 
     # ── from arrays ─────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -534,7 +546,7 @@ class SeriesDataset:
         Warns:
             InputWarning: once, where times were not ascending and have been sorted.
         """
-        _choose_options(tokens, missing, duplicates)
+        choose_options(tokens, missing, duplicates)
         count = len(times)
         if not count:
             raise InputError("times holds no series; give at least one array.")
@@ -544,9 +556,9 @@ class SeriesDataset:
                 raise InputError(f"{name} has {len(part)} entries, times has {count}; give one per series.")
         if channels is None and channel_names is not None:
             raise InputError(f"channel_names {listed(channel_names)} need channels=[...], one array per series.")
-        ids = _own_ids(np.arange(count) if ids is None else ids)
-        when = [_plain(part, "times", ids[i], 1) for i, part in enumerate(times)]
-        what = [_plain(part, "values", ids[i], 2) for i, part in enumerate(values)]
+        ids = own_ids(np.arange(count) if ids is None else ids)
+        when = [numeric(part, "times", ids[i], 1) for i, part in enumerate(times)]
+        what = [numeric(part, "values", ids[i], 2) for i, part in enumerate(values)]
         lengths = np.array([len(part) for part in when], dtype=np.int64)
         for i, part in enumerate(what):
             if len(part) != lengths[i] or part.shape[1] != what[0].shape[1]:
@@ -554,28 +566,28 @@ class SeriesDataset:
                     f"series {listed([ids[i]])}: values has the shape {part.shape}, wanted "
                     f"({lengths[i]}, {what[0].shape[1]}): one row per time, and as many features as the first series."
                 )
-        _refuse_empty(lengths, ids, "Leave them out.")
+        refuse_empty(lengths, ids, "Leave them out.")
         series = np.repeat(np.arange(count), lengths)
         if len({part.dtype.kind == "M" for part in when}) > 1:
             raise InputError("some series have datetimes and others numbers as times; give all in one kind.")
         flat_times, unit = tables.times(tables.to_arrow(np.concatenate(when)), "times")
-        _refuse_times_within(flat_times, series, ids, _offsets(lengths))
+        refuse_times_within(flat_times, series, ids, offsets_of(lengths))
         which, known = None, None
         if channels is not None:
-            labels = _flat_labels(channels, lengths, ids)
-            which, known = _encode_channels(labels, channel_names, series, ids, "channels")
+            labels = flat_labels(channels, lengths, ids)
+            which, known = encode_channels(labels, channel_names, series, ids, "channels")
         flat = np.concatenate(what)
         width = flat.shape[1]
         if value_names is None:
             value_names = ("value",) if width == 1 else tuple(f"value_{v}" for v in range(width))
-        value_names = _names(value_names, "value_names")
+        value_names = names_of(value_names, "value_names")
         tables.refuse_twice(value_names, "value_names")
         if len(value_names) != width:
             raise InputError(f"value_names has {len(value_names)} names for {width} features; give one each.")
-        rows = _Rows(series, ids, flat_times, which, known, flat, value_names, unit)
+        rows = Observations(series, ids, flat_times, which, known, flat, value_names, unit)
         each = np.arange(count)
-        fixed = {name: _static_column(_listed_column(c, name), name, each, ids) for name, c in (static or {}).items()}
-        return _finish(rows, fixed, tokens, missing, duplicates)
+        fixed = {name: static_column(listed_column(c, name), name, each, ids) for name, c in (static or {}).items()}
+        return cls._of(rows, fixed, tokens, missing, duplicates)
 
     @classmethod
     def from_padded(
@@ -599,7 +611,7 @@ class SeriesDataset:
         Warns:
             InputWarning: once, where times were not ascending and have been sorted.
         """
-        _choose_options(tokens, "drop", "error")
+        choose_options(tokens, "drop", "error")
         try:
             array = np.asarray(array)
         except ValueError as error:
@@ -610,8 +622,8 @@ class SeriesDataset:
                 "none of them 0. For one channel use array[:, None, :]."
             )
         cases, width, steps = array.shape
-        ids = _own_ids(np.arange(cases) if ids is None else ids)
-        names = _names(channel_names or [f"channel_{c}" for c in range(width)], "channel_names")
+        ids = own_ids(np.arange(cases) if ids is None else ids)
+        names = names_of(channel_names or [f"channel_{c}" for c in range(width)], "channel_names")
         tables.refuse_twice(names, "channel_names")
         if len(ids) != cases or len(names) != width:
             raise InputError(
@@ -625,11 +637,28 @@ class SeriesDataset:
         flat = flat if flat.dtype == np.float32 else flat.astype(np.float64)
         there = ~np.isnan(flat).all(axis=1)
         series = np.repeat(np.arange(cases), steps)[there]
-        _refuse_empty(np.bincount(series, minlength=cases), ids, "Leave out the cases that are NaN throughout.")
+        refuse_empty(np.bincount(series, minlength=cases), ids, "Leave out the cases that are NaN throughout.")
         found = flat_times[there]
-        _refuse_times_within(found, series, ids, _offsets(np.bincount(series, minlength=cases)))
-        rows = _Rows(series, ids, found, None, None, flat[there], names, unit)
-        return _finish(rows if tokens == "time" else _melt(rows), {}, tokens, "drop", "error")
+        refuse_times_within(found, series, ids, offsets_of(np.bincount(series, minlength=cases)))
+        rows = Observations(series, ids, found, None, None, flat[there], names, unit)
+        return cls._of(rows if tokens == "time" else melt(rows), {}, tokens, "drop", "error")
+
+    @classmethod
+    def _of(
+        cls, rows: Observations, static: dict[str, np.ndarray], tokens: str, missing: str, duplicates: str
+    ) -> SeriesDataset:
+        rows = tidy(rows, tokens, missing, duplicates)
+        return cls(
+            times=rows.times,
+            values=np.ascontiguousarray(rows.values),
+            offsets=offsets_of(rows.lengths),
+            ids=rows.ids,
+            value_names=rows.value_names,
+            channels=rows.channels,
+            channel_names=rows.channel_names,
+            static=static,
+            time_unit=rows.time_unit,
+        )
 
     # ── to tables ───────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -706,375 +735,3 @@ def align_labels(dataset: SeriesDataset, labels_frame: Any, id: str = "id", labe
         raise InputError(f"{len(surplus)} labels belong to no series: {listed(surplus)}; drop those rows.")
     order = np.argsort(labelled, kind="stable")
     return found[order[np.searchsorted(labelled, dataset.ids, sorter=order)]]
-
-
-# ── from checked columns to a dataset ───────────────────────────────────────────────────────────────────────────────
-
-
-@dataclass(frozen=True, eq=False)
-class _Rows:
-    """Observations in any order: series [n] indexes ids [S]; the rest as in SeriesDataset, NaN allowed in values."""
-
-    series: np.ndarray
-    ids: np.ndarray
-    times: np.ndarray
-    channels: np.ndarray | None
-    channel_names: tuple[Any, ...] | None
-    values: np.ndarray
-    value_names: tuple[str, ...]
-    time_unit: str | None
-
-    def keep(self, rows: np.ndarray) -> _Rows:
-        """The rows of a mask or an order."""
-        channels = None if self.channels is None else self.channels[rows]
-        return replace(
-            self, series=self.series[rows], times=self.times[rows], channels=channels, values=self.values[rows]
-        )
-
-    def name(self, row: int) -> str:
-        """ "series 615 at time 59750.4, channel 'u'": where a row is, for messages."""
-        text = f"series {listed([self.ids[self.series[row]]])} at time {self.times[row]:.10g}"
-        if self.channels is None or self.channel_names is None:
-            return text
-        return f"{text}, channel {self.channel_names[self.channels[row]]!r}"
-
-
-@dataclass(frozen=True, eq=False)
-class _Decode:
-    """From a block of an opened file to checked columns; the fields are as in `SeriesDataset.open`."""
-
-    id: str
-    time: str
-    channel: str | None
-    value_names: tuple[str, ...]
-    channel_names: tuple[Any, ...] | None
-    offsets: np.ndarray
-    ids: np.ndarray
-
-    def __call__(self, table: pa.Table, first: int, last: int) -> dict[str, np.ndarray]:
-        series = np.repeat(np.arange(last - first), np.diff(self.offsets[first : last + 1]))
-        ids = self.ids[first:last]
-        when, _ = _frame_times(nw.from_native(table, eager_only=True), self.time, series, ids)
-        which = None
-        if self.channel is not None:
-            labels = tables.label_array(tables.to_arrow(table[self.channel]), self.channel)
-            which = self._channels(labels, series, ids)
-        columns = [tables.numbers(tables.to_arrow(table[name]), name) for name in self.value_names]
-        values = np.stack(columns, axis=1)
-        rows = _Rows(series, ids, when, which, self.channel_names, values, self.value_names, None)
-        _refuse_infinite(rows)
-        absent = np.isnan(values)
-        if absent.any():
-            _refuse_missing(rows, absent, "Drop those rows and write the file anew.")
-        backwards = (series[1:] == series[:-1]) & (when[1:] < when[:-1])
-        if backwards.any():
-            row = int(backwards.argmax()) + 1
-            raise InputError(f"{rows.name(row)}, comes after a later one. {how_to_sort(self.id, self.time)}")
-        rows = _merge_duplicates(_sort(rows), "error", "Merge them and write the file anew.")
-        found = {"times": rows.times, "values": rows.values}
-        return found if rows.channels is None else found | {"channels": rows.channels}
-
-    def _channels(self, labels: pa.Array, series: np.ndarray, ids: np.ndarray) -> np.ndarray:
-        names = self.channel_names or ()
-        try:
-            found = pc.index_in(labels, pa.array(names, labels.type))  # pyright: ignore
-        except (pa.ArrowException, TypeError):  # names of another type than the column's
-            found = pa.nulls(1)
-        if found.null_count:
-            _encode_channels(labels, names, series, ids, f"column {self.channel!r}")
-        return found.to_numpy().astype(np.int32)
-
-
-def _columns(view: View) -> tuple[Any, Any, Any]:
-    """Lazy times, channels (or None) and values. Typed Any: to a reader they are arrays."""
-    channels = Column(view, "channels") if "channels" in view.store.kinds else None
-    return Column(view, "times"), channels, Column(view, "values")
-
-
-def _finish(rows: _Rows, static: dict[str, np.ndarray], tokens: str, missing: str, duplicates: str) -> SeriesDataset:
-    """Check values, sort, resolve duplicates and build the dataset."""
-    _refuse_infinite(rows)
-    absent = np.isnan(rows.values)
-    if absent.any():
-        if missing == "error":
-            _refuse_missing(rows, absent)
-        # With tokens="time" a row that lacks only some values is kept for now: the check below names what it lacks.
-        gone = absent.all(axis=1) if tokens == "time" else absent.any(axis=1)
-        rows = rows.keep(np.logical_not(gone))
-    rows = _merge_duplicates(_sort(rows), duplicates)
-    if tokens == "time":
-        rows = _spread(rows)
-        _refuse_partial(rows)
-    lengths = np.bincount(rows.series, minlength=len(rows.ids))
-    _refuse_empty(lengths, rows.ids, "All their values are missing; leave these series out.")
-    return SeriesDataset(
-        times=rows.times,
-        values=np.ascontiguousarray(rows.values),
-        offsets=_offsets(lengths),
-        ids=rows.ids,
-        value_names=rows.value_names,
-        channels=rows.channels,
-        channel_names=rows.channel_names,
-        static=static,
-        time_unit=rows.time_unit,
-    )
-
-
-def _sort(rows: _Rows) -> _Rows:
-    """By series, time and channel, stably; one warning if times within a series did not ascend."""
-    series, times, channels = rows.series, rows.times, rows.channels
-    if (series[1:] < series[:-1]).any():
-        rows = rows.keep(np.argsort(series, kind="stable"))
-        series, times, channels = rows.series, rows.times, rows.channels
-    same = series[1:] == series[:-1]
-    backwards = same & (times[1:] < times[:-1])
-    if backwards.any():
-        found = np.unique(series[1:][backwards])
-        warnings.warn(
-            f"times were not ascending in {len(found)} of {len(rows.ids)} series ({listed(rows.ids[found], 3)}); "
-            "they have been sorted.",
-            InputWarning,
-            stacklevel=4,
-        )
-    elif channels is None or not (same & (times[1:] == times[:-1]) & (channels[1:] < channels[:-1])).any():
-        return rows
-    return rows.keep(np.lexsort((times, series) if channels is None else (channels, times, series)))
-
-
-def _merge_duplicates(rows: _Rows, duplicates: str, advice: str = MERGE) -> _Rows:
-    """One row per (series, time, channel) from sorted rows."""
-    again = (rows.series[1:] == rows.series[:-1]) & (rows.times[1:] == rows.times[:-1])
-    if rows.channels is not None:
-        again &= rows.channels[1:] == rows.channels[:-1]
-    if not again.any():
-        return rows
-    first = np.flatnonzero(np.concatenate([[True], ~again]))
-    counts = np.diff(np.append(first, len(rows.times)))
-    if duplicates == "error":
-        row = first[np.argmax(counts > 1)]
-        raise InputError(
-            f"{rows.name(row)}, has {counts[counts > 1][0]} observations ({again.sum()} rows too many in all). {advice}"
-        )
-    merged = rows.keep(first)
-    if duplicates == "first":
-        return merged
-    mean = np.add.reduceat(rows.values.astype(np.float64), first) / counts[:, None]
-    return replace(merged, values=mean.astype(rows.values.dtype))
-
-
-def _melt(rows: _Rows) -> _Rows:
-    """Features as channels: each value [n, C] that is not NaN becomes a row of its own."""
-    row, column = np.nonzero(~np.isnan(rows.values))
-    return _Rows(
-        series=rows.series[row],
-        ids=rows.ids,
-        times=rows.times[row],
-        channels=column.astype(np.int32),
-        channel_names=rows.value_names,
-        values=rows.values[row, column][:, None],
-        value_names=("value",),
-        time_unit=rows.time_unit,
-    )
-
-
-def _spread(rows: _Rows) -> _Rows:
-    """Channels as features, the reverse of `_melt`: one row per (series, time) of sorted rows, NaN where none came."""
-    if rows.channels is None or rows.channel_names is None:
-        return rows
-    new = (rows.series[1:] != rows.series[:-1]) | (rows.times[1:] != rows.times[:-1])
-    new = np.concatenate([[True], new])[: len(rows.times)]
-    first, width = np.flatnonzero(new), len(rows.value_names)
-    values = np.full((len(first), len(rows.channel_names), width), np.nan, rows.values.dtype)
-    values[np.cumsum(new) - 1, rows.channels] = rows.values
-    names = tuple(
-        str(channel) if width == 1 else f"{channel}_{name}"
-        for channel in rows.channel_names
-        for name in rows.value_names
-    )
-    rows = replace(rows, channels=None, channel_names=None).keep(first)
-    return replace(rows, values=values.reshape(len(first), -1), value_names=names)
-
-
-# ── checks ──────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def _choose_options(tokens: str, missing: str, duplicates: str) -> None:
-    choose("tokens", tokens, ("channel", "time"))
-    choose("missing", missing, ("error", "drop"))
-    choose("duplicates", duplicates, ("error", "mean", "first"))
-
-
-def _names(names: Sequence[str] | str, what: str, empty: bool = False) -> tuple[str, ...]:
-    """Column names as a tuple; one string is one name."""
-    if not isinstance(names, str | Iterable):
-        raise InputError(f"{what} is {names!r}; give column names.")
-    names = (names,) if isinstance(names, str) else tuple(names)
-    if not names and not empty:
-        raise InputError(f"{what} is empty; give at least one name.")
-    wrong = [name for name in names if not isinstance(name, str)]
-    if wrong:
-        raise InputError(f"{what} holds {listed(wrong)}, which is no string; give column names.")
-    return names
-
-
-def _offsets(lengths: np.ndarray) -> np.ndarray:
-    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-
-
-def _refuse_empty(lengths: np.ndarray, ids: np.ndarray, advice: str) -> None:
-    empty = ids[lengths == 0]
-    if len(empty):
-        raise InputError(f"{len(empty)} of {len(ids)} series have no observation left: {listed(empty)}. {advice}")
-
-
-def _refuse_infinite(rows: _Rows) -> None:
-    endless = np.isinf(rows.values)
-    if endless.any():
-        row, column = np.argwhere(endless)[0]
-        raise InputError(
-            f"column {rows.value_names[column]!r} is infinite for {rows.name(row)} ({endless.sum()} infinite values in "
-            "all); no repair is safe, so remove those observations or correct them."
-        )
-
-
-def _refuse_missing(rows: _Rows, absent: np.ndarray, advice: str = DROP) -> None:
-    row, column = np.argwhere(absent)[0]
-    counts = ", ".join(f"{rows.value_names[c]!r}: {n}" for c, n in enumerate(absent.sum(axis=0)) if n)
-    here = absent[rows.series == rows.series[row], column].sum()
-    raise InputError(
-        f"column {rows.value_names[column]!r} has {here} missing values (null or NaN) in series "
-        f"{listed([rows.ids[rows.series[row]]])}, the first at time {rows.times[row]:.10g}; over all series: {counts}. "
-        f"{advice}"
-    )
-
-
-def _refuse_partial(rows: _Rows) -> None:
-    absent = np.isnan(rows.values)
-    if absent.any():
-        row, column = np.argwhere(absent)[0]
-        there = rows.value_names[np.argmin(absent[row])]
-        raise InputError(
-            f"{rows.name(row)} has a value for {there!r} but none for {rows.value_names[column]!r} "
-            f"({absent.any(axis=1).sum()} of {len(absent)} times lack some); one row per time needs all of them. Use "
-            'tokens="channel", where every channel has times of its own (for a wide table: from_wide).'
-        )
-
-
-def _refuse_times_within(times: np.ndarray, series: np.ndarray, ids: np.ndarray, offsets: np.ndarray) -> None:
-    bad = np.flatnonzero(~np.isfinite(times))
-    if len(bad):
-        which = series[bad[0]]
-        what = "missing" if np.isnan(times[bad[0]]) else "infinite"
-        raise InputError(
-            f"times of series {listed([ids[which]])}: the time of its observation {bad[0] - offsets[which]} (counted "
-            f"from 0) is {what}; {len(bad)} times in all. Correct or drop them."
-        )
-
-
-def _frame_times(frame: Any, time: str, series: np.ndarray, ids: np.ndarray) -> tuple[np.ndarray, str | None]:
-    when, unit = tables.times(tables.arrow_column(frame, time), time)
-    if not np.isfinite(when).all():
-        tables.refuse_bad_times(when, time, ids[series])
-    return when, unit
-
-
-def _encode_channels(
-    labels: pa.Array, given: Sequence[Any] | np.ndarray | None, series: np.ndarray, ids: np.ndarray, where: str
-) -> tuple[np.ndarray, tuple[Any, ...]]:
-    """Channel labels [n] as (int32 indices [n], names): names sorted, or as given and nothing else."""
-    codes, distinct = tables.encode(labels)
-    found = distinct.tolist()
-    names = tuple(sorted(found)) if given is None else _channel_names(given)
-    place = {name: k for k, name in enumerate(names)}
-    strange = [k for k, name in enumerate(found) if name not in place]
-    if strange:
-        first = ids[series[np.argmax(codes == strange[0])]]
-        raise InputError(
-            f"{where}: channel {listed(found[k] for k in strange)} (first in series {listed([first])}) is not known; "
-            f"known channels are {listed(names, 20)}.{tables.did_you_mean(found[strange[0]], names)} Drop those "
-            "rows, or train with that channel."
-        )
-    return np.array([place[name] for name in found], dtype=np.int32)[codes], names
-
-
-def _channel_names(given: Sequence[Any] | np.ndarray) -> tuple[Any, ...]:
-    if isinstance(given, str) or not isinstance(given, Iterable):
-        raise InputError(f"channel_names is {given!r}; give a list of channels.")
-    names = tuple(name.item() if isinstance(name, np.generic) else name for name in given)
-    if len(set(names)) != len(names):
-        raise InputError(f"channel_names {listed(names)} names a channel twice; each must be given once.")
-    return names
-
-
-def _static_column(column: pa.Array, name: str, series: np.ndarray, ids: np.ndarray) -> np.ndarray:
-    """One value per series [S] from a column that repeats it on each row of the series."""
-    kind = column.type
-    whole = pa.types.is_integer(kind) and not column.null_count
-    if not whole and (pa.types.is_primitive(kind) or pa.types.is_decimal(kind)) and not pa.types.is_boolean(kind):
-        cells = tables.numbers(column, name)
-    else:
-        cells = tables.label_values(tables.label_array(column, name))
-    _, first = np.unique(series, return_index=True)
-    kept = cells[first]
-    differs = cells != kept[series]
-    if cells.dtype.kind == "f":
-        differs &= ~(np.isnan(cells) & np.isnan(kept[series]))
-        if np.isinf(kept).any():
-            raise InputError(f"static column {name!r} is infinite in series {listed(ids[np.isinf(kept)])}.")
-    if differs.any():
-        row = np.argmax(differs)
-        raise InputError(
-            f"static column {name!r} changes within series {listed([ids[series[row]]])}: "
-            f"{listed([kept[series[row]]])}, then {listed([cells[row]])} ({len(np.unique(series[differs]))} series in "
-            "all); make it a value column, or fill in one value per series."
-        )
-    return kept
-
-
-def _listed_column(values: Any, name: str) -> pa.Array:
-    """A list or array as an Arrow array, refusing mixed types."""
-    try:
-        return tables.to_arrow(values)
-    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-        raise InputError(f"{name} is of mixed type ({str(error).splitlines()[0]}); give one type.") from error
-
-
-def _own_ids(ids: Sequence[Any] | np.ndarray) -> np.ndarray:
-    """Ids [S], refusing mixed types, missing ones and repeats."""
-    labels = _listed_column(ids if isinstance(ids, np.ndarray) else list(ids), "ids")
-    codes, distinct = tables.encode(tables.label_array(labels, "ids"))
-    if len(distinct) != len(codes):
-        twice = distinct[np.bincount(codes) > 1]
-        raise InputError(f"{len(twice)} ids are given to more than one series: {listed(twice)}; ids must differ.")
-    return distinct
-
-
-def _plain(values: Any, what: str, id: Any, ndim: int) -> np.ndarray:
-    """One series' times [n] or values [n, V] as a numeric (or, for times, datetime64) array."""
-    try:
-        array = np.asarray(values)
-        array = array.astype(np.float64) if array.dtype == object or array.size == 0 else array
-    except (TypeError, ValueError) as error:
-        raise InputError(f"series {listed([id])}: {what} is no array of numbers ({error}).") from error
-    if array.ndim == 1 and ndim == 2:
-        array = array[:, None]
-    if array.ndim != ndim or array.dtype.kind not in ("fiubMm" if what == "times" else "fiub"):
-        raise InputError(
-            f"series {listed([id])}: {what} is {array.dtype} of shape {array.shape}; numbers with {ndim} "
-            f"{'axis' if ndim == 1 else 'axes'} were wanted."
-        )
-    return array if array.dtype == np.float32 or array.dtype.kind in "Mm" else array.astype(np.float64)
-
-
-def _flat_labels(channels: Sequence[Any], lengths: np.ndarray, ids: np.ndarray) -> pa.Array:
-    """Channel labels of all series in one Arrow array of one type."""
-    parts = []
-    for i, part in enumerate(channels):
-        name = f"channels of series {listed([ids[i]])}"
-        column = tables.label_array(_listed_column(part, name), name)
-        if len(column) != lengths[i]:
-            raise InputError(f"{name}: {len(column)} labels for {lengths[i]} times; give one per observation.")
-        if parts and column.type != parts[0].type:
-            raise InputError(f"{name} are {column.type}, those before {parts[0].type}; give all in one type.")
-        parts.append(column)
-    return pa.concat_arrays(parts)
