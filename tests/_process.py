@@ -15,7 +15,7 @@ import torch
 from _runs import digest, examples, objective, settings
 from rotarymae import training
 from rotarymae.checkpoints import ModelDirectory
-from rotarymae.workflows import embed, predict_probabilities
+from rotarymae.inference import embed, predict_probabilities
 
 
 def train(out: Path, resume: str) -> dict:

@@ -18,6 +18,7 @@ from rotarymae.objectives import Classification, Objective, Pretraining, Regress
 from rotarymae.scaling import Preprocessor
 from rotarymae.series import SeriesDataset
 from rotarymae.training import TrainConfig
+from rotarymae.workflows import Settings
 
 KINDS = ("pretrain", "classify", "regress")
 
@@ -35,6 +36,18 @@ def series(count: int, seed: int = 0, longest: int = 12) -> SeriesDataset:
     channels[0][:2] = ["g", "r"]  # both are there in every data set
     ids = [f"s{i:03d}" for i in range(count)]
     return SeriesDataset.from_arrays(times, values, channels, ids)
+
+
+# Of the main jobs, as short as they can be.
+SETTINGS = Settings(pretrain=TrainConfig(epochs=1, batch_size=8), finetune=TrainConfig(epochs=1, batch_size=8))
+
+
+def waves() -> SeriesDataset:
+    """16 series of 4 to 11 observations in two channels."""
+    draw = np.random.default_rng(0)
+    times = [np.sort(draw.uniform(0, 20, draw.integers(4, 12))) for _ in range(16)]
+    channels = [draw.integers(2, size=len(t)) for t in times]
+    return SeriesDataset.from_arrays(times, [np.sin(t) for t in times], channels)
 
 
 def config(dropout: float = 0.1, drop_path: float = 0.2) -> RoMAEConfig:

@@ -29,7 +29,7 @@ ORDER = [
     ["scaling"],
     ["checkpoints", "official", "batches", "objectives", "runs", "training"],
     ["baselines", "data"],
-    ["workflows"],
+    ["workflows", "inference", "interpolation"],
     ["progress", "plots"],
     ["experiment", "asking"],
     ["recipes"],

@@ -248,7 +248,7 @@ def predict(
     from rotarymae.checkpoints import open_model
     from rotarymae.fitting import prediction_columns, write_table
     from rotarymae.heads import Classifier, Regressor
-    from rotarymae.workflows import predict_probabilities, predict_values
+    from rotarymae.inference import predict_probabilities, predict_values
 
     reporter = _reporter(quiet)
     _check_new(out)
@@ -296,9 +296,9 @@ def interpolate(
 
     from rotarymae.checkpoints import open_model
     from rotarymae.fitting import interpolation_table, write_table
-    from rotarymae.workflows import grid as even
-    from rotarymae.workflows import interpolate as run
-    from rotarymae.workflows import queries_at, queries_from_table
+    from rotarymae.interpolation import grid as even
+    from rotarymae.interpolation import interpolate as run
+    from rotarymae.interpolation import queries_at, queries_from_table
 
     reporter = _reporter(quiet)
     _check_new(out)
@@ -347,7 +347,7 @@ def embed(
     """
     from rotarymae.checkpoints import open_model
     from rotarymae.fitting import embedding_table, write_table
-    from rotarymae.workflows import embed as run
+    from rotarymae.inference import embed as run
 
     reporter = _reporter(quiet)
     _check_new(out)

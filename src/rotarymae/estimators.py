@@ -30,25 +30,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from rotarymae.checkpoints import ModelDirectory, open_model
 from rotarymae.errors import InputError
+from rotarymae.inference import embed, predict_probabilities, predict_values
+from rotarymae.interpolation import Queries, interpolate
 from rotarymae.masking import Masking
 from rotarymae.progress import Reporter
 from rotarymae.scaling import Preprocessor
 from rotarymae.series import Series, SeriesDataset
 from rotarymae.tables import listed
 from rotarymae.training import TrainConfig
-from rotarymae.workflows import (
-    Queries,
-    Settings,
-    check_settings,
-    check_targets,
-    embed,
-    finetune,
-    interpolate,
-    predict_probabilities,
-    predict_values,
-    pretrain,
-    split_off,
-)
+from rotarymae.workflows import Settings, check_settings, check_targets, finetune, pretrain, split_off
 
 __all__ = ["RoMAEClassifier", "RoMAEEmbedder", "RoMAEInterpolator", "RoMAERegressor"]
 

@@ -22,26 +22,13 @@ from rotarymae import baselines
 from rotarymae.checkpoints import ModelDirectory, save
 from rotarymae.errors import InputError
 from rotarymae.files import replacing, write_text
+from rotarymae.inference import embed, predict_probabilities, predict_values
+from rotarymae.interpolation import Interpolation, as_queries, hide, interpolate
 from rotarymae.machine import hardware, versions
 from rotarymae.progress import Reporter
 from rotarymae.series import SeriesDataset
-from rotarymae.workflows import (
-    Interpolation,
-    Settings,
-    Trained,
-    as_queries,
-    check_settings,
-    check_targets,
-    embed,
-    finetune,
-    hide,
-    interpolate,
-    plain,
-    predict_probabilities,
-    predict_values,
-    pretrain,
-    split_off,
-)
+from rotarymae.tables import plain
+from rotarymae.workflows import Settings, Trained, check_settings, check_targets, finetune, pretrain, split_off
 
 FEWEST = 10  # series; with fewer none are held out
 RESULTS = ("metrics.json", "predictions.parquet", "embeddings.parquet", "interpolations.parquet", "report.html")

@@ -10,10 +10,11 @@ import numpy as np
 
 from rotarymae import plots, report
 from rotarymae.fitting import HIDDEN, Outcome
+from rotarymae.interpolation import Queries, interpolate
 from rotarymae.machine import hardware, versions
 from rotarymae.series import SeriesDataset
+from rotarymae.tables import plain
 from rotarymae.training import TrainResult
-from rotarymae.workflows import Queries, interpolate, plain
 
 EXAMPLES = 6  # series shown with their hidden points
 POINTS = 150  # of each interpolated curve

@@ -332,3 +332,8 @@ def refuse_bad_times(found: np.ndarray, name: str, of_series: Sequence[Any] | np
             f"time column {name!r} is {what} in row {bad[0]}{whose}; {len(bad)} of {len(found)} rows have no usable "
             "time. Fill the times or drop those rows."
         )
+
+
+def plain(label: Any) -> Any:
+    """A label as JSON keeps it."""
+    return label.item() if isinstance(label, np.generic) else label
