@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from rotarymae import plots, report
+from rotarymae import page, plots, report
 from rotarymae.fitting import HIDDEN, Outcome
 from rotarymae.interpolation import Queries, interpolate
 from rotarymae.machine import hardware, versions
@@ -64,7 +64,7 @@ def write_report(
         ),
         notes=notes,
     )
-    return report.write(content, path)
+    return page.write(content, path)
 
 
 def _headlines(outcome: Outcome) -> tuple[report.Headline, ...]:

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
+from rotarymae import page as pages
 from rotarymae import plots
-from rotarymae import report as reports
 from rotarymae.errors import InputError
+from rotarymae.page import render, write
 from rotarymae.report import (
     Calibration,
     Classification,
@@ -23,8 +24,6 @@ from rotarymae.report import (
     Report,
     Run,
     Table,
-    render,
-    write,
 )
 
 HOSTILE = "<script>alert('a & \"b\"')</script>$_$"
@@ -164,7 +163,7 @@ def test_the_same_report_gives_the_same_page():
 def test_large_figures_become_pixels(monkeypatch):
     given = Report("title", learning_curves=full().learning_curves)
     assert "data:image/svg+xml" in render(given)
-    monkeypatch.setattr(reports, "_LARGEST_SVG", 10)
+    monkeypatch.setattr(pages, "_LARGEST_SVG", 10)
     assert "data:image/png" in render(given)
 
 
@@ -176,7 +175,7 @@ def test_pixels_keep_every_colour():
     exact = io.BytesIO()
     figure.savefig(exact, format="png", dpi=192)
     before, after = (
-        np.asarray(Image.open(source).convert("RGB"), int) for source in (exact, io.BytesIO(reports._png(figure)))
+        np.asarray(Image.open(source).convert("RGB"), int) for source in (exact, io.BytesIO(pages._png(figure)))
     )
     assert np.abs(before - after).max() <= 24
 
@@ -226,10 +225,10 @@ def test_class_scores_agree_with_scikit_learn():
 
     generator = np.random.default_rng(0)
     labels, predicted = generator.integers(0, 5, (2, 60))
-    counts = reports.confusion_counts(labels, predicted, 5)
+    counts = pages.confusion_counts(labels, predicted, 5)
     np.testing.assert_array_equal(counts, confusion_matrix(labels, predicted))
     expected = np.stack(precision_recall_fscore_support(labels, predicted, zero_division=0), 1)
-    np.testing.assert_allclose(reports.class_scores(counts), expected)
+    np.testing.assert_allclose(pages.class_scores(counts), expected)
 
 
 def test_calibration_counts_and_judges():
@@ -283,7 +282,7 @@ def test_configuration_is_flattened_and_exact():
     ],
 )
 def test_numbers(value, text):
-    assert reports.number(value) == text
+    assert pages.number(value) == text
 
 
 @pytest.mark.parametrize(
@@ -291,7 +290,7 @@ def test_numbers(value, text):
     [(3.21, "3.2 s"), (59.4, "59 s"), (754.2, "12 min 34 s"), (11_520, "3 h 12 min"), (7199, "2 h 0 min")],
 )
 def test_durations(seconds, text):
-    assert reports.duration(seconds) == text
+    assert pages.duration(seconds) == text
 
 
 def test_write_makes_the_folder_and_replaces_in_one_step(tmp_path, monkeypatch):
