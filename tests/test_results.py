@@ -66,6 +66,15 @@ def test_links_lead_to_the_files(tmp_path):
     assert "(../results/translation-ours-small.json)" in text
 
 
+def test_a_narrow_terminal_cuts_no_number_short(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "80")
+    (tmp_path / "a.json").write_text(json.dumps(result("pendulum", value=0.002015)))
+    assert command("results", tmp_path) == 0
+    shown = capsys.readouterr().out
+    assert "0.002015" in shown and "[CLS]" in shown and "…" not in shown
+    assert max(map(len, shown.splitlines())) <= 80
+
+
 @pytest.mark.parametrize(
     "text, message",
     [

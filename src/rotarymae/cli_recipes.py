@@ -5,6 +5,7 @@ As in `cli`, each function's docstring is its help, and heavy modules are import
 
 from __future__ import annotations
 
+import itertools
 import json
 import shlex
 from pathlib import Path
@@ -202,6 +203,7 @@ def results(
         page: Write the documentation's page there instead, as Markdown, with what is in doubt and why.
     """
     from rich.console import Console
+    from rich.markup import escape
     from rich.table import Table
 
     from rotarymae.results import read, table, write_page
@@ -210,15 +212,26 @@ def results(
         write_page(folder, page)
         print(f"written: {page}")
         return
-    shown = Table("recipe", "what", "paper", "best other", "simple or optimum", "paper's setting", "ours", "aim")
-    before = ""
-    for line in table([result for _, result in read(folder)]):
-        row = line.row
-        own = [line.measured["paper"], line.measured["ours"]]
-        mark = " (?)" if row.doubt and row.paper != "–" else ""
-        start = line.recipe if line.recipe != before else ""
-        shown.add_row(start, row.what, row.paper + mark, row.best, line.simple, *own, row.aim)
-        before = line.recipe
-    console = Console()
-    console.print(shown)
+    console, lines = Console(), table([result for _, result in read(folder)])
+    for name, own in itertools.groupby(lines, key=lambda line: line.recipe):
+        rows = [
+            {
+                "": line.row.what,
+                "paper": line.row.paper + (" (?)" if line.row.doubt and line.row.paper != "–" else ""),
+                "best other": line.row.best,
+                "simple or optimum": line.simple,
+                "paper's setting": line.measured["paper"],
+                "ours": line.measured["ours"],
+                "aim": line.row.aim,
+            }
+            for line in own
+        ]
+        shown = Table(title=name, title_justify="left", title_style="bold")
+        # A column in which nothing stands takes room from numbers, which a narrow terminal must not cut short.
+        filled = [column for column in rows[0] if any(row[column] not in ("", "–") for row in rows)]
+        for column in filled:
+            shown.add_column(column, overflow="fold")
+        for row in rows:
+            shown.add_row(*(escape(row[column]) for column in filled))
+        console.print(shown)
     console.print("(?): the published figure is in doubt; `rotarymae results --page FILE` says why.")
