@@ -151,6 +151,13 @@ def test_the_wrong_model_is_refused(pretrained, data):
         embed(pretrained.directory, other)
 
 
+def test_beta_is_pretrainings(data, pretrained):
+    plain = pretrain(data, dataclasses.replace(SETTINGS, beta=0.0))
+    assert plain.result.history[0]["loss"] != pretrained.result.history[0]["loss"]
+    with refuses("beta is 1.5", "0", "1"):
+        pretrain(data, dataclasses.replace(SETTINGS, beta=1.5))
+
+
 def test_series_of_one_observation_are_no_obstacle(data):
     keep = np.ones(len(data.times), bool)
     keep[1 : data.offsets[1]] = False

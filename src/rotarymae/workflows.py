@@ -37,6 +37,8 @@ class Settings:
         embed_dim, num_heads, depth: of the encoder, instead of the named size's.
         decoder_embed_dim, decoder_num_heads, decoder_depth: of the decoder, instead of tiny-shallow's.
         likelihood: "gaussian" predicts a variance with every value, which interpolation with bands needs.
+        beta: of the β-NLL in pre-training (see `losses.reconstruction`); without it means that are hard to predict learn
+            slowest. It means nothing to likelihood="point".
         cls_token: use a [CLS] token; without it the model sees positions only relative to each other.
         dropout, drop_path: of fine-tuning.
         masking: how pre-training hides tokens.
@@ -59,6 +61,7 @@ class Settings:
     decoder_num_heads: int | None = None
     decoder_depth: int | None = None
     likelihood: str = "gaussian"
+    beta: float = 0.5
     cls_token: bool = True
     dropout: float = 0.0
     drop_path: float = 0.0
@@ -127,9 +130,8 @@ def pretrain(
     held = None
     if validation is not None and (validation.lengths >= 2).any():
         held = SeriesExamples(validation.select(validation.lengths >= 2), preprocessor, seed, settings.masking)
-    result = fit(
-        Pretraining(model), examples, settings.pretrain, validation=held, folder=folder, resume=resume, on_step=on_step
-    )
+    objective = Pretraining(model, beta=settings.beta if settings.likelihood == "gaussian" else 0.0)
+    result = fit(objective, examples, settings.pretrain, validation=held, folder=folder, resume=resume, on_step=on_step)
     return Trained(model, preprocessor, result)
 
 
@@ -155,6 +157,8 @@ def check_settings(dataset: SeriesDataset, settings: Settings) -> Preprocessor:
     for name in ("dropout", "drop_path", "drop", "label_smoothing"):
         if not 0 <= getattr(settings, name) < 1:
             raise InputError(f"{name} is {getattr(settings, name)}; wanted at least 0 and less than 1.")
+    if not 0 <= settings.beta <= 1:
+        raise InputError(f"beta is {settings.beta}; wanted 0 (plain likelihood) to 1 (as under squared error).")
     if not settings.noise >= 0:
         raise InputError(f"noise is {settings.noise}; wanted at least 0.")
     ratio = settings.masking.ratio
