@@ -37,8 +37,8 @@ class Settings:
         embed_dim, num_heads, depth: of the encoder, instead of the named size's.
         decoder_embed_dim, decoder_num_heads, decoder_depth: of the decoder, instead of tiny-shallow's.
         likelihood: "gaussian" predicts a variance with every value, which interpolation with bands needs.
-        beta: of the β-NLL in pre-training (see `losses.reconstruction`); without it means that are hard to predict learn
-            slowest. It means nothing to likelihood="point".
+        beta: of the β-NLL in pre-training (see `losses.reconstruction`); without it means that are hard to predict
+            learn slowest. It means nothing to likelihood="point".
         cls_token: use a [CLS] token; without it the model sees positions only relative to each other.
         dropout, drop_path: of fine-tuning.
         masking: how pre-training hides tokens.
