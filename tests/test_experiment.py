@@ -107,6 +107,15 @@ def test_seeds_and_cases_can_be_added(tmp_path):
     assert {case: part["seeds"] for case, part in cases.items()} == {"first": [0, 1, 2], "second (2)": [7]}
 
 
+def test_every_trial_names_its_commit(tmp_path, monkeypatch):
+    counting = Counting()
+    for seed, name in ((0, "one"), (1, "two")):
+        monkeypatch.setattr("rotarymae.experiment.commit", lambda name=name: name)
+        path = go(counting, tmp_path, TinySetup(cases=("first",), seeds=(seed,)))
+    found = read_file(path)
+    assert found["cases"]["first"]["commits"] == ["one", "two"] and found["commit"] == "two"
+
+
 def test_a_stopped_run_goes_on_and_ends_with_the_same_numbers(tmp_path):
     whole = json.loads(go(Counting(), tmp_path / "whole").read_text())
     counting = Counting()

@@ -292,6 +292,7 @@ def _trial(recipe: Recipe, setup: Setup, case: str, seed: int, folder: Path, sca
         "curves": plain(score.curves),
         "parameters": score.parameters,
         "seconds": round(trial.seconds, 1),
+        "commit": commit(),
         "losses": {stage: _thinned(losses) for stage, losses in trial.losses.items()},
     }
     write_text(file, json.dumps(found, allow_nan=False) + "\n")
@@ -315,6 +316,8 @@ def _collect(found: dict[int, dict[str, Any]]) -> dict[str, Any]:
         "seeds": list(found),
         "metrics": metrics,
         "seconds": [trial["seconds"] for trial in trials],
+        # Of each trial: those of one run may be days apart. The file's own is that of the last call.
+        "commits": [trial.get("commit") for trial in trials],
         "parameters": trials[0]["parameters"],
         "losses": [trial["losses"] for trial in trials],
         "curves": [trial["curves"] for trial in trials],

@@ -3,7 +3,7 @@
 Table 7, column Synthetic, and Figure 8 of arXiv:2505.20535; hyper-parameters of Table 20. `rotarymae run synthetic`.
 
 The paper reports a mean squared error of 0.233 ± 0.007, HeTVAE 0.223 ± 0.070. The generator is linear and Gaussian, so
-the best prediction is computable; on the draws of this recipe's test set it scores about 0.217, and every figure here
+the best prediction is computable; on the draws of this recipe's test set it scores 0.218, and every figure here
 stands beside that of the exact posterior mean on the very same draws.
 
 `ours` differs from `paper` in seven ways. Times run over 0..50, not 0..1, so that the fastest rotary frequency turns a
