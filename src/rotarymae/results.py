@@ -165,9 +165,9 @@ def _runs(name: str, found: Sequence[tuple[Path, Result]], beside: Path) -> list
         if not lines:
             lines.append("")
         lines.append(
-            f"- `{result['command']}`: {result['setting']}, {result['scale']}; {cases}; {result['hours']:.2f} hours on "
-            f"{result['hardware']}; commit {result.get('commit')}, torch {result['versions'].get('torch')}, "
-            f"{result['date']}; [{path.name}]({_link(path, beside)})"
+            f"- {result['setting']}, {result['scale']}; {cases}; {result['hours']:.2f} hours on {result['hardware']}; "
+            f"the last call was `{result['command']}` at commit {result.get('commit')}, torch "
+            f"{result['versions'].get('torch')}, {result['date']}; [{path.name}]({_link(path, beside)})"
         )
     for path, result in found:
         if result["recipe"] == name:
