@@ -41,7 +41,7 @@ def setup(scale: str, setting: str) -> ScaleSetup:
     one, two = synthetic.setup(scale, setting), frequency.setup(scale, setting)
     if scale == "small":
         one = dataclasses.replace(one, train=dataclasses.replace(one.train, epochs=max(1, one.train.epochs // 16)))
-        two = dataclasses.replace(two, train=dataclasses.replace(two.train, epochs=max(1, two.train.epochs // 8)))
+        two = dataclasses.replace(two, train=dataclasses.replace(two.train, epochs=max(1, two.train.epochs // 24)))
     cases = CASES if scale != "smoke" else ("synthetic × 50", "frequency × 100")
     return ScaleSetup(cases=cases, synthetic=one, frequency=two)
 
