@@ -20,7 +20,7 @@ from torch import nn
 
 from _runs import Poisoned, config, digest, examples, log, objective, same, settings, weights
 from conftest import refuses
-from rotarymae import training
+from rotarymae import training, transformer
 from rotarymae.batches import Batch, plan, prefetch
 from rotarymae.masking import Masking
 from rotarymae.model import MaskedAutoencoder
@@ -36,6 +36,7 @@ from rotarymae.training import (
     parameter_groups,
     predict,
 )
+from rotarymae.transformer import Block
 
 GOLDEN = Path(__file__).parent / "golden" / "losses.json"
 
@@ -181,11 +182,22 @@ def test_workers_prepare_batches_in_threads_and_change_nothing():
     assert digest(what.model) == digest(train(held=False)[0].model)
 
 
-def test_compile_compiles_every_block(monkeypatch):
-    compiled = []
-    monkeypatch.setattr(nn.Module, "compile", lambda self, **how: compiled.append((type(self).__name__, how)))
-    train(compile=True, epochs=1)
-    assert compiled == [("Block", {"dynamic": True})] * 3
+def test_compile_compiles_both_halves_of_every_block(monkeypatch):
+    compiled, called = [], []
+
+    def compiling(half, **how):
+        compiled.append((half.__name__, how))
+        return lambda block, *given: (called.append(block), half(block, *given))[1]
+
+    transformer._compiled.cache_clear()
+    monkeypatch.setattr(torch, "compile", compiling)
+    try:
+        what, _ = train(compile=True, epochs=1)
+    finally:
+        transformer._compiled.cache_clear()
+    assert compiled == [("before", {"dynamic": True}), ("after", {"dynamic": True})]
+    blocks = [module for module in what.model.modules() if isinstance(module, Block)]
+    assert len(blocks) == 3 and {id(block) for block in called} == {id(block) for block in blocks}
 
 
 def test_log_every_and_checkpoint_steps_and_seconds(tmp_path):

@@ -302,8 +302,9 @@ def _trial(recipe: Recipe, setup: Setup, case: str, seed: int, folder: Path, sca
 
 def _finished(folder: Path, case: str) -> dict[int, dict[str, Any]]:
     """What every trial of a case found that has ended, by seed."""
-    files = {int(file.parent.name[5:]): file for file in (folder / _file_name(case)).glob("seed-*/score.json")}
-    return {seed: json.loads(files[seed].read_text(encoding="utf-8")) for seed in sorted(files)}
+    files = (folder / _file_name(case)).glob("seed-*/score.json")
+    found = {int(file.parent.name.removeprefix("seed-")): file for file in files}
+    return {seed: json.loads(found[seed].read_text(encoding="utf-8")) for seed in sorted(found)}
 
 
 def _collect(found: dict[int, dict[str, Any]]) -> dict[str, Any]:

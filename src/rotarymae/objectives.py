@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any
 
 import torch
@@ -15,7 +16,7 @@ from rotarymae.heads import Classifier, Regressor, TokenRegressor
 from rotarymae.model import MaskedAutoencoder
 
 
-class Objective(nn.Module):
+class Objective(nn.Module, ABC):
     """A model and its loss, as sums, so that micro-batches and processes add up to the mean over everything real.
 
     `forward(batch)` gives the sum; `count(batch)` what to divide by, known before the forward pass.
@@ -32,11 +33,13 @@ class Objective(nn.Module):
             head["dropout"] = model.dropout.p
         return {"objective": type(self).__name__, "model": encoder.config.to_dict(), "head": head}
 
+    @abstractmethod
     def count(self, batch: Batch) -> float:
-        raise NotImplementedError
+        """Terms of the sum; 0 where a process's part of a batch has none."""
 
+    @abstractmethod
     def forward(self, batch: Batch) -> Float[Tensor, ""]:
-        raise NotImplementedError
+        """The sum."""
 
 
 class Pretraining(Objective):
@@ -50,8 +53,7 @@ class Pretraining(Objective):
 
     def __init__(self, model: MaskedAutoencoder, normalize_targets: bool = False, beta: float = 0.0) -> None:
         super().__init__()
-        if not 0 <= beta <= 1:
-            raise InputError(f"beta is {beta}; wanted 0 (plain likelihood) to 1 (means learn as under squared error).")
+        check_beta(beta)
         if beta and model.config.likelihood != "gaussian":
             raise InputError(f"beta ({beta}) weights terms by the predicted variance; use likelihood='gaussian'.")
         self.model = model
@@ -70,6 +72,12 @@ class Pretraining(Objective):
         assert isinstance(self.model, MaskedAutoencoder)
         out = self.model.predict(batch.inputs, batch.masked)
         return losses.reconstruction(out, self.normalize_targets, self.beta if self.training else 0.0).sum
+
+
+def check_beta(beta: float) -> None:
+    """Raises InputError unless 0 ≤ beta ≤ 1."""
+    if not 0 <= beta <= 1:
+        raise InputError(f"beta is {beta}; wanted 0 (plain likelihood) to 1 (means learn as under squared error).")
 
 
 class Classification(Objective):

@@ -18,6 +18,7 @@ from matplotlib.figure import Figure
 from numpy.typing import ArrayLike, NDArray
 
 from rotarymae import plots
+from rotarymae.files import write_text
 from rotarymae.report import (
     Calibration,
     Classification,
@@ -35,14 +36,7 @@ from rotarymae.report import (
 def write(report: Report, path: str | os.PathLike[str]) -> Path:
     """Writes the page to `path`, making its folder; a page that was there is replaced at the end, in one step."""
     path = Path(path)
-    page = render(report)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        beside.write_text(page, encoding="utf-8")
-        beside.replace(path)
-    finally:
-        beside.unlink(missing_ok=True)
+    write_text(path, render(report))
     return path
 
 

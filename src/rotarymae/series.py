@@ -18,7 +18,6 @@ from __future__ import annotations
 import hashlib
 import json
 import operator
-import os
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -46,6 +45,7 @@ from rotarymae.columns import (
 )
 from rotarymae.decode import Decode, lazy_columns
 from rotarymae.errors import InputError, InputWarning
+from rotarymae.files import replacing
 from rotarymae.observations import Observations, melt, offsets_of, refuse_empty, tidy
 from rotarymae.store import CACHE, Blocks, Column, Store, View, open_rows, scan
 from rotarymae.tables import listed, read_table
@@ -692,12 +692,8 @@ class SeriesDataset:
         if not path.parent.is_dir():
             raise InputError(f"the folder {path.parent} does not exist; make it first.")
         table = self.to_arrow(id, time, channel)
-        beside = path.with_name(f".{path.name}.{os.getpid()}.part")
-        try:
+        with replacing(path) as beside:
             pyarrow.parquet.write_table(table, beside, compression="zstd")
-            beside.replace(path)
-        finally:
-            beside.unlink(missing_ok=True)
 
 
 # ── labels ──────────────────────────────────────────────────────────────────────────────────────────────────────────

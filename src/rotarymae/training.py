@@ -30,6 +30,7 @@ from rotarymae.batches import Batch, Examples, by_length, plan, prefetch
 from rotarymae.errors import InputError, RotaryMAEError
 from rotarymae.objectives import Objective
 from rotarymae.runs import RunFolder, RunState
+from rotarymae.transformer import Block
 
 INPUT = "the given"  # how a finding about the data themselves begins
 
@@ -654,10 +655,10 @@ def predict(
 
 
 def compile_blocks(model: nn.Module) -> None:
-    """Compiles every block on its own, with dynamic shapes: blocks of one kind share one compilation."""
+    """From now on every block is compiled, with dynamic shapes; blocks of one kind share one compilation."""
     for module in model.modules():
-        if type(module).__name__ == "Block":
-            module.compile(dynamic=True)
+        if isinstance(module, Block):
+            module.compiled = True
 
 
 def _own_batches(examples: Examples, config: TrainConfig, accelerator: Accelerator) -> list[np.ndarray]:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
+from typing import Any
+
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
@@ -28,16 +32,17 @@ class Attention(nn.Module):
         self.output = Linear(embed_dim, embed_dim)
 
     def forward(
-        self,
-        x: Float[Tensor, "B N D"],
-        by: Rotation | None,
-        attend: Bool[Tensor, "B 1 1 N"] | None = None,
-        last: int | None = None,
-    ) -> Float[Tensor, "B Q D"]:
-        """Attends from the `last` tokens (from all when None) to all.
+        self, x: Float[Tensor, "B N D"], by: Rotation | None, attend: Bool[Tensor, "B 1 1 N"] | None = None
+    ) -> Float[Tensor, "B N D"]:
+        """Every token attends to all; the arguments are those of the parts, which a block calls one by one."""
+        return self.output(self.mix(*self.heads(x, by), attend))
 
-        `attend` is True where a key may be looked at; a key mask is enough, so no [B, N, N] is ever built. None means
-        every key, which leaves the choice to the fastest kernel. `by` is None when positions are not rotary.
+    def heads(
+        self, x: Float[Tensor, "B N D"], by: Rotation | None, last: int | None = None
+    ) -> tuple[Float[Tensor, "B Q H K"], Float[Tensor, "B N H K"], Float[Tensor, "B N H K"]]:
+        """Rotated queries, of the `last` tokens (of all when None), rotated keys, and values.
+
+        `by` is None when positions are not rotary.
         """
         paired = _complex_is_best(x)
         rotate = rotate_paired if paired else rotate_sorted
@@ -51,6 +56,20 @@ class Attention(nn.Module):
             key, value = self._heads(linear(x, weight[dim:])).chunk(2, dim=-2)
             if by is not None:
                 query, key = rotate(query, by.last(last)), rotate(key, by)
+        return query, key, value
+
+    def mix(
+        self,
+        query: Float[Tensor, "B Q H K"],
+        key: Float[Tensor, "B N H K"],
+        value: Float[Tensor, "B N H K"],
+        attend: Bool[Tensor, "B 1 1 N"] | None = None,
+    ) -> Float[Tensor, "B Q D"]:
+        """Values, averaged by the scores; the heads side by side.
+
+        `attend` is True where a key may be looked at; a key mask is enough, so no [B, N, N] is ever built. None means
+        every key, which leaves the choice to the fastest kernel.
+        """
         out = F.scaled_dot_product_attention(
             query.transpose(1, 2),
             key.transpose(1, 2),
@@ -58,7 +77,7 @@ class Attention(nn.Module):
             attn_mask=attend,
             dropout_p=self.dropout if self.training else 0.0,
         )
-        return self.output(out.transpose(1, 2).flatten(2))
+        return out.transpose(1, 2).flatten(2)
 
     def _weight(self, by: Rotation | None, paired: bool) -> Float[Tensor, "E D"]:
         """The projection, with the channels of queries and keys in the order the rotation wants."""
@@ -124,6 +143,7 @@ class Block(nn.Module):
         self.mlp_norm = nn.RMSNorm(embed_dim, eps=norm_eps)
         self.mlp = MLP(embed_dim, hidden_dim, dropout)
         self.drop_path = DropPath(drop_path)
+        self.compiled = False
 
     def forward(
         self,
@@ -132,10 +152,32 @@ class Block(nn.Module):
         attend: Bool[Tensor, "B 1 1 N"] | None = None,
         last: int | None = None,
     ) -> Float[Tensor, "B Q D"]:
-        """The new tokens; only the `last` of them when given (they still look at all)."""
-        kept = x if last is None else x[:, -last:]
-        x = kept + self.drop_path(self.attention(self.attention_norm(x), by, attend, last))
+        """The new tokens; only the `last` of them when given (they still look at all).
+
+        With `compiled` set, what comes before the attention kernel and what comes after it are compiled, each on its
+        own. The kernel would not gain, and so batches with and without padding share both halves.
+        """
+        before, after = _compiled() if self.compiled else (Block.before, Block.after)
+        query, key, value = before(self, x, by, last)
+        mixed = self.attention.mix(query, key, value, attend)
+        # Contiguous, or the second half would be compiled once more for another layout.
+        kept = x if last is None else x[:, -last:].contiguous()
+        return after(self, kept, mixed)
+
+    def before(
+        self, x: Float[Tensor, "B N D"], by: Rotation | None, last: int | None
+    ) -> tuple[Float[Tensor, "B Q H K"], Float[Tensor, "B N H K"], Float[Tensor, "B N H K"]]:
+        return self.attention.heads(self.attention_norm(x), by, last)
+
+    def after(self, x: Float[Tensor, "B Q D"], mixed: Float[Tensor, "B Q D"]) -> Float[Tensor, "B Q D"]:
+        x = x + self.drop_path(self.attention.output(mixed))
         return x + self.drop_path(self.mlp(self.mlp_norm(x)))
+
+
+@functools.cache
+def _compiled() -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """Both halves of a block, compiled for any number and length of rows; all blocks of one kind share them."""
+    return torch.compile(Block.before, dynamic=True), torch.compile(Block.after, dynamic=True)
 
 
 class Transformer(nn.Module):

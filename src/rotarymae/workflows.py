@@ -19,7 +19,7 @@ from rotarymae.errors import InputError
 from rotarymae.heads import POOLS, Classifier, Regressor
 from rotarymae.masking import Masking
 from rotarymae.model import Encoder, MaskedAutoencoder, RoMAEConfig
-from rotarymae.objectives import Classification, Pretraining, Regression
+from rotarymae.objectives import Classification, Pretraining, Regression, check_beta
 from rotarymae.scaling import Preprocessor
 from rotarymae.series import SeriesDataset
 from rotarymae.tables import plain
@@ -157,8 +157,7 @@ def check_settings(dataset: SeriesDataset, settings: Settings) -> Preprocessor:
     for name in ("dropout", "drop_path", "drop", "label_smoothing"):
         if not 0 <= getattr(settings, name) < 1:
             raise InputError(f"{name} is {getattr(settings, name)}; wanted at least 0 and less than 1.")
-    if not 0 <= settings.beta <= 1:
-        raise InputError(f"beta is {settings.beta}; wanted 0 (plain likelihood) to 1 (as under squared error).")
+    check_beta(settings.beta)
     if not settings.noise >= 0:
         raise InputError(f"noise is {settings.noise}; wanted at least 0.")
     ratio = settings.masking.ratio

@@ -29,7 +29,6 @@ times `mse`.
 
 import hashlib
 import json
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,6 +40,7 @@ from PIL import Image, ImageDraw
 from PIL import __version__ as pillow_version
 
 from rotarymae.errors import InputError
+from rotarymae.files import replacing
 
 GRAVITY = 9.81
 LENGTH = 1.0
@@ -224,15 +224,8 @@ def _cached(folder: Path, parameters: str, make: Callable[[], PendulumSets]) -> 
         return PendulumSets(*(PendulumSet(*parts[i : i + 3]) for i in range(0, 9, 3)))
     sets = make()
     arrays = {f"{split}_{name}": getattr(getattr(sets, split), name) for split in sets._fields for name in FIELDS}
-    folder.mkdir(parents=True, exist_ok=True)
-    # Written beside and renamed: whoever is interrupted, or runs twice at once, never leaves half a file.
-    beside = folder / f"{path.stem}.{os.getpid()}.part"
-    try:
-        with beside.open("wb") as file:
-            np.savez(file, parameters=np.array(parameters), **arrays)
-        beside.replace(path)
-    finally:
-        beside.unlink(missing_ok=True)
+    with replacing(path) as beside:
+        np.savez(beside, parameters=np.array(parameters), **arrays)
     return sets
 
 
