@@ -22,6 +22,7 @@ from benchmarks.ways import curve
 from benchmarks.workload import (
     LONGEST,
     RATIO,
+    Classifying,
     Ours,
     Paper,
     Torch,
@@ -131,6 +132,25 @@ def equal(settings: Settings) -> list[Row]:
         other = rates["(b) torch.nn.TransformerEncoder"]
         found.append(ratio("equal", "compiled against (b)", rates["ours, compiled"], other))
         found.append(ratio("equal", "eager against (b)", rates["ours, eager"], other))
+    return found
+
+
+def finetuning(settings: Settings) -> list[Row]:
+    """A step of fine-tuning a classifier on [CLS]: the last block computes nothing else, or every token."""
+    dtype, found = torch.bfloat16 if settings.device == "cuda" else None, []
+    batch, length = (2, 32) if settings.quick else (32, 128)
+    tokens = equal_tokens(batch, length, settings)
+    for size in ("tiny-shallow", "tiny"):
+        contenders = {what: Classifying(_config(size, settings), settings, dtype) for what in ("[CLS]", "every token")}
+        calls: dict[str, Callable[[], object]] = {
+            what: lambda contender=contender, what=what: contender.train(tokens, all_tokens=what != "[CLS]")
+            for what, contender in contenders.items()
+        }
+        times = settings.alternate(calls, None if settings.quick else 11)
+        rates = {what: [batch * length / s for s in seconds] for what, seconds in times.items()}
+        about = f"{size}, {batch} × {length}"
+        found.append(Row("finetuning", about, median(rates["[CLS]"]), "tokens/s", each=rates["[CLS]"]))
+        found.append(ratio("finetuning", f"{about}, against every token", rates["[CLS]"], rates["every token"]))
     return found
 
 
@@ -413,6 +433,7 @@ SECTIONS: dict[str, Callable[[Settings], list[Row]]] = {
     "pipeline": pipeline,
     "padding": padding,
     "equal": equal,
+    "finetuning": finetuning,
     "ragged": ragged,
     "rotary": rotary,
     "throughput": throughput,

@@ -13,8 +13,9 @@ from benchmarks.measure import Settings, Trainer
 from benchmarks.reference import Published, TorchAutoencoder, equal_counts
 from rotarymae import losses
 from rotarymae.batches import Batch, SeriesExamples
+from rotarymae.heads import Classifier
 from rotarymae.masking import Masking, mask_ratio, split
-from rotarymae.model import MaskedAutoencoder, RoMAEConfig
+from rotarymae.model import Encoder, MaskedAutoencoder, RoMAEConfig
 from rotarymae.scaling import Preprocessor
 from rotarymae.series import SeriesDataset
 from rotarymae.tokens import Tokens
@@ -112,9 +113,28 @@ class Ours:
         self.train_batch(masked_batch(tokens))
 
     def infer(self, tokens: Tokens) -> None:
-        """Encodes all the tokens, as a fine-tuned model does."""
+        """Encodes all the tokens; a model fine-tuned on [CLS] computes less, `Encoder.summary`."""
         with torch.no_grad(), autocast(self.settings, self.dtype):
             self.model.encoder(tokens)
+
+
+class Classifying:
+    """`rotarymae.Classifier` on [CLS], of 14 classes."""
+
+    def __init__(self, config: RoMAEConfig, settings: Settings, dtype: torch.dtype | None = None) -> None:
+        torch.manual_seed(0)
+        self.settings, self.dtype = settings, dtype
+        self.model = Classifier(Encoder(config), 14).to(settings.device)
+        self.trainer = Trainer(self.model, fused=True)
+
+    def train(self, tokens: Tokens, all_tokens: bool = False) -> None:
+        """Learns one batch; with `all_tokens` [CLS] is taken only after the last block has computed every token."""
+        model = self.model
+        targets = torch.arange(tokens.batch, device=self.settings.device) % model.classes
+        with autocast(self.settings, self.dtype):
+            vector = model.encoder(tokens).cls if all_tokens else model.encoder.summary(tokens)
+            loss = nn.functional.cross_entropy(model.head(model.norm(vector)), targets)
+        self.trainer.step(loss)
 
 
 class Paper:

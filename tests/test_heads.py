@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from conftest import random_tokens, refuses, small
-from rotarymae.heads import Classifier, Regressor, TokenRegressor, embed, pool_latent
-from rotarymae.model import Encoder, Latent, MaskedAutoencoder
+from rotarymae.heads import Classifier, Regressor, TokenRegressor, embed, mean_of_real, pooled
+from rotarymae.model import Encoder, MaskedAutoencoder
 from rotarymae.tokens import Tokens
 
 
@@ -14,20 +14,26 @@ def padded():
     return Tokens(tokens.values, tokens.positions, torch.tensor([[False, True, True, False], [False] * 4]))
 
 
-def test_pooling_by_hand():
-    tokens = padded()
-    latent = Latent(torch.arange(8.0).reshape(2, 4, 1), torch.tensor([[50.0], [60.0]]))
-    assert pool_latent(latent, tokens, "cls").flatten().tolist() == [50, 60]
-    assert pool_latent(latent, tokens, "mean").flatten().tolist() == [1.5, 5.5]
-    full = random_tokens(2, 4)
-    assert pool_latent(latent, full, "mean").flatten().tolist() == [1.5, 5.5]
+def test_the_mean_by_hand():
+    x = torch.arange(8.0).reshape(2, 4, 1)
+    assert mean_of_real(x, padded().padding).flatten().tolist() == [1.5, 5.5]
+    assert mean_of_real(x, None).flatten().tolist() == [1.5, 5.5]
 
 
 def test_nan_under_padding_is_not_pooled():
+    x = torch.arange(8.0).reshape(2, 4, 1)
+    x[0, 1] = torch.nan
+    assert mean_of_real(x, padded().padding).flatten().tolist() == [1.5, 5.5]
+
+
+def test_pools_are_cls_and_the_mean_and_the_mean_where_there_is_no_cls():
     tokens = padded()
-    latent = Latent(torch.arange(8.0).reshape(2, 4, 1), None)
-    latent.tokens[0, 1] = torch.nan
-    assert pool_latent(latent, tokens, "mean").flatten().tolist() == [1.5, 5.5]
+    for encoder in (Encoder(small()).double(), Encoder(small(cls_token=False)).double()):
+        latent = encoder(tokens)
+        mean = mean_of_real(latent.tokens, tokens.padding)
+        assert pooled(encoder, tokens, "mean").equal(mean)
+        wanted = mean if latent.cls is None else latent.cls
+        assert (pooled(encoder, tokens, "cls") - wanted).abs().max() < 1e-12
 
 
 @pytest.mark.parametrize("pool", ["cls", "mean"])
@@ -35,8 +41,8 @@ def test_nan_under_padding_is_not_pooled():
 def test_a_head_is_a_norm_and_a_linear_layer_on_the_pooled_vector(kind, pool):
     model = kind(Encoder(small()), 3, pool=pool).double()
     tokens = padded()
-    pooled = pool_latent(model.encoder(tokens), tokens, pool)
-    scaled = pooled / (pooled.square().mean(-1, keepdim=True) + 1e-6).sqrt()
+    vector = pooled(model.encoder, tokens, pool)
+    scaled = vector / (vector.square().mean(-1, keepdim=True) + 1e-6).sqrt()
     wanted = scaled @ model.head.weight.T + model.head.bias
     assert model(tokens).shape == (2, 3) and (model(tokens) - wanted).abs().max() < 1e-12
 

@@ -330,13 +330,33 @@ def test_the_last_decoder_block_computes_only_masked_tokens(monkeypatch):
     }
     whole = Transformer.forward
 
-    def all_then_cut(self, x, at, padding=None, last=None):
+    def all_then_cut(self, x, at, padding=None, only=None):
         x = whole(self, x, at, padding)
-        return x if last is None else x[:, -last:]
+        return x if only is None else x.narrow(1, *only)
 
     monkeypatch.setattr(Transformer, "forward", all_then_cut)
     assert (mae(tokens, mask).predicted - out).abs().max() < 1e-12
     assert seen[1, "mlp"] == (3, everything, 12)
+
+
+@pytest.mark.parametrize("position_encoding", ["rotary", "absolute"])
+def test_the_summary_is_cls_and_its_last_block_computes_nothing_else(position_encoding):
+    encoder = Encoder(small(position_encoding=position_encoding)).double()
+    tokens = random_tokens(3, 9)
+    padded = dataclasses.replace(tokens, padding=torch.arange(9) >= torch.tensor([[9], [1], [5]]))
+    seen = []
+    for block in encoder.transformer.blocks:
+        block.mlp.register_forward_pre_hook(lambda module, arguments: seen.append(arguments[0].shape[1]))
+    for batch in (tokens, padded):
+        seen.clear()
+        summary = encoder.summary(batch)
+        assert seen == [10] * (len(seen) - 1) + [1] and len(seen) > 1
+        assert (summary - encoder(batch).cls).abs().max() < 1e-12
+
+
+def test_no_summary_without_cls():
+    with refuses("no [CLS]", "pool='mean'"):
+        Encoder(small(cls_token=False)).summary(random_tokens(2, 4))
 
 
 @pytest.mark.parametrize(

@@ -79,13 +79,15 @@ def test_permuting_tokens_permutes_outputs():
 
 
 @pytest.mark.parametrize("rotary", [True, False])
-def test_last_gives_what_all_would_give(rotary):
+def test_a_part_gives_what_all_would_give(rotary):
     model, x = Transformer(24, 2, 3, 48).double(), inputs()
     at = turned() if rotary else None
     padding = torch.tensor([[False] * 4 + [True, False], [False] * 6])
     for m in (None, padding):
-        some = model(x, at, m, last=2)
-        assert some.shape == (2, 2, 24) and (some - model(x, at, m)[:, -2:]).abs().max() < 1e-12
+        for start, count in ((4, 2), (0, 1), (1, 3)):
+            some = model(x, at, m, only=(start, count))
+            assert some.shape == (2, count, 24)
+            assert (some - model(x, at, m)[:, start : start + count]).abs().max() < 1e-12
 
 
 def test_stochastic_depth_rises_linearly():
@@ -130,7 +132,7 @@ def test_both_ways_of_rotating_give_the_same_block(monkeypatch):
     for best in (True, False):
         monkeypatch.setattr(transformer, "_complex_is_best", lambda x, best=best: best)
         model.zero_grad()
-        y = model(x, at, last=3)
+        y = model(x, at, only=(3, 3))
         y.square().sum().backward()
         found.append((y.detach(), model.blocks[0].attention.query_key_value.weight.grad.clone()))
     for one, other in zip(*found, strict=True):

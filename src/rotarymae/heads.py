@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from rotarymae.errors import InputError
-from rotarymae.model import Encoder, Latent, initialise
+from rotarymae.model import Encoder, initialise
 from rotarymae.tokens import Tokens
 
 POOLS = ("cls", "mean")
 
 
-def pool_latent(latent: Latent, tokens: Tokens, pool: str) -> Float[Tensor, "B D"]:
-    """One vector a row: the [CLS] token, or the mean over real tokens (padding never counts)."""
-    if pool == "cls" and latent.cls is not None:
-        return latent.cls
-    if tokens.padding is None:
-        return latent.tokens.mean(1)
-    real = tokens.real[..., None]
-    return latent.tokens.masked_fill(~real, 0.0).sum(1) / real.sum(1)
+def pooled(encoder: Encoder, tokens: Tokens, pool: str) -> Float[Tensor, "B D"]:
+    """One vector a row: the [CLS] token ("cls"), or the mean over real tokens ("mean").
+
+    An encoder without [CLS] gives the mean in any case.
+    """
+    if pool == "cls" and encoder.cls_token is not None:
+        return encoder.summary(tokens)
+    return mean_of_real(encoder(tokens).tokens, tokens.padding)
+
+
+def mean_of_real(x: Float[Tensor, "B N D"], padding: Bool[Tensor, "B N"] | None) -> Float[Tensor, "B D"]:
+    """The mean of a row; padding never counts."""
+    if padding is None:
+        return x.mean(1)
+    return x.masked_fill(padding[..., None], 0.0).sum(1) / (~padding).sum(1, keepdim=True)
 
 
 class _PooledHead(nn.Module):
@@ -41,8 +48,8 @@ class _PooledHead(nn.Module):
 
     def forward(self, tokens: Tokens) -> Float[Tensor, "B outputs"]:
         """Predictions [B, outputs] for a batch."""
-        pooled = pool_latent(self.encoder(tokens), tokens, self.pool)
-        return self.head(self.dropout(self.norm(pooled))).to(pooled.dtype)
+        vector = pooled(self.encoder, tokens, self.pool)
+        return self.head(self.dropout(self.norm(vector))).to(vector.dtype)
 
 
 class Classifier(_PooledHead):
@@ -104,6 +111,6 @@ def embed(encoder: Encoder, tokens: Tokens, pool: str) -> Float[Tensor, "B D"]:
     encoder.eval()
     try:
         with torch.no_grad():
-            return pool_latent(encoder(tokens), tokens, pool)
+            return pooled(encoder, tokens, pool)
     finally:
         encoder.train(was_training)

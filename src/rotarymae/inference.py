@@ -12,7 +12,7 @@ from torch import Tensor
 from rotarymae.batches import Batch, SeriesExamples
 from rotarymae.checkpoints import ModelDirectory
 from rotarymae.errors import InputError
-from rotarymae.heads import Classifier, Regressor, pool_latent
+from rotarymae.heads import Classifier, Regressor, pooled
 from rotarymae.model import Encoder
 from rotarymae.series import SeriesDataset
 from rotarymae.training import TrainConfig, predict
@@ -62,7 +62,7 @@ def embed(
         raise InputError("pool='cls' of a model without [CLS]; use pool='mean'.")
 
     def read(model: torch.nn.Module, batch: Batch) -> list[Tensor]:
-        return list(pool_latent(encoder(batch.inputs), batch.inputs, how).float().cpu())
+        return list(pooled(encoder, batch.inputs, how).float().cpu())
 
     return torch.stack(_run(directory, dataset, read, config, on_step)).numpy()
 

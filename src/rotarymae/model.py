@@ -17,7 +17,7 @@ from rotarymae.errors import InputError
 from rotarymae.masking import split
 from rotarymae.rope import Angles, angles, check_head_dim, frequencies, sincos
 from rotarymae.tokens import Tokens
-from rotarymae.transformer import Transformer
+from rotarymae.transformer import Part, Transformer
 
 # embed_dim, num_heads, depth, mlp_ratio. Table 8; "pendulum" is Table 14.
 SIZES = {
@@ -195,6 +195,20 @@ class Encoder(nn.Module):
         Raises:
             InputError: the tokens have another number of features or axes than the configuration.
         """
+        x = self._encode(tokens)
+        return Latent(x, None) if self.cls_token is None else Latent(x[:, 1:], x[:, 0])
+
+    def summary(self, tokens: Tokens) -> Float[Tensor, "B D"]:
+        """The [CLS] token alone, as in `Latent.cls`; cheaper, because the last block computes no other token.
+
+        Raises:
+            InputError: as `forward`, or the encoder has no [CLS] token.
+        """
+        if self.cls_token is None:
+            raise InputError("this encoder has no [CLS] token to give; take the mean over tokens (pool='mean').")
+        return self._encode(tokens, only=(0, 1))[:, 0]
+
+    def _encode(self, tokens: Tokens, only: Part | None = None) -> Float[Tensor, "B Q D"]:
         config = self.config
         _check_sizes(tokens, config)
         weight = self.projection.weight
@@ -205,8 +219,7 @@ class Encoder(nn.Module):
             x = torch.cat([self.cls_token.expand(len(x), 1, -1), x], dim=1)
         if config.position_encoding == "absolute":
             x = x + sincos(positions, config.embed_dim, config.base).to(x.dtype)
-        x = self.transformer(x, rotary_angles(config, positions, config.head_dim), padding)
-        return Latent(x, None) if self.cls_token is None else Latent(x[:, 1:], x[:, 0])
+        return self.transformer(x, rotary_angles(config, positions, config.head_dim), padding, only)
 
 
 class MaskedAutoencoder(nn.Module):
@@ -291,7 +304,7 @@ class MaskedAutoencoder(nn.Module):
         if config.position_encoding == "absolute":
             x = x + sincos(at, config.decoder_embed_dim, config.base).to(dtype)
         head_dim = config.decoder_embed_dim // config.decoder_num_heads
-        x = self.decoder(x, rotary_angles(config, at, head_dim), seen_padding, last=queries)
+        x = self.decoder(x, rotary_angles(config, at, head_dim), seen_padding, only=(seen_at.shape[1], queries))
         out = self.head(self.norm(x)).to(dtype)
         if config.likelihood == "point":
             return out, None

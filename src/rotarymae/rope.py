@@ -83,9 +83,10 @@ class Rotation(NamedTuple):
     turn: Complex[Tensor, "B N 1 K/2"]
     paired: Int[Tensor, " K"]
 
-    def last(self, count: int) -> Rotation:
-        """That of the last tokens only."""
-        return Rotation(self.cos[:, -count:], self.sin[:, -count:], self.order, self.turn[:, -count:], self.paired)
+    def narrow(self, start: int, length: int) -> Rotation:
+        """That of these tokens only."""
+        cos, sin, turn = (part.narrow(1, start, length) for part in (self.cos, self.sin, self.turn))
+        return Rotation(cos, sin, self.order, turn, self.paired)
 
 
 def rotation(at: Angles, head_dim: int) -> Rotation:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from jaxtyping import Bool, Float
@@ -13,6 +13,9 @@ from torch.nn import functional as F
 
 from rotarymae.product import Linear, linear
 from rotarymae.rope import Angles, Rotation, rotate_paired, rotate_sorted, rotation
+
+# Tokens that stand side by side: the place of the first, and how many.
+Part: TypeAlias = tuple[int, int]
 
 
 class Attention(nn.Module):
@@ -38,24 +41,24 @@ class Attention(nn.Module):
         return self.output(self.mix(*self.heads(x, by), attend))
 
     def heads(
-        self, x: Float[Tensor, "B N D"], by: Rotation | None, last: int | None = None
+        self, x: Float[Tensor, "B N D"], by: Rotation | None, only: Part | None = None
     ) -> tuple[Float[Tensor, "B Q H K"], Float[Tensor, "B N H K"], Float[Tensor, "B N H K"]]:
-        """Rotated queries, of the `last` tokens (of all when None), rotated keys, and values.
+        """Rotated queries, of a part of the tokens (of all when None), rotated keys, and values.
 
         `by` is None when positions are not rotary.
         """
         paired = _complex_is_best(x)
         rotate = rotate_paired if paired else rotate_sorted
         weight, heads = self._weight(by, paired), self.num_heads
-        if last is None:
+        if only is None:
             rotated, value = self._heads(linear(x, weight)).split([2 * heads, heads], dim=-2)
             query, key = (rotated if by is None else rotate(rotated, by)).chunk(2, dim=-2)
         else:
             dim = x.shape[-1]
-            query = self._heads(linear(x[:, -last:], weight[:dim]))
+            query = self._heads(linear(x.narrow(1, *only), weight[:dim]))
             key, value = self._heads(linear(x, weight[dim:])).chunk(2, dim=-2)
             if by is not None:
-                query, key = rotate(query, by.last(last)), rotate(key, by)
+                query, key = rotate(query, by.narrow(*only)), rotate(key, by)
         return query, key, value
 
     def mix(
@@ -150,24 +153,24 @@ class Block(nn.Module):
         x: Float[Tensor, "B N D"],
         by: Rotation | None,
         attend: Bool[Tensor, "B 1 1 N"] | None = None,
-        last: int | None = None,
+        only: Part | None = None,
     ) -> Float[Tensor, "B Q D"]:
-        """The new tokens; only the `last` of them when given (they still look at all).
+        """The new tokens; `only` a part of them when given (they still look at all).
 
         With `compiled` set, what comes before the attention kernel and what comes after it are compiled, each on its
         own. The kernel would not gain, and so batches with and without padding share both halves.
         """
         before, after = _compiled() if self.compiled else (Block.before, Block.after)
-        query, key, value = before(self, x, by, last)
+        query, key, value = before(self, x, by, only)
         mixed = self.attention.mix(query, key, value, attend)
         # Contiguous, or the second half would be compiled once more for another layout.
-        kept = x if last is None else x[:, -last:].contiguous()
+        kept = x if only is None else x.narrow(1, *only).contiguous()
         return after(self, kept, mixed)
 
     def before(
-        self, x: Float[Tensor, "B N D"], by: Rotation | None, last: int | None
+        self, x: Float[Tensor, "B N D"], by: Rotation | None, only: Part | None
     ) -> tuple[Float[Tensor, "B Q H K"], Float[Tensor, "B N H K"], Float[Tensor, "B N H K"]]:
-        return self.attention.heads(self.attention_norm(x), by, last)
+        return self.attention.heads(self.attention_norm(x), by, only)
 
     def after(self, x: Float[Tensor, "B Q D"], mixed: Float[Tensor, "B Q D"]) -> Float[Tensor, "B Q D"]:
         x = x + self.drop_path(self.attention.output(mixed))
@@ -205,12 +208,12 @@ class Transformer(nn.Module):
         x: Float[Tensor, "B N D"],
         at: Angles | None,
         padding: Bool[Tensor, "B N"] | None = None,
-        last: int | None = None,
+        only: Part | None = None,
     ) -> Float[Tensor, "B Q D"]:
-        """All tokens through every block; with `last`, the final block computes only that many, from the end."""
+        """All tokens through every block; the final one computes `only` that part of them when given."""
         attend = None if padding is None else ~padding[:, None, None, :]
         by = None if at is None or at.cos.shape[-1] == 0 else rotation(at, x.shape[-1] // self.num_heads)
         final = len(self.blocks) - 1
         for m, block in enumerate(self.blocks):
-            x = block(x, by, attend, last if m == final else None)
+            x = block(x, by, attend, only if m == final else None)
         return x
