@@ -130,6 +130,8 @@ def model_flops(config: RoMAEConfig, visible: np.ndarray, masked: np.ndarray, tr
     forward += config.depth * block_flops_of(seen, seen, dim, hidden)
     forward += (config.decoder_depth - 1) * block_flops_of(seen + asked, seen + asked, small, small_hidden)
     forward += block_flops_of(seen + asked, asked, small, small_hidden)
+    if config.position_encoding == "rotary" and config.decoder_depth > 1:  # queries are one until they are rotated
+        forward -= 6 * np.maximum(asked - 1, 0) * small**2
     forward += 2 * seen * dim * small + 2 * asked * small * config.features
     once = 2 * np.asarray(visible, np.float64) * config.features * dim
     return float((3 * forward + 2 * once if training else forward + once).sum())

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conftest import place_rows, random_rows, random_tokens, refuses, small
-from rotarymae import losses
+from rotarymae import losses, transformer
 from rotarymae.errors import InputError
 from rotarymae.heads import Classifier, Regressor, TokenRegressor
 from rotarymae.masking import split
@@ -330,13 +330,50 @@ def test_the_last_decoder_block_computes_only_masked_tokens(monkeypatch):
     }
     whole = Transformer.forward
 
-    def all_then_cut(self, x, at, padding=None, only=None):
-        x = whole(self, x, at, padding)
+    def all_then_cut(self, x, at, padding=None, only=None, repeats=1):
+        x = whole(self, x, at, padding, None, repeats)
         return x if only is None else x.narrow(1, *only)
 
     monkeypatch.setattr(Transformer, "forward", all_then_cut)
     assert (mae(tokens, mask).predicted - out).abs().max() < 1e-12
     assert seen[1, "mlp"] == (3, everything, 12)
+
+
+@pytest.mark.parametrize("depth", [1, 2])
+def test_the_first_decoder_block_projects_one_query_for_all(monkeypatch, depth):
+    mae = MaskedAutoencoder(small(decoder_depth=depth)).double()
+    tokens = random_tokens(3, 9)
+    mask = torch.tensor([[True, False, False] * 3, [True] + [False] * 8, [True, True] + [False] * 7])
+    projected, whole = [], transformer.linear
+
+    def noted(x, weight):
+        projected.append(x.shape[1])
+        return whole(x, weight)
+
+    monkeypatch.setattr(transformer, "linear", noted)
+    found = []
+    for _ in range(2):
+        projected.clear()
+        mae.zero_grad()
+        out = mae(tokens, mask).predicted
+        out.square().sum().backward()
+        gradients = [parameter.grad.clone() for parameter in mae.parameters()]
+        found.append((out.detach(), gradients, list(projected[2:])))  # those of the encoder's blocks are the first two
+        monkeypatch.setattr(Transformer, "forward", _one_by_one(Transformer.forward))
+    (one, gradients, few), (other, wanted, many) = found
+    assert (one - other).abs().max() < 1e-12
+    for gradient, expected in zip(gradients, wanted, strict=True):
+        torch.testing.assert_close(gradient, expected, atol=1e-12, rtol=1e-10)
+    last = [3, 12]  # queries, then keys and values, of [CLS], the most visible of a row and the most masked
+    assert many == [12] * (depth - 1) + last
+    assert few == [10] * (depth - 1) + last
+
+
+def _one_by_one(forward):
+    """Gives the blocks every repetition of the last token as a token of its own."""
+    return lambda self, x, at, padding=None, only=None, repeats=1: forward(
+        self, transformer.repeat_last(x, repeats), at, padding, only
+    )
 
 
 @pytest.mark.parametrize("position_encoding", ["rotary", "absolute"])

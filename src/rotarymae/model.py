@@ -293,7 +293,9 @@ class MaskedAutoencoder(nn.Module):
         seen = latent.tokens if latent.cls is None else torch.cat([latent.cls[:, None], latent.tokens], dim=1)
         dtype = self.decoder_projection.weight.dtype
         x = self.decoder_projection(seen).to(dtype)
-        x = torch.cat([x, self.mask_token.expand(len(x), queries, -1)], dim=1)
+        # Rotary queries differ only in their angles: the decoder's first block projects one for all.
+        repeats = queries if config.position_encoding == "rotary" and queries else 1
+        x = torch.cat([x, self.mask_token.expand(len(x), queries // repeats, -1)], dim=1)
 
         seen_at, seen_padding = with_cls(visible.positions, visible.padding, config.cls_token)
         at = torch.cat([seen_at, positions.to(seen_at.dtype)], dim=1)
@@ -304,7 +306,7 @@ class MaskedAutoencoder(nn.Module):
         if config.position_encoding == "absolute":
             x = x + sincos(at, config.decoder_embed_dim, config.base).to(dtype)
         head_dim = config.decoder_embed_dim // config.decoder_num_heads
-        x = self.decoder(x, rotary_angles(config, at, head_dim), seen_padding, only=(seen_at.shape[1], queries))
+        x = self.decoder(x, rotary_angles(config, at, head_dim), seen_padding, (seen_at.shape[1], queries), repeats)
         out = self.head(self.norm(x)).to(dtype)
         if config.likelihood == "point":
             return out, None

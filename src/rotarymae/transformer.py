@@ -41,17 +41,19 @@ class Attention(nn.Module):
         return self.output(self.mix(*self.heads(x, by), attend))
 
     def heads(
-        self, x: Float[Tensor, "B N D"], by: Rotation | None, only: Part | None = None
+        self, x: Float[Tensor, "B T D"], by: Rotation | None, only: Part | None = None, repeats: int = 1
     ) -> tuple[Float[Tensor, "B Q H K"], Float[Tensor, "B N H K"], Float[Tensor, "B N H K"]]:
         """Rotated queries, of a part of the tokens (of all when None), rotated keys, and values.
 
-        `by` is None when positions are not rotary.
+        `by` is None when positions are not rotary. The last token stands for `repeats` equal ones, which are projected
+        once and rotated each by its own angles.
         """
         paired = _complex_is_best(x)
         rotate = rotate_paired if paired else rotate_sorted
         weight, heads = self._weight(by, paired), self.num_heads
         if only is None:
-            rotated, value = self._heads(linear(x, weight)).split([2 * heads, heads], dim=-2)
+            projected = repeat_last(linear(x, weight), repeats)
+            rotated, value = self._heads(projected).split([2 * heads, heads], dim=-2)
             query, key = (rotated if by is None else rotate(rotated, by)).chunk(2, dim=-2)
         else:
             dim = x.shape[-1]
@@ -99,6 +101,11 @@ def _complex_is_best(x: Tensor) -> bool:
     kind = x.device.type
     wide = x.dtype in (torch.float32, torch.float64) and not torch.is_autocast_enabled(kind)
     return wide and kind in ("cpu", "cuda") and not torch.compiler.is_compiling()
+
+
+def repeat_last(x: Float[Tensor, "B T E"], repeats: int) -> Float[Tensor, "B N E"]:
+    """With the last token `repeats` times in place of once."""
+    return x if repeats == 1 else torch.cat([x, x[:, -1:].expand(-1, repeats - 1, -1)], dim=1)
 
 
 class MLP(nn.Module):
@@ -150,27 +157,30 @@ class Block(nn.Module):
 
     def forward(
         self,
-        x: Float[Tensor, "B N D"],
+        x: Float[Tensor, "B T D"],
         by: Rotation | None,
         attend: Bool[Tensor, "B 1 1 N"] | None = None,
         only: Part | None = None,
+        repeats: int = 1,
     ) -> Float[Tensor, "B Q D"]:
         """The new tokens; `only` a part of them when given (they still look at all).
+
+        The last token stands for `repeats` equal ones; `only` says nothing of a block with such a token.
 
         With `compiled` set, what comes before the attention kernel and what comes after it are compiled, each on its
         own. The kernel would not gain, and so batches with and without padding share both halves.
         """
         before, after = _compiled() if self.compiled else (Block.before, Block.after)
-        query, key, value = before(self, x, by, only)
+        query, key, value = before(self, x, by, only, repeats)
         mixed = self.attention.mix(query, key, value, attend)
         # Contiguous, or the second half would be compiled once more for another layout.
-        kept = x if only is None else x.narrow(1, *only).contiguous()
+        kept = repeat_last(x, repeats) if only is None else x.narrow(1, *only).contiguous()
         return after(self, kept, mixed)
 
     def before(
-        self, x: Float[Tensor, "B N D"], by: Rotation | None, only: Part | None
+        self, x: Float[Tensor, "B T D"], by: Rotation | None, only: Part | None, repeats: int
     ) -> tuple[Float[Tensor, "B Q H K"], Float[Tensor, "B N H K"], Float[Tensor, "B N H K"]]:
-        return self.attention.heads(self.attention_norm(x), by, only)
+        return self.attention.heads(self.attention_norm(x), by, only, repeats)
 
     def after(self, x: Float[Tensor, "B Q D"], mixed: Float[Tensor, "B Q D"]) -> Float[Tensor, "B Q D"]:
         x = x + self.drop_path(self.attention.output(mixed))
@@ -205,15 +215,21 @@ class Transformer(nn.Module):
 
     def forward(
         self,
-        x: Float[Tensor, "B N D"],
+        x: Float[Tensor, "B T D"],
         at: Angles | None,
         padding: Bool[Tensor, "B N"] | None = None,
         only: Part | None = None,
+        repeats: int = 1,
     ) -> Float[Tensor, "B Q D"]:
-        """All tokens through every block; the final one computes `only` that part of them when given."""
+        """All tokens through every block; the final one computes `only` that part of them when given.
+
+        The last token of x stands for `repeats` equal ones; angles and padding are of all N = T - 1 + repeats.
+        """
         attend = None if padding is None else ~padding[:, None, None, :]
         by = None if at is None or at.cos.shape[-1] == 0 else rotation(at, x.shape[-1] // self.num_heads)
         final = len(self.blocks) - 1
+        if final == 0:
+            x, repeats = repeat_last(x, repeats), 1
         for m, block in enumerate(self.blocks):
-            x = block(x, by, attend, only if m == final else None)
+            x = block(x, by, attend, only if m == final else None, repeats if m == 0 else 1)
         return x
