@@ -26,7 +26,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import torch
 
 from _runs import digest, examples, objective, settings
-from rotarymae import files, runs, training
+from rotarymae import evaluation, files, runs, training
 
 WHERE = ("step", "save", "evaluation", "clock")
 SCENES = [
@@ -72,7 +72,7 @@ def arm(where: str, at: int, blow: int) -> None:
     owner, name = {
         "step": (training.nn.utils, "get_total_norm"),  # between the gradients and the weights' change
         "save": (files, "flush"),
-        "evaluation": (training, "_evaluate"),
+        "evaluation": (evaluation, "_own_batches"),
     }[where]
     passed = 0
 
@@ -83,14 +83,14 @@ def arm(where: str, at: int, blow: int) -> None:
             os.kill(os.getpid(), blow)
 
     if where == "evaluation":
-        whole = training._own_batches
+        whole = evaluation._own_batches
 
         def batches(*arguments):
             for index in whole(*arguments):
                 count()
                 yield index
 
-        training._own_batches = batches
+        evaluation._own_batches = batches
         return
     inner = getattr(owner, name)
 

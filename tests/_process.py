@@ -13,8 +13,9 @@ from pathlib import Path
 import torch
 
 from _runs import digest, examples, objective, settings
-from rotarymae import training
+from rotarymae import evaluation, training
 from rotarymae.checkpoints import ModelDirectory
+from rotarymae.errors import InputError
 from rotarymae.inference import embed, predict_probabilities
 
 
@@ -44,12 +45,12 @@ def answer(out: Path, resume: str) -> dict:
     what = objective("classify")
     what.eval()
     data, config = examples("classify", 101, augment=False), settings(batch_size=None, batch_tokens=40)
-    loss = training.evaluate(what, data, config)
+    loss = evaluation.evaluate(what, data, config)
     assert not what.training
     directory = ModelDirectory(what.model, replace(data.preprocessor, classes=("a", "b", "c")))
     probabilities = predict_probabilities(directory, data.dataset)
     vectors = embed(directory, data.dataset)
-    few = training.predict(what.model, examples("classify", 2), lambda model, batch: batch.series.tolist(), config)
+    few = evaluation.predict(what.model, examples("classify", 2), lambda model, batch: batch.series.tolist(), config)
     correct = float((probabilities.argmax(1) == data.targets.numpy()).mean())
     return {"loss": loss, "p": probabilities.tolist(), "v": vectors.tolist(), "few": few, "accuracy": correct}
 
@@ -69,7 +70,7 @@ def refused(out: Path, resume: str) -> dict:
     (out / "run" / "checkpoints").mkdir(parents=True, exist_ok=True)
     try:
         training.fit(objective(), examples(), settings(epochs=1), folder=out / "run")
-    except training.InputError as error:
+    except InputError as error:
         return {"said": str(error)}
     return {}
 

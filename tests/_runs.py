@@ -17,7 +17,7 @@ from rotarymae.model import Encoder, MaskedAutoencoder, RoMAEConfig
 from rotarymae.objectives import Classification, Objective, Pretraining, Regression
 from rotarymae.scaling import Preprocessor
 from rotarymae.series import SeriesDataset
-from rotarymae.training import TrainConfig
+from rotarymae.train_config import TrainConfig
 from rotarymae.workflows import Settings
 
 KINDS = ("pretrain", "classify", "regress")

@@ -26,7 +26,7 @@ from rotarymae.model import Encoder, MaskedAutoencoder, RoMAEConfig
 from rotarymae.objectives import Regression
 from rotarymae.results import read_file
 from rotarymae.tokens import Tokens
-from rotarymae.training import TrainConfig
+from rotarymae.train_config import TrainConfig
 
 TINY = RoMAEConfig(embed_dim=12, num_heads=1, depth=1, decoder_embed_dim=12, decoder_num_heads=1, decoder_depth=1)
 

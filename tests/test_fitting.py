@@ -21,7 +21,7 @@ from rotarymae.fitting import (
     prediction_columns,
     write_table,
 )
-from rotarymae.training import TrainConfig
+from rotarymae.train_config import TrainConfig
 from rotarymae.workflows import Settings
 
 ONCE = TrainConfig(epochs=1, batch_size=8)

@@ -385,7 +385,7 @@ def test_fingerprints(tmp_path):
 
 def test_training_is_the_same_as_in_memory(tmp_path):
     from rotarymae.inference import embed
-    from rotarymae.training import TrainConfig
+    from rotarymae.train_config import TrainConfig
     from rotarymae.workflows import Settings, pretrain
 
     rows = table(np.random.default_rng(0).integers(2, 15, 60))

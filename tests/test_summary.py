@@ -9,7 +9,8 @@ from rotarymae import SeriesDataset
 from rotarymae.fitting import fit_table
 from rotarymae.interpolation import hide
 from rotarymae.summary import POINTS, _curve_queries, learning_curve, write_report
-from rotarymae.training import TrainConfig, TrainResult
+from rotarymae.train_config import TrainConfig
+from rotarymae.training import TrainResult
 from rotarymae.workflows import Settings
 
 ONCE = TrainConfig(epochs=1, batch_size=8, log_every=1)

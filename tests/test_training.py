@@ -20,22 +20,17 @@ from torch import nn
 
 from _runs import Poisoned, config, digest, examples, log, objective, same, settings, weights
 from conftest import refuses
-from rotarymae import training, transformer
+from rotarymae import evaluation, processes, training, transformer
 from rotarymae.batches import Batch, plan, prefetch
+from rotarymae.evaluation import evaluate, predict
 from rotarymae.masking import Masking
 from rotarymae.model import MaskedAutoencoder
 from rotarymae.objectives import Pretraining
+from rotarymae.optimisation import learning_rate, parameter_groups
 from rotarymae.runs import RunFolder, is_whole, newest, read_manifest
 from rotarymae.tokens import collate
-from rotarymae.training import (
-    TrainConfig,
-    TrainingDiverged,
-    evaluate,
-    fit,
-    learning_rate,
-    parameter_groups,
-    predict,
-)
+from rotarymae.train_config import TrainConfig
+from rotarymae.training import TrainingDiverged, fit
 from rotarymae.transformer import Block
 
 GOLDEN = Path(__file__).parent / "golden" / "losses.json"
@@ -277,13 +272,13 @@ def test_keep_best_ends_with_the_best_weights():
 
 
 def test_a_validation_loss_of_nan_is_never_the_best(tmp_path, monkeypatch):
-    inner, calls = training._evaluate, []
+    inner, calls = training.evaluate_until, []
 
     def sometimes(*arguments):
         calls.append(0)
         return math.nan if len(calls) == 1 else inner(*arguments)
 
-    monkeypatch.setattr(training, "_evaluate", sometimes)
+    monkeypatch.setattr(training, "evaluate_until", sometimes)
     _, result = train(folder=tmp_path / "run", epochs=3, keep_best=True)
     assert result.best == min(validations(result)[1:])
     lines = (tmp_path / "run" / "log.jsonl").read_text()
@@ -667,7 +662,7 @@ def test_tensorboard(tmp_path, recwarn):
 def test_trackers_that_cannot_work_are_refused(monkeypatch, tmp_path):
     with refuses("tracker 'wand'", "'tensorboard' or 'wandb'"):
         fit(objective(), examples(), settings(), trackers=("wand",))
-    monkeypatch.setattr(training, "get_available_trackers", lambda: ["tensorboard"])
+    monkeypatch.setattr(processes, "get_available_trackers", lambda: ["tensorboard"])
     with refuses("wandb is not installed; run `pip install wandb`"):
         fit(objective(), examples(), settings(), trackers=("wandb",))
     with refuses("tensorboard writes to the folder of the run"):
@@ -678,7 +673,7 @@ def test_sigterm_during_an_evaluation_saves_at_once(tmp_path, monkeypatch):
     import os
     import signal
 
-    inner = training._own_batches
+    inner = evaluation._own_batches
     evaluated = []
 
     def batches(*arguments):
@@ -688,7 +683,7 @@ def test_sigterm_during_an_evaluation_saves_at_once(tmp_path, monkeypatch):
                 os.kill(os.getpid(), signal.SIGTERM)
             yield index
 
-    monkeypatch.setattr(training, "_own_batches", batches)
+    monkeypatch.setattr(evaluation, "_own_batches", batches)
     before = signal.getsignal(signal.SIGTERM)
     with pytest.raises(training.Interrupted, match="asked to end after step 8; its state is in"):
         train(folder=tmp_path / "run")

@@ -173,7 +173,7 @@ def fit(
     from rotarymae.masking import Masking
     from rotarymae.series import align_labels, read_table
     from rotarymae.summary import write_report
-    from rotarymae.training import TrainConfig
+    from rotarymae.train_config import TrainConfig
     from rotarymae.workflows import Settings
 
     reporter = _reporter(quiet)

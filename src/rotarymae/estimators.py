@@ -37,7 +37,7 @@ from rotarymae.progress import Reporter
 from rotarymae.scaling import Preprocessor
 from rotarymae.series import Series, SeriesDataset
 from rotarymae.tables import listed
-from rotarymae.training import TrainConfig
+from rotarymae.train_config import TrainConfig
 from rotarymae.workflows import Settings, check_settings, check_targets, finetune, pretrain, split_off
 
 __all__ = ["RoMAEClassifier", "RoMAEEmbedder", "RoMAEInterpolator", "RoMAERegressor"]

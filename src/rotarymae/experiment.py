@@ -29,7 +29,8 @@ from rotarymae.machine import commit, hardware, versions
 from rotarymae.model import nearest
 from rotarymae.objectives import Objective
 from rotarymae.progress import Reporter
-from rotarymae.training import TrainConfig, TrainResult, fit
+from rotarymae.train_config import TrainConfig
+from rotarymae.training import TrainResult, fit
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

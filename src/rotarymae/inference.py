@@ -12,10 +12,11 @@ from torch import Tensor
 from rotarymae.batches import Batch, SeriesExamples
 from rotarymae.checkpoints import ModelDirectory
 from rotarymae.errors import InputError
+from rotarymae.evaluation import predict
 from rotarymae.heads import Classifier, Regressor, pooled
 from rotarymae.model import Encoder
 from rotarymae.series import SeriesDataset
-from rotarymae.training import TrainConfig, predict
+from rotarymae.train_config import TrainConfig
 
 INFERENCE = TrainConfig(batch_size=None, batch_tokens=8192)
 

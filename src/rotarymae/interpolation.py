@@ -14,13 +14,14 @@ from rotarymae import tables
 from rotarymae.batches import Batch, assemble, place
 from rotarymae.checkpoints import ModelDirectory
 from rotarymae.errors import InputError, InputWarning
+from rotarymae.evaluation import predict
 from rotarymae.inference import INFERENCE
 from rotarymae.model import MaskedAutoencoder
 from rotarymae.scaling import Preprocessor
 from rotarymae.series import SeriesDataset, read_table
 from rotarymae.tables import did_you_mean, plain
 from rotarymae.tokens import Tokens
-from rotarymae.training import TrainConfig, predict
+from rotarymae.train_config import TrainConfig
 
 
 class Interpolation(NamedTuple):

@@ -13,8 +13,9 @@ from typing import Any
 import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
+from matplotlib.ticker import FixedLocator, FuncFormatter, LogFormatterSciNotation, MaxNLocator, NullLocator
 from numpy.typing import ArrayLike, NDArray
 
 from rotarymae.errors import InputError
@@ -546,8 +547,10 @@ def curves(x: ArrayLike, ys: Mapping[str, ArrayLike], *, x_label: str, y_label: 
         entries.append((line, _plain(name)))
     if positive:
         axes.set_yscale("log")
+        _plain_numbers(axes.yaxis)
     if log_x:
         axes.set_xscale("log")
+        _plain_numbers(axes.xaxis)
     else:
         axes.xaxis.set_major_locator(MaxNLocator(8, steps=[1, 2, 5, 10]))
     _style(axes)
@@ -555,6 +558,19 @@ def curves(x: ArrayLike, ys: Mapping[str, ArrayLike], *, x_label: str, y_label: 
     axes.set_ylabel(y_label, fontsize=10, color=INK)
     _legend_below(figure, entries)
     return figure
+
+
+class _Plain(LogFormatterSciNotation):
+    """Labels the ticks of a logarithmic axis that matplotlib would label, as 0.02 and not as 2 × 10⁻²."""
+
+    def __call__(self, x: float, pos: int | None = None) -> str:
+        with matplotlib.rc_context({"axes.formatter.min_exponent": 4}):
+            return super().__call__(x, pos)
+
+
+def _plain_numbers(axis: Axis) -> None:
+    axis.set_major_formatter(_Plain())
+    axis.set_minor_formatter(_Plain(labelOnlyBase=False, minor_thresholds=(1.3, 0.4)))
 
 
 @dataclass(frozen=True)
@@ -621,7 +637,8 @@ def _style(axes: Axes) -> None:
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
     axes.spines[["left", "bottom"]].set_color("#9aa1ad")
-    axes.tick_params(labelsize=9, colors=FAINT, labelcolor=INK, length=3, width=0.7)
+    axes.tick_params(which="both", labelsize=9, colors=FAINT, labelcolor=INK, width=0.7)
+    axes.tick_params(length=3)
 
 
 def _title(figure: Figure, text: str) -> None:

@@ -23,7 +23,8 @@ from rotarymae.objectives import Classification, Pretraining, Regression, check_
 from rotarymae.scaling import Preprocessor
 from rotarymae.series import SeriesDataset
 from rotarymae.tables import plain
-from rotarymae.training import TrainConfig, TrainResult, fit
+from rotarymae.train_config import TrainConfig
+from rotarymae.training import TrainResult, fit
 
 OnStep = Callable[[int, int, float], None]
 

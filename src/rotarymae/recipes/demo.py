@@ -7,7 +7,7 @@ the objects that neither saw, interpolates hidden observations, embeds, and writ
 from __future__ import annotations
 
 from rotarymae.masking import Masking
-from rotarymae.training import TrainConfig
+from rotarymae.train_config import TrainConfig
 from rotarymae.workflows import Settings
 
 

@@ -31,7 +31,7 @@ from rotarymae.masking import rows
 from rotarymae.model import Encoder, RoMAEConfig
 from rotarymae.objectives import Regression
 from rotarymae.tokens import Tokens
-from rotarymae.training import TrainConfig
+from rotarymae.train_config import TrainConfig
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

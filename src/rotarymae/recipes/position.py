@@ -27,7 +27,7 @@ from rotarymae.heads import TokenRegressor
 from rotarymae.model import Encoder, RoMAEConfig
 from rotarymae.objectives import Regression
 from rotarymae.tokens import Tokens
-from rotarymae.training import TrainConfig
+from rotarymae.train_config import TrainConfig
 
 CASES = {
     "tiny": ("tiny", True),

@@ -23,7 +23,7 @@ from rotarymae.heads import TokenRegressor
 from rotarymae.model import Encoder, RoMAEConfig
 from rotarymae.objectives import Regression
 from rotarymae.recipes.position import examples, predict
-from rotarymae.training import TrainConfig
+from rotarymae.train_config import TrainConfig
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

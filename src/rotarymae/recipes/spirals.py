@@ -30,7 +30,7 @@ from rotarymae.masking import rows
 from rotarymae.model import MaskedAutoencoder, RoMAEConfig
 from rotarymae.objectives import Pretraining
 from rotarymae.tokens import Tokens
-from rotarymae.training import TrainConfig
+from rotarymae.train_config import TrainConfig
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

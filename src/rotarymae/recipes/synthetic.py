@@ -32,7 +32,7 @@ from rotarymae.experiment import Recipe, Result, Row, Score, Setup, Trial, param
 from rotarymae.masking import rows, split
 from rotarymae.model import MaskedAutoencoder, RoMAEConfig
 from rotarymae.objectives import Pretraining
-from rotarymae.training import TrainConfig
+from rotarymae.train_config import TrainConfig
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
