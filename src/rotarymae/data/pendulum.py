@@ -224,8 +224,8 @@ def _cached(folder: Path, parameters: str, make: Callable[[], PendulumSets]) -> 
         return PendulumSets(*(PendulumSet(*parts[i : i + 3]) for i in range(0, 9, 3)))
     sets = make()
     arrays = {f"{split}_{name}": getattr(getattr(sets, split), name) for split in sets._fields for name in FIELDS}
-    with replacing(path) as beside:
-        np.savez(beside, parameters=np.array(parameters), **arrays)
+    with replacing(path) as beside, beside.open("wb") as file:
+        np.savez(file, parameters=np.array(parameters), **arrays)
     return sets
 
 

@@ -275,7 +275,7 @@ def _matrix(errors: np.ndarray) -> Figure:
     from matplotlib.colors import LogNorm
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(5.6, 4.6), layout="constrained", facecolor="white", dpi=110)
+    figure = Figure(figsize=(6.2, 4.9), layout="constrained", facecolor="white", dpi=110)
     axes = figure.subplots()
     picture = axes.imshow(errors, origin="lower", norm=LogNorm())
     figure.colorbar(picture, label="mean squared error")
