@@ -50,10 +50,9 @@ def test_loss_curves_of_compiled_blocks():
     run = subprocess.run([sys.executable, "-c", COMPILED], cwd=TESTS.parent, capture_output=True, text=True, check=True)
     eager, compiled, graphs = json.loads(run.stdout.splitlines()[-1])
     assert eager != compiled  # else nothing was compiled
-    # After the attention kernel all blocks are alike; before it the decoder's first and last differ from the others.
-    # The two halves have heads of two widths, and so each of these once more.
-    print(graphs, "graphs")
-    assert graphs <= 8
+    # Three ways in (the decoder's first and last block differ), one way out, one more for the other width: with and
+    # without padding, in 50 batches of other shapes.
+    assert graphs <= 5
     assert apart(eager, compiled) < 1e-4
 
 
