@@ -18,7 +18,11 @@ from rotarymae.errors import InputError
 
 
 def make_accelerator(trackers: tuple[str, ...] = (), folder: str | Path | None = None) -> Accelerator:
-    """Precision is the configuration's affair, whatever the launcher says."""
+    """Of this process; precision is the configuration's affair, whatever the launcher says.
+
+    Raises:
+        InputError: a tracker that is unknown, not installed, or without the folder it writes to.
+    """
     there = [str(getattr(name, "value", name)) for name in get_available_trackers()]
     for name in trackers:
         if name not in ("tensorboard", "wandb"):

@@ -165,7 +165,7 @@ class Block(nn.Module):
     ) -> Float[Tensor, "B Q D"]:
         """The new tokens; `only` a part of them when given (they still look at all).
 
-        The last token stands for `repeats` equal ones; `only` says nothing of a block with such a token.
+        The last token stands for `repeats` equal ones; a block is given that or `only`, never both.
 
         With `compiled` set, what comes before the attention kernel and what comes after it are compiled, each on its
         own. The kernel would not gain, and so batches with and without padding share both halves.
@@ -228,7 +228,7 @@ class Transformer(nn.Module):
         attend = None if padding is None else ~padding[:, None, None, :]
         by = None if at is None or at.cos.shape[-1] == 0 else rotation(at, x.shape[-1] // self.num_heads)
         final = len(self.blocks) - 1
-        if final == 0:
+        if final == 0:  # the only block computes a part, for which every token must be there
             x, repeats = repeat_last(x, repeats), 1
         for m, block in enumerate(self.blocks):
             x = block(x, by, attend, only if m == final else None, repeats if m == 0 else 1)
