@@ -177,6 +177,10 @@ class Trainer:
 
     def step(self, loss: torch.Tensor) -> None:
         loss.backward()
+        self.update()
+
+    def update(self) -> None:
+        """By the gradients that are there."""
         nn.utils.clip_grad_norm_(self.parameters, 1.0)
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)

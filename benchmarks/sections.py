@@ -35,13 +35,15 @@ from benchmarks.workload import (
 )
 from rotarymae import product
 from rotarymae.batches import SeriesExamples, assemble, in_order, padding_waste, plan
+from rotarymae.lanes import TRAINING, cut
 from rotarymae.masking import mask_ratio, rows
 from rotarymae.model import RoMAEConfig
 from rotarymae.product import linear
 from rotarymae.tokens import Tokens
 
-BUDGET = 1536  # tokens a batch of the ragged workload: 512 series are few, and a larger budget pads more
+BUDGET = 3072  # tokens a batch of the ragged workload: about those of 32 series
 REFERENCE_BATCH = 32
+ONE_LANE = "ours, eager, one lane"
 AUTHORS_BATCH = 256  # they pre-train on light curves in batches of 512; half of that keeps a pair short
 
 
@@ -77,8 +79,8 @@ def throughput(settings: Settings) -> list[Row]:
         )
     for size, batch, length in _tasks(settings):
         tokens = equal_tokens(batch, length, settings)
-        eager = Ours(_config(size, settings), settings, dtype=dtype)
-        compiled = Ours(_config(size, settings), settings, compiled=True, dtype=dtype)
+        eager = Ours(_config(size, settings), settings, dtype=dtype, step=batch * length)
+        compiled = Ours(_config(size, settings), settings, compiled=True, dtype=dtype, step=batch * length)
         calls: dict[str, Callable[[], object]] = {
             "training, eager": lambda eager=eager, tokens=tokens: eager.train(tokens),
             "training, compiled": lambda compiled=compiled, tokens=tokens: compiled.train(tokens),
@@ -111,12 +113,14 @@ def equal(settings: Settings) -> list[Row]:
     dtype = torch.bfloat16 if settings.device == "cuda" else None
     batch, length = (2, 32) if settings.quick else (32, 256)
     config, tokens = _config("tiny", settings), equal_tokens(batch, length, settings)
-    eager, compiled = Ours(config, settings, dtype=dtype), Ours(config, settings, compiled=True, dtype=dtype)
+    eager, compiled = (Ours(config, settings, how, dtype, step=batch * length) for how in (False, True))
+    alone = Ours(config, settings, dtype=dtype)
     paper, plain = Paper(config, settings, dtype), Torch(config, settings)
     calls: dict[str, Callable[[], object]] = {
         "ours, compiled": lambda: compiled.train(tokens),
         "(a) the paper's": lambda: paper.train(tokens),
         "ours, eager": lambda: eager.train(tokens),
+        ONE_LANE: lambda: alone.train(tokens),
     }
     if dtype is None:
         calls["(b) torch.nn.TransformerEncoder"] = lambda: plain.train(tokens)
@@ -127,6 +131,7 @@ def equal(settings: Settings) -> list[Row]:
     theirs = rates["(a) the paper's"]
     found.append(ratio("equal", "compiled against (a)", rates["ours, compiled"], theirs, 1.5))
     found.append(ratio("equal", "eager against (a)", rates["ours, eager"], theirs, 1.15))
+    found.append(ratio("equal", "eager against eager, one lane", rates["ours, eager"], rates[ONE_LANE]))
     if dtype is None:
         found.append(ratio("equal", f"eager, {OTHER}, against (a)", rates[f"ours, eager, {OTHER}"], theirs))
         other = rates["(b) torch.nn.TransformerEncoder"]
@@ -141,16 +146,18 @@ def finetuning(settings: Settings) -> list[Row]:
     batch, length = (2, 32) if settings.quick else (32, 128)
     tokens = equal_tokens(batch, length, settings)
     for size in ("tiny-shallow", "tiny"):
-        contenders = {what: Classifying(_config(size, settings), settings, dtype) for what in ("[CLS]", "every token")}
+        lanes = {"[CLS]": batch * length, "every token": batch * length, "one lane": 0}
+        contenders = {what: Classifying(_config(size, settings), settings, dtype, step) for what, step in lanes.items()}
         calls: dict[str, Callable[[], object]] = {
-            what: lambda contender=contender, what=what: contender.train(tokens, all_tokens=what != "[CLS]")
+            what: lambda contender=contender, what=what: contender.train(tokens, all_tokens=what == "every token")
             for what, contender in contenders.items()
         }
         times = settings.alternate(calls, None if settings.quick else 11)
         rates = {what: [batch * length / s for s in seconds] for what, seconds in times.items()}
         about = f"{size}, {batch} × {length}"
         found.append(Row("finetuning", about, median(rates["[CLS]"]), "tokens/s", each=rates["[CLS]"]))
-        found.append(ratio("finetuning", f"{about}, against every token", rates["[CLS]"], rates["every token"]))
+        for other in ("every token", "one lane"):
+            found.append(ratio("finetuning", f"{about}, against {other}", rates["[CLS]"], rates[other]))
     return found
 
 
@@ -176,12 +183,18 @@ def ragged(settings: Settings) -> list[Row]:
     budget = 32 * LONGEST if settings.device == "cuda" else BUDGET
     batches = plan(lengths, 0, 0, batch_tokens=budget)
     target = 5.0 if settings.device == "cuda" else 20.0
-    ours = {name: Ours(config, settings, name == "compiled", dtype) for name in ("eager", "compiled")}
+    ours = {name: Ours(config, settings, name == "compiled", dtype, budget) for name in ("eager", "compiled")}
+    ours["eager, one lane"] = Ours(config, settings, dtype=dtype)
     paper = Paper(config, settings, dtype)
     size = 4 if settings.quick else REFERENCE_BATCH
     groups = np.random.default_rng(1).permutation(len(lengths)).reshape(-1, size)
     whole = [_assembled(examples, group) for group in groups]
-    found = [Row("ragged", "padding waste", padding_waste(lengths, batches), "", 0.05, at_least=False)]
+
+    def parts(contender: Ours, index: np.ndarray) -> list[np.ndarray]:
+        return [index] if settings.device != "cpu" else cut(index, lengths, TRAINING, contender.lanes.count)
+
+    cuts = [part for index in batches for part in parts(ours["eager"], index)]
+    found = [Row("ragged", "padding waste", padding_waste(lengths, cuts), "", 0.05, at_least=False)]
     rates: dict[str, list[float]] = {}
 
     def note(name: str, tokens: float, call: Callable[[], object]) -> None:
@@ -189,7 +202,7 @@ def ragged(settings: Settings) -> list[Row]:
 
     def epoch(contender: Ours) -> None:
         for index in batches:
-            contender.train_batch(examples.batch(index, 0))
+            contender.train_parts([examples.batch(part, 0) for part in parts(contender, index)])
 
     for name in ours:  # every shape once, so that compilation and first allocations are not measured
         epoch(ours[name])
@@ -253,8 +266,9 @@ def rotary(settings: Settings) -> list[Row]:
     quantised = type(continuous)(continuous.values, continuous.positions.round())
     found = []
     for compiled in (False, True):
-        turned = Ours(_config("tiny", settings), settings, compiled, dtype)
-        added = Ours(_config("tiny", settings, position_encoding="absolute"), settings, compiled, dtype)
+        step = batch * length
+        turned = Ours(_config("tiny", settings), settings, compiled, dtype, step)
+        added = Ours(_config("tiny", settings, position_encoding="absolute"), settings, compiled, dtype, step)
         calls: dict[str, Callable[[], object]] = {
             "absolute": lambda added=added: added.train(continuous),
             "quantised": lambda turned=turned: turned.train(quantised),

@@ -7,15 +7,16 @@ from dataclasses import replace
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from benchmarks.measure import Settings, Trainer
 from benchmarks.reference import Published, TorchAutoencoder, equal_counts
-from rotarymae import losses
 from rotarymae.batches import Batch, SeriesExamples
 from rotarymae.heads import Classifier
+from rotarymae.lanes import INFERENCE, TRAINING, Lanes, cut, lanes_for
 from rotarymae.masking import Masking, mask_ratio, split
 from rotarymae.model import Encoder, MaskedAutoencoder, RoMAEConfig
+from rotarymae.objectives import Pretraining
 from rotarymae.scaling import Preprocessor
 from rotarymae.series import SeriesDataset
 from rotarymae.tokens import Tokens
@@ -83,8 +84,19 @@ def autocast(settings: Settings, dtype: torch.dtype | None) -> torch.autocast:
     return torch.autocast(settings.device, dtype or torch.bfloat16, enabled=dtype is not None)
 
 
+def parts_of(tokens: Tokens, lanes: Lanes, most: int = TRAINING) -> list[Tokens]:
+    """The rows as they are cut for training, and for evaluation."""
+    if tokens.values.device.type != "cpu":
+        return [tokens]
+    rows = cut(np.arange(tokens.batch), np.full(tokens.batch, tokens.length), most, lanes.count)
+    return [Tokens(tokens.values[part], tokens.positions[part]) for part in map(torch.from_numpy, rows)]
+
+
 class Ours:
-    """`rotarymae.MaskedAutoencoder`, eager or with compiled blocks."""
+    """`rotarymae.MaskedAutoencoder`, eager or with compiled blocks, its steps taken as `rotarymae.training` does.
+
+    `step` is how many tokens a step has, from which follows in how many lanes it is computed; 0 is one lane.
+    """
 
     def __init__(
         self,
@@ -92,49 +104,72 @@ class Ours:
         settings: Settings,
         compiled: bool = False,
         dtype: torch.dtype | None = None,
+        step: int = 0,
     ) -> None:
         torch.manual_seed(0)
         self.settings, self.dtype = settings, dtype
         self.model = MaskedAutoencoder(config).to(settings.device)
-        if compiled and not settings.quick:  # a quick run compiles once, in its own section
+        compiled = compiled and not settings.quick  # a quick run compiles once, in its own section
+        if compiled:
             compile_blocks(self.model)
         self.trainer = Trainer(self.model, fused=True)
+        self.lanes = Lanes(lanes_for(torch.device(settings.device), step), warm=not compiled)
+
+    def train_parts(self, parts: list[Batch]) -> None:
+        """One step on all of them."""
+        parts = [part.to(self.settings.device) for part in parts]
+        objective = Pretraining(self.model)
+        count = sum(objective.count(part) for part in parts)
+
+        def loss(part: Batch) -> Tensor:
+            with autocast(self.settings, self.dtype):
+                return objective(part) / count
+
+        self.lanes.backward(loss, parts, self.trainer.parameters)
+        self.trainer.update()
 
     def train_batch(self, batch: Batch) -> None:
-        assert batch.masked is not None
-        batch = batch.to(self.settings.device)
-        assert batch.masked is not None
-        with autocast(self.settings, self.dtype):
-            loss = losses.reconstruction(self.model.predict(batch.inputs, batch.masked)).mean
-        self.trainer.step(loss)
+        self.train_parts([batch])
 
     def train(self, tokens: Tokens) -> None:
         """Masks, splits and learns."""
-        self.train_batch(masked_batch(tokens))
+        self.train_parts([masked_batch(part) for part in parts_of(tokens, self.lanes)])
 
     def infer(self, tokens: Tokens) -> None:
         """Encodes all the tokens; a model fine-tuned on [CLS] computes less, `Encoder.summary`."""
-        with torch.no_grad(), autocast(self.settings, self.dtype):
-            self.model.encoder(tokens)
+
+        def encode(part: Tokens) -> None:
+            with torch.no_grad(), autocast(self.settings, self.dtype):
+                self.model.encoder(part)
+
+        self.lanes.map(encode, parts_of(tokens, self.lanes, INFERENCE))
 
 
 class Classifying:
     """`rotarymae.Classifier` on [CLS], of 14 classes."""
 
-    def __init__(self, config: RoMAEConfig, settings: Settings, dtype: torch.dtype | None = None) -> None:
+    def __init__(
+        self, config: RoMAEConfig, settings: Settings, dtype: torch.dtype | None = None, step: int = 0
+    ) -> None:
         torch.manual_seed(0)
         self.settings, self.dtype = settings, dtype
         self.model = Classifier(Encoder(config), 14).to(settings.device)
         self.trainer = Trainer(self.model, fused=True)
+        self.lanes = Lanes(lanes_for(torch.device(settings.device), step))
 
     def train(self, tokens: Tokens, all_tokens: bool = False) -> None:
         """Learns one batch; with `all_tokens` [CLS] is taken only after the last block has computed every token."""
-        model = self.model
-        targets = torch.arange(tokens.batch, device=self.settings.device) % model.classes
-        with autocast(self.settings, self.dtype):
-            vector = model.encoder(tokens).cls if all_tokens else model.encoder.summary(tokens)
-            loss = nn.functional.cross_entropy(model.head(model.norm(vector)), targets)
-        self.trainer.step(loss)
+        model, of = self.model, tokens.batch
+
+        def loss(part: Tokens) -> Tensor:
+            targets = torch.arange(part.batch, device=self.settings.device) % model.classes
+            with autocast(self.settings, self.dtype):
+                vector = model.encoder(part).cls if all_tokens else model.encoder.summary(part)
+                logits = model.head(model.norm(vector))
+                return nn.functional.cross_entropy(logits, targets, reduction="sum") / of
+
+        self.lanes.backward(loss, parts_of(tokens, self.lanes), self.trainer.parameters)
+        self.trainer.update()
 
 
 class Paper:

@@ -29,7 +29,7 @@ ORDER = [
     ["scaling"],
     ["checkpoints", "official", "batches", "objectives", "runs"],
     ["train_config"],
-    ["optimisation", "processes", "diagnosis"],
+    ["optimisation", "processes", "diagnosis", "lanes"],
     ["evaluation"],
     ["training"],
     ["baselines", "data"],

@@ -149,7 +149,16 @@ CHANGES = {
     "keep_best": (WORSE, True),
     "seed": ({}, 1),
 }
-ELSEWHERE = {"compile", "workers", "log_every", "checkpoint_seconds", "checkpoint_steps", "keep", "max_skipped"}
+ELSEWHERE = {
+    "compile",
+    "workers",
+    "lanes",
+    "log_every",
+    "checkpoint_seconds",
+    "checkpoint_steps",
+    "keep",
+    "max_skipped",
+}
 
 
 @pytest.mark.parametrize("field", CHANGES)
@@ -225,6 +234,7 @@ BAD = {
     "keep_best": ["yes", 1],
     "compile": [None],
     "workers": [-1],
+    "lanes": [0, 1.5],
     "seed": [-1, 0.5],
     "log_every": [0],
     "checkpoint_seconds": [-1.0, math.nan],
@@ -305,7 +315,7 @@ def test_the_order_is_the_same_on_any_number_of_processes(data):
     budget = data.draw(st.integers(1, 120), "budget")
     epoch, seed = data.draw(st.integers(0, 1000), "epoch"), data.draw(st.integers(0, 2**64), "seed")
     ranks, micro = data.draw(st.integers(1, 5), "ranks"), data.draw(st.integers(1, 4), "accumulation")
-    workers = data.draw(st.integers(0, 3), "workers")
+    workers, lanes = data.draw(st.integers(0, 3), "workers"), data.draw(st.integers(1, 4), "lanes")
     sizes = {"batch_size": None, "batch_tokens": budget} if by_tokens else {"batch_size": budget}
     how = TrainConfig(**sizes, accumulation=micro, seed=seed, workers=workers)
     batches = plan(lengths, seed, epoch, how.batch_size, how.batch_tokens)
@@ -322,6 +332,8 @@ def test_the_order_is_the_same_on_any_number_of_processes(data):
         loop = SimpleNamespace(
             accelerator=SimpleNamespace(process_index=rank, num_processes=ranks),
             config=how,
+            device=torch.device("cpu"),
+            lanes=SimpleNamespace(count=lanes),
             examples=SimpleNamespace(batch=batch, lengths=lengths),
             state=SimpleNamespace(epoch=epoch),
         )

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -13,9 +14,12 @@ from accelerate.utils import gather_object
 from torch import nn
 
 from rotarymae.batches import Batch, Examples, by_length
+from rotarymae.lanes import INFERENCE, Lanes, compiled, cut, lanes_for
 from rotarymae.objectives import Objective
 from rotarymae.processes import make_accelerator, total
 from rotarymae.train_config import TrainConfig
+
+T = TypeVar("T")
 
 
 def evaluate(
@@ -44,16 +48,19 @@ def evaluate_until(
     was_training = objective.training
     objective.to(accelerator.device).eval()
     loss, count, ended = 0.0, 0.0, False
+
+    def both(index: np.ndarray) -> tuple[float, float]:
+        batch = examples.batch(index, None)
+        with torch.no_grad(), config.autocast(accelerator.device):
+            return float(objective(batch.to(accelerator.device))), objective.count(batch)
+
     try:
-        with torch.no_grad():
-            for index in _own_batches(examples, config, accelerator):
-                ended = terminated()
-                if ended:
-                    break
-                batch = examples.batch(index, None)
-                count += objective.count(batch)
-                with config.autocast(accelerator.device):
-                    loss += float(objective(batch.to(accelerator.device)))
+        for found in _in_lanes(objective, both, examples, _own_batches(examples, config, accelerator), accelerator):
+            for own, terms in found:
+                loss, count = loss + own, count + terms
+            ended = terminated()
+            if ended:
+                break
     finally:
         objective.train(was_training)
     loss, count, stopped = total(accelerator, [loss, count, float(ended)])
@@ -72,20 +79,26 @@ def predict(
     """read(model, batch) for every example, once each, in input order, on every process.
 
     `read` gives a list with one entry for each row of the batch. The model is put in evaluation mode and its mode
-    restored.
+    restored. On the CPU `read` may be called by several threads at a time.
     """
     accelerator = make_accelerator()
     was_training = model.training
     model.to(accelerator.device).eval()
     found: list[tuple[int, Any]] = []
-    batches = _own_batches(examples, config, accelerator)
-    try:
+
+    def one(index: np.ndarray) -> list[tuple[int, Any]]:
+        batch = examples.batch(index, None)
         with torch.no_grad():
-            for i, index in enumerate(batches):
-                batch = examples.batch(index, None)
-                found += zip(index.tolist(), read(model, batch.to(accelerator.device)), strict=True)
-                if on_step is not None:
-                    on_step(i + 1, len(batches))
+            return list(zip(index.tolist(), read(model, batch.to(accelerator.device)), strict=True))
+
+    batches = _own_batches(examples, config, accelerator)
+    done = 0
+    try:
+        for several in _in_lanes(model, one, examples, batches, accelerator):
+            found += itertools.chain.from_iterable(several)
+            done += len(several)
+            if on_step is not None:
+                on_step(done, len(batches))
     finally:
         model.train(was_training)
         model.to("cpu")
@@ -98,7 +111,25 @@ def predict(
 
 
 def _own_batches(examples: Examples, config: TrainConfig, accelerator: Accelerator) -> list[np.ndarray]:
-    """This process's share of the evaluation batches, which group examples by length."""
+    """This process's share of the evaluation batches, which group examples by length; on the CPU, small ones."""
     blocks = getattr(examples, "blocks", None)
     batches = by_length(examples.lengths, config.batch_size, config.batch_tokens, blocks)
-    return batches[accelerator.process_index :: accelerator.num_processes]
+    own = batches[accelerator.process_index :: accelerator.num_processes]
+    if accelerator.device.type != "cpu":
+        return own
+    return [part for batch in own for part in cut(batch, examples.lengths, INFERENCE)]
+
+
+def _in_lanes(
+    model: nn.Module,
+    work: Callable[[np.ndarray], T],
+    examples: Examples,
+    batches: Iterable[np.ndarray],
+    accelerator: Accelerator,
+) -> Iterator[list[T]]:
+    """work(batch) of all batches, in order, as many at a time as are computed side by side."""
+    count = lanes_for(accelerator.device, int(examples.lengths.sum())) if accelerator.num_processes == 1 else 1
+    ahead = iter(batches)
+    with Lanes(count, warm=not compiled(model)) as lanes:
+        while several := list(itertools.islice(ahead, count)):
+            yield lanes.map(work, several)

@@ -37,6 +37,9 @@ class TrainConfig:
             and `patience` have nothing to go by.
         compile: compile the blocks (torch.compile, dynamic shapes).
         workers: threads that prepare batches ahead; 0 prepares them in step.
+        lanes: threads that each take rows of a step through the model, on the CPU; None takes as many as are fastest,
+            1 leaves the threads to torch's operators. A model that draws random numbers (dropout) has one, and so has
+            each of several processes.
         seed: of order, masks, augmentation and dropout.
         log_every: steps between lines of log.jsonl.
         checkpoint_seconds: time between checkpoints, when the run has a folder.
@@ -65,6 +68,7 @@ class TrainConfig:
     keep_best: bool = False
     compile: bool = False
     workers: int = 0
+    lanes: int | None = None
     seed: int = 0
     log_every: int = 10
     checkpoint_seconds: float = 60.0
@@ -77,8 +81,16 @@ class TrainConfig:
             raise InputError("give either batch_size (examples) or batch_tokens (tokens), not both and not neither.")
         whole = {"batch_size": 1, "batch_tokens": 1, "warmup_steps": 0, "patience": 1, "checkpoint_steps": 1}
         whole |= {"epochs": 1, "min_steps": 0, "accumulation": 1, "workers": 0, "seed": 0, "log_every": 1, "keep": 1}
-        whole |= {"max_skipped": 0}
-        may_be_none = {"batch_size", "batch_tokens", "warmup_steps", "patience", "checkpoint_steps", "gradient_clip"}
+        whole |= {"max_skipped": 0, "lanes": 1}
+        may_be_none = {
+            "lanes",
+            "batch_size",
+            "batch_tokens",
+            "warmup_steps",
+            "patience",
+            "checkpoint_steps",
+            "gradient_clip",
+        }
         for name, least in whole.items():
             value = getattr(self, name)
             if not (value is None and name in may_be_none) and (type(value) is not int or value < least):

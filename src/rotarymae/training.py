@@ -26,6 +26,7 @@ from rotarymae.batches import Batch, Examples, plan, prefetch
 from rotarymae.diagnosis import INPUT, first_non_finite
 from rotarymae.errors import InputError, RotaryMAEError
 from rotarymae.evaluation import evaluate_until
+from rotarymae.lanes import TRAINING, Lanes, cut, draws, lanes_for
 from rotarymae.objectives import Objective
 from rotarymae.optimisation import learning_rate, make_optimizer
 from rotarymae.processes import cuda_devices, make_accelerator, termination, total
@@ -100,7 +101,8 @@ def fit(
     with torch.random.fork_rng(devices=cuda_devices(accelerator)), termination() as terminated:
         loop = _Loop(objective, examples, config, validation, folder, accelerator, terminated)
         try:
-            return loop.run(resume, on_step)
+            with loop.lanes:
+                return loop.run(resume, on_step)
         finally:
             for tracker in accelerator.trackers:  # end_training() would end the process group, too
                 tracker.finish()
@@ -127,6 +129,7 @@ class _Loop:
         self.optimizer = make_optimizer(objective.model, config)
         self.scaler = torch.amp.GradScaler(self.device.type, enabled=config.dtype(self.device) is torch.float16)
         self.parameters = [p for p in objective.model.parameters() if p.requires_grad]
+        self.lanes = Lanes(self._lanes(), warm=not config.compile)
         self.state = RunState()
         self.run_folder = None if folder is None else RunFolder(Path(folder), accelerator.is_main_process)
         self.best_weights: dict[str, Tensor] | None = None
@@ -194,11 +197,22 @@ class _Loop:
         blocks = getattr(self.examples, "blocks", None)
         return plan(self.examples.lengths, config.seed, epoch, config.batch_size, config.batch_tokens, blocks)
 
+    def _lanes(self) -> int:
+        if self.device.type != "cpu" or self.accelerator.num_processes > 1 or draws(self.objective.model):
+            return 1
+        if self.config.lanes is not None:
+            return self.config.lanes
+        step = self.config.batch_tokens or (self.config.batch_size or 1) * float(np.mean(self.examples.lengths))
+        return lanes_for(self.device, step / self.config.accumulation)
+
     def _shards(self, index: np.ndarray) -> list[tuple[Batch, bool]]:
         """This process's part of every micro-batch, and whether it is real: a process without rows of its own works
-        through a borrowed one that counts for nothing, because all must take part in the exchange of gradients."""
+        through a borrowed one that counts for nothing, because all must take part in the exchange of gradients. A
+        process alone on a CPU cuts micro-batches further."""
         rank, processes = self.accelerator.process_index, self.accelerator.num_processes
         micro = [part for part in np.array_split(index, self.config.accumulation) if len(part)]
+        if processes == 1 and self.device.type == "cpu":
+            micro = [part for whole in micro for part in cut(whole, self.examples.lengths, TRAINING, self.lanes.count)]
         shards = []
         for part in micro:
             own = part[rank::processes]
@@ -219,17 +233,10 @@ class _Loop:
         count, state_tokens, stop = total(self.accelerator, [own, tokens, float(self.terminated())])
         state.tokens += int(state_tokens)
         state.stop_asked = stop > 0
-        summed = 0.0
-        call = self.objective if module is None else module
-        for i, (batch, real) in enumerate(shards):
-            quiet = self.accelerator.no_sync(call) if i + 1 < len(shards) and module is not None else nullcontext()
-            with quiet:
-                with config.autocast(self.device):
-                    loss = call(batch.to(self.device))
-                # Processes average their gradients: times their number, over everybody's count, is the mean of all.
-                scale = self.accelerator.num_processes / max(count, 1e-30) if real else 0.0
-                self.scaler.scale(loss * scale).backward()
-            summed += float(loss.detach()) if real else 0.0
+        if module is None:
+            summed = self._alone([batch for batch, _ in shards], count)
+        else:
+            summed = self._with_others(module, shards, count)
         self.scaler.unscale_(self.optimizer)
         gradients = [p.grad for p in self.parameters if p.grad is not None]
         norm = nn.utils.get_total_norm(gradients)
@@ -248,6 +255,32 @@ class _Loop:
             self._skip(bad, shards)
             return None
         return summed / max(count, 1e-30)
+
+    def _alone(self, batches: list[Batch], count: float) -> float:
+        """The sum of the losses of this process, the only one; their gradients, over `count`, go to the parameters."""
+
+        def loss(place: int) -> Tensor:
+            with self.config.autocast(self.device):
+                own = self.objective(batches[place].to(self.device))
+            sums[place] = own.detach()
+            return self.scaler.scale(own / max(count, 1e-30))
+
+        sums = [torch.zeros(())] * len(batches)
+        self.lanes.backward(loss, range(len(batches)), self.parameters)
+        return sum(float(own) for own in sums)
+
+    def _with_others(self, module: nn.Module, shards: list[tuple[Batch, bool]], count: float) -> float:
+        """The same of one process of several, which exchange their gradients with the last micro-batch."""
+        summed = 0.0
+        for i, (batch, real) in enumerate(shards):
+            with self.accelerator.no_sync(module) if i + 1 < len(shards) else nullcontext():
+                with self.config.autocast(self.device):
+                    loss = module(batch.to(self.device))
+                # Processes average their gradients: times their number, over everybody's count, is the mean of all.
+                scale = self.accelerator.num_processes / max(count, 1e-30) if real else 0.0
+                self.scaler.scale(loss * scale).backward()
+            summed += float(loss.detach()) if real else 0.0
+        return summed
 
     def _culprit(self, shards: list[tuple[Batch, bool]]) -> str:
         batches = [batch for batch, _ in shards]
@@ -358,6 +391,7 @@ class _Loop:
             "checkpoint_steps",
             "keep",
             "workers",
+            "lanes",
             "compile",
             "max_skipped",
         ):

@@ -16,6 +16,7 @@ from rotarymae.rope import Angles, Rotation, rotate_paired, rotate_sorted, rotat
 
 # Tokens that stand side by side: the place of the first, and how many.
 Part: TypeAlias = tuple[int, int]
+KINDS = 32  # of compiled halves of blocks, at most
 
 
 class Attention(nn.Module):
@@ -173,8 +174,10 @@ class Block(nn.Module):
         before, after = _compiled() if self.compiled else (Block.before, Block.after)
         query, key, value = before(self, x, by, only, repeats)
         mixed = self.attention.mix(query, key, value, attend)
-        # Contiguous, or the second half would be compiled once more for another layout.
-        kept = repeat_last(x, repeats) if only is None else x.narrow(1, *only).contiguous()
+        # Copied, or the second half would be compiled once more for another layout: a part of a single row passes for
+        # contiguous, and .contiguous() would leave its strides.
+        whole = torch.contiguous_format
+        kept = repeat_last(x, repeats) if only is None else x.narrow(1, *only).clone(memory_format=whole)
         return after(self, kept, mixed)
 
     def before(
@@ -190,6 +193,10 @@ class Block(nn.Module):
 @functools.cache
 def _compiled() -> tuple[Callable[..., Any], Callable[..., Any]]:
     """Both halves of a block, compiled for any number and length of rows; all blocks of one kind share them."""
+    # Three ways in and two widths, with and without gradients, many rows or one, are more kinds than torch compiles of
+    # one function before it goes on without, saying no more than a line in its log.
+    dynamo = torch._dynamo.config
+    dynamo.recompile_limit = max(KINDS, dynamo.recompile_limit)
     return torch.compile(Block.before, dynamic=True), torch.compile(Block.after, dynamic=True)
 
 
