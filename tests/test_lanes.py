@@ -68,6 +68,15 @@ def test_an_error_waits_for_the_other_lanes_and_gives_the_threads_back(four_thre
         assert several.map(str, [3, 4]) == ["3", "4"], "the lanes are still there"
 
 
+def test_the_first_turn_of_cold_lanes_is_taken_one_after_another(four_threads):
+    def who(_):
+        return threading.current_thread(), torch.get_num_threads()
+
+    with Lanes(2, warm=False) as several:
+        assert several.map(who, range(4)) == [(threading.current_thread(), 2)] * 4
+        assert len(set(several.map(who, range(4)))) == 2
+
+
 def test_threads_end_with_the_context():
     before = threading.active_count()
     with Lanes(4) as several:

@@ -27,7 +27,7 @@ R = TypeVar("R")
 LEAST = 1024  # tokens a lane: with fewer, calling the operators takes longer than what they compute
 TRAINING = 4096  # tokens of a part, padding counted, in training
 INFERENCE = 2048  # and where nothing is kept for a backward pass
-MOST = 8  # lanes: one at a time holds Python's lock, for about a tenth of what it does
+MOST = 6  # lanes: one of 1,024 tokens spends about a sixth of its time calling operators, under Python's lock
 
 
 def lanes_for(device: torch.device, tokens: float) -> int:
