@@ -103,6 +103,18 @@ def test_gradients_are_those_of_the_sum(items):
         assert all(parameter.grad is None for parameter in unused.parameters())
 
 
+@pytest.mark.parametrize("items", [1, 2, 5])
+def test_gradients_that_share_memory_are_told_apart(items):
+    a, b = nn.Parameter(torch.zeros(3)), nn.Parameter(torch.zeros(3))
+    with Lanes(2) as several:
+        several.backward(lambda item: (item * (a + b)).sum(), [1.0] * items, [a, b])
+        assert torch.equal(a.grad, torch.full((3,), 1.0 * items)) and torch.equal(b.grad, a.grad)
+        a.grad.mul_(0.0)
+        assert torch.equal(b.grad, torch.full((3,), 1.0 * items))
+        several.backward(lambda item: (a + b).sum(), [1.0] * items, [a, b])
+    assert torch.equal(a.grad, torch.full((3,), 1.0 * items)) and torch.equal(b.grad, 2 * a.grad)
+
+
 @given(st.lists(st.integers(1, 400), min_size=1, max_size=60), st.integers(1, 5000), st.integers(1, 8), st.booleans())
 def test_parts_hold_every_example_in_order_and_have_equal_work(lengths, tokens, count, ordered):
     sizes = np.array(sorted(lengths) if ordered else lengths)
