@@ -113,7 +113,7 @@ class Ours:
         if compiled:
             compile_blocks(self.model)
         self.trainer = Trainer(self.model, fused=True)
-        self.lanes = Lanes(lanes_for(torch.device(settings.device), step), warm=not compiled)
+        self.lanes = Lanes(1 if compiled else lanes_for(torch.device(settings.device), step))
 
     def train_parts(self, parts: list[Batch]) -> None:
         """One step on all of them."""

@@ -18,7 +18,7 @@ from _runs import config, digest, examples, objective, settings, weights
 from conftest import TESTS
 from rotarymae import evaluation, lanes, training
 from rotarymae.evaluation import evaluate, predict
-from rotarymae.lanes import Lanes, cut, draws, lanes_for
+from rotarymae.lanes import Lanes, alone, cut, lanes_for
 from rotarymae.model import Encoder
 
 CPU = torch.device("cpu")
@@ -66,15 +66,6 @@ def test_an_error_waits_for_the_other_lanes_and_gives_the_threads_back(four_thre
             several.map(work, [0, 1])
         assert ended.is_set() and torch.get_num_threads() == 4
         assert several.map(str, [3, 4]) == ["3", "4"], "the lanes are still there"
-
-
-def test_the_first_turn_of_cold_lanes_is_taken_one_after_another(four_threads):
-    def who(_):
-        return threading.current_thread(), torch.get_num_threads()
-
-    with Lanes(2, warm=False) as several:
-        assert several.map(who, range(4)) == [(threading.current_thread(), 2)] * 4
-        assert len(set(several.map(who, range(4)))) == 2
 
 
 def test_threads_end_with_the_context():
@@ -143,10 +134,13 @@ def test_how_many_lanes(four_threads):
     assert lanes_for(CPU, 10**9) == 1
 
 
-def test_what_draws_random_numbers():
-    assert not draws(Encoder(config(0.0, 0.0)))
-    assert draws(Encoder(config(0.1, 0.0))) and draws(Encoder(config(0.0, 0.1)))
-    assert draws(objective("classify", 0.1, 0.0).model.dropout)
+def test_what_keeps_to_one_lane():
+    assert not alone(Encoder(config(0.0, 0.0)))
+    assert alone(Encoder(config(0.1, 0.0))) and alone(Encoder(config(0.0, 0.1)))
+    assert alone(objective("classify", 0.1, 0.0).model.dropout)
+    encoder = Encoder(config(0.0, 0.0))
+    training.compile_blocks(encoder)
+    assert alone(encoder)
 
 
 # ── in training ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -248,14 +242,14 @@ seen = []
 what = objective("pretrain", dropout=0.0, drop_path=0.0)
 held = examples("pretrain", 11, of=1, augment=False)
 data = examples("pretrain", 33)  # the last batch holds a single series
-how = settings(epochs=3, compile=True, lanes=2)
+how = settings(epochs=3, compile=True)
 on_step = lambda *given: seen.append(counters["stats"]["unique_graphs"])
 training.fit(what, data, how, validation=held, on_step=on_step)
 print(json.dumps([dict(counters["frames"]), seen, torch._dynamo.config.recompile_limit]))
 """
 
 
-def test_every_kind_of_half_a_block_is_compiled_once_by_all_lanes():
+def test_every_kind_of_half_a_block_is_compiled_once():
     """Without inductor, which would take a minute; what is compiled again, and when torch gives up, is the same."""
     run = subprocess.run([sys.executable, "-c", KINDS], cwd=TESTS, capture_output=True, text=True, check=True)
     frames, graphs, limit = json.loads(run.stdout.splitlines()[-1])

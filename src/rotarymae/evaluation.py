@@ -128,8 +128,9 @@ def _in_lanes(
     accelerator: Accelerator,
 ) -> Iterator[list[T]]:
     """work(batch) of all batches, in order, as many at a time as are computed side by side."""
-    count = lanes_for(accelerator.device, int(examples.lengths.sum())) if accelerator.num_processes == 1 else 1
+    keeps = accelerator.num_processes > 1 or compiled(model)
+    count = 1 if keeps else lanes_for(accelerator.device, int(examples.lengths.sum()))
     ahead = iter(batches)
-    with Lanes(count, warm=not compiled(model)) as lanes:
+    with Lanes(count) as lanes:
         while several := list(itertools.islice(ahead, count)):
             yield lanes.map(work, several)

@@ -39,8 +39,13 @@ def lanes_for(device: torch.device, tokens: float) -> int:
     return max(1, min(torch.get_num_threads(), MOST, int(tokens // LEAST)))
 
 
-def draws(model: nn.Module) -> bool:
-    """Whether training it draws random numbers. Threads share torch's generator, so such a model keeps to one lane."""
+def alone(model: nn.Module) -> bool:
+    """Whether training it keeps to one lane: it draws random numbers, of which threads share torch's generator, or its
+    blocks are compiled, which threads that meet a new kind at the same time do twice or give up."""
+    return _draws(model) or compiled(model)
+
+
+def _draws(model: nn.Module) -> bool:
     for module in model.modules():
         rate = module.p if isinstance(module, nn.Dropout) else 0.0
         rate = module.dropout if isinstance(module, Attention) else rate
@@ -51,7 +56,7 @@ def draws(model: nn.Module) -> bool:
 
 
 def compiled(model: nn.Module) -> bool:
-    """Whether its blocks are compiled when they are first called."""
+    """Whether its blocks are compiled as they are called."""
     return any(isinstance(module, Block) and module.compiled for module in model.modules())
 
 
@@ -72,12 +77,10 @@ class Lanes:
 
     Args:
         count: 1 computes in the calling thread, with all of torch's threads.
-        warm: False where blocks are compiled as they are first called. The lanes then take their first turn one after
-            another, or each would compile the same.
     """
 
-    def __init__(self, count: int, warm: bool = True) -> None:
-        self.count, self.warm = count, warm
+    def __init__(self, count: int) -> None:
+        self.count = count
         self._pool = ThreadPoolExecutor(count - 1, "lane") if count > 1 else None
 
     def __enter__(self) -> Lanes:
@@ -101,7 +104,6 @@ class Lanes:
             return [work(item) for item in items[first :: self.count]]
 
         threads = torch.get_num_threads()
-        # Also for a single item: compiled code is compiled anew for another number of threads.
         torch.set_num_threads(max(1, threads // self.count))
         try:
             found = self._turn(self._pool, lane, range(min(self.count, len(items))))
@@ -111,10 +113,6 @@ class Lanes:
 
     def _turn(self, pool: ThreadPoolExecutor, lane: Callable[[int], R], numbers: range) -> list[R]:
         """lane(number) of all, the first in this thread."""
-        if not self.warm:
-            found = [lane(number) for number in numbers]
-            self.warm = True
-            return found
         later = [pool.submit(lane, number) for number in numbers[1:]]
         try:
             found = [lane(number) for number in numbers[:1]]

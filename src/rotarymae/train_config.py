@@ -38,8 +38,8 @@ class TrainConfig:
         compile: compile the blocks (torch.compile, dynamic shapes).
         workers: threads that prepare batches ahead; 0 prepares them in step.
         lanes: threads that each take rows of a step through the model, on the CPU; None takes as many as are fastest,
-            1 leaves the threads to torch's operators. A model that draws random numbers (dropout) has one, and so has
-            each of several processes.
+            1 leaves the threads to torch's operators. A model with dropout or stochastic depth has one, and so have a
+            compiled model and each of several processes.
         seed: of order, masks, augmentation and dropout.
         log_every: steps between lines of log.jsonl.
         checkpoint_seconds: time between checkpoints, when the run has a folder.

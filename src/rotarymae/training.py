@@ -26,7 +26,7 @@ from rotarymae.batches import Batch, Examples, plan, prefetch
 from rotarymae.diagnosis import INPUT, first_non_finite
 from rotarymae.errors import InputError, RotaryMAEError
 from rotarymae.evaluation import evaluate_until
-from rotarymae.lanes import TRAINING, Lanes, cut, draws, lanes_for
+from rotarymae.lanes import TRAINING, Lanes, alone, cut, lanes_for
 from rotarymae.objectives import Objective
 from rotarymae.optimisation import learning_rate, make_optimizer
 from rotarymae.processes import cuda_devices, make_accelerator, termination, total
@@ -129,7 +129,7 @@ class _Loop:
         self.optimizer = make_optimizer(objective.model, config)
         self.scaler = torch.amp.GradScaler(self.device.type, enabled=config.dtype(self.device) is torch.float16)
         self.parameters = [p for p in objective.model.parameters() if p.requires_grad]
-        self.lanes = Lanes(self._lanes(), warm=not config.compile)
+        self.lanes = Lanes(self._lanes())
         self.state = RunState()
         self.run_folder = None if folder is None else RunFolder(Path(folder), accelerator.is_main_process)
         self.best_weights: dict[str, Tensor] | None = None
@@ -198,7 +198,8 @@ class _Loop:
         return plan(self.examples.lengths, config.seed, epoch, config.batch_size, config.batch_tokens, blocks)
 
     def _lanes(self) -> int:
-        if self.device.type != "cpu" or self.accelerator.num_processes > 1 or draws(self.objective.model):
+        several = self.accelerator.num_processes > 1
+        if self.device.type != "cpu" or several or self.config.compile or alone(self.objective.model):
             return 1
         if self.config.lanes is not None:
             return self.config.lanes
