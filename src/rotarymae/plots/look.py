@@ -1,0 +1,112 @@
+"""What all figures share: colours and symbols, size, grid, titles, legends, tick labels, checks of their input."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import matplotlib
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.figure import Figure
+from matplotlib.ticker import LogFormatterSciNotation
+from numpy.typing import ArrayLike, NDArray
+
+from rotarymae.errors import InputError
+
+# The colours and symbols that Rubin Observatory uses for its bands on white; told apart with any colour vision
+# because each band also has its own symbol.
+LSST_BANDS = {
+    "u": ("#0c71ff", "o"),
+    "g": ("#49be61", "^"),
+    "r": ("#c61c00", "v"),
+    "i": ("#ffc200", "s"),
+    "z": ("#f341a2", "D"),
+    "y": ("#5d0000", "p"),
+}
+# Okabe and Ito's eight colours (yellow darkened, black last), then eight of Tol's muted ones for longer lists.
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c6d1f", "#000000")
+COLOURS += ("#332288", "#44aa99", "#cc6677", "#117733", "#ddcc77", "#882255", "#999933", "#888888")
+MARKERS = ("o", "^", "s", "D", "v", "p", "P", "X")
+INK, FAINT, GRID = "#1f2430", "#5b6270", "#e3e6eb"
+Z95 = 1.959963984540054  # a normal's central 95 % lies within this many standard deviations
+
+
+def channel_style(names: Sequence[str]) -> list[tuple[str, str]]:
+    """A colour and a marker per channel: LSST's own if every name is one of its bands (u g r i z y, either case)."""
+    if names and all(name.lower() in LSST_BANDS for name in names):
+        return [LSST_BANDS[name.lower()] for name in names]
+    return [style_of(i) for i in range(len(names))]
+
+
+def style_of(i: int) -> tuple[str, str]:
+    """Colour and marker i. The second eight colours get other markers than the first, every further round of sixteen
+    moves the markers on by one: 128 stay distinct."""
+    return COLOURS[i % len(COLOURS)], MARKERS[(i + i // 8 - i // 16) % len(MARKERS)]
+
+
+def blank(width: float, height: float) -> Figure:
+    """Inches."""
+    return Figure(figsize=(width, height), layout="constrained", facecolor="white", dpi=110)
+
+
+def style_axes(axes: Axes) -> None:
+    axes.grid(color=GRID, linewidth=0.7)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.spines[["left", "bottom"]].set_color("#9aa1ad")
+    axes.tick_params(which="both", labelsize=9, colors=FAINT, labelcolor=INK, width=0.7)
+    axes.tick_params(length=3)
+
+
+def title_above(figure: Figure, text: str) -> None:
+    if text:
+        figure.suptitle(text.replace("$", r"\$"), x=0.01, ha="left", fontsize=11.5, fontweight="bold", color=INK)
+
+
+def plain(text: object) -> str:
+    """A user's name as it stands, at most 32 characters: matplotlib would read a formula between two dollar signs,
+    leave a name with a leading underscore out of legends, and give a long one all the room."""
+    name = str(text)
+    name = name if len(name) <= 32 else f"{name[:31]}…"
+    return ("\u200b" if name.startswith("_") else "") + name.replace("$", r"\$")
+
+
+def legend_below(figure: Figure, entries: Sequence[tuple[Any, str]]) -> None:
+    if entries:
+        handles, labels = zip(*entries)
+        figure.legend(
+            handles,
+            labels,
+            loc="outside lower center",
+            ncols=min(len(labels), 6),
+            frameon=False,
+            fontsize=9,
+            labelcolor=INK,
+        )
+
+
+def vector(name: str, array: ArrayLike) -> NDArray[np.float64]:
+    out = np.asarray(array, np.float64)
+    if out.ndim != 1:
+        raise InputError(f"{name} has shape {out.shape}; wanted one dimension.")
+    return out
+
+
+def same_length(name: str, array: NDArray[Any], n: int) -> None:
+    if array.shape != (n,):
+        raise InputError(f"{name} has shape {array.shape}; wanted [{n}], one entry per point.")
+
+
+class _Plain(LogFormatterSciNotation):
+    """Labels the ticks of a logarithmic axis that matplotlib would label, as 0.02 and not as 2 × 10⁻²."""
+
+    def __call__(self, x: float, pos: int | None = None) -> str:
+        with matplotlib.rc_context({"axes.formatter.min_exponent": 4}):
+            return super().__call__(x, pos)
+
+
+def plain_numbers(axis: Axis) -> None:
+    axis.set_major_formatter(_Plain())
+    axis.set_minor_formatter(_Plain(labelOnlyBase=False, minor_thresholds=(1.3, 0.4)))
