@@ -21,7 +21,7 @@ from typing import Any
 
 import torch
 
-from benchmarks.measure import Row, Settings, keep_memory, machine
+from benchmarks.measure import Row, Settings, machine
 from benchmarks.sections import SECTIONS
 
 
@@ -42,7 +42,7 @@ def main(arguments: list[str] | None = None) -> list[Row]:
         torch.set_num_threads(given.threads)
     settings = Settings(given.quick, given.device, given.threads, given.clock)
     names = given.only or [name for name in SECTIONS if name != "gpu" or given.quick or given.device == "cuda"]
-    about, found, written = {**machine(settings), "memory": "kept" if keep_memory() else "as malloc likes"}, [], ""
+    about, found, written = machine(settings), [], ""
     for name in names:
         start = time.monotonic()
         torch._dynamo.reset()

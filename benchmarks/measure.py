@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import platform
 import statistics
@@ -39,6 +38,11 @@ class Settings:
     @property
     def pairs(self) -> int:
         return 1 if self.quick else 5
+
+    @property
+    def dtype(self) -> torch.dtype | None:
+        """Of autocast; None is none."""
+        return torch.bfloat16 if self.device == "cuda" else None
 
     def now(self) -> float:
         if self.device == "cuda":
@@ -185,21 +189,6 @@ class Trainer:
         nn.utils.clip_grad_norm_(self.parameters, 1.0)
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
-
-
-def keep_memory() -> bool:
-    """Has glibc keep what is freed, and says whether it does.
-
-    It gives large blocks back to the system and fetches them anew, page by page, more or fewer of them depending on who
-    ran before: in `equal` the paper's model took 22,000 to 134,000 page faults a step, 0.07 to 0.35 s of about 1.3,
-    ours up to 12,000. Kept, nobody takes any, and pairs differ by what is computed.
-    """
-    try:
-        mallopt = ctypes.CDLL(None).mallopt
-    except (OSError, AttributeError, TypeError):  # another C library
-        return False
-    trim_threshold, mmap_max = -1, -4  # of malloc.h
-    return bool(mallopt(trim_threshold, 2**31 - 1) and mallopt(mmap_max, 0))
 
 
 def machine(settings: Settings) -> dict[str, Any]:

@@ -17,33 +17,21 @@ from typing import Any
 import numpy as np
 import torch
 
+from benchmarks import turns
+from benchmarks.apart import Apart
 from benchmarks.measure import Row, Settings, median, model_flops, product_rate, ratio
+from benchmarks.turns import COMPILED, EAGER, ONE_LANE, OTHER, PAPER, TORCH, inference, training
 from benchmarks.ways import curve
-from benchmarks.workload import (
-    LONGEST,
-    RATIO,
-    Classifying,
-    Ours,
-    Paper,
-    Torch,
-    counts,
-    cycle,
-    equal_tokens,
-    pad_to,
-    ragged_examples,
-    ragged_lengths,
-)
+from benchmarks.workload import LONGEST, RATIO, Ours, counts, cycle, equal_tokens, ragged_examples, ragged_lengths
 from rotarymae import product
-from rotarymae.batches import SeriesExamples, assemble, in_order, padding_waste, plan
-from rotarymae.lanes import TRAINING, cut
+from rotarymae.batches import in_order, padding_waste, plan
+from rotarymae.lanes import lanes_for
 from rotarymae.masking import mask_ratio, rows
 from rotarymae.model import RoMAEConfig
 from rotarymae.product import linear
-from rotarymae.tokens import Tokens
 
 BUDGET = 3072  # tokens a batch of the ragged workload: about those of 32 series
 REFERENCE_BATCH = 32
-ONE_LANE = "ours, eager, one lane"
 AUTHORS_BATCH = 256  # they pre-train on light curves in batches of 512; half of that keeps a pair short
 
 
@@ -66,7 +54,7 @@ def _tasks(settings: Settings) -> list[tuple[str, int, int]]:
 
 def throughput(settings: Settings) -> list[Row]:
     """Tokens/s by size and length, and the share of the matrix-product rate (of the model's own operations)."""
-    found, dtype = [], torch.bfloat16 if settings.device == "cuda" else None
+    found, dtype = [], settings.dtype
     peak = product_rate(settings, dtype or torch.float32)
     unit = "TFLOP/s" if settings.device == "cuda" else "GFLOP/s"
     scale = 1e12 if settings.device == "cuda" else 1e9
@@ -78,19 +66,14 @@ def throughput(settings: Settings) -> list[Row]:
             Row("throughput", "the blocks' product", peaks["the rate of the blocks' products alone"] / scale, unit)
         )
     for size, batch, length in _tasks(settings):
-        tokens = equal_tokens(batch, length, settings)
-        eager = Ours(_config(size, settings), settings, dtype=dtype, step=batch * length)
-        compiled = Ours(_config(size, settings), settings, compiled=True, dtype=dtype, step=batch * length)
-        calls: dict[str, Callable[[], object]] = {
-            "training, eager": lambda eager=eager, tokens=tokens: eager.train(tokens),
-            "training, compiled": lambda compiled=compiled, tokens=tokens: compiled.train(tokens),
-            "inference, eager": lambda eager=eager, tokens=tokens: eager.infer(tokens),
-            "inference, compiled": lambda compiled=compiled, tokens=tokens: compiled.infer(tokens),
-        }
-        times = settings.alternate(calls)
-        work = model_flops(eager.model.config, *counts(np.full(batch, length)))
-        for name, seconds in times.items():
-            rates = [batch * length / s for s in seconds]
+        config = _config(size, settings)
+        with Apart(settings) as apart:
+            for how, who in (("eager", EAGER), ("compiled", COMPILED)):
+                apart.add(f"training, {how}", training, who, config, batch, length)
+                apart.add(f"inference, {how}", inference, who, config, batch, length)
+            of_each = apart.rates()
+        work = model_flops(config, *counts(np.full(batch, length))) / (batch * length)  # a token
+        for name, rates in of_each.items():
             found.append(
                 Row("throughput", f"{size}, {batch} × {length}, {name}", median(rates), "tokens/s", each=rates)
             )
@@ -102,58 +85,44 @@ def throughput(settings: Settings) -> list[Row]:
             elif (size, batch, length, name) == ("tiny", 32, 256, "training, compiled"):
                 target = 0.8
             for of, rate in peaks.items():
-                shares = [work / s / rate for s in seconds]
+                shares = [work * r / rate for r in rates]
                 what = f"{size}, {batch} × {length}, {name}, share of {of}"
                 found.append(Row("throughput", what, median(shares), "", target if rate == peak else None, each=shares))
     return found
 
 
 def equal(settings: Settings) -> list[Row]:
-    """Batches without padding: ours against both references, in turn within one run."""
-    dtype = torch.bfloat16 if settings.device == "cuda" else None
+    """Batches without padding: ours against both references."""
     batch, length = (2, 32) if settings.quick else (32, 256)
-    config, tokens = _config("tiny", settings), equal_tokens(batch, length, settings)
-    eager, compiled = (Ours(config, settings, how, dtype, step=batch * length) for how in (False, True))
-    alone = Ours(config, settings, dtype=dtype)
-    paper, plain = Paper(config, settings, dtype), Torch(config, settings)
-    calls: dict[str, Callable[[], object]] = {
-        "ours, compiled": lambda: compiled.train(tokens),
-        "(a) the paper's": lambda: paper.train(tokens),
-        "ours, eager": lambda: eager.train(tokens),
-        ONE_LANE: lambda: alone.train(tokens),
-    }
-    if dtype is None:
-        calls["(b) torch.nn.TransformerEncoder"] = lambda: plain.train(tokens)
-        calls[f"ours, eager, {OTHER}"] = lambda: _other_products(lambda: eager.train(tokens))
-    times = settings.alternate(calls, None if settings.quick else 11)
-    rates = {name: [batch * length / s for s in seconds] for name, seconds in times.items()}
-    found = [Row("equal", f"{name}, training", median(each), "tokens/s", each=each) for name, each in rates.items()]
-    theirs = rates["(a) the paper's"]
-    found.append(ratio("equal", "compiled against (a)", rates["ours, compiled"], theirs, 1.5))
-    found.append(ratio("equal", "eager against (a)", rates["ours, eager"], theirs, 1.15))
-    found.append(ratio("equal", "eager against eager, one lane", rates["ours, eager"], rates[ONE_LANE]))
-    if dtype is None:
-        found.append(ratio("equal", f"eager, {OTHER}, against (a)", rates[f"ours, eager, {OTHER}"], theirs))
-        other = rates["(b) torch.nn.TransformerEncoder"]
-        found.append(ratio("equal", "compiled against (b)", rates["ours, compiled"], other))
-        found.append(ratio("equal", "eager against (b)", rates["ours, eager"], other))
+    whos = [COMPILED, PAPER, EAGER, ONE_LANE, *([] if settings.dtype else [TORCH, OTHER])]
+    with Apart(settings) as apart:
+        for who in whos:
+            apart.add(who, training, who, _config("tiny", settings), batch, length)
+        rates = apart.rates(None if settings.quick else 11)
+    found = [Row("equal", f"{who}, training", median(each), "tokens/s", each=each) for who, each in rates.items()]
+    found.append(ratio("equal", "compiled against (a)", rates[COMPILED], rates[PAPER], 1.5))
+    found.append(ratio("equal", "eager against (a)", rates[EAGER], rates[PAPER], 1.15))
+    found.append(ratio("equal", "eager against eager, one lane", rates[EAGER], rates[ONE_LANE]))
+    if TORCH in rates:
+        found.append(ratio("equal", f"{OTHER}, against (a)", rates[OTHER], rates[PAPER]))
+        found.append(ratio("equal", "compiled against (b)", rates[COMPILED], rates[TORCH]))
+        found.append(ratio("equal", "eager against (b)", rates[EAGER], rates[TORCH]))
     return found
 
 
 def finetuning(settings: Settings) -> list[Row]:
     """A step of fine-tuning a classifier on [CLS]: the last block computes nothing else, or every token."""
-    dtype, found = torch.bfloat16 if settings.device == "cuda" else None, []
+    found: list[Row] = []
     batch, length = (2, 32) if settings.quick else (32, 128)
-    tokens = equal_tokens(batch, length, settings)
     for size in ("tiny-shallow", "tiny"):
-        lanes = {"[CLS]": batch * length, "every token": batch * length, "one lane": 0}
-        contenders = {what: Classifying(_config(size, settings), settings, dtype, step) for what, step in lanes.items()}
-        calls: dict[str, Callable[[], object]] = {
-            what: lambda contender=contender, what=what: contender.train(tokens, all_tokens=what == "every token")
-            for what, contender in contenders.items()
-        }
-        times = settings.alternate(calls, None if settings.quick else 11)
-        rates = {what: [batch * length / s for s in seconds] for what, seconds in times.items()}
+        with Apart(settings) as apart:
+            for what, all_tokens, lanes in (
+                ("[CLS]", False, True),
+                ("every token", True, True),
+                ("one lane", False, False),
+            ):
+                apart.add(what, turns.finetuning, _config(size, settings), batch, length, all_tokens, lanes)
+            rates = apart.rates(None if settings.quick else 11)
         about = f"{size}, {batch} × {length}"
         found.append(Row("finetuning", about, median(rates["[CLS]"]), "tokens/s", each=rates["[CLS]"]))
         for other in ("every token", "one lane"):
@@ -161,84 +130,31 @@ def finetuning(settings: Settings) -> list[Row]:
     return found
 
 
-# The way of multiplying that is not this machine's: what of a ratio is due to the library that multiplies.
-OTHER = "torch's own products" if product.ONEDNN else "products by oneDNN"
-
-
-def _other_products(call: Callable[[], object]) -> None:
-    was, product.ONEDNN = product.ONEDNN, product.AVAILABLE and not product.ONEDNN
-    try:
-        call()
-    finally:
-        product.ONEDNN = was
-
-
 def ragged(settings: Settings) -> list[Row]:
     """Series of light-curve lengths: real tokens/s. A pair is an epoch of ours beside some batches of the reference,
     other ones in every pair, so that the pairs together see nearly all series; assembling and masking count for ours,
     only masking for the reference."""
-    dtype = torch.bfloat16 if settings.device == "cuda" else None
-    lengths = ragged_lengths(16 if settings.quick else 512)
-    examples, config = ragged_examples(lengths), _config("tiny", settings)
-    budget = 32 * LONGEST if settings.device == "cuda" else BUDGET
-    batches = plan(lengths, 0, 0, batch_tokens=budget)
-    target = 5.0 if settings.device == "cuda" else 20.0
-    ours = {name: Ours(config, settings, name == "compiled", dtype, budget) for name in ("eager", "compiled")}
-    ours["eager, one lane"] = Ours(config, settings, dtype=dtype)
-    paper = Paper(config, settings, dtype)
-    size = 4 if settings.quick else REFERENCE_BATCH
-    groups = np.random.default_rng(1).permutation(len(lengths)).reshape(-1, size)
-    whole = [_assembled(examples, group) for group in groups]
-
-    def parts(contender: Ours, index: np.ndarray) -> list[np.ndarray]:
-        return [index] if settings.device != "cpu" else cut(index, lengths, TRAINING, contender.lanes.count)
-
-    cuts = [part for index in batches for part in parts(ours["eager"], index)]
-    found = [Row("ragged", "padding waste", padding_waste(lengths, cuts), "", 0.05, at_least=False)]
-    rates: dict[str, list[float]] = {}
-
-    def note(name: str, tokens: float, call: Callable[[], object]) -> None:
-        rates.setdefault(name, []).append(tokens / settings.seconds(call))
-
-    def epoch(contender: Ours) -> None:
-        for index in batches:
-            contender.train_parts([examples.batch(part, 0) for part in parts(contender, index)])
-
-    for name in ours:  # every shape once, so that compilation and first allocations are not measured
-        epoch(ours[name])
-    paper.train(pad_to(whole[0], LONGEST))
-    paper.train(whole[0])
-    order = np.random.default_rng(2).permutation(len(lengths))
-    large = order.reshape(-1, 8 if settings.quick else AUTHORS_BATCH)
-    each = max(1, len(whole) // settings.pairs)
-    for pair in range(settings.pairs):
-        part = range(pair * each, min(len(whole), (pair + 1) * each))
-        tokens = int(sum(lengths[groups[i]].sum() for i in part))
-        for name, contender in ours.items():
-            note(f"ours, {name}", int(lengths.sum()), lambda contender=contender: epoch(contender))
-        calls = [lambda i=i: paper.train(pad_to(whole[i], LONGEST)) for i in part]
-        note(f"(a) padded to {LONGEST}", tokens, lambda calls=calls: [call() for call in calls])
-        calls = [lambda i=i: paper.train(whole[i]) for i in part]
-        note("(a) padded per batch", tokens, lambda calls=calls: [call() for call in calls])
-        group = large[pair % len(large)]
-        batch = pad_to(_assembled(examples, group), LONGEST)
-        note(
-            f"(a) padded to {LONGEST}, {len(group)} at once", int(lengths[group].sum()), lambda b=batch: paper.train(b)
-        )
-    found += [Row("ragged", f"{name}, training", median(r), "real tokens/s", each=r) for name, r in rates.items()]
-    for name in ours:
-        own = rates[f"ours, {name}"]
-        found.append(
-            ratio("ragged", f"{name} against (a) padded to {LONGEST}", own, rates[f"(a) padded to {LONGEST}"], target)
-        )
-        found.append(ratio("ragged", f"{name} against (a) padded per batch", own, rates["(a) padded per batch"], 4.0))
-        other = f"(a) padded to {LONGEST}, {large.shape[1]} at once"
-        found.append(ratio("ragged", f"{name} against {other}", own, rates[other]))
+    series, size, large = (16, 4, 8) if settings.quick else (512, REFERENCE_BATCH, AUTHORS_BATCH)
+    on_gpu = settings.device == "cuda"
+    budget, config, lengths = 32 * LONGEST if on_gpu else BUDGET, _config("tiny", settings), ragged_lengths(series)
+    steps = turns.steps_of(settings, lengths, budget, lanes_for(torch.device(settings.device), budget))
+    waste = padding_waste(lengths, [part for step in steps for part in step])
+    found = [Row("ragged", "padding waste", waste, "", 0.05, at_least=False)]
+    to_longest, per_batch = f"(a) padded to {LONGEST}", "(a) padded per batch"
+    many = f"{to_longest}, {large} at once"
+    few = max(1, series // size // settings.pairs)
+    with Apart(settings) as apart:
+        for who in (EAGER, COMPILED, ONE_LANE):
+            apart.add(who, turns.epoch, who, config, series, budget)
+        apart.add(to_longest, turns.padded, config, series, size, few, True)
+        apart.add(per_batch, turns.padded, config, series, size, few, False)
+        apart.add(many, turns.padded, config, series, large, 1, True)
+        rates = apart.rates()
+    found += [Row("ragged", f"{who}, training", median(r), "real tokens/s", each=r) for who, r in rates.items()]
+    for who in (EAGER, COMPILED, ONE_LANE):
+        for other, target in ((to_longest, 5.0 if on_gpu else 20.0), (per_batch, 4.0), (many, None)):
+            found.append(ratio("ragged", f"{who}, against {other}", rates[who], rates[other], target))
     return found
-
-
-def _assembled(examples: SeriesExamples, index: np.ndarray) -> Tokens:
-    return assemble(examples.dataset, examples.preprocessor, index)
 
 
 def padding(settings: Settings) -> list[Row]:
@@ -260,23 +176,15 @@ def padding(settings: Settings) -> list[Row]:
 
 def rotary(settings: Settings) -> list[Row]:
     """Table 9: a training step with absolute positions, with whole-number rotary ones and with continuous ones."""
-    dtype = torch.bfloat16 if settings.device == "cuda" else None
     batch, length = (2, 32) if settings.quick else ((64, 1024) if settings.device == "cuda" else (32, 256))
-    continuous = equal_tokens(batch, length, settings)
-    quantised = type(continuous)(continuous.values, continuous.positions.round())
+    turned, added = (_config("tiny", settings, position_encoding=name) for name in ("rotary", "absolute"))
     found = []
-    for compiled in (False, True):
-        step = batch * length
-        turned = Ours(_config("tiny", settings), settings, compiled, dtype, step)
-        added = Ours(_config("tiny", settings, position_encoding="absolute"), settings, compiled, dtype, step)
-        calls: dict[str, Callable[[], object]] = {
-            "absolute": lambda added=added: added.train(continuous),
-            "quantised": lambda turned=turned: turned.train(quantised),
-            "continuous": lambda turned=turned: turned.train(continuous),
-        }
-        times = settings.alternate(calls, None if settings.quick else 11)
-        rates = {name: [batch * length / s for s in seconds] for name, seconds in times.items()}
-        how = "compiled" if compiled else "eager"
+    for how, who in (("eager", EAGER), ("compiled", COMPILED)):
+        with Apart(settings) as apart:
+            apart.add("absolute", training, who, added, batch, length)
+            apart.add("quantised", training, who, turned, batch, length, True)
+            apart.add("continuous", training, who, turned, batch, length)
+            rates = apart.rates(None if settings.quick else 11)
         found.append(Row("rotary", f"absolute, {how}", median(rates["absolute"]), "tokens/s", each=rates["absolute"]))
         found.append(ratio("rotary", f"quantised of absolute, {how}", rates["quantised"], rates["absolute"], unit=""))
         found.append(
@@ -316,7 +224,7 @@ def masking(settings: Settings) -> list[Row]:
     """Masks of 256 rows of 390 places, lengths as in the ragged workload."""
     lengths = ragged_lengths(256)
     lengths[0] = LONGEST
-    tokens = _assembled(ragged_examples(lengths), np.arange(256))
+    tokens = turns.assembled(ragged_examples(lengths), np.arange(256))
     assert tokens.length == LONGEST
     calls: dict[str, Callable[[], object]] = {
         "drawn from torch's generator": lambda: mask_ratio(tokens, RATIO),

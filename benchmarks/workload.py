@@ -95,7 +95,8 @@ def parts_of(tokens: Tokens, lanes: Lanes, most: int = TRAINING) -> list[Tokens]
 class Ours:
     """`rotarymae.MaskedAutoencoder`, eager or with compiled blocks, its steps taken as `rotarymae.training` does.
 
-    `step` is how many tokens a step has, from which follows in how many lanes it is computed; 0 is one lane.
+    `step` is how many tokens a step has, from which follows in how many lanes it is computed; 0 is one lane. `dtype` is
+    autocast's, if not the one of the settings.
     """
 
     def __init__(
@@ -107,7 +108,7 @@ class Ours:
         step: int = 0,
     ) -> None:
         torch.manual_seed(0)
-        self.settings, self.dtype = settings, dtype
+        self.settings, self.dtype = settings, dtype or settings.dtype
         self.model = MaskedAutoencoder(config).to(settings.device)
         compiled = compiled and not settings.quick  # a quick run compiles once, in its own section
         if compiled:
@@ -148,11 +149,9 @@ class Ours:
 class Classifying:
     """`rotarymae.Classifier` on [CLS], of 14 classes."""
 
-    def __init__(
-        self, config: RoMAEConfig, settings: Settings, dtype: torch.dtype | None = None, step: int = 0
-    ) -> None:
+    def __init__(self, config: RoMAEConfig, settings: Settings, step: int = 0) -> None:
         torch.manual_seed(0)
-        self.settings, self.dtype = settings, dtype
+        self.settings = settings
         self.model = Classifier(Encoder(config), 14).to(settings.device)
         self.trainer = Trainer(self.model, fused=True)
         self.lanes = Lanes(lanes_for(torch.device(settings.device), step))
@@ -163,7 +162,7 @@ class Classifying:
 
         def loss(part: Tokens) -> Tensor:
             targets = torch.arange(part.batch, device=self.settings.device) % model.classes
-            with autocast(self.settings, self.dtype):
+            with autocast(self.settings, self.settings.dtype):
                 vector = model.encoder(part).cls if all_tokens else model.encoder.summary(part)
                 logits = model.head(model.norm(vector))
                 return nn.functional.cross_entropy(logits, targets, reduction="sum") / of
@@ -175,16 +174,16 @@ class Classifying:
 class Paper:
     """Reference (a). `benchmarks.reference.Published` with torch's default AdamW."""
 
-    def __init__(self, config: RoMAEConfig, settings: Settings, dtype: torch.dtype | None = None) -> None:
+    def __init__(self, config: RoMAEConfig, settings: Settings) -> None:
         torch.manual_seed(0)
-        self.settings, self.dtype = settings, dtype
+        self.settings = settings
         self.model = Published.like(MaskedAutoencoder(config)).to(settings.device)
         self.trainer = Trainer(self.model, fused=False)
 
     def train(self, tokens: Tokens) -> None:
         tokens = tokens.to(self.settings.device)
         mask = equal_counts(mask_ratio(tokens, RATIO), tokens.padding)
-        with autocast(self.settings, self.dtype):
+        with autocast(self.settings, self.settings.dtype):
             loss = self.model.loss(tokens, mask)
         self.trainer.step(loss)
 

@@ -18,6 +18,7 @@ sys.path.insert(0, str(TESTS.parent))
 
 from benchmarks import sections
 from benchmarks.__main__ import markdown
+from benchmarks.apart import Apart
 from benchmarks.measure import Row, Settings, model_flops, ratio
 from benchmarks.reference import Published, TorchAutoencoder, dense_mask, equal_counts
 from benchmarks.workload import RATIO, counts, equal_tokens, masked_batch, pad_to, ragged_lengths, widened
@@ -128,6 +129,46 @@ def test_calls_take_turns():
     order = []
     Settings(quick=True).alternate({"a": lambda: order.append("a"), "b": lambda: order.append("b")}, 2)
     assert order == ["a", "b", "a", "b", "a", "b"]
+
+
+def counting(settings, folder, name):
+    """A contender that writes down who took a turn, in which process."""
+
+    def turn():
+        with (folder / "turns").open("a") as file:
+            file.write(f"{name} {os.getpid()}\n")
+        return 7
+
+    return turn
+
+
+def failing(settings):
+    raise ValueError("no such workload")
+
+
+def ending(settings):
+    os._exit(3)
+
+
+def test_contenders_take_turns_in_processes_of_their_own(tmp_path: Path):
+    with Apart(Settings(threads=1)) as apart:
+        for name in ("a", "b"):
+            apart.add(name, counting, tmp_path, name)
+        rates = apart.rates(2)
+        processes = [process for process, _ in apart.processes.values()]
+    turns = [line.split() for line in (tmp_path / "turns").read_text().splitlines()]
+    assert [name for name, _ in turns] == ["a", "b"] * 3  # the first pair warms up
+    assert len({pid for _, pid in turns} | {str(os.getpid())}) == 3
+    assert {name: len(each) for name, each in rates.items()} == {"a": 2, "b": 2}
+    assert not any(process.is_alive() for process in processes)
+
+
+@pytest.mark.parametrize(("build", "says"), [(failing, "no such workload"), (ending, "ended with code 3")])
+def test_a_contender_that_fails_says_why(build, says):
+    with Apart(Settings(threads=1)) as apart:
+        apart.add("a", build)
+        with pytest.raises(RuntimeError, match=says):
+            apart.rates(1)
 
 
 def test_every_section_runs(tmp_path: Path):
