@@ -40,6 +40,11 @@ class Settings:
         return 1 if self.quick else 5
 
     @property
+    def steps(self) -> int:
+        """Of a turn, where ratios are close to one: what else the machine does disturbs a longer turn less."""
+        return 1 if self.quick else 4
+
+    @property
     def dtype(self) -> torch.dtype | None:
         """Of autocast; None is none."""
         return torch.bfloat16 if self.device == "cuda" else None

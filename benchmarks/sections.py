@@ -97,7 +97,7 @@ def equal(settings: Settings) -> list[Row]:
     whos = [COMPILED, PAPER, EAGER, ONE_LANE, *([] if settings.dtype else [TORCH, OTHER])]
     with Apart(settings) as apart:
         for who in whos:
-            apart.add(who, training, who, _config("tiny", settings), batch, length)
+            apart.add(who, training, who, _config("tiny", settings), batch, length, settings.steps)
         rates = apart.rates(None if settings.quick else 11)
     found = [Row("equal", f"{who}, training", median(each), "tokens/s", each=each) for who, each in rates.items()]
     found.append(ratio("equal", "compiled against (a)", rates[COMPILED], rates[PAPER], 1.5))
@@ -181,9 +181,9 @@ def rotary(settings: Settings) -> list[Row]:
     found = []
     for how, who in (("eager", EAGER), ("compiled", COMPILED)):
         with Apart(settings) as apart:
-            apart.add("absolute", training, who, added, batch, length)
-            apart.add("quantised", training, who, turned, batch, length, True)
-            apart.add("continuous", training, who, turned, batch, length)
+            apart.add("absolute", training, who, added, batch, length, settings.steps)
+            apart.add("quantised", training, who, turned, batch, length, settings.steps, True)
+            apart.add("continuous", training, who, turned, batch, length, settings.steps)
             rates = apart.rates(None if settings.quick else 11)
         found.append(Row("rotary", f"absolute, {how}", median(rates["absolute"]), "tokens/s", each=rates["absolute"]))
         found.append(ratio("rotary", f"quantised of absolute, {how}", rates["quantised"], rates["absolute"], unit=""))
@@ -316,19 +316,27 @@ def gpu(settings: Settings) -> list[Row]:
 
 def curves(settings: Settings) -> list[Row]:
     """The largest difference between the loss curves of one seed on the same batches: eager against compiled,
-    against more padding, and against rows in groups of a length (micro-batches of one step)."""
+    against more padding, and against rows in groups of a length (micro-batches of one step). Rows in the opposite order
+    show how far apart rounding alone takes them."""
     steps = 3 if settings.quick else 50
     found = loss_curves(steps, _config("tiny-shallow", settings), compiled=True)
     base = found.pop("eager")
     return [
-        Row("curves", f"{name} against eager, {steps} steps", _apart(base, curve), "", 1e-4, at_least=False)
+        Row(
+            "curves",
+            f"{name} against eager, {steps} steps",
+            _apart(base, curve),
+            "",
+            None if name == "reversed" else 1e-4,
+            at_least=False,
+        )
         for name, curve in found.items()
     ]
 
 
 def loss_curves(steps: int, config: RoMAEConfig, compiled: bool, rate: float = 1e-3) -> dict[str, list[float]]:
     """Mean losses of `steps` steps on the same 8 series a step, by the ways in which the same step can be taken."""
-    ways = ["eager", "padded", "grouped"] + (["compiled"] if compiled else [])
+    ways = ["eager", "reversed", "padded", "grouped"] + (["compiled"] if compiled else [])
     return {way: curve(way, steps, config, rate) for way in ways}
 
 

@@ -43,17 +43,24 @@ def contender(settings: Settings, who: str, config: RoMAEConfig, step: int) -> O
 
 
 def training(
-    settings: Settings, who: str, config: RoMAEConfig, batch: int, length: int, quantised: bool = False
+    settings: Settings,
+    who: str,
+    config: RoMAEConfig,
+    batch: int,
+    length: int,
+    steps: int = 1,
+    quantised: bool = False,
 ) -> Turn:
-    """A pre-training step on a batch without padding; with `quantised` at whole-numbered positions."""
+    """Pre-training steps on a batch without padding; with `quantised` at whole-numbered positions."""
     one = contender(settings, who, config, batch * length)
     tokens = equal_tokens(batch, length, settings)
     if quantised:
         tokens = Tokens(tokens.values, tokens.positions.round())
 
     def turn() -> int:
-        one.train(tokens)
-        return batch * length
+        for _ in range(steps):
+            one.train(tokens)
+        return steps * batch * length
 
     return turn
 

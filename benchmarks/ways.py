@@ -10,24 +10,27 @@ from benchmarks.workload import Ours, ragged_examples, ragged_lengths, widened
 from rotarymae import losses
 from rotarymae.batches import Batch
 from rotarymae.model import RoMAEConfig
+from rotarymae.optimisation import learning_rate
+from rotarymae.train_config import TrainConfig
 
 ROWS = 8
 
 
 def curve(way: str, steps: int, config: RoMAEConfig, rate: float) -> list[float]:
-    """Mean losses of `steps` steps of `ROWS` series.
+    """Mean losses of `steps` steps of `ROWS` series, at learning rates that rise to `rate` and fall to zero as the
+    library's do.
 
-    way: "eager"; "padded" with 7 more places of padding in every row; "grouped" by length into micro-batches of two
-    rows; "compiled".
+    way: "eager"; "reversed", its rows in the opposite order, the least that rounding can differ by; "padded" with 7
+    more places of padding in every row; "grouped" by length into micro-batches of two rows; "compiled".
     """
     ours = Ours(config, Settings(), compiled=way == "compiled")
-    for group in ours.trainer.optimizer.param_groups:
-        group["lr"] = rate
     lengths = ragged_lengths(64)
     examples, found = ragged_examples(lengths), []
     for step in range(steps):
+        for group in ours.trainer.optimizer.param_groups:
+            group["lr"] = learning_rate(step, steps, TrainConfig().warmup_fraction * steps, rate)
         index = np.random.default_rng(step).permutation(len(lengths))[:ROWS]
-        parts = [index]
+        parts = [index[::-1] if way == "reversed" else index]
         if way == "grouped":
             parts = np.split(index[np.argsort(lengths[index], kind="stable")], ROWS // 2)
         batches = [examples.batch(part, step) for part in parts]
