@@ -9,7 +9,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from rotarymae import page as pages
-from rotarymae import plots
+from rotarymae import page_images, plots
 from rotarymae.errors import InputError
 from rotarymae.page import render, write
 from rotarymae.report import (
@@ -163,7 +163,7 @@ def test_the_same_report_gives_the_same_page():
 def test_large_figures_become_pixels(monkeypatch):
     given = Report("title", learning_curves=full().learning_curves)
     assert "data:image/svg+xml" in render(given)
-    monkeypatch.setattr(pages, "_LARGEST_SVG", 10)
+    monkeypatch.setattr(page_images, "LARGEST_SVG", 10)
     assert "data:image/png" in render(given)
 
 
@@ -175,7 +175,7 @@ def test_pixels_keep_every_colour():
     exact = io.BytesIO()
     figure.savefig(exact, format="png", dpi=192)
     before, after = (
-        np.asarray(Image.open(source).convert("RGB"), int) for source in (exact, io.BytesIO(pages._png(figure)))
+        np.asarray(Image.open(source).convert("RGB"), int) for source in (exact, io.BytesIO(page_images._png(figure)))
     )
     assert np.abs(before - after).max() <= 24
 

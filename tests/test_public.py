@@ -27,7 +27,7 @@ ORDER = [
     ["decode"],
     ["series"],
     ["scaling"],
-    ["checkpoints", "official", "batches", "objectives", "runs"],
+    ["checkpoints", "official", "batches", "objectives", "runs", "series_forms"],
     ["train_config"],
     ["optimisation", "processes", "diagnosis", "lanes"],
     ["evaluation"],
@@ -37,9 +37,9 @@ ORDER = [
     ["progress", "plots"],
     ["experiment", "asking"],
     ["recipes"],
-    ["report", "page", "estimators", "fitting", "results"],
+    ["report", "page", "page_images", "estimators", "fitting", "results"],
     ["summary"],
-    ["cli_recipes"],
+    ["cli_recipes", "cli_table"],
     ["cli"],
 ]
 IDEA = ["tokens", "tokenizers", "rope", "masking", "product", "transformer", "model", "heads", "losses"]

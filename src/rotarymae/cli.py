@@ -10,7 +10,6 @@ import os
 import re
 import shlex
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -18,33 +17,11 @@ import tyro
 from tyro.conf import FlagCreatePairsOff, Positional, arg
 
 from rotarymae.cli_recipes import list_recipes, results, run, run_with_overrides, show
+from rotarymae.cli_table import AS_THEY_ARE, Columns, read, read_for, reading_of
 from rotarymae.errors import InputError, ModelDirectoryError, RotaryMAEError
 
 if TYPE_CHECKING:
-    from rotarymae.checkpoints import ModelDirectory
     from rotarymae.series import SeriesDataset
-
-
-@dataclass(frozen=True)
-class Columns:
-    """How the table is read. predict, interpolate and embed take what is not given here from the model."""
-
-    id: str | None = None
-    """Column that says which series a row belongs to [id]."""
-    time: str | None = None
-    """Column of times, numbers or dates (dates count in days) [time]."""
-    channel: str | None = None
-    """Column that says which channel (band, sensor, variable) was observed; leave it out if there is one."""
-    values: tuple[str, ...] = ()
-    """Columns of values [value]. With --wide these are the channels."""
-    wide: bool = False
-    """The table has one column a channel; an empty cell is a missing observation, not a zero."""
-    tokens: Literal["channel", "time"] | None = None
-    """One token for every (time, channel), or for every time with all channels as its features [channel]."""
-    missing: Literal["error", "drop"] | None = None
-    """A missing value: an error, or no observation [error]."""
-    duplicates: Literal["error", "mean", "first"] | None = None
-    """Two rows of the same series, time and channel: an error, their mean, or the first [error]."""
 
 
 Table = Annotated[Path, arg(metavar="TABLE")]
@@ -104,7 +81,7 @@ def demo(
 def fit(
     table: Positional[Table],
     out: Path,
-    columns: Annotated[Columns, arg(name="")] = Columns(),
+    columns: Annotated[Columns, arg(name="")] = AS_THEY_ARE,
     labels: Path | None = None,
     label: str = "label",
     label_id: str | None = None,
@@ -200,10 +177,10 @@ def fit(
         transforms=_transforms(transform),
         class_weights=class_weights,
     )
-    reading = _reading(columns, {})
+    reading = reading_of(columns, {})
     check_folder(out, resume)
     with reporter.catching_warnings():
-        dataset = _read(table, reading, static, None)
+        dataset = read(table, reading, static, None)
         found = None
         if labels is not None:
             found = align_labels(dataset, read_table(labels), label_id or reading["id"], label)
@@ -229,7 +206,7 @@ def predict(
     model: Positional[Model],
     table: Positional[Table],
     out: Path,
-    columns: Annotated[Columns, arg(name="")] = Columns(),
+    columns: Annotated[Columns, arg(name="")] = AS_THEY_ARE,
     quiet: bool = False,
 ) -> None:
     """Predict the label of every series in a table.
@@ -259,7 +236,7 @@ def predict(
                 f"{model} is a {type(directory.model).__name__}; predictions need a fine-tuned Classifier or "
                 "Regressor, which `rotarymae fit` with --labels makes."
             )
-        dataset = _read_for(directory, table, columns)
+        dataset = read_for(directory, table, columns)
         job = predict_probabilities if isinstance(directory.model, Classifier) else predict_values
         with reporter.bar("predicting") as on_step:
             found = job(directory, dataset, on_step=on_step)
@@ -274,7 +251,7 @@ def interpolate(
     at: Path | None = None,
     times: tuple[float, ...] = (),
     grid: int | None = None,
-    columns: Annotated[Columns, arg(name="")] = Columns(),
+    columns: Annotated[Columns, arg(name="")] = AS_THEY_ARE,
     quiet: bool = False,
 ) -> None:
     """Predict values at any times, with standard deviations and 68 and 95 % bands.
@@ -307,9 +284,9 @@ def interpolate(
     with reporter.catching_warnings():
         directory = open_model(model, "pretrained")
         assert directory.preprocessor is not None
-        dataset = _read_for(directory, table, columns)
+        dataset = read_for(directory, table, columns)
         if at is not None:
-            reading = _reading(columns, directory.preprocessor.columns)
+            reading = reading_of(columns, directory.preprocessor.columns)
             queries = queries_from_table(dataset, at, reading["id"], reading["time"], reading.get("channel"))
         elif times:
             queries = queries_at(dataset, np.array(times))
@@ -329,7 +306,7 @@ def embed(
     out: Path,
     pool: Literal["auto", "mean", "cls"] = "auto",
     stage: Literal["pretrained", "finetuned"] = "pretrained",
-    columns: Annotated[Columns, arg(name="")] = Columns(),
+    columns: Annotated[Columns, arg(name="")] = AS_THEY_ARE,
     quiet: bool = False,
 ) -> None:
     """Turn every series of a table into one vector.
@@ -353,7 +330,7 @@ def embed(
     _check_new(out)
     with reporter.catching_warnings():
         directory = open_model(model, stage)
-        dataset = _read_for(directory, table, columns)
+        dataset = read_for(directory, table, columns)
         with reporter.bar("embedding") as on_step:
             found = run(directory, dataset, None if pool == "auto" else pool, on_step=on_step)
         write_table(embedding_table(dataset, found), out)
@@ -413,73 +390,6 @@ def _reporter(quiet: bool) -> Any:
     from rotarymae.progress import Reporter
 
     return Reporter(quiet)
-
-
-def _reading(columns: Columns, of_model: dict[str, Any]) -> dict[str, Any]:
-    """The settings of a table: what is given, else the model's, else the defaults."""
-    reading = {
-        "id": columns.id or of_model.get("id") or "id",
-        "time": columns.time or of_model.get("time") or "time",
-        "channel": columns.channel or of_model.get("channel"),
-        "values": list(columns.values or of_model.get("values") or ("value",)),
-        "wide": columns.wide or (bool(of_model.get("wide")) and columns.channel is None),
-        "tokens": columns.tokens or of_model.get("tokens") or "channel",
-        "missing": columns.missing or of_model.get("missing") or "error",
-        "duplicates": columns.duplicates or of_model.get("duplicates") or "error",
-    }
-    if reading["wide"] and reading["channel"]:
-        raise InputError("--channel names a column of channels, --wide says each has its own column; give one of them.")
-    return reading
-
-
-def _read(
-    table: Path, reading: dict[str, Any], static: tuple[str, ...], channel_names: tuple[Any, ...] | None
-) -> SeriesDataset:
-    from rotarymae.series import SeriesDataset, read_table
-    from rotarymae.tables import did_you_mean, listed
-
-    frame = read_table(table)
-    wanted = [("id", reading["id"]), ("time", reading["time"]), *(("values", name) for name in reading["values"])]
-    wanted += [("channel", reading["channel"])] if reading["channel"] else []
-    wanted += [("static", name) for name in static]
-    for option, name in wanted:
-        if name not in frame.column_names:
-            raise InputError(
-                f"{table} has no column {name!r}; name the right one by --{option}."
-                f"{did_you_mean(name, frame.column_names)} Its columns are {listed(frame.column_names, 20)}."
-            )
-    try:
-        if reading["wide"]:
-            return SeriesDataset.from_wide(
-                frame,
-                reading["id"],
-                reading["time"],
-                reading["values"],
-                static,
-                tokens=reading["tokens"],
-                duplicates=reading["duplicates"],
-            )
-        return SeriesDataset.from_frame(
-            frame,
-            reading["id"],
-            reading["time"],
-            reading["channel"],
-            reading["values"],
-            static,
-            channel_names=channel_names,
-            tokens=reading["tokens"] if reading["channel"] else "channel",
-            missing=reading["missing"],
-            duplicates=reading["duplicates"],
-        )
-    except InputError as error:
-        raise InputError(f"{table}: {error}") from error
-
-
-def _read_for(directory: ModelDirectory, table: Path, columns: Columns) -> SeriesDataset:
-    preprocessor = directory.preprocessor
-    if preprocessor is None:
-        raise InputError("the model has no preprocessor; it was not made from a table.")
-    return _read(table, _reading(columns, preprocessor.columns), (), preprocessor.channel_names)
 
 
 def _check_new(out: Path) -> None:
