@@ -35,11 +35,12 @@ class Apart:
         return self
 
     def __exit__(self, *_: object) -> None:
+        for _, connection in self.processes.values():
+            connection.close()  # which ends a process that waits for its turn
         for process, _ in self.processes.values():
+            process.join(10)
             process.kill()
-        for process, connection in self.processes.values():
             process.join()
-            connection.close()
 
     def add(self, name: str, build: Callable[..., Turn], *arguments: Any) -> None:
         """A contender whose process calls build(settings, *arguments), a function of a module."""

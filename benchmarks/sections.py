@@ -131,9 +131,8 @@ def finetuning(settings: Settings) -> list[Row]:
 
 
 def ragged(settings: Settings) -> list[Row]:
-    """Series of light-curve lengths: real tokens/s. A pair is an epoch of ours beside some batches of the reference,
-    other ones in every pair, so that the pairs together see nearly all series; assembling and masking count for ours,
-    only masking for the reference."""
+    """Series of light-curve lengths: real tokens/s. A pair is an epoch of ours beside an epoch of the reference on the
+    same series; assembling and masking count for ours, only masking for the reference."""
     series, size, large = (16, 4, 8) if settings.quick else (512, REFERENCE_BATCH, AUTHORS_BATCH)
     on_gpu = settings.device == "cuda"
     budget, config, lengths = 32 * LONGEST if on_gpu else BUDGET, _config("tiny", settings), ragged_lengths(series)
@@ -142,13 +141,12 @@ def ragged(settings: Settings) -> list[Row]:
     found = [Row("ragged", "padding waste", waste, "", 0.05, at_least=False)]
     to_longest, per_batch = f"(a) padded to {LONGEST}", "(a) padded per batch"
     many = f"{to_longest}, {large} at once"
-    few = max(1, series // size // settings.pairs)
     with Apart(settings) as apart:
         for who in (EAGER, COMPILED, ONE_LANE):
             apart.add(who, turns.epoch, who, config, series, budget)
-        apart.add(to_longest, turns.padded, config, series, size, few, True)
-        apart.add(per_batch, turns.padded, config, series, size, few, False)
-        apart.add(many, turns.padded, config, series, large, 1, True)
+        apart.add(to_longest, turns.padded, config, series, size, True)
+        apart.add(per_batch, turns.padded, config, series, size, False)
+        apart.add(many, turns.padded, config, series, large, True)
         rates = apart.rates()
     found += [Row("ragged", f"{who}, training", median(r), "real tokens/s", each=r) for who, r in rates.items()]
     for who in (EAGER, COMPILED, ONE_LANE):

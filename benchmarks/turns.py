@@ -108,22 +108,19 @@ def steps_of(settings: Settings, lengths: np.ndarray, budget: int, lanes: int) -
     return [[index] if settings.device != "cpu" else cut(index, lengths, TRAINING, lanes) for index in steps]
 
 
-def padded(settings: Settings, config: RoMAEConfig, series: int, size: int, batches: int, longest: bool) -> Turn:
-    """The next `batches` batches of `size` ragged series through the paper's model, each padded to its longest series
-    or to that of all; only masking counts, not assembling."""
+def padded(settings: Settings, config: RoMAEConfig, series: int, size: int, longest: bool) -> Turn:
+    """An epoch of the paper's model on ragged series in batches of `size`, each padded to its longest series or to that
+    of all; only masking counts, not assembling."""
     one, lengths = Paper(config, settings), ragged_lengths(series)
-    examples, at = ragged_examples(lengths), 0
+    examples = ragged_examples(lengths)
     groups = np.random.default_rng(1).permutation(series).reshape(-1, size)
     whole = [assembled(examples, group) for group in groups]
     whole = [pad_to(tokens, LONGEST) for tokens in whole] if longest else whole
 
     def turn() -> int:
-        nonlocal at
-        which = [i % len(groups) for i in range(at, at + batches)]
-        at += batches
-        for i in which:
-            one.train(whole[i])
-        return int(sum(lengths[groups[i]].sum() for i in which))
+        for tokens in whole:
+            one.train(tokens)
+        return int(lengths.sum())
 
     return turn
 
