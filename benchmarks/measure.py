@@ -40,8 +40,13 @@ class Settings:
         return 1 if self.quick else 5
 
     @property
+    def pairs_near_one(self) -> int:
+        """More of them, where a ratio is near one."""
+        return 1 if self.quick else 11
+
+    @property
     def steps(self) -> int:
-        """Of a turn, where ratios are close to one: what else the machine does disturbs a longer turn less."""
+        """Of a turn, where a ratio is near one: what else the machine does disturbs a longer turn less."""
         return 1 if self.quick else 4
 
     @property

@@ -98,7 +98,7 @@ def equal(settings: Settings) -> list[Row]:
     with Apart(settings) as apart:
         for who in whos:
             apart.add(who, training, who, _config("tiny", settings), batch, length, settings.steps)
-        rates = apart.rates(None if settings.quick else 11)
+        rates = apart.rates(settings.pairs_near_one)
     found = [Row("equal", f"{who}, training", median(each), "tokens/s", each=each) for who, each in rates.items()]
     found.append(ratio("equal", "compiled against (a)", rates[COMPILED], rates[PAPER], 1.5))
     found.append(ratio("equal", "eager against (a)", rates[EAGER], rates[PAPER], 1.15))
@@ -122,7 +122,7 @@ def finetuning(settings: Settings) -> list[Row]:
                 ("one lane", False, False),
             ):
                 apart.add(what, turns.finetuning, _config(size, settings), batch, length, all_tokens, lanes)
-            rates = apart.rates(None if settings.quick else 11)
+            rates = apart.rates(settings.pairs_near_one)
         about = f"{size}, {batch} × {length}"
         found.append(Row("finetuning", about, median(rates["[CLS]"]), "tokens/s", each=rates["[CLS]"]))
         for other in ("every token", "one lane"):
@@ -182,7 +182,7 @@ def rotary(settings: Settings) -> list[Row]:
             apart.add("absolute", training, who, added, batch, length, settings.steps)
             apart.add("quantised", training, who, turned, batch, length, settings.steps, True)
             apart.add("continuous", training, who, turned, batch, length, settings.steps)
-            rates = apart.rates(None if settings.quick else 11)
+            rates = apart.rates(settings.pairs_near_one)
         found.append(Row("rotary", f"absolute, {how}", median(rates["absolute"]), "tokens/s", each=rates["absolute"]))
         found.append(ratio("rotary", f"quantised of absolute, {how}", rates["quantised"], rates["absolute"], unit=""))
         found.append(
@@ -323,7 +323,7 @@ def curves(settings: Settings) -> list[Row]:
         Row(
             "curves",
             f"{name} against eager, {steps} steps",
-            _apart(base, curve),
+            _difference(base, curve),
             "",
             None if name == "reversed" else 1e-4,
             at_least=False,
@@ -338,7 +338,7 @@ def loss_curves(steps: int, config: RoMAEConfig, compiled: bool, rate: float = 1
     return {way: curve(way, steps, config, rate) for way in ways}
 
 
-def _apart(one: list[float], other: list[float]) -> float:
+def _difference(one: list[float], other: list[float]) -> float:
     return max(abs(a - b) for a, b in zip(one, other, strict=True))
 
 

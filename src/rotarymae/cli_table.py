@@ -35,7 +35,7 @@ class Columns:
     """Two rows of the same series, time and channel: an error, their mean, or the first [error]."""
 
 
-AS_THEY_ARE = Columns()
+AS_THEY_ARE = Columns()  # no option given
 
 
 def reading_of(columns: Columns, of_model: dict[str, Any]) -> dict[str, Any]:

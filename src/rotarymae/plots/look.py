@@ -47,11 +47,12 @@ def style_of(i: int) -> tuple[str, str]:
 
 
 def blank(width: float, height: float) -> Figure:
-    """Inches."""
+    """An empty figure of so many inches."""
     return Figure(figsize=(width, height), layout="constrained", facecolor="white", dpi=110)
 
 
 def style_axes(axes: Axes) -> None:
+    """Grid, spines and ticks as all figures have them."""
     axes.grid(color=GRID, linewidth=0.7)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
@@ -61,6 +62,7 @@ def style_axes(axes: Axes) -> None:
 
 
 def title_above(figure: Figure, text: str) -> None:
+    """Bold, at the left; none for an empty text."""
     if text:
         figure.suptitle(text.replace("$", r"\$"), x=0.01, ha="left", fontsize=11.5, fontweight="bold", color=INK)
 
@@ -74,6 +76,7 @@ def plain(text: object) -> str:
 
 
 def legend_below(figure: Figure, entries: Sequence[tuple[Any, str]]) -> None:
+    """Of (handle, name), under the panels, where it covers nothing."""
     if entries:
         handles, labels = zip(*entries)
         figure.legend(
@@ -88,6 +91,7 @@ def legend_below(figure: Figure, entries: Sequence[tuple[Any, str]]) -> None:
 
 
 def vector(name: str, array: ArrayLike) -> NDArray[np.float64]:
+    """[n] as float64. Raises InputError, with `name`, for another number of dimensions."""
     out = np.asarray(array, np.float64)
     if out.ndim != 1:
         raise InputError(f"{name} has shape {out.shape}; wanted one dimension.")
@@ -95,6 +99,7 @@ def vector(name: str, array: ArrayLike) -> NDArray[np.float64]:
 
 
 def same_length(name: str, array: NDArray[Any], n: int) -> None:
+    """Raises InputError, with `name`, unless the array is [n]."""
     if array.shape != (n,):
         raise InputError(f"{name} has shape {array.shape}; wanted [{n}], one entry per point.")
 
@@ -108,5 +113,6 @@ class _Plain(LogFormatterSciNotation):
 
 
 def plain_numbers(axis: Axis) -> None:
+    """Ticks of a logarithmic axis as 0.02 and not as 2 × 10⁻²."""
     axis.set_major_formatter(_Plain())
     axis.set_minor_formatter(_Plain(labelOnlyBase=False, minor_thresholds=(1.3, 0.4)))
