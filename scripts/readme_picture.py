@@ -13,7 +13,7 @@ from rotarymae import plots
 from rotarymae.checkpoints import open_model
 from rotarymae.data import plasticc
 from rotarymae.interpolation import grid, hide, interpolate
-from rotarymae.series import read_table
+from rotarymae.tables import read_table
 
 SUPERNOVA_IA = 90
 

@@ -32,9 +32,11 @@ from rotarymae.batches import assemble
 from rotarymae.checkpoints import KINDS, load_directory, save
 from rotarymae.errors import RotaryMAEError
 from rotarymae.heads import Classifier, Regressor, TokenRegressor
+from rotarymae.labels import align_labels
 from rotarymae.model import Encoder, MaskedAutoencoder
 from rotarymae.scaling import Preprocessor
-from rotarymae.series import SeriesDataset, align_labels, read_table
+from rotarymae.series import SeriesDataset
+from rotarymae.tables import read_table
 from rotarymae.tokens import Tokens, collate
 
 Call = Callable[[], Any]

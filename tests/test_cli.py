@@ -15,7 +15,8 @@ import pytest
 from conftest import TINY, command, refuses, two_kinds, write_csv
 from rotarymae import RoMAEClassifier, RoMAEEmbedder, RoMAEInterpolator, SeriesDataset, cli
 from rotarymae.errors import InputWarning, ModelDirectoryError
-from rotarymae.series import align_labels, read_table
+from rotarymae.labels import align_labels
+from rotarymae.tables import read_table
 
 FAST = {"pretrain_epochs": 1, "min_steps": 0, "batch_size": 8}
 STARS = ["--id", "star", "--time", "day", "--channel", "band", "--values", "flux"]

@@ -18,7 +18,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rotarymae.errors import InputError, InputWarning
-from rotarymae.series import Series, SeriesDataset, align_labels, read_table
+from rotarymae.labels import align_labels
+from rotarymae.series import Series, SeriesDataset
+from rotarymae.tables import read_table
 
 COLUMNS = {
     "star": ["b", "a", "b", "a", "b", "b"],  # interleaved

@@ -147,9 +147,10 @@ def fit(
         quiet: Print only what goes wrong.
     """
     from rotarymae.fitting import check_folder, fit_table
+    from rotarymae.labels import align_labels
     from rotarymae.masking import Masking
-    from rotarymae.series import align_labels, read_table
     from rotarymae.summary import write_report
+    from rotarymae.tables import read_table
     from rotarymae.train_config import TrainConfig
     from rotarymae.workflows import Settings
 

@@ -63,8 +63,8 @@ def read(
     Raises:
         InputError: a column that is not there, by the option that names it; and as `SeriesDataset.from_frame`.
     """
-    from rotarymae.series import SeriesDataset, read_table
-    from rotarymae.tables import did_you_mean, listed
+    from rotarymae.series import SeriesDataset
+    from rotarymae.tables import did_you_mean, listed, read_table
 
     frame = read_table(table)
     wanted = [("id", reading["id"]), ("time", reading["time"]), *(("values", name) for name in reading["values"])]

@@ -18,8 +18,8 @@ from rotarymae.evaluation import predict
 from rotarymae.inference import INFERENCE
 from rotarymae.model import MaskedAutoencoder
 from rotarymae.scaling import Preprocessor
-from rotarymae.series import SeriesDataset, read_table
-from rotarymae.tables import did_you_mean, plain
+from rotarymae.series import SeriesDataset
+from rotarymae.tables import did_you_mean, plain, read_table
 from rotarymae.tokens import Tokens
 from rotarymae.train_config import TrainConfig
 

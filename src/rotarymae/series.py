@@ -29,28 +29,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 
-from rotarymae import tables
-from rotarymae.columns import (
-    channel_names_of,
-    choose_options,
-    encode_channels,
-    flat_labels,
-    frame_times,
-    listed_column,
-    names_of,
-    numeric,
-    own_ids,
-    refuse_times_within,
-    static_column,
-)
+from rotarymae import sources, tables
+from rotarymae.columns import channel_names_of, choose_options, names_of
 from rotarymae.decode import Decode, lazy_columns
 from rotarymae.errors import InputError, InputWarning
 from rotarymae.files import replacing
-from rotarymae.observations import Observations, melt, offsets_of, refuse_empty, tidy
+from rotarymae.observations import Observations, offsets_of, refuse_empty, tidy
 from rotarymae.store import CACHE, Blocks, Column, Store, View, open_rows, scan
 from rotarymae.tables import listed, read_table
 
-__all__ = ["Series", "SeriesDataset", "align_labels", "read_table"]
+__all__ = ["Series", "SeriesDataset"]
 
 Tokenisation = Literal["channel", "time"]
 Missing = Literal["error", "drop"]
@@ -417,23 +405,8 @@ class SeriesDataset:
             InputWarning: once, where times were not ascending and have been sorted.
         """
         choose_options(tokens, missing, duplicates)
-        values, static = names_of(values, "values"), names_of(static, "static", empty=True)
-        seen = tables.as_frame(frame)
-        roles = [("id", id), ("time", time)] + ([] if channel is None else [("channel", channel)])
-        roles += [("value", name) for name in values] + [("static", name) for name in static]
-        tables.need_columns(seen, roles)
-        if channel is None and channel_names is not None:
-            raise InputError(f"channel_names {listed(channel_names)} need a channel column; give channel=...")
-        series, ids = tables.encode(tables.label_array(tables.arrow_column(seen, id), id))
-        when, unit = frame_times(seen, time, series, ids)
-        which, known = None, None
-        if channel is not None:
-            labels = tables.label_array(tables.arrow_column(seen, channel), channel)
-            which, known = encode_channels(labels, channel_names, series, ids, f"column {channel!r}")
-        columns = [tables.numbers(tables.arrow_column(seen, name), name) for name in values]
-        rows = Observations(series, ids, when, which, known, np.stack(columns, axis=1), values, unit)
-        fixed = {name: static_column(tables.arrow_column(seen, name), name, series, ids) for name in static}
-        return cls._of(rows, fixed, tokens, missing, duplicates)
+        found = sources.long_table(frame, id, time, channel, values, static, channel_names)
+        return cls._of(found, tokens, missing, duplicates)
 
     @classmethod
     def from_csv(
@@ -500,17 +473,8 @@ class SeriesDataset:
             InputWarning: once, where times were not ascending and have been sorted.
         """
         choose_options(tokens, "drop", duplicates)
-        channels, static = names_of(channels, "channels"), names_of(static, "static", empty=True)
-        seen = tables.as_frame(frame)
-        roles = [("id", id), ("time", time)]
-        roles += [("channel", name) for name in channels] + [("static", name) for name in static]
-        tables.need_columns(seen, roles)
-        series, ids = tables.encode(tables.label_array(tables.arrow_column(seen, id), id))
-        when, unit = frame_times(seen, time, series, ids)
-        columns = [tables.numbers(tables.arrow_column(seen, name), name) for name in channels]
-        rows = Observations(series, ids, when, None, None, np.stack(columns, axis=1), channels, unit)
-        fixed = {name: static_column(tables.arrow_column(seen, name), name, series, ids) for name in static}
-        return cls._of(rows if tokens == "time" else melt(rows), fixed, tokens, "drop", duplicates)
+        found = sources.wide_table(frame, id, time, channels, static, melted=tokens == "channel")
+        return cls._of(found, tokens, "drop", duplicates)
 
     # ── from arrays ─────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -547,47 +511,8 @@ class SeriesDataset:
             InputWarning: once, where times were not ascending and have been sorted.
         """
         choose_options(tokens, missing, duplicates)
-        count = len(times)
-        if not count:
-            raise InputError("times holds no series; give at least one array.")
-        given = {"values": values, "channels": channels, "ids": ids} | dict(static or {})
-        for name, part in given.items():
-            if part is not None and len(part) != count:
-                raise InputError(f"{name} has {len(part)} entries, times has {count}; give one per series.")
-        if channels is None and channel_names is not None:
-            raise InputError(f"channel_names {listed(channel_names)} need channels=[...], one array per series.")
-        ids = own_ids(np.arange(count) if ids is None else ids)
-        when = [numeric(part, "times", ids[i], 1) for i, part in enumerate(times)]
-        what = [numeric(part, "values", ids[i], 2) for i, part in enumerate(values)]
-        lengths = np.array([len(part) for part in when], dtype=np.int64)
-        for i, part in enumerate(what):
-            if len(part) != lengths[i] or part.shape[1] != what[0].shape[1]:
-                raise InputError(
-                    f"series {listed([ids[i]])}: values has the shape {part.shape}, wanted "
-                    f"({lengths[i]}, {what[0].shape[1]}): one row per time, and as many features as the first series."
-                )
-        refuse_empty(lengths, ids, "Leave them out.")
-        series = np.repeat(np.arange(count), lengths)
-        if len({part.dtype.kind == "M" for part in when}) > 1:
-            raise InputError("some series have datetimes and others numbers as times; give all in one kind.")
-        flat_times, unit = tables.times(tables.to_arrow(np.concatenate(when)), "times")
-        refuse_times_within(flat_times, series, ids, offsets_of(lengths))
-        which, known = None, None
-        if channels is not None:
-            labels = flat_labels(channels, lengths, ids)
-            which, known = encode_channels(labels, channel_names, series, ids, "channels")
-        flat = np.concatenate(what)
-        width = flat.shape[1]
-        if value_names is None:
-            value_names = ("value",) if width == 1 else tuple(f"value_{v}" for v in range(width))
-        value_names = names_of(value_names, "value_names")
-        tables.refuse_twice(value_names, "value_names")
-        if len(value_names) != width:
-            raise InputError(f"value_names has {len(value_names)} names for {width} features; give one each.")
-        rows = Observations(series, ids, flat_times, which, known, flat, value_names, unit)
-        each = np.arange(count)
-        fixed = {name: static_column(listed_column(c, name), name, each, ids) for name, c in (static or {}).items()}
-        return cls._of(rows, fixed, tokens, missing, duplicates)
+        found = sources.arrays(times, values, channels, ids, value_names, channel_names, static or {})
+        return cls._of(found, tokens, missing, duplicates)
 
     @classmethod
     def from_padded(
@@ -612,42 +537,14 @@ class SeriesDataset:
             InputWarning: once, where times were not ascending and have been sorted.
         """
         choose_options(tokens, "drop", "error")
-        try:
-            array = np.asarray(array)
-        except ValueError as error:
-            raise InputError(f"array is no array of numbers ({error}); give one of [cases, channels, time].") from error
-        if array.ndim != 3 or array.dtype.kind not in "fiub" or 0 in array.shape:
-            raise InputError(
-                f"array is {array.dtype} of shape {array.shape}; numbers of shape [cases, channels, time] were wanted, "
-                "none of them 0. For one channel use array[:, None, :]."
-            )
-        cases, width, steps = array.shape
-        ids = own_ids(np.arange(cases) if ids is None else ids)
-        names = names_of(channel_names or [f"channel_{c}" for c in range(width)], "channel_names")
-        tables.refuse_twice(names, "channel_names")
-        if len(ids) != cases or len(names) != width:
-            raise InputError(
-                f"array has {cases} cases and {width} channels, but {len(ids)} ids and {len(names)} channel_names came."
-            )
-        when = np.arange(steps) if times is None else np.asarray(times)
-        if when.shape not in {(steps,), (cases, steps)}:
-            raise InputError(f"times has the shape {when.shape}, wanted ({steps},) or ({cases}, {steps}).")
-        flat_times, unit = tables.times(tables.to_arrow(np.broadcast_to(when, (cases, steps)).ravel()), "times")
-        flat = array.transpose(0, 2, 1).reshape(cases * steps, width)
-        flat = flat if flat.dtype == np.float32 else flat.astype(np.float64)
-        there = ~np.isnan(flat).all(axis=1)
-        series = np.repeat(np.arange(cases), steps)[there]
-        refuse_empty(np.bincount(series, minlength=cases), ids, "Leave out the cases that are NaN throughout.")
-        found = flat_times[there]
-        refuse_times_within(found, series, ids, offsets_of(np.bincount(series, minlength=cases)))
-        rows = Observations(series, ids, found, None, None, flat[there], names, unit)
-        return cls._of(rows if tokens == "time" else melt(rows), {}, tokens, "drop", "error")
+        found = sources.padded_array(array, times, ids, channel_names, melted=tokens == "channel")
+        return cls._of(found, tokens, "drop", "error")
 
     @classmethod
     def _of(
-        cls, rows: Observations, static: dict[str, np.ndarray], tokens: str, missing: str, duplicates: str
+        cls, found: tuple[Observations, dict[str, np.ndarray]], tokens: str, missing: str, duplicates: str
     ) -> SeriesDataset:
-        rows = tidy(rows, tokens, missing, duplicates)
+        rows, static = tidy(found[0], tokens, missing, duplicates), found[1]
         return cls(
             times=rows.times,
             values=np.ascontiguousarray(rows.values),
@@ -694,40 +591,3 @@ class SeriesDataset:
         table = self.to_arrow(id, time, channel)
         with replacing(path) as beside:
             pyarrow.parquet.write_table(table, beside, compression="zstd")
-
-
-# ── labels ──────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def align_labels(dataset: SeriesDataset, labels_frame: Any, id: str = "id", label: str = "label") -> np.ndarray:
-    """The labels [S] of a dataset's series, in its order, from a table with one row per series, matched by id.
-
-    Returns:
-        int64, float64, bool or string labels.
-
-    Raises:
-        InputError: naming the ids: series without a label, labels without a series, ids given twice; missing labels.
-    """
-    seen = tables.as_frame(labels_frame, "labels table")
-    tables.need_columns(seen, [("id", id), ("label", label)], "labels table")
-    rows, labelled = tables.encode(tables.label_array(tables.arrow_column(seen, id), id))
-    found = tables.label_values(tables.label_array(tables.arrow_column(seen, label), label))
-    counts = np.bincount(rows)
-    if (counts > 1).any():
-        twice = labelled[counts > 1]
-        raise InputError(f"{len(twice)} ids have more than one label: {listed(twice)}; keep one row per id.")
-    numeric = [array.dtype.kind in "iufb" for array in (dataset.ids, labelled)]
-    if numeric[0] != numeric[1]:
-        kinds = ["numbers" if n else "strings" for n in numeric]
-        raise InputError(
-            f"the ids of the series are {kinds[0]} ({listed(dataset.ids[:1])}), those of the labels {kinds[1]} "
-            f"({listed(labelled[:1])}); convert one of them."
-        )
-    lost = np.unique(dataset.ids[~np.isin(dataset.ids, labelled)])
-    if len(lost):
-        raise InputError(f"{len(lost)} series have no label: {listed(lost)}; add their labels or select the others.")
-    surplus = labelled[~np.isin(labelled, dataset.ids)]
-    if len(surplus):
-        raise InputError(f"{len(surplus)} labels belong to no series: {listed(surplus)}; drop those rows.")
-    order = np.argsort(labelled, kind="stable")
-    return found[order[np.searchsorted(labelled, dataset.ids, sorter=order)]]
