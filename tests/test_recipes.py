@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import _uea
 import rotarymae.recipes
 from conftest import command
 from rotarymae import recipes
@@ -14,6 +15,7 @@ from rotarymae.experiment import SCALES, SETTINGS, Setup, run
 from rotarymae.recipes.demo import settings
 from rotarymae.results import read_file
 
+MADE_UP = {"uea": _uea.write}
 FILES = {f.stem for f in Path(rotarymae.recipes.__file__).parent.glob("*.py") if f.stem != "__init__"}
 
 
@@ -51,9 +53,10 @@ def test_an_unknown_recipe():
 
 def smoke(name, setting, folder):
     recipe = recipes.load(name)
-    path = run(
-        recipe, "smoke", setting, recipe.configure("smoke", setting), out=folder / "runs", results=folder / "results"
-    )
+    setup = recipe.configure("smoke", setting)
+    if name in MADE_UP:  # real files are not on every machine
+        setup = dataclasses.replace(setup, data_dir=str(MADE_UP[name](folder / "data")))
+    path = run(recipe, "smoke", setting, setup, out=folder / "runs", results=folder / "results")
     result = read_file(path)
     for part in result["cases"].values():
         for losses in part["losses"]:

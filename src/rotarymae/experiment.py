@@ -13,7 +13,8 @@ import json
 import math
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -161,26 +162,29 @@ class Trial:
         stage: str = "training",
     ) -> TrainResult:
         """`training.fit` with this trial's seed, in its folder, resuming; the model ends on the CPU, to evaluate."""
-        config = replace(config, seed=self.seed)
-        if self.smoke:
-            config = replace(config, log_every=1)
+        with self.training(stage) as how:
+            found = fit(objective, examples, self.own(config), validation=validation, **how)
+        self.keep(stage, found)
+        return found
+
+    def own(self, config: TrainConfig) -> TrainConfig:
+        """With this trial's seed; a smoke run logs every step."""
+        return replace(config, seed=self.seed, log_every=1 if self.smoke else config.log_every)
+
+    @contextmanager
+    def training(self, stage: str) -> Iterator[dict[str, Any]]:
+        """What `training.fit` and the calls of `workflows` are given, to train in this trial's folder and resume."""
         with self.reporter.bar(f"{self.folder.parent.name} {self.seed}") as on_step:
 
             def step(done: int, total: int, loss: float) -> None:
                 on_step(done, total, loss)
                 self._note()
 
-            found = fit(
-                objective,
-                examples,
-                config,
-                validation=validation,
-                folder=self.folder / stage,
-                resume="auto",
-                on_step=step,
-            )
-        self.losses[stage] = [line["loss"] for line in found.history if "loss" in line]
-        return found
+            yield {"folder": self.folder / stage, "resume": "auto", "on_step": step}
+
+    def keep(self, stage: str, result: TrainResult) -> None:
+        """The losses of a training, for the result file."""
+        self.losses[stage] = [line["loss"] for line in result.history if "loss" in line]
 
     def _note(self) -> None:
         if time.monotonic() - self._noted > 20:
@@ -273,8 +277,8 @@ def _open(folder: Path, setup: Setup) -> str:
 
 
 def _without_choice(setup: Setup) -> dict[str, Any]:
-    """The configuration that all trials of a run share: not which of them were asked for."""
-    return {name: value for name, value in plain(setup).items() if name not in ("cases", "seeds")}
+    """The configuration that all trials of a run share: not which of them were asked for, nor where the data lie."""
+    return {name: value for name, value in plain(setup).items() if name not in ("cases", "seeds", "data_dir")}
 
 
 def _trial(recipe: Recipe, setup: Setup, case: str, seed: int, folder: Path, scale: str, reporter: Reporter) -> None:

@@ -1,0 +1,196 @@
+"""Which activity, which speaker? Short multivariate series of the UEA archive, three in ten of their times missing.
+
+Table 6 of arXiv:2505.20535; hyper-parameters of Tables 12 and 13. `rotarymae run uea` with `--data-dir FOLDER`, where
+the archive's folders are.
+
+The paper's figures chose their epoch on the test series. Here a share of the training series chooses it; the test
+series are only scored. Expect BasicMotions to be solved, by gradient boosting on means and deviations too, and Epilepsy
+to come near to it. Beside each accuracy stand those of the same model without pre-training and of gradient boosting.
+
+`ours` differs from `paper` in five ways. Values are standardised. The encoder has two layers, not twelve. Pre-training
+hides 30 to 80 % of the times and predicts a variance. Fine-tuning leaves out times at random, adds noise, and reads the
+mean of all tokens. One training serves all sets; the paper's differs from set to set.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from rotarymae import baselines
+from rotarymae.checkpoints import ModelDirectory
+from rotarymae.data import uea as data
+from rotarymae.experiment import Recipe, Row, Score, Setup, Trial, parameters
+from rotarymae.inference import predict_probabilities
+from rotarymae.masking import Masking
+from rotarymae.model import MaskedAutoencoder
+from rotarymae.series import SeriesDataset
+from rotarymae.train_config import TrainConfig
+from rotarymae.workflows import Settings, Trained, finetune, pretrain, split_off
+
+# The paper's fine-tuning: peak rate, epochs, batch, largest gradient, label smoothing, dropout and stochastic depth.
+PUBLISHED = {
+    "BasicMotions": (1e-2, 50, 8, 1.0, 0.0, 0.0),
+    "CharacterTrajectories": (8e-3, 100, 16, 1.0, 0.1, 0.0),
+    "Epilepsy": (2e-3, 150, 16, 1.0, 0.2, 0.2),
+    "Heartbeat": (2e-2, 30, 32, 2.0, 0.0, 0.0),
+    "LSST": (3e-2, 15, 16, 10.0, 0.1, 0.2),
+}
+AT_HAND = ("BasicMotions", "Epilepsy", "JapaneseVowels")
+
+
+@dataclass(frozen=True)
+class UEASetup(Setup):
+    """The configuration.
+
+    Attributes:
+        data_dir: folder with a folder for each set.
+        missing: share of the times of each series that is left out, in training and test.
+        valid: share of the training series that chooses the best epoch of fine-tuning.
+        published: take values as they are, and fine-tune as the paper does, each set in its own way, whatever
+            `settings` says of it.
+        settings: of model, pre-training and fine-tuning.
+    """
+
+    cases: tuple[str, ...] = (*PUBLISHED, "JapaneseVowels")
+    data_dir: str = "data/uea"
+    missing: float = 0.3
+    valid: float = 0.2
+    published: bool = False
+    settings: Settings = field(default_factory=Settings)
+
+
+def setup(scale: str, setting: str) -> UEASetup:
+    if setting == "paper":
+        settings = Settings(
+            size="tiny",
+            likelihood="point",
+            masking=Masking(ratio=0.75),
+            pretrain=TrainConfig(epochs=400 if scale == "paper" else 100, batch_size=64, base_lr=3e-4),
+            time_unit=1.0,
+        )
+        found = UEASetup(cases=tuple(PUBLISHED), published=True, settings=settings)
+    else:
+        settings = Settings(
+            pretrain=TrainConfig(epochs=100, batch_size=16),
+            finetune=TrainConfig(epochs=100, batch_size=16, betas=(0.9, 0.999), keep_best=True),
+            time_unit=1.0,
+            pool="mean",
+            label_smoothing=0.1,
+            drop=0.5,
+            noise=0.2,
+        )
+        found = UEASetup(settings=settings)
+    if scale == "small":
+        found = dataclasses.replace(found, cases=tuple(case for case in AT_HAND if case in found.cases))
+    if scale == "smoke":
+        short = dataclasses.replace(found.settings.pretrain, epochs=5, batch_size=8, warmup_steps=2, base_lr=3e-3)
+        settings = dataclasses.replace(
+            found.settings,
+            size="tiny-shallow",
+            embed_dim=24,
+            num_heads=2,
+            depth=1,
+            decoder_embed_dim=24,
+            decoder_num_heads=2,
+            decoder_depth=1,
+            pretrain=short,
+            finetune=dataclasses.replace(short, keep_best=True),
+        )
+        found = dataclasses.replace(found, cases=("BasicMotions",), published=False, settings=settings)
+    return dataclasses.replace(found, seeds=(0,) if scale == "smoke" else (27, 42, 1024))
+
+
+def run(setup: UEASetup, case: str, trial: Trial) -> Score:
+    problem, draw = data.read(setup.data_dir, case), np.random.default_rng(trial.seed + 42)
+    train, test = (data.without_times(part, setup.missing, draw) for part in (problem.train, problem.test))
+    labels, settings = problem.train_labels, _settings(setup, case, trial, train.value_names)
+    fitted, held = split_off(np.arange(len(train)), labels, setup.valid, trial.seed)
+    part, validation = train.select(fitted), (train.select(held), labels[held])
+    with trial.training("pretraining") as how:
+        pretrained = pretrain(part, settings, **how)
+    trial.keep("pretraining", pretrained.result)
+    scaled = pretrained.preprocessor
+    blank = ModelDirectory(MaskedAutoencoder(settings.model_config(scaled.axes, scaled.features)), scaled)
+    metrics: dict[str, float] = {}
+    for start, stage, name in (
+        (pretrained.directory, "finetuning", "accuracy"),
+        (blank, "from scratch", "accuracy from scratch"),
+    ):
+        with trial.training(stage) as how:
+            found = finetune(start, part, labels[fitted], settings, validation=validation, **how)
+        trial.keep(stage, found.result)
+        metrics[name] = _accuracy(found, test, problem.test_labels)
+        metrics[f"validation {name}"] = _accuracy(found, *validation)
+    (known, _), (asked, _) = (baselines.summary_features(part) for part in (train, test))
+    boosted = np.unique(labels)[baselines.gradient_boosting(known, labels, asked, trial.seed).argmax(1)]
+    metrics["accuracy of gradient boosting"] = float((boosted == problem.test_labels).mean())
+    constant = baselines.majority(labels, len(test))
+    metrics["accuracy of the largest class"] = float((constant == problem.test_labels).mean())
+    return Score(metrics, {}, parameters(pretrained.model.encoder))
+
+
+def _settings(setup: UEASetup, case: str, trial: Trial, value_names: tuple[str, ...]) -> Settings:
+    """This trial's."""
+    settings = setup.settings
+    if setup.published:
+        rate, epochs, batch, clip, smoothing, drop = PUBLISHED[case]
+        finetuning = TrainConfig(
+            epochs=epochs,
+            batch_size=batch,
+            optimizer="sgd",
+            base_lr=rate,
+            weight_decay=0.0,
+            gradient_clip=clip,
+            keep_best=True,
+        )
+        settings = dataclasses.replace(
+            settings,
+            finetune=finetuning,
+            transforms=dict.fromkeys(value_names, "none"),
+            label_smoothing=smoothing,
+            dropout=drop,
+            drop_path=drop,
+        )
+    return dataclasses.replace(settings, pretrain=trial.own(settings.pretrain), finetune=trial.own(settings.finetune))
+
+
+def _accuracy(found: Trained, dataset: SeriesDataset, labels: np.ndarray) -> float:
+    classes = np.array(found.preprocessor.classes)
+    return float((classes[predict_probabilities(found.directory, dataset).argmax(1)] == labels).mean())
+
+
+DOUBT = "The epoch was chosen on the test series."
+NOTHING = f"{DOUBT} With pandas 3 or newer the published code leaves out no times."
+SCORED = f"{NOTHING} Scored with dropout on."
+PADDED = f"{NOTHING} Zeros in front of shorter series counted as observations."
+SIMPLE = "accuracy of gradient boosting"
+
+
+def _rows() -> tuple[Row, ...]:
+    published = {
+        "BasicMotions": ("0.9917", "mTAN 0.9917", NOTHING, "1.0"),
+        "CharacterTrajectories": ("0.9882", "ContiFormer 0.9833", PADDED, "> 0.9882"),
+        "Epilepsy": ("0.9517", "TST 0.9589", SCORED, "≥ 0.98"),
+        "Heartbeat": ("0.7447", "mTAN 0.7789", NOTHING, "> 0.7789"),
+        "LSST": ("0.6225", "S5 0.6389", SCORED, "> 0.6389"),
+        "JapaneseVowels": ("–", "–", "", ""),
+    }
+    found = []
+    for case, (paper, best, doubt, aim) in published.items():
+        found.append(Row(f"accuracy, {case}", case, "accuracy", paper, best, SIMPLE, doubt, aim))
+        found.append(Row(f"accuracy, {case}, without pre-training", case, "accuracy from scratch", simple=SIMPLE))
+    return tuple(found)
+
+
+RECIPE = Recipe(
+    name="uea",
+    table="Table 6",
+    expect="accuracy on the official test series, three in ten times missing; BasicMotions 1.0, Epilepsy 0.98 or more",
+    hours={"paper": None, "ours": None},
+    setup=setup,
+    run=run,
+    rows=_rows(),
+)
