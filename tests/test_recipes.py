@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import _physionet
 import _uea
 import rotarymae.recipes
 from conftest import command
@@ -15,7 +16,7 @@ from rotarymae.experiment import SCALES, SETTINGS, Setup, run
 from rotarymae.recipes.demo import settings
 from rotarymae.results import read_file
 
-MADE_UP = {"uea": _uea.write}
+MADE_UP = {"uea": _uea.write, "physionet": _physionet.write}
 FILES = {f.stem for f in Path(rotarymae.recipes.__file__).parent.glob("*.py") if f.stem != "__init__"}
 
 

@@ -138,7 +138,7 @@ def _records(folder: Path, name: str) -> Iterator[tuple[str, str]]:
     packed, unpacked = folder / f"{name}.tar.gz", folder / name
     if packed.is_file():
         try:
-            with tarfile.open(packed) as archive:
+            with tarfile.open(packed, "r:gz") as archive:
                 for member in archive:
                     file = archive.extractfile(member) if member.isfile() and member.name.endswith(".txt") else None
                     if file is not None:
