@@ -36,6 +36,7 @@ class TinySetup(Setup):
     cases: tuple[str, ...] = ("first", "second (2)")
     seeds: tuple[int, ...] = (0, 1)
     times: float = 2.0
+    data_dir: str = "here"
     train: TrainConfig = field(default_factory=lambda: TrainConfig(epochs=3, batch_size=4, log_every=1))
 
 
@@ -133,6 +134,14 @@ def test_another_configuration_is_refused_in_the_same_folder(tmp_path):
     go(Counting(), tmp_path)
     with pytest.raises(InputError, match=r"speed-ours-small holds a run with another configuration \(times\)"):
         go(Counting(), tmp_path, TinySetup(times=3.0))
+
+
+def test_where_the_data_lie_is_no_part_of_a_run(tmp_path):
+    counting = Counting()
+    path = go(counting, tmp_path)
+    go(counting, tmp_path, TinySetup(data_dir="there"))
+    assert len(counting.trials) == 4
+    assert not {"data_dir", "cases", "seeds"} & set(read_file(path)["config"])
 
 
 def test_a_file_of_another_run_is_left_alone(tmp_path):
