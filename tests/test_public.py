@@ -35,7 +35,7 @@ ORDER = [
     ["baselines", "data"],
     ["workflows", "inference", "interpolation"],
     ["progress", "plots"],
-    ["experiment", "asking"],
+    ["experiment", "asking", "classifying"],
     ["recipes"],
     ["report", "page", "page_images", "estimators", "fitting", "results"],
     ["summary"],

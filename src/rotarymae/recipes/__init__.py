@@ -13,6 +13,7 @@ NAMES = (
     "position",
     "position_range",
     "translation",
+    "plasticc",
     "pendulum",
     "uea",
     "synthetic",

@@ -20,15 +20,12 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from rotarymae import baselines
-from rotarymae.checkpoints import ModelDirectory
+from rotarymae.classifying import Labelled, boost, predict, train_both
 from rotarymae.data import uea as data
 from rotarymae.experiment import Recipe, Row, Score, Setup, Trial, parameters
-from rotarymae.inference import predict_probabilities
 from rotarymae.masking import Masking
-from rotarymae.model import MaskedAutoencoder
-from rotarymae.series import SeriesDataset
 from rotarymae.train_config import TrainConfig
-from rotarymae.workflows import Settings, Trained, finetune, pretrain, split_off
+from rotarymae.workflows import Settings, split_off
 
 # The paper's fine-tuning: peak rate, epochs, batch, largest gradient, label smoothing, dropout and stochastic depth.
 PUBLISHED = {
@@ -106,34 +103,22 @@ def setup(scale: str, setting: str) -> UEASetup:
 def run(setup: UEASetup, case: str, trial: Trial) -> Score:
     problem, draw = data.read(setup.data_dir, case), np.random.default_rng(trial.seed + 42)
     train, test = (data.without_times(part, setup.missing, draw) for part in (problem.train, problem.test))
-    labels, settings = problem.train_labels, _settings(setup, case, trial, train.value_names)
+    labels, settings = problem.train_labels, _settings(setup, case, train.value_names)
     fitted, held = split_off(np.arange(len(train)), labels, setup.valid, trial.seed)
-    part, validation = train.select(fitted), (train.select(held), labels[held])
-    with trial.training("pretraining") as how:
-        pretrained = pretrain(part, settings, **how)
-    trial.keep("pretraining", pretrained.result)
-    scaled = pretrained.preprocessor
-    blank = ModelDirectory(MaskedAutoencoder(settings.model_config(scaled.axes, scaled.features)), scaled)
+    validation = Labelled(train.select(held), labels[held])
+    found = train_both(trial, settings, Labelled(train.select(fitted), labels[fitted]), validation)
     metrics: dict[str, float] = {}
-    for start, stage, name in (
-        (pretrained.directory, "finetuning", "accuracy"),
-        (blank, "from scratch", "accuracy from scratch"),
-    ):
-        with trial.training(stage) as how:
-            found = finetune(start, part, labels[fitted], settings, validation=validation, **how)
-        trial.keep(stage, found.result)
-        metrics[name] = _accuracy(found, test, problem.test_labels)
-        metrics[f"validation {name}"] = _accuracy(found, *validation)
-    (known, _), (asked, _) = (baselines.summary_features(part) for part in (train, test))
-    boosted = np.unique(labels)[baselines.gradient_boosting(known, labels, asked, trial.seed).argmax(1)]
-    metrics["accuracy of gradient boosting"] = float((boosted == problem.test_labels).mean())
-    constant = baselines.majority(labels, len(test))
-    metrics["accuracy of the largest class"] = float((constant == problem.test_labels).mean())
-    return Score(metrics, {}, parameters(pretrained.model.encoder))
+    for name, classifier in zip(("accuracy", "accuracy from scratch"), found, strict=True):
+        metrics[name] = _share(predict(classifier, test) == problem.test_labels)
+        metrics[f"validation {name}"] = _share(predict(classifier, validation.series) == validation.labels)
+    boosted = boost(Labelled(train, labels), test, trial.seed)
+    metrics["accuracy of gradient boosting"] = _share(boosted == problem.test_labels)
+    metrics["accuracy of the largest class"] = _share(baselines.majority(labels, len(test)) == problem.test_labels)
+    return Score(metrics, {}, parameters(found[0].model.encoder))
 
 
-def _settings(setup: UEASetup, case: str, trial: Trial, value_names: tuple[str, ...]) -> Settings:
-    """This trial's."""
+def _settings(setup: UEASetup, case: str, value_names: tuple[str, ...]) -> Settings:
+    """Those of a case."""
     settings = setup.settings
     if setup.published:
         rate, epochs, batch, clip, smoothing, drop = PUBLISHED[case]
@@ -154,12 +139,11 @@ def _settings(setup: UEASetup, case: str, trial: Trial, value_names: tuple[str, 
             dropout=drop,
             drop_path=drop,
         )
-    return dataclasses.replace(settings, pretrain=trial.own(settings.pretrain), finetune=trial.own(settings.finetune))
+    return settings
 
 
-def _accuracy(found: Trained, dataset: SeriesDataset, labels: np.ndarray) -> float:
-    classes = np.array(found.preprocessor.classes)
-    return float((classes[predict_probabilities(found.directory, dataset).argmax(1)] == labels).mean())
+def _share(right: np.ndarray) -> float:
+    return float(right.mean())
 
 
 DOUBT = "The epoch was chosen on the test series."

@@ -1,0 +1,141 @@
+"""What exploded, pulsated or flared? Simulated light curves in six bands, of 14 kinds of object.
+
+Stands in for Table 4 of arXiv:2505.20535, which is of ELAsTiCC; PLAsTiCC is the simulation that grew out of, and its
+6,300 objects are public. `rotarymae run plasticc` with `--data-dir FOLDER`, where the challenge's files are.
+
+Five folds: seed s trains on four and is scored on fold s, which nothing else sees; a tenth of the training objects
+chooses the epoch. Light curves only, no metadata. Expect a macro-F1 0.08 above gradient boosting on summary features of
+the same objects. The paper's 0.8029 (tiny) and 0.7106 (tiny-shallow) are of other objects in 20 classes, and of whole
+light curves where those it is compared with saw the alerts only.
+
+`ours` differs from `paper` in four ways. Fluxes are compressed, errors and signal-to-noise stand beside them, and times
+count from the first detection, three days to a unit of position. The encoder has four layers. Batches are small.
+Fine-tuning leaves out observations at random, adds noise, and reads the mean of all tokens.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass, field
+
+import numpy as np
+from sklearn.metrics import accuracy_score, f1_score
+from sklearn.model_selection import StratifiedKFold
+
+from rotarymae.classifying import Labelled, boost, predict, train_both
+from rotarymae.data import plasticc as data
+from rotarymae.experiment import Recipe, Row, Score, Setup, Trial, parameters
+from rotarymae.masking import Masking
+from rotarymae.train_config import TrainConfig
+from rotarymae.workflows import Settings, split_off
+
+FOUR, SHALLOW, TINY = "four layers", "tiny-shallow", "tiny"
+FOLDS = 5
+
+
+@dataclass(frozen=True)
+class PLAsTiCCSetup(Setup):
+    """The configuration; a seed is the number of a fold, too.
+
+    Attributes:
+        data_dir: folder of the challenge's training files; empty for the sample that ships with the library.
+        objects: that are used, the first so many; None for all.
+        valid: share of the training objects that chooses the best epoch of fine-tuning.
+        described: give signal-to-noise, too, and count times from the first detection.
+        settings: of model, pre-training and fine-tuning; a case sets the size.
+    """
+
+    cases: tuple[str, ...] = (FOUR,)
+    seeds: tuple[int, ...] = tuple(range(FOLDS))
+    data_dir: str = "data/plasticc"
+    objects: int | None = None
+    valid: float = 0.1
+    described: bool = True
+    settings: Settings = field(default_factory=Settings)
+
+
+def setup(scale: str, setting: str) -> PLAsTiCCSetup:
+    tuning = {"betas": (0.9, 0.999), "keep_best": True}
+    if setting == "paper":
+        # The paper's batches are of 16,384 and 4,096: more than there are objects here.
+        pretrain = TrainConfig(epochs=200, batch_size=512, base_lr=4e-4, gradient_clip=10.0)
+        finetune = TrainConfig(epochs=25, batch_size=256, base_lr=1e-4, gradient_clip=10.0, **tuning)
+        settings = Settings(
+            likelihood="point",
+            masking=Masking(ratio=0.75),
+            pretrain=pretrain,
+            finetune=finetune,
+            time_unit=1.0,
+            dropout=0.2,
+            drop_path=0.2,
+            class_weights="balanced",
+        )
+        found = PLAsTiCCSetup(cases=(SHALLOW, TINY), described=False, settings=settings)
+    else:
+        settings = Settings(
+            pretrain=TrainConfig(epochs=10, batch_size=32),
+            finetune=TrainConfig(epochs=30, batch_size=32, **tuning),
+            time_unit=3.0,
+            origin="zero",
+            channel_spacing=3.0,
+            pool="mean",
+            drop=0.5,
+            noise=0.05,
+        )
+        found = PLAsTiCCSetup(settings=settings)
+    if scale == "small":
+        found = dataclasses.replace(found, cases=found.cases[:1], seeds=(0,))
+    if scale == "smoke":
+        short = TrainConfig(epochs=5, batch_size=8, warmup_steps=2, base_lr=3e-3, keep_best=True)
+        sizes = {"embed_dim": 24, "num_heads": 2, "depth": 1}
+        sizes |= {f"decoder_{name}": size for name, size in sizes.items()}
+        settings = dataclasses.replace(found.settings, pretrain=short, finetune=short, **sizes)
+        found = dataclasses.replace(
+            found, cases=found.cases[:1], seeds=(0,), data_dir="", objects=300, settings=settings
+        )
+    return found
+
+
+def run(setup: PLAsTiCCSetup, case: str, trial: Trial) -> Score:
+    dataset, labels = data.read(setup.data_dir)[:2] if setup.data_dir else data.sample()
+    if setup.objects is not None:
+        used = np.arange(min(setup.objects, len(dataset)))
+        dataset, labels = dataset.select(used), labels[used]
+    plain = dataset
+    if setup.described:
+        dataset = data.with_signal_to_noise(data.since_first_detection(dataset))
+    folds = list(StratifiedKFold(FOLDS, shuffle=True, random_state=0).split(labels, labels))
+    rest, test = folds[trial.seed % FOLDS]
+    fitted, held = split_off(rest, labels, setup.valid, trial.seed)
+    depth = {FOUR: 4}.get(case, setup.settings.depth)
+    settings = dataclasses.replace(setup.settings, size=TINY if case == TINY else SHALLOW, depth=depth)
+    train, validation = (Labelled(dataset.select(part), labels[part]) for part in (fitted, held))
+    found = train_both(trial, settings, train, validation)
+    guesses = {
+        "": predict(found[0], dataset.select(test)),
+        " from scratch": predict(found[1], dataset.select(test)),
+        " of gradient boosting": boost(Labelled(plain.select(rest), labels[rest]), plain.select(test), trial.seed),
+    }
+    metrics: dict[str, float] = {}
+    for name, guess in guesses.items():
+        metrics[f"macro-F1{name}"] = float(f1_score(labels[test], guess, average="macro"))
+        metrics[f"accuracy{name}"] = float(accuracy_score(labels[test], guess))
+    return Score(metrics, {}, parameters(found[0].model.encoder))
+
+
+SIMPLE = "macro-F1 of gradient boosting"
+RECIPE = Recipe(
+    name="plasticc",
+    table="Table 4 (of ELAsTiCC)",
+    expect="macro-F1 0.08 above gradient boosting's on objects that neither saw, without metadata",
+    hours={"paper": None, "ours": None},
+    setup=setup,
+    run=run,
+    rows=(
+        Row("macro-F1, four layers", FOUR, "macro-F1", simple=SIMPLE, aim="boosting's + 0.08"),
+        Row("accuracy, four layers", FOUR, "accuracy", simple="accuracy of gradient boosting"),
+        Row("macro-F1, four layers, without pre-training", FOUR, "macro-F1 from scratch", simple=SIMPLE),
+        Row("macro-F1, tiny-shallow", SHALLOW, "macro-F1", simple=SIMPLE),
+        Row("macro-F1, tiny", TINY, "macro-F1", simple=SIMPLE),
+    ),
+)
