@@ -97,7 +97,7 @@ def interpolate(
     """The values a pre-trained model expects at any times, in the table's units.
 
     The queries of a series see each other's positions, as hidden tokens do in pre-training. So an answer depends a
-    little on what else is asked, and bands are widest where a query stands alone.
+    little on what else is asked, and bands tend to be wider where a query stands alone.
 
     Raises:
         InputError: a model that is not a MaskedAutoencoder; queries for another number of series, with NaN, or of a
