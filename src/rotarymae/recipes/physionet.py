@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from rotarymae import baselines
+from rotarymae.asking import SMOKE
 from rotarymae.data import physionet as data
 from rotarymae.experiment import Recipe, Row, Score, Setup, Trial, parameters
 from rotarymae.interpolation import as_queries, interpolate
@@ -37,15 +38,13 @@ class PhysioNetSetup(Setup):
 
     Attributes:
         data_dir: folder of the challenge's files.
-        records: of the training set that are used; None for all.
-        tests: of the test set that are scored; None for all.
+        records: of each of the three sets that are used, the first so many; None for all.
         settings: of model and training; `masking` is the recipe's.
     """
 
     cases: tuple[str, ...] = (ROWS, TOKENS)
     data_dir: str = "data/physionet2012"
     records: int | None = None
-    tests: int | None = None
     settings: Settings = field(default_factory=Settings)
 
 
@@ -60,21 +59,17 @@ def setup(scale: str, setting: str) -> PhysioNetSetup:
         settings = Settings(embed_dim=120, num_heads=2, depth=4, decoder_embed_dim=120, decoder_num_heads=2)
         found = PhysioNetSetup(settings=dataclasses.replace(settings, beta=1.0, pretrain=train))
     if scale == "smoke":
-        sizes = {"embed_dim": 24, "num_heads": 2, "depth": 1}
-        sizes |= {f"decoder_{name}": size for name, size in sizes.items()}
         train = dataclasses.replace(train, epochs=4, batch_size=8, warmup_steps=2, base_lr=3e-3)
-        settings = dataclasses.replace(found.settings, size="tiny-shallow", pretrain=train, **sizes)
-        found = dataclasses.replace(found, cases=(ROWS,), records=40, tests=20, settings=settings)
+        settings = dataclasses.replace(found.settings, size="tiny-shallow", pretrain=train, **SMOKE)
+        found = dataclasses.replace(found, cases=(ROWS,), records=40, settings=settings)
     return dataclasses.replace(found, seeds=(0, 1, 2, 3, 4) if scale == "paper" else (0,))
 
 
 def run(setup: PhysioNetSetup, case: str, trial: Trial) -> Score:
     sets = data.prepare(data.read(setup.data_dir))
-    train, test = sets.train, sets.test
-    if setup.records is not None:
-        train = train.select(np.arange(min(setup.records, len(train))))
-    if setup.tests is not None:
-        test = test.select(np.arange(min(setup.tests, len(test))))
+    train, valid, test = (
+        part.select(np.arange(len(part))[: setup.records]) for part in (sets.train, sets.valid, sets.test)
+    )
     settings = dataclasses.replace(
         setup.settings,
         masking=Masking("rows" if case == ROWS else "ratio", 0.5),
@@ -82,7 +77,7 @@ def run(setup: PhysioNetSetup, case: str, trial: Trial) -> Score:
         pretrain=trial.own(setup.settings.pretrain),
     )
     with trial.training("training") as how:
-        trained = pretrain(train, settings, validation=sets.valid, **how)
+        trained = pretrain(train, settings, validation=valid, **how)
     trial.keep("training", trained.result)
     visible, hidden = data.hide(test, case, np.random.default_rng(0))  # the same for every seed
     truth, means = np.asarray(hidden.values), baselines.channel_means(train)

@@ -22,6 +22,7 @@ import numpy as np
 from sklearn.metrics import accuracy_score, f1_score
 from sklearn.model_selection import StratifiedKFold
 
+from rotarymae.asking import SMOKE
 from rotarymae.classifying import Labelled, boost, predict, train_both
 from rotarymae.data import plasticc as data
 from rotarymae.experiment import Recipe, Row, Score, Setup, Trial, parameters
@@ -87,9 +88,7 @@ def setup(scale: str, setting: str) -> PLAsTiCCSetup:
         found = dataclasses.replace(found, cases=found.cases[:1], seeds=(0,))
     if scale == "smoke":
         short = TrainConfig(epochs=5, batch_size=8, warmup_steps=2, base_lr=3e-3, keep_best=True)
-        sizes = {"embed_dim": 24, "num_heads": 2, "depth": 1}
-        sizes |= {f"decoder_{name}": size for name, size in sizes.items()}
-        settings = dataclasses.replace(found.settings, pretrain=short, finetune=short, **sizes)
+        settings = dataclasses.replace(found.settings, pretrain=short, finetune=short, **SMOKE)
         found = dataclasses.replace(
             found, cases=found.cases[:1], seeds=(0,), data_dir="", objects=300, settings=settings
         )
@@ -98,17 +97,16 @@ def setup(scale: str, setting: str) -> PLAsTiCCSetup:
 
 def run(setup: PLAsTiCCSetup, case: str, trial: Trial) -> Score:
     dataset, labels = data.read(setup.data_dir)[:2] if setup.data_dir else data.sample()
-    if setup.objects is not None:
-        used = np.arange(min(setup.objects, len(dataset)))
-        dataset, labels = dataset.select(used), labels[used]
+    dataset, labels = dataset.select(np.arange(len(dataset))[: setup.objects]), labels[: setup.objects]
     plain = dataset
     if setup.described:
         dataset = data.with_signal_to_noise(data.since_first_detection(dataset))
     folds = list(StratifiedKFold(FOLDS, shuffle=True, random_state=0).split(labels, labels))
     rest, test = folds[trial.seed % FOLDS]
     fitted, held = split_off(rest, labels, setup.valid, trial.seed)
-    depth = {FOUR: 4}.get(case, setup.settings.depth)
-    settings = dataclasses.replace(setup.settings, size=TINY if case == TINY else SHALLOW, depth=depth)
+    settings = dataclasses.replace(setup.settings, size=TINY if case == TINY else SHALLOW)
+    if case == FOUR and settings.depth is None:
+        settings = dataclasses.replace(settings, depth=4)
     train, validation = (Labelled(dataset.select(part), labels[part]) for part in (fitted, held))
     found = train_both(trial, settings, train, validation)
     guesses = {

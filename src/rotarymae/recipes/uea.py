@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from rotarymae import baselines
+from rotarymae.asking import SMOKE
 from rotarymae.classifying import Labelled, boost, predict, train_both
 from rotarymae.data import uea as data
 from rotarymae.experiment import Recipe, Row, Score, Setup, Trial, parameters
@@ -35,7 +36,7 @@ PUBLISHED = {
     "Heartbeat": (2e-2, 30, 32, 2.0, 0.0, 0.0),
     "LSST": (3e-2, 15, 16, 10.0, 0.1, 0.2),
 }
-AT_HAND = ("BasicMotions", "Epilepsy", "JapaneseVowels")
+SMALL = ("BasicMotions", "Epilepsy", "JapaneseVowels")  # what that scale runs
 
 
 @dataclass(frozen=True)
@@ -81,20 +82,15 @@ def setup(scale: str, setting: str) -> UEASetup:
         )
         found = UEASetup(settings=settings)
     if scale == "small":
-        found = dataclasses.replace(found, cases=tuple(case for case in AT_HAND if case in found.cases))
+        found = dataclasses.replace(found, cases=tuple(case for case in SMALL if case in found.cases))
     if scale == "smoke":
         short = dataclasses.replace(found.settings.pretrain, epochs=5, batch_size=8, warmup_steps=2, base_lr=3e-3)
         settings = dataclasses.replace(
             found.settings,
             size="tiny-shallow",
-            embed_dim=24,
-            num_heads=2,
-            depth=1,
-            decoder_embed_dim=24,
-            decoder_num_heads=2,
-            decoder_depth=1,
             pretrain=short,
             finetune=dataclasses.replace(short, keep_best=True),
+            **SMOKE,
         )
         found = dataclasses.replace(found, cases=("BasicMotions",), published=False, settings=settings)
     return dataclasses.replace(found, seeds=(0,) if scale == "smoke" else (27, 42, 1024))
