@@ -10,8 +10,8 @@ pre-training and of gradient boosting. Cross-validation on the training series c
 helped Epilepsy and JapaneseVowels there, longer pre-training Epilepsy.
 
 `ours` differs from `paper` in five ways. Values are standardised. The encoder has two layers, not twelve. Pre-training
-hides 30 to 80 % of the times and predicts a variance. Fine-tuning leaves out times at random, adds noise, and reads the
-mean of all tokens. One training serves all sets; the paper's differs from set to set.
+hides 30 to 80 % of the times and predicts a variance. Fine-tuning is by AdamW, leaves out times at random, adds noise,
+smooths labels, and reads the mean of all tokens. One training serves all sets; the paper's differs from set to set.
 """
 
 from __future__ import annotations
