@@ -8,9 +8,9 @@ chooses the epoch. Light curves only, no metadata. Expect a macro-F1 0.08 above 
 the same objects. The paper's 0.8029 (tiny) and 0.7106 (tiny-shallow) are of other objects in 20 classes, and of whole
 light curves where those it is compared with saw the alerts only.
 
-`ours` differs from `paper` in four ways. Fluxes are compressed, errors and signal-to-noise stand beside them, and times
-count from the first detection, three days to a unit of position. The encoder has four layers. Batches are small.
-Fine-tuning leaves out observations at random, adds noise, and reads the mean of all tokens.
+`ours` differs from `paper` in four ways. Signal-to-noise stands beside flux, error and detection, and times count from
+the first detection, three days to a unit of position. The encoder has four layers. Batches are small. Fine-tuning
+leaves out observations at random, adds noise, and reads the mean of all tokens. Both compress fluxes, which reach 2e6.
 """
 
 from __future__ import annotations
