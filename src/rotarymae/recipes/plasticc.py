@@ -39,7 +39,8 @@ class PLAsTiCCSetup(Setup):
     """The configuration; a seed is the number of a fold, too.
 
     Attributes:
-        data_dir: folder of the challenge's training files; empty for the sample that ships with the library.
+        data_dir: folder of the challenge's training files.
+        sample: use the sample that ships with the library instead.
         objects: that are used, the first so many; None for all.
         valid: share of the training objects that chooses the best epoch of fine-tuning.
         described: give signal-to-noise, too, and count times from the first detection.
@@ -49,6 +50,7 @@ class PLAsTiCCSetup(Setup):
     cases: tuple[str, ...] = (FOUR,)
     seeds: tuple[int, ...] = tuple(range(FOLDS))
     data_dir: str = "data/plasticc"
+    sample: bool = False
     objects: int | None = None
     valid: float = 0.1
     described: bool = True
@@ -90,13 +92,13 @@ def setup(scale: str, setting: str) -> PLAsTiCCSetup:
         short = TrainConfig(epochs=5, batch_size=8, warmup_steps=2, base_lr=3e-3, keep_best=True)
         settings = dataclasses.replace(found.settings, pretrain=short, finetune=short, **SMOKE)
         found = dataclasses.replace(
-            found, cases=found.cases[:1], seeds=(0,), data_dir="", objects=300, settings=settings
+            found, cases=found.cases[:1], seeds=(0,), sample=True, objects=300, settings=settings
         )
     return found
 
 
 def run(setup: PLAsTiCCSetup, case: str, trial: Trial) -> Score:
-    dataset, labels = data.read(setup.data_dir)[:2] if setup.data_dir else data.sample()
+    dataset, labels = data.sample() if setup.sample else data.read(setup.data_dir)[:2]
     dataset, labels = dataset.select(np.arange(len(dataset))[: setup.objects]), labels[: setup.objects]
     plain = dataset
     if setup.described:
