@@ -63,6 +63,7 @@ def test_classes_are_named_and_boosting_tells_them_apart(problem, tmp_path):
     (tuned, _), _ = train(problem, tmp_path)
     names = predict(tuned, problem.test)
     assert len(names) == len(problem.test) and set(names.tolist()) <= {"still", "slow", "fast", "wild"}
+    assert np.mean(names == problem.test_labels) > 0.4
     guess = boost(Labelled(problem.train, problem.train_labels), problem.test, 0)
     assert set(guess.tolist()) <= {"still", "slow", "fast", "wild"}
     assert np.mean(guess == problem.test_labels) > 0.5
