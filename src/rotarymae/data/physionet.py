@@ -24,7 +24,7 @@ from rotarymae.series import SeriesDataset
 SOURCE = "https://physionet.org/content/challenge-2012/1.0.0/"
 SETS = ("set-a", "set-b")
 HEADER = "Time,Parameter,Value"
-OUTSIDE = (0.001, 0.9995)  # quantiles of the training values; what lies beyond is taken for a slip of the pen
+LIMITS = (0.001, 0.9995)  # quantiles of the training values; what lies beyond is taken for a slip of the pen
 
 
 def read(folder: str | Path) -> SeriesDataset:
@@ -85,7 +85,7 @@ def prepare(dataset: SeriesDataset) -> Prepared:
     """Four fifths of the records to train on (a fifth of these to validate), one fifth to test, all standardised.
 
     The split is scikit-learn's with the seeds 42 and 11 of those papers, over records by number (theirs were in the
-    order of a folder, which nobody can know). Of every variable the values outside the quantiles `OUTSIDE` of the
+    order of a folder, which nobody can know). Of every variable the values outside the quantiles `LIMITS` of the
     training and validation records are left out, and the others are shifted and scaled to mean 0 and variance 1 there.
     """
     from sklearn.model_selection import train_test_split
@@ -97,7 +97,7 @@ def prepare(dataset: SeriesDataset) -> Prepared:
     values, keep = np.array(dataset.values), np.ones(len(dataset.times), bool)
     for channel in range(len(dataset.channel_names)):
         own = dataset.channels == channel
-        low, high = np.quantile(values[own & known], OUTSIDE)
+        low, high = np.quantile(values[own & known], LIMITS)
         keep &= ~own | ((values[:, 0] >= low) & (values[:, 0] <= high))
         inside = values[own & known & keep]
         spread = inside.std()

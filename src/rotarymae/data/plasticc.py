@@ -126,7 +126,7 @@ def _find(folder: str | Path, name: str) -> Path:
     raise InputError(
         f"{name}.gz is not in {Path(folder)}. Download plasticc_train_lightcurves.csv.gz and "
         f"plasticc_train_metadata.csv.gz of PLAsTiCC on Zenodo, {SOURCE} (record 2539456, CC BY 4.0), into that "
-        "folder, or use rotarymae.data.plasticc.sample(), which needs no download."
+        "folder, say where they are by --data-dir, or use rotarymae.data.plasticc.sample(), which needs no download."
     )
 
 

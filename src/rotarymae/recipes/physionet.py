@@ -11,8 +11,9 @@ another one. The aim is to beat that line by a fifth; six epochs of one seed bea
 the validation records was still falling. Of the measurements 80 % lie in the band that should hold 68 %: those bands
 are too wide.
 
-`ours` differs from `paper` in three ways: the encoder has four narrower layers, not twelve; the rate is twenty times as
-high; and the model predicts a variance with every value. Both hide in training what will be asked for, in halves.
+`ours` differs from `paper` in four ways: the encoder has four narrower layers, not twelve; the rate is twenty times as
+high, of batches twice as large; AdamW remembers squares for a shorter time and decays weights more; and the model
+predicts a variance with every value. Both hide in training what will be asked for, in halves.
 """
 
 from __future__ import annotations
