@@ -5,8 +5,8 @@ Stands in for Table 4 of arXiv:2505.20535, which is of ELAsTiCC; PLAsTiCC is the
 
 Five folds: seed s trains on four and is scored on fold s, which nothing else sees; a tenth of the training objects
 chooses the epoch. Light curves only, no metadata. The aim is a macro-F1 0.08 above gradient boosting on summary features
-of the same objects; nobody has run it at scale yet. The paper's 0.8029 (tiny) and 0.7106 (tiny-shallow) are of other objects in 20 classes, and of whole
-light curves where those it is compared with saw the alerts only.
+of the same objects; it has not been run at scale yet. The paper's 0.8029 (tiny) and 0.7106 (tiny-shallow) are of other
+objects in 20 classes, and of whole light curves where those it is compared with saw the alerts only.
 
 `ours` differs from `paper` in four ways. Signal-to-noise stands beside flux, error and detection, and times count from
 the first detection, three days to a unit of position. The encoder has four layers. Batches are small. Fine-tuning
