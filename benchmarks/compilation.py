@@ -16,7 +16,7 @@ from torch._dynamo.utils import counters
 
 from benchmarks.measure import Settings
 from benchmarks.workload import Ours, equal_tokens, masked_batch, widened
-from rotarymae.model import RoMAEConfig
+from rotarymae.config import RoMAEConfig
 
 
 def compilation(settings: Settings, size: str = "tiny") -> dict[str, float]:

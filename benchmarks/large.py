@@ -92,10 +92,11 @@ def measure(path: Path, seconds: float) -> dict[str, object]:
     clock = Clock()
     import torch
 
-    from rotarymae.batches import SeriesExamples, padding_waste, plan
     from rotarymae.masking import Masking
-    from rotarymae.scaling import Preprocessor
-    from rotarymae.series import SeriesDataset
+    from rotarymae.series.dataset import SeriesDataset
+    from rotarymae.series.examples import SeriesExamples
+    from rotarymae.series.scaling import Preprocessor
+    from rotarymae.training.batching import padding_waste, plan
 
     torch.set_num_threads(1)
     found: dict[str, object] = {"import": clock.read() | {"resident MB": resident()}}

@@ -14,8 +14,8 @@ import numpy as np
 import torch
 from torch import nn
 
-from rotarymae.machine import commit, processor
-from rotarymae.model import RoMAEConfig
+from rotarymae.config import RoMAEConfig
+from rotarymae.provenance import commit, processor
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ import torch
 
 from benchmarks.measure import Settings
 from benchmarks.workload import Ours, Paper, equal_tokens, masked_batch, pad_to, widened
-from rotarymae.model import RoMAEConfig
+from rotarymae.config import RoMAEConfig
 
 STATUS = Path("/proc/self/status")
 

@@ -22,7 +22,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from rotarymae.model import MaskedAutoencoder, RoMAEConfig
+from rotarymae.config import RoMAEConfig
+from rotarymae.model import MaskedAutoencoder
 from rotarymae.tokens import Tokens
 from rotarymae.transformer import Transformer
 

@@ -24,11 +24,12 @@ from benchmarks.turns import COMPILED, EAGER, ONE_LANE, OTHER, PAPER, TORCH, inf
 from benchmarks.ways import curve
 from benchmarks.workload import LONGEST, RATIO, Ours, counts, cycle, equal_tokens, ragged_examples, ragged_lengths
 from rotarymae import product
-from rotarymae.batches import in_order, padding_waste, plan
-from rotarymae.lanes import lanes_for
-from rotarymae.masking import mask_ratio, rows
-from rotarymae.model import RoMAEConfig
+from rotarymae.config import RoMAEConfig
+from rotarymae.counter_rng import counter_uniform
+from rotarymae.masking import mask_ratio
 from rotarymae.product import linear
+from rotarymae.training.batching import in_order, padding_waste, plan
+from rotarymae.training.lanes import lanes_for
 
 BUDGET = 3072  # tokens a batch of the ragged workload: about those of 32 series
 REFERENCE_BATCH = 32
@@ -226,7 +227,9 @@ def masking(settings: Settings) -> list[Row]:
     assert tokens.length == LONGEST
     calls: dict[str, Callable[[], object]] = {
         "drawn from torch's generator": lambda: mask_ratio(tokens, RATIO),
-        "a function of seed, epoch and series": lambda: mask_ratio(tokens, RATIO, rows(0, 0, np.arange(256))),
+        "a function of seed, epoch and series": lambda: mask_ratio(
+            tokens, RATIO, counter_uniform(0, 0, np.arange(256))
+        ),
     }
     times = settings.alternate(calls, 3 if settings.quick else 51)
     return [
@@ -255,7 +258,7 @@ def startup(settings: Settings) -> list[Row]:
     commands = {
         "import rotarymae": [*python, "-c", "import rotarymae"],
         "import of a model": [*python, "-c", "from rotarymae import MaskedAutoencoder"],
-        "rotarymae --help": [*python, "-c", "from rotarymae.cli import main; main()", "--help"],
+        "rotarymae --help": [*python, "-c", "from rotarymae.cli.main import main; main()", "--help"],
     }
     found = []
     wall = Settings(settings.quick, threads=settings.threads)

@@ -18,10 +18,11 @@ from benchmarks.workload import (
     ragged_lengths,
 )
 from rotarymae import product
-from rotarymae.batches import SeriesExamples, assemble, plan
-from rotarymae.lanes import TRAINING, cut
-from rotarymae.model import RoMAEConfig
+from rotarymae.config import RoMAEConfig
+from rotarymae.series.examples import SeriesExamples, assemble
 from rotarymae.tokens import Tokens
+from rotarymae.training.batching import plan
+from rotarymae.training.lanes import TRAINING, cut
 
 COMPILED, EAGER, ONE_LANE = "ours, compiled", "ours, eager", "ours, eager, one lane"
 # The way of multiplying that is not this machine's: what of a ratio is due to the library that multiplies.

@@ -8,10 +8,10 @@ import torch
 from benchmarks.measure import Settings
 from benchmarks.workload import Ours, ragged_examples, ragged_lengths, widened
 from rotarymae import losses
-from rotarymae.batches import Batch
-from rotarymae.model import RoMAEConfig
-from rotarymae.optimisation import learning_rate
-from rotarymae.train_config import TrainConfig
+from rotarymae.batch import Batch
+from rotarymae.config import RoMAEConfig
+from rotarymae.training.config import TrainConfig
+from rotarymae.training.optimizer import learning_rate
 
 ROWS = 8
 

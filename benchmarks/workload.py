@@ -11,16 +11,18 @@ from torch import Tensor, nn
 
 from benchmarks.measure import Settings, Trainer
 from benchmarks.reference import Published, TorchAutoencoder, equal_counts
-from rotarymae.batches import Batch, SeriesExamples
+from rotarymae.batch import Batch
+from rotarymae.config import RoMAEConfig
 from rotarymae.heads import Classifier
-from rotarymae.lanes import INFERENCE, TRAINING, Lanes, cut, lanes_for
 from rotarymae.masking import Masking, mask_ratio, split
-from rotarymae.model import Encoder, MaskedAutoencoder, RoMAEConfig
-from rotarymae.objectives import Pretraining
-from rotarymae.scaling import Preprocessor
-from rotarymae.series import SeriesDataset
+from rotarymae.model import Encoder, MaskedAutoencoder
+from rotarymae.series.dataset import SeriesDataset
+from rotarymae.series.examples import SeriesExamples
+from rotarymae.series.scaling import Preprocessor
 from rotarymae.tokens import Tokens
-from rotarymae.training import compile_blocks
+from rotarymae.training.lanes import INFERENCE, TRAINING, Lanes, cut, lanes_for
+from rotarymae.training.loop import compile_blocks
+from rotarymae.training.objectives import Pretraining
 
 RATIO = 0.75
 LONGEST = 390

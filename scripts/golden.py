@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 import torch
 
 from _runs import examples, objective, settings
-from rotarymae.training import fit
+from rotarymae.training.loop import fit
 
 GOLDEN = Path(__file__).resolve().parents[1] / "tests" / "golden" / "losses.json"
 

@@ -26,7 +26,10 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import torch
 
 from _runs import digest, examples, objective, settings
-from rotarymae import evaluation, files, runs, training
+from rotarymae import atomic_write as files
+from rotarymae.training import checkpointing as runs
+from rotarymae.training import evaluation
+from rotarymae.training import loop as training
 
 WHERE = ("step", "save", "evaluation", "clock")
 SCENES = [

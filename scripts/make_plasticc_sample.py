@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from rotarymae.data import plasticc
-from rotarymae.series import SeriesDataset
+from rotarymae.series.dataset import SeriesDataset
 
 OBJECTS, FLOOR, SEED = 1400, 60, 2539456
 LIMIT = 3_000_000  # bytes, both files together

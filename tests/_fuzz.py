@@ -28,15 +28,15 @@ from safetensors.torch import load_file, save_file
 
 import rotarymae
 from _runs import config, series
-from rotarymae.batches import assemble
 from rotarymae.checkpoints import KINDS, load_directory, save
 from rotarymae.errors import RotaryMAEError
 from rotarymae.heads import Classifier, Regressor, TokenRegressor
-from rotarymae.labels import align_labels
 from rotarymae.model import Encoder, MaskedAutoencoder
-from rotarymae.scaling import Preprocessor
-from rotarymae.series import SeriesDataset
-from rotarymae.tables import read_table
+from rotarymae.series.dataset import SeriesDataset
+from rotarymae.series.examples import assemble
+from rotarymae.series.labels import align_labels
+from rotarymae.series.scaling import Preprocessor
+from rotarymae.series.tables import read_table
 from rotarymae.tokens import Tokens, collate
 
 Call = Callable[[], Any]

@@ -13,10 +13,11 @@ from pathlib import Path
 import torch
 
 from _runs import digest, examples, objective, settings
-from rotarymae import evaluation, training
 from rotarymae.checkpoints import ModelDirectory
 from rotarymae.errors import InputError
-from rotarymae.inference import embed, predict_probabilities
+from rotarymae.tasks.predict import embed, predict_probabilities
+from rotarymae.training import evaluation
+from rotarymae.training import loop as training
 
 
 def train(out: Path, resume: str) -> dict:

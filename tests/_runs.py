@@ -10,15 +10,17 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from rotarymae.batches import Batch, SeriesExamples
+from rotarymae.batch import Batch
+from rotarymae.config import RoMAEConfig
 from rotarymae.heads import Classifier, Regressor
 from rotarymae.masking import Masking
-from rotarymae.model import Encoder, MaskedAutoencoder, RoMAEConfig
-from rotarymae.objectives import Classification, Objective, Pretraining, Regression
-from rotarymae.scaling import Preprocessor
-from rotarymae.series import SeriesDataset
-from rotarymae.train_config import TrainConfig
-from rotarymae.workflows import Settings
+from rotarymae.model import Encoder, MaskedAutoencoder
+from rotarymae.series.dataset import SeriesDataset
+from rotarymae.series.examples import SeriesExamples
+from rotarymae.series.scaling import Preprocessor
+from rotarymae.tasks.pretrain_finetune import Settings
+from rotarymae.training.config import TrainConfig
+from rotarymae.training.objectives import Classification, Objective, Pretraining, Regression
 
 KINDS = ("pretrain", "classify", "regress")
 

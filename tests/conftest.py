@@ -68,7 +68,7 @@ def refuses(*parts, error=None):
 
 def small(**changes):
     """A configuration for tests: heads of 12 channels, which 1, 2 and 3 axes divide."""
-    from rotarymae.model import RoMAEConfig
+    from rotarymae.config import RoMAEConfig
 
     sizes = {"embed_dim": 24, "num_heads": 2, "depth": 2, "mlp_ratio": 2.0}
     sizes |= {"decoder_embed_dim": 12, "decoder_num_heads": 1, "decoder_depth": 2, "decoder_mlp_ratio": 2.0}
@@ -127,7 +127,7 @@ TINY = ["--pretrain-epochs", "1", "--finetune-epochs", "1", "--min-steps", "0", 
 
 def command(*arguments):
     """Runs the command in this process; its exit code."""
-    from rotarymae import cli
+    from rotarymae.cli import main as cli
 
     try:
         cli.main([str(argument) for argument in arguments])

@@ -86,7 +86,7 @@ def test_torchs_encoder_ignores_padding():
     model = TorchAutoencoder(small(axes=2, features=2)).eval()
     tokens = ragged_tokens()
     visible, masked = split(tokens, mask_ratio(tokens, RATIO))
-    from rotarymae.batches import Batch
+    from rotarymae.batch import Batch
 
     wide = widened(Batch(np.arange(3), visible, masked), 3, 4)
     assert wide.masked is not None

@@ -10,13 +10,14 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from conftest import random_tokens, refuses, small
-from rotarymae import workflows
 from rotarymae.checkpoints import KINDS, load, load_directory, save
+from rotarymae.config import RoMAEConfig
 from rotarymae.errors import ModelDirectoryError
 from rotarymae.heads import Classifier, Regressor, TokenRegressor
-from rotarymae.model import Encoder, MaskedAutoencoder, RoMAEConfig
-from rotarymae.scaling import Preprocessor
-from rotarymae.series import SeriesDataset
+from rotarymae.model import Encoder, MaskedAutoencoder
+from rotarymae.series.dataset import SeriesDataset
+from rotarymae.series.scaling import Preprocessor
+from rotarymae.tasks import pretrain_finetune as workflows
 
 MASK = torch.tensor([[False, True, True, False, False, True]] * 2)
 PREDICT = {

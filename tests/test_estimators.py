@@ -183,7 +183,7 @@ def test_a_pretrained_model_saves_the_first_training(interpolator, lists, tmp_pa
 
 
 def test_a_model_saved_and_loaded_gives_the_same_bits(classifier, lists, tmp_path):
-    from rotarymae.inference import predict_probabilities
+    from rotarymae.tasks.predict import predict_probabilities
 
     rotarymae.save(classifier.model_, tmp_path / "model", classifier.preprocessor_)
     directory = load_directory(tmp_path / "model")

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conftest import place_rows, random_rows, random_tokens, refuses
+from rotarymae.counter_rng import counter_uniform
 from rotarymae.masking import (
     Masking,
     mask_channels,
@@ -17,7 +18,6 @@ from rotarymae.masking import (
     mask_ratio,
     mask_rows,
     mask_tubes,
-    rows,
     split,
 )
 from rotarymae.tokens import Tokens
@@ -78,7 +78,7 @@ def test_a_range_of_ratios_is_honoured_and_used():
 
 
 def test_which_tokens_are_hidden_is_uniform():
-    often = mask_ratio(random_tokens(4000, 8), 0.5, rows(0, 0, np.arange(4000))).double().mean(0)
+    often = mask_ratio(random_tokens(4000, 8), 0.5, counter_uniform(0, 0, np.arange(4000))).double().mean(0)
     assert (often - 0.5).abs().max() < 5 * (0.25 / 4000) ** 0.5
 
 
@@ -120,7 +120,7 @@ def test_rows_channels_and_tubes_hide_whole_groups_only(entries, ratio, blanks, 
     cut = len(entries) // 2
     padding = [False] * cut + [True] * blanks + [False] * (len(entries) - cut)
     tokens = table(entries[:cut] + [(0, 0)] * blanks + entries[cut:], padding)
-    noise = rows(seed, 0, [0])
+    noise = counter_uniform(seed, 0, [0])
     for mask, axes in [
         (mask_rows(tokens, ratio, noise), (0,)),
         (mask_channels(tokens, ratio, noise), (1,)),
@@ -154,7 +154,7 @@ def test_each_kind_of_masking_is_its_function():
         (Masking("tubes", 0.4), lambda n: mask_tubes(tokens, 0.4, n)),
     ]
     for masking, wanted in pairs:
-        assert masking(tokens, rows(1, 2, [3])).equal(wanted(rows(1, 2, [3])))
+        assert masking(tokens, counter_uniform(1, 2, [3])).equal(wanted(counter_uniform(1, 2, [3])))
 
 
 @given(lengths=LENGTHS, placement=PLACEMENTS, seed=st.integers(0, 99))
@@ -217,25 +217,30 @@ def test_refusals_give_the_numbers(call, parts):
 )
 @settings(max_examples=60, deadline=None)
 def test_rows_are_a_pure_function_of_their_key_whatever_the_batch(seed, epoch, ids, n):
-    together = rows(seed, epoch, ids)
+    together = counter_uniform(seed, epoch, ids)
     first, second = together(n), together(n)
     for i, one in enumerate(ids):
-        alone = rows(seed, epoch, [one])
+        alone = counter_uniform(seed, epoch, [one])
         assert alone(n)[0].equal(first[i]) and alone(n)[0].equal(second[i])
-        at_once = rows(seed, epoch, np.array([one]))(2 * n)[0]
+        at_once = counter_uniform(seed, epoch, np.array([one]))(2 * n)[0]
         assert at_once.equal(torch.cat([first[i], second[i]]))
-    assert rows(seed, epoch, ids[::-1])(n).flip(0).equal(first)
+    assert counter_uniform(seed, epoch, ids[::-1])(n).flip(0).equal(first)
 
 
 def test_rows_differ_between_seeds_epochs_and_series():
     draws = [
-        rows(seed, epoch, [series])(8) for seed in (0, 1, 2) for epoch in (-1, 0, 1, 2) for series in (0, 1, 2, 10**9)
+        counter_uniform(seed, epoch, [series])(8)
+        for seed in (0, 1, 2)
+        for epoch in (-1, 0, 1, 2)
+        for series in (0, 1, 2, 10**9)
     ]
     assert len({tuple(draw.flatten().tolist()) for draw in draws}) == 48
 
 
 def test_rows_are_uniform_and_unrelated():
-    draws = torch.cat([rows(7, epoch, np.arange(500))(40)[None] for epoch in range(10)]).double()  # [10, 500, 40]
+    draws = torch.cat(
+        [counter_uniform(7, epoch, np.arange(500))(40)[None] for epoch in range(10)]
+    ).double()  # [10, 500, 40]
     flat = draws.flatten()
     assert flat.min() >= 0 and flat.max() < 1
     n = len(flat)

@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 
 from conftest import place_rows, random_rows, random_tokens, refuses, small
 from rotarymae import losses, transformer
+from rotarymae.config import SIZES, RoMAEConfig
 from rotarymae.errors import InputError
 from rotarymae.heads import Classifier, Regressor, TokenRegressor
 from rotarymae.masking import split
-from rotarymae.model import SIZES, Encoder, MaskedAutoencoder, RoMAEConfig
+from rotarymae.model import Encoder, MaskedAutoencoder
 from rotarymae.rope import sincos
 from rotarymae.tokens import Tokens
 from rotarymae.transformer import Transformer

@@ -14,7 +14,7 @@ sys.path.insert(0, str(TESTS.parent))
 from benchmarks.sections import loss_curves
 from benchmarks.workload import ragged_examples, ragged_lengths
 
-from rotarymae.batches import padding_waste, plan
+from rotarymae.training.batching import padding_waste, plan
 
 SMALL = {"axes": 2, "features": 2}
 

@@ -10,9 +10,10 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from rotarymae import official
     from rotarymae.checkpoints import load, save
+    from rotarymae.config import RoMAEConfig
     from rotarymae.estimators import RoMAEClassifier, RoMAEEmbedder, RoMAEInterpolator, RoMAERegressor
     from rotarymae.heads import Classifier, Regressor, TokenRegressor
-    from rotarymae.model import Encoder, MaskedAutoencoder, RoMAEConfig
+    from rotarymae.model import Encoder, MaskedAutoencoder
     from rotarymae.series import SeriesDataset
     from rotarymae.tokens import Tokens
 
@@ -41,11 +42,11 @@ _HOME = {
     "MaskedAutoencoder": "model",
     "Regressor": "heads",
     "RoMAEClassifier": "estimators",
-    "RoMAEConfig": "model",
+    "RoMAEConfig": "config",
     "RoMAEEmbedder": "estimators",
     "RoMAEInterpolator": "estimators",
     "RoMAERegressor": "estimators",
-    "SeriesDataset": "series",
+    "SeriesDataset": "series.dataset",
     "TokenRegressor": "heads",
     "Tokens": "tokens",
     "load": "checkpoints",

@@ -16,11 +16,12 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 import rotarymae
+from rotarymae.atomic_write import replacing_folder
+from rotarymae.config import RoMAEConfig
 from rotarymae.errors import InputError, ModelDirectoryError
-from rotarymae.files import replacing_folder
 from rotarymae.heads import Classifier, Regressor, TokenRegressor
-from rotarymae.model import Encoder, MaskedAutoencoder, RoMAEConfig
-from rotarymae.scaling import Preprocessor
+from rotarymae.model import Encoder, MaskedAutoencoder
+from rotarymae.series import Preprocessor
 
 FORMAT = 1
 CARD = "written by rotarymae"  # in every model card

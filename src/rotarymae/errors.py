@@ -1,5 +1,11 @@
 """What this library raises, so that callers can tell its refusals from a bug."""
 
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+from typing import Any
+
 
 class RotaryMAEError(Exception):
     """Base of everything this library raises on purpose."""
@@ -15,3 +21,32 @@ class ModelDirectoryError(RotaryMAEError):
 
 class InputWarning(UserWarning):
     """Input that was repaired or looks unlike the training data; the message says how."""
+
+
+def did_you_mean(name: object, known: Iterable[object]) -> str:
+    """ " Did you mean 'flux'?" for the nearest of the known names, or nothing where none is near."""
+    near = difflib.get_close_matches(str(name), [str(k) for k in known], n=1)
+    return f" Did you mean {near[0]!r}?" if near else ""
+
+
+def listed(items: Iterable[Any], limit: int = 8) -> str:
+    """The first few items as Python writes them: 'u', 'g', ... (6 in all)."""
+    plain = [item.item() if hasattr(item, "item") else item for item in items]  # numpy's scalars as Python's
+    text = ", ".join(repr(item) for item in plain[:limit])
+    return text if len(plain) <= limit else f"{text}, ... ({len(plain)} in all)"
+
+
+def choose(name: str, value: object, options: Sequence[str]) -> None:
+    """Refuse an option that does not exist.
+
+    Raises:
+        InputError: naming the option, what came, and what there is.
+    """
+    if value not in options:
+        raise InputError(f"{name}={value!r} is not known; use one of {listed(options)}.{did_you_mean(value, options)}")
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """ "; did you mean 'x'?" when something known is close, else nothing."""
+    close = difflib.get_close_matches(name, list(known), n=1)
+    return f"; did you mean {close[0]!r}?" if close else ""

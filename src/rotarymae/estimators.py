@@ -30,15 +30,23 @@ from sklearn.utils.validation import check_is_fitted
 
 from rotarymae.checkpoints import ModelDirectory, open_model
 from rotarymae.errors import InputError
-from rotarymae.inference import embed, predict_probabilities, predict_values
-from rotarymae.interpolation import Queries, interpolate
 from rotarymae.masking import Masking
 from rotarymae.progress import Reporter
-from rotarymae.scaling import Preprocessor
-from rotarymae.series import SeriesDataset
-from rotarymae.series_forms import as_dataset
-from rotarymae.train_config import TrainConfig
-from rotarymae.workflows import Settings, check_settings, check_targets, finetune, pretrain, split_off
+from rotarymae.series import Preprocessor, SeriesDataset, as_dataset
+from rotarymae.tasks import (
+    Queries,
+    Settings,
+    check_settings,
+    check_targets,
+    embed,
+    finetune,
+    interpolate,
+    predict_probabilities,
+    predict_values,
+    pretrain,
+    split_off,
+)
+from rotarymae.training import TrainConfig
 
 __all__ = ["RoMAEClassifier", "RoMAEEmbedder", "RoMAEInterpolator", "RoMAERegressor"]
 

@@ -9,18 +9,16 @@ arXiv:2111.06377). `noise` says where the randomness comes from: a call `noise(n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from rotarymae.counter_rng import Noise
 from rotarymae.errors import InputError
 from rotarymae.tokens import Tokens
-
-Noise = Callable[[int], Tensor]
 
 
 def mask_ratio(
@@ -164,40 +162,6 @@ def split(tokens: Tokens, mask: Bool[Tensor, "B N"]) -> tuple[Tokens, Tokens]:
         _front(tokens, real & ~mask, seen, int(most_seen), even=least_seen == most_seen),
         _front(tokens, mask, hidden, int(most_hidden), even=least_hidden == most_hidden),
     )
-
-
-def rows(seed: int, epoch: int, ids: np.ndarray | Sequence[int], stream: int = 0) -> Noise:
-    """Uniform numbers that are a pure function of (seed, epoch, series id, stream, how many were drawn before).
-
-    Whoever draws as many numbers as a batch is long takes a stream of his own: what comes next on it would depend on
-    how far the batch is padded. Counter-based: 64-bit mixing (splitmix64, Steele et al. 2014) of the key and the
-    counter, so any row can be drawn alone, in any order, in any process, with the same result.
-    """
-    key = _mix(_mix(np.uint64(seed & _MASK64)) ^ np.uint64(epoch & _MASK64))
-    key = _mix(key ^ np.uint64(stream)) if stream else key
-    start = _mix(np.asarray(ids).astype(np.uint64) ^ key)[:, None]
-    drawn = 0
-
-    def noise(n: int) -> Float[Tensor, "B n"]:
-        nonlocal drawn
-        counter = np.arange(drawn, drawn + n, dtype=np.uint64)[None, :]
-        drawn += n
-        bits = _mix(start + counter * _GOLDEN)
-        return torch.from_numpy((bits >> np.uint64(40)).astype(np.float32) * np.float32(2.0**-24))
-
-    return noise
-
-
-_MASK64 = (1 << 64) - 1
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-
-
-def _mix(x: np.ndarray | np.uint64) -> np.ndarray:
-    with np.errstate(over="ignore"):
-        z = np.asarray(x + _GOLDEN, dtype=np.uint64)
-        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        return np.asarray(z ^ (z >> np.uint64(31)))
 
 
 def _check_ratio(ratio: float) -> None:

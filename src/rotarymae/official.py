@@ -14,9 +14,10 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor
 
+from rotarymae.config import RoMAEConfig
 from rotarymae.errors import InputError, ModelDirectoryError
 from rotarymae.heads import Classifier
-from rotarymae.model import Encoder, MaskedAutoencoder, RoMAEConfig
+from rotarymae.model import Encoder, MaskedAutoencoder
 
 BLOCK = {
     "attention_norm.weight": "attention_norm.weight",

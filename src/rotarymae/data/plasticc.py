@@ -21,9 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from rotarymae.errors import InputError
-from rotarymae.labels import align_labels
-from rotarymae.series import SeriesDataset
-from rotarymae.tables import read_table
+from rotarymae.series import SeriesDataset, align_labels, read_table
 
 BANDS = ("u", "g", "r", "i", "z", "Y")
 VALUES = ("flux", "flux_err", "detected")

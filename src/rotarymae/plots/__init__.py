@@ -4,12 +4,12 @@ Every function builds its own `matplotlib.figure.Figure` and sets its style on i
 changes, global settings, and no window system is needed. `figure.savefig("name.png")` writes it.
 """
 
+from rotarymae.plots.curves import Panel, curves, frequency_error, predictions
 from rotarymae.plots.embeddings import embedding_map, project
 from rotarymae.plots.images import reconstruction
-from rotarymae.plots.lines import Panel, curves, frequency_error, predictions
-from rotarymae.plots.look import COLOURS, LSST_BANDS, MARKERS, channel_style
 from rotarymae.plots.scores import calibration, confusion, regression
 from rotarymae.plots.series import interpolation
+from rotarymae.plots.style import COLOURS, LSST_BANDS, MARKERS, channel_style
 from rotarymae.plots.training import learning_curves
 
 __all__ = [

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from numpy.typing import ArrayLike, NDArray
 
 from rotarymae.errors import InputError
-from rotarymae.plots.look import INK, blank, plain, same_length, style_axes, style_of
+from rotarymae.plots.style import INK, blank, plain, same_length, style_axes, style_of
 
 
 def project(embeddings: ArrayLike, method: str = "pca", seed: int = 0) -> NDArray[np.float64]:

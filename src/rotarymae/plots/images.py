@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
 from rotarymae.errors import InputError
-from rotarymae.plots.look import INK, blank
+from rotarymae.plots.style import INK, blank
 
 
 def reconstruction(

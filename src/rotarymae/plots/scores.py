@@ -10,7 +10,7 @@ from matplotlib.ticker import FuncFormatter
 from numpy.typing import ArrayLike
 
 from rotarymae.errors import InputError
-from rotarymae.plots.look import COLOURS, FAINT, INK, blank, plain, same_length, style_axes, style_of, vector
+from rotarymae.plots.style import COLOURS, FAINT, INK, blank, plain, same_length, style_axes, style_of, vector
 
 
 def confusion(counts: ArrayLike, names: Sequence[str]) -> Figure:

@@ -12,7 +12,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLoca
 from numpy.typing import ArrayLike, NDArray
 
 from rotarymae.errors import InputError
-from rotarymae.plots.look import (
+from rotarymae.plots.style import (
     FAINT,
     INK,
     Z95,

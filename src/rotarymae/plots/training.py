@@ -11,7 +11,7 @@ from matplotlib.ticker import MaxNLocator
 from numpy.typing import ArrayLike, NDArray
 
 from rotarymae.errors import InputError
-from rotarymae.plots.look import COLOURS, INK, blank, plain, same_length, style_axes, vector
+from rotarymae.plots.style import COLOURS, INK, blank, plain, same_length, style_axes, vector
 
 
 def learning_curves(

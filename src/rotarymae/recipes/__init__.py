@@ -6,7 +6,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from rotarymae.experiment import Recipe
+    from rotarymae.experiments import Recipe
 
 # In the paper's order. The demo is no experiment: it has a command of its own.
 NAMES = (
@@ -27,8 +27,7 @@ NAMES = (
 
 def load(name: str) -> Recipe:
     """The recipe of that name. Raises InputError that names the nearest one."""
-    from rotarymae.errors import InputError
-    from rotarymae.model import nearest
+    from rotarymae.errors import InputError, nearest
 
     if name not in NAMES:
         raise InputError(f"no recipe {name!r}{nearest(name, NAMES)}; there are {', '.join(NAMES)}.")

@@ -7,8 +7,8 @@ the objects that neither saw, interpolates hidden observations, embeds, and writ
 from __future__ import annotations
 
 from rotarymae.masking import Masking
-from rotarymae.train_config import TrainConfig
-from rotarymae.workflows import Settings
+from rotarymae.tasks import Settings
+from rotarymae.training import TrainConfig
 
 
 def settings(seed: int = 0, quick: bool = False) -> Settings:

@@ -34,14 +34,28 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from rotarymae.asking import BANDS, SMOKE, DrawnExamples, ask, calibration, linear_interpolation, on_grid
-from rotarymae.batches import Batch
+from rotarymae.batch import Batch
+from rotarymae.config import RoMAEConfig
+from rotarymae.counter_rng import counter_uniform
 from rotarymae.data import frequency as data
-from rotarymae.experiment import Recipe, Result, Row, Score, Setup, Trial, parameters
-from rotarymae.masking import rows
-from rotarymae.model import MaskedAutoencoder, RoMAEConfig
-from rotarymae.objectives import Pretraining
-from rotarymae.train_config import TrainConfig
+from rotarymae.experiments import (
+    BANDS,
+    SMOKE,
+    DrawnExamples,
+    Recipe,
+    Result,
+    Row,
+    Score,
+    Setup,
+    Trial,
+    ask,
+    calibration,
+    linear_interpolation,
+    on_grid,
+    parameters,
+)
+from rotarymae.model import MaskedAutoencoder
+from rotarymae.training import Pretraining, TrainConfig
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -153,7 +167,7 @@ def examples(series: data.FrequencySeries, setup: FrequencySetup, case: str, see
     noisy = torch.from_numpy(series.noisy.astype(np.float32))
 
     def draw(index: np.ndarray, epoch: int | None) -> Batch:
-        order = rows(seed, -1 if epoch is None else epoch, index)(data.POINTS).argsort(1)
+        order = counter_uniform(seed, -1 if epoch is None else epoch, index)(data.POINTS).argsort(1)
         everything = on_grid(noisy[torch.from_numpy(index)], TIMES, setup.position_scale)
         visible, hidden = order[:, : data.SEEN], order[:, data.SEEN :]
         return Batch(index, everything.select(visible), everything.select(hidden[:, : setup.queries]))

@@ -22,16 +22,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from rotarymae.asking import DrawnExamples
-from rotarymae.batches import Batch
+from rotarymae.batch import Batch
+from rotarymae.config import RoMAEConfig
+from rotarymae.counter_rng import counter_uniform
 from rotarymae.data import pendulum as data
-from rotarymae.experiment import Recipe, Result, Row, Score, Setup, Trial, parameters
+from rotarymae.experiments import DrawnExamples, Recipe, Result, Row, Score, Setup, Trial, parameters
 from rotarymae.heads import Regressor, TokenRegressor
-from rotarymae.masking import rows
-from rotarymae.model import Encoder, RoMAEConfig
-from rotarymae.objectives import Regression
+from rotarymae.model import Encoder
 from rotarymae.tokens import Tokens
-from rotarymae.train_config import TrainConfig
+from rotarymae.training import Regression, TrainConfig
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -127,7 +126,7 @@ def _examples(part: data.PendulumSet, setup: PendulumSetup, seed: int) -> DrawnE
     def draw(index: np.ndarray, epoch: int | None) -> Batch:
         pixels, wanted = part.images[index].astype(np.float32) / 255, targets[torch.from_numpy(index)]
         if epoch is not None:
-            chosen = rows(seed, epoch, index)(2).numpy()
+            chosen = counter_uniform(seed, epoch, index)(2).numpy()
             for i in np.flatnonzero(chosen[:, 0] < setup.static):
                 key = np.random.SeedSequence([seed, epoch, int(index[i])]).generate_state(1)[0]
                 pixels[i] = _with_static(pixels[i], part.times[index[i]], np.random.RandomState(key))

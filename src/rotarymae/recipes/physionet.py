@@ -23,14 +23,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from rotarymae import baselines
-from rotarymae.asking import SMOKE
 from rotarymae.data import physionet as data
-from rotarymae.experiment import Recipe, Row, Score, Setup, Trial, parameters
-from rotarymae.interpolation import as_queries, interpolate
+from rotarymae.experiments import SMOKE, Recipe, Row, Score, Setup, Trial, parameters
 from rotarymae.masking import Masking
-from rotarymae.train_config import TrainConfig
-from rotarymae.workflows import Settings, pretrain
+from rotarymae.tasks import Settings, as_queries, baselines, interpolate, pretrain
+from rotarymae.training import TrainConfig
 
 ROWS, TOKENS = "rows", "tokens"
 

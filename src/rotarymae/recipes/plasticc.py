@@ -22,13 +22,23 @@ import numpy as np
 from sklearn.metrics import accuracy_score, f1_score
 from sklearn.model_selection import StratifiedKFold
 
-from rotarymae.asking import SMOKE
-from rotarymae.classifying import Labelled, boost, predict, train_both
 from rotarymae.data import plasticc as data
-from rotarymae.experiment import Recipe, Row, Score, Setup, Trial, parameters
+from rotarymae.experiments import (
+    SMOKE,
+    Labelled,
+    Recipe,
+    Row,
+    Score,
+    Setup,
+    Trial,
+    boost,
+    parameters,
+    predict,
+    train_both,
+)
 from rotarymae.masking import Masking
-from rotarymae.train_config import TrainConfig
-from rotarymae.workflows import Settings, split_off
+from rotarymae.tasks import Settings, split_off
+from rotarymae.training import TrainConfig
 
 FOUR, SHALLOW, TINY = "four layers", "tiny-shallow", "tiny"
 FOLDS = 5

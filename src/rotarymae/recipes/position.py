@@ -19,15 +19,14 @@ from dataclasses import dataclass, field
 import numpy as np
 import torch
 
-from rotarymae.asking import DrawnExamples
-from rotarymae.batches import Batch
+from rotarymae.batch import Batch
+from rotarymae.config import RoMAEConfig
 from rotarymae.data import position as data
-from rotarymae.experiment import Recipe, Row, Score, Setup, Trial, parameters
+from rotarymae.experiments import DrawnExamples, Recipe, Row, Score, Setup, Trial, parameters
 from rotarymae.heads import TokenRegressor
-from rotarymae.model import Encoder, RoMAEConfig
-from rotarymae.objectives import Regression
+from rotarymae.model import Encoder
 from rotarymae.tokens import Tokens
-from rotarymae.train_config import TrainConfig
+from rotarymae.training import Regression, TrainConfig
 
 CASES = {
     "tiny": ("tiny", True),

@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rotarymae.config import RoMAEConfig
 from rotarymae.data import position as data
-from rotarymae.experiment import Recipe, Result, Row, Score, Setup, Trial, parameters
+from rotarymae.experiments import Recipe, Result, Row, Score, Setup, Trial, parameters
 from rotarymae.heads import TokenRegressor
-from rotarymae.model import Encoder, RoMAEConfig
-from rotarymae.objectives import Regression
+from rotarymae.model import Encoder
 from rotarymae.recipes.position import examples, predict
-from rotarymae.train_config import TrainConfig
+from rotarymae.training import Regression, TrainConfig
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rotarymae.experiment import Recipe, Result, Row, Score, Setup, Trial
+from rotarymae.experiments import Recipe, Result, Row, Score, Setup, Trial
 from rotarymae.recipes import frequency, synthetic
 
 if TYPE_CHECKING:

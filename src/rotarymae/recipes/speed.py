@@ -21,9 +21,10 @@ import numpy as np
 import torch
 
 from rotarymae import losses
-from rotarymae.experiment import Recipe, Row, Score, Setup, Trial, parameters
+from rotarymae.config import RoMAEConfig
+from rotarymae.experiments import Recipe, Row, Score, Setup, Trial, parameters
 from rotarymae.masking import mask_ratio, split
-from rotarymae.model import MaskedAutoencoder, RoMAEConfig
+from rotarymae.model import MaskedAutoencoder
 from rotarymae.tokens import Tokens
 from rotarymae.training import compile_blocks
 

@@ -22,15 +22,28 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from rotarymae.asking import SMOKE, DrawnExamples, ask, linear_interpolation, normal, on_grid
-from rotarymae.batches import Batch
+from rotarymae.batch import Batch
+from rotarymae.config import RoMAEConfig
+from rotarymae.counter_rng import counter_uniform
 from rotarymae.data import spirals as data
-from rotarymae.experiment import Recipe, Result, Row, Score, Setup, Trial, parameters
-from rotarymae.masking import rows
-from rotarymae.model import MaskedAutoencoder, RoMAEConfig
-from rotarymae.objectives import Pretraining
+from rotarymae.experiments import (
+    SMOKE,
+    DrawnExamples,
+    Recipe,
+    Result,
+    Row,
+    Score,
+    Setup,
+    Trial,
+    ask,
+    linear_interpolation,
+    normal,
+    on_grid,
+    parameters,
+)
+from rotarymae.model import MaskedAutoencoder
 from rotarymae.tokens import Tokens
-from rotarymae.train_config import TrainConfig
+from rotarymae.training import Pretraining, TrainConfig
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -132,12 +145,12 @@ def _examples(part: data.Spirals, setup: SpiralsSetup, case: str, scaling: Scali
         which = torch.from_numpy(index % spirals)
         inputs, targets = noisy[which], clean[which] if case == CONTIFORMER else noisy[which]
         if epoch is not None and setup.fresh and case == CONTIFORMER:
-            targets = _blended(clean, kinds, which, rows(seed, stream, index, 1)(2))
-            inputs = targets + noise * normal(rows(seed, stream, index, 2)(points * 2)).view_as(targets)
-        uniform = rows(seed, stream, index)(data.HALF)
+            targets = _blended(clean, kinds, which, counter_uniform(seed, stream, index, 1)(2))
+            inputs = targets + noise * normal(counter_uniform(seed, stream, index, 2)(points * 2)).view_as(targets)
+        uniform = counter_uniform(seed, stream, index)(data.HALF)
         order = uniform.argsort(1)
         if case == CONTIFORMER:  # every point is asked for, the seen ones too: their noise is to be taken off
-            wanted = rows(seed, stream, index, 3)(points).argsort(1)[:, : setup.queries or points]
+            wanted = counter_uniform(seed, stream, index, 3)(points).argsort(1)[:, : setup.queries or points]
         else:
             wanted = order[:, seen:][:, : setup.queries or points]
         visible = scaling.tokens(inputs, part.times).select(order[:, :seen].sort(1).values)

@@ -25,14 +25,30 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from rotarymae.asking import BANDS, SMOKE, DrawnExamples, ask, calibration, linear_interpolation, normal, on_grid
-from rotarymae.batches import Batch
+from rotarymae.batch import Batch
+from rotarymae.config import RoMAEConfig
+from rotarymae.counter_rng import counter_uniform
 from rotarymae.data import synthetic as data
-from rotarymae.experiment import Recipe, Result, Row, Score, Setup, Trial, parameters
-from rotarymae.masking import rows, split
-from rotarymae.model import MaskedAutoencoder, RoMAEConfig
-from rotarymae.objectives import Pretraining
-from rotarymae.train_config import TrainConfig
+from rotarymae.experiments import (
+    BANDS,
+    SMOKE,
+    DrawnExamples,
+    Recipe,
+    Result,
+    Row,
+    Score,
+    Setup,
+    Trial,
+    ask,
+    calibration,
+    linear_interpolation,
+    normal,
+    on_grid,
+    parameters,
+)
+from rotarymae.masking import split
+from rotarymae.model import MaskedAutoencoder
+from rotarymae.training import Pretraining, TrainConfig
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -153,11 +169,11 @@ def examples(series: data.SyntheticSeries, setup: SyntheticSetup, seed: int = 0)
         stream = -1 if epoch is None else epoch
         values = noisy[torch.from_numpy(index)]
         if epoch is not None and setup.mix > 1:
-            values = _mixed(noisy, rows(seed, stream, index, 1)(2 * setup.mix))
+            values = _mixed(noisy, counter_uniform(seed, stream, index, 1)(2 * setup.mix))
         if epoch is not None and setup.mirror:
-            backwards = rows(seed, stream, index, 2)(1) < 0.5
+            backwards = counter_uniform(seed, stream, index, 2)(1) < 0.5
             values = torch.where(backwards, values.flip(1), values)
-        uniform = rows(seed, stream, index)(1 + data.POINTS)
+        uniform = counter_uniform(seed, stream, index)(1 + data.POINTS)
         count = 3 + (7 * uniform[:, :1]).long()
         everything, order = on_grid(values, TIMES, setup.position_scale), uniform[:, 1:].argsort(1)
         if setup.queries is None:

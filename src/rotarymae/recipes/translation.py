@@ -20,14 +20,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from rotarymae.asking import on_grid
+from rotarymae.config import RoMAEConfig
 from rotarymae.data import synthetic as data
-from rotarymae.experiment import Recipe, Result, Row, Score, Setup, Trial, parameters
-from rotarymae.model import MaskedAutoencoder, RoMAEConfig
-from rotarymae.objectives import Pretraining
+from rotarymae.experiments import Recipe, Result, Row, Score, Setup, Trial, on_grid, parameters
+from rotarymae.model import MaskedAutoencoder
 from rotarymae.recipes import synthetic
 from rotarymae.tokens import Tokens
-from rotarymae.train_config import TrainConfig
+from rotarymae.training import Pretraining, TrainConfig
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -21,14 +21,23 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from rotarymae import baselines
-from rotarymae.asking import SMOKE
-from rotarymae.classifying import Labelled, boost, predict, train_both
 from rotarymae.data import uea as data
-from rotarymae.experiment import Recipe, Row, Score, Setup, Trial, parameters
+from rotarymae.experiments import (
+    SMOKE,
+    Labelled,
+    Recipe,
+    Row,
+    Score,
+    Setup,
+    Trial,
+    boost,
+    parameters,
+    predict,
+    train_both,
+)
 from rotarymae.masking import Masking
-from rotarymae.train_config import TrainConfig
-from rotarymae.workflows import Settings, split_off
+from rotarymae.tasks import Settings, baselines, split_off
+from rotarymae.training import TrainConfig
 
 # The paper's fine-tuning: peak rate, epochs, batch, largest gradient, label smoothing, dropout and stochastic depth.
 PUBLISHED = {

@@ -1,0 +1,201 @@
+"""Reads result files, and sets what was measured here beside what others published: as a table and as a page."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rotarymae import recipes
+from rotarymae.atomic_write import replacing, write_text
+from rotarymae.errors import InputError
+from rotarymae.experiments.runner import SCALES, SETTINGS, Recipe, Result, Row
+
+KINDS = {"recipe": str, "setting": str, "scale": str, "date": str, "hardware": str, "hours": float, "config": dict}
+KINDS |= {"cases": dict, "command": str, "versions": dict}
+
+
+@dataclass(frozen=True)
+class Line:
+    """One row of the table.
+
+    Attributes:
+        recipe: its name.
+        row: what it is, and what others published.
+        simple: the simple method's figure, or the exact optimum's, with its name.
+        measured: by setting, the figure with spread, seeds and scale; "not run" where there is none.
+    """
+
+    recipe: str
+    row: Row
+    simple: str
+    measured: dict[str, str]
+
+
+def read(folder: Path) -> list[tuple[Path, Result]]:
+    """The result files of a folder, by name.
+
+    Raises:
+        InputError: the folder is missing; a file is not a result file of this library.
+    """
+    if not folder.is_dir():
+        raise InputError(f"{folder} is no folder; `rotarymae run NAME` writes result files to results/.")
+    found = []
+    for path in sorted(folder.glob("*.json")):
+        if path.name.startswith("benchmark"):  # the benchmarks' own format
+            continue
+        found.append((path, read_file(path)))
+    return found
+
+
+def read_file(path: Path) -> Result:
+    """Raises InputError when the file is not a result file."""
+    try:
+        result = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path} cannot be read: {error}.") from None
+    if not isinstance(result, dict) or result.get("format") != 1:
+        raise InputError(f"{path} is no result file of this library (format {_format(result)!r}; wanted 1).")
+    for key, kind in KINDS.items():
+        if not isinstance(result.get(key), kind):
+            raise InputError(f"{path} is no whole result file: {key} is {result.get(key)!r:.60}.")
+    for name, known in (("recipe", recipes.NAMES), ("setting", SETTINGS), ("scale", SCALES)):
+        if result[name] not in known:
+            raise InputError(f"{path} has the {name} {result[name]!r}; known are {', '.join(known)}.")
+    for case, part in result["cases"].items():
+        for metric, numbers in part["metrics"].items():
+            if len(numbers["each"]) != len(part["seeds"]):
+                raise InputError(f"{path}: {metric} of {case} has {len(numbers['each'])} numbers for its seeds.")
+    return result
+
+
+def _format(result: object) -> object:
+    return result.get("format") if isinstance(result, dict) else type(result).__name__
+
+
+def table(results: Sequence[Result]) -> list[Line]:
+    """Every row of every recipe. A run of the largest scale is taken, of these the last; smoke runs never are."""
+    lines = []
+    for name in recipes.NAMES:
+        recipe = recipes.load(name)
+        for row in recipe.rows:
+            parts = {setting: _newest(results, recipe, setting, row) for setting in SETTINGS}
+            simple = next((_simple(part, row) for part in reversed(parts.values()) if part is not None), "")
+            measured = {
+                setting: "not run" if part is None else _measured(part, row.case, row.metric)
+                for setting, part in parts.items()
+            }
+            lines.append(Line(name, row, simple, measured))
+    return lines
+
+
+def _newest(results: Sequence[Result], recipe: Recipe, setting: str, row: Row) -> Result | None:
+    def has(result: Result) -> bool:
+        return row.metric in result["cases"].get(row.case, {"metrics": {}})["metrics"]
+
+    return _last([result for result in results if has(result)], recipe.name, setting)
+
+
+def _last(results: Sequence[Result], name: str, setting: str) -> Result | None:
+    """The run of a recipe that counts: of the largest scale, of these the last; smoke runs never."""
+    own = [r for r in results if (r["recipe"], r["setting"]) == (name, setting) and r["scale"] != "smoke"]
+    return max(own, key=lambda result: (SCALES.index(result["scale"]), result["date"]), default=None)
+
+
+def _simple(result: Result, row: Row) -> str:
+    if not row.simple:
+        return ""
+    return f"{row.simple} {_number(result['cases'][row.case]['metrics'][row.simple]['mean'])}"
+
+
+def _measured(result: Result, case: str, metric: str) -> str:
+    part = result["cases"][case]
+    numbers, seeds = part["metrics"][metric], len(part["seeds"])
+    spread = "" if numbers["std"] is None else f" ± {_number(numbers['std'], 2)}"
+    return f"{_number(numbers['mean'])}{spread} ({seeds} seed{'s' if seeds > 1 else ''}, {result['scale']})"
+
+
+def _number(value: float, digits: int = 4) -> str:
+    return f"{value:.{digits}g}" if abs(value) < 1e5 else f"{value:.2e}"
+
+
+def page(found: Sequence[tuple[Path, Result]], beside: Path) -> str:
+    """Markdown: for each recipe its rows, what is in doubt about published figures and why, its runs and its figures.
+
+    Links to figures lead from the page `beside` to the result files' folder.
+    """
+    lines = ["# Results", "", *INTRODUCTION]
+    rows = table([result for _, result in found])
+    for name in recipes.NAMES:
+        own = [line for line in rows if line.recipe == name]
+        lines += ["", f"## {name}: {recipes.load(name).table}", ""]
+        lines += [recipes.describe(name), ""]
+        lines += ["| what | paper | best other | simple or optimum | `paper` here | `ours` here | aim |"]
+        lines += ["| --- | --- | --- | --- | --- | --- | --- |"]
+        for line in own:
+            row, measured = line.row, line.measured
+            cells = [row.what, row.paper, row.best, line.simple, measured["paper"], measured["ours"], row.aim]
+            lines.append("| " + " | ".join(cells) + " |")
+        lines.append("")
+        for line in own:
+            doubt = line.row.doubt or "no published figure is known to be in doubt."
+            lines.append(f"- {line.row.what}: {doubt}")
+        lines += _runs(name, found, beside)
+        for figure in sorted((beside.parent / COMPARED).glob(f"{name}-*.png")):
+            lines += ["", f"![{figure.stem}: both settings]({_link(figure, beside)})"]
+    return "\n".join(lines) + "\n"
+
+
+INTRODUCTION = (
+    "Made by `rotarymae results --page docs/results.md` from the files in `results/`; do not edit it. Figures are the",
+    "mean over seeds ± their standard deviation. `paper` is the paper's setting, `ours` is ours; `small` is a scale a",
+    "CPU manages, with fewer epochs, seeds or samples than the paper's. Below each table: what is doubtful about the",
+    "published figure of each row, the runs behind the figures, and pictures.",
+)
+
+
+def _runs(name: str, found: Sequence[tuple[Path, Result]], beside: Path) -> list[str]:
+    lines: list[str] = []
+    for path, result in found:
+        if result["recipe"] != name:
+            continue
+        cases = ", ".join(f"{case} (seeds {_listed(part['seeds'])})" for case, part in result["cases"].items())
+        if not lines:
+            lines.append("")
+        lines.append(
+            f"- {result['setting']}, {result['scale']}; {cases}; {result['hours']:.2f} hours on {result['hardware']}; "
+            f"the last call was `{result['command']}` at commit {result.get('commit')}, torch "
+            f"{result['versions'].get('torch')}, {result['date']}; [{path.name}]({_link(path, beside)})"
+        )
+    for path, result in found:
+        if result["recipe"] == name:
+            for figure in sorted(path.parent.glob(f"{path.stem}-*.png")):
+                lines += ["", f"![{figure.stem}]({_link(figure, beside)})"]
+    return lines
+
+
+def _listed(seeds: list[int]) -> str:
+    return ", ".join(map(str, seeds))
+
+
+def _link(path: Path, beside: Path) -> str:
+    return Path(os.path.relpath(path.resolve(), beside.resolve().parent)).as_posix()
+
+
+COMPARED = Path("images/results")  # beside the page: figures that show both settings
+
+
+def write_page(folder: Path, path: Path) -> None:
+    """The page, and the figures that compare settings in images/results beside it. Raises InputError as `read`."""
+    found = read(folder)
+    for name in recipes.NAMES:
+        recipe = recipes.load(name)
+        runs = {setting: _last([r for _, r in found], name, setting) for setting in SETTINGS}
+        both = {setting: result for setting, result in runs.items() if result is not None}
+        if recipe.compare is not None and len(both) == len(SETTINGS):
+            for figure_name, figure in recipe.compare(both).items():
+                with replacing(path.parent / COMPARED / f"{name}-{figure_name}.png") as beside:
+                    figure.savefig(beside)
+    write_text(path, page(found, path))

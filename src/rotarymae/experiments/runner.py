@@ -1,0 +1,368 @@
+"""Experiments: a recipe, its cases, each trained from several seeds, and the file that says what came out.
+
+A recipe is a file in `recipes/` with a `RECIPE`. It has two settings, "paper" (the paper's hyper-parameters) and
+"ours", and three scales: "smoke" (seconds: does it run?), "small" (what a CPU manages) and "paper" (the paper's
+epochs, sizes and seeds). `run` trains every case from every seed, each in its own folder with checkpoints, so that a
+run that was stopped goes on where it was; and writes one JSON file.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from rotarymae.atomic_write import replacing, write_text
+from rotarymae.batch import Examples
+from rotarymae.errors import InputError, nearest
+from rotarymae.progress import Reporter
+from rotarymae.provenance import commit, hardware, versions
+from rotarymae.training import Objective, TrainConfig, TrainResult, fit
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+SCALES = ("smoke", "small", "paper")
+SETTINGS = ("paper", "ours")
+Result = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What every recipe's configuration has; a recipe adds its model, its training and its data.
+
+    Attributes:
+        cases: the parts of the experiment that are run, by name.
+        seeds: each case is trained once from each.
+    """
+
+    cases: tuple[str, ...] = ()
+    seeds: tuple[int, ...] = (0,)
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line of the table of results: a metric of a case, beside what others published.
+
+    Attributes:
+        what: the quantity, with its unit.
+        case, metric: where in a result file it is; "cases/…/metrics/…".
+        paper: as the paper prints it.
+        best: the best published figure of others, with its name.
+        simple: a metric of the same case that a simple method, or the exact optimum, scores.
+        doubt: why a published figure is in doubt; empty when it is not.
+        aim: what this project wants to reach.
+    """
+
+    what: str
+    case: str
+    metric: str
+    paper: str = "–"
+    best: str = "–"
+    simple: str = ""
+    doubt: str = ""
+    aim: str = ""
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """An experiment.
+
+    Attributes:
+        name: as in `rotarymae run NAME`, and of its file.
+        table: where in the paper.
+        expect: the metric and what to expect of it.
+        hours: of `small` by setting: trials run so far, one thread each on a shared machine, times the number of
+            trials; None where some were never run.
+        setup: (scale, setting) → configuration.
+        run: trains and scores one case from one seed.
+        rows: the lines of the table of results.
+        figures: draws from the result file's content; a figure by name.
+        compare: draws from the contents of both settings' files, by setting; for the page of results.
+        trains: False when nothing is learnt, so no loss can fall.
+    """
+
+    name: str
+    table: str
+    expect: str
+    hours: Mapping[str, float | None]
+    setup: Callable[[str, str], Setup]
+    run: Callable[[Any, str, Trial], Score]
+    rows: tuple[Row, ...]
+    figures: Callable[[Result], dict[str, Figure]] | None = None
+    compare: Callable[[Mapping[str, Result]], dict[str, Figure]] | None = None
+    trains: bool = True
+
+    def configure(self, scale: str, setting: str) -> Setup:
+        """Raises InputError for an unknown scale or setting."""
+        for kind, given, known in (("scale", scale, SCALES), ("setting", setting, SETTINGS)):
+            if given not in known:
+                raise InputError(f"{kind} {given!r}{nearest(given, known)}; there are {', '.join(known)}.")
+        return self.setup(scale, setting)
+
+
+@dataclass(frozen=True)
+class Score:
+    """What one trial found.
+
+    Attributes:
+        metrics: numbers by name, the simple methods' and the exact optimum's among them.
+        curves: lists of numbers by name, for figures.
+        parameters: of the model.
+    """
+
+    metrics: dict[str, float]
+    curves: dict[str, Any] = field(default_factory=dict)
+    parameters: int | None = None
+
+
+class Trial:
+    """One case of an experiment from one seed: a folder, a clock, and the training loop.
+
+    Attributes:
+        seed: of weights, order and whatever the recipe draws.
+        folder: for checkpoints.
+        cache: a folder that all trials share, for generated data.
+        smoke: whether this is only to see that everything runs.
+    """
+
+    def __init__(self, seed: int, folder: Path, cache: Path, reporter: Reporter, smoke: bool = False) -> None:
+        self.seed, self.folder, self.cache, self.smoke = seed, folder, cache, smoke
+        self.reporter = reporter
+        self.losses: dict[str, list[float]] = {}
+        self._clock = folder / "seconds.txt"
+        self._before = float(self._clock.read_text()) if self._clock.exists() else 0.0
+        self._started = self._noted = time.monotonic()
+
+    @property
+    def seconds(self) -> float:
+        """Wall time of this trial, that of interrupted runs before included (to about 20 s each)."""
+        return self._before + time.monotonic() - self._started
+
+    def fit(
+        self,
+        objective: Objective,
+        examples: Examples,
+        config: TrainConfig,
+        validation: Examples | None = None,
+        stage: str = "training",
+    ) -> TrainResult:
+        """`training.fit` with this trial's seed, in its folder, resuming; the model ends on the CPU, to evaluate."""
+        with self.training(stage) as how:
+            found = fit(objective, examples, self.own(config), validation=validation, **how)
+        self.keep(stage, found)
+        return found
+
+    def own(self, config: TrainConfig) -> TrainConfig:
+        """With this trial's seed; a smoke run logs every step."""
+        return replace(config, seed=self.seed, log_every=1 if self.smoke else config.log_every)
+
+    @contextmanager
+    def training(self, stage: str) -> Iterator[dict[str, Any]]:
+        """What `training.fit` and the calls of `workflows` are given, to train in this trial's folder and resume."""
+        with self.reporter.bar(f"{self.folder.parent.name} {self.seed}") as on_step:
+
+            def step(done: int, total: int, loss: float) -> None:
+                on_step(done, total, loss)
+                self._note()
+
+            yield {"folder": self.folder / stage, "resume": "auto", "on_step": step}
+
+    def keep(self, stage: str, result: TrainResult) -> None:
+        """The losses of a training, for the result file."""
+        self.losses[stage] = [line["loss"] for line in result.history if "loss" in line]
+
+    def _note(self) -> None:
+        if time.monotonic() - self._noted > 20:
+            self._noted = time.monotonic()
+            write_text(self._clock, f"{self.seconds:.0f}\n")
+
+
+def parameters(model: nn.Module) -> int:
+    return sum(p.numel() for p in model.parameters())
+
+
+def run(
+    recipe: Recipe,
+    scale: str,
+    setting: str,
+    setup: Setup,
+    *,
+    out: Path = Path("runs"),
+    results: Path = Path("results"),
+    command: str = "",
+    reporter: Reporter | None = None,
+) -> Path:
+    """Runs what of an experiment is not done yet, writes its result file and figures, and returns the file's path.
+
+    The file holds all that this run's folder has: cases and seeds of earlier calls too.
+
+    Args:
+        recipe: the experiment.
+        scale, setting: of which `setup` is the configuration, perhaps with changes; they name folder and file.
+        setup: how.
+        out: folder of the run's folder, NAME-SETTING-SCALE.
+        results: folder of the result file. A file of another run there is left alone: a number is put behind the name.
+        command: as typed, for the file.
+        reporter: shows progress.
+
+    Raises:
+        InputError: the run's folder holds a run of another configuration; an unknown case.
+    """
+    reporter = reporter or Reporter(quiet=True)
+    known = recipe.configure(scale, setting).cases
+    for case in setup.cases:
+        if case not in known:
+            raise InputError(f"{recipe.name} has no case {case!r}{nearest(case, known)}; there are {', '.join(known)}.")
+    if not setup.cases or not setup.seeds:
+        raise InputError("nothing to run: give at least one case and one seed.")
+    folder = out / f"{recipe.name}-{setting}-{scale}"
+    identity = _open(folder, setup)
+    for case in setup.cases:
+        for seed in setup.seeds:
+            _trial(recipe, setup, case, seed, folder, scale, reporter)
+    cases = {case: _collect(found) for case in known if (found := _finished(folder, case))}
+    result: Result = {
+        "format": 1,
+        "recipe": recipe.name,
+        "setting": setting,
+        "scale": scale,
+        "command": command,
+        "run": identity,
+        "commit": commit(),
+        "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "hardware": hardware(),
+        "versions": versions(),
+        "hours": sum(sum(part["seconds"]) for part in cases.values()) / 3600,
+        "config": _without_choice(setup),
+        "cases": cases,
+    }
+    path = _place(results, f"{recipe.name}-{setting}-{scale}", identity)
+    write_text(path, json.dumps(result, indent=1, allow_nan=False) + "\n")
+    if recipe.figures is not None:
+        for name, figure in recipe.figures(result).items():
+            with replacing(path.with_name(f"{path.stem}-{name}.png")) as beside:
+                figure.savefig(beside)
+    return path
+
+
+def _open(folder: Path, setup: Setup) -> str:
+    """The run's name, from its folder; makes the folder when it is new. Cases and seeds may be added to a run."""
+    file, own = folder / "config.json", _without_choice(setup)
+    if not file.exists():
+        identity = uuid.uuid4().hex
+        write_text(file, json.dumps({"run": identity, "config": own}, indent=1) + "\n")
+        return identity
+    before = json.loads(file.read_text(encoding="utf-8"))
+    differ = [name for name in own if before["config"].get(name) != own[name]]
+    if differ:
+        raise InputError(
+            f"{folder} holds a run with another configuration ({', '.join(differ)}); give another --out, or remove it."
+        )
+    return before["run"]
+
+
+def _without_choice(setup: Setup) -> dict[str, Any]:
+    """The configuration that all trials of a run share: not which of them were asked for, nor where the data lie."""
+    return {name: value for name, value in plain(setup).items() if name not in ("cases", "seeds", "data_dir")}
+
+
+def _trial(recipe: Recipe, setup: Setup, case: str, seed: int, folder: Path, scale: str, reporter: Reporter) -> None:
+    """Runs a trial and writes its score.json, unless there is one."""
+    place = folder / _file_name(case) / f"seed-{seed}"
+    file = place / "score.json"
+    if file.exists():
+        return
+    place.mkdir(parents=True, exist_ok=True)
+    trial = Trial(seed, place, folder.parent / "cache", reporter, scale == "smoke")
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        score = recipe.run(setup, case, trial)
+    found = {
+        "metrics": score.metrics,
+        "curves": plain(score.curves),
+        "parameters": score.parameters,
+        "seconds": round(trial.seconds, 1),
+        "commit": commit(),
+        "losses": {stage: _thinned(losses) for stage, losses in trial.losses.items()},
+    }
+    write_text(file, json.dumps(found, allow_nan=False) + "\n")
+    figures = ", ".join(f"{name} {value:.4g}" for name, value in list(score.metrics.items())[:6])
+    reporter.say(f"{recipe.name}, {case}, seed {seed}, {trial.seconds:.0f} s: {figures}")
+
+
+def _finished(folder: Path, case: str) -> dict[int, dict[str, Any]]:
+    """What every trial of a case found that has ended, by seed."""
+    files = (folder / _file_name(case)).glob("seed-*/score.json")
+    found = {int(file.parent.name.removeprefix("seed-")): file for file in files}
+    return {seed: json.loads(found[seed].read_text(encoding="utf-8")) for seed in sorted(found)}
+
+
+def _collect(found: dict[int, dict[str, Any]]) -> dict[str, Any]:
+    trials, metrics = list(found.values()), {}
+    for name in trials[0]["metrics"]:
+        each = [trial["metrics"][name] for trial in trials]
+        spread = float(np.std(each, ddof=1)) if len(each) > 1 else None
+        metrics[name] = {"mean": float(np.mean(each)), "std": spread, "each": each}
+    return {
+        "seeds": list(found),
+        "metrics": metrics,
+        "seconds": [trial["seconds"] for trial in trials],
+        # Of each trial: those of one run may be days apart. The file's own is that of the last call.
+        "commits": [trial.get("commit") for trial in trials],
+        "parameters": trials[0]["parameters"],
+        "losses": [trial["losses"] for trial in trials],
+        "curves": [trial["curves"] for trial in trials],
+    }
+
+
+def _place(results: Path, name: str, identity: str) -> Path:
+    """Where this run's file is, or may be: never in place of another run's."""
+    number, path = 1, results / f"{name}.json"
+    while path.exists() and json.loads(path.read_text(encoding="utf-8")).get("run") != identity:
+        number += 1
+        path = results / f"{name}-{number}.json"
+    return path
+
+
+def _thinned(losses: list[float], most: int = 200) -> list[float]:
+    """At most so many of the losses, the first and the last among them."""
+    if len(losses) <= most:
+        return losses
+    return [losses[i] for i in np.linspace(0, len(losses) - 1, most).round().astype(int)]
+
+
+def _file_name(case: str) -> str:
+    return "".join(letter if letter.isalnum() or letter in "-_." else "_" for letter in case)
+
+
+def plain(value: Any) -> Any:
+    """As JSON holds it: arrays as lists, five digits of what only figures show, NaN as None."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {f.name: plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
+    if isinstance(value, np.ndarray):
+        return plain(value.tolist() if value.dtype.kind in "bi" else [_short(v) for v in value.tolist()])
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if isinstance(value, np.generic):
+        return plain(value.item())
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+def _short(value: Any) -> Any:
+    return [_short(v) for v in value] if isinstance(value, list) else float(f"{value:.5g}")

@@ -1,0 +1,1 @@
+from .build import write_report as write_report

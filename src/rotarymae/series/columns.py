@@ -1,0 +1,154 @@
+"""From a table's columns, or lists of arrays, to checked arrays: ids, times, channels, static values.
+
+What is refused is named by column, series and row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from rotarymae.errors import InputError, choose, listed
+from rotarymae.series import tables
+
+
+def choose_options(tokens: str, missing: str, duplicates: str) -> None:
+    choose("tokens", tokens, ("channel", "time"))
+    choose("missing", missing, ("error", "drop"))
+    choose("duplicates", duplicates, ("error", "mean", "first"))
+
+
+def names_of(names: Sequence[str] | str, what: str, empty: bool = False) -> tuple[str, ...]:
+    """Column names as a tuple; one string is one name."""
+    if not isinstance(names, str | Iterable):
+        raise InputError(f"{what} is {names!r}; give column names.")
+    names = (names,) if isinstance(names, str) else tuple(names)
+    if not names and not empty:
+        raise InputError(f"{what} is empty; give at least one name.")
+    wrong = [name for name in names if not isinstance(name, str)]
+    if wrong:
+        raise InputError(f"{what} holds {listed(wrong)}, which is no string; give column names.")
+    return names
+
+
+def frame_times(frame: Any, time: str, series: np.ndarray, ids: np.ndarray) -> tuple[np.ndarray, str | None]:
+    when, unit = tables.times(tables.arrow_column(frame, time), time)
+    if not np.isfinite(when).all():
+        tables.refuse_bad_times(when, time, ids[series])
+    return when, unit
+
+
+def refuse_times_within(times: np.ndarray, series: np.ndarray, ids: np.ndarray, offsets: np.ndarray) -> None:
+    bad = np.flatnonzero(~np.isfinite(times))
+    if len(bad):
+        which = series[bad[0]]
+        what = "missing" if np.isnan(times[bad[0]]) else "infinite"
+        raise InputError(
+            f"times of series {listed([ids[which]])}: the time of its observation {bad[0] - offsets[which]} (counted "
+            f"from 0) is {what}; {len(bad)} times in all. Correct or drop them."
+        )
+
+
+def encode_channels(
+    labels: pa.Array, given: Sequence[Any] | np.ndarray | None, series: np.ndarray, ids: np.ndarray, where: str
+) -> tuple[np.ndarray, tuple[Any, ...]]:
+    """Channel labels [n] as (int32 indices [n], names): names sorted, or as given and nothing else."""
+    codes, distinct = tables.encode(labels)
+    found = distinct.tolist()
+    names = tuple(sorted(found)) if given is None else channel_names_of(given)
+    place = {name: k for k, name in enumerate(names)}
+    strange = [k for k, name in enumerate(found) if name not in place]
+    if strange:
+        first = ids[series[np.argmax(codes == strange[0])]]
+        raise InputError(
+            f"{where}: channel {listed(found[k] for k in strange)} (first in series {listed([first])}) is not known; "
+            f"known channels are {listed(names, 20)}.{tables.did_you_mean(found[strange[0]], names)} Drop those "
+            "rows, or train with that channel."
+        )
+    return np.array([place[name] for name in found], dtype=np.int32)[codes], names
+
+
+def channel_names_of(given: Sequence[Any] | np.ndarray) -> tuple[Any, ...]:
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise InputError(f"channel_names is {given!r}; give a list of channels.")
+    names = tuple(name.item() if isinstance(name, np.generic) else name for name in given)
+    if len(set(names)) != len(names):
+        raise InputError(f"channel_names {listed(names)} names a channel twice; each must be given once.")
+    return names
+
+
+def static_column(column: pa.Array, name: str, series: np.ndarray, ids: np.ndarray) -> np.ndarray:
+    """One value per series [S] from a column that repeats it on each row of the series."""
+    kind = column.type
+    whole = pa.types.is_integer(kind) and not column.null_count
+    if not whole and (pa.types.is_primitive(kind) or pa.types.is_decimal(kind)) and not pa.types.is_boolean(kind):
+        cells = tables.numbers(column, name)
+    else:
+        cells = tables.label_values(tables.label_array(column, name))
+    _, first = np.unique(series, return_index=True)
+    kept = cells[first]
+    differs = cells != kept[series]
+    if cells.dtype.kind == "f":
+        differs &= ~(np.isnan(cells) & np.isnan(kept[series]))
+        if np.isinf(kept).any():
+            raise InputError(f"static column {name!r} is infinite in series {listed(ids[np.isinf(kept)])}.")
+    if differs.any():
+        row = np.argmax(differs)
+        raise InputError(
+            f"static column {name!r} changes within series {listed([ids[series[row]]])}: "
+            f"{listed([kept[series[row]]])}, then {listed([cells[row]])} ({len(np.unique(series[differs]))} series in "
+            "all); make it a value column, or fill in one value per series."
+        )
+    return kept
+
+
+def listed_column(values: Any, name: str) -> pa.Array:
+    """A list or array as an Arrow array, refusing mixed types."""
+    try:
+        return tables.to_arrow(values)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        raise InputError(f"{name} is of mixed type ({str(error).splitlines()[0]}); give one type.") from error
+
+
+def own_ids(ids: Sequence[Any] | np.ndarray) -> np.ndarray:
+    """Ids [S], refusing mixed types, missing ones and repeats."""
+    labels = listed_column(ids if isinstance(ids, np.ndarray) else list(ids), "ids")
+    codes, distinct = tables.encode(tables.label_array(labels, "ids"))
+    if len(distinct) != len(codes):
+        twice = distinct[np.bincount(codes) > 1]
+        raise InputError(f"{len(twice)} ids are given to more than one series: {listed(twice)}; ids must differ.")
+    return distinct
+
+
+def numeric(values: Any, what: str, id: Any, ndim: int) -> np.ndarray:
+    """One series' times [n] or values [n, V] as a numeric (or, for times, datetime64) array."""
+    try:
+        array = np.asarray(values)
+        array = array.astype(np.float64) if array.dtype == object or array.size == 0 else array
+    except (TypeError, ValueError) as error:
+        raise InputError(f"series {listed([id])}: {what} is no array of numbers ({error}).") from error
+    if array.ndim == 1 and ndim == 2:
+        array = array[:, None]
+    if array.ndim != ndim or array.dtype.kind not in ("fiubMm" if what == "times" else "fiub"):
+        raise InputError(
+            f"series {listed([id])}: {what} is {array.dtype} of shape {array.shape}; numbers with {ndim} "
+            f"{'axis' if ndim == 1 else 'axes'} were wanted."
+        )
+    return array if array.dtype == np.float32 or array.dtype.kind in "Mm" else array.astype(np.float64)
+
+
+def flat_labels(channels: Sequence[Any], lengths: np.ndarray, ids: np.ndarray) -> pa.Array:
+    """Channel labels of all series in one Arrow array of one type."""
+    parts = []
+    for i, part in enumerate(channels):
+        name = f"channels of series {listed([ids[i]])}"
+        column = tables.label_array(listed_column(part, name), name)
+        if len(column) != lengths[i]:
+            raise InputError(f"{name}: {len(column)} labels for {lengths[i]} times; give one per observation.")
+        if parts and column.type != parts[0].type:
+            raise InputError(f"{name} are {column.type}, those before {parts[0].type}; give all in one type.")
+        parts.append(column)
+    return pa.concat_arrays(parts)

@@ -1,0 +1,159 @@
+"""Tables, lists of arrays and padded arrays, as observations in any order: what `SeriesDataset.from_*` read.
+
+Everything refused is refused by name. Arguments are those of the constructors; with `melted` each channel of a row
+becomes an observation of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from rotarymae.errors import InputError, listed
+from rotarymae.series import tables
+from rotarymae.series.columns import (
+    encode_channels,
+    flat_labels,
+    frame_times,
+    listed_column,
+    names_of,
+    numeric,
+    own_ids,
+    refuse_times_within,
+    static_column,
+)
+from rotarymae.series.tidy import Observations, melt, offsets_of, refuse_empty
+
+# The observations, and one value per series [S] of every static column.
+Found = tuple[Observations, dict[str, np.ndarray]]
+
+
+def long_table(
+    frame: Any,
+    id: str,
+    time: str,
+    channel: str | None,
+    values: Sequence[str],
+    static: Sequence[str],
+    channel_names: Sequence[Any] | np.ndarray | None,
+    role: str = "value",
+) -> Found:
+    """Of `SeriesDataset.from_frame`; messages call the columns of `values` by their `role`."""
+    values, static = names_of(values, f"{role}s"), names_of(static, "static", empty=True)
+    seen = tables.as_frame(frame)
+    roles = [("id", id), ("time", time)] + ([] if channel is None else [("channel", channel)])
+    roles += [(role, name) for name in values] + [("static", name) for name in static]
+    tables.need_columns(seen, roles)
+    if channel is None and channel_names is not None:
+        raise InputError(f"channel_names {listed(channel_names)} need a channel column; give channel=...")
+    series, ids = tables.encode(tables.label_array(tables.arrow_column(seen, id), id))
+    when, unit = frame_times(seen, time, series, ids)
+    which, known = None, None
+    if channel is not None:
+        labels = tables.label_array(tables.arrow_column(seen, channel), channel)
+        which, known = encode_channels(labels, channel_names, series, ids, f"column {channel!r}")
+    columns = [tables.numbers(tables.arrow_column(seen, name), name) for name in values]
+    rows = Observations(series, ids, when, which, known, np.stack(columns, axis=1), values, unit)
+    fixed = {name: static_column(tables.arrow_column(seen, name), name, series, ids) for name in static}
+    return rows, fixed
+
+
+def wide_table(frame: Any, id: str, time: str, channels: Sequence[str], static: Sequence[str], melted: bool) -> Found:
+    """Of `SeriesDataset.from_wide`."""
+    rows, fixed = long_table(frame, id, time, None, channels, static, None, role="channel")
+    return melt(rows) if melted else rows, fixed
+
+
+def arrays(
+    times: Sequence[Any],
+    values: Sequence[Any],
+    channels: Sequence[Any] | None,
+    ids: Sequence[Any] | np.ndarray | None,
+    value_names: Sequence[str] | None,
+    channel_names: Sequence[Any] | np.ndarray | None,
+    static: Mapping[str, Sequence[Any] | np.ndarray],
+) -> Found:
+    """Of `SeriesDataset.from_arrays`."""
+    count = len(times)
+    if not count:
+        raise InputError("times holds no series; give at least one array.")
+    given = {"values": values, "channels": channels, "ids": ids} | dict(static)
+    for name, part in given.items():
+        if part is not None and len(part) != count:
+            raise InputError(f"{name} has {len(part)} entries, times has {count}; give one per series.")
+    if channels is None and channel_names is not None:
+        raise InputError(f"channel_names {listed(channel_names)} need channels=[...], one array per series.")
+    ids = own_ids(np.arange(count) if ids is None else ids)
+    when = [numeric(part, "times", ids[i], 1) for i, part in enumerate(times)]
+    what = [numeric(part, "values", ids[i], 2) for i, part in enumerate(values)]
+    lengths = np.array([len(part) for part in when], dtype=np.int64)
+    for i, part in enumerate(what):
+        if len(part) != lengths[i] or part.shape[1] != what[0].shape[1]:
+            raise InputError(
+                f"series {listed([ids[i]])}: values has the shape {part.shape}, wanted "
+                f"({lengths[i]}, {what[0].shape[1]}): one row per time, and as many features as the first series."
+            )
+    refuse_empty(lengths, ids, "Leave them out.")
+    series = np.repeat(np.arange(count), lengths)
+    if len({part.dtype.kind == "M" for part in when}) > 1:
+        raise InputError("some series have datetimes and others numbers as times; give all in one kind.")
+    flat_times, unit = tables.times(tables.to_arrow(np.concatenate(when)), "times")
+    refuse_times_within(flat_times, series, ids, offsets_of(lengths))
+    which, known = None, None
+    if channels is not None:
+        labels = flat_labels(channels, lengths, ids)
+        which, known = encode_channels(labels, channel_names, series, ids, "channels")
+    flat = np.concatenate(what)
+    width = flat.shape[1]
+    if value_names is None:
+        value_names = ("value",) if width == 1 else tuple(f"value_{v}" for v in range(width))
+    value_names = names_of(value_names, "value_names")
+    tables.refuse_twice(value_names, "value_names")
+    if len(value_names) != width:
+        raise InputError(f"value_names has {len(value_names)} names for {width} features; give one each.")
+    rows = Observations(series, ids, flat_times, which, known, flat, value_names, unit)
+    each = np.arange(count)
+    fixed = {name: static_column(listed_column(c, name), name, each, ids) for name, c in static.items()}
+    return rows, fixed
+
+
+def padded_array(
+    array: np.ndarray,
+    times: np.ndarray | None,
+    ids: Sequence[Any] | np.ndarray | None,
+    channel_names: Sequence[str] | None,
+    melted: bool,
+) -> Found:
+    """Of `SeriesDataset.from_padded`."""
+    try:
+        array = np.asarray(array)
+    except ValueError as error:
+        raise InputError(f"array is no array of numbers ({error}); give one of [cases, channels, time].") from error
+    if array.ndim != 3 or array.dtype.kind not in "fiub" or 0 in array.shape:
+        raise InputError(
+            f"array is {array.dtype} of shape {array.shape}; numbers of shape [cases, channels, time] were wanted, "
+            "none of them 0. For one channel use array[:, None, :]."
+        )
+    cases, width, steps = array.shape
+    ids = own_ids(np.arange(cases) if ids is None else ids)
+    names = names_of(channel_names or [f"channel_{c}" for c in range(width)], "channel_names")
+    tables.refuse_twice(names, "channel_names")
+    if len(ids) != cases or len(names) != width:
+        raise InputError(
+            f"array has {cases} cases and {width} channels, but {len(ids)} ids and {len(names)} channel_names came."
+        )
+    when = np.arange(steps) if times is None else np.asarray(times)
+    if when.shape not in {(steps,), (cases, steps)}:
+        raise InputError(f"times has the shape {when.shape}, wanted ({steps},) or ({cases}, {steps}).")
+    flat_times, unit = tables.times(tables.to_arrow(np.broadcast_to(when, (cases, steps)).ravel()), "times")
+    flat = array.transpose(0, 2, 1).reshape(cases * steps, width)
+    flat = flat if flat.dtype == np.float32 else flat.astype(np.float64)
+    there = ~np.isnan(flat).all(axis=1)
+    series = np.repeat(np.arange(cases), steps)[there]
+    refuse_empty(np.bincount(series, minlength=cases), ids, "Leave out the cases that are NaN throughout.")
+    found = flat_times[there]
+    refuse_times_within(found, series, ids, offsets_of(np.bincount(series, minlength=cases)))
+    rows = Observations(series, ids, found, None, None, flat[there], names, unit)
+    return melt(rows) if melted else rows, {}

@@ -1,0 +1,351 @@
+"""From a table's units to what the model sees, and back; fitted on training data and saved with the model.
+
+Values are compressed where they are heavy-tailed (asinh) and standardised channel by channel. Times are shifted to
+each series' first observation in float64 and divided by a unit near the gap between neighbours: the fastest rotary
+frequency turns 1 radian a unit, so times in [0, 1] would be nearly indistinguishable.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import warnings
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from rotarymae.errors import InputError, InputWarning
+from rotarymae.series.dataset import SeriesDataset
+
+TRANSFORMS = ("standard", "asinh", "none")
+ORIGINS = ("first", "zero")
+
+
+@dataclass(frozen=True)
+class ValueScaler:
+    """z = (f(x) - mean) / std for each channel and feature, with f(x) = x, or asinh((x - centre) / width).
+
+    Attributes:
+        transforms: V names, "standard", "asinh" or "none" (x as it is).
+        centre, width: [C][V], used by "asinh": median and 1.4826 · median absolute deviation of the training values.
+        mean, std: [C][V] of f(x) over the training values; a constant channel has std 1.
+    """
+
+    transforms: tuple[str, ...]
+    centre: tuple[tuple[float, ...], ...]
+    width: tuple[tuple[float, ...], ...]
+    mean: tuple[tuple[float, ...], ...]
+    std: tuple[tuple[float, ...], ...]
+
+    @classmethod
+    def fit(cls, dataset: SeriesDataset, transforms: dict[str, str] | None = None) -> Self:
+        """Statistics of a training set, of a `sample` of an opened file. `transforms` overrides by feature name; the
+        others are chosen.
+
+        A feature is heavy-tailed, and gets asinh, when in any channel with 20 observations or more the 99.5 %
+        quantile of |x - median| exceeds 20 times its median (4.2 for a normal distribution).
+        """
+        dataset, asked = dataset.sample(), dict(transforms or {})
+        for name, transform in asked.items():
+            if name not in dataset.value_names:
+                raise InputError(f"a transform for {name!r}; the values are {', '.join(dataset.value_names)}.")
+            if transform not in TRANSFORMS:
+                raise InputError(f"transform {transform!r} of {name!r}; wanted one of {', '.join(TRANSFORMS)}.")
+        values = np.asarray(dataset.values, np.float64)
+        groups = _by_channel(dataset)
+        shape = (len(groups), values.shape[1])
+        centre, width, tail = np.zeros(shape), np.ones(shape), np.zeros(shape)
+        for c, group in enumerate(groups):
+            part = values[group] if len(group) else values
+            centre[c] = np.median(part, axis=0)
+            away = np.abs(part - centre[c])
+            spread = np.median(away, axis=0)
+            tail[c] = np.quantile(away, 0.995, axis=0) / np.where(spread > 0, spread, np.inf) * (len(group) >= 20)
+            fallback = away.mean(axis=0)
+            width[c] = np.where(spread > 0, 1.4826 * spread, np.where(fallback > 0, fallback, 1.0))
+        names = [
+            asked.get(name, "asinh" if tail[:, v].max() > 20 else "standard")
+            for v, name in enumerate(dataset.value_names)
+        ]
+        scaler = cls(tuple(names), _rows(centre), _rows(width), _rows(np.zeros(shape)), _rows(np.ones(shape)))
+        compressed = scaler.transform(values, _channel_index(dataset))
+        mean, std = np.zeros(shape), np.ones(shape)
+        for c, group in enumerate(groups):
+            part = compressed[group] if len(group) else compressed
+            with np.errstate(over="ignore", invalid="ignore"):  # refused below, by name
+                mean[c], std[c] = part.mean(axis=0), part.std(axis=0)
+        wild = np.argwhere(~np.isfinite([centre, width, mean, std]).all(0))
+        if len(wild):
+            c, v = wild[0]
+            where = "" if dataset.channel_names is None else f" of channel {dataset.channel_names[c]!r}"
+            most = np.abs(values[groups[c], v]).max(initial=0.0)
+            raise InputError(
+                f"column {dataset.value_names[v]!r}{where} reaches {most:.3g}, too large to compute a deviation; "
+                "divide it by a constant first."
+            )
+        as_is = np.array([name == "none" for name in names])
+        # The spread of rounding errors is no spread: dividing by it would turn a constant channel into noise.
+        constant = std <= 1e-9 * np.maximum(np.abs(mean), 1e-30)
+        mean, std = np.where(as_is, 0.0, mean), np.where(as_is | constant, 1.0, std)
+        return dataclasses.replace(scaler, mean=_rows(mean), std=_rows(std))
+
+    def transform(self, values: np.ndarray, channels: np.ndarray) -> np.ndarray:
+        """Standardised values [n, V], float64, of observations in the given channels [n]."""
+        compressed = np.asarray(values, np.float64)
+        heavy = self._heavy
+        if heavy.any():
+            centre, width = np.array(self.centre)[channels], np.array(self.width)[channels]
+            compressed = np.where(heavy, np.arcsinh((compressed - centre) / width), compressed)
+        return (compressed - np.array(self.mean)[channels]) / np.array(self.std)[channels]
+
+    def inverse(self, scaled: np.ndarray, channels: np.ndarray) -> np.ndarray:
+        """Values in their own units, float64; the inverse of `transform`, monotone in every feature."""
+        compressed = np.asarray(scaled, np.float64) * np.array(self.std)[channels] + np.array(self.mean)[channels]
+        heavy = self._heavy
+        if not heavy.any():
+            return compressed
+        centre, width = np.array(self.centre)[channels], np.array(self.width)[channels]
+        # sinh overflows beyond 710; 80 is 1e34 widths away already.
+        return np.where(heavy, centre + width * np.sinh(np.clip(compressed, -80, 80)), compressed)
+
+    @property
+    def _heavy(self) -> np.ndarray:
+        return np.array([name == "asinh" for name in self.transforms])
+
+
+@dataclass(frozen=True)
+class PositionScaler:
+    """position = (time - origin) / unit, in float64, then channel number · channel_spacing as a second axis.
+
+    Attributes:
+        unit: in the table's unit of time.
+        origin: "first" counts from each series' first observation, "zero" from the table's own zero.
+        channel_spacing: distance between neighbouring channels on the channel axis, whose first channel stands at it.
+        reach: largest |position| in time of the training set; times far beyond it get a warning.
+    """
+
+    unit: float
+    origin: str = "first"
+    channel_spacing: float = 1.0
+    reach: float = 0.0
+
+    @classmethod
+    def fit(
+        cls,
+        dataset: SeriesDataset,
+        unit: float | None = None,
+        origin: str = "first",
+        channel_spacing: float = 1.0,
+    ) -> Self:
+        """The unit is the larger of the median gap between a series' distinct times and a thousandth of the median
+        span, unless given. Beyond some 6,000 units the slowest kept frequency has gone round. An opened file is
+        judged by a `sample`."""
+        dataset = dataset.sample()
+        if origin not in ORIGINS:
+            raise InputError(f"origin {origin!r}; wanted 'first' (of each series) or 'zero' (of the table).")
+        for name, number in (("unit", unit), ("channel_spacing", channel_spacing)):
+            if number is not None and not (np.isfinite(number) and number > 0):
+                raise InputError(f"{name} of positions is {number}; wanted a positive number.")
+        if unit is None:
+            gaps = np.diff(dataset.times)
+            gaps[dataset.offsets[1:-1] - 1] = 0.0  # from one series to the next is no gap
+            gaps = gaps[gaps > 0]
+            spans = dataset.times[dataset.offsets[1:] - 1] - dataset.times[dataset.offsets[:-1]]
+            spans = spans[spans > 0]
+            unit = max(float(np.median(gaps)), float(np.median(spans)) / 1000) if len(gaps) else 1.0
+        scaler = cls(float(unit), origin, float(channel_spacing))
+        reach = float(np.abs(scaler.times(dataset.times, scaler.origins(dataset), dataset.lengths)).max())
+        return dataclasses.replace(scaler, reach=reach)
+
+    def origins(self, dataset: SeriesDataset) -> np.ndarray:
+        """The time [S] from which each series counts."""
+        if self.origin == "zero":
+            return np.zeros(len(dataset))
+        return dataset.times[dataset.offsets[:-1]]
+
+    def times(self, times: np.ndarray, origins: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+        """Positions in time [n], float64, of flat times whose series have these origins and lengths."""
+        return (np.asarray(times, np.float64) - np.repeat(origins, lengths)) / self.unit
+
+
+@dataclass(frozen=True)
+class Preprocessor:
+    """All that turns a SeriesDataset into what a model takes; saved as preprocessor.json.
+
+    Attributes:
+        value_names, channel_names: of the training set; `channel_names` is None without a channel axis.
+        values, positions: the fitted scalers.
+        classes: labels in the order of a classifier's outputs, or None.
+        target: (mean, std) of a regressor's standardised target, or None.
+        columns: how the training table was read ("id", "time", "channel", ...), so that later tables of the same
+            layout need no telling; empty when the data came from arrays.
+    """
+
+    value_names: tuple[str, ...]
+    channel_names: tuple[str | int | float, ...] | None
+    values: ValueScaler
+    positions: PositionScaler
+    classes: tuple[str | int | float, ...] | None = None
+    target: tuple[float, float] | None = None
+    columns: dict[str, Any] = dataclasses.field(default_factory=dict)
+
+    @classmethod
+    def fit(
+        cls,
+        dataset: SeriesDataset,
+        transforms: dict[str, str] | None = None,
+        time_unit: float | None = None,
+        origin: str = "first",
+        channel_spacing: float = 1.0,
+    ) -> Self:
+        """Scalers of a training set; arguments as `ValueScaler.fit` and `PositionScaler.fit`."""
+        dataset = dataset.sample()  # once for both scalers
+        names = None if dataset.channel_names is None else tuple(_plain(name) for name in dataset.channel_names)
+        return cls(
+            tuple(dataset.value_names),
+            names,
+            ValueScaler.fit(dataset, transforms),
+            PositionScaler.fit(dataset, time_unit, origin, channel_spacing),
+        )
+
+    @property
+    def axes(self) -> int:
+        """A: time, and the channel when there is one."""
+        return 1 if self.channel_names is None else 2
+
+    @property
+    def features(self) -> int:
+        return len(self.value_names)
+
+    def check(self, dataset: SeriesDataset) -> None:
+        """Refuses a data set of other values or channels; warns of times far outside the training range.
+
+        Raises:
+            InputError: names what differs.
+        """
+        if tuple(dataset.value_names) != self.value_names:
+            raise InputError(
+                f"the values are {', '.join(dataset.value_names)}; the model was trained on "
+                f"{', '.join(self.value_names)}, in this order."
+            )
+        theirs = None if dataset.channel_names is None else tuple(_plain(name) for name in dataset.channel_names)
+        if theirs != self.channel_names:
+            raise InputError(
+                f"the channels are {theirs}; the model was trained on {self.channel_names}. "
+                "Read the table with channel_names= of the model."
+            )
+        self.warn_if_far(dataset)
+
+    def warn_if_far(self, dataset: SeriesDataset, times: np.ndarray | None = None) -> None:
+        """Warns when times (of the data set, or others [n] flat over the same series) lie far outside training."""
+        if times is None:
+            dataset = dataset.sample()
+            times = np.asarray(dataset.times)
+        at = np.abs(self.positions.times(times, self.positions.origins(dataset), dataset.lengths))
+        far = at > 1.5 * self.positions.reach + 1.0
+        if far.any():
+            series = int(np.searchsorted(dataset.offsets, int(far.argmax()), side="right")) - 1
+            warnings.warn(
+                f"series {_plain(dataset.ids[series])!r} has times up to {at.max() * self.positions.unit:.6g} from its "
+                f"origin; training reached {self.positions.reach * self.positions.unit:.6g} "
+                f"({int(far.sum())} observations lie far outside). Predictions there are extrapolations.",
+                InputWarning,
+                stacklevel=3,
+            )
+
+    def describe(self) -> dict[str, Any]:
+        """What is done to the data, in words and numbers, for reports and model cards."""
+        return {
+            "values": dict(zip(self.value_names, self.values.transforms, strict=True)),
+            "channels": self.channel_names,
+            "unit of time": self.positions.unit,
+            "times count from": "each series' first observation" if self.positions.origin == "first" else "zero",
+            "longest time in training, in units": self.positions.reach,
+            "channel spacing": self.positions.channel_spacing,
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def from_dict(cls, fields: dict[str, Any]) -> Self:
+        """The inverse of `to_dict`, also after JSON. Raises InputError naming a wrong, missing or misshapen field."""
+        values = _from_fields(ValueScaler, fields.get("values"), "values")
+        positions = _from_fields(PositionScaler, fields.get("positions"), "positions")
+        own = _from_fields(cls, {**fields, "values": values, "positions": positions}, "preprocessor")
+        for name, kinds in (("value_names", tuple), ("channel_names", (tuple, type(None)))):
+            if not isinstance(getattr(own, name), kinds):
+                raise InputError(f"{name} is {getattr(own, name)!r}; wanted a list of names.")
+        for name, kinds in (
+            ("value_names", (str,)),
+            ("channel_names", (str, int, float)),
+            ("classes", (str, int, float)),
+        ):
+            strange = [item for item in getattr(own, name) or () if not isinstance(item, kinds)]
+            if strange:
+                raise InputError(f"{name} holds {strange[0]!r:.60}, which is no name.")
+        if positions.origin not in ORIGINS:
+            raise InputError(f"positions.origin is {positions.origin!r}; wanted one of {', '.join(ORIGINS)}.")
+        for name in ("unit", "channel_spacing", "reach"):
+            number = getattr(positions, name)
+            # Only the reach may be zero: that of series of one observation each.
+            enough = type(number) in (int, float) and (number > 0 or (number == 0 and name == "reach"))
+            if not (enough and np.isfinite(number)):
+                raise InputError(f"positions.{name} is {number!r}; wanted a positive number.")
+        channels = 1 if own.channel_names is None else len(own.channel_names)
+        for name in ("centre", "width", "mean", "std"):
+            try:
+                table = np.array(getattr(values, name), dtype=np.float64)
+            except (TypeError, ValueError):
+                raise InputError(f"values.{name} is no table of numbers ({channels}, {own.features}).") from None
+            if name in ("width", "std") and (table <= 0).any():
+                raise InputError(f"values.{name} holds {table.min()}; wanted positive numbers.")
+            if table.shape != (channels, own.features) or not np.isfinite(table).all():
+                raise InputError(
+                    f"values.{name} has shape {table.shape}; wanted finite numbers ({channels}, {own.features})."
+                )
+        if len(values.transforms) != own.features or any(name not in TRANSFORMS for name in values.transforms):
+            raise InputError(f"values.transforms is {values.transforms}; wanted {own.features} of {TRANSFORMS}.")
+        return own
+
+
+def _from_fields(kind: type, fields: Any, where: str) -> Any:
+    if not isinstance(fields, dict):
+        raise InputError(f"{where} is {type(fields).__name__}; wanted an object of fields.")
+    known = {field.name: field for field in dataclasses.fields(kind)}
+    for key in fields:
+        if key not in known:
+            raise InputError(f"{where} has no field {key!r}; there are {', '.join(known)}.")
+    for name, field in known.items():
+        optional = not (field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING)
+        if not optional and name not in fields:
+            raise InputError(f"{where} lacks the field {name!r}.")
+    return kind(**{key: _tuples(value) for key, value in fields.items()})
+
+
+def _tuples(value: Any) -> Any:
+    return tuple(_tuples(item) for item in value) if isinstance(value, list | tuple) else value
+
+
+def _plain(name: Any) -> str | int | float:
+    """A channel's or class's name as JSON keeps it."""
+    return name.item() if isinstance(name, np.generic) else name
+
+
+def _rows(table: np.ndarray) -> tuple[tuple[float, ...], ...]:
+    return tuple(tuple(float(x) for x in row) for row in table)
+
+
+def _channel_index(dataset: SeriesDataset) -> np.ndarray:
+    """Row of the scaler's tables for each observation: its channel, from 0."""
+    if dataset.channels is None:
+        return np.zeros(len(dataset.times), dtype=np.int64)
+    return np.asarray(dataset.channels)
+
+
+def _by_channel(dataset: SeriesDataset) -> list[np.ndarray]:
+    """Indices of the observations of every channel."""
+    channels = _channel_index(dataset)
+    count = 1 if dataset.channel_names is None else len(dataset.channel_names)
+    order = np.argsort(channels, kind="stable")
+    return np.split(order, np.searchsorted(channels[order], np.arange(1, count)))

@@ -1,0 +1,315 @@
+"""Reading tables: files → Arrow, any data frame → columns, columns → plain numpy arrays that have been checked.
+
+Three kinds of column are known: *labels* (ids, channels, classes: integers, floats, strings or booleans, never
+missing), *times* (numbers, or dates that become days since 1970-01-01) and *numbers* (NaN where a cell is missing).
+Every function takes the column's name, so that its error can say where to look. Rows are counted from 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+import pyarrow.feather
+import pyarrow.parquet
+
+from rotarymae.errors import InputError, choose, did_you_mean, listed
+
+FORMATS = {
+    ".csv": "csv",
+    ".csv.gz": "csv",
+    ".tsv": "tsv",
+    ".tsv.gz": "tsv",
+    ".parquet": "parquet",
+    ".arrow": "arrow",
+    ".feather": "arrow",
+}
+PER_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
+
+
+# ── words for messages ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+# ── files ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def read_table(path: str | Path, format: str | None = None) -> pa.Table:
+    """Read a table file, by its suffix: .csv, .csv.gz, .tsv, .tsv.gz, .parquet, .arrow or .feather.
+
+    Args:
+        path: the file.
+        format: "csv", "tsv", "parquet" or "arrow", where the suffix does not say.
+
+    Returns:
+        An Arrow table; empty cells of a CSV are nulls in numeric columns and empty strings in text columns.
+
+    Raises:
+        InputError: no such file, a suffix that is not known, a file that cannot be parsed, a column name used twice.
+    """
+    path = Path(path)
+    if format is None:
+        name = path.name.lower()
+        format = next((kind for suffix, kind in FORMATS.items() if name.endswith(suffix)), None)
+        if format is None:
+            raise InputError(
+                f"{path}: cannot tell the kind of table from the name; known suffixes are {', '.join(FORMATS)}. "
+                "Convert the file, or read it yourself and pass the data frame to SeriesDataset.from_frame."
+            )
+    choose("format", format, ("csv", "tsv", "parquet", "arrow"))
+    if not path.is_file():
+        what = "is a folder, not a file" if path.is_dir() else "does not exist"
+        looked = path.parent.is_dir() and not path.is_dir()
+        beside = [other.name for other in path.parent.iterdir() if other.is_file()] if looked else []
+        raise InputError(f"{path} {what}; give the path of a table file.{did_you_mean(path.name, beside)}")
+    try:
+        if format == "parquet":
+            table = pyarrow.parquet.read_table(path)
+        elif format == "arrow":
+            table = pyarrow.feather.read_table(path)
+        else:
+            parse = pyarrow.csv.ParseOptions(delimiter="\t" if format == "tsv" else ",")
+            table = pyarrow.csv.read_csv(path, parse_options=parse)
+        # Arrow trusts the offsets in a file, and a wrong one ends the process when the column is used.
+        table.validate(full=True)
+        names = table.column_names
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        reason = str(error).strip().splitlines()[0]
+        raise InputError(
+            f"{path} cannot be read as {format}: {reason}. Is it complete, and is it a {format} file?"
+        ) from error
+    refuse_twice(names, f"the header of {path.name}")
+    return table
+
+
+# ── frames ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def as_frame(frame: Any, what: str = "frame") -> nw.DataFrame[Any]:
+    """A pandas, polars or Arrow table, seen through narwhals.
+
+    Raises:
+        InputError: anything else, a lazy frame, a table without rows, a column name used twice.
+    """
+    try:
+        seen = nw.from_native(frame, eager_only=True)
+    except TypeError as error:
+        raise InputError(
+            f"the {what} is a {type(frame).__module__}.{type(frame).__name__}; a pandas, polars or Arrow table was "
+            "wanted. Collect a lazy frame with .collect(), make any other kind a data frame first, and read a file "
+            "with SeriesDataset.from_csv, .from_parquet or rotarymae.series.read_table."
+        ) from error
+    except nw.exceptions.DuplicateError as error:
+        twice = " ".join(str(error).split())
+        raise InputError(f"the {what} has a column name more than once ({twice}); rename those columns.") from error
+    if len(seen) == 0:
+        raise InputError(f"the {what} has no rows (columns: {listed(seen.columns)}); there is nothing to learn from.")
+    return seen
+
+
+def refuse_twice(names: Sequence[str], where: str) -> None:
+    """Refuse a name that occurs twice.
+
+    Raises:
+        InputError: naming the names and the place.
+    """
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise InputError(f"{where} names {listed(twice)} more than once; each column must have a name of its own.")
+
+
+def need_columns(frame: nw.DataFrame[Any], roles: Sequence[tuple[str, str]], what: str = "frame") -> None:
+    """Refuse a table that lacks a column, or a column that is asked for in two roles.
+
+    Args:
+        roles: (role, column name) pairs, e.g. ("time", "mjd").
+
+    Raises:
+        InputError: naming every missing column and the nearest one there is, or the column used twice.
+    """
+    wrong = [f"{role}={name!r}" for role, name in roles if not isinstance(name, str)]
+    if wrong:
+        raise InputError(f"column names are strings, but {', '.join(wrong)} came; give the name of a column.")
+    missing = [(role, name) for role, name in roles if name not in frame.columns]
+    if missing:
+        said = " ".join(
+            f"{role} column {name!r} is missing.{did_you_mean(name, frame.columns)}" for role, name in missing
+        )
+        raise InputError(f"{said} The {what} has the columns {listed(frame.columns, 20)}.")
+    taken: dict[str, str] = {}
+    for role, name in roles:
+        if name in taken:
+            raise InputError(f"column {name!r} is given twice, as {taken[name]} and as {role}; name each column once.")
+        taken[name] = role
+
+
+def arrow_column(frame: nw.DataFrame[Any], name: str) -> pa.Array:
+    """One column as an Arrow array in one piece.
+
+    Raises:
+        InputError: a column of mixed type, or of a kind Arrow cannot hold.
+    """
+    try:
+        return to_arrow(frame.get_column(name).to_arrow())
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        reason = str(error).strip().splitlines()[0]
+        raise InputError(
+            f"column {name!r} holds values of mixed type, or of a type no table column can have ({reason}); "
+            "convert the whole column to one type, for example all to strings or all to numbers."
+        ) from error
+
+
+def to_arrow(values: Any) -> pa.Array:
+    """An Arrow array in one piece from an Arrow array, a numpy array or a list; dictionaries are decoded."""
+    if isinstance(values, np.ndarray) and values.dtype.byteorder in "<>":
+        values = values.astype(values.dtype.newbyteorder("="))  # FITS files are big-endian, Arrow never is
+    array: Any = values if isinstance(values, pa.Array | pa.ChunkedArray) else pa.array(values)
+    if isinstance(array, pa.ChunkedArray):
+        array = array.combine_chunks()
+    return array.dictionary_decode() if isinstance(array, pa.DictionaryArray) else array
+
+
+# ── columns ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def missing_rows(column: pa.Array) -> np.ndarray:
+    """Rows that are null or NaN, int64 [k]."""
+    if not column.null_count and not pa.types.is_floating(column.type):
+        return np.zeros(0, np.int64)
+    return np.flatnonzero(column.is_null(nan_is_null=True).to_numpy(zero_copy_only=False))
+
+
+def label_array(column: pa.Array, name: str) -> pa.Array:
+    """Labels (ids, channels, classes) as int64, double, string or bool, none of them missing.
+
+    Raises:
+        InputError: null, NaN, infinite or empty labels (naming the first row and the count), or another type.
+    """
+    types = pa.types
+    kind = column.type
+    gone = missing_rows(column)
+    if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
+        column = column.cast(pa.large_string())
+        if not len(gone):
+            gone = np.flatnonzero(pc.equal(column, "").to_numpy(zero_copy_only=False))  # pyright: ignore
+    if len(gone):
+        raise InputError(
+            f"column {name!r} is missing (null, NaN or empty) in {len(gone)} of {len(column)} rows, the first in row "
+            f"{gone[0]}; fill the column or drop those rows."
+        )
+    if types.is_integer(kind):
+        try:
+            return column.cast(pa.int64())
+        except pa.ArrowInvalid as error:
+            raise InputError(f"column {name!r} holds integers beyond 64 bits; convert it to strings.") from error
+    if types.is_floating(kind):
+        column = column.cast(pa.float64())
+        endless = np.flatnonzero(np.isinf(column.to_numpy()))
+        if len(endless):
+            raise InputError(f"column {name!r} is infinite in row {endless[0]}; a label must be finite.")
+        return column
+    if types.is_boolean(kind) or types.is_large_string(column.type):
+        return column
+    raise InputError(
+        f"column {name!r} has the type {kind}; labels and ids must be integers, strings, floats or booleans. "
+        "Convert the column to strings."
+    )
+
+
+def encode(labels: pa.Array) -> tuple[np.ndarray, np.ndarray]:
+    """Labels as numbers: (codes int64 [n], distinct labels [K] in order of first appearance)."""
+    coded = labels.dictionary_encode()
+    return coded.indices.to_numpy().astype(np.int64), label_values(coded.dictionary)
+
+
+def label_values(labels: pa.Array) -> np.ndarray:
+    """Labels as a numpy array: int64, float64, bool or fixed-width strings."""
+    if pa.types.is_large_string(labels.type):
+        return np.array(labels.to_pylist(), dtype=np.str_)
+    return labels.to_numpy(zero_copy_only=False).copy()  # Arrow's own memory is read-only
+
+
+def numbers(column: pa.Array, name: str) -> np.ndarray:
+    """A numeric column as float32 (if it was) or float64 [n], NaN where a cell is missing; booleans are 0 and 1.
+
+    Raises:
+        InputError: a column that is not numeric, naming its type and the first cell that is no number.
+    """
+    types = pa.types
+    kind = column.type
+    if types.is_float32(kind):
+        return column.to_numpy(zero_copy_only=False)
+    if types.is_null(kind):
+        return np.full(len(column), np.nan)
+    if types.is_boolean(kind):
+        column = column.cast(pa.int8())
+    elif not (types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind)):
+        raise InputError(f"column {name!r} is not numeric but {kind}{_first_text(column)}; convert it to numbers.")
+    return column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+
+
+def _first_text(column: pa.Array) -> str:
+    """ " ('n/a' in row 3)": the first cell of a text column that cannot be read as a number."""
+    for row, cell in enumerate(column.to_pylist()):
+        try:
+            float(cell)
+        except (TypeError, ValueError):
+            if cell is not None:
+                return f" ({cell!r} in row {row})"
+    return ""
+
+
+def times(column: pa.Array, name: str) -> tuple[np.ndarray, str | None]:
+    """A time column as float64 [n] and its unit: "day" for dates and durations, None for numbers.
+
+    Dates and timestamps become days since 1970-01-01 UTC (a timestamp without a zone is taken as UTC), durations
+    become days. Missing cells become NaN: `refuse_bad_times` names them.
+
+    Raises:
+        InputError: a column that is neither numeric nor a date.
+    """
+    types = pa.types
+    kind = column.type
+    if types.is_date32(kind):
+        whole = column.cast(pa.int32()).cast(pa.float64())
+        return whole.to_numpy(zero_copy_only=False), "day"
+    if types.is_date64(kind):
+        column, kind = column.cast(pa.timestamp("ms")), pa.timestamp("ms")
+    if types.is_timestamp(kind) or types.is_duration(kind):
+        # Whole days and the rest are divided apart: int64 nanoseconds do not fit into a float64.
+        gone = column.is_null().to_numpy(zero_copy_only=False)
+        ticks = column.cast(pa.int64()).fill_null(0).to_numpy()
+        days, rest = np.divmod(ticks, PER_DAY[kind.unit])
+        return np.where(gone, np.nan, days + rest / PER_DAY[kind.unit]), "day"
+    if types.is_string(kind) or types.is_large_string(kind):
+        raise InputError(
+            f"time column {name!r} holds text ({listed(column[:1].to_pylist())} in row 0); convert it to numbers, or "
+            "to datetimes, which are read as days."
+        )
+    return numbers(column, name).astype(np.float64), None
+
+
+def refuse_bad_times(found: np.ndarray, name: str, of_series: Sequence[Any] | np.ndarray | None = None) -> None:
+    """Refuse times [n] that are missing or infinite; `of_series` [n] gives the id of each row.
+
+    Raises:
+        InputError: naming the column, the count, the first row and its series.
+    """
+    bad = np.flatnonzero(~np.isfinite(found))
+    if len(bad):
+        what = "missing (null or NaN)" if np.isnan(found[bad[0]]) else "infinite"
+        whose = "" if of_series is None else f" (series {listed([of_series[bad[0]]])})"
+        raise InputError(
+            f"time column {name!r} is {what} in row {bad[0]}{whose}; {len(bad)} of {len(found)} rows have no usable "
+            "time. Fill the times or drop those rows."
+        )
+
+
+def plain(label: Any) -> Any:
+    """A label as JSON keeps it."""
+    return label.item() if isinstance(label, np.generic) else label

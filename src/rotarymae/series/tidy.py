@@ -1,0 +1,190 @@
+"""Observations in any order, and what makes tidy rows of them: sorting, merging, reshaping, refusing.
+
+Between a table's columns (`columns`) and a data set (`series`). Messages name the series, time and channel of a row.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from rotarymae.errors import InputError, InputWarning, listed
+
+DROP = 'If they mean "not observed", use missing="drop".'
+MERGE = 'Use duplicates="mean" to average them or duplicates="first" to keep the first.'
+
+
+@dataclass(frozen=True, eq=False)
+class Observations:
+    """Observations in any order: series [n] indexes ids [S]; the rest as in SeriesDataset, NaN allowed in values."""
+
+    series: np.ndarray
+    ids: np.ndarray
+    times: np.ndarray
+    channels: np.ndarray | None
+    channel_names: tuple[Any, ...] | None
+    values: np.ndarray
+    value_names: tuple[str, ...]
+    time_unit: str | None
+
+    def keep(self, rows: np.ndarray) -> Observations:
+        """The rows of a mask or an order."""
+        channels = None if self.channels is None else self.channels[rows]
+        return replace(
+            self, series=self.series[rows], times=self.times[rows], channels=channels, values=self.values[rows]
+        )
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """Of every series, int64 [S]."""
+        return np.bincount(self.series, minlength=len(self.ids))
+
+    def name(self, row: int) -> str:
+        """ "series 615 at time 59750.4, channel 'u'": where a row is, for messages."""
+        text = f"series {listed([self.ids[self.series[row]]])} at time {self.times[row]:.10g}"
+        if self.channels is None or self.channel_names is None:
+            return text
+        return f"{text}, channel {self.channel_names[self.channels[row]]!r}"
+
+
+def tidy(rows: Observations, tokens: str, missing: str, duplicates: str) -> Observations:
+    """Checked, sorted by series, time and channel, without duplicates; by time (tokens="time") if asked for.
+
+    Raises:
+        InputError: as `SeriesDataset.from_frame`.
+    """
+    refuse_infinite(rows)
+    absent = np.isnan(rows.values)
+    if absent.any():
+        if missing == "error":
+            refuse_missing(rows, absent)
+        # With tokens="time" a row that lacks only some values is kept for now: the check below names what it lacks.
+        gone = absent.all(axis=1) if tokens == "time" else absent.any(axis=1)
+        rows = rows.keep(np.logical_not(gone))
+    rows = merge_duplicates(sort(rows), duplicates)
+    if tokens == "time":
+        rows = spread(rows)
+        refuse_partial(rows)
+    refuse_empty(rows.lengths, rows.ids, "All their values are missing; leave these series out.")
+    return rows
+
+
+def sort(rows: Observations) -> Observations:
+    """By series, time and channel, stably; one warning if times within a series did not ascend."""
+    series, times, channels = rows.series, rows.times, rows.channels
+    if (series[1:] < series[:-1]).any():
+        rows = rows.keep(np.argsort(series, kind="stable"))
+        series, times, channels = rows.series, rows.times, rows.channels
+    same = series[1:] == series[:-1]
+    backwards = same & (times[1:] < times[:-1])
+    if backwards.any():
+        found = np.unique(series[1:][backwards])
+        warnings.warn(
+            f"times were not ascending in {len(found)} of {len(rows.ids)} series ({listed(rows.ids[found], 3)}); "
+            "they have been sorted.",
+            InputWarning,
+            stacklevel=5,
+        )
+    elif channels is None or not (same & (times[1:] == times[:-1]) & (channels[1:] < channels[:-1])).any():
+        return rows
+    return rows.keep(np.lexsort((times, series) if channels is None else (channels, times, series)))
+
+
+def merge_duplicates(rows: Observations, duplicates: str, advice: str = MERGE) -> Observations:
+    """One row per (series, time, channel) from sorted rows."""
+    again = (rows.series[1:] == rows.series[:-1]) & (rows.times[1:] == rows.times[:-1])
+    if rows.channels is not None:
+        again &= rows.channels[1:] == rows.channels[:-1]
+    if not again.any():
+        return rows
+    first = np.flatnonzero(np.concatenate([[True], ~again]))
+    counts = np.diff(np.append(first, len(rows.times)))
+    if duplicates == "error":
+        row = first[np.argmax(counts > 1)]
+        raise InputError(
+            f"{rows.name(row)}, has {counts[counts > 1][0]} observations ({again.sum()} rows too many in all). {advice}"
+        )
+    merged = rows.keep(first)
+    if duplicates == "first":
+        return merged
+    mean = np.add.reduceat(rows.values.astype(np.float64), first) / counts[:, None]
+    return replace(merged, values=mean.astype(rows.values.dtype))
+
+
+def melt(rows: Observations) -> Observations:
+    """Features as channels: each value [n, C] that is not NaN becomes a row of its own."""
+    row, column = np.nonzero(~np.isnan(rows.values))
+    return Observations(
+        series=rows.series[row],
+        ids=rows.ids,
+        times=rows.times[row],
+        channels=column.astype(np.int32),
+        channel_names=rows.value_names,
+        values=rows.values[row, column][:, None],
+        value_names=("value",),
+        time_unit=rows.time_unit,
+    )
+
+
+def spread(rows: Observations) -> Observations:
+    """Channels as features, the reverse of `melt`: one row per (series, time) of sorted rows, NaN where none came."""
+    if rows.channels is None or rows.channel_names is None:
+        return rows
+    new = (rows.series[1:] != rows.series[:-1]) | (rows.times[1:] != rows.times[:-1])
+    new = np.concatenate([[True], new])[: len(rows.times)]
+    first, width = np.flatnonzero(new), len(rows.value_names)
+    values = np.full((len(first), len(rows.channel_names), width), np.nan, rows.values.dtype)
+    values[np.cumsum(new) - 1, rows.channels] = rows.values
+    names = tuple(
+        str(channel) if width == 1 else f"{channel}_{name}"
+        for channel in rows.channel_names
+        for name in rows.value_names
+    )
+    rows = replace(rows, channels=None, channel_names=None).keep(first)
+    return replace(rows, values=values.reshape(len(first), -1), value_names=names)
+
+
+def refuse_infinite(rows: Observations) -> None:
+    endless = np.isinf(rows.values)
+    if endless.any():
+        row, column = np.argwhere(endless)[0]
+        raise InputError(
+            f"column {rows.value_names[column]!r} is infinite for {rows.name(row)} ({endless.sum()} infinite values in "
+            "all); no repair is safe, so remove those observations or correct them."
+        )
+
+
+def refuse_missing(rows: Observations, absent: np.ndarray, advice: str = DROP) -> None:
+    row, column = np.argwhere(absent)[0]
+    counts = ", ".join(f"{rows.value_names[c]!r}: {n}" for c, n in enumerate(absent.sum(axis=0)) if n)
+    here = absent[rows.series == rows.series[row], column].sum()
+    raise InputError(
+        f"column {rows.value_names[column]!r} has {here} missing values (null or NaN) in series "
+        f"{listed([rows.ids[rows.series[row]]])}, the first at time {rows.times[row]:.10g}; over all series: {counts}. "
+        f"{advice}"
+    )
+
+
+def refuse_partial(rows: Observations) -> None:
+    absent = np.isnan(rows.values)
+    if absent.any():
+        row, column = np.argwhere(absent)[0]
+        there = rows.value_names[np.argmin(absent[row])]
+        raise InputError(
+            f"{rows.name(row)} has a value for {there!r} but none for {rows.value_names[column]!r} "
+            f"({absent.any(axis=1).sum()} of {len(absent)} times lack some); one row per time needs all of them. Use "
+            'tokens="channel", where every channel has times of its own (for a wide table: from_wide).'
+        )
+
+
+def refuse_empty(lengths: np.ndarray, ids: np.ndarray, advice: str) -> None:
+    empty = ids[lengths == 0]
+    if len(empty):
+        raise InputError(f"{len(empty)} of {len(ids)} series have no observation left: {listed(empty)}. {advice}")
+
+
+def offsets_of(lengths: np.ndarray) -> np.ndarray:
+    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)

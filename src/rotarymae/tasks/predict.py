@@ -1,0 +1,80 @@
+"""What a model says of series: class probabilities, values, embeddings. For values at any time see `interpolation`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from rotarymae.batch import Batch
+from rotarymae.checkpoints import ModelDirectory
+from rotarymae.errors import InputError
+from rotarymae.heads import Classifier, Regressor, pooled
+from rotarymae.model import Encoder
+from rotarymae.series import SeriesDataset, SeriesExamples
+from rotarymae.training import TrainConfig, predict
+
+INFERENCE = TrainConfig(batch_size=None, batch_tokens=8192)
+
+
+def predict_probabilities(
+    directory: ModelDirectory, dataset: SeriesDataset, config: TrainConfig | None = None, on_step: Any = None
+) -> np.ndarray:
+    """Class probabilities [S, classes] of a fine-tuned classifier, in the order of `preprocessor.classes`."""
+    if not isinstance(directory.model, Classifier):
+        raise InputError(
+            f"the model is a {type(directory.model).__name__}; probabilities need a fine-tuned Classifier."
+        )
+    logits = _run(directory, dataset, lambda model, batch: list(model(batch.inputs).double().cpu()), config, on_step)
+    return torch.stack(logits).softmax(-1).numpy()
+
+
+def predict_values(
+    directory: ModelDirectory, dataset: SeriesDataset, config: TrainConfig | None = None, on_step: Any = None
+) -> np.ndarray:
+    """Values [S, outputs] of a fine-tuned regressor, in the unit of its training targets."""
+    preprocessor = directory.preprocessor
+    if not isinstance(directory.model, Regressor) or preprocessor is None or preprocessor.target is None:
+        raise InputError(f"the model is a {type(directory.model).__name__}; values need a fine-tuned Regressor.")
+    out = _run(directory, dataset, lambda model, batch: list(model(batch.inputs).double().cpu()), config, on_step)
+    mean, std = preprocessor.target
+    return torch.stack(out).numpy() * std + mean
+
+
+def embed(
+    directory: ModelDirectory,
+    dataset: SeriesDataset,
+    pool: str | None = None,
+    config: TrainConfig | None = None,
+    on_step: Any = None,
+) -> np.ndarray:
+    """Embeddings [S, D]: the mean over a series' tokens, or the [CLS] token with pool="cls".
+
+    The default is "cls" for a model fine-tuned on it, else "mean": pre-training gives [CLS] no task of its own.
+    """
+    model = directory.model
+    how = pool or getattr(model, "pool", "mean")
+    encoder = model if isinstance(model, Encoder) else model.encoder
+    if how == "cls" and encoder.cls_token is None:
+        raise InputError("pool='cls' of a model without [CLS]; use pool='mean'.")
+
+    def read(model: torch.nn.Module, batch: Batch) -> list[Tensor]:
+        return list(pooled(encoder, batch.inputs, how).float().cpu())
+
+    return torch.stack(_run(directory, dataset, read, config, on_step)).numpy()
+
+
+def _run(
+    directory: ModelDirectory,
+    dataset: SeriesDataset,
+    read: Callable[[torch.nn.Module, Batch], list[Any]],
+    config: TrainConfig | None,
+    on_step: Any,
+) -> list[Any]:
+    if directory.preprocessor is None:
+        raise InputError("the model has no preprocessor; it was not made from a SeriesDataset.")
+    examples = SeriesExamples(dataset, directory.preprocessor)
+    return predict(directory.model, examples, read, config or INFERENCE, on_step)

@@ -1,0 +1,10 @@
+from .config import TrainConfig as TrainConfig
+from .evaluation import predict as predict
+from .loop import TrainResult as TrainResult
+from .loop import compile_blocks as compile_blocks
+from .loop import fit as fit
+from .objectives import Classification as Classification
+from .objectives import Objective as Objective
+from .objectives import Pretraining as Pretraining
+from .objectives import Regression as Regression
+from .objectives import check_beta as check_beta

@@ -1,0 +1,115 @@
+"""Which examples go together, and in which order: a pure function of (seed, epoch).
+
+Nothing remembers where it was, so a run can be resumed anywhere, on any number of processes, with the same batches.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+import numpy as np
+
+from rotarymae.errors import InputError
+from rotarymae.series import Blocks
+
+T = TypeVar("T")
+
+POOL = 64  # batches sorted by length together: enough for batches of nearly equal lengths, few enough to stay shuffled
+
+
+def plan(
+    lengths: np.ndarray,
+    seed: int,
+    epoch: int,
+    batch_size: int | None = None,
+    batch_tokens: int | None = None,
+    blocks: Blocks | None = None,
+) -> list[np.ndarray]:
+    """The batches of one epoch, as places in the data set: every example once.
+
+    Examples are shuffled, cut into pools of about 64 batches, sorted by length within their pool, cut into batches of
+    `batch_size` examples or of at most `batch_tokens` tokens (padding counted), and the batches shuffled within the
+    pool. A single example longer than the budget is a batch of its own.
+
+    With `blocks` the examples are shuffled, and pools cut, within windows: as many random blocks of the file as memory
+    holds. So each block is read once; the last batch of a window is smaller.
+    """
+    # As uint64: numpy would make float64 of a seed beyond int64 beside an epoch.
+    keys = [np.array([number & (2**64 - 1), epoch], np.uint64) for number in (seed, seed + 1)]
+    draw = np.random.Generator(np.random.Philox(key=keys[0]))
+    windows = [draw.permutation(len(lengths))]
+    if blocks is not None:
+        windows = blocks.windows(draw.permutation(len(blocks.rows)), draw.random(len(lengths)))
+    shuffle = np.random.Generator(np.random.Philox(key=keys[1]))
+    batches: list[np.ndarray] = []
+    for pool in (pool for window in windows for pool in _pools(window, lengths, batch_size, batch_tokens)):
+        ordered = pool[np.argsort(lengths[pool], kind="stable")]
+        cuts = in_order(lengths[ordered], batch_size, batch_tokens)
+        parts = [ordered[cut] for cut in cuts]
+        batches += [parts[i] for i in shuffle.permutation(len(parts))]
+    return batches
+
+
+def by_length(
+    lengths: np.ndarray,
+    batch_size: int | None = None,
+    batch_tokens: int | None = None,
+    blocks: Blocks | None = None,
+) -> list[np.ndarray]:
+    """Batches of examples of nearly equal lengths, in a fixed order, for evaluation; with `blocks` within windows."""
+    windows = [np.argsort(lengths, kind="stable")]
+    if blocks is not None:
+        windows = blocks.windows(np.arange(len(blocks.rows)), lengths)
+    return [window[cut] for window in windows for cut in in_order(lengths[window], batch_size, batch_tokens)]
+
+
+def in_order(lengths: np.ndarray, batch_size: int | None = None, batch_tokens: int | None = None) -> list[np.ndarray]:
+    """Consecutive places cut into batches of `batch_size` examples or at most `batch_tokens` padded tokens."""
+    if (batch_size is None) == (batch_tokens is None):
+        raise InputError("give either batch_size (examples) or batch_tokens (tokens), not both and not neither.")
+    if (batch_size or batch_tokens or 0) < 1:
+        raise InputError(f"batch_size {batch_size}, batch_tokens {batch_tokens}; wanted at least 1.")
+    if batch_size is not None:
+        return [np.arange(i, min(i + batch_size, len(lengths))) for i in range(0, len(lengths), batch_size)]
+    budget, batches, start = int(batch_tokens or 0), [], 0
+    while start < len(lengths):
+        # The longest so far times the number so far never falls, so the end can be searched for.
+        window = np.maximum.accumulate(lengths[start : start + budget])
+        room = np.searchsorted(window * np.arange(1, len(window) + 1), budget, side="right")
+        batches.append(np.arange(start, start + max(1, int(room))))
+        start = int(batches[-1][-1]) + 1
+    return batches
+
+
+def _pools(
+    order: np.ndarray, lengths: np.ndarray, batch_size: int | None, batch_tokens: int | None
+) -> Iterator[np.ndarray]:
+    if batch_tokens is None:
+        size = POOL * (batch_size or 1)
+        yield from (order[i : i + size] for i in range(0, len(order), size))
+        return
+    pool = np.cumsum(lengths[order], dtype=np.int64) // (POOL * batch_tokens)
+    yield from np.split(order, np.flatnonzero(np.diff(pool)) + 1)
+
+
+def padding_waste(lengths: np.ndarray, batches: Sequence[np.ndarray]) -> float:
+    """The share of padded tokens among all that the batches hold."""
+    held = sum(len(batch) * int(lengths[batch].max()) for batch in batches)
+    return 1.0 - float(sum(int(lengths[batch].sum()) for batch in batches)) / held
+
+
+def prefetch(make: Callable[[np.ndarray], T], batches: Sequence[np.ndarray], workers: int) -> Iterator[T]:
+    """make(batch) for each, in order; with workers, up to two batches for each of them are made ahead in threads."""
+    if workers == 0:
+        yield from map(make, batches)
+        return
+    with ThreadPoolExecutor(workers) as pool:
+        ahead = deque(pool.submit(make, batch) for batch in batches[: 2 * workers])
+        for i in range(len(batches)):
+            made = ahead.popleft().result()
+            if i + 2 * workers < len(batches):
+                ahead.append(pool.submit(make, batches[i + 2 * workers]))
+            yield made

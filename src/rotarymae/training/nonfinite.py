@@ -1,0 +1,56 @@
+"""Where the first number that is not finite came from, when a step has one: the data, a weight, a layer, a gradient."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from rotarymae.batch import Batch
+from rotarymae.training.objectives import Objective
+
+INPUT = "the given"  # how a finding about the data themselves begins
+
+
+def first_non_finite(objective: Objective, batches: Sequence[Batch], device: torch.device, autocast: Any) -> str:
+    """Named for an error message; `autocast` is the context the model computes in."""
+    for batch in batches:
+        for name, tokens in (("inputs", batch.inputs), ("masked tokens", batch.masked)):
+            if tokens is not None and not torch.isfinite(tokens.values).all():
+                return f"{INPUT} values of the {name}"
+        if batch.targets is not None and batch.targets.is_floating_point() and batch.targets.isinf().any():
+            return f"{INPUT} targets"
+    for name, parameter in objective.model.named_parameters():
+        if not torch.isfinite(parameter.detach()).all():
+            return f"the weight {name}"
+    for batch in batches:
+        name = _first_non_finite_output(objective, batch.to(device), autocast)
+        if name is not None:
+            return f"the output of {name}"
+    for name, parameter in objective.model.named_parameters():
+        if parameter.grad is not None and not torch.isfinite(parameter.grad).all():
+            return f"the gradient of {name}"
+    return "the loss"
+
+
+def _first_non_finite_output(objective: Objective, batch: Batch, autocast: Any) -> str | None:
+    """The part of the model whose output is the first to be non-finite, by another pass over the batch."""
+    found: list[str] = []
+
+    def look(name: str) -> Callable[[nn.Module, Any, Any], None]:
+        def hook(module: nn.Module, inputs: Any, output: Any) -> None:
+            if not found and isinstance(output, Tensor) and not torch.isfinite(output).all():
+                found.append(name)
+
+        return hook
+
+    hooks = [part.register_forward_hook(look(name)) for name, part in objective.model.named_modules() if name]
+    try:
+        with torch.no_grad(), autocast:
+            objective(batch)
+    finally:
+        for hook in hooks:
+            hook.remove()
+    return found[0] if found else None

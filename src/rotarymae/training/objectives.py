@@ -1,0 +1,127 @@
+"""What a step minimises: a model, and the loss that reads its predictions."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from rotarymae import losses
+from rotarymae.batch import Batch
+from rotarymae.errors import InputError
+from rotarymae.heads import Classifier, Regressor, TokenRegressor
+from rotarymae.model import MaskedAutoencoder
+
+
+class Objective(nn.Module, ABC):
+    """A model and its loss, as sums, so that micro-batches and processes add up to the mean over everything real.
+
+    `forward(batch)` gives the sum; `count(batch)` what to divide by, known before the forward pass.
+    """
+
+    model: MaskedAutoencoder | Classifier | Regressor | TokenRegressor
+
+    def identity(self) -> dict[str, Any]:
+        """What is minimised, as JSON: a run is resumed only under the same."""
+        model = self.model
+        encoder = model if isinstance(model, MaskedAutoencoder) else model.encoder
+        head = {name: getattr(model, name) for name in ("classes", "outputs", "pool") if hasattr(model, name)}
+        if not isinstance(model, MaskedAutoencoder):
+            head["dropout"] = model.dropout.p
+        return {"objective": type(self).__name__, "model": encoder.config.to_dict(), "head": head}
+
+    @abstractmethod
+    def count(self, batch: Batch) -> float:
+        """Terms of the sum; 0 where a process's part of a batch has none."""
+
+    @abstractmethod
+    def forward(self, batch: Batch) -> Float[Tensor, ""]:
+        """The sum."""
+
+
+class Pretraining(Objective):
+    """Reconstruction of the hidden tokens, as `losses.reconstruction` scores it.
+
+    `beta` weights the terms of training only: a validation loss is the likelihood itself.
+
+    Raises:
+        InputError: `beta` outside 0 to 1, or of a model without a variance.
+    """
+
+    def __init__(self, model: MaskedAutoencoder, normalize_targets: bool = False, beta: float = 0.0) -> None:
+        super().__init__()
+        check_beta(beta)
+        if beta and model.config.likelihood != "gaussian":
+            raise InputError(f"beta ({beta}) weights terms by the predicted variance; use likelihood='gaussian'.")
+        self.model = model
+        self.normalize_targets = normalize_targets
+        self.beta = beta
+
+    def identity(self) -> dict[str, Any]:
+        return {**super().identity(), "normalize_targets": self.normalize_targets, "beta": self.beta}
+
+    def count(self, batch: Batch) -> float:
+        assert batch.masked is not None, "pre-training needs batches with masked tokens"
+        return float(batch.masked.real.sum()) * batch.masked.features
+
+    def forward(self, batch: Batch) -> Float[Tensor, ""]:
+        assert batch.masked is not None, "pre-training needs batches with masked tokens"
+        assert isinstance(self.model, MaskedAutoencoder)
+        out = self.model.predict(batch.inputs, batch.masked)
+        return losses.reconstruction(out, self.normalize_targets, self.beta if self.training else 0.0).sum
+
+
+def check_beta(beta: float) -> None:
+    """Raises InputError unless 0 ≤ beta ≤ 1."""
+    if not 0 <= beta <= 1:
+        raise InputError(f"beta is {beta}; wanted 0 (plain likelihood) to 1 (means learn as under squared error).")
+
+
+class Classification(Objective):
+    """Cross-entropy of labels [B]; `class_weights` [classes] makes it torch's weighted mean."""
+
+    def __init__(
+        self,
+        model: Classifier,
+        label_smoothing: float = 0.0,
+        class_weights: Float[Tensor, " classes"] | None = None,
+    ) -> None:
+        super().__init__()
+        self.model = model
+        self.label_smoothing = label_smoothing
+        self.class_weights = class_weights
+
+    def identity(self) -> dict[str, Any]:
+        weights = None if self.class_weights is None else self.class_weights.tolist()
+        return {**super().identity(), "label_smoothing": self.label_smoothing, "class_weights": weights}
+
+    def count(self, batch: Batch) -> float:
+        assert batch.targets is not None, "classification needs batches with targets"
+        if self.class_weights is None:
+            return float(len(batch.targets))
+        return float(self.class_weights.to(batch.targets.device)[batch.targets].sum())
+
+    def forward(self, batch: Batch) -> Float[Tensor, ""]:
+        assert batch.targets is not None, "classification needs batches with targets"
+        logits = self.model(batch.inputs)
+        weights = None if self.class_weights is None else self.class_weights.to(logits.device)
+        return losses.classification(logits, batch.targets, self.label_smoothing, weights).sum
+
+
+class Regression(Objective):
+    """Squared error of targets [B, outputs], or [B, N, outputs] for one a token; NaN targets are missing."""
+
+    def __init__(self, model: Regressor | TokenRegressor) -> None:
+        super().__init__()
+        self.model = model
+
+    def count(self, batch: Batch) -> float:
+        assert batch.targets is not None, "regression needs batches with targets"
+        return float((~torch.isnan(batch.targets)).sum())
+
+    def forward(self, batch: Batch) -> Float[Tensor, ""]:
+        assert batch.targets is not None, "regression needs batches with targets"
+        return losses.regression(self.model(batch.inputs), batch.targets).sum

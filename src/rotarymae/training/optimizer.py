@@ -1,0 +1,50 @@
+"""The optimiser: which weights decay and at what rate each learns, and how the rate moves over a run."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from torch import nn
+
+from rotarymae.training.config import TrainConfig
+
+
+def make_optimizer(model: nn.Module, config: TrainConfig) -> torch.optim.Optimizer:
+    """AdamW or SGD over the groups of `parameter_groups`; the loop sets every step's rate."""
+    groups = parameter_groups(model, config.weight_decay, config.layer_decay)
+    if config.optimizer == "adamw":
+        return torch.optim.AdamW(groups, lr=config.base_lr, betas=config.betas, fused=True)
+    return torch.optim.SGD(groups, lr=config.base_lr, momentum=config.momentum)
+
+
+def learning_rate(step: float, steps: int, warmup: float, base_lr: float) -> float:
+    """Rises linearly to `base_lr` at step `warmup`, then falls as a cosine to zero at `steps`; the first step is 0."""
+    if step < warmup:
+        return base_lr * (step + 1) / (warmup + 1)
+    return base_lr * 0.5 * (1 + math.cos(math.pi * min(1.0, (step - warmup) / max(1.0, steps - warmup))))
+
+
+def parameter_groups(model: nn.Module, weight_decay: float, layer_decay: float = 1.0) -> list[dict[str, Any]]:
+    """Groups by decay and depth: only matrices decay; `lr_scale` is layer_decay to the power of blocks above."""
+    depth = 1 + max((_layer(name, 0) for name, _ in model.named_parameters()), default=0)
+    groups: dict[tuple[bool, float], list[nn.Parameter]] = {}
+    for name, parameter in model.named_parameters():
+        if parameter.requires_grad:
+            scale = layer_decay ** (depth - _layer(name, depth))
+            groups.setdefault((parameter.ndim >= 2, scale), []).append(parameter)
+    return [
+        {"params": parameters, "weight_decay": weight_decay if decays else 0.0, "lr_scale": scale}
+        for (decays, scale), parameters in groups.items()
+    ]
+
+
+def _layer(name: str, top: int) -> int:
+    """0 for the encoder's input, m + 1 for its block m, `top` for all that comes after the encoder."""
+    parts = name.split(".")
+    if "encoder" in parts:
+        if "blocks" in parts:
+            return int(parts[parts.index("blocks") + 1]) + 1
+        return 0
+    return top

@@ -1,0 +1,485 @@
+"""The command: every kind of bad input through it and through Python; its tables, models and exit codes."""
+
+import itertools
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+
+from conftest import TINY, command, refuses, two_kinds, write_csv
+from rotarymae import RoMAEClassifier, RoMAEEmbedder, RoMAEInterpolator, SeriesDataset
+from rotarymae.cli import main as cli
+from rotarymae.errors import InputWarning, ModelDirectoryError
+from rotarymae.series.labels import align_labels
+from rotarymae.series.tables import read_table
+
+FAST = {"pretrain_epochs": 1, "min_steps": 0, "batch_size": 8}
+STARS = ["--id", "star", "--time", "day", "--channel", "band", "--values", "flux"]
+
+
+def table(path):
+    return pq.read_table(path) if path.suffix == ".parquet" else pyarrow.csv.read_csv(path)
+
+
+def contents(folder):
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
+
+
+def says_all(text, parts):
+    return [part for part in parts if str(part) not in " ".join(text.split())] == []
+
+
+# ── bad tables and labels: through Python and through the command ───────────────────────────────────────────────────
+
+GOOD = ["a,1,2", "a,2,3", "b,1,2", "b,3,5"]
+TABLES = {
+    "missing value": (["a,1,2", "a,2,", "b,1,2"], {}, ["'value'", "'a'", "at time 2"]),
+    "infinite value": (["a,1,2", "b,2,inf", "b,3,1"], {}, ["'value'", "'b'", "infinite"]),
+    "text for a number": (["a,1,2", "a,2,high"], {}, ["'value'", "'high'"]),
+    "no rows": ([], {}, ["no rows"]),
+    "one observation each": (["a,1,2", "b,1,3"], {}, ["2 series", "two observations"]),
+    "duplicates": (["a,1,2", "b,7,3", "b,7,4"], {}, ["'b'", "at time 7", "2 observations"]),
+    "missing time": (["a,1,2", "b,,3", "b,2,1"], {}, ["'time'", "'b'", "missing"]),
+    "infinite time": (["a,1,2", "b,inf,3"], {}, ["'time'", "'b'", "infinite"]),
+    "text for a time": (["a,Monday,2", "a,Tuesday,3"], {}, ["'time'", "'Monday'"]),
+    "missing id": (["a,1,2", ",2,3"], {}, ["'id'", "missing"]),
+    "unknown column": (GOOD, {"values": ["vaule"]}, ["'vaule'", "'value'"]),
+    "too large": (["a,1,1e300", "a,2,-2e300", "b,1,5e300"], {}, ["'value'", "too large"]),
+}
+
+
+@pytest.mark.parametrize("case", TABLES)
+def test_bad_tables(case, tmp_path, capsys):
+    rows, options, parts = TABLES[case]
+    path = tmp_path / "table.csv"
+    path.write_text("\n".join(["id,time,value", *rows]) + "\n")
+    with refuses(*parts[:1]) as caught:
+        RoMAEInterpolator(**FAST).fit(SeriesDataset.from_csv(path, **options))
+    assert says_all(str(caught.value), parts)
+    given = [word for name, values in options.items() for word in (f"--{name}", *values)]
+    assert command("fit", path, "--out", tmp_path / "run", *given, *TINY) == 2
+    assert says_all(capsys.readouterr().err, parts)
+    assert contents(tmp_path) == ["table.csv"]
+
+
+LABELS = {
+    "a series without": (["a,x"], ["'b'", "no label"]),
+    "a label without series": (["a,x", "b,y", "c,y"], ["'c'", "no series"]),
+    "two for one": (["a,x", "a,y", "b,y"], ["'a'", "more than one"]),
+    "a missing one": (["a,x", "b,"], ["'label'", "missing"]),
+    "ids of another kind": (["1,x", "2,y"], ["numbers", "strings"]),
+    "one class": (["a,x", "b,x"], ["'x'", "two"]),
+}
+
+
+@pytest.mark.parametrize("case", LABELS)
+def test_bad_labels(case, tmp_path, capsys):
+    rows, parts = LABELS[case]
+    path = write_csv(tmp_path / "table.csv", "id,time,value", [row.split(",") for row in GOOD])
+    labels = write_csv(tmp_path / "labels.csv", "id,label", [row.split(",") for row in rows])
+    parts = [part.replace("two", "2 classes") for part in parts]
+    with refuses() as caught:
+        dataset = SeriesDataset.from_csv(path)
+        RoMAEClassifier(finetune_epochs=1, **FAST).fit(dataset, align_labels(dataset, read_table(labels)))
+    assert says_all(str(caught.value), parts)
+    assert command("fit", path, "--labels", labels, "--out", tmp_path / "run", *TINY) == 2
+    assert says_all(capsys.readouterr().err, parts)
+    assert contents(tmp_path) == ["labels.csv", "table.csv"]
+
+
+OPTIONS = {
+    "column of labels": (["--labels", "{labels}", "--label", "lable"], ["'lable'", "'label'"]),
+    "words for a regression": (["--labels", "{labels}", "--task", "regression"], ["'x'", "number"]),
+    "transform": (["--transform", "value=asin"], ["'asin'", "asinh"]),
+    "transform of what": (["--transform", "asinh"], ["'asinh'", "NAME=asinh"]),
+    "column of a transform": (["--transform", "flux=asinh"], ["'flux'", "value"]),
+    "unit of time": (["--time-unit", "-1"], ["-1", "positive"]),
+    "mask ratio": (["--mask-ratio", "0.9", "0.2"], ["0.9", "0.2", "smaller first"]),
+    "holdout": (["--holdout", "1.2"], ["holdout", "1.2"]),
+    "learning rate": (["--base-lr", "0"], ["base_lr", "positive"]),
+    "epochs": (["--pretrain-epochs", "0"], ["epochs", "at least 1"]),
+    "drop": (["--drop", "1.5"], ["drop", "1.5"]),
+    "noise": (["--noise", "-1"], ["noise", "-1"]),
+    "channels that are none": (["--masking", "channels"], ["channels"]),
+    "wide and long": (["--wide", "--channel", "value"], ["--channel", "--wide"]),
+    "static column": (["--static", "mas"], ["'mas'", "--static"]),
+}
+
+
+@pytest.mark.parametrize("case", OPTIONS)
+def test_bad_options_are_refused_before_anything_is_written(case, tmp_path, capsys):
+    options, parts = OPTIONS[case]
+    path = write_csv(tmp_path / "table.csv", "id,time,value", [row.split(",") for row in GOOD])
+    labels = write_csv(tmp_path / "labels.csv", "id,label", [("a", "x"), ("b", "y")])
+    options = [option.format(labels=labels) for option in options]
+    assert command("fit", path, "--out", tmp_path / "run", *options) == 2
+    assert says_all(capsys.readouterr().err, parts)
+    assert contents(tmp_path) == ["labels.csv", "table.csv"]
+
+
+@pytest.mark.parametrize(
+    ("name", "part"),
+    [("nothing.csv", "does not exist"), ("empty.csv", "Empty"), ("folder.csv", "folder"), ("t.txt", ".txt")],
+)
+def test_files_that_are_no_tables(name, part, tmp_path, capsys):
+    (tmp_path / "empty.csv").touch()
+    (tmp_path / "folder.csv").mkdir()
+    (tmp_path / "t.txt").write_text("id,time,value\n")
+    assert command("fit", tmp_path / name, "--out", tmp_path / "run") == 2
+    assert says_all(capsys.readouterr().err, [name, part])
+    assert not (tmp_path / "run").exists()
+
+
+def test_what_can_be_repaired_is_repaired_with_a_warning(tmp_path, capsys):
+    rows = ["a,3,u,2", "a,1,u,2", "b,2,u,2", "b,4,v,9", "b,5,v,8"]
+    path = write_csv(tmp_path / "table.csv", "id,time,channel,value", [row.split(",") for row in rows])
+    with pytest.warns(InputWarning) as caught:
+        SeriesDataset.from_csv(path, channel="channel").warn_constant_channels()
+    wanted = ["not ascending", "'a'", "constant", "channel 'u'"]
+    assert says_all(" ".join(str(warning.message) for warning in caught), wanted)
+    # Warnings are not "nothing": they are printed in spite of --quiet.
+    assert command("fit", path, "--out", tmp_path / "run", "--channel", "channel", *TINY, "--quiet") == 0
+    assert says_all(capsys.readouterr().err, wanted)
+    kept = json.loads((tmp_path / "run/metrics.json").read_text())["warnings"]
+    assert len(kept) == 2 and "channel 'u'" in (tmp_path / "run/report.html").read_text().replace("&#x27;", "'")
+
+
+# ── words on the command line ───────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("arguments", "nearest"),
+    [
+        (["fit", "t.csv", "--out", "run", "--chanel", "band"], "--channel"),
+        (["fit", "t.csv", "--out", "run", "--pretrain-epoch", "3"], "--pretrain-epochs"),
+        (["predict", "run", "t.csv", "--out", "p.csv", "--quite"], "--quiet"),
+        (["interpolate", "run", "t.csv", "--out", "p.csv", "--gird", "5"], "--grid"),
+        (["embed", "run", "t.csv", "--out", "p.csv", "--pol", "cls"], "--pool"),
+        (["demo", "--seeds", "1"], "--seed"),
+        (["fitt"], "fit"),
+        (["fit", "t.csv", "--out", "run", "--size", "tinny"], "tiny"),
+    ],
+)
+def test_an_unknown_option_names_the_nearest(arguments, nearest, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert command(*arguments) == 2
+    printed = capsys.readouterr()
+    assert nearest in printed.out + printed.err
+    assert contents(tmp_path) == []
+
+
+@pytest.mark.parametrize("name", cli.COMMANDS)
+def test_every_option_is_documented(name, capsys):
+    assert command(name, "--help") == 0
+    text = capsys.readouterr().out
+    lines = [line.strip("│ \n") for line in text.splitlines()]
+    for here, after in itertools.pairwise(lines):
+        if here.startswith("--"):
+            described = len(here.split("  ", 1)) > 1 or (after and not after.startswith(("--", "╰")))
+            assert described, f"{here} of {name} has no help"
+
+
+def test_the_command_answers_at_once_and_without_torch():
+    code = "import sys; from rotarymae.cli import main as cli; cli.main(['--version']); print('torch' in sys.modules)"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert out.startswith("rotarymae 0.") and out.endswith("False\n")
+
+
+# ── what a run writes, and what the other commands make of it ───────────────────────────────────────────────────────
+
+
+def test_fit_writes_all_that_it_promises(fitted):
+    names = {path.name for path in (fitted / "run").iterdir()}
+    assert names == {
+        "pretrained", "finetuned", "training", "metrics.json", "report.html",
+        "predictions.parquet", "embeddings.parquet", "interpolations.parquet",
+    }  # fmt: skip
+    metrics = json.loads((fitted / "run/metrics.json").read_text())
+    assert metrics["series"] == {"train": 15, "validation": 3, "test": 6}
+    assert set(metrics["classification"]) == {"model", "most common class", "gradient boosting"}
+    predictions = pq.read_table(fitted / "run/predictions.parquet")
+    assert predictions.column_names == ["id", "part", "label", "predicted", "probability_a", "probability_b"]
+    _, labels = two_kinds()
+    assert dict(zip(predictions["id"].to_pylist(), predictions["label"].to_pylist(), strict=True)) == labels
+
+
+def test_predict_gives_the_predictions_of_the_run(fitted, tmp_path):
+    assert command("predict", fitted / "run", fitted / "stars.csv", "--out", tmp_path / "p.parquet", "--quiet") == 0
+    ours, theirs = table(tmp_path / "p.parquet"), table(fitted / "run/predictions.parquet")
+    assert ours.equals(theirs.select(ours.column_names))
+
+
+def test_quiet_prints_nothing(fitted, tmp_path, capfd):
+    run, stars = fitted / "run", fitted / "stars.csv"
+    for name, options in (("predict", []), ("interpolate", ["--grid", "3"]), ("embed", [])):
+        assert command(name, run, stars, "--out", tmp_path / f"{name}.csv", *options, "--quiet") == 0
+    assert capfd.readouterr() == ("", "")
+    assert command("embed", run, stars, "--out", tmp_path / "again.csv") == 0
+    assert "24 embeddings of 180 numbers" in capfd.readouterr().err
+
+
+def test_csv_and_parquet_hold_the_same(fitted, tmp_path):
+    for name in ("predict", "interpolate", "embed"):
+        for suffix in ("csv", "parquet"):
+            out = tmp_path / f"{name}.{suffix}"
+            assert command(name, fitted / "run", fitted / "stars.csv", "--out", out, "--quiet") == 0
+        one, other = table(tmp_path / f"{name}.csv"), table(tmp_path / f"{name}.parquet")
+        assert one.column_names == other.column_names and len(one) == len(other) > 0
+        for column in one.column_names:
+            a, b = one[column].to_pylist(), other[column].to_pylist()
+            assert a == b or np.allclose(a, b, rtol=1e-6)
+
+
+def test_interpolate_on_a_grid_at_times_and_at_a_table(fitted, tmp_path):
+    run, stars = fitted / "run", fitted / "stars.csv"
+    assert command("interpolate", run, stars, "--out", tmp_path / "grid.parquet", "--grid", "4", "--quiet") == 0
+    grid = table(tmp_path / "grid.parquet").to_pydict()
+    bands = ["flux_std", "flux_lower68", "flux_upper68", "flux_lower95", "flux_upper95"]
+    assert list(grid) == ["id", "time", "channel", "flux", *bands]
+    assert len(grid["id"]) == 24 * 2 * 4
+    order = [np.array(grid[name]) for name in ("flux_lower95", "flux_lower68", "flux", "flux_upper68", "flux_upper95")]
+    assert all((a < b).all() for a, b in itertools.pairwise(order))
+    rows, _ = two_kinds()
+    of_first = [row[1] for row in rows if row[0] == "star 00"]
+    assert np.allclose(grid["time"][:4], np.linspace(of_first[0], of_first[-1], 4))
+
+    times = ["--times", "-1", "2.5", "1e1"]
+    assert command("interpolate", run, stars, "--out", tmp_path / "times.csv", *times, "--quiet") == 0
+    found = table(tmp_path / "times.csv").to_pydict()
+    assert found["time"] == [-1, 2.5, 10] * 2 * 24 and found["channel"][:6] == ["g"] * 3 + ["r"] * 3
+
+    # The same times from a table whose rows are in any order: the same values. Series not asked have none.
+    asked = [(row["id"], row["time"], row["channel"]) for row in table(tmp_path / "times.csv").to_pylist()]
+    asked = [row for row in asked if row[0] != "star 01"]
+    shuffled = [asked[i] for i in np.random.default_rng(0).permutation(len(asked))]
+    wanted = write_csv(tmp_path / "wanted.csv", "star,day,band", shuffled)
+    assert command("interpolate", run, stars, "--out", tmp_path / "at.csv", "--at", wanted, "--quiet") == 0
+    answer = {(row["id"], row["time"], row["channel"]): row["flux"] for row in table(tmp_path / "at.csv").to_pylist()}
+    known = {(row["id"], row["time"], row["channel"]): row["flux"] for row in table(tmp_path / "times.csv").to_pylist()}
+    assert set(answer) == set(asked)
+    assert max(abs(answer[place] - known[place]) for place in asked) < 1e-4
+
+
+AT = {
+    "unknown series": ("star,day,band", [("star 99", 1, "g")], ["'star 99'"]),
+    "unknown channel": ("star,day,band", [("star 00", 1, "z")], ["'z'", "g, r"]),
+    "missing column": ("star,days,band", [("star 00", 1, "g")], ["'day'", "'days'"]),
+    "missing time": ("star,day,band", [("star 00", "", "g"), ("star 00", 1, "g")], ["'day'", "1 empty"]),
+}
+
+
+@pytest.mark.parametrize("case", AT)
+def test_bad_queries(case, fitted, tmp_path, capsys):
+    header, rows, parts = AT[case]
+    wanted = write_csv(tmp_path / "wanted.csv", header, rows)
+    out = tmp_path / "out.csv"
+    assert command("interpolate", fitted / "run", fitted / "stars.csv", "--out", out, "--at", wanted) == 2
+    assert says_all(capsys.readouterr().err, parts)
+    assert contents(tmp_path) == ["wanted.csv"]
+
+
+@pytest.mark.parametrize("name", ["predict", "interpolate", "embed"])
+def test_outputs_are_never_written_over(name, fitted, tmp_path, capsys):
+    run, stars = fitted / "run", fitted / "stars.csv"
+    mine = tmp_path / "mine.csv"
+    mine.write_text("mine")
+    assert command(name, run, stars, "--out", mine) == 2
+    assert "exists" in capsys.readouterr().err and mine.read_text() == "mine"
+    assert command(name, run, stars, "--out", tmp_path / "out.xlsx") == 2
+    assert says_all(capsys.readouterr().err, [".xlsx", ".csv or .parquet"])
+    assert command(name, run, stars, "--out", mine / "out.csv") == 2
+    assert says_all(capsys.readouterr().err, ["mine.csv is a file"])
+    assert contents(tmp_path) == ["mine.csv"]
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_a_table_that_cannot_be_finished_is_not_there(suffix, fitted, tmp_path, monkeypatch, capsys):
+    def half(table, path, *_, **__):
+        Path(path).write_bytes(b"half of it")
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr("pyarrow.csv.write_csv", half)
+    monkeypatch.setattr("pyarrow.parquet.write_table", half)
+    assert command("embed", fitted / "run", fitted / "stars.csv", "--out", tmp_path / f"out.{suffix}", "--quiet") == 1
+    assert capsys.readouterr().err == "rotarymae: no space left on device\n"
+    assert contents(tmp_path) == []
+
+
+def test_a_channel_never_seen_in_training(fitted, tmp_path, capsys):
+    rows, _ = two_kinds()
+    rows[20] = (*rows[20][:2], "z", rows[20][3])
+    strange = write_csv(tmp_path / "strange.csv", "star,day,band,flux", rows)
+    for name in ("predict", "interpolate", "embed"):
+        assert command(name, fitted / "run", strange, "--out", tmp_path / "out.csv") == 2
+        assert says_all(capsys.readouterr().err, ["'band'", "'z'", rows[20][0], "'g', 'r'"])
+    assert contents(tmp_path) == ["strange.csv"]
+    dataset = SeriesDataset.from_csv(strange, "star", "day", "band", ["flux"])
+    with refuses("'z'", rows[20][0], "'g', 'r'"):
+        RoMAEEmbedder(pretrained=fitted / "run").fit(dataset)
+
+
+def test_other_columns_than_in_training(fitted, tmp_path, capsys):
+    rows, _ = two_kinds()
+    other = write_csv(tmp_path / "other.csv", "star,day,band,brightness", rows)
+    assert command("embed", fitted / "run", other, "--out", tmp_path / "out.csv") == 2
+    assert says_all(capsys.readouterr().err, ["other.csv", "'flux'", "--values"])
+    renamed = ["--values", "brightness"]
+    assert command("embed", fitted / "run", other, "--out", tmp_path / "out.csv", *renamed) == 2
+    assert says_all(capsys.readouterr().err, ["brightness", "flux"])
+    dataset = SeriesDataset.from_csv(other, "star", "day", "band", ["brightness"])
+    with refuses("brightness", "flux"):
+        RoMAEInterpolator(pretrained=fitted / "run").fit(dataset)
+
+
+def test_times_far_outside_training_are_warned_of(fitted, tmp_path, capsys):
+    rows = [("near", 0, "g", 1), ("near", 9, "g", 1), ("far", 0, "g", 1), ("far", 5000, "r", 2)]
+    far = write_csv(tmp_path / "far.csv", "star,day,band,flux", rows)
+    assert command("embed", fitted / "run", far, "--out", tmp_path / "out.csv", "--quiet") == 0
+    assert says_all(capsys.readouterr().err, ["warning", "'far'", "5000"])
+    model = RoMAEEmbedder(pretrained=fitted / "run")
+    with pytest.warns(InputWarning, match="'far' has times up to 5000"):
+        model.fit(SeriesDataset.from_csv(far, "star", "day", "band", ["flux"]))
+    asked = ["--times", "0", "7000"]
+    near = write_csv(tmp_path / "near.csv", "star,day,band,flux", rows[:2])
+    assert command("interpolate", fitted / "run", near, "--out", tmp_path / "i.csv", *asked, "--quiet") == 0
+    assert says_all(capsys.readouterr().err, ["warning", "'near'", "7000"])
+
+
+def test_the_wrong_model_for_the_job(fitted, tmp_path, capsys):
+    run, stars, out = fitted / "run", fitted / "stars.csv", tmp_path / "out.csv"
+    assert command("predict", run / "pretrained", stars, "--out", out) == 2
+    assert says_all(capsys.readouterr().err, ["MaskedAutoencoder", "--labels"])
+    assert command("interpolate", run / "finetuned", stars, "--out", out) == 2
+    assert says_all(capsys.readouterr().err, ["Classifier", "pre-trained"])
+    only = tmp_path / "only"
+    shutil.copytree(run / "pretrained", only / "pretrained")
+    assert command("predict", only, stars, "--out", out) == 2
+    assert says_all(capsys.readouterr().err, ["no finetuned model", "--labels"])
+    assert not out.exists()
+
+
+def damage_truncated(folder):
+    path = folder / "model.safetensors"
+    path.write_bytes(path.read_bytes()[:5000])
+
+
+def damage_missing(folder):
+    (folder / "preprocessor.json").unlink()
+
+
+def damage_pickle(folder):
+    (folder / "model.safetensors").rename(folder / "model.pt")
+
+
+def damage_foreign(folder):
+    shutil.rmtree(folder)
+    folder.mkdir()
+    (folder / "notes.txt").write_text("mine")
+
+
+@pytest.mark.parametrize(
+    ("damage", "parts"),
+    [
+        (damage_truncated, ["model.safetensors"]),
+        (damage_missing, ["preprocessor.json", "missing"]),
+        (damage_pickle, ["model.safetensors", "model.pt", "never read"]),
+        (damage_foreign, ["config.json", "missing"]),
+    ],
+)
+def test_damaged_and_foreign_model_directories(damage, parts, fitted, tmp_path, capsys):
+    shutil.copytree(fitted / "run/pretrained", tmp_path / "model")
+    damage(tmp_path / "model")
+    before = contents(tmp_path)
+    assert command("embed", tmp_path / "model", fitted / "stars.csv", "--out", tmp_path / "out.csv") == 2
+    assert says_all(capsys.readouterr().err, parts)
+    assert contents(tmp_path) == before
+    stars = SeriesDataset.from_csv(fitted / "stars.csv", "star", "day", "band", ["flux"])
+    with pytest.raises(ModelDirectoryError) as caught:
+        RoMAEEmbedder(pretrained=tmp_path / "model").fit(stars)
+    assert says_all(str(caught.value), parts)
+
+
+# ── other layouts of a table ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def both_ways(tmp_path, path, options, job="embed"):
+    """Fits, and runs another command on the same table with nothing but the model to say how it is read."""
+    run = tmp_path / "run"
+    assert command("fit", path, "--out", run, *options, *TINY, "--quiet") == 0
+    assert command(job, run, path, "--out", tmp_path / "out.parquet", "--quiet") == 0
+    return run, table(tmp_path / "out.parquet")
+
+
+def test_a_wide_table_with_missing_cells(tmp_path):
+    cells = [("a", 0, 1, ""), ("a", 1, 2, 5), ("a", 2, "", 4), ("b", 0, 3, ""), ("b", 3, 1, 2)]
+    path = write_csv(tmp_path / "wide.csv", "id,time,pulse,temperature", cells)
+    run, out = both_ways(tmp_path, path, ["--wide", "--values", "pulse", "temperature"], "interpolate")
+    assert set(out["channel"].to_pylist()) == {"pulse", "temperature"}
+    assert json.loads((run / "metrics.json").read_text())["preprocessing"]["channels"] == ["pulse", "temperature"]
+
+
+def test_one_token_for_every_time(tmp_path):
+    rows = [(i, t, c, t * i + (c == "v")) for i in (1, 2, 3) for t in range(5) for c in "uv"]
+    path = write_csv(tmp_path / "long.csv", "id,time,channel,value", rows)
+    run, out = both_ways(tmp_path, path, ["--channel", "channel", "--tokens", "time"], "interpolate")
+    assert {"u", "v", "u_std"} <= set(out.column_names) and "channel" not in out.column_names
+    assert json.loads((run / "pretrained/config.json").read_text())["config"]["features"] == 2
+
+
+def test_parquet_without_channels_with_missing_values_and_a_regression(tmp_path):
+    import pyarrow as pa
+
+    draw = np.random.default_rng(0)
+    ids = np.repeat([f"é, {i}" for i in range(12)], 6)
+    times, values = np.tile(np.arange(6) ** 2, 12), draw.normal(size=72)
+    values[7] = np.nan
+    pq.write_table(pa.table({"id": ids, "time": times, "value": values}), tmp_path / "t.parquet")
+    targets = {f"é, {i}": round(0.1 * i, 2) for i in range(12)}
+    pq.write_table(pa.table({"id": list(targets), "label": list(targets.values())}), tmp_path / "labels.parquet")
+    options = ["--missing", "drop", "--labels", tmp_path / "labels.parquet"]
+    run, out = both_ways(tmp_path, tmp_path / "t.parquet", options, "predict")
+    assert out.column_names == ["id", "predicted"] and out["id"].to_pylist() == list(targets)
+    assert out["predicted"].equals(pq.read_table(run / "predictions.parquet")["predicted"])
+    metrics = json.loads((run / "metrics.json").read_text())
+    assert set(metrics["regression"]) == {"mean squared error", "training mean"}
+    page = (run / "report.html").read_text()
+    assert "Predicted beside true" in page and "training mean" in page
+
+
+# ── an interrupted run ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_resume(fitted, tmp_path, monkeypatch, capsys):
+    options = [*STARS, "--labels", fitted / "kinds.csv", "--label", "kind", *TINY]
+    run = tmp_path / "run"
+
+    def stop(*_, **__):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("rotarymae.tasks.fit_table.finetune", stop)
+        assert command("fit", fitted / "stars.csv", "--out", run, *options) == 130
+    assert "--resume" in capsys.readouterr().err
+    assert command("fit", fitted / "stars.csv", "--out", run, *options) == 2
+    assert "--resume" in capsys.readouterr().err
+    other = [*options[:-1], "4", "--resume"]
+    assert command("fit", fitted / "stars.csv", "--out", run, *other) == 2
+    assert says_all(capsys.readouterr().err, ["batch_size", "8", "4"])
+    assert command("fit", fitted / "stars.csv", "--out", run, *options, "--resume", "--quiet") == 0
+    for name in ("predictions", "embeddings", "interpolations"):
+        assert table(run / f"{name}.parquet").equals(table(fitted / f"run/{name}.parquet")), name
+
+
+def test_only_a_run_can_be_resumed(tmp_path, capsys):
+    path = write_csv(tmp_path / "table.csv", "id,time,value", [row.split(",") for row in GOOD])
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine/notes.txt").write_text("mine")
+    assert command("fit", path, "--out", tmp_path / "mine", "--resume") == 2
+    assert says_all(capsys.readouterr().err, ["mine", "no run"])
+    assert contents(tmp_path / "mine") == ["notes.txt"]

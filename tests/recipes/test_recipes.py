@@ -1,0 +1,110 @@
+"""Recipes: every file is listed, says what to expect, can be configured, and runs at its smallest scale."""
+
+import dataclasses
+import json
+from pathlib import Path
+
+import pytest
+
+import _physionet
+import _uea
+import rotarymae.recipes
+from conftest import command
+from rotarymae import recipes
+from rotarymae.errors import InputError
+from rotarymae.experiments.results import read_file
+from rotarymae.experiments.runner import SCALES, SETTINGS, Setup, run
+from rotarymae.recipes.demo import settings
+
+MADE_UP = {"uea": _uea.write, "physionet": _physionet.write}
+FILES = {f.stem for f in Path(rotarymae.recipes.__file__).parent.glob("*.py") if f.stem != "__init__"}
+
+
+def test_every_file_is_listed():
+    assert {*recipes.NAMES, "demo"} == FILES
+    assert len(recipes.NAMES) >= 12
+
+
+@pytest.mark.parametrize("name", sorted(FILES))
+def test_each_says_what_it_is(name):
+    text = recipes.describe(name)
+    assert f"`rotarymae run {name}`" in text or name == "demo"
+    assert len(text) > 300
+
+
+@pytest.mark.parametrize("name", recipes.NAMES)
+def test_each_can_be_configured(name):
+    recipe = recipes.load(name)
+    assert recipe.name == name and recipe.table and recipe.expect and set(recipe.hours) == set(SETTINGS)
+    setups = {(scale, setting): recipe.configure(scale, setting) for scale in SCALES for setting in SETTINGS}
+    assert all(isinstance(setup, Setup) and setup.cases and setup.seeds for setup in setups.values())
+    for setting in SETTINGS:
+        assert setups["smoke", setting] != setups["small", setting]
+    assert setups["paper", "paper"] != setups["paper", "ours"]
+    cases = {case for setup in setups.values() for case in setup.cases}
+    assert {row.case for row in recipe.rows} <= cases
+    with pytest.raises(InputError, match="scale 'smal'; did you mean 'small'"):
+        recipe.configure("smal", "ours")
+
+
+def test_an_unknown_recipe():
+    with pytest.raises(InputError, match="no recipe 'spiral'; did you mean 'spirals'"):
+        recipes.load("spiral")
+
+
+def smoke(name, setting, folder):
+    recipe = recipes.load(name)
+    setup = recipe.configure("smoke", setting)
+    if name in MADE_UP:  # real files are not on every machine
+        setup = dataclasses.replace(setup, data_dir=str(MADE_UP[name](folder / "data")))
+    path = run(recipe, "smoke", setting, setup, out=folder / "runs", results=folder / "results")
+    result = read_file(path)
+    for part in result["cases"].values():
+        for losses in part["losses"]:
+            for stage, curve in losses.items():
+                last = sum(curve[-3:]) / 3
+                assert last < curve[0], f"{name}, {stage}: the loss went from {curve[0]:.4g} to {last:.4g}"
+        assert not recipe.trains or all(part["losses"])
+    shown = {row.metric for row in recipe.rows if row.case in result["cases"]}
+    measured = {metric for part in result["cases"].values() for metric in part["metrics"]}
+    if setting == "ours":  # the paper's setting predicts no variance, so it has no likelihood
+        assert shown <= measured
+    else:
+        assert shown & measured
+    figures = list(path.parent.glob("*.png"))
+    assert bool(figures) == (recipe.figures is not None)
+    return result
+
+
+@pytest.mark.parametrize("name", recipes.NAMES)
+def test_each_runs(name, tmp_path):
+    result = smoke(name, "ours", tmp_path)
+    json.dumps(result, allow_nan=False)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", recipes.NAMES)
+def test_each_runs_in_the_papers_setting(name, tmp_path):
+    smoke(name, "paper", tmp_path)
+
+
+def test_the_demo_seeds_both_trainings_and_quick_is_shorter():
+    whole, quick = settings(seed=7), settings(seed=7, quick=True)
+    assert whole.pretrain.seed == whole.finetune.seed == 7
+    assert settings().pretrain.seed == 0
+    assert quick.pretrain.epochs + quick.finetune.epochs < 5 < whole.pretrain.epochs + whole.finetune.epochs
+    same = dataclasses.replace(quick, pretrain=whole.pretrain, finetune=whole.finetune)
+    assert same == whole
+
+
+def test_the_demos_model_can_be_built():
+    config = settings().model_config(axes=2, features=3)
+    assert (config.embed_dim, config.num_heads, config.depth) == (120, 2, 4)
+    assert config.likelihood == "gaussian"
+
+
+@pytest.mark.slow
+def test_the_demo_runs(tmp_path):
+    assert command("demo", "--quick", "--out", tmp_path / "demo", "--quiet") == 0
+    wanted = {"metrics.json", "predictions.parquet", "embeddings.parquet", "report.html", "pretrained", "finetuned"}
+    assert wanted <= {path.name for path in (tmp_path / "demo").iterdir()}

@@ -1,0 +1,741 @@
+"""Series: every way in gives the same dataset, choosing loses nothing, and what cannot be used is refused by name."""
+
+import datetime as dt
+import gzip
+import pickle
+import re
+import warnings
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.feather
+import pyarrow.parquet
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rotarymae.errors import InputError, InputWarning
+from rotarymae.series.dataset import Series, SeriesDataset
+from rotarymae.series.labels import align_labels
+from rotarymae.series.tables import read_table
+
+COLUMNS = {
+    "star": ["b", "a", "b", "a", "b", "b"],  # interleaved
+    "mjd": [1.0, 5.0, 1.0, 6.5, 2.0, 3.5],
+    "band": ["r", "g", "g", "g", "g", "r"],
+    "flux": [1.0, 2.0, 3.0, 4.0, 5.0, 6.0],
+    "err": [0.1, 0.2, 0.3, 0.4, 0.5, 0.6],
+    "ra": [20.0, 10.0, 20.0, 10.0, 20.0, 20.0],
+    "kind": ["x", "y", "x", "y", "x", "x"],
+}
+ROLES: Any = {"id": "star", "time": "mjd", "channel": "band", "values": ["flux", "err"], "static": ["ra", "kind"]}
+MAKERS = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "arrow": pa.table}
+
+
+def frame(**changes):
+    """The table above with some columns replaced."""
+    return pa.table(COLUMNS | changes)
+
+
+def build(**changes):
+    return SeriesDataset.from_frame(frame(**changes), **ROLES)
+
+
+def says(*parts):
+    """A pattern that matches text with all the parts, in this order."""
+    return "(?s)" + ".*".join(re.escape(str(part)) for part in parts)
+
+
+# ── ways in ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture(params=MAKERS)
+def maker(request):
+    return MAKERS[request.param]
+
+
+def test_from_frame_by_hand(maker):
+    data = SeriesDataset.from_frame(maker(COLUMNS), **ROLES)
+    assert data.ids.tolist() == ["b", "a"]  # by first appearance
+    assert data.channel_names == ("g", "r") and data.value_names == ("flux", "err")
+    assert data.times.tolist() == [1.0, 1.0, 2.0, 3.5, 5.0, 6.5]
+    assert data.channels is not None and data.channels.tolist() == [0, 1, 0, 1, 0, 0]
+    assert data.values.tolist() == [[3, 0.3], [1, 0.1], [5, 0.5], [6, 0.6], [2, 0.2], [4, 0.4]]
+    assert data.offsets.tolist() == [0, 4, 6] and data.lengths.tolist() == [4, 2]
+    assert data.static["ra"].tolist() == [20.0, 10.0] and data.static["kind"].tolist() == ["x", "y"]
+    types = [a.dtype for a in (data.times, data.values, data.channels, data.offsets)]
+    assert types == [np.float64, np.float64, np.int32, np.int64]
+    assert data.tokens == "channel" and data.time_unit is None
+
+
+def test_table_kinds_give_the_same_dataset(maker):
+    whole = COLUMNS | {"star": [7, 3, 7, 3, 7, 7], "band": [2, 1, 1, 1, 1, 2]}
+    for columns in (COLUMNS, whole):
+        made = SeriesDataset.from_frame(maker(columns), **ROLES)
+        assert made.fingerprint() == SeriesDataset.from_frame(pa.table(columns), **ROLES).fingerprint()
+
+
+def test_integer_ids_and_channels():
+    data = build(star=[7, 3, 7, 3, 7, 7], band=[2, 10, 10, 10, 10, 2])
+    assert data.ids.tolist() == [7, 3] and data.ids.dtype == np.int64
+    assert data.channel_names == (2, 10)
+    assert data[0].id == 7 and isinstance(data[0].id, int)
+
+
+def test_categories_are_their_labels():
+    table = pd.DataFrame(COLUMNS).astype({"star": "category", "band": "category"})
+    assert SeriesDataset.from_frame(table, **ROLES).fingerprint() == build().fingerprint()
+    coded = pl.DataFrame(COLUMNS).with_columns(pl.col("band").cast(pl.Categorical))
+    assert SeriesDataset.from_frame(coded, **ROLES).fingerprint() == build().fingerprint()
+
+
+@pytest.mark.parametrize("err, wanted", [(pa.float32(), np.float32), (pa.float64(), np.float64)])
+def test_float32_stays_only_if_every_column_was(err, wanted):
+    columns = {"flux": pa.array(COLUMNS["flux"], pa.float32()), "err": pa.array(COLUMNS["err"], err)}
+    assert build(**columns).values.dtype == wanted
+
+
+def test_booleans_and_integers_become_numbers():
+    data = build(flux=[True, False, True, True, False, True], err=[1, 2, 3, 4, 5, 6])
+    assert data.values[:2].tolist() == [[1.0, 3.0], [1.0, 1.0]]
+
+
+def test_without_channels_each_row_is_one_time():
+    data = SeriesDataset.from_frame(pa.table({"id": [1, 1], "time": [0, 1], "value": [5, 6]}))
+    assert data.channels is None and data.channel_names is None and data.tokens == "time"
+    assert data.values.tolist() == [[5.0], [6.0]] and data[0].channels is None
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+def test_datetimes_become_days(unit):
+    when = pa.array([dt.datetime(1970, 1, 2), dt.datetime(2024, 2, 29, 12)], pa.timestamp(unit))
+    data = SeriesDataset.from_frame(pa.table({"id": [1, 1], "time": when, "value": [0.0, 1.0]}))
+    assert data.times.tolist() == [1.0, 19782.5] and data.time_unit == "day"
+    assert "19782.5 day" in repr(data)
+
+
+def test_dates_zones_durations():
+    def days(when):
+        data = SeriesDataset.from_frame(pa.table({"id": [1], "time": when, "value": [0.0]}))
+        return data.times[0], data.time_unit
+
+    east = dt.timezone(dt.timedelta(hours=6))
+    assert days(pa.array([dt.date(1970, 1, 11)])) == (10.0, "day")
+    assert days(pa.array([dt.date(1970, 1, 11)], pa.date64())) == (10.0, "day")
+    assert days(pd.Series([dt.datetime(1970, 1, 2, 6, tzinfo=east)])) == (1.0, "day")
+    assert days(pa.array([dt.timedelta(hours=-36)])) == (-1.5, "day")
+
+
+def test_arrays_agree_with_frame():
+    made = SeriesDataset.from_arrays(
+        times=[[1.0, 1.0, 2.0, 3.5], [5.0, 6.5]],
+        values=[[[1, 0.1], [3, 0.3], [5, 0.5], [6, 0.6]], [[2, 0.2], [4, 0.4]]],
+        channels=[["r", "g", "g", "r"], ["g", "g"]],
+        ids=["b", "a"],
+        value_names=["flux", "err"],
+        static={"ra": [20.0, 10.0], "kind": ["x", "y"]},
+    )
+    assert made.fingerprint() == build().fingerprint()
+
+
+def test_arrays_defaults_and_types():
+    data = SeriesDataset.from_arrays([[0, 1], [3]], [np.zeros((2, 2), np.float32), np.ones((1, 2), np.float32)])
+    assert data.ids.tolist() == [0, 1] and data.value_names == ("value_0", "value_1")
+    assert data.values.dtype == np.float32 and data.times.dtype == np.float64
+    dates = SeriesDataset.from_arrays([np.array(["1970-01-03"], "M8[D]")], [[1.0]])
+    assert dates.times.tolist() == [2.0] and dates.time_unit == "day" and dates.value_names == ("value",)
+    foreign = SeriesDataset.from_arrays([[0.0]], [[1.0]], ids=np.array([5], ">i8"), channels=[np.array([2], ">i4")])
+    assert foreign.ids.tolist() == [5] and foreign.channel_names == (2,)
+
+
+@settings(max_examples=60, deadline=None)
+@given(data=st.data())
+def test_shuffled_rows_equal_arrays(data):
+    """Whatever the order of rows, the dataset is the one that from_arrays builds series by series."""
+    count = data.draw(st.integers(1, 4))
+    cell = st.tuples(st.integers(-5, 5), st.sampled_from("gru"))
+    series = [data.draw(st.lists(cell, min_size=1, max_size=6, unique=True)) for _ in range(count)]
+    rows = [(f"s{i}", t / 4, c, 10.0 * i + k) for i, cells in enumerate(series) for k, (t, c) in enumerate(cells)]
+    shuffled = data.draw(st.permutations(rows))
+    table = pa.table({name: list(col) for name, col in zip(("id", "time", "channel", "value"), zip(*shuffled))})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", InputWarning)
+        made = SeriesDataset.from_frame(table, channel="channel")
+        cells = [sorted(((t, c, v) for name, t, c, v in rows if name == id)) for id in made.ids]
+        wanted = SeriesDataset.from_arrays(
+            [[t for t, _, _ in s] for s in cells],
+            [[v for _, _, v in s] for s in cells],
+            [[c for _, c, _ in s] for s in cells],
+            ids=made.ids,
+        )
+    assert made.fingerprint() == wanted.fingerprint()
+    assert made.ids.tolist() == list(dict.fromkeys(row[0] for row in shuffled))
+    again = SeriesDataset.from_frame(made.to_arrow(), channel="channel")
+    assert again.fingerprint() == made.fingerprint()
+
+
+# ── two tokenisations, wide and padded ──────────────────────────────────────────────────────────────────────────────
+
+
+def test_time_tokens_from_long():
+    table = pa.table({"id": [1, 1, 1, 1], "time": [0, 0, 2, 2], "s": ["b", "a", "a", "b"], "v": [1.0, 2.0, 3.0, 4.0]})
+    data = SeriesDataset.from_frame(table, channel="s", values="v", tokens="time")
+    assert data.channels is None and data.channel_names is None and data.value_names == ("a", "b")
+    assert data.times.tolist() == [0.0, 2.0] and data.values.tolist() == [[2.0, 1.0], [3.0, 4.0]]
+    ordered = SeriesDataset.from_frame(table, channel="s", values="v", tokens="time", channel_names=["b", "a"])
+    assert ordered.value_names == ("b", "a") and ordered.values.tolist() == [[1.0, 2.0], [4.0, 3.0]]
+
+
+def test_time_tokens_with_two_value_columns():
+    table = pa.table({"id": [1, 1], "time": [0, 0], "s": ["b", "a"], "v": [1.0, 2.0], "w": [3.0, 4.0]})
+    data = SeriesDataset.from_frame(table, channel="s", values=["v", "w"], tokens="time")
+    assert data.value_names == ("a_v", "a_w", "b_v", "b_w") and data.values.tolist() == [[2, 4, 1, 3]]
+
+
+WIDE = {"id": [1, 1, 2], "time": [0.0, 1.0, 0.0], "hr": [60.0, None, 70.0], "bp": [None, 90.0, 0.0], "age": [4, 4, 5]}
+
+
+def test_wide_channel_tokens_skip_missing_cells(maker):
+    data = SeriesDataset.from_wide(maker(WIDE), "id", "time", ["hr", "bp"], static=["age"])
+    assert data.channel_names == ("hr", "bp") and data.value_names == ("value",)
+    assert data.channels is not None and data.channels.tolist() == [0, 1, 0, 1]
+    assert data.values.ravel().tolist() == [60.0, 90.0, 70.0, 0.0] and data.lengths.tolist() == [2, 2]
+    assert data.static["age"].tolist() == [4, 5] and data.static["age"].dtype == np.int64
+
+
+def test_wide_time_tokens():
+    full = WIDE | {"hr": [60.0, None, 70.0], "bp": [1.0, None, 0.0]}
+    data = SeriesDataset.from_wide(pa.table(full), "id", "time", ["hr", "bp"], tokens="time")
+    assert data.value_names == ("hr", "bp") and data.channels is None
+    assert data.values.tolist() == [[60.0, 1.0], [70.0, 0.0]]  # the row without any value is gone
+    with pytest.raises(InputError, match=says("series 1 at time 0", "'hr'", "'bp'", "2 of 3", 'tokens="channel"')):
+        SeriesDataset.from_wide(pa.table(WIDE), channels=["hr", "bp"], tokens="time")
+
+
+def test_padded():
+    nan = np.nan
+    array = np.array([[[1, 2, nan], [3, 4, nan]], [[5, nan, nan], [6, nan, nan]]], dtype=np.float32)
+    data = SeriesDataset.from_padded(array)
+    assert data.values.tolist() == [[1, 3], [2, 4], [5, 6]] and data.values.dtype == np.float32
+    assert data.times.tolist() == [0, 1, 0] and data.lengths.tolist() == [2, 1] and data.ids.tolist() == [0, 1]
+    assert data.value_names == ("channel_0", "channel_1")
+    array[0, 1, 1] = nan
+    times = np.array([[0.5, 0.7, nan], [0.1, nan, nan]])
+    data = SeriesDataset.from_padded(array, times, tokens="channel", ids=["x", "y"], channel_names=["p", "q"])
+    assert data.times.tolist() == [0.5, 0.5, 0.7, 0.1, 0.1] and data.channel_names == ("p", "q")
+    assert data.channels is not None and data.channels.tolist() == [0, 1, 0, 0, 1]
+    with pytest.raises(InputError, match=says("series 'x' at time 1", "'p'", "'q'", 'tokens="channel"')):
+        SeriesDataset.from_padded(array, ids=["x", "y"], channel_names=["p", "q"])
+
+
+@pytest.mark.parametrize(
+    "change, parts",
+    [
+        ({"array": np.zeros((2, 3))}, ["(2, 3)", "[cases, channels, time]", "array[:, None, :]"]),
+        ({"array": np.zeros((2, 0, 3))}, ["(2, 0, 3)"]),
+        ({"array": np.full((1, 1, 1), "x")}, ["<U1"]),
+        ({"ids": [1]}, ["2 cases", "1 ids"]),
+        ({"ids": [1, 1]}, ["1 ids", "more than one series", "1"]),
+        ({"channel_names": ["a"]}, ["3 channels", "1 channel_names"]),
+        ({"channel_names": ["a", "b", "a"]}, ["'a'", "more than once"]),
+        ({"times": np.zeros(5)}, ["(5,)", "(4,)", "(2, 4)"]),
+        ({"times": np.array([0, 1, np.inf, 3])}, ["series 0", "observation 2", "infinite", "2 times"]),
+        ({"tokens": "chanel"}, ["tokens='chanel'", "Did you mean 'channel'"]),
+    ],
+)
+def test_padded_refuses(change, parts):
+    with pytest.raises(InputError, match=says(*parts)):
+        SeriesDataset.from_padded(**({"array": np.zeros((2, 3, 4))} | change))
+
+
+def test_padded_refuses_an_empty_case():
+    array = np.zeros((3, 1, 2))
+    array[1] = np.nan
+    with pytest.raises(InputError, match=says("1 of 3 series", "'q'", "NaN throughout")):
+        SeriesDataset.from_padded(array, ids=["p", "q", "r"])
+
+
+# ── files ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_files_give_the_same_dataset(tmp_path):
+    plain = pd.DataFrame(COLUMNS)
+    plain.to_csv(tmp_path / "a.csv", index=False)
+    plain.to_csv(tmp_path / "a.csv.gz", index=False)
+    plain.to_csv(tmp_path / "a.tsv", index=False, sep="\t")
+    pyarrow.feather.write_feather(frame(), tmp_path / "a.feather")
+    pyarrow.feather.write_feather(frame(), tmp_path / "a.arrow")
+    pyarrow.parquet.write_table(frame(), tmp_path / "a.parquet")
+    for suffix in ("csv", "csv.gz", "tsv", "feather", "arrow", "parquet"):
+        made = SeriesDataset.from_frame(read_table(tmp_path / f"a.{suffix}"), **ROLES)
+        assert made.fingerprint() == build().fingerprint(), suffix
+    for name in ("a.csv", "a.csv.gz", "a.tsv"):
+        assert SeriesDataset.from_csv(tmp_path / name, **ROLES).fingerprint() == build().fingerprint()
+    assert SeriesDataset.from_parquet(str(tmp_path / "a.parquet"), **ROLES).fingerprint() == build().fingerprint()
+
+
+def test_files_pass_every_option_on(tmp_path):
+    pyarrow.parquet.write_table(frame(), tmp_path / "a.parquet")
+    pd.DataFrame(COLUMNS).to_csv(tmp_path / "a.csv", index=False)
+    options: Any = [{"tokens": "x"}, {"missing": "x"}, {"duplicates": "x"}, {"channel_names": ["x"]}]
+    for read, name in ((SeriesDataset.from_parquet, "a.parquet"), (SeriesDataset.from_csv, "a.csv")):
+        for option in options:
+            with pytest.raises(InputError, match=next(iter(option)).split("_")[0]):
+                read(tmp_path / name, **ROLES, **option)
+
+
+def test_write_parquet_round_trip(tmp_path):
+    data = build()
+    data.write_parquet(tmp_path / "out.parquet", id="star", time="mjd", channel="band")
+    assert [p.name for p in tmp_path.iterdir()] == ["out.parquet"]
+    assert SeriesDataset.from_parquet(tmp_path / "out.parquet", **ROLES).fingerprint() == data.fingerprint()
+
+
+def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
+    path = tmp_path / "out.parquet"
+    path.write_text("old")
+
+    def fail(table, where, **_):
+        where.write_text("half")
+        raise OSError("disk full")
+
+    monkeypatch.setattr(pyarrow.parquet, "write_table", fail)
+    with pytest.raises(OSError, match="disk full"):
+        build().write_parquet(path)
+    assert path.read_text() == "old" and [p.name for p in tmp_path.iterdir()] == ["out.parquet"]
+
+
+def test_write_refuses(tmp_path):
+    with pytest.raises(InputError, match=says("nowhere", "does not exist")):
+        build().write_parquet(tmp_path / "nowhere" / "a.parquet")
+    with pytest.raises(InputError, match=says("'flux'", "more than once")):
+        build().to_arrow(time="flux")
+
+
+@pytest.mark.parametrize(
+    "name, content, parts",
+    [
+        ("a.xlsx", b"x", ["a.xlsx", ".csv.gz", ".parquet", "from_frame"]),
+        ("a.parquet", b"not parquet at all", ["a.parquet", "cannot be read as parquet"]),
+        ("a.feather", b"not arrow", ["a.feather", "cannot be read as arrow"]),
+        ("a.csv", b"", ["a.csv", "cannot be read as csv"]),
+        ("a.csv", b"x,y\n1,2,3\n", ["cannot be read as csv", "Expected 2 columns, got 3"]),
+        ("a.csv.gz", gzip.compress(b"x,y\n1,2\n" * 1000, mtime=0)[:40], ["cannot be read as csv", "complete"]),
+        ("a.csv.gz", b"x,y\n1,2\n", ["cannot be read as csv"]),
+        ("a.csv", b"x,y,x\n1,2,3\n", ["a.csv", "'x'", "more than once"]),
+    ],
+)
+def test_read_table_refuses(tmp_path, name, content, parts):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(InputError, match=says(*parts)):
+        read_table(tmp_path / name)
+
+
+def test_read_table_refuses_what_is_not_there(tmp_path):
+    (tmp_path / "curves.csv").write_text("x\n1\n")
+    with pytest.raises(InputError, match=says("curve.csv does not exist", "Did you mean 'curves.csv'?")):
+        read_table(tmp_path / "curve.csv")
+    (tmp_path / "folder.csv").mkdir()
+    with pytest.raises(InputError, match="is a folder"):
+        read_table(tmp_path / "folder.csv")
+
+
+# ── bad tables ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+NAN, INF = float("nan"), float("inf")
+
+
+@pytest.mark.parametrize(
+    "changes, parts",
+    [
+        ({"star": ["b", None, "b", "a", "b", None]}, ["'star'", "missing", "2 of 6", "row 1"]),
+        ({"star": ["b", "a", "b", "", "b", "b"]}, ["'star'", "empty", "1 of 6", "row 3"]),
+        ({"star": [1.0, 2.0, NAN, 2.0, 1.0, 1.0]}, ["'star'", "NaN", "row 2"]),
+        ({"star": [1.0, 2.0, INF, 2.0, 1.0, 1.0]}, ["'star'", "infinite", "row 2"]),
+        ({"star": [dt.date(2020, 1, 1)] * 6}, ["'star'", "date32", "strings"]),
+        ({"star": pa.array([2**63] * 6, pa.uint64())}, ["'star'", "64 bits"]),
+        ({"band": ["r", "g", None, "g", "g", "r"]}, ["'band'", "1 of 6", "row 2"]),
+        ({"mjd": [1.0, 5.0, None, NAN, 2.0, 3.5]}, ["'mjd'", "missing", "row 2", "series 'b'", "2 of 6"]),
+        ({"mjd": [1.0, INF, 1.0, 6.5, 2.0, 3.5]}, ["'mjd'", "infinite", "row 1", "series 'a'", "1 of 6"]),
+        ({"mjd": ["2020-01-01"] * 6}, ["'mjd'", "text", "'2020-01-01'", "datetimes"]),
+        ({"mjd": [dt.date(2020, 1, 1)] * 5 + [None]}, ["'mjd'", "missing", "row 5", "series 'b'"]),
+        ({"mjd": pa.array([dt.datetime(2020, 1, 1)] * 5 + [None])}, ["'mjd'", "missing", "row 5", "1 of 6"]),
+        ({"flux": ["1", "2", "n/a", "4", "5", "6"]}, ["'flux'", "not numeric", "string", "'n/a' in row 2"]),
+        ({"err": [dt.date(2020, 1, 1)] * 6}, ["'err'", "not numeric", "date32"]),
+        (
+            {"err": [0.1, NAN, 0.3, None, 0.5, NAN]},
+            ["'err'", "2 missing values", "'a'", "time 5", "'err': 3", 'missing="drop"'],
+        ),
+        ({"err": [None] * 6}, ["'err'", "4 missing values", "'b'", "'err': 6"]),
+        ({"flux": [1.0, 2.0, 3.0, -INF, INF, 6.0]}, ["'flux'", "infinite", "'a' at time 6.5", "'g'", "2 infinite"]),
+        ({"band": ["g"] * 6}, ["'b' at time 1", "'g'", "2 observations", "1 rows too many", 'duplicates="mean"']),
+        ({"ra": [20.0, 10.0, 20.0, 11.0, 20.0, 20.0]}, ["'ra'", "'a'", "10.0", "11.0", "1 series"]),
+        ({"ra": [INF, 10.0, INF, 10.0, INF, INF]}, ["'ra'", "infinite", "'b'"]),
+        ({"kind": ["x", "y", "x", "y", "z", "x"]}, ["'kind'", "'b'", "'x'", "'z'"]),
+        ({"kind": ["x", "y", "x", None, "x", "x"]}, ["'kind'", "row 3"]),
+    ],
+)
+def test_bad_cells_are_named(changes, parts):
+    with pytest.raises(InputError, match=says(*parts)):
+        build(**changes)
+
+
+@pytest.mark.parametrize(
+    "roles, parts",
+    [
+        ({"time": "mdj"}, ["time column 'mdj'", "Did you mean 'mjd'?", "'star'"]),
+        ({"values": ["fluxx", "er"]}, ["'fluxx'", "'flux'", "'er'", "'err'"]),
+        ({"values": ["flux", "flux"]}, ["'flux'", "given twice", "value", "value"]),
+        ({"values": ["flux", "mjd"]}, ["'mjd'", "given twice", "as time", "as value"]),
+        ({"values": []}, ["values is empty"]),
+        ({"values": [3]}, ["values", "3", "no string"]),
+        ({"id": 0}, ["strings", "id=0"]),
+        ({"tokens": "times"}, ["tokens='times'", "'channel', 'time'", "Did you mean 'time'"]),
+        ({"missing": "ignore"}, ["missing='ignore'", "'error', 'drop'"]),
+        ({"duplicates": "last"}, ["duplicates='last'", "'error', 'mean', 'first'"]),
+        ({"channel_names": ["r"]}, ["'band'", "'g'", "first in series 'a'", "known channels are 'r'"]),
+        ({"channel_names": ["g", "r", "g"]}, ["'g'", "twice"]),
+        ({"channel": None, "channel_names": ["g"]}, ["'g'", "channel=..."]),
+    ],
+)
+def test_bad_roles_are_named(roles, parts):
+    with pytest.raises(InputError, match=says(*parts)):
+        SeriesDataset.from_frame(frame(), **(ROLES | roles))
+
+
+def test_no_table_no_rows():
+    for wrong in ({"id": [1]}, pl.LazyFrame({"id": [1]}), [1, 2]):
+        with pytest.raises(InputError, match=says(type(wrong).__name__, "pandas, polars or Arrow", ".collect()")):
+            SeriesDataset.from_frame(wrong)
+    with pytest.raises(InputError, match=says("no rows", "'star'")):
+        SeriesDataset.from_frame(frame().slice(0, 0), **ROLES)
+    for twice in (pa.table([[1], [2]], names=["id", "id"]), pd.DataFrame([[1, 2]], columns=["id", "id"])):
+        with pytest.raises(InputError, match=says("more than once", "id")):
+            SeriesDataset.from_frame(twice)
+
+
+@pytest.mark.parametrize("column", ["star", "band", "flux", "mjd"])
+def test_mixed_types_are_refused(column):
+    table = pd.DataFrame(COLUMNS).astype({column: object})
+    table.loc[0, column] = 1 if column in ("star", "band") else "one"
+    with pytest.raises(InputError, match=says(f"'{column}'", "mixed type")):
+        SeriesDataset.from_frame(table, **ROLES)
+
+
+def test_given_channels_keep_their_order():
+    data = SeriesDataset.from_frame(frame(), **ROLES, channel_names=np.array(["r", "i", "g"]))
+    assert data.channel_names == ("r", "i", "g")
+    assert data.channels is not None and data.channels.tolist() == [0, 2, 2, 0, 2, 2]
+
+
+def test_missing_drop():
+    changes = {"flux": [1.0, NAN, 3.0, 4.0, 5.0, 6.0], "err": [0.1, 0.2, None, 0.4, 0.5, 0.6]}
+    data = SeriesDataset.from_frame(frame(**changes), **ROLES, missing="drop")
+    assert data.values[:, 0].tolist() == [1.0, 5.0, 6.0, 4.0] and data.lengths.tolist() == [3, 1]
+    gone = frame(flux=[1.0, NAN, 3.0, NAN, 5.0, 6.0])
+    with pytest.raises(InputError, match=says("1 of 2 series", "no observation left", "'a'", "leave")):
+        SeriesDataset.from_frame(gone, **ROLES, missing="drop")
+    with pytest.raises(InputError, match=says("2 of 2 series", "'b', 'a'")):
+        SeriesDataset.from_frame(frame(flux=[NAN] * 6), **ROLES, missing="drop")
+
+
+def test_time_tokens_refuse_an_incomplete_time():
+    with pytest.raises(InputError, match=says("'b' at time 2", "'g_flux'", "'r_flux'", "4 of 5", 'tokens="channel"')):
+        SeriesDataset.from_frame(frame(), **ROLES, tokens="time")
+    # A value missing within a row is named by its own column, not dropped with the rest of its row.
+    table = pa.table({"id": [1, 1], "time": [0, 0], "s": ["a", "b"], "v": [1.0, 2.0], "w": [3.0, NAN]})
+    with pytest.raises(InputError, match=says("series 1 at time 0", "'a_v'", "'b_w'", "1 of 1")):
+        SeriesDataset.from_frame(table, channel="s", values=["v", "w"], tokens="time", missing="drop")
+
+
+def test_static_numbers_may_be_missing():
+    data = build(ra=[NAN, 10.0, NAN, 10.0, None, None])
+    assert np.isnan(data.static["ra"][0]) and data.static["ra"][1] == 10.0
+    assert build(ra=[None, 1, None, 1, None, None]).static["ra"][1] == 1.0
+
+
+def test_unsorted_times_are_sorted_with_one_warning():
+    with pytest.warns(InputWarning, match=says("1 of 2 series", "'b'", "sorted")) as caught:
+        data = build(mjd=[9.0, 5.0, 1.0, 6.5, 2.0, 3.5])
+    assert len(caught) == 1 and caught[0].filename == __file__
+    assert data[0].times.tolist() == [1.0, 2.0, 3.5, 9.0] and data[0].values[-1, 0] == 1.0
+    assert data[1].times.tolist() == [5.0, 6.5]
+
+
+def test_duplicates_mean_and_first():
+    twice = {"band": ["g"] * 6}  # the rows 0 and 2
+    first = SeriesDataset.from_frame(frame(**twice), **ROLES, duplicates="first")
+    assert first[0].values[:, 0].tolist() == [1.0, 5.0, 6.0] and first[0].times.tolist() == [1.0, 2.0, 3.5]
+    mean = SeriesDataset.from_frame(frame(**twice), **ROLES, duplicates="mean")
+    assert mean[0].values[:, 0].tolist() == [2.0, 5.0, 6.0] and mean[1].values[:, 0].tolist() == [2.0, 4.0]
+    single = {"flux": pa.array(COLUMNS["flux"], pa.float32()), "err": pa.array(COLUMNS["err"], pa.float32())}
+    kept = SeriesDataset.from_frame(frame(**twice, **single), **ROLES, duplicates="mean")
+    assert kept.values.dtype == np.float32
+    # Rows out of order: the first is the first of the table.
+    table = pa.table({"id": [1, 1, 1], "time": [5, 2, 5], "value": [1.0, 2.0, 3.0]})
+    with pytest.warns(InputWarning, match="1 of 1"):
+        assert SeriesDataset.from_frame(table, duplicates="first").values.ravel().tolist() == [2.0, 1.0]
+    wide = pa.table({"id": [1, 1], "time": [0, 0], "a": [1.0, 3.0], "b": [NAN, 5.0]})
+    assert SeriesDataset.from_wide(wide, channels=["a", "b"], duplicates="mean").values.ravel().tolist() == [2.0, 5.0]
+
+
+def test_same_time_in_two_channels_or_series_is_no_duplicate():
+    assert len(build().times) == 6  # rows 0 and 2 share series and time
+    table = pa.table({"id": [1, 2], "time": [0, 0], "value": [1.0, 2.0]})
+    assert SeriesDataset.from_frame(table).lengths.tolist() == [1, 1]
+
+
+@pytest.mark.parametrize(
+    "change, parts",
+    [
+        ({"times": []}, ["no series"]),
+        ({"values": [[1.0, 2.0]]}, ["values has 1 entries, times has 2"]),
+        ({"ids": ["x"]}, ["ids has 1 entries, times has 2"]),
+        ({"static": {"ra": [1.0]}}, ["ra has 1 entries, times has 2"]),
+        ({"static": {"ra": [1.0, "x"]}}, ["ra", "mixed type"]),
+        ({"ids": ["x", "x"]}, ["'x'", "must differ"]),
+        ({"ids": ["x", 1]}, ["ids", "mixed type"]),
+        ({"ids": ["x", None]}, ["'ids'", "missing", "row 1"]),
+        ({"values": [[1.0, 2.0], [1.0, 2.0]]}, ["series 1", "(2, 1)", "(1, 1)"]),
+        ({"values": [[1.0, 2.0], [[1.0, 2.0]]]}, ["series 1", "(1, 2)", "(1, 1)"]),
+        ({"values": [["a", "b"], [1.0]]}, ["series 0", "values", "<U1"]),
+        ({"values": [[1.0, [2.0]], [1.0]]}, ["series 0", "values", "no array of numbers"]),
+        ({"times": [[[0.0, 1.0]], [0.0]]}, ["series 0", "times", "(1, 2)"]),
+        ({"times": [[], [0.0]], "values": [[], [1.0]]}, ["1 of 2 series", "0"]),
+        ({"times": [[0.0, 1.0], [NAN]]}, ["series 1", "observation 0", "missing"]),
+        ({"times": [[0.0, INF], [0.0]]}, ["series 0", "observation 1", "infinite"]),
+        ({"times": [[0.0, 1.0], np.array(["2020"], "M8[D]")]}, ["datetimes", "numbers"]),
+        ({"values": [[1.0, NAN], [0.0]]}, ["'value'", "1 missing", "series 0", "time 1"]),
+        ({"values": [[1.0, INF], [0.0]]}, ["'value'", "infinite", "series 0", "time 1"]),
+        ({"channels": [["a", "b"]]}, ["channels has 1 entries"]),
+        ({"channels": [["a", "b"], ["a", "b"]]}, ["channels of series 1", "2 labels for 1 times"]),
+        ({"channels": [["a", "b"], [1]]}, ["channels of series 1", "int64", "string"]),
+        ({"channels": [["a", 2], ["a"]]}, ["channels of series 0", "mixed type"]),
+        ({"channels": [["a", "b"], ["c"]], "channel_names": ["a", "b"]}, ["'c'", "series 1", "'a', 'b'"]),
+        ({"channel_names": ["a"]}, ["channels=[...]"]),
+        ({"value_names": ["a", "b"]}, ["2 names for 1 features"]),
+        ({"values": [np.zeros((2, 2)), np.zeros((1, 2))], "value_names": ["a", "a"]}, ["'a'", "more than once"]),
+    ],
+)
+def test_bad_arrays_are_named(change, parts):
+    with pytest.raises(InputError, match=says(*parts)):
+        SeriesDataset.from_arrays(**({"times": [[0.0, 1.0], [0.0]], "values": [[1.0, 2.0], [3.0]]} | change))
+
+
+def test_wide_refuses():
+    with pytest.raises(InputError, match="channels is empty"):
+        SeriesDataset.from_wide(pa.table(WIDE), "id", "time")
+    with pytest.raises(InputError, match=says("'hrt'", "Did you mean 'hr'?")):
+        SeriesDataset.from_wide(pa.table(WIDE), "id", "time", ["hrt"])
+    with pytest.raises(InputError, match=says("1 of 2 series", "2", "leave")):
+        SeriesDataset.from_wide(pa.table(WIDE | {"hr": [1, 2, None]}), "id", "time", ["hr"])
+    with pytest.raises(InputError, match=says("series 1 at time 0", "'hr'", "2 observations")):
+        SeriesDataset.from_wide(pa.table(WIDE | {"time": [0, 0, 0], "hr": [1, 2, 3]}), "id", "time", ["hr", "bp"])
+
+
+@pytest.mark.parametrize(
+    "change, parts",
+    [
+        ({"times": np.zeros(3)}, ["values", "(3, 2)"]),
+        ({"offsets": np.array([0, 6])}, ["offsets", "(2,)", "(3,)"]),
+        ({"offsets": np.array([0, 0, 6])}, ["offsets", "0 to 6", "empty"]),
+        ({"offsets": np.array([0, 1, 5])}, ["offsets", "0 to 6"]),
+        ({"channels": None}, ["channels and channel_names"]),
+        ({"channels": np.zeros(2, np.int32)}, ["channels", "(2,)", "(6,)"]),
+        ({"static": {"ra": np.zeros(5)}}, ["'ra'", "(5,)", "(2,)"]),
+    ],
+)
+def test_parts_that_do_not_fit_together(change, parts):
+    with pytest.raises(InputError, match=says(*parts)):
+        SeriesDataset(**(vars(build()) | change))
+
+
+# ── reading and choosing ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_items_and_iteration():
+    data = build()
+    assert len(data) == 2 and [s.id for s in data] == ["b", "a"]
+    last = data[-1]
+    assert isinstance(last, Series) and last.id == "a" and last.times.tolist() == [5.0, 6.5]
+    assert last.channels is not None and last.channels.tolist() == [0, 0] and last.values.shape == (2, 2)
+    assert data[np.int64(1)].id == "a"
+    for index in (2, -3):
+        with pytest.raises(IndexError, match=f"series {index} of 2"):
+            data[index]
+    with pytest.raises(TypeError, match="select"):
+        data[0:1]  # pyright: ignore
+
+
+def test_repr():
+    shown = repr(build())
+    assert all(p in shown for p in ["2 series", "6 observations", "'g', 'r'", "'flux', 'err'", "1 to 6.5", "2 to 4"])
+    assert "channels" not in repr(SeriesDataset.from_arrays([[0.0]], [[1.0]]))
+
+
+def big():
+    """40 series of 1 to 9 observations, two channels."""
+    draw = np.random.default_rng(3)
+    lengths = draw.integers(1, 10, 40)
+    return SeriesDataset.from_arrays(
+        [np.arange(n) for n in lengths],
+        [draw.normal(size=(n, 2)) for n in lengths],
+        [draw.integers(0, 2, n) for n in lengths],
+        ids=[f"id{i}" for i in range(40)],
+        static={"z": draw.normal(size=40)},
+    )
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.integers(-40, 39), min_size=1, max_size=60))
+def test_select_takes_the_series_asked_for(indices):
+    data = big()
+    chosen = data.select(indices)
+    assert chosen.ids.tolist() == data.ids[indices].tolist()
+    assert chosen.static["z"].tolist() == data.static["z"][indices].tolist()
+    for got, index in zip(chosen, indices, strict=True):
+        wanted = data[index]
+        np.testing.assert_array_equal(got.times, wanted.times)
+        np.testing.assert_array_equal(got.values, wanted.values)
+        np.testing.assert_array_equal(got.channels, wanted.channels)
+
+
+def test_select_round_trips():
+    data = big()
+    order = np.random.default_rng(0).permutation(40)
+    assert data.select(order).fingerprint() != data.fingerprint()
+    assert data.select(order).select(np.argsort(order)).fingerprint() == data.fingerprint()
+    assert data.select(np.ones(40, bool)).fingerprint() == data.fingerprint()
+    mask = np.arange(40) % 3 == 0
+    assert data.select(mask).fingerprint() == data.select(range(0, 40, 3)).fingerprint()
+
+
+@pytest.mark.parametrize(
+    "indices, parts",
+    [
+        ([], ["none of the 2 series"]),
+        ([False, False], ["none of the 2 series"]),
+        ([True], ["1 entries for 2 series"]),
+        ([0, 2], ["series 2", "there are 2"]),
+        ([-3], ["series -3"]),
+        ([0.5], ["float64"]),
+        ([[0]], ["(1, 1)"]),
+    ],
+)
+def test_select_refuses(indices, parts):
+    with pytest.raises(InputError, match=says(*parts)):
+        build().select(indices)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 2**32 - 1))
+def test_mask_observations_keeps_what_it_says(seed):
+    data = big()
+    keep = np.random.default_rng(seed).random(len(data.times)) < 0.5
+    keep[data.offsets[:-1]] = True
+    kept = data.mask_observations(keep)
+    assert kept.ids.tolist() == data.ids.tolist() and kept.lengths.sum() == keep.sum()
+    for i, got in enumerate(kept):
+        here = keep[data.offsets[i] : data.offsets[i + 1]]
+        np.testing.assert_array_equal(got.times, data[i].times[here])
+        np.testing.assert_array_equal(got.values, data[i].values[here])
+        np.testing.assert_array_equal(got.channels, data[i].channels[here])  # pyright: ignore
+
+
+def test_mask_observations_edges():
+    data = build()
+    assert data.mask_observations(np.ones(6, bool)).fingerprint() == data.fingerprint()
+    with pytest.raises(InputError, match=says("1 of 2 series", "'a'", "select")):
+        data.mask_observations(np.array([True] * 4 + [False] * 2))
+    for wrong in (np.ones(5, bool), np.ones(6)):
+        with pytest.raises(InputError, match=says("bool of shape (6,)", wrong.dtype, wrong.shape)):
+            data.mask_observations(wrong)
+
+
+def test_nothing_shares_memory_with_the_table():
+    flux = np.array(COLUMNS["flux"])
+    data = SeriesDataset.from_arrays([np.arange(6.0)], [flux])
+    before = data.fingerprint()
+    flux[:] = 0
+    assert data.fingerprint() == before
+    for made in (data, build(star=[7, 3, 7, 3, 7, 7]), SeriesDataset.from_padded(np.zeros((2, 1, 3)))):
+        arrays = [made.times, made.values, made.offsets, made.ids, *made.static.values()]
+        assert all(array.flags.writeable for array in arrays)  # else torch warns
+
+
+def test_fingerprint_sees_everything():
+    data = build()
+    assert re.fullmatch("[0-9a-f]{64}", data.fingerprint()) and data.fingerprint() == build().fingerprint()
+    assert pickle.loads(pickle.dumps(data)).fingerprint() == data.fingerprint()
+    parts = vars(data)
+    changes = {
+        "times": data.times + 1,
+        "values": data.values * 2,
+        "offsets": np.array([0, 3, 6]),
+        "ids": np.array(["b", "c"]),
+        "value_names": ("flux", "error"),
+        "channels": 1 - data.channels,  # pyright: ignore
+        "channel_names": ("g", "i"),
+        "static": data.static | {"ra": np.zeros(2)},
+        "time_unit": "day",
+    }
+    assert changes.keys() == parts.keys()
+    prints = {name: SeriesDataset(**(parts | {name: value})).fingerprint() for name, value in changes.items()}
+    assert len({*prints.values(), data.fingerprint()}) == len(changes) + 1
+
+
+def test_constant_channels_are_named():
+    data = build(flux=[1.0, 7.0, 7.0, 7.0, 7.0, 2.0])
+    with pytest.warns(InputWarning, match=says("channel 'g', column 'flux'")) as caught:
+        assert data.warn_constant_channels() == ("channel 'g', column 'flux'",)
+    assert len(caught) == 1 and caught[0].filename == __file__
+    assert build().warn_constant_channels() == ()  # and no warning
+    flat = SeriesDataset.from_arrays([[0.0, 1.0]], [[[1.0, 2.0], [3.0, 2.0]]], value_names=["a", "b"])
+    with pytest.warns(InputWarning, match="column 'b'"):
+        assert flat.warn_constant_channels() == ("column 'b'",)
+
+
+# ── labels ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_labels_follow_the_series(maker):
+    table = maker({"star": ["a", "b"], "y": [0, 1]})
+    assert align_labels(build(), table, id="star", label="y").tolist() == [1, 0]
+    assert align_labels(build().select([1, 0, 1]), table, id="star", label="y").tolist() == [0, 1, 0]
+    named = align_labels(build(), maker({"id": ["a", "b"], "label": ["SN", "AGN"]}))
+    assert named.tolist() == ["AGN", "SN"]
+
+
+def test_labels_of_many_integer_ids():
+    ids = np.random.default_rng(0).permutation(1000)
+    data = SeriesDataset.from_arrays([[0.0]] * 1000, [[1.0]] * 1000, ids=ids)
+    shuffled = np.random.default_rng(1).permutation(1000)
+    labels = align_labels(data, pa.table({"id": shuffled, "label": shuffled / 2}))
+    np.testing.assert_array_equal(labels, ids / 2)
+
+
+@pytest.mark.parametrize(
+    "ids, labels, parts",
+    [
+        (["a"], [1], ["1 series have no label", "'b'"]),
+        (["a", "b", "c", "d"], [1, 2, 3, 4], ["2 labels belong to no series", "'c', 'd'"]),
+        (["a", "b", "a"], [1, 2, 1], ["1 ids have more than one label", "'a'"]),
+        (["a", None], [1, 2], ["'id'", "missing", "row 1"]),
+        (["a", "b"], [None, 2], ["'label'", "missing", "row 0"]),
+        (["a", "b"], [1.0, NAN], ["'label'", "NaN", "row 1"]),
+        (["a", "b"], [1.0, INF], ["'label'", "infinite", "row 1"]),
+        ([1, 2], [1, 2], ["strings", "'b'", "numbers", "1"]),
+        ([], [], ["labels table has no rows"]),
+    ],
+)
+def test_bad_labels_are_named(ids, labels, parts):
+    with pytest.raises(InputError, match=says(*parts)):
+        align_labels(build(), pa.table({"id": ids, "label": labels}))
+
+
+def test_labels_without_their_column():
+    with pytest.raises(InputError, match=says("label column 'target'", "Did you mean 'targets'?", "labels table")):
+        align_labels(build(), pa.table({"id": ["a"], "targets": [1]}), label="target")

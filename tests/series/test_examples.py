@@ -1,0 +1,303 @@
+"""Batches: every example once, pure functions of (seed, epoch), little padding, and the tokens of their series."""
+
+import threading
+import time
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from conftest import refuses
+from rotarymae.masking import Masking
+from rotarymae.series.dataset import SeriesDataset
+from rotarymae.series.examples import SeriesExamples, assemble, place
+from rotarymae.series.scaling import Preprocessor
+from rotarymae.training.batching import in_order, padding_waste, plan, prefetch
+
+LENGTHS = st.lists(st.integers(1, 30), min_size=1, max_size=80).map(np.array)
+SIZES = st.one_of(
+    st.integers(1, 20).map(lambda n: {"batch_size": n}), st.integers(1, 90).map(lambda n: {"batch_tokens": n})
+)
+
+
+def ragged(lengths=(4, 1, 7, 3), channels=True, features=2, seed=0):
+    draw = np.random.default_rng(seed)
+    times = [59_000 + 10 * i + np.cumsum(draw.uniform(0.5, 2, n)) for i, n in enumerate(lengths)]
+    values = [draw.normal(5, 3, (n, features)) for n in lengths]
+    labels = [draw.choice(["g", "r", "i"], n) for n in lengths] if channels else None
+    names = ["g", "r", "i"] if channels else None
+    return SeriesDataset.from_arrays(times, values, labels, channel_names=names)
+
+
+def same(one, other):
+    return all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
+
+
+# ── the order ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@given(lengths=LENGTHS, size=SIZES, seed=st.integers(-5, 2**64), epoch=st.integers(0, 50))
+@settings(max_examples=80, deadline=None)
+def test_a_plan_covers_each_example_once_within_its_budget(lengths, size, seed, epoch):
+    batches = plan(lengths, seed, epoch, **size)
+    assert sorted(np.concatenate(batches).tolist()) == list(range(len(lengths)))
+    for batch in batches:
+        if "batch_size" in size:
+            assert 1 <= len(batch) <= size["batch_size"]
+        else:
+            assert len(batch) == 1 or len(batch) * lengths[batch].max() <= size["batch_tokens"]
+
+
+@pytest.mark.parametrize("size", [{"batch_size": 8}, {"batch_tokens": 400}])
+def test_a_plan_is_a_pure_function_of_seed_and_epoch(size):
+    lengths = np.random.default_rng(0).integers(1, 60, 300)
+    first = plan(lengths, 3, 5, **size)
+    np.random.seed(99), torch.manual_seed(99)
+    assert len(plan(lengths, 3, 5, **size)) == len(first) and same(plan(lengths, 3, 5, **size), first)
+    flat = np.concatenate(first)
+    for seed, epoch in [(3, 6), (4, 5)]:
+        assert not np.array_equal(np.concatenate(plan(lengths, seed, epoch, **size)), flat)
+
+
+def test_batches_do_not_come_in_the_order_of_their_lengths():
+    lengths = np.arange(1, 513)
+    longest = [lengths[batch].max() for batch in plan(lengths, 0, 0, batch_size=8)]
+    assert abs(np.corrcoef(longest, np.arange(len(longest)))[0, 1]) < 0.5
+
+
+@pytest.mark.parametrize(("size", "most"), [({"batch_size": 32}, 0.15), ({"batch_tokens": 4096}, 0.06)])
+def test_little_is_padding_even_of_log_normal_lengths(size, most):
+    lengths = np.maximum(1, np.random.default_rng(0).lognormal(4, 1, 5000)).astype(int)
+    waste = padding_waste(lengths, plan(lengths, 0, 0, **size))
+    naive = padding_waste(lengths, in_order(lengths, **size))
+    print(f"{size}: {waste:.1%} of the tokens are padding, {naive:.0%} without sorting")
+    assert waste < most and naive > 0.4
+
+
+def reference(lengths, batch_size=None, batch_tokens=None):
+    """As said: take the next example while the batch stays within its budget."""
+    batches, now = [], []
+    for i, length in enumerate(lengths):
+        with_it = [*now, i]
+        fits = len(with_it) <= (batch_size or np.inf)
+        fits &= len(with_it) * max(length, *(lengths[j] for j in with_it)) <= (batch_tokens or np.inf)
+        if now and not fits:
+            batches.append(now)
+            with_it = [i]
+        now = with_it
+    return [*batches, now]
+
+
+@given(lengths=LENGTHS, size=SIZES)
+@settings(max_examples=100, deadline=None)
+def test_in_order_is_the_straightforward_cut(lengths, size):
+    assert [batch.tolist() for batch in in_order(lengths, **size)] == reference(lengths.tolist(), **size)
+
+
+def test_padding_waste_by_hand():
+    assert padding_waste(np.array([1, 3, 2]), [np.array([0, 1]), np.array([2])]) == pytest.approx(2 / 8)
+
+
+@pytest.mark.parametrize(
+    ("size", "parts"),
+    [
+        ({}, ("either batch_size", "or batch_tokens")),
+        ({"batch_size": 1, "batch_tokens": 1}, ("either", "not both")),
+        ({"batch_size": 0}, ("batch_size 0", "at least 1")),
+        ({"batch_tokens": -3}, ("batch_tokens -3", "at least 1")),
+    ],
+)
+def test_sizes_that_cannot_be_are_refused(size, parts):
+    with refuses(*parts):
+        in_order(np.array([1, 2]), **size)
+
+
+# ── one batch ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("channels", [True, False])
+@pytest.mark.parametrize("origin", ["first", "zero"])
+def test_assemble_is_a_loop_over_series(channels, origin):
+    data = ragged(channels=channels)
+    made = Preprocessor.fit(data, origin=origin, channel_spacing=3.0, transforms={"value_0": "asinh"})
+    index = np.array([2, 0, 1])
+    tokens = assemble(data, made, index)
+    assert tokens.values.shape == (3, 7, 2) and tokens.values.dtype == tokens.positions.dtype == torch.float32
+    for i, s in enumerate(index):
+        one, n = data[int(s)], data.lengths[s]
+        which = np.zeros(n, int) if one.channels is None else one.channels
+        start = one.times[0] if origin == "first" else 0.0
+        wanted = made.values.transform(one.values, which)
+        at = (one.times - start) / made.positions.unit
+        assert tokens.real[i].tolist() == [True] * n + [False] * (7 - n)
+        assert np.allclose(tokens.values[i, :n], wanted, rtol=1e-6, atol=1e-6)
+        assert np.allclose(tokens.positions[i, :n, 0], at, rtol=1e-6)
+        if channels:
+            assert tokens.positions[i, :n, 1].tolist() == (3.0 * (which + 1)).tolist()
+        assert tokens.axes == (2 if channels else 1)
+        assert not tokens.values[i, n:].any() and not tokens.positions[i, n:].any()
+
+
+def test_rows_of_equal_length_have_no_padding_and_a_row_does_not_depend_on_its_batch():
+    data = ragged((4, 4, 6, 4))
+    made = Preprocessor.fit(data)
+    even, uneven = assemble(data, made, np.array([3, 0, 1])), assemble(data, made, np.array([2, 3]))
+    assert even.padding is None and uneven.padding is not None
+    assert even.values[0].equal(uneven.values[1, :4]) and even.positions[0].equal(uneven.positions[1, :4])
+
+
+def test_times_like_mjd_reach_the_model_exactly():
+    times = 59_000 + np.array([0.0, 1e-5, 0.25])
+    data = SeriesDataset.from_arrays([times], [np.arange(3.0)])
+    tokens = assemble(data, Preprocessor.fit(data, time_unit=1.0), np.array([0]))
+    assert np.abs(tokens.positions[0, :, 0].numpy() - (times - 59_000)).max() < 1e-7
+
+
+def test_place_by_hand():
+    made = Preprocessor.fit(ragged(), time_unit=2.0, channel_spacing=0.5)
+    at = place(made, np.array([10.0, 14.0, 5.0]), np.array([0, 2, 1]), np.array([10.0, 3.0]), np.array([2, 1]))
+    assert at.tolist() == [[0, 0.5], [2, 1.5], [1, 1.0]]
+
+
+def examples(**changes):
+    data = ragged((9, 5, 7, 9, 6, 8))
+    return SeriesExamples(data, Preprocessor.fit(data), **{"seed": 3, **changes})
+
+
+def rows_of(batch):
+    """Each series' real tokens, whatever the batch's padding."""
+    parts = [batch.inputs] if batch.masked is None else [batch.inputs, batch.masked]
+    return {
+        int(s): [torch.cat([part.values[i], part.positions[i]], 1)[part.real[i]].tolist() for part in parts]
+        for i, s in enumerate(batch.series)
+    }
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"masking": Masking("ratio", (0.3, 0.8))},
+        {"masking": Masking("rows", 0.5)},
+        {"drop": 0.6},
+        {"noise": 0.3},
+        {"drop": 0.6, "noise": 0.3, "masking": Masking("count", low=1, high=2)},
+    ],
+)
+def test_randomness_is_a_function_of_seed_epoch_and_series(changes):
+    made = examples(**changes)
+    together = rows_of(made.batch(np.array([0, 1, 2, 3]), 5))
+    torch.manual_seed(77), np.random.seed(77)
+    again = examples(**changes)
+    assert rows_of(again.batch(np.array([0, 1, 2, 3]), 5)) == together
+    assert rows_of(made.batch(np.array([0, 1, 2, 3]), 6)) != together
+    assert rows_of(examples(**changes, seed=4).batch(np.array([0, 1, 2, 3]), 5)) != together
+    held = rows_of(made.batch(np.array([0, 1]), None))
+    assert rows_of(again.batch(np.array([0, 1]), None)) == held  # evaluation is fixed
+
+
+@pytest.mark.parametrize("order", [[3, 2, 1, 0], [2, 0]])
+def test_a_mask_does_not_depend_on_the_batch(order):
+    # The same length everywhere: a draw is one number a token.
+    data = ragged((9,) * 4)
+    made = SeriesExamples(data, Preprocessor.fit(data), 3, Masking("ratio", 0.5))
+    together = rows_of(made.batch(np.arange(4), 2))
+    for s, row in rows_of(made.batch(np.array(order), 2)).items():
+        assert row == together[s]
+
+
+def test_augmentation_is_off_in_evaluation():
+    index = np.array([0, 1, 2])
+    plain = rows_of(examples().batch(index, None))
+    augmented = examples(drop=0.9, noise=1.0)
+    assert rows_of(augmented.batch(index, None)) == plain
+    assert rows_of(augmented.batch(index, 0)) != plain
+    assert rows_of(examples().batch(index, 0)) == plain
+
+
+def test_drop_leaves_a_subset_in_order_and_noise_has_its_size():
+    data = ragged((400, 1, 2) + (50,) * 40, channels=False)
+    made = SeriesExamples(data, Preprocessor.fit(data), drop=0.8)
+    index = np.arange(len(data))
+    before, after = rows_of(SeriesExamples(data, made.preprocessor).batch(index, 0)), rows_of(made.batch(index, 0))
+    shares = []
+    for s in index:
+        kept = after[s][0]
+        places = [before[s][0].index(token) for token in kept]
+        assert places == sorted(set(places)) and kept
+        shares.append(1 - len(kept) / len(before[s][0]))
+    assert 0.25 < np.mean(shares[3:]) < 0.55 and np.max(shares) < 0.95 and np.std(shares[3:]) > 0.1
+    noisy = SeriesExamples(data, made.preprocessor, noise=0.3).batch(index[:1], 0).inputs
+    clean = SeriesExamples(data, made.preprocessor).batch(index[:1], 0).inputs
+    assert noisy.positions.equal(clean.positions)
+    assert (noisy.values - clean.values).std().item() == pytest.approx(0.3, rel=0.1)
+    assert abs((noisy.values - clean.values).mean().item()) < 0.05
+
+
+def test_masks_split_the_batch_and_targets_follow_their_series():
+    made = examples(masking=Masking("ratio", 0.5))
+    index = np.array([4, 1])
+    batch = made.batch(index, 0)
+    assert batch.masked.real.sum(1).tolist() == [3, 3] and batch.inputs.real.sum(1).tolist() == [3, 2]
+    targets = np.arange(6) * 10
+    assert examples(targets=targets).batch(index, 0).targets.tolist() == [40, 10]
+    assert examples(targets=targets).batch(index, 0).masked is None
+    moved = batch.to("cpu")
+    assert moved.series is index and moved.masked.values.equal(batch.masked.values)
+
+
+@pytest.mark.parametrize(
+    ("changes", "parts"),
+    [
+        ({"drop": 1.0}, ("drop 1.0", "drop < 1")),
+        ({"noise": -0.1}, ("noise -0.1", "noise >= 0")),
+        ({"targets": np.zeros(5)}, ("5 targets for 6 series",)),
+    ],
+)
+def test_examples_refuse(changes, parts):
+    with refuses(*parts):
+        examples(**changes)
+
+
+def test_fingerprints_are_the_datas():
+    assert examples().fingerprint() == examples(seed=9).fingerprint() == ragged((9, 5, 7, 9, 6, 8)).fingerprint()
+    assert examples().lengths.tolist() == [9, 5, 7, 9, 6, 8]
+
+
+# ── ahead of time ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("workers", [0, 1, 3])
+def test_prefetch_keeps_the_order(workers):
+    def make(batch):
+        time.sleep(0.004 * (batch[0] % 3))  # later ones are often done first
+        return int(batch[0]), threading.current_thread() is threading.main_thread()
+
+    made = list(prefetch(make, [np.array([i]) for i in range(14)], workers))
+    assert [number for number, _ in made] == list(range(14))
+    assert all(here == (workers == 0) for _, here in made)
+    assert list(prefetch(make, [], workers)) == []
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_prefetch_hands_errors_on_in_their_place(workers):
+    def make(batch):
+        if batch[0] == 3:
+            raise ValueError("series 3 is broken")
+        return int(batch[0])
+
+    seen = []
+    with refuses("series 3 is broken", error=ValueError):
+        for number in prefetch(make, [np.array([i]) for i in range(9)], workers):
+            seen.append(number)
+    assert seen == [0, 1, 2]
+
+
+def test_prefetch_makes_no_more_than_two_batches_a_worker_ahead():
+    started = []
+    ahead = prefetch(lambda batch: started.append(batch[0]), [np.array([i]) for i in range(40)], 2)
+    next(ahead)
+    time.sleep(0.05)
+    assert len(started) <= 5
+    ahead.close()

@@ -1,0 +1,95 @@
+"""Values at any times: what is hidden, where is asked, what is refused, and the bands."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from _runs import SETTINGS, waves
+from conftest import command, refuses, write_csv
+from rotarymae import SeriesDataset
+from rotarymae.errors import InputWarning
+from rotarymae.tasks.interpolation import Queries, as_queries, grid, hide, interpolate, queries_at
+from rotarymae.tasks.pretrain_finetune import pretrain
+
+
+@pytest.fixture(scope="module")
+def data():
+    return waves()
+
+
+@pytest.fixture(scope="module")
+def pretrained(data):
+    return pretrain(data, SETTINGS)
+
+
+def test_hide_is_a_partition_that_leaves_one(data):
+    visible, hidden, mask = hide(data, 0.4, seed=0)
+    assert mask.sum() == len(hidden.times) and len(visible.times) + len(hidden.times) == len(data.times)
+    assert (hidden.lengths == np.ceil(data.lengths * 0.4)).all()
+    assert (visible.lengths >= 1).all()
+    assert sorted([*visible.times, *hidden.times]) == sorted(data.times)
+    assert np.array_equal(hide(data, 0.4, seed=0)[2], mask) and not np.array_equal(hide(data, 0.4, seed=1)[2], mask)
+    single = SeriesDataset.from_arrays([[1.0], [1.0, 2.0]], [[1.0], [1.0, 2.0]])
+    assert hide(single, 0.9, seed=0)[0].ids.tolist() == [1]
+    with refuses("share 1.0"):
+        hide(data, 1.0, seed=0)
+
+
+def test_queries(data):
+    even = grid(data, 3)
+    assert even.lengths.tolist() == [6] * 16 and even.channels[:6].tolist() == [0, 0, 0, 1, 1, 1]
+    first = data[0].times
+    assert np.allclose(even.times[:3], [first[0], (first[0] + first[-1]) / 2, first[-1]])
+    assert queries_at(data, np.array([1.0, 4.0])).times[:4].tolist() == [1, 4, 1, 4]
+    own = as_queries(data)
+    assert np.array_equal(own.times, data.times) and np.array_equal(own.offsets, data.offsets)
+    with refuses("points is 0"):
+        grid(data, 0)
+
+
+def test_bad_queries(pretrained, data):
+    offsets = np.arange(17)
+    good = Queries(np.zeros(16), np.zeros(16, int), offsets)
+    assert interpolate(pretrained.directory, data, good).mean.shape == (16, 1)
+    for wrong, parts in (
+        (dataclasses.replace(good, offsets=offsets[:-1]), ["15 series", "16"]),
+        (dataclasses.replace(good, times=np.full(16, np.nan)), ["NaN"]),
+        (dataclasses.replace(good, channels=None), ["channel"]),
+        (dataclasses.replace(good, channels=np.full(16, 2)), ["channel 2", "0 to 1"]),
+        (Queries(np.zeros(0), np.zeros(0, int), np.zeros(17, int)), ["no times"]),
+    ):
+        with refuses(*parts):
+            interpolate(pretrained.directory, data, wrong)
+
+
+def test_far_queries_are_warned_of(pretrained, data):
+    with pytest.warns(InputWarning, match="series 1 is asked at time 900"):
+        interpolate(pretrained.directory, data, queries_at(data, np.array([1.0, 900.0])))
+
+
+def test_series_that_are_not_asked_change_nothing(pretrained, data):
+    all_of_them = queries_at(data, np.array([1.0]))
+    one = Queries(all_of_them.times[4:6], all_of_them.channels[4:6], np.array([0] * 3 + [2] * 14))
+    found = interpolate(pretrained.directory, data, one)
+    assert np.allclose(found.mean, interpolate(pretrained.directory, data, all_of_them).mean[4:6], atol=1e-5)
+
+
+def test_bands_are_quantiles_in_the_tables_unit(pretrained, data):
+    found = interpolate(pretrained.directory, data, grid(data, 4))
+    assert np.allclose((found.upper68 - found.lower68) / 2, found.std)
+    assert np.allclose(found.upper95 - found.lower95, 4 * found.std)  # no asinh here: symmetric
+    assert np.allclose((found.upper68 + found.lower68) / 2, found.mean)
+
+
+def test_without_a_likelihood_there_is_no_deviation(data):
+    plain = pretrain(data, dataclasses.replace(SETTINGS, likelihood="point"))
+    found = interpolate(plain.directory, data, grid(data, 2))
+    assert found.std is None and found.lower68 is None and np.isfinite(found.mean).all()
+
+
+def test_a_table_of_queries_needs_its_channel(fitted, tmp_path, capsys):
+    wanted = write_csv(tmp_path / "wanted.csv", "star,day", [("star 00", 1)])
+    out = tmp_path / "out.csv"
+    assert command("interpolate", fitted / "run", fitted / "stars.csv", "--out", out, "--at", wanted) == 2
+    assert "'band'" in capsys.readouterr().err

@@ -1,0 +1,169 @@
+"""Pre-training and fine-tuning of a data set: what fine-tuning starts from, and what is refused."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+
+from _runs import SETTINGS, waves
+from conftest import command, refuses
+from rotarymae import SeriesDataset, load, save
+from rotarymae.checkpoints import load_directory
+from rotarymae.tasks.interpolation import grid, interpolate
+from rotarymae.tasks.predict import embed, predict_probabilities, predict_values
+from rotarymae.tasks.pretrain_finetune import check_targets, class_index, copy_encoder, finetune, pretrain, split_off
+
+
+@pytest.fixture(scope="module")
+def data():
+    return waves()
+
+
+@pytest.fixture(scope="module")
+def pretrained(data):
+    return pretrain(data, SETTINGS)
+
+
+KINDS = np.array(["x", "y"] * 8)
+
+
+# ── fine-tuning starts from all of the encoder ──────────────────────────────────────────────────────────────────────
+
+
+def test_the_copy_has_every_tensor_and_shares_none(pretrained):
+    source = pretrained.model.encoder
+    copy = copy_encoder(pretrained.model, dataclasses.replace(SETTINGS, dropout=0.3))
+    assert copy.config == dataclasses.replace(source.config, dropout=0.3)
+    assert list(copy.state_dict()) == list(source.state_dict())
+    for name, tensor in copy.state_dict().items():
+        assert torch.equal(tensor, source.state_dict()[name])
+        assert tensor.data_ptr() != source.state_dict()[name].data_ptr()
+
+
+@pytest.mark.parametrize(("task", "targets"), [("classification", KINDS), ("regression", np.arange(16.0))])
+def test_finetuning_starts_from_the_pretrained_projection(task, targets, pretrained, data):
+    before = {name: tensor.clone() for name, tensor in pretrained.model.state_dict().items()}
+    still = dataclasses.replace(SETTINGS, finetune=dataclasses.replace(SETTINGS.finetune, base_lr=1e-30))
+    tuned = finetune(pretrained, data, targets, still, task=task)
+    projections = [name for name in tuned.model.encoder.state_dict() if "proj" in name and "blocks" not in name]
+    assert projections, "the encoder has an input projection"
+    for name, tensor in tuned.model.encoder.state_dict().items():
+        assert torch.equal(tensor, before[f"encoder.{name}"]), name
+    assert set(tuned.loaded) == {f"encoder.{name}" for name in tuned.model.encoder.state_dict()}
+    # With a real rate all of it moves, and what was pre-trained stays as it was.
+    moved = finetune(pretrained, data, targets, SETTINGS, task=task).model.encoder.state_dict()
+    assert not any(torch.equal(moved[name], before[f"encoder.{name}"]) for name in moved)
+    assert all(torch.equal(tensor, before[name]) for name, tensor in pretrained.model.state_dict().items())
+
+
+def test_the_command_reports_what_was_loaded(fitted, tmp_path, capsys):
+    columns = ["--id", "star", "--time", "day", "--channel", "band", "--values", "flux"]
+    options = ["--labels", fitted / "kinds.csv", "--label", "kind", "--pretrain-epochs", "1", "--finetune-epochs", "1"]
+    assert command("fit", fitted / "stars.csv", "--out", tmp_path / "run", *columns, *options, "--min-steps", "0") == 0
+    count = len(load(tmp_path / "run/pretrained").encoder.state_dict())
+    assert f"started from all {count} tensors of the pre-trained encoder" in " ".join(capsys.readouterr().err.split())
+
+
+# ── a model saved and loaded ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_saved_and_loaded_models_give_the_same_bits(pretrained, data, tmp_path):
+    save(pretrained.model, tmp_path / "p", pretrained.preprocessor)
+    loaded = load_directory(tmp_path / "p")
+    assert loaded.preprocessor == pretrained.preprocessor
+    asked = grid(data, 5)
+    for ours, theirs in zip(
+        interpolate(pretrained.directory, data, asked), interpolate(loaded, data, asked), strict=True
+    ):
+        assert np.array_equal(ours, theirs)
+    assert np.array_equal(embed(pretrained.directory, data), embed(loaded, data))
+    for task, targets, job in (
+        ("classification", KINDS, predict_probabilities),
+        ("regression", np.arange(16.0), predict_values),
+    ):
+        tuned = finetune(pretrained, data, targets, SETTINGS, task=task)
+        save(tuned.model, tmp_path / task, tuned.preprocessor)
+        assert np.array_equal(job(tuned.directory, data), job(load_directory(tmp_path / task), data))
+        # Fine-tuning from the loaded model is fine-tuning from the model.
+        again = finetune(loaded, data, targets, SETTINGS, task=task)
+        assert np.array_equal(job(tuned.directory, data), job(again.directory, data))
+
+
+# ── labels ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_validation_may_have_fewer_classes_but_no_others(pretrained, data):
+    part = data.select(np.arange(4))
+    tuned = finetune(pretrained, data, KINDS, SETTINGS, validation=(part, np.array(["y"] * 4)))
+    assert tuned.result.best is not None and predict_probabilities(tuned.directory, part).shape == (4, 2)
+    with refuses("z", "x, y"):
+        finetune(pretrained, data, KINDS, SETTINGS, validation=(part, np.array(["x", "y", "z", "x"])))
+    assert class_index(np.array(["y", "y"]), ["x", "y"]).tolist() == [1, 1]
+
+
+def test_targets():
+    assert check_targets([1, 2], 2, "regression").tolist() == [[1.0], [2.0]]
+    assert np.isnan(check_targets([1, np.nan], 2, "regression")[1, 0])
+    assert check_targets(["a", "b"], 2, "classification").tolist() == ["a", "b"]
+    with refuses("3 labels for 2 series"):
+        check_targets([1, 2, 3], 2, "regression")
+    with refuses("series 1", "infinite"):
+        check_targets([1, np.inf], 2, "regression")
+    with refuses("every label is missing"):
+        check_targets([np.nan, np.nan], 2, "regression")
+    with refuses("'b'", "number"):
+        check_targets(["1", "b"], 2, "regression")
+    with refuses("(2, 1)"):
+        check_targets([["a"], ["b"]], 2, "classification")
+    with refuses("strings", "numbers"):
+        check_targets(np.array(["a", 1], object), 2, "classification")
+    with refuses("'ranking'", "'regression'"):
+        check_targets([1, 2], 2, "ranking")
+
+
+def test_split_off_is_a_partition_that_trains_on_every_class():
+    classes = np.array(list("aaaaaaaaabbbbbbbbbccd"))
+    for seed in range(20):
+        rest, part = split_off(np.arange(21), classes, 0.4, seed)
+        assert sorted([*rest, *part]) == list(range(21))
+        assert set(classes[rest]) == set("abcd")
+        assert list(rest) == sorted(rest) and 5 <= len(part) <= 9
+    assert not np.array_equal(
+        split_off(np.arange(21), classes, 0.4, 0)[0], split_off(np.arange(21), classes, 0.4, 1)[0]
+    )
+    even = np.array(list("ab") * 10)
+    assert sorted(even[split_off(np.arange(20), even, 0.2, 0)[1]]) == list("aabb")
+    with refuses("0.9", "too few"):
+        split_off(np.arange(1), None, 0.9, 0)
+
+
+def test_the_wrong_model_is_refused(pretrained, data):
+    tuned = finetune(pretrained, data, KINDS, SETTINGS)
+    with refuses("Classifier", "MaskedAutoencoder"):
+        interpolate(tuned.directory, data, grid(data, 2))
+    with refuses("MaskedAutoencoder", "Classifier"):
+        predict_probabilities(pretrained.directory, data)
+    with refuses("Classifier", "Regressor"):
+        predict_values(tuned.directory, data)
+    other = SeriesDataset.from_arrays([[1.0, 2.0]], [[1.0, 2.0]], [[5, 6]])
+    with refuses("(5, 6)", "(0, 1)"):
+        embed(pretrained.directory, other)
+
+
+def test_beta_is_pretrainings(data, pretrained):
+    plain = pretrain(data, dataclasses.replace(SETTINGS, beta=0.0))
+    assert not torch.equal(plain.model.head.weight, pretrained.model.head.weight)
+    with refuses("beta is 1.5", "0", "1"):
+        pretrain(data, dataclasses.replace(SETTINGS, beta=1.5))
+
+
+def test_series_of_one_observation_are_no_obstacle(data):
+    keep = np.ones(len(data.times), bool)
+    keep[1 : data.offsets[1]] = False
+    mixed = data.mask_observations(keep)
+    assert mixed.lengths[0] == 1
+    trained = pretrain(mixed, SETTINGS, validation=mixed.select([0]))
+    assert embed(trained.directory, mixed).shape == (16, 180)
+    with refuses("1 series", "two observations"):
+        pretrain(mixed.select([0]), SETTINGS)

@@ -1,0 +1,106 @@
+"""Writing: a reader sees the old or the new, and nobody's file is lost."""
+
+import pytest
+
+from conftest import refuses
+from rotarymae.atomic_write import flush, replacing, replacing_folder, write_text
+
+
+def listing(folder):
+    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*"))
+
+
+def test_a_file_is_replaced_at_the_end_only(tmp_path):
+    path = tmp_path / "deep" / "table.csv"
+    write_text(path, "old")
+    with replacing(path) as beside:
+        beside.write_text("new")
+        assert path.read_text() == "old" and beside.parent == path.parent and beside.suffix == ".csv"
+    assert path.read_text() == "new" and listing(tmp_path) == ["deep", "deep/table.csv"]
+    write_text(str(path), "ä")
+    assert path.read_bytes() == "ä".encode()
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
+def test_an_error_leaves_the_old_file_and_nothing_else(tmp_path, error):
+    path = tmp_path / "table.csv"
+    write_text(path, "old")
+    with refuses("stop", error=error), replacing(path) as beside:
+        beside.write_text("half")
+        raise error("stop")
+    assert path.read_text() == "old" and listing(tmp_path) == ["table.csv"]
+
+
+def test_nothing_written_is_an_error(tmp_path):
+    with refuses("table.csv", error=FileNotFoundError), replacing(tmp_path / "table.csv"):
+        pass
+    assert listing(tmp_path) == []
+
+
+def put(folder, **files):
+    folder.mkdir(exist_ok=True)
+    for name, text in files.items():
+        (folder / name).write_text(text)
+
+
+def test_a_folder_is_replaced_at_the_end_and_others_files_stay(tmp_path):
+    path = tmp_path / "model"
+    put(path, a="old", notes="mine")
+    put(path / "plots", p="mine")
+    with replacing_folder(path) as beside:
+        put(beside, a="new", b="new")
+        assert (path / "a").read_text() == "old"
+    assert listing(tmp_path) == ["model", "model/a", "model/b", "model/notes", "model/plots", "model/plots/p"]
+    assert [(path / name).read_text() for name in ("a", "b", "notes")] == ["new", "new", "mine"]
+
+
+def test_a_new_folder_and_its_parents(tmp_path):
+    with replacing_folder(str(tmp_path / "x" / "y")) as beside:
+        put(beside, a="1")
+    assert listing(tmp_path) == ["x", "x/y", "x/y/a"]
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
+def test_an_error_leaves_the_old_folder_and_nothing_else(tmp_path, error):
+    path = tmp_path / "model"
+    put(path, a="old")
+    with refuses("stop", error=error), replacing_folder(path) as beside:
+        put(beside, a="half")
+        raise error("stop")
+    assert (path / "a").read_text() == "old" and listing(tmp_path) == ["model", "model/a"]
+
+
+def test_a_rename_that_fails_brings_the_old_folder_back(tmp_path, monkeypatch):
+    path = tmp_path / "model"
+    put(path, a="old")
+    rename = type(path).replace
+
+    def fail(self, target):
+        if self.name.endswith(".part"):
+            raise OSError("no room")
+        return rename(self, target)
+
+    monkeypatch.setattr(type(path), "replace", fail)
+    with refuses("no room", error=OSError), replacing_folder(path) as beside:
+        put(beside, a="new")
+    assert (path / "a").read_text() == "old" and listing(tmp_path) == ["model", "model/a"]
+
+
+def test_everything_is_flushed_before_the_rename(tmp_path, monkeypatch):
+    seen = []
+    monkeypatch.setattr(
+        "rotarymae.atomic_write.flush", lambda path: seen.append((path.name, (tmp_path / "model").exists()))
+    )
+    with replacing_folder(tmp_path / "model") as beside:
+        put(beside, a="1", b="2")
+    assert sorted(seen[:2]) == [("a", False), ("b", False)] and seen[2:] == [
+        (beside.name, False),
+        (tmp_path.name, True),
+    ]
+
+
+def test_flush_takes_files_and_folders(tmp_path):
+    put(tmp_path, a="1")
+    flush(tmp_path), flush(tmp_path / "a")
+    with refuses("missing", error=FileNotFoundError):
+        flush(tmp_path / "missing")
