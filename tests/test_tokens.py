@@ -2,13 +2,14 @@
 
 import dataclasses
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conftest import random_rows, refuses
-from rotarymae.tokens import Tokens, collate, pad_rows
+from rotarymae.tokens import Tokens, collate, compact, pad_rows
 
 NAN, INF = float("nan"), float("inf")
 
@@ -84,7 +85,7 @@ def test_sizes_and_frozen():
     assert tokens.to("cpu").positions.dtype == torch.float64  # a move rounds nothing
 
 
-def test_select_and_concat_by_hand():
+def test_select_by_hand():
     values = torch.arange(6.0).reshape(2, 3, 1)
     tokens = Tokens(values, 10 + values, torch.tensor([[False, False, True], [False, False, False]]))
     chosen = tokens.select(torch.tensor([[1, 0], [2, 0]]))
@@ -93,13 +94,21 @@ def test_select_and_concat_by_hand():
     assert tokens.select(torch.tensor([[2], [0]])).padding.tolist() == [[True], [False]]
     given = tokens.select(torch.tensor([[2], [0]]), torch.tensor([[False], [True]]))
     assert given.padding.tolist() == [[False], [True]]
-    both = tokens.concat(Tokens(zeros(2, 1, 1), zeros(2, 1, 1)))
-    assert both.values.shape == (2, 4, 1) and both.values[:, :3].equal(tokens.values)
-    assert both.positions[:, :3].equal(tokens.positions)
-    assert both.padding.tolist() == [[False, False, True, False], [False, False, False, False]]
-    full = Tokens(zeros(2, 1, 1), zeros(2, 1, 1))
-    assert full.concat(full).padding is None
-    assert full.concat(tokens).padding.tolist() == [[False, False, False, True], [False] * 4]
+
+
+def test_compact_by_hand():
+    values = torch.arange(8.0).reshape(2, 4, 1)
+    tokens = Tokens(values, 10 + values, torch.tensor([[False, True, False, False], [False] * 4]))
+    kept = compact(tokens, torch.tensor([[False, True, True, False], [True, False, True, True]]))  # 1 is padding
+    assert kept.values[0, :1].flatten().tolist() == [2] and kept.values[1].flatten().tolist() == [4, 6, 7]
+    assert kept.positions[0, 0] == 12 and kept.positions[1].flatten().tolist() == [14, 16, 17]
+    assert kept.padding.tolist() == [[False, True, True], [False] * 3]
+    even = compact(tokens, torch.tensor([[False, False, True, True], [True, False, False, True]]))
+    assert even.padding is None and even.values.flatten().tolist() == [2, 3, 4, 7]
+    lone = compact(tokens, torch.tensor([[False] * 4, [True, False, False, False]]))
+    assert lone.padding.tolist() == [[True], [False]]
+    with refuses("hold nothing"):
+        compact(tokens, torch.zeros(2, 4, dtype=torch.bool))
 
 
 @given(lengths=st.lists(st.integers(1, 6), min_size=1, max_size=5))
@@ -126,5 +135,12 @@ def test_collate_refuses():
         collate([row, (zeros(0, 1), zeros(0, 1))])
 
 
-def test_pad_rows_puts_zeros_behind():
-    assert pad_rows([torch.ones(1, 1), torch.ones(2, 1)]).flatten().tolist() == [1, 0, 1, 1]
+@pytest.mark.parametrize("kind", [np.asarray, torch.as_tensor])
+def test_pad_rows_by_hand(kind):
+    flat = kind([[1, 2], [3, 4], [5, 6]])
+    table, padding = pad_rows(flat, kind([1, 0, 2]))
+    assert table.tolist() == [[[1, 2], [0, 0]], [[0, 0], [0, 0]], [[3, 4], [5, 6]]] and table.dtype == torch.int64
+    assert padding.tolist() == [[False, True], [True, True], [False, False]]
+    table, padding = pad_rows(flat, [3])
+    assert table.tolist() == [flat.tolist()] and padding is None
+    assert pad_rows(flat[:0], [0, 0])[0].shape == (2, 0, 2)

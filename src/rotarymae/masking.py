@@ -10,7 +10,7 @@ arXiv:2111.06377). `noise` says where the randomness comes from: a call `noise(n
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -18,7 +18,7 @@ from torch import Tensor
 
 from rotarymae.counter_rng import Noise
 from rotarymae.errors import InputError
-from rotarymae.tokens import Tokens
+from rotarymae.tokens import Tokens, compact
 
 
 def mask_ratio(
@@ -147,21 +147,16 @@ def split(tokens: Tokens, mask: Bool[Tensor, "B N"]) -> tuple[Tokens, Tokens]:
             f"mask is {mask.dtype} {tuple(mask.shape)}; wanted bool {tuple(tokens.values.shape[:2])} (batch, tokens)."
         )
     real = tokens.real
-    # One transfer for all checks and both lengths: on an accelerator each would wait for the device.
-    seen, hidden = (real & ~mask).sum(1), mask.sum(1)
-    blank, least_seen, most_seen, least_hidden, most_hidden = torch.stack(
-        [(mask & ~real).sum(), seen.min(), seen.max(), hidden.min(), hidden.max()]
-    ).tolist()
+    # One transfer for all checks: on an accelerator each would wait for the device.
+    seen, hidden = (real & ~mask).sum(1), mask.sum()
+    blank, least_seen, all_hidden = torch.stack([(mask & ~real).sum(), seen.min(), hidden]).tolist()
     if blank:
         raise InputError(f"the mask hides {blank} padding tokens; mask only real ones (mask & tokens.real).")
     if least_seen == 0:
         raise InputError(f"row {int((seen == 0).nonzero()[0])} has no visible token; leave at least one.")
-    if most_hidden == 0:
+    if all_hidden == 0:
         raise InputError("the mask hides nothing; there would be nothing to predict.")
-    return (
-        _front(tokens, real & ~mask, seen, int(most_seen), even=least_seen == most_seen),
-        _front(tokens, mask, hidden, int(most_hidden), even=least_hidden == most_hidden),
-    )
+    return compact(tokens, ~mask), compact(tokens, mask)
 
 
 def _check_ratio(ratio: float) -> None:
@@ -204,11 +199,3 @@ def _dense(keys: Tensor) -> Int[Tensor, "B N"]:
     step = torch.zeros_like(order)
     step[:, 1:] = (ordered[:, 1:] != ordered[:, :-1]).long()
     return torch.empty_like(order).scatter_(1, order, step.cumsum(1))
-
-
-def _front(tokens: Tokens, keep: Bool[Tensor, "B N"], count: Int[Tensor, " B"], longest: int, even: bool) -> Tokens:
-    """The kept tokens of each row moved to the front, in order."""
-    index = (~keep).to(torch.uint8).argsort(dim=1, stable=True)[:, :longest]
-    if even:  # every kept place is real: padding stays None, so that attention needs no mask
-        return replace(tokens, padding=None, check_values=False).select(index)
-    return tokens.select(index, torch.arange(longest, device=index.device)[None, :] >= count[:, None])

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import InitVar, dataclass, replace
 
+import numpy as np
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
 
 from rotarymae.errors import InputError
@@ -84,18 +85,6 @@ class Tokens:
             check_values=False,
         )
 
-    def concat(self, other: Tokens) -> Tokens:
-        """The tokens of both, row by row."""
-        padding = None
-        if self.padding is not None or other.padding is not None:
-            padding = torch.cat([~self.real, ~other.real], dim=1)
-        return Tokens(
-            torch.cat([self.values, other.values], dim=1),
-            torch.cat([self.positions, other.positions], dim=1),
-            padding,
-            check_values=False,
-        )
-
     def to(self, device: torch.device | str, non_blocking: bool = False) -> Tokens:
         """The same tokens on another device. Precision is left alone: positions must not be rounded."""
 
@@ -133,15 +122,50 @@ def collate(rows: Iterable[tuple[Float[Tensor, "_ V"], Float[Tensor, "_ A"]]]) -
                 f"row {i}: values {tuple(values.shape)} and positions {tuple(positions.shape)}, in row 0 "
                 f"{tuple(like[0].shape)} and {tuple(like[1].shape)}; all rows need as many features and axes."
             )
-    lengths = torch.tensor([len(values) for values, _ in rows])
+    lengths = [len(values) for values, _ in rows]
+    values, padding = pad_rows(torch.cat([values for values, _ in rows]), lengths)
+    positions, _ = pad_rows(torch.cat([positions for _, positions in rows]), lengths)
+    return Tokens(values, positions, padding)
+
+
+def pad_rows(
+    flat: Shaped[np.ndarray | Tensor, "n C"], lengths: Sequence[int] | np.ndarray | Tensor
+) -> tuple[Shaped[Tensor, "B N C"], Bool[Tensor, "B N"] | None]:
+    """Rows of different lengths, given one after another, as a table of N = max(lengths) columns with zeros behind.
+
+    Args:
+        flat: all rows, concatenated; n is the sum of `lengths`.
+        lengths: [B], entries of each row.
+
+    Returns:
+        The table, in the type of `flat`, and its padding (True behind a row's end), or None when all rows are equally
+        long.
+    """
+    flat, lengths = torch.as_tensor(flat), torch.as_tensor(lengths)
     longest = int(lengths.max())
-    padding = torch.arange(longest)[None, :] >= lengths[:, None]
-    return Tokens(pad_rows([values for values, _ in rows]), pad_rows([positions for _, positions in rows]), padding)
+    if bool((lengths == longest).all()):
+        return flat.reshape(len(lengths), longest, flat.shape[1]), None
+    real = torch.arange(longest) < lengths[:, None]
+    padded = flat.new_zeros(len(lengths), longest, flat.shape[1])
+    padded[real] = flat
+    return padded, ~real
 
 
-def pad_rows(rows: Sequence[Float[Tensor, "_ V"]]) -> Float[Tensor, "B N V"]:
-    """Rows of unequal length as one tensor, zeros behind."""
-    return torch.nn.utils.rnn.pad_sequence(list(rows), batch_first=True)
+def compact(tokens: Tokens, keep: Bool[Tensor, "B N"]) -> Tokens:
+    """Keep only these tokens, moved to the front of each row in their order.
+
+    Rows that keep fewer than others are padded behind, and a row that keeps nothing is padding throughout. Padding is
+    None when all rows keep equally many. What `keep` says of padding does not matter.
+
+    Raises:
+        InputError: nothing is kept in any row.
+    """
+    keep = keep & tokens.real
+    count = keep.sum(1)
+    fewest, most = torch.stack([count.min(), count.max()]).tolist()  # one transfer from an accelerator, not two
+    index = (~keep).to(torch.uint8).argsort(dim=1, stable=True)[:, :most]
+    padding = None if fewest == most else torch.arange(most, device=index.device) >= count[:, None]
+    return replace(tokens, padding=None, check_values=False).select(index, padding)
 
 
 def _check_shapes(values: Tensor, positions: Tensor, padding: Tensor | None) -> None:
