@@ -34,23 +34,24 @@ def test_the_largest_scale_and_of_these_the_last_is_shown():
         result(value=4.0, scale="smoke", date="2026-01-09T00:00:00Z"),
         result(value=5.0, setting="paper"),
     ]
-    lines = {line.row.what: line.measured for line in table(found) if line.recipe == "translation"}
+    lines = {line.row.what: line.measured for line in table(recipes.load_all(), found) if line.recipe == "translation"}
     measured = lines["largest change, without [CLS]"]
     assert measured == {"ours": "3 (1 seed, paper)", "paper": "5 ± 0.01 (2 seeds, small)"}
 
 
 def test_every_row_of_every_recipe_is_there_even_when_nothing_was_run():
-    lines = table([])
+    lines = table(recipes.load_all(), [])
     assert len(lines) == sum(len(recipes.load(name).rows) for name in recipes.NAMES)
     assert all(set(line.measured.values()) == {"not run"} for line in lines)
 
 
-def test_the_page_says_what_is_in_doubt_for_every_row(tmp_path):
-    text = page([(tmp_path / "a.json", result("pendulum"))], tmp_path / "page.md")
+def test_the_page_says_what_is_in_doubt_and_nothing_where_nothing_is(tmp_path):
+    text = page(recipes.load_all(), [(tmp_path / "a.json", result("pendulum"))], tmp_path / "page.md")
     for name in recipes.NAMES:
         assert f"## {name}: " in text
         for row in recipes.load(name).rows:
-            assert f"- {row.what}: {row.doubt or 'no published figure'}" in text
+            assert (f"- {row.what}: {row.doubt}" in text) == bool(row.doubt)
+            assert f"| {row.what} |" in text
     assert "sums squared errors" in text and "an abacus" in text
 
 
@@ -60,7 +61,7 @@ def test_links_lead_to_the_files(tmp_path):
     path = tmp_path / "results" / "translation-ours-small.json"
     path.write_text(json.dumps(result()))
     (tmp_path / "results" / "translation-ours-small-shift.png").write_bytes(b"")
-    write_page(tmp_path / "results", tmp_path / "docs" / "results.md")
+    write_page(recipes.load_all(), tmp_path / "results", tmp_path / "docs" / "results.md")
     text = (tmp_path / "docs" / "results.md").read_text()
     assert "(../results/translation-ours-small-shift.png)" in text
     assert "(../results/translation-ours-small.json)" in text
@@ -81,7 +82,7 @@ def test_a_narrow_terminal_cuts_no_number_short(tmp_path, monkeypatch, capsys):
         ("{", "cannot be read"),
         ("[1]", "no result file of this library"),
         ('{"format": 2}', r"format 2; wanted 1"),
-        (json.dumps({**result(), "recipe": "spiral"}), "has the recipe 'spiral'"),
+        (json.dumps({**result(), "scale": "big"}), "has the scale 'big'"),
         (json.dumps({**result(), "cases": None}), "no whole result file: cases is None"),
         (json.dumps({**result(), "hours": "long"}), "no whole result file: hours is 'long'"),
     ],
@@ -100,6 +101,12 @@ def test_numbers_and_seeds_must_agree(tmp_path):
         read(tmp_path)
 
 
+def test_results_of_somebody_elses_recipe_are_left_out_and_said_so(tmp_path, capsys):
+    (tmp_path / "a.json").write_text(json.dumps({**result(), "recipe": "mine"}))
+    assert command("results", tmp_path) == 0
+    assert "Not shown, as this package has no such recipe: mine." in capsys.readouterr().out
+
+
 def test_no_folder(tmp_path):
     with pytest.raises(InputError, match="is no folder"):
         read(tmp_path / "results")
@@ -109,7 +116,7 @@ def test_the_results_kept_here_can_be_read_and_the_page_is_theirs():
     found = read(ROOT / "results")
     assert found
     text = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
-    made = page(found, ROOT / "docs" / "results.md")
+    made = page(recipes.load_all(), found, ROOT / "docs" / "results.md")
     assert text == made, "run `rotarymae results --page docs/results.md`"
 
 
@@ -120,7 +127,7 @@ def test_the_commands(tmp_path, capsys):
     assert command("show", "spirals", "--setting", "paper") == 0
     assert '"base_lr": 0.0003' in capsys.readouterr().out
     assert command("show", "spiral") == 2
-    assert "did you mean 'spirals'" in capsys.readouterr().err
+    assert "Did you mean 'spirals'" in capsys.readouterr().err
 
 
 def test_run_changes_what_is_asked_for_and_results_shows_it(tmp_path, capsys):
@@ -135,7 +142,7 @@ def test_run_changes_what_is_asked_for_and_results_shows_it(tmp_path, capsys):
     assert "not run" in capsys.readouterr().out  # a smoke run is not shown
     assert command("run", "speed", "--scale", "smoke", *places, "--rouns", "2") == 2
     assert command("run", "sped") == 2
-    assert "did you mean 'speed'" in capsys.readouterr().err
+    assert "Did you mean 'speed'" in capsys.readouterr().err
     assert command("run", "speed", "--threads", "two") == 2
     assert command("run", "speed", "--scale") == 2
     assert command("run", "--help") == 0

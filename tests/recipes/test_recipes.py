@@ -4,6 +4,7 @@ import dataclasses
 import json
 from pathlib import Path
 
+import docstring_parser
 import pytest
 
 import _physionet
@@ -16,6 +17,13 @@ from rotarymae.experiments.results import read_file
 from rotarymae.experiments.runner import SCALES, SETTINGS, Setup, run
 from rotarymae.recipes.demo import settings
 
+
+def helps(kind):
+    """What --help says of each field of a dataclass, those it inherits included."""
+    texts = [docstring_parser.parse(part.__doc__).params for part in reversed(kind.__mro__) if part is not object]
+    return {line.arg_name: " ".join(line.description.split()) for lines in texts for line in lines}
+
+
 MADE_UP = {"uea": _uea.write, "physionet": _physionet.write}
 FILES = {f.stem for f in Path(rotarymae.recipes.__file__).parent.glob("*.py") if f.stem != "__init__"}
 
@@ -27,9 +35,8 @@ def test_every_file_is_listed():
 
 @pytest.mark.parametrize("name", sorted(FILES))
 def test_each_says_what_it_is(name):
-    text = recipes.describe(name)
+    text = recipes.load(name).describe() if name != "demo" else rotarymae.recipes.demo.__doc__
     assert f"`rotarymae run {name}`" in text or name == "demo"
-    assert len(text) > 300
 
 
 @pytest.mark.parametrize("name", recipes.NAMES)
@@ -48,8 +55,79 @@ def test_each_can_be_configured(name):
 
 
 def test_an_unknown_recipe():
-    with pytest.raises(InputError, match="no recipe 'spiral'; did you mean 'spirals'"):
+    with pytest.raises(InputError, match=r"no recipe 'spiral'\. Did you mean 'spirals'"):
         recipes.load("spiral")
+
+
+OWN = """
+\"\"\"The mean of numbers of one's own.\"\"\"
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from rotarymae.experiments import Recipe, Row, Score, Setup
+
+
+@dataclass(frozen=True)
+class OwnSetup(Setup):
+    \"\"\"The configuration.
+
+    Attributes:
+        times: Multiply the numbers by this.
+    \"\"\"
+
+    cases: tuple[str, ...] = ("all",)
+    times: float = 1.0
+
+
+def run(setup, case, trial):
+    numbers = np.loadtxt(Path(__file__).with_name("numbers.txt"))
+    return Score({"mean": float(setup.times * numbers.mean())})
+
+
+RECIPE = Recipe(name="mine", expect="2", setup=OwnSetup(), run=run, rows=(Row("mean", "all", "mean"),), trains=False)
+"""
+
+
+def test_a_recipe_and_data_of_ones_own_run_from_outside_the_package(tmp_path, capsys):
+    (tmp_path / "my_recipe.py").write_text(OWN)
+    (tmp_path / "numbers.txt").write_text("1\n2\n3\n")
+    file, places = tmp_path / "my_recipe.py", ("--out", tmp_path / "runs", "--results", tmp_path / "results")
+    assert command("run", file, "--times", "2", *places) == 0
+    found = read_file(tmp_path / "results" / "mine-ours-small.json")
+    assert found["cases"]["all"]["metrics"]["mean"]["mean"] == 4.0
+    assert command("show", file) == 0
+    assert "The mean of numbers of one's own." in capsys.readouterr().out
+    assert command("run", file, "--help") == 0
+    assert "Multiply the numbers by this." in capsys.readouterr().out
+
+
+def test_a_file_that_is_no_recipe_is_named(tmp_path):
+    (tmp_path / "empty.py").write_text("")
+    with pytest.raises(InputError, match=r"empty\.py has no RECIPE"):
+        recipes.load(str(tmp_path / "empty.py"))
+    with pytest.raises(InputError, match=r"gone\.py is no file"):
+        recipes.load(str(tmp_path / "gone.py"))
+
+
+def test_other_packages_bring_recipes_by_entry_point(tmp_path, monkeypatch):
+    (tmp_path / "their_recipes.py").write_text(OWN)
+    info = tmp_path / "theirs-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: theirs\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[rotarymae.recipes]\nmine = their_recipes:RECIPE\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert recipes.load("mine").expect == "2"
+
+
+@pytest.mark.parametrize("name", recipes.NAMES)
+def test_every_option_of_run_is_one_sentence(name):
+    setup = recipes.load(name).configure("small", "ours")
+    for field in dataclasses.fields(setup):
+        text = helps(type(setup)).get(field.name, "")
+        assert text[:1].isupper() and text.endswith(".") and len(text.split()) > 2, f"{field.name}: {text!r}"
 
 
 def smoke(name, setting, folder):

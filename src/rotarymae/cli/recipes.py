@@ -5,16 +5,19 @@ As in `cli`, each function's docstring is its help, and heavy modules are import
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import json
 import shlex
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 from tyro.conf import FlagCreatePairsOff, Positional, arg
 
-from rotarymae.errors import InputError
+if TYPE_CHECKING:
+    from rotarymae.experiments import Recipe, Setup
 
 Scale = Literal["smoke", "small", "paper"]
 Setting = Literal["paper", "ours"]
@@ -30,10 +33,9 @@ def list_recipes() -> None:
     from rotarymae import recipes
 
     table = Table("name", "in the paper", "expect", "hours, small: paper / ours")
-    for name in recipes.NAMES:
-        recipe = recipes.load(name)
+    for recipe in recipes.load_all():
         table.add_row(
-            name,
+            recipe.name,
             recipe.table,
             recipe.expect,
             " / ".join("?" if hours is None else f"{hours:g}" for hours in recipe.hours.values()),
@@ -47,146 +49,114 @@ def show(name: Positional[Name], scale: Scale = "small", setting: Setting = "our
     """Show a recipe: what it is, and its whole configuration.
 
     Args:
-        name: Of the recipe.
-        scale: smoke (seconds), small (what a CPU manages) or paper (the paper's epochs, sizes and seeds).
-        setting: The paper's hyper-parameters, or ours.
+        name: Show the recipe of this name, or of this file, such as my_recipe.py.
+        scale: Show it at this scale: smoke takes seconds, small is what a CPU manages, paper has the paper's sizes.
+        setting: Take the paper's hyper-parameters, or ours.
     """
     from rotarymae import recipes
     from rotarymae.experiments import plain
 
     recipe = recipes.load(name)
-    print(recipes.describe(name))
+    print(recipe.describe())
     print(f"\nConfiguration of --scale {scale} --setting {setting}:\n")
     print(json.dumps(plain(recipe.configure(scale, setting)), indent=1))
 
 
-def run(
-    name: Positional[Name],
-    scale: Scale = "small",
-    setting: Setting = "ours",
-    out: Path = Path("runs"),
-    results: Path = Path("results"),
-    threads: int = 0,
-    quiet: bool = False,
-) -> None:
-    """Run a recipe, or go on with one that was stopped; writes results/NAME-SETTING-SCALE.json and figures.
+@dataclass(frozen=True)
+class RunOptions:
+    """Run a recipe, or go on with one that was stopped; writes RESULTS/NAME-SETTING-SCALE.json and figures.
 
-    Any field of the configuration can be changed by an option: `rotarymae run NAME --help` lists them all.
+    Any field of the configuration can be changed by an option; `rotarymae run NAME --help` lists them all.
+    For example: rotarymae run spirals --scale small --train.base-lr 3e-4
+
+    Attributes:
+        scale: Run at this scale: smoke takes seconds, small is what a CPU manages, paper has the paper's sizes.
+        setting: Take the paper's hyper-parameters, or ours.
+        out: Keep checkpoints below this folder; another configuration needs another one.
+        results: Write the result file to this folder; files of other runs there are left alone.
+        threads: Compute on this many threads of the processor; 0 leaves the choice to torch.
+        quiet: Print only what goes wrong.
+    """
+
+    scale: Scale = "small"
+    setting: Setting = "ours"
+    out: Path = Path("runs")
+    results: Path = Path("results")
+    threads: int = 0
+    quiet: bool = False
+
+
+def run(name: Positional[Name], options: Annotated[RunOptions, arg(name="")] = RunOptions()) -> None:
+    """Run a recipe, or go on with one that was stopped; writes RESULTS/NAME-SETTING-SCALE.json and figures.
+
+    Any field of the configuration can be changed by an option; `rotarymae run NAME --help` lists them all.
     For example: rotarymae run spirals --scale small --train.base-lr 3e-4
 
     Args:
-        name: Of the recipe; `rotarymae list` lists them.
-        scale: smoke (seconds), small (what a CPU manages) or paper (the paper's epochs, sizes and seeds).
-        setting: The paper's hyper-parameters, or ours.
-        out: Folder of the run's own folder, with checkpoints. Another configuration wants another one.
-        results: Folder of the result file. Files of other runs there are left alone.
-        threads: Of the processor; 0 leaves torch's choice.
-        quiet: Print only what goes wrong.
+        name: Run the recipe of this name (`rotarymae list` shows them), or of this file, such as my_recipe.py.
+        options: How it is run.
     """
-    _run(
-        name,
-        None,
-        scale,
-        setting,
-        out,
-        results,
-        threads,
-        quiet,
-        f"rotarymae run {name} --scale {scale} --setting {setting}",
-    )
+    run_with_overrides([name])
 
 
 def run_with_overrides(arguments: list[str]) -> None:
-    """`rotarymae run` as typed: the options of `run`, then those of the recipe's configuration."""
-    name = next((argument for argument in arguments if not argument.startswith("-")), None)
-    if name is None or arguments[0].startswith("-"):
+    """`rotarymae run` as typed: the options of `run` and those of the recipe's configuration."""
+    if not arguments or arguments[0].startswith("-"):
         tyro.cli(run, args=arguments, prog="rotarymae run", config=(FlagCreatePairsOff,))
         return
     from rotarymae import recipes
 
+    name, typed = arguments[0], arguments[1:]
     recipe = recipes.load(name)
-    own, rest = _split(arguments[1:])
-    setup = recipe.configure(own.get("scale", "small"), own.get("setting", "ours"))
-    help_wanted = {"-h", "--help"} & set(rest)
-    if help_wanted:
-        print(f"usage: rotarymae run {name} [--scale smoke|small|paper] [--setting paper|ours] [--out PATH]")
-        print("       [--results PATH] [--threads INT] [--quiet] [changes to the configuration, as below]\n")
-    changed: Any = tyro.cli(
-        type(setup), args=rest, default=setup, prog=f"rotarymae run {name}", description=f"{name}: {recipe.expect}."
+    # Scale and setting decide what the configuration's defaults are, so they are read first.
+    no_help = [argument for argument in typed if argument not in ("-h", "--help")]
+    first, _ = tyro.cli(RunOptions, args=no_help, return_unknown_args=True, config=(FlagCreatePairsOff,))
+    setup = recipe.configure(first.scale, first.setting)
+    parts = [("options", Annotated[RunOptions, arg(name="")]), ("setup", Annotated[type(setup), arg(name="")])]
+    both = dataclasses.make_dataclass("Run", parts)
+    parsed: Any = tyro.cli(
+        both,
+        args=typed,
+        default=both(RunOptions(scale=first.scale, setting=first.setting), setup),
+        prog=f"rotarymae run {name}",
+        description=f"{recipe.name}: {recipe.expect}.",
+        config=(FlagCreatePairsOff,),
     )
-    _run(
-        name,
-        changed,
-        own.get("scale", "small"),
-        own.get("setting", "ours"),
-        Path(own.get("out", "runs")),
-        Path(own.get("results", "results")),
-        _whole(own.get("threads", "0")),
-        "quiet" in own,
-        # Where files go is nobody else's business.
-        shlex.join(["rotarymae", "run", name, *_kept(own), *rest]),
-    )
+    _run(recipe, parsed.options, parsed.setup, shlex.join(["rotarymae", "run", name, *_without_paths(typed)]))
 
 
-def _kept(own: dict[str, str]) -> list[str]:
-    """Of the options of `run`, those that say what was run."""
-    return [part for key in ("scale", "setting", "threads") if key in own for part in (f"--{key}", own[key])]
-
-
-def _split(arguments: list[str]) -> tuple[dict[str, str], list[str]]:
-    """The options of `run` itself, by name, and what is left for the configuration."""
-    own: dict[str, str] = {}
-    rest: list[str] = []
-    waiting = iter(arguments)
-    for argument in waiting:
-        option, equals, value = argument.partition("=")
-        key = option.removeprefix("--")
-        if key == "quiet" and option.startswith("--"):
-            own[key] = "yes"
-        elif option.startswith("--") and key in ("scale", "setting", "out", "results", "threads"):
-            found = value if equals else next(waiting, None)
-            if found is None:
-                raise InputError(f"{option} wants a value.")
-            own[key] = found
+def _without_paths(typed: list[str]) -> list[str]:
+    """The options that say what was computed; output paths and --quiet are not recorded."""
+    kept: list[str] = []
+    skip = False
+    for argument in typed:
+        option, equals, _ = argument.partition("=")
+        if skip or option == "--quiet":
+            skip = False
+        elif option in ("--out", "--results"):
+            skip = not equals
         else:
-            rest.append(argument)
-    return own, rest
+            kept.append(argument)
+    return kept
 
 
-def _whole(text: str) -> int:
-    if not text.isdecimal():
-        raise InputError(f"--threads is {text!r}; wanted a whole number.")
-    return int(text)
-
-
-def _run(
-    name: str,
-    setup: Any,
-    scale: str,
-    setting: str,
-    out: Path,
-    results: Path,
-    threads: int,
-    quiet: bool,
-    command: str,
-) -> None:
+def _run(recipe: Recipe, options: RunOptions, setup: Setup, command: str) -> None:
     import torch
 
-    from rotarymae import recipes
     from rotarymae.experiments import run as run_recipe
     from rotarymae.progress import Reporter
 
-    recipe, reporter = recipes.load(name), Reporter(quiet)
-    if threads:
-        torch.set_num_threads(threads)
+    reporter = Reporter(options.quiet)
+    if options.threads:
+        torch.set_num_threads(options.threads)
     with reporter.catching_warnings():
         path = run_recipe(
             recipe,
-            scale,
-            setting,
-            setup or recipe.configure(scale, setting),
-            out=out,
-            results=results,
+            options.scale,
+            options.setting,
+            setup,
+            out=options.out,
+            results=options.results,
             command=command,
             reporter=reporter,
         )
@@ -199,20 +169,26 @@ def results(
     """Print what was measured beside what the paper and others published.
 
     Args:
-        folder: Folder of result files.
-        page: Write the documentation's page there instead, as Markdown, with what is in doubt and why.
+        folder: Read the result files of this folder, as `rotarymae run` writes them.
+        page: Write the documentation's page to this file instead, as Markdown, with what is in doubt and why.
     """
     from rich.console import Console
     from rich.markup import escape
     from rich.table import Table
 
+    from rotarymae import recipes
     from rotarymae.experiments import read, table, write_page
 
     if page is not None:
-        write_page(folder, page)
+        write_page(recipes.load_all(), folder, page)
         print(f"written: {page}")
         return
-    console, lines = Console(), table([result for _, result in read(folder)])
+    found = read(folder)
+    console, lines = Console(), table(recipes.load_all(), [result for _, result in found])
+    console.print(f"From {len(found)} result files in {folder}; what was never run there says so.")
+    others = sorted({result["recipe"] for _, result in found} - set(recipes.NAMES))
+    if others:
+        console.print(f"Not shown, as this package has no such recipe: {', '.join(others)}.", markup=False)
     for name, own in itertools.groupby(lines, key=lambda line: line.recipe):
         rows = [
             {

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from rotarymae import recipes
 from rotarymae.atomic_write import replacing, write_text
 from rotarymae.errors import InputError
 from rotarymae.experiments.runner import SCALES, SETTINGS, Recipe, Result, Row
@@ -61,7 +60,7 @@ def read_file(path: Path) -> Result:
     for key, kind in KINDS.items():
         if not isinstance(result.get(key), kind):
             raise InputError(f"{path} is no whole result file: {key} is {result.get(key)!r:.60}.")
-    for name, known in (("recipe", recipes.NAMES), ("setting", SETTINGS), ("scale", SCALES)):
+    for name, known in (("setting", SETTINGS), ("scale", SCALES)):
         if result[name] not in known:
             raise InputError(f"{path} has the {name} {result[name]!r}; known are {', '.join(known)}.")
     for case, part in result["cases"].items():
@@ -75,11 +74,10 @@ def _format(result: object) -> object:
     return result.get("format") if isinstance(result, dict) else type(result).__name__
 
 
-def table(results: Sequence[Result]) -> list[Line]:
+def table(recipes: Sequence[Recipe], results: Sequence[Result]) -> list[Line]:
     """Every row of every recipe. A run of the largest scale is taken, of these the last; smoke runs never are."""
     lines = []
-    for name in recipes.NAMES:
-        recipe = recipes.load(name)
+    for recipe in recipes:
         for row in recipe.rows:
             parts = {setting: _newest(results, recipe, setting, row) for setting in SETTINGS}
             simple = next((_simple(part, row) for part in reversed(parts.values()) if part is not None), "")
@@ -87,7 +85,7 @@ def table(results: Sequence[Result]) -> list[Line]:
                 setting: "not run" if part is None else _measured(part, row.case, row.metric)
                 for setting, part in parts.items()
             }
-            lines.append(Line(name, row, simple, measured))
+            lines.append(Line(recipe.name, row, simple, measured))
     return lines
 
 
@@ -121,29 +119,25 @@ def _number(value: float, digits: int = 4) -> str:
     return f"{value:.{digits}g}" if abs(value) < 1e5 else f"{value:.2e}"
 
 
-def page(found: Sequence[tuple[Path, Result]], beside: Path) -> str:
+def page(recipes: Sequence[Recipe], found: Sequence[tuple[Path, Result]], beside: Path) -> str:
     """Markdown: for each recipe its rows, what is in doubt about published figures and why, its runs and its figures.
 
     Links to figures lead from the page `beside` to the result files' folder.
     """
     lines = ["# Results", "", *INTRODUCTION]
-    rows = table([result for _, result in found])
-    for name in recipes.NAMES:
-        own = [line for line in rows if line.recipe == name]
-        lines += ["", f"## {name}: {recipes.load(name).table}", ""]
-        lines += [recipes.describe(name), ""]
+    rows = table(recipes, [result for _, result in found])
+    for recipe in recipes:
+        own = [line for line in rows if line.recipe == recipe.name]
+        lines += ["", f"## {recipe.name}: {recipe.table}", "", recipe.describe(), ""]
         lines += ["| what | paper | best other | simple or optimum | `paper` here | `ours` here | aim |"]
         lines += ["| --- | --- | --- | --- | --- | --- | --- |"]
         for line in own:
             row, measured = line.row, line.measured
             cells = [row.what, row.paper, row.best, line.simple, measured["paper"], measured["ours"], row.aim]
             lines.append("| " + " | ".join(cells) + " |")
-        lines.append("")
-        for line in own:
-            doubt = line.row.doubt or "no published figure is known to be in doubt."
-            lines.append(f"- {line.row.what}: {doubt}")
-        lines += _runs(name, found, beside)
-        for figure in sorted((beside.parent / COMPARED).glob(f"{name}-*.png")):
+        lines += ["", *(f"- {line.row.what}: {line.row.doubt}" for line in own if line.row.doubt)]
+        lines += _runs(recipe.name, found, beside)
+        for figure in sorted((beside.parent / COMPARED).glob(f"{recipe.name}-*.png")):
             lines += ["", f"![{figure.stem}: both settings]({_link(figure, beside)})"]
     return "\n".join(lines) + "\n"
 
@@ -187,15 +181,14 @@ def _link(path: Path, beside: Path) -> str:
 COMPARED = Path("images/results")  # beside the page: figures that show both settings
 
 
-def write_page(folder: Path, path: Path) -> None:
+def write_page(recipes: Sequence[Recipe], folder: Path, path: Path) -> None:
     """The page, and the figures that compare settings in images/results beside it. Raises InputError as `read`."""
     found = read(folder)
-    for name in recipes.NAMES:
-        recipe = recipes.load(name)
-        runs = {setting: _last([r for _, r in found], name, setting) for setting in SETTINGS}
+    for recipe in recipes:
+        runs = {setting: _last([r for _, r in found], recipe.name, setting) for setting in SETTINGS}
         both = {setting: result for setting, result in runs.items() if result is not None}
         if recipe.compare is not None and len(both) == len(SETTINGS):
-            for figure_name, figure in recipe.compare(both).items():
-                with replacing(path.parent / COMPARED / f"{name}-{figure_name}.png") as beside:
+            for name, figure in recipe.compare(both).items():
+                with replacing(path.parent / COMPARED / f"{recipe.name}-{name}.png") as beside:
                     figure.savefig(beside)
-    write_text(path, page(found, path))
+    write_text(path, page(recipes, found, path))

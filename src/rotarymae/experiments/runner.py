@@ -9,6 +9,7 @@ run that was stopped goes on where it was; and writes one JSON file.
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import json
 import math
 import time
@@ -43,8 +44,8 @@ class Setup:
     """What every recipe's configuration has; a recipe adds its model, its training and its data.
 
     Attributes:
-        cases: the parts of the experiment that are run, by name.
-        seeds: each case is trained once from each.
+        cases: Run these parts of the experiment, by name.
+        seeds: Train each case once from each of these seeds.
     """
 
     cases: tuple[str, ...] = ()
@@ -80,36 +81,40 @@ class Recipe:
     """An experiment.
 
     Attributes:
-        name: as in `rotarymae run NAME`, and of its file.
-        table: where in the paper.
+        name: as in `rotarymae run NAME`.
         expect: the metric and what to expect of it.
-        hours: of `small` by setting: trials run so far, one thread each on a shared machine, times the number of
-            trials; None where some were never run.
-        setup: (scale, setting) → configuration.
+        setup: (scale, setting) → configuration, or one configuration for all of them.
         run: trains and scores one case from one seed.
         rows: the lines of the table of results.
+        table: where the experiment stands in the paper.
+        hours: duration of `small` by setting: the trials run so far, one thread each on a shared machine, times the
+            number of trials; None where some were never run.
         figures: draws from the result file's content; a figure by name.
         compare: draws from the contents of both settings' files, by setting; for the page of results.
         trains: False when nothing is learnt, so no loss can fall.
     """
 
     name: str
-    table: str
     expect: str
-    hours: Mapping[str, float | None]
-    setup: Callable[[str, str], Setup]
+    setup: Callable[[str, str], Setup] | Setup
     run: Callable[[Any, str, Trial], Score]
-    rows: tuple[Row, ...]
+    rows: tuple[Row, ...] = ()
+    table: str = "–"
+    hours: Mapping[str, float | None] = field(default_factory=dict)
     figures: Callable[[Result], dict[str, Figure]] | None = None
     compare: Callable[[Mapping[str, Result]], dict[str, Figure]] | None = None
     trains: bool = True
 
+    def describe(self) -> str:
+        """The docstring of the recipe's file: what it is, what to expect."""
+        return (inspect.getdoc(inspect.getmodule(self.run)) or "").strip()
+
     def configure(self, scale: str, setting: str) -> Setup:
-        """Raises InputError for an unknown scale or setting."""
+        """The configuration of a scale and a setting. Raises InputError for an unknown one."""
         for kind, given, known in (("scale", scale, SCALES), ("setting", setting, SETTINGS)):
             if given not in known:
                 raise InputError(f"{kind} {given!r}{nearest(given, known)}; there are {', '.join(known)}.")
-        return self.setup(scale, setting)
+        return self.setup if isinstance(self.setup, Setup) else self.setup(scale, setting)
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,15 @@
-"""One file for each experiment of the paper, and for the demo."""
+"""One file per experiment of the paper; recipes of other packages and of a user's own files are found here, too."""
 
 from __future__ import annotations
 
 import importlib
+import importlib.util
+import sys
+from importlib.metadata import entry_points
+from pathlib import Path
 from typing import TYPE_CHECKING
+
+from rotarymae.errors import InputError, did_you_mean
 
 if TYPE_CHECKING:
     from rotarymae.experiments import Recipe
@@ -23,17 +29,48 @@ NAMES = (
     "position_scale",
     "speed",
 )
+GROUP = "rotarymae.recipes"  # of entry points: other packages name their recipes there
 
 
 def load(name: str) -> Recipe:
-    """The recipe of that name. Raises InputError that names the nearest one."""
-    from rotarymae.errors import InputError, nearest
+    """The recipe of a name, or of a Python file that defines RECIPE (`my_recipe.py`, `folder/my_recipe.py`).
 
-    if name not in NAMES:
-        raise InputError(f"no recipe {name!r}{nearest(name, NAMES)}; there are {', '.join(NAMES)}.")
-    return importlib.import_module(f"rotarymae.recipes.{name}").RECIPE
+    Raises:
+        InputError: no recipe has the name (the nearest one is named); the file is missing or has no RECIPE.
+    """
+    if name.endswith(".py"):
+        return _from_file(Path(name))
+    if name in NAMES:
+        return importlib.import_module(f"rotarymae.recipes.{name}").RECIPE
+    others = {entry.name: entry for entry in entry_points(group=GROUP)}
+    if name in others:
+        return _checked(others[name].load(), f"the entry point {name!r} of {GROUP}")
+    known = [*NAMES, *others]
+    raise InputError(
+        f"no recipe {name!r}.{did_you_mean(name, known)} There are {', '.join(known)}. Run a recipe of your own by its "
+        "file: rotarymae run my_recipe.py"
+    )
 
 
-def describe(name: str) -> str:
-    """The recipe's docstring: what it is, what to expect."""
-    return (importlib.import_module(f"rotarymae.recipes.{name}").__doc__ or "").strip()
+def load_all() -> list[Recipe]:
+    """The recipes of this package, in the paper's order."""
+    return [load(name) for name in NAMES]
+
+
+def _from_file(path: Path) -> Recipe:
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    if not path.is_file() or spec is None or spec.loader is None:
+        raise InputError(f"{path} is no file; give the path of a Python file that defines RECIPE.")
+    module = importlib.util.module_from_spec(spec)
+    # Dataclasses with postponed annotations look their module up by name.
+    sys.modules[path.stem] = module
+    spec.loader.exec_module(module)
+    return _checked(getattr(module, "RECIPE", None), str(path))
+
+
+def _checked(recipe: object, origin: str) -> Recipe:
+    from rotarymae.experiments import Recipe
+
+    if not isinstance(recipe, Recipe):
+        raise InputError(f"{origin} has no RECIPE of the type rotarymae.experiments.Recipe.")
+    return recipe

@@ -74,13 +74,14 @@ class FrequencySetup(Setup):
     """The configuration.
 
     Attributes:
-        position_scale: positions are times in [0, 1] times this.
-        series: to train on.
-        per_frequency: test series of each frequency (Figure 3).
-        per_pair: test series of each pair of frequencies (Figure 4).
-        queries: hidden points that the decoder is asked for at once, in training as in evaluation; None for all 50.
-        beta: of the β-NLL, `Pretraining`'s.
-        model, train: the autoencoder and its training.
+        position_scale: Multiply times in [0, 1] by this to get positions.
+        series: Train on this many generated series.
+        per_frequency: Test on this many series per frequency (Figure 3).
+        per_pair: Test on this many series per pair of frequencies (Figure 4).
+        queries: Ask the decoder for this many hidden points per series and step of training; None asks for all 50.
+        beta: Weigh the likelihood of pre-training by this power of the variance (β-NLL, see `Pretraining`).
+        model: Build this autoencoder.
+        train: Train it like this.
     """
 
     cases: tuple[str, ...] = tuple(CASES)

@@ -45,15 +45,19 @@ class PendulumSetup(Setup):
     """The configuration.
 
     Attributes:
-        train_size, valid_size, test_size: sequences.
-        per_frame: a head for each frame, instead of one that reads all frames off [CLS].
-        position_scale: positions are frame numbers 0..99 times this.
-        pixel_std: what pixels, in [0, 1], are divided by once their mean is off.
-        mirror: the share of training sequences that are mirrored.
-        static: the share of training sequences with more static.
-        symmetric: predict every sequence in the mirror, too, and take the mean.
-        model, train: Table 14's encoder and its training.
-        deeper, train_deeper: the other encoder and its training.
+        train_size: Train on this many sequences.
+        valid_size: Choose the best epoch on this many sequences.
+        test_size: Score this many sequences.
+        per_frame: Use one head per frame, instead of one that reads all frames off [CLS].
+        position_scale: Multiply frame numbers 0..99 by this to get positions.
+        pixel_std: Divide pixels, in [0, 1] less their mean, by this.
+        mirror: Mirror this share of the training sequences.
+        static: Add more static to this share of the training sequences.
+        symmetric: Predict every sequence in the mirror, too, and take the mean.
+        model: Build this encoder (Table 14's).
+        train: Train it like this.
+        deeper: Build this other encoder.
+        train_deeper: Train the other encoder like this.
     """
 
     cases: tuple[str, ...] = (SMALL, DEEPER)

@@ -37,9 +37,9 @@ class PhysioNetSetup(Setup):
     """The configuration.
 
     Attributes:
-        data_dir: folder of the challenge's files.
-        records: of each of the three sets that are used, the first so many; None for all.
-        settings: of model and training; `masking` is the recipe's.
+        data_dir: Read the challenge's files from this folder.
+        records: Use only the first so many records of each of the three sets; None uses all.
+        settings: Use this model and training; the case sets the masking.
     """
 
     cases: tuple[str, ...] = (ROWS, TOKENS)

@@ -49,12 +49,12 @@ class PLAsTiCCSetup(Setup):
     """The configuration; a seed is the number of a fold, too.
 
     Attributes:
-        data_dir: folder of the challenge's training files.
-        sample: use the sample that ships with the library instead.
-        objects: that are used, the first so many; None for all.
-        valid: share of the training objects that chooses the best epoch of fine-tuning.
-        described: give signal-to-noise, too, and count times from the first detection.
-        settings: of model, pre-training and fine-tuning; a case sets the size.
+        data_dir: Read the challenge's training files from this folder.
+        sample: Use the sample that ships with the library instead of the full training set.
+        objects: Use only the first so many objects; None uses all.
+        valid: Keep this share of the training objects for choosing the best epoch of fine-tuning.
+        described: Add signal-to-noise to the values, and count times from the first detection.
+        settings: Use this model, pre-training and fine-tuning; the case sets the size.
     """
 
     cases: tuple[str, ...] = (FOUR,)

@@ -41,12 +41,14 @@ class PositionSetup(Setup):
     """The configuration.
 
     Attributes:
-        low, high: of the uniform distribution of positions.
-        samples, tests: sequences of ten tokens, to train on and to score.
-        depth: of the encoder; None for the named size's.
-        standardize: whether targets are shifted and scaled to mean 0 and variance 1; scores are of positions always.
-        train: with [CLS].
-        train_without: without; there is nothing to learn beyond the mean.
+        low: Draw positions uniformly from this number upwards.
+        high: Draw positions uniformly up to this number.
+        samples: Train on this many sequences of ten tokens.
+        tests: Score this many sequences of ten tokens.
+        depth: Give the encoder this many blocks; None takes the named size's.
+        standardize: Shift and scale targets to mean 0 and variance 1 in training; scores are in positions always.
+        train: Train the encoder with [CLS] like this.
+        train_without: Train the one without [CLS] like this; it has nothing to learn beyond the mean.
     """
 
     cases: tuple[str, ...] = ("tiny", "tiny, no [CLS]", "small", "base")

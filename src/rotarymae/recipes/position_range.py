@@ -36,11 +36,13 @@ class RangeSetup(Setup):
     """The configuration.
 
     Attributes:
-        samples, tests: tokens to train on and to score; the paper gives no sizes, these are Table 1's.
-        span: RoPE positions run over 0..span; None leaves them as they are.
-        standardize: as in `position`.
-        slow_down: the learning rate of (0, 1000) is divided by this.
-        model, train: the encoder and its training.
+        samples: Train on this many tokens; the paper gives no sizes, the default is Table 1's.
+        tests: Score this many tokens.
+        span: Stretch RoPE positions to run over 0..span; None leaves them as they are.
+        standardize: Shift and scale targets to mean 0 and variance 1 in training.
+        slow_down: Divide the learning rate of (0, 1000) by this.
+        model: Build this encoder.
+        train: Train it like this.
     """
 
     cases: tuple[str, ...] = tuple(HIGH)

@@ -30,7 +30,12 @@ CASES = tuple(f"{name} × {scale:g}" for name, scales in SCALES.items() for scal
 
 @dataclass(frozen=True)
 class ScaleSetup(Setup):
-    """The configuration: that of both recipes; the scale of positions is the case's affair."""
+    """The configuration: that of both recipes.
+
+    Attributes:
+        synthetic: Run the recipe `synthetic` with this configuration; the case sets its scale of positions.
+        frequency: Run the recipe `frequency` with this configuration; the case sets its scale of positions.
+    """
 
     cases: tuple[str, ...] = CASES
     synthetic: synthetic.SyntheticSetup = field(default_factory=synthetic.SyntheticSetup)

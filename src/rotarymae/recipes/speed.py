@@ -36,10 +36,11 @@ class SpeedSetup(Setup):
     """The configuration.
 
     Attributes:
-        batch, length: series, and tokens of each.
-        rounds: of the three ways.
-        compile: the blocks.
-        model: position_encoding is the way's affair.
+        batch: Put this many series in a batch.
+        length: Give each series this many tokens.
+        rounds: Time the three kinds of positions this many times in turn.
+        compile: Compile the blocks before timing.
+        model: Time this model; its position_encoding is set for each kind.
     """
 
     cases: tuple[str, ...] = ("training step",)

@@ -58,14 +58,15 @@ class SpiralsSetup(Setup):
     """The configuration.
 
     Attributes:
-        spirals: generated; two thirds to train on, of which `valid` only choose the weights that are kept.
-        valid: spirals for that.
-        step: distance of neighbouring points in position; None takes times in radians as they are.
-        standardize: values to mean 0 and variance 1 over the training set.
-        fresh: ContiFormer's protocol only: draw training noise anew, and blend spirals of one kind.
-        queries: points that the decoder is asked for at once; None for all.
-        repeat: times each spiral stands in an epoch (200 spirals make short ones).
-        model, train: the autoencoder and its training.
+        spirals: Generate this many spirals; two thirds are for training.
+        valid: Take this many training spirals to choose the weights that are kept.
+        step: Put neighbouring points this far apart in position; None takes times in radians as they are.
+        standardize: Shift and scale values to mean 0 and variance 1 over the training set.
+        fresh: Draw training noise anew and blend spirals of one kind, in ContiFormer's protocol.
+        queries: Ask the decoder for this many points per spiral and step of training; None asks for all.
+        repeat: Show each spiral this many times per epoch; 200 spirals make short epochs.
+        model: Build this autoencoder.
+        train: Train it like this.
     """
 
     cases: tuple[str, ...] = (CONTIFORMER, ROMAE)

@@ -64,17 +64,16 @@ class SyntheticSetup(Setup):
     """The configuration.
 
     Attributes:
-        series: generated, and split 80/10/10.
-        position_scale: positions are times in [0, 1] times this.
-        mix: training series of which each example is a weighted sum; 1 takes them as they are.
-        mirror: also read them backwards, half of the time.
-        queries: hidden points that the decoder is asked for at once, in training as in evaluation; None for all. A
-            training step then reads more series for the same work.
-        symmetric: predict each series also upside down and backwards, and take the mean; the best prediction has both
-            symmetries, so the mean is never further from it.
-        beta: of the β-NLL, `Pretraining`'s.
-        draws: of context points for each test series.
-        model, train: the autoencoder and its training.
+        series: Generate this many series, split 80/10/10.
+        position_scale: Multiply times in [0, 1] by this to get positions.
+        mix: Make each training example a weighted sum of this many series; 1 takes them as they are.
+        mirror: Read half of the training series backwards.
+        queries: Ask the decoder for this many hidden points per series and step of training; None asks for all.
+        symmetric: Predict each series upside down and backwards, too, and take the mean of the four predictions.
+        beta: Weigh the likelihood of pre-training by this power of the variance (β-NLL, see `Pretraining`).
+        draws: Draw the context points of each test series this many times.
+        model: Build this autoencoder.
+        train: Train it like this.
     """
 
     cases: tuple[str, ...] = (CASE,)

@@ -40,9 +40,10 @@ class TranslationSetup(Setup):
     """The configuration.
 
     Attributes:
-        double: positions in float64.
-        series: generated, to train and test on.
-        model, train: the autoencoder and its training; [CLS] is the case's affair.
+        double: Keep positions in float64.
+        series: Generate this many series, to train and test on.
+        model: Build this autoencoder; the case sets whether it has [CLS].
+        train: Train it like this.
     """
 
     cases: tuple[str, ...] = (WITH, WITHOUT)

@@ -55,12 +55,11 @@ class UEASetup(Setup):
     """The configuration.
 
     Attributes:
-        data_dir: folder with a folder for each set.
-        missing: share of the times of each series that is left out, in training and test.
-        valid: share of the training series that chooses the best epoch of fine-tuning.
-        published: take values as they are, and fine-tune as the paper does, each set in its own way, whatever
-            `settings` says of it.
-        settings: of model, pre-training and fine-tuning.
+        data_dir: Read the archive's files from this folder, which has one folder per set.
+        missing: Leave out this share of the times of each series, in training and test.
+        valid: Keep this share of the training series for choosing the best epoch of fine-tuning.
+        published: Take values as they are, and fine-tune each set as the paper does, whatever `settings` says.
+        settings: Use this model, pre-training and fine-tuning.
     """
 
     cases: tuple[str, ...] = (*PUBLISHED, "JapaneseVowels")
