@@ -28,8 +28,6 @@ def main(run: str, out: str) -> None:
     seen, left, _ = hide(dataset.select([place]), 0.25, seed=0)
     queries = grid(seen, 200)
     curve = interpolate(open_model(run, "pretrained"), seen, queries)
-    assert curve.lower68 is not None and curve.upper68 is not None
-    assert curve.lower95 is not None and curve.upper95 is not None
     values = np.concatenate([np.asarray(seen.values), np.asarray(left.values)])
     figure = plots.interpolation(
         np.concatenate([seen.times, left.times]),
@@ -39,10 +37,7 @@ def main(run: str, out: str) -> None:
         hidden=np.arange(len(values)) >= len(seen.times),
         curve_times=queries.times,
         curve_mean=curve.mean[:, 0],
-        curve_bands={
-            0.68: (curve.lower68[:, 0], curve.upper68[:, 0]),
-            0.95: (curve.lower95[:, 0], curve.upper95[:, 0]),
-        },
+        curve_bands={share: (lower[:, 0], upper[:, 0]) for share, (lower, upper) in curve.bands.items()},
         curve_channels=queries.channels,
         channel_names=plasticc.BANDS,
         time_label="MJD (days)",

@@ -19,7 +19,7 @@ MODULES = structure.modules(SOURCE)
 
 # A unit imports those of its own line and of lines before it.
 ORDER = [
-    ["errors", "atomic_write", "provenance", "counter_rng"],
+    ["errors", "atomic_write", "provenance", "counter_rng", "bands"],
     # the paper
     ["tokens", "tokenizers", "rope", "masking", "product", "transformer", "config", "model", "heads", "losses"],
     ["batch"],

@@ -427,12 +427,7 @@ class RoMAEInterpolator(_Unsupervised):
         dataset = self._read_again(series)
         per_series, common = _times(at, len(dataset))
         channels = 1 if dataset.channel_names is None else len(dataset.channel_names)
-        counts = np.array([len(times) for times in per_series], np.int64)
-        number = None
-        if dataset.channel_names is not None:
-            number = np.concatenate([np.repeat(np.arange(channels), count) for count in counts])
-        flat = np.concatenate([np.tile(times, channels) for times in per_series])
-        queries = Queries(flat, number, np.concatenate([[0], np.cumsum(counts * channels)]))
+        queries = Queries.cross(dataset, per_series)
         found = interpolate(self._directory, dataset, queries)
         if return_std and found.std is None:
             raise InputError("the model was trained without a likelihood and has no deviation; leave out return_std.")
@@ -440,8 +435,8 @@ class RoMAEInterpolator(_Unsupervised):
 
         def shaped(flat: np.ndarray) -> Any:
             parts = []
-            for part, count in zip(np.split(flat, queries.offsets[1:-1]), counts, strict=True):
-                part = part.reshape(channels, count, -1)
+            for part in np.split(flat, queries.offsets[1:-1]):
+                part = part.reshape(channels, -1, part.shape[-1])
                 if padded:
                     parts.append(part[..., 0] if dataset.channel_names is not None else part[0].T)
                 else:

@@ -51,10 +51,10 @@ def test_interpolation_gives_each_lsst_band_a_panel_in_its_own_colour():
     assert texts == ["seen by the model ± 1σ", "hidden from it ± 1σ", "prediction", "68% band", "95% band"]
 
 
-def test_bands_reach_one_and_1_96_standard_deviations():
+def test_bands_are_the_central_68_and_95_percent():
     arguments = {"times": [0.0, 1.0], "values": [0.0, 0.0], "curve_times": [1.0, 0.0], "curve_mean": [5.0, 5.0]}
     wide, narrow = plots.interpolation(**arguments, curve_std=[2.0, 2.0]).axes[0].collections[:2]
-    for band, reach in ((narrow, 2), (wide, 1.959964 * 2)):
+    for band, reach in ((narrow, 0.994458 * 2), (wide, 1.959964 * 2)):
         edges = band.get_paths()[0].vertices[:, 1]
         assert edges.min() == pytest.approx(5 - reach) and edges.max() == pytest.approx(5 + reach)
     (band,) = plots.interpolation(**arguments, curve_bands={0.68: ([1, 1], [9, 9])}).axes[0].collections

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from rotarymae import SeriesDataset
-from rotarymae.report.build import POINTS, _curve_queries, learning_curve, write_report
+from rotarymae.report.build import POINTS, learning_curve, write_report
 from rotarymae.tasks.fit_table import fit_table
-from rotarymae.tasks.interpolation import hide
+from rotarymae.tasks.interpolation import curves, hide
 from rotarymae.tasks.pretrain_finetune import Settings
 from rotarymae.training.config import TrainConfig
 from rotarymae.training.loop import TrainResult
@@ -68,7 +68,7 @@ def test_series_of_one_observation_make_a_report_too(tmp_path):
 
 def test_curves_reach_over_all_that_was_hidden(data):
     visible, hidden, _ = hide(data, 0.5, seed=0)
-    queries = _curve_queries(visible, hidden)
+    queries = curves(visible, hidden, POINTS)
     for i in range(len(visible)):
         at = slice(queries.offsets[i], queries.offsets[i + 1])
         whole = np.concatenate([visible[i].times, hidden[i].times])

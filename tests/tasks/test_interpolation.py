@@ -4,6 +4,7 @@ import dataclasses
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 
 from _runs import SETTINGS, waves
 from conftest import command, refuses, write_csv
@@ -48,6 +49,13 @@ def test_queries(data):
         grid(data, 0)
 
 
+def test_more_queries_than_memory_could_hold_are_refused(data):
+    with refuses("1,000,000,000 times", "16 series", "32,000,000,000 points", "3,840 GB", "100,000,000"):
+        grid(data, 10**9)
+    with refuses("GB of memory"):
+        queries_at(data, np.zeros(10**7))
+
+
 def test_bad_queries(pretrained, data):
     offsets = np.arange(17)
     good = Queries(np.zeros(16), np.zeros(16, int), offsets)
@@ -77,15 +85,29 @@ def test_series_that_are_not_asked_change_nothing(pretrained, data):
 
 def test_bands_are_quantiles_in_the_tables_unit(pretrained, data):
     found = interpolate(pretrained.directory, data, grid(data, 4))
-    assert np.allclose((found.upper68 - found.lower68) / 2, found.std)
-    assert np.allclose(found.upper95 - found.lower95, 4 * found.std)  # no asinh here: symmetric
-    assert np.allclose((found.upper68 + found.lower68) / 2, found.mean)
+    for share, (lower, upper) in found.bands.items():  # no asinh here: symmetric
+        assert np.allclose((lower + upper) / 2, found.mean)
+        assert np.allclose((upper - lower) / 2, norm.ppf(0.5 + share / 2) * found.std, rtol=1e-9)
+    assert np.allclose(found.bands[0.95][0], found.mean - 1.959964 * found.std, rtol=1e-6)
+    assert set(found.bands) == {0.68, 0.95}
+
+
+def test_the_scaled_distribution_is_the_one_behind_the_bands(data):
+    """Also where a value is compressed: an edge of a band is a quantile in both units."""
+    compressed = pretrain(data, dataclasses.replace(SETTINGS, transforms={"value": "asinh"}))
+    queries = grid(data, 3)
+    found, scaler = interpolate(compressed.directory, data, queries), compressed.preprocessor.values
+    for share, edges in found.bands.items():
+        for sign, edge in zip((-1, 1), edges, strict=True):
+            wanted = found.scaled_mean + sign * norm.ppf(0.5 + share / 2) * found.scaled_std
+            assert np.allclose(scaler.transform(edge, queries.channels), wanted, atol=1e-6)
+    assert np.allclose(scaler.transform(found.mean, queries.channels), found.scaled_mean, atol=1e-6)
 
 
 def test_without_a_likelihood_there_is_no_deviation(data):
     plain = pretrain(data, dataclasses.replace(SETTINGS, likelihood="point"))
     found = interpolate(plain.directory, data, grid(data, 2))
-    assert found.std is None and found.lower68 is None and np.isfinite(found.mean).all()
+    assert found.std is None and found.scaled_std is None and not found.bands and np.isfinite(found.mean).all()
 
 
 def test_a_table_of_queries_needs_its_channel(fitted, tmp_path, capsys):

@@ -2,7 +2,6 @@ from .classification import Labelled as Labelled
 from .classification import boost as boost
 from .classification import predict as predict
 from .classification import train_both as train_both
-from .regular_grid import BANDS as BANDS
 from .regular_grid import SMOKE as SMOKE
 from .regular_grid import DrawnExamples as DrawnExamples
 from .regular_grid import ask as ask

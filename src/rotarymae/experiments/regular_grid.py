@@ -11,11 +11,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from rotarymae.bands import HALF_WIDTHS
 from rotarymae.batch import Batch
 from rotarymae.model import MaskedAutoencoder
 from rotarymae.tokens import Tokens
 
-BANDS = {"50 %": 0.6744898, "68 %": 0.9944579, "95 %": 1.9599640}  # half widths in standard deviations
 # Of an autoencoder that only has to show that everything runs.
 SMOKE = {
     "embed_dim": 24,
@@ -100,7 +100,9 @@ def calibration(target: np.ndarray, mean: np.ndarray, std: np.ndarray) -> dict[s
     """Negative log-likelihood (nats a value) of normal predictions, and the share of targets in their central bands."""
     away = (target - mean) / std
     found = {"NLL": float((0.5 * away**2 + np.log(std)).mean() + 0.5 * math.log(2 * math.pi))}
-    return found | {f"inside {share}": float((np.abs(away) <= half).mean()) for share, half in BANDS.items()}
+    for share in (0.5, 0.68, 0.95):
+        found[f"inside {100 * share:.0f} %"] = float((np.abs(away) <= HALF_WIDTHS[share]).mean())
+    return found
 
 
 def linear_interpolation(times: np.ndarray, values: np.ndarray, seen: np.ndarray) -> np.ndarray:

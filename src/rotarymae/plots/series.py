@@ -11,11 +11,11 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 from numpy.typing import ArrayLike, NDArray
 
+from rotarymae.bands import HALF_WIDTHS, SHOWN
 from rotarymae.errors import InputError
 from rotarymae.plots.style import (
     FAINT,
     INK,
-    Z95,
     blank,
     channel_style,
     legend_below,
@@ -151,7 +151,7 @@ def _bands(
     if std is not None:
         width = vector("curve_std", std)
         same_length("curve_std", width, len(mean))
-        return {0.68: (mean - width, mean + width), 0.95: (mean - Z95 * width, mean + Z95 * width)}
+        return {share: (mean - HALF_WIDTHS[share] * width, mean + HALF_WIDTHS[share] * width) for share in SHOWN}
     out = {}
     for level, edges in (bands or {}).items():
         if not 0 < level < 1:

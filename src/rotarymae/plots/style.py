@@ -30,7 +30,6 @@ COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8
 COLOURS += ("#332288", "#44aa99", "#cc6677", "#117733", "#ddcc77", "#882255", "#999933", "#888888")
 MARKERS = ("o", "^", "s", "D", "v", "p", "P", "X")
 INK, FAINT, GRID = "#1f2430", "#5b6270", "#e3e6eb"
-Z95 = 1.959963984540054  # a normal's central 95 % lies within this many standard deviations
 
 
 def channel_style(names: Sequence[str]) -> list[tuple[str, str]]:

@@ -34,12 +34,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
+from rotarymae.bands import HALF_WIDTHS
 from rotarymae.batch import Batch
 from rotarymae.config import RoMAEConfig
 from rotarymae.counter_rng import counter_uniform
 from rotarymae.data import frequency as data
 from rotarymae.experiments import (
-    BANDS,
     SMOKE,
     DrawnExamples,
     Recipe,
@@ -279,7 +279,7 @@ def _panel(shown: dict[str, Any]) -> plots.Panel:
     times, seen, values = TIMES, np.array(shown["seen"]), np.array(shown["values"])
     mean, band = np.array(shown["mean"], np.float64)[~seen], None
     if "std" in shown:
-        half = BANDS["95 %"] * np.array(shown["std"], np.float64)[~seen]
+        half = HALF_WIDTHS[0.95] * np.array(shown["std"], np.float64)[~seen]
         band = (times[~seen], mean - half, mean + half)
     lines = {"RoMAE": (times[~seen], mean), "optimum": (times, np.array(shown["exact"]))}
     return plots.Panel(lines, (times[seen], values[seen]), (times[~seen], values[~seen]), band)

@@ -88,8 +88,9 @@ def run(setup: PhysioNetSetup, case: str, trial: Trial) -> Score:
         "MSE of the last value": _mse(baselines.interpolate_hidden(visible, hidden, means, "last"), truth),
         "MSE of the mean": _mse(means[hidden.channels], truth),
     }
-    if found.lower68 is not None and found.upper68 is not None:
-        metrics["share within the 68 % band"] = float(((truth >= found.lower68) & (truth <= found.upper68)).mean())
+    if found.bands:
+        lower, upper = found.bands[0.68]
+        metrics["share within the 68 % band"] = float(((truth >= lower) & (truth <= upper)).mean())
     return Score(metrics, {}, parameters(trained.model))
 
 

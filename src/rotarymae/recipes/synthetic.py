@@ -25,12 +25,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
+from rotarymae.bands import HALF_WIDTHS
 from rotarymae.batch import Batch
 from rotarymae.config import RoMAEConfig
 from rotarymae.counter_rng import counter_uniform
 from rotarymae.data import synthetic as data
 from rotarymae.experiments import (
-    BANDS,
     SMOKE,
     DrawnExamples,
     Recipe,
@@ -240,7 +240,7 @@ def figures(result: Result) -> dict[str, Figure]:
         lines = {"RoMAE": (TIMES, mean), "exact posterior mean": (TIMES, np.array(shown["exact"]))}
         band = None
         if "std" in shown:
-            half = np.where(seen, 0.0, BANDS["95 %"] * np.array(shown["std"], np.float64))
+            half = np.where(seen, 0.0, HALF_WIDTHS[0.95] * np.array(shown["std"], np.float64))
             band = (TIMES, mean - half, mean + half)
         panels[name] = plots.Panel(lines, (TIMES[seen], values[seen]), (TIMES[~seen], values[~seen]), band)
     return {"examples": plots.predictions(panels)}

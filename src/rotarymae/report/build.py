@@ -12,8 +12,8 @@ from rotarymae import plots
 from rotarymae.provenance import hardware, versions
 from rotarymae.report import content as report
 from rotarymae.report import html as page
-from rotarymae.series import SeriesDataset, plain
-from rotarymae.tasks import HIDDEN, Outcome, Queries, interpolate
+from rotarymae.series import plain
+from rotarymae.tasks import HIDDEN, Outcome, curves, interpolate
 from rotarymae.training import TrainResult
 
 EXAMPLES = 6  # series shown with their hidden points
@@ -134,7 +134,7 @@ def _gallery(outcome: Outcome, time_label: str, value_label: str) -> tuple[repor
     visible, hidden, preprocessor = outcome.visible, outcome.hidden, outcome.pretrained.preprocessor
     chosen = np.sort(np.random.default_rng(0).permutation(len(visible))[:EXAMPLES])
     shown = visible.select(chosen)
-    queries = _curve_queries(shown, hidden.select(chosen))
+    queries = curves(shown, hidden.select(chosen), POINTS)
     curve = interpolate(outcome.pretrained.directory, shown, queries)
     error_column = next((i for i, name in enumerate(preprocessor.value_names) if name.endswith("_err")), None)
     asinh = preprocessor.values.transforms[0] == "asinh"
@@ -148,13 +148,7 @@ def _gallery(outcome: Outcome, time_label: str, value_label: str) -> tuple[repor
         if seen.channels is not None and left.channels is not None:
             channels = np.concatenate([seen.channels, left.channels])
         at = slice(int(queries.offsets[row]), int(queries.offsets[row + 1]))
-        bands = None
-        if curve.lower68 is not None and curve.upper68 is not None:
-            assert curve.lower95 is not None and curve.upper95 is not None
-            bands = {
-                0.68: (curve.lower68[at, 0], curve.upper68[at, 0]),
-                0.95: (curve.lower95[at, 0], curve.upper95[at, 0]),
-            }
+        bands = {share: (low[at, 0], high[at, 0]) for share, (low, high) in curve.bands.items()}
         spread = float(np.median(np.abs(values[:, 0] - np.median(values[:, 0])))) or 1.0
         gallery.append(
             report.InterpolatedSeries(
@@ -166,7 +160,7 @@ def _gallery(outcome: Outcome, time_label: str, value_label: str) -> tuple[repor
                 hidden=np.arange(len(times)) >= len(seen.times),
                 curve_times=queries.times[at],
                 curve_mean=curve.mean[at, 0],
-                curve_bands=bands,
+                curve_bands=bands or None,
                 curve_channels=None if queries.channels is None else queries.channels[at],
                 channel_names=names,
                 time_label=time_label,
@@ -177,33 +171,14 @@ def _gallery(outcome: Outcome, time_label: str, value_label: str) -> tuple[repor
     return tuple(gallery)
 
 
-def _curve_queries(visible: SeriesDataset, hidden: SeriesDataset) -> Queries:
-    """Even times over all that was observed of each series, seen or hidden, in the channels in which it was."""
-    times, channels, lengths = [], [], []
-    for seen, left in zip(visible, hidden, strict=True):
-        first, last = min(seen.times[0], left.times[0]), max(seen.times[-1], left.times[-1])
-        present = np.zeros(1, int)
-        if seen.channels is not None and left.channels is not None:
-            present = np.union1d(seen.channels, left.channels)
-        times.append(np.tile(np.linspace(first, last, POINTS), len(present)))
-        channels.append(np.repeat(present, POINTS))
-        lengths.append(POINTS * len(present))
-    number = None if visible.channel_names is None else np.concatenate(channels)
-    return Queries(np.concatenate(times), number, np.concatenate([[0], np.cumsum(lengths)]))
-
-
 def _calibration(outcome: Outcome) -> report.Calibration | None:
-    if outcome.interpolated is None or outcome.interpolated.std is None or outcome.hidden is None:
+    found, hidden, pretrained = outcome.interpolated, outcome.hidden, outcome.pretrained
+    if found is None or found.scaled_std is None or hidden is None or pretrained is None:
         return None
-    assert outcome.pretrained is not None and outcome.interpolated.upper68 is not None
-    scaler = outcome.pretrained.preprocessor.values
-    hidden = outcome.hidden
-    channels = np.zeros(len(hidden.times), int) if hidden.channels is None else hidden.channels
     # The share inside a band is the same in scaled units, where the distribution is a normal one.
-    mean = scaler.transform(outcome.interpolated.mean, channels)[:, 0]
-    std = scaler.transform(outcome.interpolated.upper68, channels)[:, 0] - mean
-    truth = scaler.transform(hidden.values, channels)[:, 0]
-    return report.Calibration.from_gaussian(truth, mean, np.maximum(std, 1e-12))
+    channels = np.zeros(len(hidden.times), int) if hidden.channels is None else hidden.channels
+    truth = pretrained.preprocessor.values.transform(hidden.values, channels)
+    return report.Calibration.from_gaussian(truth[:, 0], found.scaled_mean[:, 0], found.scaled_std[:, 0])
 
 
 def _classification(outcome: Outcome, names: dict[Any, str]) -> report.Classification | None:

@@ -5,10 +5,15 @@ from .fit_table import embedding_table as embedding_table
 from .fit_table import interpolation_table as interpolation_table
 from .fit_table import prediction_columns as prediction_columns
 from .fit_table import write_table as write_table
+from .interpolation import Interpolation as Interpolation
+from .interpolation import Predicted as Predicted
 from .interpolation import Queries as Queries
 from .interpolation import as_queries as as_queries
+from .interpolation import curves as curves
 from .interpolation import grid as grid
+from .interpolation import hide as hide
 from .interpolation import interpolate as interpolate
+from .interpolation import predict_at as predict_at
 from .interpolation import queries_at as queries_at
 from .interpolation import queries_from_table as queries_from_table
 from .predict import embed as embed

@@ -278,12 +278,11 @@ def _score_interpolation(outcome: Outcome, part: SeriesDataset, reporter: Report
                 "root mean squared error, scaled": _mean_square((scaled(guess) - scaled(values))[:, v]) ** 0.5,
                 "median absolute error": float(np.median(np.abs(guess - values)[:, v])),
             }
-        if found.lower68 is not None and found.lower95 is not None:
-            inside = {}
-            for share, low, high in (("68 %", found.lower68, found.upper68), ("95 %", found.lower95, found.upper95)):
-                assert high is not None
-                inside[share] = float(((values >= low) & (values <= high))[:, v].mean())
-            row["share inside band"] = inside
+        if found.bands:
+            row["share inside band"] = {
+                f"{100 * share:.0f} %": float(((values >= low) & (values <= high))[:, v].mean())
+                for share, (low, high) in found.bands.items()
+            }
         first[name] = row
     outcome.metrics["interpolation"] = first
 
@@ -358,10 +357,11 @@ def interpolation_table(
         columns["channel"] = pa.array([plain(channel_names[c]) for c in channels])
     for v, name in enumerate(value_names):
         columns[name] = pa.array(found.mean[:, v])
-        for part in ("std", "lower68", "upper68", "lower95", "upper95"):
-            numbers = getattr(found, part)
-            if numbers is not None:
-                columns[f"{name}_{part}"] = pa.array(numbers[:, v])
+        if found.std is not None:
+            columns[f"{name}_std"] = pa.array(found.std[:, v])
+        for share, (lower, upper) in found.bands.items():
+            columns[f"{name}_lower{100 * share:.0f}"] = pa.array(lower[:, v])
+            columns[f"{name}_upper{100 * share:.0f}"] = pa.array(upper[:, v])
     return pa.table(columns)
 
 

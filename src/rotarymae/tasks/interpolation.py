@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from torch import Tensor
 
+from rotarymae.bands import HALF_WIDTHS, SHOWN
 from rotarymae.batch import Batch
 from rotarymae.checkpoints import ModelDirectory
 from rotarymae.errors import InputError, InputWarning, did_you_mean
@@ -19,20 +22,58 @@ from rotarymae.tasks.predict import INFERENCE
 from rotarymae.tokens import Tokens
 from rotarymae.training import TrainConfig, predict
 
+MAX_QUERIES = 10**8  # in one call: their answers take some 10 GB
+CHUNK = 4096  # queries per pass of the decoder
 
-class Interpolation(NamedTuple):
-    """Predictions at queries, in the table's units, all [n, V]; `std` and the bands are None without a likelihood.
 
-    `mean` is the centre of the predicted distribution. Bands hold 68.3 and 95.4 % of it. `std` is half the width of
-    the 68 % band: where a value was compressed, the distribution is skewed in its own unit and the bands say more.
+class Predicted(NamedTuple):
+    """Standardised predictions at queries [B, M, V]; `std` is None for a model without a likelihood."""
+
+    mean: Tensor
+    std: Tensor | None
+
+
+def predict_at(
+    model: MaskedAutoencoder,
+    visible: Tokens,
+    positions: Tensor,
+    padding: Tensor | None = None,
+    chunk: int | None = CHUNK,
+) -> Predicted:
+    """The values a model expects at any positions, standardised like its input: the one way to ask.
+
+    The visible tokens are encoded once; the decoder then answers the queries in chunks. With
+    decoder_attention="context" an answer does not depend on the other queries, nor on `chunk`. With "joint" the
+    queries of a chunk see one another's positions, as in the paper's pre-training.
+
+    Args:
+        visible: [B, N] tokens.
+        positions: [B, M, A] of the queries.
+        padding: [B, M], True where there is no query; what is answered there has no meaning.
+        chunk: queries per pass; None for all at once.
+    """
+    nothing = torch.zeros(*positions.shape[:2], visible.features, device=positions.device)
+    out = model.predict(visible, Tokens(nothing, positions, padding, check_values=False))
+    return Predicted(out.predicted, None if out.log_variance is None else (0.5 * out.log_variance).exp())
+
+
+@dataclass(frozen=True, eq=False)
+class Interpolation:
+    """Predictions at n queries, all [n, V].
+
+    Attributes:
+        mean: centre of the predicted distribution, in the table's units.
+        std: half the distance between one deviation below and one above; None without a likelihood. Where a value
+            was compressed (asinh), the distribution is skewed in its own unit and the bands say more.
+        scaled_mean, scaled_std: the normal distribution itself, standardised like the model's input.
+        bands: share → (lower, upper) edges of the central interval that holds it; empty without a likelihood.
     """
 
     mean: np.ndarray
     std: np.ndarray | None
-    lower68: np.ndarray | None
-    upper68: np.ndarray | None
-    lower95: np.ndarray | None
-    upper95: np.ndarray | None
+    scaled_mean: np.ndarray
+    scaled_std: np.ndarray | None
+    bands: dict[float, tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -46,6 +87,26 @@ class Queries:
     @property
     def lengths(self) -> np.ndarray:
         return np.diff(self.offsets)
+
+    @classmethod
+    def cross(
+        cls, dataset: SeriesDataset, times: Sequence[np.ndarray], channels: Sequence[np.ndarray] | None = None
+    ) -> Queries:
+        """All of a series' times in its first channel, then all of them in its next.
+
+        Args:
+            times: of each series [q_i].
+            channels: of each series, counted from 0; all channels of the data set when not given.
+        """
+        if dataset.channel_names is None:
+            counts, number = np.ones(len(times), np.int64), None
+        else:
+            channels = [np.arange(len(dataset.channel_names))] * len(times) if channels is None else channels
+            counts = np.array([len(own) for own in channels])
+            number = np.concatenate([np.repeat(own, len(at)) for own, at in zip(channels, times, strict=True)])
+        offsets = np.cumsum([0, *(counts * [len(at) for at in times])])
+        flat = [np.tile(np.asarray(at, np.float64), count) for at, count in zip(times, counts, strict=True)]
+        return cls(np.concatenate(flat), number, offsets)
 
 
 class _Interpolating:
@@ -61,26 +122,18 @@ class _Interpolating:
         return self.dataset.fingerprint()
 
     def batch(self, index: np.ndarray, epoch: int | None) -> Batch:
-        inputs = assemble(self.dataset, self.preprocessor, index)
-        rows = []
-        for i in index:
-            at = slice(int(self.queries.offsets[i]), int(self.queries.offsets[i + 1]))
-            times = self.queries.times[at]
-            channels = np.zeros(len(times), int) if self.queries.channels is None else self.queries.channels[at]
-            rows.append(place(self.preprocessor, times, channels, self.origins[[i]], np.array([len(times)])))
-        longest = max(1, max(len(row) for row in rows))
-        positions = np.zeros((len(rows), longest, self.preprocessor.axes), np.float32)
-        padding = np.ones((len(rows), longest), bool)
-        for i, row in enumerate(rows):
-            positions[i, : len(row)], padding[i, : len(row)] = row, False
-        values = torch.zeros(len(rows), longest, self.preprocessor.features)
-        masked = Tokens(
-            values,
-            torch.from_numpy(positions),
-            torch.from_numpy(padding) if padding.any() else None,
-            check_values=False,
-        )
-        return Batch(index, inputs, masked)
+        queries, lengths = self.queries, self.queries.lengths[index]
+        starts = queries.offsets[index] - (np.cumsum(lengths) - lengths)
+        at = np.repeat(starts, lengths) + np.arange(lengths.sum())
+        channels = np.zeros(len(at), int) if queries.channels is None else queries.channels[at]
+        flat = place(self.preprocessor, queries.times[at], channels, self.origins[index], lengths)
+        real = np.arange(max(1, lengths.max())) < lengths[:, None]
+        positions = np.zeros((*real.shape, self.preprocessor.axes), np.float32)
+        positions[real] = flat
+        values = torch.zeros(*real.shape, self.preprocessor.features)
+        padding = None if real.all() else torch.from_numpy(~real)
+        masked = Tokens(values, torch.from_numpy(positions), padding, check_values=False)
+        return Batch(index, assemble(self.dataset, self.preprocessor, index), masked)
 
 
 def interpolate(
@@ -89,11 +142,9 @@ def interpolate(
     queries: Queries,
     config: TrainConfig | None = None,
     on_step: Any = None,
+    chunk: int | None = CHUNK,
 ) -> Interpolation:
-    """The values a pre-trained model expects at any times, in the table's units.
-
-    The queries of a series see each other's positions, as hidden tokens do in pre-training. So an answer depends a
-    little on what else is asked, and bands tend to be wider where a query stands alone.
+    """The values a pre-trained model expects at any times, in the table's units; see `predict_at`.
 
     Raises:
         InputError: a model that is not a MaskedAutoencoder; queries for another number of series, with NaN, or of a
@@ -107,26 +158,24 @@ def interpolate(
     _check_queries(queries, dataset, preprocessor)
     preprocessor.check(dataset)
     _warn_if_far(queries, dataset, preprocessor)
-    gaussian = model.config.likelihood == "gaussian"
 
     def read(model: torch.nn.Module, batch: Batch) -> list[np.ndarray]:
         assert isinstance(model, MaskedAutoencoder) and batch.masked is not None
-        out = model.predict(batch.inputs, batch.masked)
-        spread = torch.zeros_like(out.predicted) if out.log_variance is None else (0.5 * out.log_variance).exp()
-        both = torch.stack([out.predicted, spread], dim=1).double().cpu().numpy()
+        found = predict_at(model, batch.inputs, batch.masked.positions, batch.masked.padding, chunk)
+        both = torch.stack([part for part in found if part is not None], 1).cpu().double().numpy()
         return [row[:, :n] for row, n in zip(both, queries.lengths[batch.series], strict=True)]
 
     rows = predict(model, _Interpolating(dataset, queries, preprocessor), read, config or INFERENCE, on_step)
     scaled = np.concatenate(rows, axis=1)
     channels = np.zeros(len(queries.times), int) if queries.channels is None else queries.channels
 
-    def at(sigmas: float) -> np.ndarray:
-        return preprocessor.values.inverse(scaled[0] + sigmas * scaled[1], channels)
+    def at(deviations: float) -> np.ndarray:
+        return preprocessor.values.inverse(scaled[0] + deviations * scaled[-1], channels)
 
-    if not gaussian:
-        return Interpolation(at(0), None, None, None, None, None)
-    low, high = at(-1), at(1)
-    return Interpolation(at(0), (high - low) / 2, low, high, at(-2), at(2))
+    if model.config.likelihood != "gaussian":
+        return Interpolation(preprocessor.values.inverse(scaled[0], channels), None, scaled[0], None)
+    bands = {share: (at(-HALF_WIDTHS[share]), at(HALF_WIDTHS[share])) for share in SHOWN}
+    return Interpolation(at(0), (at(1) - at(-1)) / 2, scaled[0], scaled[1], bands)
 
 
 def _check_queries(queries: Queries, dataset: SeriesDataset, preprocessor: Preprocessor) -> None:
@@ -159,25 +208,45 @@ def _warn_if_far(queries: Queries, dataset: SeriesDataset, preprocessor: Preproc
 
 
 def grid(dataset: SeriesDataset, points: int) -> Queries:
-    """`points` even times from each series' first to its last observation, for every channel it has."""
+    """`points` even times from each series' first to its last observation, for every channel of the data set.
+
+    Raises:
+        InputError: less than one point; more than memory could hold.
+    """
     if points < 1:
         raise InputError(f"points is {points}; wanted at least 1.")
-    channels = 1 if dataset.channel_names is None else len(dataset.channel_names)
+    _check_size(dataset, points)
     first, last = dataset.times[dataset.offsets[:-1]], dataset.times[dataset.offsets[1:] - 1]
-    lines = np.linspace(first, last, points, axis=1)
-    times = np.repeat(lines[:, None, :], channels, axis=1).reshape(-1)
-    number = None if dataset.channel_names is None else np.tile(np.repeat(np.arange(channels), points), len(dataset))
-    return Queries(times, number, np.arange(len(dataset) + 1) * points * channels)
+    return Queries.cross(dataset, list(np.linspace(first, last, points, axis=1)))
+
+
+def curves(visible: SeriesDataset, hidden: SeriesDataset, points: int) -> Queries:
+    """`points` even times over all observations of each series, seen or hidden, in the channels that it has."""
+    pairs = list(zip(visible, hidden, strict=True))
+    spans = [(min(seen.times[0], left.times[0]), max(seen.times[-1], left.times[-1])) for seen, left in pairs]
+    channels = None
+    if visible.channel_names is not None:
+        channels = [np.union1d(seen.channels, left.channels) for seen, left in pairs]
+    return Queries.cross(visible, [np.linspace(*span, points) for span in spans], channels)
 
 
 def queries_at(dataset: SeriesDataset, times: np.ndarray) -> Queries:
     """The same times for every series, and for every channel when there are channels."""
+    _check_size(dataset, len(times))
+    return Queries.cross(dataset, [times] * len(dataset))
+
+
+def _check_size(dataset: SeriesDataset, times: int) -> None:
+    """Refuses, before any work, more queries than memory could hold."""
     channels = 1 if dataset.channel_names is None else len(dataset.channel_names)
-    each = np.tile(np.asarray(times, np.float64), channels)
-    number = (
-        None if dataset.channel_names is None else np.tile(np.repeat(np.arange(channels), len(times)), len(dataset))
-    )
-    return Queries(np.tile(each, len(dataset)), number, np.arange(len(dataset) + 1) * len(each))
+    queries = times * len(dataset) * channels
+    if queries > MAX_QUERIES:
+        # Per query its series, time and channel, and per value a mean, a deviation and the edges of two bands, twice.
+        size = queries * 8 * (3 + 2 * 6 * len(dataset.value_names)) / 1e9
+        raise InputError(
+            f"{times:,} times for {len(dataset):,} series in {channels:,} channels are {queries:,} points, whose "
+            f"answers would take {size:,.0f} GB of memory; ask for at most {MAX_QUERIES:,} points at a time."
+        )
 
 
 def queries_from_table(dataset: SeriesDataset, path: str | Path, id: str, time: str, channel: str | None) -> Queries:

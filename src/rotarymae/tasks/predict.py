@@ -28,7 +28,7 @@ def predict_probabilities(
         raise InputError(
             f"the model is a {type(directory.model).__name__}; probabilities need a fine-tuned Classifier."
         )
-    logits = _run(directory, dataset, lambda model, batch: list(model(batch.inputs).double().cpu()), config, on_step)
+    logits = _run(directory, dataset, lambda model, batch: list(model(batch.inputs).cpu().double()), config, on_step)
     return torch.stack(logits).softmax(-1).numpy()
 
 
@@ -39,7 +39,7 @@ def predict_values(
     preprocessor = directory.preprocessor
     if not isinstance(directory.model, Regressor) or preprocessor is None or preprocessor.target is None:
         raise InputError(f"the model is a {type(directory.model).__name__}; values need a fine-tuned Regressor.")
-    out = _run(directory, dataset, lambda model, batch: list(model(batch.inputs).double().cpu()), config, on_step)
+    out = _run(directory, dataset, lambda model, batch: list(model(batch.inputs).cpu().double()), config, on_step)
     mean, std = preprocessor.target
     return torch.stack(out).numpy() * std + mean
 
