@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,7 +19,7 @@ from rotarymae.errors import InputError, InputWarning, did_you_mean
 from rotarymae.model import MaskedAutoencoder
 from rotarymae.series import Preprocessor, SeriesDataset, assemble, place, plain, read_table, tables
 from rotarymae.tasks.predict import INFERENCE
-from rotarymae.tokens import Tokens
+from rotarymae.tokens import Tokens, pad_rows
 from rotarymae.training import TrainConfig, predict
 
 MAX_QUERIES = 10**8  # in one call: their answers take some 10 GB
@@ -127,12 +127,9 @@ class _Interpolating:
         at = np.repeat(starts, lengths) + np.arange(lengths.sum())
         channels = np.zeros(len(at), int) if queries.channels is None else queries.channels[at]
         flat = place(self.preprocessor, queries.times[at], channels, self.origins[index], lengths)
-        real = np.arange(max(1, lengths.max())) < lengths[:, None]
-        positions = np.zeros((*real.shape, self.preprocessor.axes), np.float32)
-        positions[real] = flat
-        values = torch.zeros(*real.shape, self.preprocessor.features)
-        padding = None if real.all() else torch.from_numpy(~real)
-        masked = Tokens(values, torch.from_numpy(positions), padding, check_values=False)
+        positions, padding = pad_rows(flat.astype(np.float32), lengths)
+        values = torch.zeros(*positions.shape[:2], self.preprocessor.features)
+        masked = Tokens(values, positions, padding, check_values=False)
         return Batch(index, assemble(self.dataset, self.preprocessor, index), masked)
 
 
@@ -158,6 +155,9 @@ def interpolate(
     _check_queries(queries, dataset, preprocessor)
     preprocessor.check(dataset)
     _warn_if_far(queries, dataset, preprocessor)
+    asked = queries.lengths > 0
+    if not asked.all():
+        dataset, queries = dataset.select(asked), replace(queries, offsets=np.unique(queries.offsets))
 
     def read(model: torch.nn.Module, batch: Batch) -> list[np.ndarray]:
         assert isinstance(model, MaskedAutoencoder) and batch.masked is not None
@@ -222,12 +222,13 @@ def grid(dataset: SeriesDataset, points: int) -> Queries:
 
 def curves(visible: SeriesDataset, hidden: SeriesDataset, points: int) -> Queries:
     """`points` even times over all observations of each series, seen or hidden, in the channels that it has."""
-    pairs = list(zip(visible, hidden, strict=True))
-    spans = [(min(seen.times[0], left.times[0]), max(seen.times[-1], left.times[-1])) for seen, left in pairs]
-    channels = None
-    if visible.channel_names is not None:
-        channels = [np.union1d(seen.channels, left.channels) for seen, left in pairs]
-    return Queries.cross(visible, [np.linspace(*span, points) for span in spans], channels)
+    times, channels = [], []
+    for seen, left in zip(visible, hidden, strict=True):
+        both = np.concatenate([seen.times, left.times])
+        times.append(np.linspace(both.min(), both.max(), points))
+        if seen.channels is not None and left.channels is not None:
+            channels.append(np.union1d(seen.channels, left.channels))
+    return Queries.cross(visible, times, channels)
 
 
 def queries_at(dataset: SeriesDataset, times: np.ndarray) -> Queries:
