@@ -6,7 +6,7 @@
     python -m benchmarks --quick                           does everything run? Its figures mean nothing
 
 Every ratio is taken in pairs within one run, A, B, A, B …, and is the median of the pairs' ratios. Run it on a machine
-that does nothing else; the load at the start is written down. `python -m benchmarks.large` measures the large set.
+that does nothing else; the load at the start is written down.
 """
 
 from __future__ import annotations
@@ -15,13 +15,12 @@ import argparse
 import json
 import math
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from benchmarks.measure import Row, Settings, machine
+from benchmarks.measure import Row, Settings, as_json, machine
 from benchmarks.sections import SECTIONS
 
 
@@ -32,24 +31,18 @@ def main(arguments: list[str] | None = None) -> list[Row]:
     parser.add_argument("--only", nargs="+", choices=list(SECTIONS), metavar="NAME", help=", ".join(SECTIONS))
     parser.add_argument("--quick", action="store_true", help="small and fast, to see that everything runs")
     parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
-    parser.add_argument("--threads", type=int, default=0, help="of the processor; 0 leaves torch's choice")
-    parser.add_argument("--clock", default="wall", choices=("wall", "cpu"), help="cpu: the process's own time")
+    parser.add_argument("--threads", type=int, default=0, help="threads of the processor; 0 leaves torch's choice")
     parser.add_argument("--out", type=Path, default=Path("results"), help="folder of the two files")
     given = parser.parse_args(arguments)
     if given.device == "cuda" and not torch.cuda.is_available():
         parser.error("--device cuda: torch sees no GPU here; leave the option out to measure on the CPU.")
     if given.threads:
         torch.set_num_threads(given.threads)
-    settings = Settings(given.quick, given.device, given.threads, given.clock)
-    names = given.only or [name for name in SECTIONS if name != "gpu" or given.quick or given.device == "cuda"]
+    settings = Settings(given.quick, given.device, given.threads)
     about, found, written = machine(settings), [], ""
-    for name in names:
+    for name in given.only or SECTIONS:
         start = time.monotonic()
-        torch._dynamo.reset()
-        torch.manual_seed(0)
         part = SECTIONS[name](settings)
-        if given.quick:  # too small to be held to anything
-            part = [replace(row, target=None) for row in part]
         found += part
         print(f"{name} ({time.monotonic() - start:.0f} s)", flush=True)
         for row in part:
@@ -62,34 +55,29 @@ def main(arguments: list[str] | None = None) -> list[Row]:
 def _write(folder: Path, about: dict[str, Any], found: list[Row]) -> str:
     folder.mkdir(parents=True, exist_ok=True)
     name = "benchmark-quick" if about["quick"] else f"benchmark-{about['device']}"
-    text = json.dumps({"about": about, "rows": [row.to_dict() for row in found]}, indent=1, ensure_ascii=False)
+    text = json.dumps(as_json(about, found), indent=1, ensure_ascii=False)
     (folder / f"{name}.json").write_text(text + "\n", encoding="utf-8")
     (folder / f"{name}.md").write_text(markdown(about, found), encoding="utf-8")
     return f"{folder / name}.json, {folder / name}.md"
 
 
 def markdown(about: dict[str, Any], found: list[Row]) -> str:
-    """The table, one line a figure, with where and when it was measured."""
+    """The table, one line per figure, with where and when it was measured."""
     lines = ["# Benchmark", ""]
     if about["quick"]:
         lines += ["**A quick run: it shows that everything runs; its figures mean nothing.**", ""]
     lines += [f"- {key}: {value}" for key, value in about.items() if value is not None]
-    lines += ["", "| section | what | figure | unit | target | met |", "| --- | --- | ---: | --- | --- | --- |"]
+    lines += ["", "| section | what | figure | unit |", "| --- | --- | ---: | --- |"]
     lines += [f"| {row.section} | " + " | ".join(_cells(row)) + " |" for row in found]
     return "\n".join(lines) + "\n"
 
 
 def _cells(row: Row) -> list[str]:
-    target = "" if row.target is None else f"{'≥' if row.at_least else '≤'} {_number(row.target)}"
-    return [row.what, _number(row.value), row.unit, target, {None: "", True: "yes", False: "no"}[row.met]]
+    return [row.what, _number(row.value), row.unit]
 
 
 def _number(value: float) -> str:
-    if value == 0 or not math.isfinite(value):
-        return f"{value:g}"
-    if abs(value) >= 1000:
-        return f"{value:,.0f}"
-    return f"{value:.3g}"
+    return f"{value:,.0f}" if math.isfinite(value) and abs(value) >= 1000 else f"{value:.3g}"
 
 
 if __name__ == "__main__":

@@ -1,8 +1,7 @@
 """Peak memory of one training step, in a process of its own: `python -m benchmarks.memory LENGTH`; prints bytes.
 
-Tiny, batch 1, a tenth of the tokens padding, among the visible and the hidden ones alike. On a CPU the figure is the
-largest resident size during the step less that before it, after a step of 64 tokens has brought what is there once and
-for all; on a GPU what torch allocated.
+One series, of which a tenth is padding. On a CPU the figure is the largest resident size during the step less that
+before it, after a step of 64 tokens has brought what is there once and for all; on a GPU what torch allocated.
 """
 
 from __future__ import annotations
@@ -16,23 +15,17 @@ from pathlib import Path
 import torch
 
 from benchmarks.measure import Settings
-from benchmarks.workload import Ours, Paper, equal_tokens, masked_batch, pad_to, widened
-from rotarymae.config import RoMAEConfig
+from benchmarks.workload import Ours, equal_tokens, pad_to
+from rotarymae import RoMAEConfig
 
 STATUS = Path("/proc/self/status")
 
 
-def peak(length: int, settings: Settings, reference: bool, size: str = "tiny") -> int:
-    config = RoMAEConfig.named(size, axes=2, features=2)
-    contender = Paper(config, settings) if reference else Ours(config, settings)
+def peak(length: int, settings: Settings, size: str = "tiny") -> int:
+    ours = Ours(RoMAEConfig.named(size, axes=2, features=2), settings)
 
     def step(length: int) -> None:
-        more = length // 10
-        tokens = equal_tokens(1, length - more, settings)
-        if isinstance(contender, Paper):
-            contender.train(pad_to(tokens, length))
-        else:
-            contender.train_batch(widened(masked_batch(tokens), more // 4, more - more // 4))
+        ours.train(pad_to(equal_tokens(1, length - length // 10, settings), length))
 
     step(64)
     if settings.device == "cuda":
@@ -40,24 +33,19 @@ def peak(length: int, settings: Settings, reference: bool, size: str = "tiny") -
         before = torch.cuda.memory_allocated()
         step(length)
         return torch.cuda.max_memory_allocated() - before
-    before = _reset()
+    # Where the system cannot start its count anew it still holds the peak of start-up, and the figure is too small.
+    with contextlib.suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+    before = _largest()
     step(length)
     return _largest() - before
 
 
-def _reset() -> int:
-    """Makes the largest resident size start anew where the system can (Linux), and gives it, in bytes."""
-    # Where it cannot, it still holds the peak of start-up, and the figure comes out too small.
-    with contextlib.suppress(OSError):
-        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
-    return _largest()
-
-
 def _largest() -> int:
+    """The largest resident size so far, in bytes."""
     if STATUS.exists():
-        found = [
-            line.split()[1] for line in STATUS.read_text(encoding="utf-8").splitlines() if line.startswith("VmHWM")
-        ]
+        lines = STATUS.read_text(encoding="utf-8").splitlines()
+        found = [line.split()[1] for line in lines if line.startswith("VmHWM")]
         if found:
             return int(found[0]) * 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
@@ -68,9 +56,8 @@ if __name__ == "__main__":
     parser.add_argument("length", type=int)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--threads", type=int, default=0)
-    parser.add_argument("--reference", action="store_true")
     parser.add_argument("--size", default="tiny")
     given = parser.parse_args()
     if given.threads:
         torch.set_num_threads(given.threads)
-    print(peak(given.length, Settings(device=given.device), given.reference, given.size))
+    print(peak(given.length, Settings(device=given.device), given.size))

@@ -1,3 +1,5 @@
+from .batching import padding_waste as padding_waste
+from .batching import plan as plan
 from .config import TrainConfig as TrainConfig
 from .evaluation import predict as predict
 from .loop import TrainResult as TrainResult
