@@ -10,9 +10,9 @@ from rotarymae import plots
 from rotarymae.errors import InputError
 
 
-def drawn(figure):
-    """Draws the figure, so that layout and ticks are tried too; returns it."""
-    assert isinstance(figure, Figure)
+def drawn(result):
+    """Draws what a function returned, so that layout and ticks are tried too; returns its figure."""
+    figure = result if isinstance(result, Figure) else plots.figure_of(result)
     figure.savefig(io.BytesIO(), format="png", dpi=40)
     return figure
 
@@ -24,17 +24,15 @@ def shown_axes(figure):
 def six_bands(**changes):
     generator = np.random.default_rng(0)
     channels = np.repeat(np.arange(6), 5)
-    curve = np.repeat(np.arange(6), 20)
+    mean = generator.normal(size=120)
+    bands = {0.68: (mean - 1, mean + 1), 0.95: (mean - 2, mean + 2)}
     arguments = {
         "times": generator.uniform(0, 100, 30),
         "values": generator.normal(size=30) * 1e4,
         "channels": channels,
         "errors": np.full(30, 3.0),
         "hidden": np.arange(30) % 3 == 0,
-        "curve_times": np.tile(np.linspace(0, 100, 20), 6),
-        "curve_mean": generator.normal(size=120),
-        "curve_std": np.ones(120),
-        "curve_channels": curve,
+        "curve": plots.Curve(np.tile(np.linspace(0, 100, 20), 6), mean, bands, np.repeat(np.arange(6), 20)),
         "channel_names": tuple("ugrizY"),
     }
     return arguments | changes
@@ -46,19 +44,21 @@ def test_interpolation_gives_each_lsst_band_a_panel_in_its_own_colour():
     assert [a.get_title(loc="left") for a in axes] == list("ugrizY")
     colours = [to_hex(a.collections[0].get_facecolor()[0]) for a in axes]
     assert colours == ["#0c71ff", "#49be61", "#c61c00", "#ffc200", "#f341a2", "#5d0000"]
-    assert "time (days)" in [a.get_xlabel() for a in axes] and figure.get_suptitle() == "object 7"
+    assert (
+        figure.get_supxlabel() == "time (days)"
+        and figure.get_supylabel() == "flux"
+        and figure.get_suptitle() == "object 7"
+    )
     texts = [text.get_text() for text in figure.legends[0].get_texts()]
-    assert texts == ["seen by the model ± 1σ", "hidden from it ± 1σ", "prediction", "68% band", "95% band"]
+    assert texts == ["seen ± 1σ", "hidden ± 1σ", "prediction", "68% band", "95% band"]
 
 
-def test_bands_are_the_central_68_and_95_percent():
-    arguments = {"times": [0.0, 1.0], "values": [0.0, 0.0], "curve_times": [1.0, 0.0], "curve_mean": [5.0, 5.0]}
-    wide, narrow = plots.interpolation(**arguments, curve_std=[2.0, 2.0]).axes[0].collections[:2]
-    for band, reach in ((narrow, 0.994458 * 2), (wide, 1.959964 * 2)):
+def test_bands_are_drawn_as_given_the_widest_first():
+    curve = plots.Curve([1.0, 0.0], [5.0, 5.0], {0.68: ([4, 3], [6, 7]), 0.95: ([1, 1], [9, 9])})
+    wide, narrow = plots.interpolation([0.0, 1.0], [0.0, 0.0], curve=curve).axes[0].collections[:2]
+    for band, reach in ((narrow, (3, 7)), (wide, (1, 9))):
         edges = band.get_paths()[0].vertices[:, 1]
-        assert edges.min() == pytest.approx(5 - reach) and edges.max() == pytest.approx(5 + reach)
-    (band,) = plots.interpolation(**arguments, curve_bands={0.68: ([1, 1], [9, 9])}).axes[0].collections
-    assert band.get_paths()[0].vertices[:, 1].max() == 9
+        assert (edges.min(), edges.max()) == reach
 
 
 def test_hidden_points_are_hollow_and_seen_ones_filled():
@@ -68,12 +68,12 @@ def test_hidden_points_are_hollow_and_seen_ones_filled():
 
 
 def test_the_curve_is_drawn_in_order_of_time():
-    axes = plots.interpolation([0], [0], curve_times=[3, 1, 2], curve_mean=[30, 10, 20]).axes[0]
+    axes = plots.interpolation([0], [0], curve=plots.Curve([3, 1, 2], [30, 10, 20], {})).axes[0]
     assert axes.lines[0].get_xdata().tolist() == [1, 2, 3] and axes.lines[0].get_ydata().tolist() == [10, 20, 30]
 
 
-def test_asinh_axis_and_shared_panel():
-    figure = drawn(plots.interpolation(**six_bands(asinh_scale=10.0, panels=False)))
+def test_asinh_axis():
+    figure = drawn(plots.interpolation([0, 1, 2], [-1e4, 0, 1e4], asinh_scale=10.0))
     (axes,) = shown_axes(figure)
     assert axes.get_yscale() == "asinh"
     ticks = axes.get_yticks()
@@ -95,7 +95,7 @@ def test_any_number_of_channels(count):
     figure = drawn(
         plots.interpolation(np.arange(count), np.ones(count), channels=np.arange(count), channel_names=names)
     )
-    assert len(shown_axes(figure)) == (count if count > 2 else 1)
+    assert len(shown_axes(figure)) == count
 
 
 def test_styles_are_distinct():
@@ -108,11 +108,9 @@ def test_styles_are_distinct():
     [
         ({"values": [1.0]}, "values has shape"),
         ({"errors": [1.0]}, "errors has shape"),
-        ({"channels": np.full(30, 6)}, "channels run from 6 to 6"),
-        ({"curve_bands": {0.68: ([0], [1])}}, "not both"),
-        ({"curve_mean": None}, "belong together"),
+        ({"channels": np.full(30, 6)}, "channels run from 0 to 6"),
+        ({"curve": plots.Curve([0], [0], {}, [6])}, "channels run from 0 to 6"),
         ({"asinh_scale": -1.0}, "must be a positive value"),
-        ({"curve_std": None, "curve_bands": {68: ([0] * 120, [1] * 120)}}, "between 0 and 1"),
     ],
 )
 def test_interpolation_refuses(change, message):
@@ -120,20 +118,57 @@ def test_interpolation_refuses(change, message):
         plots.interpolation(**six_bands(**change))
 
 
+@pytest.mark.parametrize(
+    "make,message",
+    [
+        (lambda: plots.Curve([0, 1], [0], {}), "mean of the curve has shape"),
+        (lambda: plots.Curve([0], [0], {68: ([0], [1])}), "between 0 and 1"),
+        (lambda: plots.Curve([0], [0], {0.68: ([0], [1, 2])}), "the band of 0.68 has shape"),
+    ],
+)
+def test_curve_refuses(make, message):
+    with pytest.raises(InputError, match=message):
+        make()
+
+
+def labels_of(axis):
+    return [label.get_text() for label in axis.get_ticklabels()]
+
+
+def test_times_and_values_are_labelled_as_they_are_and_not_from_an_offset():
+    times, values = np.linspace(19812.5, 19812.9, 9), np.linspace(5e6 + 0.1, 5e6 + 0.2, 9)
+    axes = drawn(plots.interpolation(times, values)).axes[0]
+    for axis, low, high in ((axes.xaxis, 19812.4, 19813), (axes.yaxis, 5e6, 5e6 + 0.3)):
+        assert axis.get_offset_text().get_text() == ""
+        shown = [float(text.replace(",", "")) for text in labels_of(axis)]
+        assert len(set(shown)) > 1 and all(low <= x <= high for x in shown)
+
+
+def test_days_since_1970_are_labelled_as_dates():
+    start = np.datetime64("2024-03-01").astype(int)
+    curve = plots.Curve([start, start + 60], [1, 2], {0.68: ([0, 1], [2, 3])})
+    axes = drawn(plots.interpolation([start, start + 60.5], [1, 2], curve=curve, dates=True)).axes[0]
+    assert {"Mar", "Apr"} & set(labels_of(axes.xaxis)) and "2024" in axes.xaxis.get_offset_text().get_text()
+
+
+def test_magnitudes_are_drawn_bright_side_up():
+    low, high = drawn(plots.interpolation([0, 1], [20.0, 18.0], invert=True)).axes[0].get_ylim()
+    assert low > high
+    low, high = drawn(plots.interpolation([0, 1], [20.0, 18.0])).axes[0].get_ylim()
+    assert low < high
+
+
 def test_learning_curves_mark_the_lowest_validation_loss():
-    stages = {
-        "pre-training": {"training": ([1, 2, 3], [100.0, 10.0, 1.0]), "validation": ([1, 2, 3], [100.0, 3.0, 5.0])},
-        "fine-tuning": {"training": ([1], [-0.5])},
-    }
-    figure = drawn(plots.learning_curves(stages))
-    first, second = figure.axes
-    assert first.get_yscale() == "log" and second.get_yscale() == "linear"
-    assert [axes.get_title(loc="left") for axes in figure.axes] == list(stages)
-    mark = first.lines[-1]
+    losses = {"training": ([1, 2, 3], [100.0, 10.0, 1.0]), "validation": ([1, 2, 3], [100.0, 3.0, 5.0])}
+    axes = plots.learning_curves(losses, title="pre-training")
+    drawn(axes)
+    assert axes.get_yscale() == "log" and axes.get_title(loc="left") == "pre-training"
+    mark = axes.lines[-1]
     assert (mark.get_xdata()[0], mark.get_ydata()[0]) == (2, 3)
-    texts = [text.get_text() for text in first.get_legend().get_texts()]
+    texts = [text.get_text() for text in axes.get_legend().get_texts()]
     assert texts == ["training", "validation", "lowest: 3"]
-    with pytest.raises(InputError, match="at least one stage"):
+    assert plots.learning_curves({"training": ([1], [-0.5])}).get_yscale() == "linear"
+    with pytest.raises(InputError, match="at least one curve"):
         plots.learning_curves({})
 
 
@@ -155,6 +190,45 @@ def test_calibration():
         plots.calibration([0.5], [0.4, 0.3])
 
 
+def test_roc_and_precision_recall_by_hand():
+    positive, score = [False, True, False, True], [0.1, 0.4, 0.35, 0.8]
+    area = plots.roc(positive, score, name="nova")
+    drawn(area)
+    assert area.get_ylabel() == "true positive rate of nova"
+    assert "area 1.000" in area.get_legend().get_texts()[1].get_text()
+    assert "area 0.750" in plots.roc(positive, [0.1, 0.3, 0.35, 0.8]).get_legend().get_texts()[1].get_text()
+    axes = plots.precision_recall(positive, [0.1, 0.3, 0.35, 0.8])
+    drawn(axes)
+    texts = [text.get_text() for text in axes.get_legend().get_texts()]
+    assert texts == ["chance (0.500)", "model (average precision 0.833)"]  # (1 + 2/3) / 2
+    with pytest.raises(InputError, match="both classes"):
+        plots.roc([True, True], [0.1, 0.2])
+    with pytest.raises(InputError, match="positive has shape"):
+        plots.precision_recall([True], [0.1, 0.2])
+
+
+def test_reliability_is_the_share_that_is_right_among_equally_confident_verdicts():
+    confidence = np.repeat([0.55, 0.95], 10)
+    correct = np.r_[np.arange(10) < 4, np.ones(10, bool)]
+    axes = plots.reliability(correct, confidence)
+    drawn(axes)
+    assert axes.lines[1].get_xdata() == pytest.approx([0.55, 0.95])
+    assert axes.lines[1].get_ydata() == pytest.approx([0.4, 1.0])
+    with pytest.raises(InputError, match="between 0 and 1"):
+        plots.reliability([True], [1.5])
+
+
+def test_functions_of_one_panel_draw_onto_given_axes():
+    figure = Figure()
+    grid = figure.subplots(2, 2)
+    plots.roc([True, False], [0.2, 0.1], axes=grid[0, 0])
+    plots.calibration([0.5], [0.5], axes=grid[0, 1])
+    plots.embedding_map([[0, 0], [1, 1]], [0, 1], ["a", "b"], axes=grid[1, 0])
+    assert plots.curves([1, 2], {"a": [1, 2]}, x_label="x", y_label="y", axes=grid[1, 1]) is grid[1, 1]
+    drawn(figure)
+    assert len(figure.axes) == 4 and all(axes.has_data() for axes in figure.axes)
+
+
 def test_project():
     generator = np.random.default_rng(0)
     plane = generator.normal(size=(40, 2)) * [5, 1]
@@ -174,10 +248,10 @@ def test_project():
 def test_embedding_map():
     points = np.arange(12.0).reshape(6, 2)
     figure = drawn(plots.embedding_map(points, [0, 0, 0, 1, 1, 3], ["a", "b", "c", "d"], method="PCA"))
-    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["a (3)", "b (2)", "c (0)", "d (1)"]
+    assert [text.get_text() for text in figure.axes[0].get_legend().get_texts()] == ["a (3)", "b (2)", "c (0)", "d (1)"]
     assert [len(part.get_offsets()) for part in figure.axes[0].collections] == [3, 2, 1]
     assert figure.axes[0].get_xlabel() == "PCA 1"
-    assert not drawn(plots.embedding_map(points)).legends
+    assert plots.embedding_map(points).get_legend() is None
     with pytest.raises(InputError, match="class names"):
         plots.embedding_map(points, [0, 0, 0, 0, 0, 2], ["a", "b"])
     with pytest.raises(InputError, match="points has shape"):
@@ -195,13 +269,15 @@ def test_reconstruction(shape):
         plots.reconstruction(image, masked[..., :1], image)
 
 
-def test_frequency_error():
-    figure = drawn(plots.frequency_error([1, 2, 3], {"scaled": [0.1, 0.1, 0.1], "times in [0, 1]": [0.1, 0.2, 0.4]}))
-    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["scaled", "times in [0, 1]"]
-    assert figure.axes[0].get_yscale() == "log" and "Hz" in figure.axes[0].get_xlabel()
-    assert plots.frequency_error([1], {"a": [0.0]}).axes[0].get_yscale() == "linear"
+def test_curves():
+    label = {"x_label": "frequency (Hz)", "y_label": "error"}
+    axes = plots.curves([1, 2, 3], {"scaled": [0.1, 0.1, 0.1], "times in [0, 1]": [0.1, 0.2, 0.4]}, **label)
+    drawn(axes)
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["scaled", "times in [0, 1]"]
+    assert axes.get_yscale() == "log" and axes.get_xlabel() == "frequency (Hz)"
+    assert plots.curves([1], {"a": [0.0]}, **label).get_yscale() == "linear"
     with pytest.raises(InputError):
-        plots.frequency_error([1, 2], {"a": [1.0]})
+        plots.curves([1, 2], {"a": [1.0]}, **label)
 
 
 def test_regression():
@@ -228,5 +304,5 @@ def test_any_name_can_be_drawn(name):
     drawn(plots.interpolation([0, 1], [1, 2], channels=[0, 1], channel_names=[name, name], title=name))
     drawn(plots.confusion(np.eye(2), [name, "b"]))
     drawn(plots.embedding_map([[0, 0], [1, 1]], [0, 1], [name, "b"]))
-    drawn(plots.frequency_error([1, 2], {name: [0.1, 0.2]}))
-    drawn(plots.learning_curves({name: {name: ([1, 2], [2.0, 1.0])}}))
+    drawn(plots.curves([1, 2], {name: [0.1, 0.2]}, x_label="x", y_label="y"))
+    drawn(plots.learning_curves({name: ([1, 2], [2.0, 1.0])}, title=name))

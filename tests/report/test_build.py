@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from rotarymae import SeriesDataset
-from rotarymae.report.build import POINTS, learning_curve, write_report
+from rotarymae.report import build
+from rotarymae.report.build import write_report
+from rotarymae.report.pictures import PICTURES, POINTS, Picture, learning_curves, verdict
 from rotarymae.tasks.fit_table import fit_table
 from rotarymae.tasks.interpolation import curves, hide
 from rotarymae.tasks.pretrain_finetune import Settings
@@ -84,8 +86,88 @@ def test_learning_curves_are_means_by_epoch():
         {"step": 2, "epoch": 1, "validation": 7.0},
         {"step": 3, "epoch": 1.0, "loss": 1.0, "lr": 1.0},
     ]
-    curve = learning_curve("fine-tuning", TrainResult(history))
-    assert (list(curve.steps), list(curve.training)) == ([1, 2], [3.0, 1.0])
-    assert curve.validation[0] == 7.0 and np.isnan(curve.validation[1])
-    assert learning_curve("fine-tuning", TrainResult([])) is None
-    assert learning_curve("pre-training", TrainResult(history[:2])).validation is None
+    assert learning_curves(TrainResult(history)) == {"training": ([1, 2], [3.0, 1.0]), "validation": ([1], [7.0])}
+    assert learning_curves(TrainResult([])) == {}
+    assert list(learning_curves(TrainResult(history[:2]))) == ["training"]
+
+
+def test_verdicts_on_bands_know_how_many_points_were_counted():
+    assert [verdict(*x, 10_000) for x in ((0.5, 0.4), (0.68, 0.69), (0.95, 0.99))] == [
+        "too narrow",
+        "as promised",
+        "too wide",
+    ]
+    assert verdict(0.5, 0.4, 25) == "as promised"  # of 25 points a share is uncertain by 10 percentage points
+
+
+HOSTILE = "<script>alert(1)</script>"
+
+
+@pytest.fixture(scope="module")
+def two_classes(tmp_path_factory):
+    """An outcome of two classes and dated observations, with hostile names wherever a table can hold one."""
+    draw = np.random.default_rng(1)
+    labels = np.array([HOSTILE, "nova"] * 12)
+    start = np.datetime64("2024-03-01")
+    days = [np.sort(draw.choice(60, 8, replace=False)) for _ in labels]
+    values = [np.stack([np.sin(t / 5) + (x == "nova") * t / 20, np.full(8, 0.1)], 1) for t, x in zip(days, labels)]
+    channels = [np.where(draw.random(8) < 0.5, HOSTILE, "r") for _ in labels]
+    data = SeriesDataset.from_arrays(
+        [start + t.astype("timedelta64[D]") for t in days],
+        values,
+        channels,
+        ids=[f"{HOSTILE}{i}" for i in range(len(labels))],
+        value_names=["mag<b>", "mag<b>_err"],
+    )
+    folder = tmp_path_factory.mktemp("two") / "run"
+    columns = {"time": "night<i>"}
+    return fit_table(data, labels, Settings(pretrain=ONCE, finetune=ONCE), folder, columns=columns, command=HOSTILE)
+
+
+def test_no_name_of_a_users_can_run_or_format_anything(two_classes, tmp_path):
+    page = write_report(
+        two_classes,
+        tmp_path / "report.html",
+        title=HOSTILE,
+        summary=HOSTILE,
+        class_names={HOSTILE: HOSTILE},
+        time_label=HOSTILE,
+        value_label=HOSTILE,
+        notes=(HOSTILE,),
+    ).read_text()
+    assert "<script" not in page and "<b>" not in page and "<i>" not in page and " onload" not in page
+    assert page.count("&lt;script&gt;") > 10 and "default-src 'none'" in page
+    assert "drawing it failed" not in page
+
+
+def test_two_classes_have_curves_over_thresholds(two_classes, tmp_path):
+    text = words(write_report(two_classes, tmp_path / "report.html", title="two").read_text())
+    assert "Other thresholds" in text and "Class by class" in text and "ids and values from your table" in text
+    assert "Bars are ± mag&lt;b&gt;_err" in text
+
+
+def test_a_new_picture_is_one_entry_and_one_that_fails_costs_only_itself(two_classes, tmp_path, monkeypatch):
+    def broken(outcome, words):
+        raise ValueError("no <b>ink</b>")
+
+    monkeypatch.setattr(build, "PICTURES", [Picture("ink", "My own", "How to read it.", broken), *PICTURES])
+    page = write_report(two_classes, tmp_path / "report.html", title="two").read_text()
+    assert "drawing it failed: ValueError: no &lt;b&gt;ink&lt;/b&gt;" in page and '<section id="ink">' in page
+    assert page.count("<section") > 6 and "Class by class" in page
+
+
+def test_a_page_is_replaced_in_one_step(two_classes, tmp_path, monkeypatch):
+    path = tmp_path / "runs" / "report.html"
+    monkeypatch.setattr(build, "PICTURES", [])
+    assert write_report(two_classes, path, title="first") == path
+    write_report(two_classes, str(path), title="größer ▲")
+    assert path.stat().st_mode & 0o044 == 0o044  # a page is there to be shown to others
+
+    def full_disk(*_):
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(type(path), "replace", full_disk)
+    with pytest.raises(OSError, match="no space left"):
+        write_report(two_classes, path, title="third")
+    assert "größer ▲" in path.read_text(encoding="utf-8")
+    assert [file.name for file in path.parent.iterdir()] == ["report.html"]

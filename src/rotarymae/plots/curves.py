@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import ArrayLike
@@ -19,7 +20,7 @@ from rotarymae.plots.style import (
     blank,
     legend_below,
     plain,
-    plain_numbers,
+    plain_log_numbers,
     same_length,
     style_axes,
     style_of,
@@ -27,45 +28,38 @@ from rotarymae.plots.style import (
 )
 
 
-def frequency_error(
-    frequencies: ArrayLike,
-    errors: Mapping[str, ArrayLike],
+def curves(
+    x: ArrayLike,
+    ys: Mapping[str, ArrayLike],
     *,
-    frequency_label: str = "frequency (Hz)",
-    error_label: str = "mean squared error",
-) -> Figure:
-    """Error by frequency of the signal: frequencies [F], and one curve [F] per name, on a logarithmic error axis."""
-    return curves(frequencies, errors, x_label=frequency_label, y_label=error_label)
-
-
-def curves(x: ArrayLike, ys: Mapping[str, ArrayLike], *, x_label: str, y_label: str, log_x: bool = False) -> Figure:
+    x_label: str,
+    y_label: str,
+    log_x: bool = False,
+    axes: Axes | None = None,
+) -> Axes:
     """Lines over one axis: x [n], and one curve [n] per name; the other axis is logarithmic when all are positive."""
     at = vector("x", x)
     if not ys:
         raise InputError("curves needs at least one curve.")
-    figure = blank(7.2, 3.9)
-    axes = figure.subplots()
+    axes = axes or blank(7.2, 3.9).subplots()
     entries: list[tuple[Any, str]] = []
-    positive = True
     for i, (name, curve) in enumerate(ys.items()):
         y = vector(f"ys[{name!r}]", curve)
         same_length(f"ys[{name!r}]", y, len(at))
-        positive &= bool((y[np.isfinite(y)] > 0).all())
-        (line,) = axes.plot(at, y, color=style_of(i)[0], marker=style_of(i)[1], markersize=4, linewidth=1.5)
-        entries.append((line, plain(name)))
-    if positive:
+        colour, marker = style_of(i)
+        entries.append((axes.plot(at, y, color=colour, marker=marker, markersize=4, linewidth=1.5)[0], plain(name)))
+    together = np.concatenate([np.asarray(y, np.float64) for y in ys.values()])
+    if (together[np.isfinite(together)] > 0).all():
         axes.set_yscale("log")
-        plain_numbers(axes.yaxis)
+        plain_log_numbers(axes.yaxis)
     if log_x:
         axes.set_xscale("log")
-        plain_numbers(axes.xaxis)
+        plain_log_numbers(axes.xaxis)
     else:
         axes.xaxis.set_major_locator(MaxNLocator(8, steps=[1, 2, 5, 10]))
-    style_axes(axes)
-    axes.set_xlabel(x_label, fontsize=10, color=INK)
-    axes.set_ylabel(y_label, fontsize=10, color=INK)
-    legend_below(figure, entries)
-    return figure
+    style_axes(axes, x_label, y_label)
+    legend_below(axes, entries)
+    return axes
 
 
 @dataclass(frozen=True)
@@ -99,8 +93,7 @@ def predictions(
     figure = blank(3.6 * len(panels) + 0.4, 3.9)
     entries: dict[str, Any] = {}
     for i, (axes, (title, panel)) in enumerate(zip(np.atleast_1d(figure.subplots(1, len(panels))), panels.items())):
-        style_axes(axes)
-        axes.set_title(plain(title), fontsize=10.5, fontweight="bold", color=INK, loc="left", pad=3)
+        style_axes(axes, x_label, y_label if i == 0 else "", plain(title))
         if panel.band is not None:
             entries["95 % band"] = axes.fill_between(*panel.band, color=COLOURS[0], alpha=0.18, linewidth=0)
         if panel.hidden is not None:
@@ -112,8 +105,5 @@ def predictions(
             entries[plain(name)] = axes.plot(*line, style, color=style_of(j)[0], linewidth=1.5, zorder=3)[0]
         if equal:
             axes.set_aspect("equal", adjustable="datalim")
-        axes.set_xlabel(x_label, fontsize=10, color=INK)
-        if i == 0:
-            axes.set_ylabel(y_label, fontsize=10, color=INK)
     legend_below(figure, [(handle, name) for name, handle in entries.items()])
     return figure

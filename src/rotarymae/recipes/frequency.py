@@ -252,7 +252,7 @@ def figures(result: Result) -> dict[str, Figure]:
             "optimum": shown["optimum MSE"],
             "RoMAE, against clean": shown["clean MSE"],
         }
-        found[case] = plots.frequency_error(shown["frequency"], lines)
+        found[case] = _error_figure(shown["frequency"], lines)
         found[f"{case}-pairs"] = _matrix(np.array(shown["pairs, MSE"], np.float64))
         names = [f"{pair[0]} and {pair[1]} Hz" for pair in EXAMPLES]
         found[f"{case}-examples"] = plots.predictions({name: _panel(shown[name]) for name in names}, x_label="time (s)")
@@ -261,7 +261,6 @@ def figures(result: Result) -> dict[str, Figure]:
 
 def compare(results: Mapping[str, Result]) -> dict[str, Figure]:
     """Error by frequency of both settings in one plot, for each waveform that both have."""
-    from rotarymae import plots
 
     found = {}
     for case in CASES:
@@ -269,8 +268,14 @@ def compare(results: Mapping[str, Result]) -> dict[str, Figure]:
         if len(curves) == 2:
             lines = {f"`{name}` setting": shown["MSE"] for name, shown in curves.items()}
             lines["optimum"] = curves["ours"]["optimum MSE"]
-            found[case] = plots.frequency_error(curves["ours"]["frequency"], lines)
+            found[case] = _error_figure(curves["ours"]["frequency"], lines)
     return found
+
+
+def _error_figure(frequencies: Any, errors: dict[str, Any]) -> Figure:
+    from rotarymae import plots
+
+    return plots.figure_of(plots.curves(frequencies, errors, x_label="frequency (Hz)", y_label="mean squared error"))
 
 
 def _panel(shown: dict[str, Any]) -> plots.Panel:

@@ -100,7 +100,7 @@ def figures(result: Result) -> dict[str, Figure]:
               for case in cases}  # fmt: skip
     fraction = next(iter(cases.values()))["curves"][0]["fraction"]
     label = "position, as a fraction of the domain"
-    return {"curve": plots.frequency_error(fraction, curves, frequency_label=label)}
+    return {"curve": plots.figure_of(plots.curves(fraction, curves, x_label=label, y_label="mean squared error"))}
 
 
 RECIPE = Recipe(

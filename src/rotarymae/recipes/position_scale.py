@@ -70,8 +70,15 @@ def figures(result: Result) -> dict[str, Figure]:
             ratio = [
                 np.divide(*(part["metrics"][m]["mean"] for m in ("MSE", "optimum MSE"))) for part in cases.values()
             ]
-            labels = {"x_label": "scale of positions (units a series spans)", "y_label": "MSE over the optimum's"}
-            found[name] = plots.curves(scales, {name: ratio}, **labels, log_x=True)
+            found[name] = plots.figure_of(
+                plots.curves(
+                    scales,
+                    {name: ratio},
+                    x_label="scale of positions (units a series spans)",
+                    y_label="MSE over the optimum's",
+                    log_x=True,
+                )
+            )
     return found
 
 

@@ -86,8 +86,8 @@ def figures(result: Result) -> dict[str, Figure]:
     from rotarymae import plots
 
     curves = {case: np.mean([c["change"] for c in part["curves"]], axis=0) for case, part in result["cases"].items()}
-    labels = {"x_label": "shift of positions", "y_label": "largest change of outputs"}
-    return {"shift": plots.curves(SHIFTS, curves, **labels, log_x=True)}
+    axes = plots.curves(SHIFTS, curves, x_label="shift of positions", y_label="largest change of outputs", log_x=True)
+    return {"shift": plots.figure_of(axes)}
 
 
 RECIPE = Recipe(

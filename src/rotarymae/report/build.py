@@ -1,23 +1,29 @@
-"""What a run's report says: reads an Outcome, computes nothing that metrics.json does not hold."""
+"""From a run's Outcome to its page: what the page says, its pictures, and the file."""
 
 from __future__ import annotations
 
+import base64
 import dataclasses
+import io
+import math
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import jinja2
+import matplotlib
 import numpy as np
+from markupsafe import Markup
+from matplotlib.figure import Figure
 
-from rotarymae import plots
+from rotarymae.atomic_write import write_text
 from rotarymae.provenance import hardware, versions
-from rotarymae.report import content as report
-from rotarymae.report import html as page
-from rotarymae.series import plain
-from rotarymae.tasks import HIDDEN, Outcome, curves, interpolate
-from rotarymae.training import TrainResult
+from rotarymae.report.content import Headline, Image, Report, Section, Table
+from rotarymae.report.pictures import PICTURES, Picture, Words
+from rotarymae.tasks import HIDDEN, Outcome
 
-EXAMPLES = 6  # series shown with their hidden points
-POINTS = 150  # of each interpolated curve
+LARGEST_SVG = 120_000  # bytes; beyond it the same figure is smaller as pixels
+SCALED_ERROR = "root mean squared error, scaled"
 WORDS = {
     "asinh": "compressed by asinh around the median, then to mean 0 and deviation 1, channel by channel",
     "standard": "to mean 0 and deviation 1, channel by channel",
@@ -31,234 +37,263 @@ def write_report(
     *,
     title: str,
     summary: str = "",
-    class_names: dict[Any, str] | None = None,
-    time_label: str = "time",
+    class_names: Mapping[Any, str] | None = None,
+    time_label: str | None = None,
     value_label: str | None = None,
+    invert: bool = False,
     notes: tuple[str, ...] = (),
 ) -> Path:
-    """Writes report.html of a finished run. `class_names` gives longer names of classes for people."""
-    assert outcome.pretrained is not None, "a report needs a finished run"
-    preprocessor = outcome.pretrained.preprocessor
-    content = report.Report(
-        title=title,
-        summary=summary,
-        headlines=_headlines(outcome),
-        tables=_tables(outcome),
-        series=_gallery(outcome, time_label, value_label or preprocessor.value_names[0]),
-        calibration=_calibration(outcome),
-        classification=_classification(outcome, class_names or {}),
-        embedding=_embedding(outcome, class_names or {}),
-        learning_curves=_curves(outcome),
-        pictures=_pictures(outcome),
-        preprocessing=_preprocessing(outcome),
-        run=report.Run(
-            command=outcome.command,
-            seed=outcome.settings.pretrain.seed,
-            wall_seconds=outcome.seconds,
-            hardware=hardware(),
-            versions=versions(),
-            configuration={
-                "model": outcome.pretrained.model.config.to_dict(),  # type: ignore[union-attr]
-                **dataclasses.asdict(outcome.settings),
-            },
-        ),
-        notes=notes,
+    """Writes report.html of a finished run; a page that was there is replaced at the end, in one step.
+
+    Args:
+        class_names: longer names of classes, for people.
+        time_label, value_label: of the axes; without them the table's own column names.
+        invert: draw large values at the bottom, as magnitudes are.
+        notes: sentences for the last section.
+    """
+    words = Words.of(outcome, class_names or {}, time_label, value_label, invert)
+    sections = [
+        _comparisons(outcome),
+        *(_pictured(picture, outcome, words) for picture in PICTURES),
+        _data(outcome),
+        _run(outcome),
+        _notes(outcome, notes),
+    ]
+    shown = tuple(section for section in sections if section is not None)
+    write_text(Path(path), render(Report(title, summary, tuple(_headlines(outcome)), shown)))
+    return Path(path)
+
+
+def render(report: Report) -> str:
+    """The page as one string of HTML. Everything is escaped; the page loads nothing and runs no script."""
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(Path(__file__).parent),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
-    return page.write(content, path)
+    environment.filters["number"] = number
+    return environment.get_template("template.html.j2").render(report=report, comparison=_comparison)
 
 
-def _headlines(outcome: Outcome) -> tuple[report.Headline, ...]:
-    lines, where = [], str(outcome.metrics["scored on"])
-    if "classification" in outcome.metrics:
-        by_method: dict[str, dict[str, float]] = outcome.metrics["classification"]
-        for metric in ("macro-F1", "accuracy"):
-            others = {name: row[metric] for name, row in by_method.items() if name != "model"}
-            lines.append(report.Headline(metric, by_method["model"][metric], others, note=f"on {where}"))
-    if "regression" in outcome.metrics:
-        row = outcome.metrics["regression"]
-        simple = {"training mean": row["training mean"]["mean squared error"]}
-        lines.append(
-            report.Headline("mean squared error", row["mean squared error"], simple, False, note=f"on {where}")
-        )
-    for name, row in list(outcome.metrics.get("interpolation", {}).items())[:1]:
-        error = "root mean squared error, scaled"
-        lines.append(
-            report.Headline(
-                f"error at hidden {name}",
-                row["model"][error],
-                {"linear interpolation": row["linear interpolation"][error]},
-                False,
-                note=f"root mean square, in scaled units, {100 * HIDDEN:.0f} % of the observations hidden, on {where}",
-            )
-        )
-    return tuple(lines)
+def data_uri(figure: Figure) -> str:
+    """The figure as a data URI: SVG, sharp at every size, or PNG where that would be large."""
+    buffer = io.BytesIO()
+    # A fixed salt gives the same bytes for the same figure. As an image of its own the SVG shares no ids with others.
+    nothing = {"Date": None, "Creator": None, "Format": None, "Type": None}
+    with matplotlib.rc_context({"svg.hashsalt": "rotarymae", "svg.fonttype": "path"}):
+        figure.savefig(buffer, format="svg", metadata=nothing, dpi=150)
+    kind = "svg+xml"
+    if buffer.tell() > LARGEST_SVG:
+        kind, buffer = "png", io.BytesIO()
+        figure.savefig(buffer, format="png", dpi=160)
+    return f"data:image/{kind};base64,{base64.b64encode(buffer.getvalue()).decode()}"
 
 
-def _tables(outcome: Outcome) -> tuple[report.Table, ...]:
-    tables = []
-    if "classification" in outcome.metrics:
-        rows = list(outcome.metrics["classification"].items())
-        tables.append(report.Table(f"Classes, on {outcome.metrics['scored on']}", rows))
-    if "regression" in outcome.metrics:
-        found = outcome.metrics["regression"]
-        error = "mean squared error"
-        rows = [("model", {error: found[error]}), ("training mean", {error: found["training mean"][error]})]
-        tables.append(report.Table(f"Regression, on {outcome.metrics['scored on']}", rows, (error,)))
-    for name, row in outcome.metrics.get("interpolation", {}).items():
-        lower = ("root mean squared error, scaled", "median absolute error")
-        inside = {f"inside {share} band": x for share, x in row.get("share inside band", {}).items()}
-        linear = "linear interpolation"
+# ── sections ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _headlines(outcome: Outcome) -> Iterator[Headline]:
+    metrics, where = outcome.metrics, f"on {outcome.metrics['scored on']}"
+    if "classification" in metrics:
+        model, others = _methods(metrics["classification"])
+        for name in ("macro-F1", "accuracy"):
+            yield Headline(name, model[name], {other: row[name] for other, row in others.items()}, note=where)
+    if "regression" in metrics:
+        name = "mean squared error"
+        found = metrics["regression"]
+        baselines = {other: row[name] for other, row in found.items() if isinstance(row, dict)}
+        yield Headline(name, found[name], baselines, False, where)
+    for name, found in list(metrics.get("interpolation", {}).items())[:1]:
+        model, others = _methods(found)
+        baselines = {other: row[SCALED_ERROR] for other, row in others.items() if SCALED_ERROR in row}
+        note = f"root mean square, in scaled units, {100 * HIDDEN:.0f} % of the observations hidden, {where}"
+        yield Headline(f"error at hidden {name}", model[SCALED_ERROR], baselines, False, note)
+
+
+def _methods(found: Mapping[str, Any]) -> tuple[dict[str, float], dict[str, dict[str, float]]]:
+    """The model's metrics, and those of each other method by its name."""
+    others = {name: row for name, row in found.items() if isinstance(row, dict) and name != "model"}
+    return found["model"], others
+
+
+def _comparisons(outcome: Outcome) -> Section | None:
+    metrics, tables = outcome.metrics, []
+    where = f"on {metrics['scored on']}"
+    if "classification" in metrics:
+        rows = list(metrics["classification"].items())
+        tables.append(Table(rows, f"Classes, {where}", "method", highest=("accuracy", "macro-F1")))
+    if "regression" in metrics:
+        found = metrics["regression"]
+        model = {name: value for name, value in found.items() if not isinstance(value, dict)}
+        rows = [("model", model), *((name, row) for name, row in found.items() if isinstance(row, dict))]
+        tables.append(Table(rows, f"Regression, {where}", "method", lowest=tuple(model)))
+    for name, found in metrics.get("interpolation", {}).items():
+        model, others = _methods(found)
+        inside = {f"inside {share} band": x for share, x in others.pop("share inside band", {}).items()}
+        title = f"{name} at {found['hidden observations']:,} hidden observations, {where}"
         caption = "Scaled: after the compression and scaling described under what was done to the data."
-        title = f"{name} at {row['hidden observations']:,} hidden observations, on {outcome.metrics['scored on']}"
-        tables.append(report.Table(title, [("model", row["model"] | inside), (linear, row[linear])], lower, caption))
-    return tuple(tables)
+        rows = [("model", {**model, **inside}), *others.items()]
+        tables.append(Table(rows, title, "method", caption, lowest=tuple(model)))
+    explanation = "The same data given to each method; the best value of a column is bold."
+    return Section("comparison", "Beside simpler methods", explanation, tables=tables) if tables else None
 
 
-def _pictures(outcome: Outcome) -> tuple[report.Picture, ...]:
-    if "regression" not in outcome.metrics or outcome.predicted is None or outcome.labels is None:
-        return ()
-    scored = _scored(outcome)
-    figure = plots.regression(np.asarray(outcome.labels, np.float64)[scored], outcome.predicted[scored, 0])
-    caption = f"Each point is one of {len(scored):,} series, on {outcome.metrics['scored on']}."
-    return (report.Picture("Predicted beside true", figure, caption),)
-
-
-def _scored(outcome: Outcome) -> np.ndarray:
-    """Places of the series that the figures are on."""
-    return outcome.split.test if len(outcome.split.test) else outcome.split.train
-
-
-def _gallery(outcome: Outcome, time_label: str, value_label: str) -> tuple[report.InterpolatedSeries, ...]:
-    if outcome.visible is None or outcome.hidden is None or outcome.pretrained is None:
-        return ()
-    visible, hidden, preprocessor = outcome.visible, outcome.hidden, outcome.pretrained.preprocessor
-    chosen = np.sort(np.random.default_rng(0).permutation(len(visible))[:EXAMPLES])
-    shown = visible.select(chosen)
-    queries = curves(shown, hidden.select(chosen), POINTS)
-    curve = interpolate(outcome.pretrained.directory, shown, queries)
-    error_column = next((i for i, name in enumerate(preprocessor.value_names) if name.endswith("_err")), None)
-    asinh = preprocessor.values.transforms[0] == "asinh"
-    names = None if preprocessor.channel_names is None else tuple(str(name) for name in preprocessor.channel_names)
-    gallery = []
-    for row, place in enumerate(chosen):
-        seen, left = visible[int(place)], hidden[int(place)]
-        times = np.concatenate([seen.times, left.times])
-        values = np.concatenate([seen.values, left.values])
-        channels = None
-        if seen.channels is not None and left.channels is not None:
-            channels = np.concatenate([seen.channels, left.channels])
-        at = slice(int(queries.offsets[row]), int(queries.offsets[row + 1]))
-        bands = {share: (low[at, 0], high[at, 0]) for share, (low, high) in curve.bands.items()}
-        spread = float(np.median(np.abs(values[:, 0] - np.median(values[:, 0])))) or 1.0
-        gallery.append(
-            report.InterpolatedSeries(
-                title=str(seen.id),
-                times=times,
-                values=values[:, 0],
-                channels=channels,
-                errors=None if error_column is None else np.abs(values[:, error_column]),
-                hidden=np.arange(len(times)) >= len(seen.times),
-                curve_times=queries.times[at],
-                curve_mean=curve.mean[at, 0],
-                curve_bands=bands or None,
-                curve_channels=None if queries.channels is None else queries.channels[at],
-                channel_names=names,
-                time_label=time_label,
-                value_label=value_label,
-                asinh_scale=spread if asinh else None,
-            )
-        )
-    return tuple(gallery)
-
-
-def _calibration(outcome: Outcome) -> report.Calibration | None:
-    found, hidden, pretrained = outcome.interpolated, outcome.hidden, outcome.pretrained
-    if found is None or found.scaled_std is None or hidden is None or pretrained is None:
+def _pictured(picture: Picture, outcome: Outcome, words: Words) -> Section | None:
+    """The section of a picture. A picture that fails costs its section, with a sentence that says why, and no more."""
+    images, tables = [], []
+    try:
+        for part in picture.draw(outcome, words):
+            if isinstance(part, Table):
+                tables.append(part)
+            else:
+                width = round(96 * float(part.figure.get_figwidth()))
+                images.append(Image(data_uri(part.figure), part.alt, part.heading, part.caption, width))
+    except Exception as error:  # a training of hours must not lose its report to a figure
+        failed = f"This part was left out, as drawing it failed: {type(error).__name__}: {error}"
+        return Section(picture.name, picture.title, failed)
+    if not images and not tables:
         return None
-    # The share inside a band is the same in scaled units, where the distribution is a normal one.
-    channels = np.zeros(len(hidden.times), int) if hidden.channels is None else hidden.channels
-    truth = pretrained.preprocessor.values.transform(hidden.values, channels)
-    return report.Calibration.from_gaussian(truth[:, 0], found.scaled_mean[:, 0], found.scaled_std[:, 0])
+    return Section(picture.name, picture.title, picture.explanation, images, tables)
 
 
-def _classification(outcome: Outcome, names: dict[Any, str]) -> report.Classification | None:
-    if outcome.finetuned is None or outcome.predicted is None or outcome.labels is None:
-        return None
-    classes = outcome.finetuned.preprocessor.classes
-    if classes is None:
-        return None
-    scored = _scored(outcome)
-    places = {name: i for i, name in enumerate(classes)}
-    boosted = None if outcome.boosted is None else np.array([places[plain(x)] for x in outcome.boosted])
-    return report.Classification(
-        names=tuple(names.get(name, str(name)) for name in classes),
-        labels=np.array([places[plain(label)] for label in outcome.labels[scored]]),
-        predicted=outcome.predicted[scored].argmax(1),
-        baseline=boosted,
-        baseline_name="gradient boosting",
-        objects="held-out series" if len(outcome.split.test) else "series, all of which were trained on",
-    )
-
-
-def _embedding(outcome: Outcome, names: dict[Any, str]) -> report.EmbeddingMap | None:
-    scored = _scored(outcome)
-    if outcome.embeddings is None or len(scored) < 5:
-        return None
-    method = "tsne" if len(scored) >= 50 else "pca"
-    points = plots.project(outcome.embeddings[scored], method, 0)
-    classes = None if outcome.finetuned is None else outcome.finetuned.preprocessor.classes
-    shown = "t-SNE" if method == "tsne" else "PCA"
-    if classes is None or outcome.labels is None:
-        return report.EmbeddingMap(points, method=shown)
-    places = {name: i for i, name in enumerate(classes)}
-    labels = np.array([places[plain(label)] for label in outcome.labels[scored]])
-    return report.EmbeddingMap(points, labels, tuple(names.get(name, str(name)) for name in classes), shown)
-
-
-def _curves(outcome: Outcome) -> tuple[report.LearningCurve, ...]:
-    curves = []
-    for stage, trained in (("pre-training", outcome.pretrained), ("fine-tuning", outcome.finetuned)):
-        if trained is not None:
-            curve = learning_curve(stage, trained.result)
-            if curve is not None:
-                curves.append(curve)
-    return tuple(curves)
-
-
-def learning_curve(stage: str, result: TrainResult) -> report.LearningCurve | None:
-    """Training loss by epoch (the mean of what was logged in it), and validation loss where there is one."""
-    logged = [line for line in result.history if "loss" in line]
-    if not logged:
-        return None
-    tested = {int(line["epoch"]): line["validation"] for line in result.history if "validation" in line}
-    by_epoch: dict[int, list[float]] = {}
-    for line in logged:
-        by_epoch.setdefault(int(line["epoch"]) + 1, []).append(line["loss"])
-    steps = sorted(by_epoch)
-    training = [float(np.mean(by_epoch[step])) for step in steps]
-    validation = [tested.get(step, float("nan")) for step in steps] if tested else None
-    return report.LearningCurve(stage, steps, training, validation)
-
-
-def _preprocessing(outcome: Outcome) -> report.Preprocessing:
-    assert outcome.pretrained is not None
+def _data(outcome: Outcome) -> Section:
+    assert outcome.pretrained is not None, "a report needs a finished run"
     dataset, preprocessor = outcome.dataset, outcome.pretrained.preprocessor
     split = outcome.metrics["series"]
-    unit = preprocessor.positions.unit
+    lengths = dataset.lengths
     facts: dict[str, object] = {
         "series": len(dataset),
         "observations": len(dataset.times),
-        "observations a series": f"{dataset.lengths.min()} to {dataset.lengths.max()}, median "
-        f"{np.median(dataset.lengths):.0f}",
-        "trained on, chose the epoch, held out": f"{split['train']}, {split['validation']}, {split['test']} series",
+        "observations per series": f"{lengths.min()} to {lengths.max()}, median {np.median(lengths):.0f}",
+        "series trained on, for validation, held out": f"{split['train']}, {split['validation']}, {split['test']}",
         "times count from": preprocessor.describe()["times count from"],
     }
     if preprocessor.channel_names is not None:
         facts["channels"] = ", ".join(map(str, preprocessor.channel_names))
-    scalers = {
-        name: WORDS[how] for name, how in zip(preprocessor.value_names, preprocessor.values.transforms, strict=True)
-    }
+    names, transforms = preprocessor.value_names, preprocessor.values.transforms
+    scaling: dict[str, object] = {name: WORDS[how] for name, how in zip(names, transforms, strict=True)}
     measured = "the median gap between distinct times, or a thousandth of the span"
-    how = "as asked" if outcome.settings.time_unit else measured
+    how = "as given" if outcome.settings.time_unit else measured
     days = " days" if dataset.time_unit == "day" else ""
-    return report.Preprocessing(facts, scalers, f"{unit:.4g}{days} ({how})", warnings=tuple(outcome.warnings))
+    scaling["unit of positions"] = f"{preprocessor.positions.unit:.4g}{days} ({how})"
+    return Section(
+        "data",
+        "What was done to the data",
+        "What happened between your table and the model's input; the scalers were fitted on the training part alone "
+        "and are saved with the model.",
+        tables=(_pairs(facts), _pairs(scaling, "Scaling")),
+        items=[f"Warning: {warning}" for warning in outcome.warnings],
+    )
+
+
+def _run(outcome: Outcome) -> Section:
+    assert outcome.pretrained is not None
+    facts = {
+        "wall time": duration(outcome.seconds),
+        "seed": str(outcome.settings.pretrain.seed),
+        "hardware": hardware(),
+        **versions(),
+    }
+    configuration = {
+        "model": outcome.pretrained.model.config.to_dict(),  # type: ignore[union-attr]
+        **dataclasses.asdict(outcome.settings),
+    }
+    return Section(
+        "run",
+        "How to repeat it",
+        "The command, settings and versions that made this page.",
+        tables=(_pairs(facts), Table(list(settings_rows(configuration)), "Configuration")),
+        code=outcome.command,
+    )
+
+
+def _notes(outcome: Outcome, notes: tuple[str, ...]) -> Section:
+    private = (
+        f"This page holds ids and values from your table ({len(outcome.dataset):,} series). Mind this before you show "
+        "it to others."
+    )
+    return Section(
+        "notes", "Notes and limits", "What to keep in mind before you use this page.", items=(*notes, private)
+    )
+
+
+def _pairs(facts: Mapping[str, object], title: str = "") -> Table:
+    return Table([(name, {"": value}) for name, value in facts.items()], title)
+
+
+def settings_rows(settings: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, object]]]:
+    """A nested configuration as rows, exactly as it is typed; a group's name stands alone above its settings."""
+    for name, value in settings.items():
+        if not isinstance(value, Mapping):
+            yield name, {"": _setting(value)}
+    for name, group in settings.items():
+        if isinstance(group, Mapping):
+            yield name, {}
+            for key, value in _flat(group):
+                yield key, {"": _setting(value)}
+
+
+def _flat(group: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, object]]:
+    for name, value in group.items():
+        if isinstance(value, Mapping) and value:
+            yield from _flat(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", value
+
+
+def _setting(value: object) -> str:
+    if isinstance(value, float | np.floating):
+        return f"{float(value):.10g}"
+    if isinstance(value, list | tuple):
+        return ", ".join(map(_setting, value)) or "–"
+    return "–" if value is None or value == {} else str(value)
+
+
+# ── words ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def number(value: object) -> str:
+    """A value as a reader wants it: 12,345 · 0.703 · 3.21e-05 · yes · –."""
+    if isinstance(value, bool | np.bool_):
+        return "yes" if value else "no"
+    if isinstance(value, int | np.integer):
+        return f"{int(value):,}".replace("-", "−")
+    if isinstance(value, float | np.floating):
+        return _real(float(value)).replace("-", "−")
+    return "–" if value is None else str(value)
+
+
+def _real(x: float) -> str:
+    size = abs(x)
+    if not math.isfinite(x):
+        return "–" if math.isnan(x) else ("∞" if x > 0 else "-∞")
+    if size and (size < 1e-3 or size >= 1e7):
+        return f"{x:.2e}"
+    if size >= 1000:
+        return f"{x:,.0f}"
+    return f"{x:.4g}" if size >= 10 else (f"{x:.3f}" if size else "0")
+
+
+def duration(seconds: float) -> str:
+    """37 s · 12 min 5 s · 3 h 12 min."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{seconds:.1f} s" if seconds < 10 else f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    minutes = round(whole / 60)
+    return f"{minutes // 60} h {minutes % 60} min"
+
+
+def _comparison(headline: Headline, other: float) -> Markup:
+    """How far the model is from another method, with an arrow that says in which direction."""
+    change = headline.value - other
+    if not math.isfinite(change):
+        return Markup("")
+    if change == 0:
+        return Markup('<span class="same">equal</span>')
+    arrow, tone = ("▲", "better") if (change > 0) == headline.higher_is_better else ("▼", "worse")
+    word = f"{abs(change):.3f}" if 0.0005 <= abs(change) < 100 else number(abs(change))
+    return Markup('<span class="{0}" title="{0} by {2}">{1} {2}</span>').format(tone, arrow, word)

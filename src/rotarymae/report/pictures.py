@@ -1,0 +1,330 @@
+"""The pictures of a report. A new one is a function here and a line in PICTURES.
+
+Each draws from an Outcome and yields `Drawing`s and `Table`s: nothing where the run has nothing to show.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from numpy.typing import ArrayLike
+from sklearn.metrics import accuracy_score, confusion_matrix, precision_recall_fscore_support
+
+from rotarymae import plots
+from rotarymae.bands import HALF_WIDTHS
+from rotarymae.report.content import Table
+from rotarymae.series import plain
+from rotarymae.tasks import Outcome, curves, interpolate
+from rotarymae.training import TrainResult
+
+EXAMPLES = 6  # series shown with their hidden points
+POINTS = 150  # of each interpolated curve
+LEVELS = (0.5, 0.68, 0.9, 0.95)  # bands whose promise is checked
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A figure, and the same in words for who cannot see it."""
+
+    figure: Figure
+    alt: str
+    caption: str = ""
+    heading: str = ""
+
+    @staticmethod
+    def of(axes: Axes, alt: str, caption: str = "") -> Drawing:
+        return Drawing(plots.figure_of(axes), alt, caption)
+
+
+@dataclass(frozen=True)
+class Words:
+    """The user's names: of classes (in the order of the classifier), of the axes, and whether these are dates."""
+
+    classes: tuple[str, ...]
+    time: str
+    value: str
+    dates: bool
+    invert: bool
+
+    @classmethod
+    def of(
+        cls, outcome: Outcome, class_names: Mapping[Any, str], time: str | None, value: str | None, invert: bool
+    ) -> Words:
+        assert outcome.pretrained is not None, "a report needs a finished run"
+        preprocessor = outcome.pretrained.preprocessor
+        classes = () if outcome.finetuned is None else outcome.finetuned.preprocessor.classes or ()
+        # Durations are days too: only times of more than a year after 1970 are taken for dates.
+        dates = outcome.dataset.time_unit == "day" and float(outcome.dataset.times[0]) > 366
+        return cls(
+            tuple(class_names.get(name, str(name)) for name in classes),
+            time or str(preprocessor.columns.get("time") or "time"),
+            value or preprocessor.value_names[0],
+            dates,
+            invert,
+        )
+
+
+@dataclass(frozen=True)
+class Picture:
+    name: str  # anchor of its section
+    title: str
+    explanation: str  # one sentence: what one sees, and how to read it
+    draw: Callable[[Outcome, Words], Iterable[Drawing | Table]]
+
+
+def series(outcome: Outcome, words: Words) -> Iterator[Drawing]:
+    """Some series with what was shown, what was hidden, and the predicted curve."""
+    if outcome.visible is None or outcome.hidden is None or outcome.pretrained is None:
+        return
+    preprocessor = outcome.pretrained.preprocessor
+    names = preprocessor.value_names
+    chosen = np.sort(np.random.default_rng(0).permutation(len(outcome.visible))[:EXAMPLES])
+    visible, hidden = outcome.visible.select(chosen), outcome.hidden.select(chosen)
+    queries = curves(visible, hidden, POINTS)
+    found = interpolate(outcome.pretrained.directory, visible, queries)
+    error = names.index(f"{names[0]}_err") if f"{names[0]}_err" in names else None
+    for i, (seen, left) in enumerate(zip(visible, hidden, strict=True)):
+        at = slice(int(queries.offsets[i]), int(queries.offsets[i + 1]))
+        values = np.concatenate([seen.values, left.values])
+        curve = plots.Curve(
+            queries.times[at],
+            found.mean[at, 0],
+            {share: (low[at, 0], high[at, 0]) for share, (low, high) in found.bands.items()},
+            None if queries.channels is None else queries.channels[at],
+        )
+        spread = float(np.median(np.abs(values[:, 0] - np.median(values[:, 0])))) or 1.0
+        figure = plots.interpolation(
+            np.concatenate([seen.times, left.times]),
+            values[:, 0],
+            channels=None if seen.channels is None else np.concatenate([seen.channels, left.channels]),  # type: ignore[list-item]
+            errors=None if error is None else values[:, error],
+            hidden=np.arange(len(values)) >= len(seen.times),
+            curve=curve,
+            channel_names=None if preprocessor.channel_names is None else [str(x) for x in preprocessor.channel_names],
+            time_label=words.time,
+            value_label=words.value,
+            asinh_scale=spread if preprocessor.values.transforms[0] == "asinh" else None,
+            dates=words.dates,
+            invert=words.invert,
+        )
+        alt = (
+            f"{words.value} of {seen.id} by {words.time}: {len(seen.times)} observations seen, {len(left.times)} hidden"
+        )
+        bars = "" if error is None else f"Bars are ± {names[error]}, as the table gives it."
+        yield Drawing(figure, alt, bars, heading=str(seen.id))
+
+
+def bands(outcome: Outcome, words: Words) -> Iterator[Drawing | Table]:
+    """Do bands hold the share of hidden points that they promise?"""
+    found, hidden = outcome.interpolated, outcome.hidden
+    if found is None or found.scaled_std is None or hidden is None or outcome.pretrained is None:
+        return
+    # The share inside a band is the same in scaled units, where the distribution is a normal one.
+    channels = np.zeros(len(hidden.times), int) if hidden.channels is None else hidden.channels
+    truth = outcome.pretrained.preprocessor.values.transform(hidden.values, channels)[:, 0]
+    away, std = np.abs(truth - found.scaled_mean[:, 0]), found.scaled_std[:, 0]
+    points = len(away)
+    rows, observed = [], []
+    for level in LEVELS:
+        share = float((away <= HALF_WIDTHS[level] * std).mean())
+        observed.append(share)
+        rows.append(
+            (f"{level:.0%}", {"hidden points inside": f"{100 * share:.1f} %", "verdict": verdict(level, share, points)})
+        )
+    caption = (
+        f"{points:,} hidden points; “as promised” means within 2 percentage points, or within two standard "
+        "errors where that is more."
+    )
+    yield Table(rows, first="band", caption=caption)
+    yield Drawing.of(plots.calibration(LEVELS, observed), "Share of hidden points inside bands, by the bands' promise")
+
+
+def verdict(promise: float, share: float, points: int) -> str:
+    """Whether a band holds what it promises, as far as so many independent points can tell."""
+    noise = 2 * (promise * (1 - promise) / max(points, 1)) ** 0.5
+    if abs(share - promise) <= max(noise, 0.02):
+        return "as promised"
+    return "too narrow" if share < promise else "too wide"
+
+
+@dataclass(frozen=True)
+class Verdicts:
+    """Classes of the scored series as indices: true and predicted [n], by other methods too; probabilities [n, K]."""
+
+    labels: np.ndarray
+    predicted: np.ndarray
+    others: dict[str, np.ndarray]
+    probabilities: np.ndarray
+
+    @classmethod
+    def of(cls, outcome: Outcome) -> Verdicts | None:
+        if outcome.finetuned is None or outcome.predicted is None or outcome.labels is None:
+            return None
+        classes = outcome.finetuned.preprocessor.classes
+        if classes is None:
+            return None
+        index = {name: i for i, name in enumerate(classes)}
+        at = scored(outcome)
+        others = {} if outcome.boosted is None else {"gradient boosting": outcome.boosted}
+        return cls(
+            np.array([index[plain(label)] for label in outcome.labels[at]]),
+            outcome.predicted[at].argmax(1),
+            {name: np.array([index[plain(x)] for x in found]) for name, found in others.items()},
+            outcome.predicted[at],
+        )
+
+
+def classes(outcome: Outcome, words: Words) -> Iterator[Drawing | Table]:
+    """Confusion matrix, and precision, recall and F1 class by class, with the F1 of other methods."""
+    found = Verdicts.of(outcome)
+    if found is None:
+        return
+    k = len(words.classes)
+    precision, recall, f1, support = _scores(found.labels, found.predicted, k)
+    columns: dict[str, np.ndarray] = {"precision": precision, "recall": recall, "F1": f1}
+    columns |= {f"F1 of {name}": _scores(found.labels, guess, k)[2] for name, guess in found.others.items()}
+    rows: list[tuple[str, Mapping[str, object]]] = []
+    for i, name in enumerate(words.classes):
+        rows.append((name, {column: float(x[i]) for column, x in columns.items()} | {"objects": int(support[i])}))
+    # Classes of which no object was scored have no F1 worth averaging.
+    there = support > 0
+    means: dict[str, object] = {name: float(x[there].mean()) for name, x in columns.items()}
+    rows.append(("mean over classes (macro)", means | {"objects": len(found.labels)}))
+    kind = "held-out series" if len(outcome.split.test) else "series, all of which were trained on"
+    caption = f"Accuracy {accuracy_score(found.labels, found.predicted):.3f} on {len(found.labels):,} {kind}."
+    if not there.all():
+        caption += " Classes without any of them are left out of the means."
+    counts = confusion_matrix(found.labels, found.predicted, labels=range(k))
+    yield Drawing.of(plots.confusion(counts, words.classes), f"Confusion matrix of {k} classes")
+    yield Table(rows, first="class", caption=caption)
+
+
+def _scores(labels: np.ndarray, predicted: np.ndarray, k: int) -> Any:
+    """(precision, recall, F1, support), each [k]; 0 where nothing was there or predicted."""
+    return precision_recall_fscore_support(labels, predicted, labels=range(k), zero_division=0)  # pyright: ignore
+
+
+def thresholds(outcome: Outcome, words: Words) -> Iterator[Drawing]:
+    """ROC and precision-recall curves of the second of two classes."""
+    found = Verdicts.of(outcome)
+    if found is None or len(words.classes) != 2 or len(np.unique(found.labels)) < 2:
+        return
+    name, positive, score = words.classes[1], found.labels == 1, found.probabilities[:, 1]
+    yield Drawing.of(plots.roc(positive, score, name=name), f"ROC curve of {name}")
+    yield Drawing.of(plots.precision_recall(positive, score, name=name), f"Precision-recall curve of {name}")
+
+
+def confidence(outcome: Outcome, words: Words) -> Iterator[Drawing]:
+    """Are verdicts given with probability p right in a share p of the cases?"""
+    found = Verdicts.of(outcome)
+    if found is None or len(found.labels) < 20:
+        return
+    axes = plots.reliability(found.labels == found.predicted, found.probabilities.max(1))
+    yield Drawing.of(axes, "Share of right verdicts by the probability given to them")
+
+
+def regression(outcome: Outcome, words: Words) -> Iterator[Drawing]:
+    if "regression" not in outcome.metrics or outcome.predicted is None or outcome.labels is None:
+        return
+    at = scored(outcome)
+    axes = plots.regression(np.asarray(outcome.labels, np.float64)[at], outcome.predicted[at, 0])
+    caption = f"Each point is one of {len(at):,} series, on {outcome.metrics['scored on']}."
+    yield Drawing.of(axes, "Predicted against true values", caption)
+
+
+def embedding(outcome: Outcome, words: Words) -> Iterator[Drawing]:
+    at = scored(outcome)
+    if outcome.embeddings is None or len(at) < 5:
+        return
+    found = Verdicts.of(outcome)
+    known = (None, None) if found is None else (found.labels, words.classes)
+    if len(at) >= 50:
+        method, caption = "t-SNE", "The flattening keeps neighbourhoods only; distances across the map mean little."
+    else:
+        method, caption = "PCA", "The two directions of largest variation; what overlaps here may differ in others."
+    points = plots.project(outcome.embeddings[at], method.replace("-", "").lower())
+    axes = plots.embedding_map(points, *known, method=method)
+    yield Drawing.of(axes, f"Embeddings of {len(at)} series in two dimensions ({method})", caption)
+
+
+def learning(outcome: Outcome, words: Words) -> Iterator[Drawing]:
+    for stage, trained in (("pre-training", outcome.pretrained), ("fine-tuning", outcome.finetuned)):
+        losses = {} if trained is None else learning_curves(trained.result)
+        if losses:
+            yield Drawing.of(plots.learning_curves(losses, title=stage), f"Losses of {stage} by epoch")
+
+
+def learning_curves(result: TrainResult) -> dict[str, tuple[ArrayLike, ArrayLike]]:
+    """(epochs, losses) of training (the mean of what was logged in an epoch), and of validation where there is any."""
+    by_epoch: dict[int, list[float]] = {}
+    for line in result.history:
+        if "loss" in line:
+            by_epoch.setdefault(int(line["epoch"]) + 1, []).append(line["loss"])
+    if not by_epoch:
+        return {}
+    losses = {"training": (sorted(by_epoch), [float(np.mean(by_epoch[epoch])) for epoch in sorted(by_epoch)])}
+    tested = {int(line["epoch"]): line["validation"] for line in result.history if "validation" in line}
+    if tested:
+        losses["validation"] = (sorted(tested), [tested[epoch] for epoch in sorted(tested)])
+    return losses  # type: ignore[return-value]
+
+
+def scored(outcome: Outcome) -> np.ndarray:
+    """Indices of the series that the metrics are on."""
+    return outcome.split.test if len(outcome.split.test) else outcome.split.train
+
+
+PICTURES = [
+    Picture(
+        "series",
+        "Series",
+        "Filled points were shown to the model and hollow points were hidden from it; the line is its prediction, and "
+        "the bands should hold 68 % and 95 % of the hollow points.",
+        series,
+    ),
+    Picture(
+        "bands",
+        "Are the bands honest?",
+        "If the bands mean what they say, the share of hidden points inside each equals its promise: below it the "
+        "model is too sure of itself, above it too cautious.",
+        bands,
+    ),
+    Picture(
+        "classes",
+        "Class by class",
+        "Each row of the matrix is a true class and shows which classes its objects were given, in per cent, so the "
+        "diagonal is recall; the table adds precision (how often a verdict is right) and F1, their harmonic mean.",
+        classes,
+    ),
+    Picture(
+        "thresholds",
+        "Other thresholds",
+        "What the classifier reaches when a series is called positive at another probability than one half.",
+        thresholds,
+    ),
+    Picture(
+        "confidence",
+        "Are the probabilities honest?",
+        "Of the series that were given their class with a probability of 80 %, 80 % should be of that class: points "
+        "below the dashed line say that the classifier is too sure of itself.",
+        confidence,
+    ),
+    Picture("regression", "Predicted beside true", "On the dashed line both agree.", regression),
+    Picture(
+        "embedding",
+        "Map of embeddings",
+        "Each point is one series as the encoder sees it; neighbours are series that the model finds alike.",
+        embedding,
+    ),
+    Picture(
+        "learning",
+        "Learning curves",
+        "Both curves should fall and level off; validation that rises while training still falls is overfitting.",
+        learning,
+    ),
+]
