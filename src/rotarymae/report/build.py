@@ -220,7 +220,7 @@ def _notes(outcome: Outcome, notes: tuple[str, ...]) -> Section:
 
 
 def _pairs(facts: Mapping[str, object], title: str = "") -> Table:
-    return Table([(name, {"": value}) for name, value in facts.items()], title)
+    return Table([(name, {"": number(value)}) for name, value in facts.items()], title)
 
 
 def settings_rows(settings: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, object]]]:

@@ -24,7 +24,7 @@ from rotarymae.training import TrainResult
 
 EXAMPLES = 6  # series shown with their hidden points
 POINTS = 150  # of each interpolated curve
-LEVELS = (0.5, 0.68, 0.9, 0.95)  # bands whose promise is checked
+LEVELS = tuple(HALF_WIDTHS)  # bands whose promise is checked
 
 
 @dataclass(frozen=True)
