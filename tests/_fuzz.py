@@ -313,14 +313,15 @@ def mutate(content: bytes, draw: random.Random) -> bytes:
 
 
 def try_file(seed: int, good: list[Path], folder: Path) -> str:
-    """A harmed file, read at once and, where that is possible, block by block."""
+    """A harmed file, read at once or as one larger than memory."""
     draw = random.Random(seed)
     source = draw.choice(good)
     suffix = source.name[4:] if draw.random() < 0.9 else draw.choice([path.name[4:] for path in good])
     path = folder / f"fuzzed{suffix}"
     path.write_bytes(mutate(source.read_bytes(), draw))
-    if path.suffix in (".parquet", ".arrow", ".feather") and draw.random() < 0.5:
-        return outcome(lambda: SeriesDataset.open(path, channel="channel", values=("value",)).load())
+    if draw.random() < 0.5:
+        shutil.rmtree(folder / "columns", ignore_errors=True)
+        return outcome(lambda: SeriesDataset.from_file(path, channel="channel", memory=0, folder=folder / "columns"))
     return outcome(lambda: SeriesDataset.from_frame(read_table(path), channel="channel", values=("value",)))
 
 

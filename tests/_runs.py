@@ -132,8 +132,11 @@ class Poisoned:
         self.inner, self.bad, self.epoch = inner, bad, epoch
         self.dataset, self.lengths = inner.dataset, inner.lengths
 
-    def fingerprint(self) -> str:
-        return self.inner.fingerprint()
+    def identity(self) -> dict[str, Any]:
+        return self.inner.identity()
+
+    def names(self, index: Any) -> list[str]:
+        return self.inner.names(index)
 
     def batch(self, index: np.ndarray, epoch: int | None) -> Batch:
         batch = self.inner.batch(index, epoch)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -17,8 +18,8 @@ class Batch:
     """What one step reads.
 
     Attributes:
-        series: [B] places in the data set, on the host.
-        inputs: the tokens the encoder sees.
+        series: [B] indices into the data set, on the host.
+        inputs: the tokens that the encoder sees.
         masked: the hidden tokens, in pre-training only.
         targets: labels [B] or values, in supervised training only.
     """
@@ -38,10 +39,7 @@ class Batch:
 
 
 class Examples(Protocol):
-    """What the training loop needs of its data.
-
-    It may also have `blocks: Blocks | None`: where the examples lie in a file, for an order that reads it well.
-    """
+    """What the training loop needs of its data."""
 
     @property
     def lengths(self) -> np.ndarray:
@@ -52,6 +50,10 @@ class Examples(Protocol):
         """The batch of these examples; epoch None asks for the fixed one that evaluation uses."""
         ...
 
-    def fingerprint(self) -> str:
-        """Changes when the data do."""
+    def identity(self) -> dict[str, Any]:
+        """All that the batches are made of, as JSON, targets included: a run is resumed only with the same."""
+        ...
+
+    def names(self, index: Sequence[int] | np.ndarray) -> list[str]:
+        """What messages and logs call these examples."""
         ...

@@ -1,5 +1,6 @@
 """Batches: every example once, pure functions of (seed, epoch), little padding, and the tokens of their series."""
 
+import json
 import threading
 import time
 
@@ -260,9 +261,13 @@ def test_examples_refuse(changes, parts):
         examples(**changes)
 
 
-def test_fingerprints_are_the_datas():
-    assert examples().fingerprint() == examples(seed=9).fingerprint() == ragged((9, 5, 7, 9, 6, 8)).fingerprint()
+def test_the_identity_is_of_all_that_batches_are_made_of():
+    changes = [{}, {"seed": 9}, {"targets": np.arange(6)}, {"targets": np.arange(6) + 1}, {"drop": 0.1}, {"noise": 0.1}]
+    found = [json.dumps(examples(**change).identity(), sort_keys=True) for change in changes]
+    assert len(set(found)) == len(changes)
+    assert examples().identity()["series"] == ragged((9, 5, 7, 9, 6, 8)).fingerprint()
     assert examples().lengths.tolist() == [9, 5, 7, 9, 6, 8]
+    assert examples().names(np.array([4, 1])) == [str(name) for name in examples().dataset.ids[[4, 1]]]
 
 
 # ── ahead of time ───────────────────────────────────────────────────────────────────────────────────────────────────

@@ -230,7 +230,5 @@ def test_far_positions_get_a_warning_that_names_the_series():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         made.check(near)
-    with pytest.warns(InputWarning, match=says("'distant'", "35", "training reached 20", "1 observations")):
+    with pytest.warns(InputWarning, match=says("'distant'", "35", "training reached 20", "1 series reach")):
         made.check(far)
-    with pytest.warns(InputWarning, match=says("'near'", "99")):
-        made.warn_if_far(near, np.array([0.0, 99.0, 5.0, 6.0]))

@@ -78,7 +78,7 @@ def test_the_manifest_says_what_a_checkpoint_is(finished):
     manifest = read_manifest(path)
     assert (manifest["state"]["step"], manifest["state"]["epoch"], manifest["state"]["place"]) == (18, 4, 2)
     assert manifest["versions"].keys() == {"rotarymae", "torch", "python"}
-    assert manifest["identity"]["data"]["series"] == examples().fingerprint()
+    assert manifest["identity"]["data"]["series"] == examples().dataset.fingerprint()
     assert manifest["identity"]["model"]["embed_dim"] == 24
     assert manifest["identity"]["training"]["base_lr"] == 1e-3
     assert manifest["files"].keys() == {"model.safetensors", "optimizer.safetensors"}

@@ -300,7 +300,7 @@ def test_a_validation_loss_of_nan_is_never_the_best(tmp_path, monkeypatch):
 
 
 def test_no_examples_are_refused():
-    nothing = SimpleNamespace(lengths=np.zeros(0, int), fingerprint=lambda: "")
+    nothing = SimpleNamespace(lengths=np.zeros(0, int), identity=dict)
     with refuses("there are no training examples"):
         fit(objective(), nothing, settings())
     with refuses("there are no validation examples"):

@@ -183,7 +183,8 @@ def fit(
         dataset = read(table, reading, static, None)
         found = None
         if labels is not None:
-            found = align_labels(dataset, read_table(labels), label_id or reading["id"], label)
+            key = label_id or reading["id"]
+            found = align_labels(dataset, read_table(labels, labels=[key]), key, label)
         reporter.say(f"{_describe(dataset)} → {out}")
         outcome = fit_table(
             dataset,

@@ -64,38 +64,29 @@ def read(
         InputError: a column that is not there, by the option that names it; and as `SeriesDataset.from_frame`.
     """
     from rotarymae.errors import did_you_mean, listed
-    from rotarymae.series import SeriesDataset, read_table
+    from rotarymae.series import SeriesDataset, tables
 
-    frame = read_table(table)
+    names = tables.column_names(table, tables.format_of(table))
     wanted = [("id", reading["id"]), ("time", reading["time"]), *(("values", name) for name in reading["values"])]
     wanted += [("channel", reading["channel"])] if reading["channel"] else []
     wanted += [("static", name) for name in static]
     for option, name in wanted:
-        if name not in frame.column_names:
+        if name not in names:
             raise InputError(
                 f"{table} has no column {name!r}; name the right one by --{option}."
-                f"{did_you_mean(name, frame.column_names)} Its columns are {listed(frame.column_names, 20)}."
+                f"{did_you_mean(name, names)} Its columns are {listed(names, 20)}."
             )
     try:
-        if reading["wide"]:
-            return SeriesDataset.from_wide(
-                frame,
-                reading["id"],
-                reading["time"],
-                reading["values"],
-                static,
-                tokens=reading["tokens"],
-                duplicates=reading["duplicates"],
-            )
-        return SeriesDataset.from_frame(
-            frame,
+        return SeriesDataset.from_file(
+            table,
             reading["id"],
             reading["time"],
             reading["channel"],
             reading["values"],
             static,
-            channel_names=channel_names,
-            tokens=reading["tokens"] if reading["channel"] else "channel",
+            wide=reading["wide"],
+            channel_names=None if reading["wide"] else channel_names,
+            tokens=reading["tokens"] if reading["channel"] or reading["wide"] else "channel",
             missing=reading["missing"],
             duplicates=reading["duplicates"],
         )

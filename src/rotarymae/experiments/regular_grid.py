@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable
 from typing import Any
@@ -47,8 +46,11 @@ class DrawnExamples:
     def batch(self, index: np.ndarray, epoch: int | None) -> Batch:
         return self._draw(index, epoch)
 
-    def fingerprint(self) -> str:
-        return json.dumps({"examples": len(self.lengths), **self._about}, sort_keys=True)
+    def identity(self) -> dict[str, Any]:
+        return {"examples": len(self.lengths), **self._about}
+
+    def names(self, index: Any) -> list[str]:
+        return [str(int(i)) for i in index]
 
 
 def on_grid(values: Tensor, times: np.ndarray, position_scale: float = 1.0) -> Tokens:

@@ -5,6 +5,5 @@ from .examples import assemble as assemble
 from .examples import place as place
 from .labels import align_labels as align_labels
 from .scaling import Preprocessor as Preprocessor
-from .store import Blocks as Blocks
 from .tables import plain as plain
 from .tables import read_table as read_table

@@ -9,8 +9,7 @@ A `SeriesDataset` holds every observation of every series in one array per colum
 A missing value is a missing observation: it is refused, or dropped where asked, and never becomes zero. Times keep the
 unit of the table; dates become days since 1970-01-01 UTC, and `time_unit` is then "day".
 
-A sorted Parquet or Arrow file larger than memory is opened, not read, by `SeriesDataset.open`: the columns are then of
-the kind `store.Column`, which reads and checks the rows that are asked for.
+The columns of a table larger than memory are memory-mapped files (see `memmap`); everything here works on them alike.
 """
 
 from __future__ import annotations
@@ -24,7 +23,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, SupportsIndex
 
-import narwhals as nw
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
@@ -33,9 +31,8 @@ from rotarymae.atomic_write import replacing
 from rotarymae.errors import InputError, InputWarning, listed
 from rotarymae.series import ingest as sources
 from rotarymae.series import tables
-from rotarymae.series.columns import channel_names_of, choose_options, names_of
-from rotarymae.series.decode import Decode, lazy_columns
-from rotarymae.series.store import CACHE, Blocks, Column, Store, View, open_rows, scan
+from rotarymae.series.columns import choose_options, names_of
+from rotarymae.series.memmap import Columns, is_mapped, map_parts, map_table, series_chunks, too_large
 from rotarymae.series.tables import read_table
 from rotarymae.series.tidy import Observations, offsets_of, refuse_empty, tidy
 
@@ -44,6 +41,8 @@ __all__ = ["Series", "SeriesDataset"]
 Tokenisation = Literal["channel", "time"]
 Missing = Literal["error", "drop"]
 Duplicates = Literal["error", "mean", "first"]
+
+SAMPLE = 1 << 22  # observations that statistics of a larger set are taken from
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,9 +58,6 @@ class Series:
 @dataclass(frozen=True, eq=False, repr=False)
 class SeriesDataset:
     """S ragged series with n observations in all. Make one with `from_frame` or another `from_*`, which check content.
-
-    `times`, `values` and `channels` of an opened file (`open`) are lazy columns, which are sliced and indexed like
-    arrays; `load` and `sample` give arrays.
 
     Attributes:
         times: float64 [n], ascending within each series, in the table's unit (see `time_unit`).
@@ -125,7 +121,7 @@ class SeriesDataset:
         at %= len(self)
         rows = slice(self.offsets[at], self.offsets[at + 1])
         channels = None if self.channels is None else self.channels[rows]
-        return Series(self.ids[at].item(), self.times[rows], channels, self.values[rows])
+        return Series(tables.plain(self.ids[at]), self.times[rows], channels, self.values[rows])
 
     def __iter__(self) -> Iterator[Series]:
         return (self[i] for i in range(len(self)))
@@ -148,35 +144,28 @@ class SeriesDataset:
         if self.static:
             parts.append(f"static {listed(self.static)}")
         unit = f" {self.time_unit}" if self.time_unit else ""
-        if self._view is None:
-            parts.append(f"times {self.times.min():g} to {self.times.max():g}{unit}")
+        first, last = self.times[self.offsets[:-1]].min(), self.times[self.offsets[1:] - 1].max()
+        parts.append(f"times {first:g} to {last:g}{unit}")
         parts.append(f"{self.lengths.min()} to {self.lengths.max()} per series")
-        if self._view is not None:
-            parts.append(f"in {self._view.store.path.name}")
+        parts += ["memory-mapped"] if is_mapped(self.times) else []
         return f"SeriesDataset({', '.join(parts)})"
 
     def fingerprint(self) -> str:
-        """SHA-256 of content, names and ids as 64 hex digits: equal exactly where the datasets are.
-
-        Of an opened file not all content is read: its size, its list of parts (with the statistics that Parquet keeps
-        of them) and 64 pieces of 4 KiB count instead. It differs from the fingerprint of the same series in memory.
-        """
-        digest, view = hashlib.sha256(), self._view
+        """SHA-256 of content, names and ids as 64 hex digits: equal exactly where the datasets are."""
+        digest = hashlib.sha256()
         names: list[Any] = [self.value_names, self.channel_names, self.time_unit]
-        columns = {"times": self.times, "values": self.values} if view is None else {}
-        columns |= {"offsets": self.offsets, "ids": self.ids}  # which also say where in the file a series is
-        if view is not None:
-            names += [view.store.signature, view.store.columns]
-        elif self.channels is not None:
-            columns["channels"] = self.channels
+        columns = {"times": self.times, "values": self.values, "offsets": self.offsets, "ids": self.ids}
+        columns |= {} if self.channels is None else {"channels": self.channels}
         columns |= {f"static {name}": self.static[name] for name in sorted(self.static)}
         # Strings are hashed as JSON, whose bytes do not depend on the width of the longest one.
         digest.update(json.dumps(names).encode())
         for name, column in columns.items():
-            text = column.dtype.kind == "U"
+            text = column.dtype.kind == "O"
             digest.update(f"{name} {'str' if text else column.dtype.newbyteorder('<').str} {column.shape}".encode())
-            little = column if text else np.ascontiguousarray(column, column.dtype.newbyteorder("<"))
-            digest.update(json.dumps(column.tolist()).encode() if text else little.tobytes())
+            for start in range(0, len(column), SAMPLE):
+                part = column[start : start + SAMPLE]
+                little = part if text else np.ascontiguousarray(part, column.dtype.newbyteorder("<"))
+                digest.update(json.dumps(part.tolist()).encode() if text else little.tobytes())
         return digest.hexdigest()
 
     def warn_constant_channels(self) -> tuple[str, ...]:
@@ -188,23 +177,23 @@ class SeriesDataset:
             What is constant over all series: "channel 'u', column 'flux'", or "column 'flux'" without channels.
 
         Warns:
-            InputWarning: once, naming them all. Of an opened file only a `sample` is looked at.
+            InputWarning: once, naming them all.
         """
-        data = self.sample()
-        channel = np.zeros(len(data.times), np.int32) if data.channels is None else data.channels
-        order = np.argsort(channel, kind="stable")
-        seen, starts = np.unique(channel[order], return_index=True)
-        ordered = data.values[order]
-        constant = np.minimum.reduceat(ordered, starts) == np.maximum.reduceat(ordered, starts)
+        shape = (len(self.channel_names or (None,)), len(self.value_names))
+        low, high = np.full(shape, np.inf), np.full(shape, -np.inf)
+        for rows in self.row_chunks():
+            channel = np.zeros(rows.stop - rows.start, int) if self.channels is None else self.channels[rows]
+            np.minimum.at(low, channel, self.values[rows])
+            np.maximum.at(high, channel, self.values[rows])
         found = tuple(
-            f"{'' if self.channel_names is None else f'channel {self.channel_names[seen[k]]!r}, '}"
+            f"{'' if self.channel_names is None else f'channel {self.channel_names[c]!r}, '}"
             f"column {self.value_names[v]!r}"
-            for k, v in np.argwhere(constant)
+            for c, v in np.argwhere(low == high)
         )
         if found:
             warnings.warn(
-                f"constant over all observations{'' if data is self else ' of a sample'}: {'; '.join(found)}. Nothing "
-                "can be learnt from it; leave it out, or check that the right column was read.",
+                f"constant over all observations: {'; '.join(found)}. Nothing can be learnt from it; leave it out, or "
+                "check that the right column was read.",
                 InputWarning,
                 stacklevel=2,
             )
@@ -232,118 +221,38 @@ class SeriesDataset:
         if len(outside):
             raise InputError(f"series {outside[0]} does not exist; there are {len(self)}, counted from 0.")
         at %= len(self)
-        offsets, view = offsets_of(self.lengths[at]), self._view
-        if view is None:
-            times, channels, values = self.gather(at)
+        offsets = offsets_of(self.lengths[at])
+        static = {name: column[at] for name, column in self.static.items()}
+        own: dict[str, Any] = {"offsets": offsets, "ids": self.ids[at], "static": static}
+        if is_mapped(self.times) and offsets[-1] > SAMPLE:
+            times, channels, values = map_parts(self, (self.gather(at[part]) for part in series_chunks(offsets)))
         else:
-            times, channels, values = lazy_columns(View(view.store, view.starts[at], offsets))
-        return replace(
-            self,
-            times=times,
-            values=values,
-            channels=channels,
-            offsets=offsets,
-            ids=self.ids[at],
-            static={name: column[at] for name, column in self.static.items()},
-        )
+            times, channels, values = self.gather(at)
+        return replace(self, times=times, channels=channels, values=values, **own)
+
+    def row_chunks(self) -> Iterator[slice]:
+        """All observations, in slices of whole series that fit into memory."""
+        return (slice(*self.offsets[[part[0], part[-1] + 1]]) for part in self.series_chunks())
+
+    def series_chunks(self) -> Iterator[np.ndarray]:
+        """The indices of all series, in runs of about a million observations."""
+        return (np.arange(part.start, part.stop) for part in series_chunks(self.offsets))
 
     def gather(self, index: np.ndarray) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
-        """(times, channels or None, values) of the series at `index` [k], one behind the other."""
+        """(times, channels or None, values) of the series at `index` [k], one behind the other, in memory."""
         starts = self.offsets[index]
         lengths = self.offsets[index + 1] - starts
-        first, view = np.cumsum(lengths) - lengths, self._view
-        rows = np.repeat((starts if view is None else view.starts[index]) - first, lengths) + np.arange(lengths.sum())
-        if view is None:
-            return self.times[rows], None if self.channels is None else self.channels[rows], self.values[rows]
-        if self.channels is None:
-            times, values = view.store.take(rows, ["times", "values"])
-            return times, None, values
-        times, channels, values = view.store.take(rows, ["times", "channels", "values"])
-        return times, channels, values
+        first = np.cumsum(lengths) - lengths
+        rows = np.repeat(starts - first, lengths) + np.arange(lengths.sum())
+        return self.times[rows], None if self.channels is None else self.channels[rows], self.values[rows]
 
-    # ── of a file that is larger than memory ────────────────────────────────────────────────────────────────────────
-
-    @property
-    def _view(self) -> View | None:
-        """What of which file this is; None where everything is in memory."""
-        return self.times.of if isinstance(self.times, Column) else None
-
-    @property
-    def blocks(self) -> Blocks | None:
-        """Where in an opened file each series lies; None where any order reads equally fast."""
-        return None if self._view is None else self._view.blocks
-
-    def load(self) -> SeriesDataset:
-        """The same with every observation in memory."""
-        if self._view is None:
+    def sample(self, observations: int = SAMPLE) -> SeriesDataset:
+        """The same set, or of a larger one random series with about so many observations; the same ones every time."""
+        if len(self.times) <= observations:
             return self
-        times, channels, values = self.gather(np.arange(len(self)))
-        return replace(self, times=times, channels=channels, values=values)
-
-    def sample(self, observations: int = 1 << 20, parts: int = 16, seed: int = 0) -> SeriesDataset:
-        """Of an opened file, random series with about so many observations, from at most so many parts of the file.
-
-        In memory, and a pure function of its arguments. A set that is in memory is its own sample.
-        """
-        if self._view is None:
-            return self
-        draw, block = np.random.default_rng(seed), self._view.block
-        at = np.flatnonzero(np.isin(block, draw.permutation(np.unique(block))[:parts]))
-        at = draw.permutation(at)
-        enough = int(np.searchsorted(np.cumsum(self.lengths[at]), observations)) + 1
-        return self.select(np.sort(at[:enough])).load()
-
-    @classmethod
-    def open(
-        cls,
-        path: str | Path,
-        id: str = "id",
-        time: str = "time",
-        channel: str | None = None,
-        values: Sequence[str] = ("value",),
-        *,
-        channel_names: Sequence[Any] | np.ndarray | None = None,
-        cache_bytes: int = CACHE,
-    ) -> SeriesDataset:
-        """A long Parquet or Arrow file, opened without reading it: for sets that are larger than memory.
-
-        Only the columns of ids and channels are gone through, in pieces. The others are read and checked in blocks (a
-        Parquet row group, an Arrow record batch) when a series in them is asked for. The rows of a series must be
-        together and its times ascending; row groups of about a million rows are a good size. Training takes the series
-        of some blocks at a time (see `batches.plan`), so that each block is read once an epoch; a small selection of
-        the series is better loaded (`select(...).load()`).
-
-        Args:
-            id, time, channel, values, channel_names: as in `from_frame`.
-            cache_bytes: of blocks that are kept in memory.
-
-        Raises:
-            InputError: here: columns that are missing or of a wrong kind; missing ids or channels; a series whose rows
-                are not together; row groups larger than `cache_bytes`. When a block is read: values or times that
-                are missing or infinite, times that descend, duplicates, channels not among `channel_names`.
-        """
-        path, values = Path(path), names_of(values, "values")
-        rows = open_rows(path)
-        roles = [("id", id), ("time", time)] + ([] if channel is None else [("channel", channel)])
-        tables.need_columns(
-            nw.from_native(rows.schema.empty_table()), roles + [("value", name) for name in values], path.name
-        )
-        if channel is None and channel_names is not None:
-            raise InputError(f"channel_names {listed(channel_names)} need a channel column; give channel=...")
-        nothing = {name: tables.to_arrow(rows.schema.empty_table()[name]) for name in (time, *values)}
-        _, unit = tables.times(nothing[time], time)
-        dtype = np.result_type(*(tables.numbers(nothing[name], name) for name in values))
-        offsets, ids, channels = scan(rows, path, id, channel)
-        known = None
-        if channel is not None:
-            known = tuple(sorted(channels)) if channel_names is None else channel_names_of(channel_names)
-        kinds = {"times": (np.dtype(np.float64), ()), "values": (dtype, (len(values),))}
-        kinds |= {} if channel is None else {"channels": (np.dtype(np.int32), ())}
-        columns = [time, *values] + ([] if channel is None else [channel])
-        decode = Decode(id, time, channel, values, known, offsets, ids)
-        store = Store(path.resolve(), rows, columns, offsets, decode, kinds, cache_bytes)
-        lazy, which, what = lazy_columns(View(store, offsets[:-1], offsets))
-        return cls(lazy, what, offsets, ids, values, which, known, time_unit=unit)
+        order = np.random.default_rng(0).permutation(len(self))
+        enough = int(np.searchsorted(np.cumsum(self.lengths[order]), observations)) + 1
+        return self.select(np.sort(order[:enough]))
 
     def mask_observations(self, keep: np.ndarray) -> SeriesDataset:
         """The same series with only the observations where `keep` (bool [n]) is True.
@@ -351,20 +260,21 @@ class SeriesDataset:
         Raises:
             InputError: a mask of another type or length; series that would become empty, named.
         """
-        if self._view is not None:
-            return self.load().mask_observations(keep)
         keep = np.asarray(keep)
         if keep.dtype != np.bool_ or keep.shape != self.times.shape:
             raise InputError(f"keep must be bool of shape {self.times.shape}, not {keep.dtype} of shape {keep.shape}.")
         lengths = np.add.reduceat(keep.astype(np.int64), self.offsets[:-1])
         refuse_empty(lengths, self.ids, "Keep one observation of each, or leave them out with select(...) first.")
-        return replace(
-            self,
-            times=self.times[keep],
-            values=self.values[keep],
-            channels=None if self.channels is None else self.channels[keep],
-            offsets=offsets_of(lengths),
-        )
+
+        def kept(rows: slice) -> Columns:
+            some, channels = keep[rows], None if self.channels is None else self.channels[rows]
+            return self.times[rows][some], None if channels is None else channels[some], self.values[rows][some]
+
+        if is_mapped(self.times) and lengths.sum() > SAMPLE:
+            times, channels, values = map_parts(self, map(kept, self.row_chunks()))
+        else:
+            times, channels, values = kept(slice(None))
+        return replace(self, times=times, channels=channels, values=values, offsets=offsets_of(lengths))
 
     # ── from tables ─────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -427,7 +337,8 @@ class SeriesDataset:
         """From a CSV file (tab-separated if its name ends in .tsv or .tsv.gz; .gz is unpacked): see `from_frame`."""
         kind = "tsv" if str(path).lower().endswith((".tsv", ".tsv.gz")) else "csv"
         options: Any = {"channel_names": channel_names, "tokens": tokens, "missing": missing, "duplicates": duplicates}
-        return cls.from_frame(read_table(path, kind), id, time, channel, values, static, **options)
+        table = read_table(path, kind, *_columns(id, time, channel, values, static))
+        return cls.from_frame(table, id, time, channel, values, static, **options)
 
     @classmethod
     def from_parquet(
@@ -446,7 +357,68 @@ class SeriesDataset:
     ) -> SeriesDataset:
         """From a Parquet file: see `from_frame`."""
         options: Any = {"channel_names": channel_names, "tokens": tokens, "missing": missing, "duplicates": duplicates}
-        return cls.from_frame(read_table(path, "parquet"), id, time, channel, values, static, **options)
+        table = read_table(path, "parquet", *_columns(id, time, channel, values, static))
+        return cls.from_frame(table, id, time, channel, values, static, **options)
+
+    @classmethod
+    def from_file(
+        cls,
+        path: str | Path,
+        id: str = "id",
+        time: str = "time",
+        channel: str | None = None,
+        values: Sequence[str] = ("value",),
+        static: Sequence[str] = (),
+        *,
+        wide: bool = False,
+        channel_names: Sequence[Any] | np.ndarray | None = None,
+        tokens: Tokenisation = "channel",
+        missing: Missing = "error",
+        duplicates: Duplicates = "error",
+        memory: float | None = None,
+        folder: str | Path | None = None,
+    ) -> SeriesDataset:
+        """From a file of any kind that `read_table` knows, also one that is larger than memory.
+
+        A large file is sorted once into memory-mapped columns, in a folder beside it, which are used again as long as
+        neither the file nor the options change. The data set is the same as if it had been read into memory.
+
+        Args:
+            id, time, channel, values, static, channel_names, tokens, missing, duplicates: as in `from_frame`.
+            wide: `values` are the channels, as in `from_wide`.
+            memory: bytes that reading may take; half of what is free, if None.
+            folder: where mapped columns are kept; PATH.columns, if None.
+
+        Raises:
+            InputError: as `from_frame` and `read_table`; a folder that cannot be written.
+        """
+        path = Path(path)
+        format = tables.format_of(path)
+        columns, labels = _columns(id, time, channel, values, static)
+        options: Any = {"tokens": tokens, "duplicates": duplicates}
+        if not wide:
+            options |= {"missing": missing, "channel_names": channel_names}
+
+        def build(table: pa.Table, channels: Sequence[Any] | np.ndarray | None = None) -> SeriesDataset:
+            if wide:
+                return cls.from_wide(table, id, time, values, static, **options)
+            return cls.from_frame(table, id, time, channel, values, static, **(options | {"channel_names": channels}))
+
+        if not too_large(path, format, len(columns), memory):
+            return build(read_table(path, format, columns, labels), channel_names)
+        known = None if channel_names is None else [tables.plain(name) for name in channel_names]
+        roles = [wide, id, time, channel, values, static, options | {"channel_names": known}]
+        tables.need_names(tables.column_names(path, format), columns, path)
+        return map_table(
+            path,
+            format,
+            columns,
+            id,
+            channel,
+            lambda table, found: build(table, known or found),
+            {"roles": roles},
+            None if folder is None else Path(folder),
+        )
 
     @classmethod
     def from_wide(
@@ -568,8 +540,6 @@ class SeriesDataset:
         Raises:
             InputError: a column name that would occur twice.
         """
-        if self._view is not None:
-            return self.load().to_arrow(id, time, channel)
         names = [id, time] + ([] if self.channels is None else [channel]) + [*self.value_names, *self.static]
         tables.refuse_twice(names, "the table to write")
         each = np.repeat(np.arange(len(self)), self.lengths)
@@ -592,3 +562,12 @@ class SeriesDataset:
         table = self.to_arrow(id, time, channel)
         with replacing(path) as beside:
             pyarrow.parquet.write_table(table, beside, compression="zstd")
+
+
+def _columns(
+    id: str, time: str, channel: str | None, values: Sequence[str] | str, static: Sequence[str] | str
+) -> tuple[list[str], list[str]]:
+    """The columns of a table that are needed, and of these the columns of labels."""
+    labels = [id] if channel is None else [id, channel]
+    values, static = names_of(values, "values"), names_of(static, "static", empty=True)
+    return list(dict.fromkeys([*labels, time, *values, *static])), labels

@@ -7,7 +7,7 @@ was, so a run can be resumed anywhere, on any number of processes and workers, w
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -60,17 +60,16 @@ class SeriesExamples:
         self.drop = drop
         self.noise = noise
         self.lengths = np.asarray(dataset.lengths)
-        self.blocks = dataset.blocks
-
-    def fingerprint(self) -> str:
-        return self.dataset.fingerprint()
 
     def identity(self) -> dict[str, Any]:
         """All that batches are made of, as JSON: a run is resumed only with the same."""
         targets = None if self.targets is None else hashlib.sha256(self.targets.numpy().tobytes()).hexdigest()
         own = {"targets": targets, "preprocessor": self.preprocessor.to_dict(), "seed": self.seed}
         own |= {"masking": None if self.masking is None else asdict(self.masking), "drop": self.drop}
-        return {"series": self.fingerprint(), **own, "noise": self.noise}
+        return {"series": self.dataset.fingerprint(), **own, "noise": self.noise}
+
+    def names(self, index: Sequence[int] | np.ndarray) -> list[str]:
+        return [str(name) for name in self.dataset.ids[np.asarray(index, np.int64)]]
 
     def batch(self, index: np.ndarray, epoch: int | None) -> Batch:
         tokens = assemble(self.dataset, self.preprocessor, index)

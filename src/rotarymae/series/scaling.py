@@ -39,7 +39,7 @@ class ValueScaler:
 
     @classmethod
     def fit(cls, dataset: SeriesDataset, transforms: dict[str, str] | None = None) -> Self:
-        """Statistics of a training set, of a `sample` of an opened file. `transforms` overrides by feature name; the
+        """Statistics of a training set (of a `sample` of a large one). `transforms` overrides by feature name; the
         others are chosen.
 
         A feature is heavy-tailed, and gets asinh, when in any channel with 20 observations or more the 99.5 %
@@ -138,30 +138,34 @@ class PositionScaler:
         channel_spacing: float = 1.0,
     ) -> Self:
         """The unit is the larger of the median gap between a series' distinct times and a thousandth of the median
-        span, unless given. Beyond some 6,000 units the slowest kept frequency has gone round. An opened file is
-        judged by a `sample`."""
-        dataset = dataset.sample()
+        span, unless given; of a `sample` of a large set. Beyond some 6,000 units the slowest kept frequency has gone
+        round."""
         if origin not in ORIGINS:
             raise InputError(f"origin {origin!r}; wanted 'first' (of each series) or 'zero' (of the table).")
         for name, number in (("unit", unit), ("channel_spacing", channel_spacing)):
             if number is not None and not (np.isfinite(number) and number > 0):
                 raise InputError(f"{name} of positions is {number}; wanted a positive number.")
         if unit is None:
-            gaps = np.diff(dataset.times)
-            gaps[dataset.offsets[1:-1] - 1] = 0.0  # from one series to the next is no gap
+            some = dataset.sample()
+            gaps = np.diff(some.times)
+            gaps[some.offsets[1:-1] - 1] = 0.0  # from one series to the next is no gap
             gaps = gaps[gaps > 0]
-            spans = dataset.times[dataset.offsets[1:] - 1] - dataset.times[dataset.offsets[:-1]]
+            spans = some.times[some.offsets[1:] - 1] - some.times[some.offsets[:-1]]
             spans = spans[spans > 0]
             unit = max(float(np.median(gaps)), float(np.median(spans)) / 1000) if len(gaps) else 1.0
         scaler = cls(float(unit), origin, float(channel_spacing))
-        reach = float(np.abs(scaler.times(dataset.times, scaler.origins(dataset), dataset.lengths)).max())
-        return dataclasses.replace(scaler, reach=reach)
+        return dataclasses.replace(scaler, reach=float(scaler.reaches(dataset).max()))
 
     def origins(self, dataset: SeriesDataset) -> np.ndarray:
         """The time [S] from which each series counts."""
         if self.origin == "zero":
             return np.zeros(len(dataset))
         return dataset.times[dataset.offsets[:-1]]
+
+    def reaches(self, dataset: SeriesDataset) -> np.ndarray:
+        """The largest |position| in time of each series [S]; its times ascend."""
+        ends = np.stack([dataset.times[dataset.offsets[:-1]], dataset.times[dataset.offsets[1:] - 1]])
+        return np.abs((ends - self.origins(dataset)) / self.unit).max(axis=0)
 
     def times(self, times: np.ndarray, origins: np.ndarray, lengths: np.ndarray) -> np.ndarray:
         """Positions in time [n], float64, of flat times whose series have these origins and lengths."""
@@ -199,7 +203,6 @@ class Preprocessor:
         channel_spacing: float = 1.0,
     ) -> Self:
         """Scalers of a training set; arguments as `ValueScaler.fit` and `PositionScaler.fit`."""
-        dataset = dataset.sample()  # once for both scalers
         names = None if dataset.channel_names is None else tuple(_plain(name) for name in dataset.channel_names)
         return cls(
             tuple(dataset.value_names),
@@ -236,19 +239,15 @@ class Preprocessor:
             )
         self.warn_if_far(dataset)
 
-    def warn_if_far(self, dataset: SeriesDataset, times: np.ndarray | None = None) -> None:
-        """Warns when times (of the data set, or others [n] flat over the same series) lie far outside training."""
-        if times is None:
-            dataset = dataset.sample()
-            times = np.asarray(dataset.times)
-        at = np.abs(self.positions.times(times, self.positions.origins(dataset), dataset.lengths))
+    def warn_if_far(self, dataset: SeriesDataset) -> None:
+        """Warns when times of the data set lie far outside those of the training set."""
+        at = self.positions.reaches(dataset)
         far = at > 1.5 * self.positions.reach + 1.0
         if far.any():
-            series = int(np.searchsorted(dataset.offsets, int(far.argmax()), side="right")) - 1
             warnings.warn(
-                f"series {_plain(dataset.ids[series])!r} has times up to {at.max() * self.positions.unit:.6g} from its "
-                f"origin; training reached {self.positions.reach * self.positions.unit:.6g} "
-                f"({int(far.sum())} observations lie far outside). Predictions there are extrapolations.",
+                f"series {_plain(dataset.ids[far.argmax()])!r} has times up to {at.max() * self.positions.unit:.6g} "
+                f"from its origin; training reached {self.positions.reach * self.positions.unit:.6g} "
+                f"({int(far.sum())} series reach far outside). Predictions there are extrapolations.",
                 InputWarning,
                 stacklevel=3,
             )

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rotarymae.errors import InputError
+from rotarymae.series import SeriesDataset
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -110,8 +111,12 @@ def summary_features(dataset: Series, num_channels: int | None = None) -> tuple[
     Where a column is called as the first one with `_err` behind, also mean and largest signal-to-noise, the share of
     observations above 5, and the time they span. Between neighbouring channels: the difference of the means of the
     first value, and that difference over the sum of their sizes (it stays within -1..1 for fluxes of either sign).
-    Times keep the data's unit. `num_channels` is needed only for a data set whose channels have no names.
+    Times keep the data's unit. `num_channels` is needed only for a data set whose channels have no names. A large
+    SeriesDataset is worked through in parts that fit into memory.
     """
+    if isinstance(dataset, SeriesDataset) and len(chunks := list(dataset.series_chunks())) > 1:
+        parts = [summary_features(dataset.select(chunk), num_channels) for chunk in chunks]
+        return np.concatenate([features for features, _ in parts]), parts[0][1]
     rows = _Rows.of(dataset, num_channels)
     names = tuple(str(name) for name in dataset.value_names)
     if len(names) != rows.values.shape[1]:
@@ -221,7 +226,9 @@ def last_value(
 
 
 def channel_means(dataset: Series, num_channels: int | None = None) -> Floats:
-    """Mean of each value in each channel over a whole (training) data set: [C, V]; NaN where it has none."""
+    """Mean of each value in each channel over a (training) data set, or a sample of a large one: [C, V], or NaN."""
+    if isinstance(dataset, SeriesDataset) and len(dataset.times) > len((some := dataset.sample()).times):
+        return channel_means(some, num_channels)
     rows = _Rows.of(dataset, num_channels)
     means = np.empty((rows.num_channels, rows.values.shape[1]))
     for v in range(means.shape[1]):

@@ -116,10 +116,12 @@ class _Interpolating:
         self.dataset, self.queries, self.preprocessor = dataset, queries, preprocessor
         self.origins = preprocessor.positions.origins(dataset)
         self.lengths = np.asarray(dataset.lengths) + queries.lengths
-        self.blocks = dataset.blocks
 
-    def fingerprint(self) -> str:
-        return self.dataset.fingerprint()
+    def identity(self) -> dict[str, Any]:
+        return {"series": self.dataset.fingerprint()}
+
+    def names(self, index: Any) -> list[str]:
+        return [str(name) for name in self.dataset.ids[np.asarray(index, np.int64)]]
 
     def batch(self, index: np.ndarray, epoch: int | None) -> Batch:
         queries, lengths = self.queries, self.queries.lengths[index]
@@ -199,7 +201,7 @@ def _warn_if_far(queries: Queries, dataset: SeriesDataset, preprocessor: Preproc
     if at.max() > 1.5 * positions.reach + 1.0:
         series = int(np.searchsorted(queries.offsets, int(at.argmax()), side="right")) - 1
         warnings.warn(
-            f"series {dataset.ids[series].item()!r} is asked at time {queries.times[at.argmax()]:.10g}, "
+            f"series {plain(dataset.ids[series])!r} is asked at time {queries.times[at.argmax()]:.10g}, "
             f"{at.max() * positions.unit:.6g} from its origin; training reached "
             f"{positions.reach * positions.unit:.6g}. Values there are extrapolations.",
             InputWarning,
@@ -256,7 +258,7 @@ def queries_from_table(dataset: SeriesDataset, path: str | Path, id: str, time: 
     Raises:
         InputError: an id the data set has not, a missing column or cell, an unknown channel.
     """
-    table = read_table(path)
+    table = read_table(path, labels=[id, channel] if channel else [id])
     wanted = [id, time] + ([channel] if channel else [])
     for name in wanted:
         if name not in table.column_names:

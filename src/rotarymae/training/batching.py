@@ -13,7 +13,6 @@ from typing import TypeVar
 import numpy as np
 
 from rotarymae.errors import InputError
-from rotarymae.series import Blocks
 
 T = TypeVar("T")
 
@@ -26,26 +25,19 @@ def plan(
     epoch: int,
     batch_size: int | None = None,
     batch_tokens: int | None = None,
-    blocks: Blocks | None = None,
 ) -> list[np.ndarray]:
-    """The batches of one epoch, as places in the data set: every example once.
+    """The batches of one epoch, as indices into the data set: every example once.
 
     Examples are shuffled, cut into pools of about 64 batches, sorted by length within their pool, cut into batches of
     `batch_size` examples or of at most `batch_tokens` tokens (padding counted), and the batches shuffled within the
     pool. A single example longer than the budget is a batch of its own.
-
-    With `blocks` the examples are shuffled, and pools cut, within windows: as many random blocks of the file as memory
-    holds. So each block is read once; the last batch of a window is smaller.
     """
     # As uint64: numpy would make float64 of a seed beyond int64 beside an epoch.
     keys = [np.array([number & (2**64 - 1), epoch], np.uint64) for number in (seed, seed + 1)]
     draw = np.random.Generator(np.random.Philox(key=keys[0]))
-    windows = [draw.permutation(len(lengths))]
-    if blocks is not None:
-        windows = blocks.windows(draw.permutation(len(blocks.rows)), draw.random(len(lengths)))
     shuffle = np.random.Generator(np.random.Philox(key=keys[1]))
     batches: list[np.ndarray] = []
-    for pool in (pool for window in windows for pool in _pools(window, lengths, batch_size, batch_tokens)):
+    for pool in _pools(draw.permutation(len(lengths)), lengths, batch_size, batch_tokens):
         ordered = pool[np.argsort(lengths[pool], kind="stable")]
         cuts = in_order(lengths[ordered], batch_size, batch_tokens)
         parts = [ordered[cut] for cut in cuts]
@@ -53,21 +45,14 @@ def plan(
     return batches
 
 
-def by_length(
-    lengths: np.ndarray,
-    batch_size: int | None = None,
-    batch_tokens: int | None = None,
-    blocks: Blocks | None = None,
-) -> list[np.ndarray]:
-    """Batches of examples of nearly equal lengths, in a fixed order, for evaluation; with `blocks` within windows."""
-    windows = [np.argsort(lengths, kind="stable")]
-    if blocks is not None:
-        windows = blocks.windows(np.arange(len(blocks.rows)), lengths)
-    return [window[cut] for window in windows for cut in in_order(lengths[window], batch_size, batch_tokens)]
+def by_length(lengths: np.ndarray, batch_size: int | None = None, batch_tokens: int | None = None) -> list[np.ndarray]:
+    """Batches of examples of nearly equal lengths, in a fixed order, for evaluation."""
+    order = np.argsort(lengths, kind="stable")
+    return [order[cut] for cut in in_order(lengths[order], batch_size, batch_tokens)]
 
 
 def in_order(lengths: np.ndarray, batch_size: int | None = None, batch_tokens: int | None = None) -> list[np.ndarray]:
-    """Consecutive places cut into batches of `batch_size` examples or at most `batch_tokens` padded tokens."""
+    """Consecutive indices cut into batches of `batch_size` examples or at most `batch_tokens` padded tokens."""
     if (batch_size is None) == (batch_tokens is None):
         raise InputError("give either batch_size (examples) or batch_tokens (tokens), not both and not neither.")
     if (batch_size or batch_tokens or 0) < 1:

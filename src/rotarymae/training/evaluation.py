@@ -113,8 +113,7 @@ def predict(
 
 def _own_batches(examples: Examples, config: TrainConfig, accelerator: Accelerator) -> list[np.ndarray]:
     """This process's share of the evaluation batches, which group examples by length; on the CPU, small ones."""
-    blocks = getattr(examples, "blocks", None)
-    batches = by_length(examples.lengths, config.batch_size, config.batch_tokens, blocks)
+    batches = by_length(examples.lengths, config.batch_size, config.batch_tokens)
     own = batches[accelerator.process_index :: accelerator.num_processes]
     if accelerator.device.type != "cpu":
         return own

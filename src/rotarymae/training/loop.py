@@ -195,8 +195,7 @@ class _Loop:
 
     def _plan(self, epoch: int) -> list[np.ndarray]:
         config = self.config
-        blocks = getattr(self.examples, "blocks", None)
-        return plan(self.examples.lengths, config.seed, epoch, config.batch_size, config.batch_tokens, blocks)
+        return plan(self.examples.lengths, config.seed, epoch, config.batch_size, config.batch_tokens)
 
     def _lanes(self) -> int:
         several = self.accelerator.num_processes > 1
@@ -290,12 +289,11 @@ class _Loop:
 
     def _skip(self, bad: str, shards: list[tuple[Batch, bool]]) -> None:
         """Counts and records a step left out, with everybody's series."""
-        names = getattr(getattr(self.examples, "dataset", None), "ids", None)
         own = [int(i) for batch, real in shards if real for i in batch.series]
         found = [(bad, own)]
         if self.accelerator.num_processes > 1:
             found = gather_object(found)
-        series = [str(i if names is None else names[i]) for _, part in found for i in part]
+        series = self.examples.names([i for _, part in found for i in part])
         # Where one process saw bad input, the others saw only what came of it.
         bad = next((text for text, _ in found if text.startswith(INPUT)), found[0][0])
         state = self.state
@@ -398,11 +396,13 @@ class _Loop:
             "max_skipped",
         ):
             del own[name]  # these change nothing in the weights
-        validation = None if self.validation is None else self.validation.fingerprint()
-        # Examples that know more about themselves than a fingerprint let a difference be named.
-        whole = getattr(self.examples, "identity", None)
-        data = self.examples.fingerprint() if whole is None else whole()
-        return {"data": data, "validation": validation, **self.objective.identity(), "training": own}
+        validation = None if self.validation is None else self.validation.identity()
+        return {
+            "data": self.examples.identity(),
+            "validation": validation,
+            **self.objective.identity(),
+            "training": own,
+        }
 
 
 def compile_blocks(model: nn.Module) -> None:

@@ -1,0 +1,246 @@
+"""Tables larger than memory: sorted columns on disk, written once and memory-mapped ever after.
+
+`map_table` streams a file twice: once to count the rows of each series, and once to spread them over parts that hold
+whole series. Each part is then read, checked and sorted as any table is, and appended to one `.npy` file per column.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import shutil
+import tempfile
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import psutil
+import pyarrow as pa
+import pyarrow.parquet
+
+from rotarymae.errors import InputError, InputWarning
+from rotarymae.series import tables
+
+if TYPE_CHECKING:
+    from rotarymae.series.dataset import SeriesDataset
+
+CHUNK = 1 << 20  # observations that are handled at a time
+PARTS = 256  # at most, as each is an open file
+COPIES = 4  # what reading and sorting a table takes at its peak, over the bytes of its numbers (measured: 3.6)
+FORMAT = 1  # of the folders below
+
+Columns = tuple[np.ndarray, np.ndarray | None, np.ndarray]  # times, channels, values
+
+
+def too_large(path: Path, format: str, columns: int, memory: float | None = None) -> bool:
+    """Whether reading so many columns of a table takes more than `memory` bytes (half of what is free, if None)."""
+    memory = psutil.virtual_memory().available / 2 if memory is None else memory
+    return tables.row_count(path, format) * columns * 8 * COPIES > memory
+
+
+# ── columns on disk ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def is_mapped(column: np.ndarray) -> bool:
+    return isinstance(column, np.memmap)
+
+
+def series_chunks(offsets: np.ndarray) -> Iterator[slice]:
+    """The series one after another, in runs of about `CHUNK` observations or one longer series."""
+    start, last = 0, len(offsets) - 1
+    while start < last:
+        stop = max(start + 1, int(np.searchsorted(offsets, offsets[start] + CHUNK, side="right")) - 1)
+        yield slice(start, stop)
+        start = stop
+
+
+def map_parts(dataset: SeriesDataset, parts: Iterable[Columns]) -> Columns:
+    """Mapped columns of parts of a mapped data set, in temporary files beside its own."""
+    folder = Path(str(dataset.times.filename)).parent  # pyright: ignore[reportAttributeAccessIssue]
+    folder = folder.parent if folder.name.startswith("selected-") else folder
+    beside = Path(tempfile.mkdtemp(prefix="selected-", dir=folder))
+    try:
+        return _write_columns(beside, parts)
+    finally:
+        # The system keeps a removed file for as long as it is mapped; on Windows it cannot be removed until then.
+        shutil.rmtree(beside, ignore_errors=True)
+
+
+def _write_columns(folder: Path, parts: Iterable[Columns]) -> Columns:
+    """Appends columns to `times.npy`, `channels.npy` and `values.npy` of a folder, and maps them."""
+    files: dict[str, tuple[Any, np.dtype, tuple[int, ...]]] = {}
+    count = 0
+
+    def header(name: str, rows: int) -> None:
+        file, dtype, shape = files[name]
+        file.seek(0)
+        about = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": (rows, *shape)}
+        np.lib.format.write_array_header_1_0(file, about)  # numpy leaves room for the first axis to grow
+
+    with contextlib.ExitStack() as stack:
+        for part in parts:
+            count += len(part[0])
+            for name, column in zip(("times", "channels", "values"), part, strict=True):
+                if column is None:
+                    continue
+                if name not in files:
+                    file = stack.enter_context((folder / f"{name}.npy").open("wb"))
+                    files[name] = (file, column.dtype, column.shape[1:])
+                    header(name, 0)
+                files[name][0].write(np.ascontiguousarray(column, files[name][1]).data)
+        for name in files:
+            header(name, count)
+    return _map_columns(folder)
+
+
+def _map_columns(folder: Path) -> Columns:
+    times, values = (np.load(folder / f"{name}.npy", mmap_mode="r") for name in ("times", "values"))
+    channels = folder / "channels.npy"
+    return times, np.load(channels, mmap_mode="r") if channels.exists() else None, values
+
+
+# ── tables ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def map_table(
+    path: Path,
+    format: str,
+    columns: list[str],
+    id: str,
+    channel: str | None,
+    build: Callable[[pa.Table, tuple[Any, ...] | None], SeriesDataset],
+    options: dict[str, Any],
+    folder: Path | None = None,
+) -> SeriesDataset:
+    """The data set that `build` makes of a whole table, with memory-mapped columns and the series in the same order.
+
+    Args:
+        columns: those of the table that `build` needs.
+        id, channel: of these, the columns of ids and of channels.
+        build: (a part of the table with whole series, all channels there are) → data set.
+        options: all that the result depends on beside the table, as JSON.
+        folder: where columns are kept; a folder of the table's name beside it, if None.
+
+    Raises:
+        InputError: as `build`; a folder that cannot be written.
+    """
+    folder = path.with_name(f"{path.name}.columns") if folder is None else folder
+    target = folder / _fingerprint(path, {"format": FORMAT, "columns": columns, **options})
+    if target.is_dir():
+        return _load(target)
+    beside = None
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        beside = Path(tempfile.mkdtemp(prefix=".part-", dir=folder))
+        _write(beside, path, format, columns, id, channel, build)
+        with contextlib.suppress(OSError):  # another process was faster
+            beside.rename(target)
+    except OSError as error:
+        raise InputError(
+            f"{path} is larger than memory; its sorted columns cannot be written to {folder} ({error}). Make room "
+            "there, or put the table (or a link to it) into a folder that can be written."
+        ) from error
+    finally:
+        if beside is not None:
+            shutil.rmtree(beside, ignore_errors=True)
+    return _load(target)
+
+
+def _write(
+    beside: Path,
+    path: Path,
+    format: str,
+    columns: list[str],
+    id: str,
+    channel: str | None,
+    build: Callable[[pa.Table, tuple[Any, ...] | None], SeriesDataset],
+) -> None:
+    labels = [id] if channel is None else [id, channel]
+    ranks: dict[Any, int] = {}  # of the series, by first appearance
+    counts, channels, done = np.zeros(0, np.int64), set(), 0
+    for piece in tables.stream(path, format, labels, labels):
+        try:
+            codes, ids = tables.encode(tables.label_array(piece[id], id))
+            if channel is not None:
+                channels |= set(tables.encode(tables.label_array(piece[channel], channel))[1].tolist())
+        except InputError as error:
+            raise InputError(f"rows counted from row {done}: {error}") from error
+        rank = np.array([ranks.setdefault(name, len(ranks)) for name in ids.tolist()])
+        counts = np.concatenate([counts, np.zeros(len(ranks) - len(counts), np.int64)])
+        counts += np.bincount(rank[codes], minlength=len(ranks))
+        done += len(codes)
+    # The labels of a CSV file are text, unless all of them are written as integers.
+    seen = [(id, ranks), (channel, channels)] if format in ("csv", "tsv") else []
+    integers = [name for name, found in seen if name is not None and tables.are_integers(found)]
+    known = tuple(sorted(int(name) if channel in integers else name for name in channels)) or None
+    part_of = (np.cumsum(counts) - counts) // max(CHUNK, -(-done // PARTS))
+    with contextlib.ExitStack() as stack:
+        writers: dict[int, Any] = {}
+        for piece in tables.stream(path, format, columns, labels):
+            codes, ids = tables.encode(tables.label_array(piece[id], id))
+            part = part_of[np.array([ranks[name] for name in ids.tolist()])][codes]
+            order = np.argsort(part, kind="stable")
+            numbered, starts = np.unique(part[order], return_index=True)
+            table = pa.table(piece).take(pa.array(order))
+            for k, start, stop in zip(numbered.tolist(), starts, [*starts[1:], len(order)], strict=True):
+                if k not in writers:
+                    writers[k] = stack.enter_context(pa.ipc.new_stream(beside / f"part-{k}", table.schema))
+                writers[k].write_table(table.slice(start, stop - start))
+    ids, lengths, static, about = [], [], [], {}
+
+    def parts() -> Iterator[Columns]:
+        for k in sorted(writers):
+            file = beside / f"part-{k}"
+            with pa.memory_map(str(file)) as source:
+                dataset = build(tables.as_integers(pa.ipc.open_stream(source).read_all(), integers), known)
+            file.unlink()
+            ids.append(dataset.ids)
+            lengths.append(dataset.lengths)
+            static.append(dataset.static)
+            about.update({name: getattr(dataset, name) for name in ("value_names", "channel_names", "time_unit")})
+            yield dataset.times, dataset.channels, dataset.values
+
+    with warnings.catch_warnings(record=True) as raised:
+        warnings.simplefilter("always")
+        _write_columns(beside, parts())
+    if raised:
+        more = "" if len(writers) == 1 else f" ({len(raised)} of {len(writers)} parts of {path.name} warn like this.)"
+        warnings.warn(f"{raised[0].message}{more}", InputWarning, stacklevel=5)
+    columns_of = {"id": np.concatenate(ids), "length": np.concatenate(lengths)}
+    columns_of |= {f"static {name}": np.concatenate([one[name] for one in static]) for name in static[0]}
+    pyarrow.parquet.write_table(pa.table(columns_of), beside / "series.parquet")
+    (beside / "about.json").write_text(json.dumps(about, default=tables.plain), encoding="utf-8")
+
+
+def _load(folder: Path) -> SeriesDataset:
+    from rotarymae.series.dataset import SeriesDataset
+
+    about = json.loads((folder / "about.json").read_text(encoding="utf-8"))
+    table = pyarrow.parquet.read_table(folder / "series.parquet")
+    found = {name: tables.label_values(tables.to_arrow(table[name])) for name in table.column_names}
+    times, channels, values = _map_columns(folder)
+    return SeriesDataset(
+        times=times,
+        values=values,
+        offsets=np.concatenate([[0], np.cumsum(found["length"])]),
+        ids=found["id"],
+        value_names=tuple(about["value_names"]),
+        channels=channels,
+        channel_names=None if about["channel_names"] is None else tuple(about["channel_names"]),
+        static={name.removeprefix("static "): column for name, column in list(found.items())[2:]},
+        time_unit=about["time_unit"],
+    )
+
+
+def _fingerprint(path: Path, options: dict[str, Any]) -> str:
+    """A digest of the options and of a file's size, time of change and 64 pieces of 4 KiB."""
+    about = path.stat()
+    digest = hashlib.sha256(json.dumps([options, about.st_size, about.st_mtime_ns], default=str).encode())
+    with path.open("rb") as file:
+        for place in np.linspace(0, max(about.st_size - 4096, 0), 64, dtype=np.int64):
+            file.seek(int(place))
+            digest.update(file.read(4096))
+    return digest.hexdigest()[:16]
