@@ -4,6 +4,7 @@ import datetime as dt
 import gzip
 import pickle
 import re
+import time
 import warnings
 from typing import Any
 
@@ -17,6 +18,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from conftest import refuses
 from rotarymae.errors import InputError, InputWarning
 from rotarymae.series.dataset import Series, SeriesDataset
 from rotarymae.series.labels import align_labels
@@ -739,3 +741,49 @@ def test_bad_labels_are_named(ids, labels, parts):
 def test_labels_without_their_column():
     with pytest.raises(InputError, match=says("label column 'target'", "Did you mean 'targets'?", "labels table")):
         align_labels(build(), pa.table({"id": ["a"], "targets": [1]}), label="target")
+
+
+# ── numbers that do not fit ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("times", "values", "parts"),
+    [
+        ([0.0, 1e300], [1.0, 2.0], ("the time is 1e+300", "series 7", "32 bits")),
+        ([0.0, -1e308], [1.0, 2.0], ("the time is -1e+308", "series 7")),
+        ([0.0, 1.0], [1.0, 1e154], ("'value' is 1e+154", "series 7 at time 1", "larger unit")),
+    ],
+)
+def test_numbers_that_overflow_in_32_bits_are_refused_at_reading(times, values, parts):
+    with refuses(*parts):
+        SeriesDataset.from_arrays([times], [values], ids=[7])
+
+
+def test_integer_times_that_a_float_cannot_tell_apart_are_refused():
+    start = 1_700_000_000_000_000_000
+    frame = {"id": [1, 1], "value": [1.0, 2.0]}
+    with refuses("'time'", f"{start} and {start + 10}", "datetimes"):
+        SeriesDataset.from_frame(pa.table(frame | {"time": [start, start + 10]}), duplicates="mean")
+    assert len(SeriesDataset.from_frame(pa.table(frame | {"time": [start, start + 1024]})).times) == 2
+
+
+def test_many_channels_at_few_times_are_refused_before_memory_is_taken():
+    n = 5_000
+    frame = pa.table({"id": [1] * n, "time": np.arange(n), "channel": np.arange(n), "value": np.ones(n)})
+    with refuses("5,000 channels", "25,000,000 numbers", 'tokens="channel"'):
+        SeriesDataset.from_frame(frame, channel="channel", tokens="time")
+
+
+def test_one_long_id_takes_no_memory_for_the_others(tmp_path):
+    ids = ["x" * 1_000_000, *(f"{i}" for i in range(10_000)), "a\0"]
+    made = SeriesDataset.from_frame(pa.table({"id": ids, "time": np.zeros(len(ids)), "value": np.ones(len(ids))}))
+    assert made.ids.nbytes < 100_000 and made.ids[-1] == "a\0" and made.fingerprint()
+
+
+def test_of_a_wide_file_only_wanted_columns_are_looked_at(tmp_path):
+    n = 20_000
+    path = tmp_path / "wide.csv"
+    path.write_text(",".join(["id", "time", "value", *(f"c{i}" for i in range(n))]) + "\n" + ",".join("1" * (n + 3)))
+    start = time.monotonic()
+    assert SeriesDataset.from_csv(path).value_names == ("value",)
+    assert time.monotonic() - start < 5

@@ -408,7 +408,23 @@ def times(column: pa.Array, name: str) -> tuple[np.ndarray, str | None]:
             f"time column {name!r} holds text ({listed(column[:1].to_pylist())} in row 0); convert it to numbers, or "
             "to datetimes, which are read as days."
         )
-    return numbers(column, name).astype(np.float64), None
+    found = numbers(column, name).astype(np.float64)
+    if types.is_integer(kind) and np.nanmax(np.abs(found), initial=0) > 2**53:
+        _refuse_equal_made(column, name)
+    return found, None
+
+
+def _refuse_equal_made(column: pa.Array, name: str) -> None:
+    """Refuse integers that become equal as float64, which holds 53 bits of them."""
+    whole = np.array(column.drop_null().unique())
+    order = np.sort(whole)
+    same = np.flatnonzero(order[1:].astype(np.float64) == order[:-1].astype(np.float64))
+    if len(same):
+        raise InputError(
+            f"time column {name!r} holds the integers {order[same[0]]} and {order[same[0] + 1]}, which become the same "
+            f"64-bit floating point number ({len(same)} such pairs). Subtract the first time from all, or convert the "
+            "column to datetimes."
+        )
 
 
 def refuse_bad_times(found: np.ndarray, name: str, of_series: Sequence[Any] | np.ndarray | None = None) -> None:

@@ -5,6 +5,7 @@ Between a table's columns (`columns`) and a data set (`series`). Messages name t
 
 from __future__ import annotations
 
+import math
 import warnings
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,6 +14,8 @@ import numpy as np
 
 from rotarymae.errors import InputError, InputWarning, listed
 
+LARGEST = float(np.finfo(np.float32).max)
+MOST_CELLS = 10_000_000  # that are made of few observations without asking back
 DROP = 'If they mean "not observed", use missing="drop".'
 MERGE = 'Use duplicates="mean" to average them or duplicates="first" to keep the first.'
 
@@ -57,6 +60,7 @@ def tidy(rows: Observations, tokens: str, missing: str, duplicates: str) -> Obse
         InputError: as `SeriesDataset.from_frame`.
     """
     refuse_infinite(rows)
+    refuse_huge(rows)
     absent = np.isnan(rows.values)
     if absent.any():
         if missing == "error":
@@ -136,7 +140,15 @@ def spread(rows: Observations) -> Observations:
     new = (rows.series[1:] != rows.series[:-1]) | (rows.times[1:] != rows.times[:-1])
     new = np.concatenate([[True], new])[: len(rows.times)]
     first, width = np.flatnonzero(new), len(rows.value_names)
-    values = np.full((len(first), len(rows.channel_names), width), np.nan, rows.values.dtype)
+    shape = (len(first), len(rows.channel_names), width)
+    cells = math.prod(shape)
+    if cells > MOST_CELLS and cells > 100 * rows.values.size:
+        raise InputError(
+            f'tokens="time" needs a value of all {shape[1]:,} channels at each of {shape[0]:,} times: {cells:,} '
+            f"numbers ({cells * rows.values.itemsize / 2**30:.1f} GiB), of which {rows.values.size:,} came. Use "
+            'tokens="channel".'
+        )
+    values = np.full(shape, np.nan, rows.values.dtype)
     values[np.cumsum(new) - 1, rows.channels] = rows.values
     names = tuple(
         str(channel) if width == 1 else f"{channel}_{name}"
@@ -155,6 +167,21 @@ def refuse_infinite(rows: Observations) -> None:
             f"column {rows.value_names[column]!r} is infinite for {rows.name(row)} ({endless.sum()} infinite values in "
             "all); no repair is safe, so remove those observations or correct them."
         )
+
+
+def refuse_huge(rows: Observations) -> None:
+    """Models compute in 32 bits; a larger number would be infinite there."""
+    columns = {"the time": rows.times[:, None]} | {"a value": rows.values}
+    for what, column in columns.items():
+        with np.errstate(invalid="ignore"):
+            huge = np.abs(column) > LARGEST
+        if huge.any():
+            row, v = np.argwhere(huge)[0]
+            where = "" if what == "the time" else f" of column {rows.value_names[v]!r}"
+            raise InputError(
+                f"{what}{where} is {column[row, v]:.4g} for {rows.name(row)} ({huge.sum()} such in all); numbers "
+                f"beyond {LARGEST:.2g} do not fit into 32 bits. Correct it, or choose a larger unit."
+            )
 
 
 def refuse_missing(rows: Observations, absent: np.ndarray, advice: str = DROP) -> None:
