@@ -83,16 +83,19 @@ class Layer(nn.Module):
         x = x + self.output(h.transpose(1, 2).flatten(2))
         return x + self.down(self.dropout(F.silu(self.up(self.norm2(x)))))
 
-    def load(self, block: nn.Module) -> None:
-        """The weights of one of our blocks."""
+    def load(self, block: nn.Module, axes: int) -> None:
+        """The weights of one of our blocks; the channels of queries and keys in the published order."""
         own = block.state_dict()
-        query, key, value = own["attention.query_key_value.weight"].chunk(3)
+        query, key = (
+            own[f"attention.{part}.weight"].unflatten(0, (self.heads, 2, axes, -1)).transpose(1, 2).flatten(0, 3)
+            for part in ("query", "key")
+        )
         weights = {
             "norm1.weight": own["attention_norm.weight"],
             "norm2.weight": own["mlp_norm.weight"],
             "query.weight": query,
             "key.weight": key,
-            "value.weight": value,
+            "value.weight": own["attention.value.weight"],
             "output.weight": own["attention.output.weight"],
             "up.weight": own["mlp.up.weight"],
             "down.weight": own["mlp.down.weight"],
@@ -116,7 +119,7 @@ class Stack(nn.Module):
     def load(self, transformer: Transformer) -> None:
         for layer, block in zip(self.layers, transformer.blocks, strict=True):
             assert isinstance(layer, Layer)
-            layer.load(block)
+            layer.load(block, self.config.axes)
 
 
 @dataclass(frozen=True)

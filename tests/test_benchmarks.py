@@ -26,6 +26,7 @@ from rotarymae.model import MaskedAutoencoder
 from rotarymae.tokens import collate
 
 ROOT = TESTS.parent
+JOINT = small(axes=2, features=2, decoder_attention="joint")  # as the published model's decoder
 
 
 def ragged_tokens(lengths=(9, 4, 13), more=0):
@@ -36,7 +37,7 @@ def ragged_tokens(lengths=(9, 4, 13), more=0):
 
 @pytest.mark.parametrize("more", [0, 6])
 def test_the_reference_computes_what_ours_does(more):
-    model = MaskedAutoencoder(small(axes=2, features=2))
+    model = MaskedAutoencoder(JOINT)
     tokens = ragged_tokens(more=more)
     mask = mask_ratio(tokens, RATIO)
     ours, theirs = model(tokens, mask), Published.like(model)(tokens, equal_counts(mask, tokens.padding))
@@ -50,7 +51,10 @@ def test_the_reference_computes_what_ours_does(more):
 
 
 def test_the_reference_without_padding():
-    model, tokens = MaskedAutoencoder(small(axes=2, features=2)), equal_tokens(2, 16, Settings())
+    model, tokens = (
+        MaskedAutoencoder(JOINT),
+        equal_tokens(2, 16, Settings()),
+    )
     mask = mask_ratio(tokens, RATIO)
     assert (Published.like(model)(tokens, mask).predicted - model(tokens, mask).predicted).abs().max() < 1e-5
     assert dense_mask(None, 5, tokens.values).shape == (5, 5)
@@ -80,7 +84,7 @@ def test_equal_counts_hides_padding_only():
 
 
 def test_torchs_encoder_ignores_padding():
-    model = TorchAutoencoder(small(axes=2, features=2)).eval()
+    model = TorchAutoencoder(JOINT).eval()
     tokens = ragged_tokens()
     visible, masked = split(tokens, mask_ratio(tokens, RATIO))
     a, b = (

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from conftest import random_tokens, refuses, small
-from rotarymae.heads import Classifier, Regressor, TokenRegressor, embed, mean_of_real, pooled
+from rotarymae.heads import Classifier, Regressor, TokenRegressor, mean_of_real, pooled
 from rotarymae.model import Encoder, MaskedAutoencoder
 from rotarymae.tokens import Tokens
 
@@ -78,18 +78,6 @@ def test_the_pretrained_encoder_comes_as_it_is(make):
     assert model.encoder is mae.encoder
     assert all(tensor.equal(before[name]) for name, tensor in model.encoder.state_dict().items())
     assert {name.removeprefix("encoder.") for name in model.state_dict() if name.startswith("encoder.")} == set(before)
-
-
-def test_embed_works_in_evaluation_mode_and_restores_the_mode():
-    encoder, tokens = Encoder(small(dropout=0.5)).double(), padded()
-    for training in (True, False):
-        encoder.train(training)
-        out = embed(encoder, tokens, "mean")
-        assert out.equal(embed(encoder, tokens, "mean")) and not out.requires_grad and out.shape == (2, 24)
-        assert encoder.training is training and encoder.transformer.training is training
-    with refuses("1 features and 2 position axes"):
-        embed(encoder.train(), random_tokens(2, 3, 1, 2), "mean")
-    assert encoder.training
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """The model: padding changes nothing, every setting does something, every parameter learns."""
 
 import dataclasses
+from typing import get_args, get_type_hints
 
 import pytest
 import torch
@@ -8,15 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conftest import place_rows, random_rows, random_tokens, refuses, small
-from rotarymae import losses, transformer
+from rotarymae import losses
 from rotarymae.config import SIZES, RoMAEConfig
 from rotarymae.errors import InputError
 from rotarymae.heads import Classifier, Regressor, TokenRegressor
 from rotarymae.masking import split
 from rotarymae.model import Encoder, MaskedAutoencoder
+from rotarymae.position_encodings import POSITION_ENCODINGS
 from rotarymae.rope import sincos
 from rotarymae.tokens import Tokens
-from rotarymae.transformer import Transformer
 
 # ── sizes ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -51,8 +52,11 @@ def test_names_and_dictionaries():
 @pytest.mark.parametrize(
     ("call", "parts"),
     [
-        (lambda: RoMAEConfig.named("tiny-shalow"), ("'tiny-shalow'", "did you mean 'tiny-shallow'")),
-        (lambda: RoMAEConfig.from_dict({"embed_dims": 3}), ("'embed_dims'", "did you mean 'embed_dim'")),
+        (
+            lambda: RoMAEConfig.named("tiny-shalow"),
+            ("'tiny-shalow'", "there are", "Did you mean 'tiny-shallow'?"),
+        ),
+        (lambda: RoMAEConfig.from_dict({"embed_dims": 3}), ("'embed_dims'", "Did you mean 'embed_dim'?")),
         (lambda: RoMAEConfig.named("tiny", xyzzy=1), ("no field 'xyzzy' in RoMAEConfig.",)),
         (lambda: RoMAEConfig(embed_dim=180, num_heads=7), ("embed_dim (180)", "num_heads (7)")),
         (lambda: RoMAEConfig(axes=4), ("head_dim (60)", "2 × axes (8)", "56 or 64")),
@@ -62,12 +66,16 @@ def test_names_and_dictionaries():
         (lambda: RoMAEConfig(mlp_ratio=0.001), ("embed_dim (180)", "0.001", "whole number")),
         (lambda: RoMAEConfig(decoder_mlp_ratio=0.333), ("decoder_mlp_ratio (0.333)", "whole number")),
         (lambda: RoMAEConfig(p=1.5), ("p is 1.5", "0 to 1")),
-        (lambda: RoMAEConfig(base=0.0), ("base is 0.0", "positive")),
-        (lambda: RoMAEConfig(norm_eps=float("inf")), ("norm_eps is inf", "positive")),
+        (lambda: RoMAEConfig(base=0.0), ("base is 0.0", "at least 1")),
+        (lambda: RoMAEConfig(base=1e-300), ("base is 1e-300", "at least 1")),  # its powers overflow
+        (lambda: RoMAEConfig(mlp_ratio=float("nan")), ("mlp_ratio is nan", "finite")),
+        (lambda: RoMAEConfig(norm_eps=0.0), ("norm_eps is 0.0", "positive")),
+        (lambda: RoMAEConfig(norm_eps=float("inf")), ("norm_eps is inf", "finite")),
         (lambda: RoMAEConfig(dropout=1.0), ("dropout is 1.0", "less than 1")),
         (lambda: RoMAEConfig(drop_path=-0.1), ("drop_path is -0.1", "at least 0")),
-        (lambda: RoMAEConfig(position_encoding="learned"), ("'learned'", "'rotary' or 'absolute'")),
-        (lambda: RoMAEConfig(likelihood="laplace"), ("'laplace'", "'point' or 'gaussian'")),
+        (lambda: RoMAEConfig(position_encoding="learned"), ("position_encoding='learned'", "'rotary', 'absolute'")),
+        (lambda: RoMAEConfig(likelihood="laplace"), ("likelihood='laplace'", "'point', 'gaussian'")),
+        (lambda: RoMAEConfig(decoder_attention="all"), ("decoder_attention='all'", "'context', 'joint'")),
         (lambda: RoMAEConfig(position_encoding="absolute", p=0.5), ("p (0.5) means nothing", "0.75")),
         (lambda: RoMAEConfig(depth=2.0), ("depth is 2.0 (float)", "int")),
         (lambda: RoMAEConfig(depth=True), ("depth is True (bool)", "int")),
@@ -93,6 +101,7 @@ CHANGES = {
     "decoder_num_heads": 3,
     "decoder_depth": 1,
     "decoder_mlp_ratio": 1.0,
+    "decoder_attention": "joint",
     "position_encoding": "absolute",
     "p": 0.25,
     "base": 100.0,
@@ -137,15 +146,17 @@ def drawn(model, *inputs):
 
 LENGTHS = (5, 2, 4)
 BATCH_CONFIG = {"axes": 2, "features": 2}
-KINDS = ("encoder", "autoencoder", "gaussian", "cls", "mean", "tokens", "absolute")
+KINDS = ("encoder", "autoencoder", "gaussian", "joint", "cls", "mean", "tokens", "absolute")
 
 
 def model_of(kind):
     torch.manual_seed(1)
-    if kind in ("autoencoder", "gaussian", "absolute"):
+    if kind in ("autoencoder", "gaussian", "joint", "absolute"):
         likelihood = "gaussian" if kind == "gaussian" else "point"
         encoding = "absolute" if kind == "absolute" else "rotary"
-        return MaskedAutoencoder(small(**BATCH_CONFIG, likelihood=likelihood, position_encoding=encoding)).double()
+        attention = "joint" if kind == "joint" else "context"
+        own = {"likelihood": likelihood, "position_encoding": encoding, "decoder_attention": attention}
+        return MaskedAutoencoder(small(**BATCH_CONFIG, **own)).double()
     encoder = Encoder(small(**BATCH_CONFIG))
     if kind == "tokens":
         return TokenRegressor(encoder, 2).double()
@@ -155,7 +166,7 @@ def model_of(kind):
 def run(kind, model, tokens, places, which):
     """Predictions of the real tokens, row by row, and the loss as (sum, count), of rows `which` at `places`."""
     labels = torch.tensor([2, 0, 1])[list(which)]
-    if kind in ("autoencoder", "gaussian", "absolute"):
+    if kind in ("autoencoder", "gaussian", "joint", "absolute"):
         mask = torch.zeros(tokens.real.shape, dtype=torch.bool)
         for i, at in enumerate(places):
             mask[i, at[1::2]] = True  # every second one; so the rows hide 2, 1 and 2
@@ -225,8 +236,9 @@ def test_padding_anywhere_changes_nothing_whatever_the_batch(kind, length, place
     assert max(worst_of_padding(kind, length, placement, seed)) <= 1e-10
 
 
-def test_query_padding_changes_no_other_query():
-    mae = MaskedAutoencoder(small()).double()
+@pytest.mark.parametrize("decoder_attention", ["context", "joint"])
+def test_query_padding_changes_no_other_query(decoder_attention):
+    mae = MaskedAutoencoder(small(decoder_attention=decoder_attention)).double()
     visible, queries = random_tokens(2, 5), random_tokens(2, 4, seed=1).positions
     wanted = mae.reconstruct(visible, queries[:, :3])
     padding = torch.tensor([[False] * 3 + [True]] * 2)
@@ -314,67 +326,63 @@ def test_hidden_values_are_never_seen():
     assert mae(tokens, mask).predicted.equal(mae(other, mask).predicted)
 
 
-def test_the_last_decoder_block_computes_only_masked_tokens(monkeypatch):
-    mae = MaskedAutoencoder(small()).double()
+def test_an_answer_does_not_depend_on_what_else_is_asked():
+    """1,000 points alone, among a grid of 200 and in chunks of 7, of ragged series, in float32."""
+    mae = MaskedAutoencoder(small(likelihood="gaussian")).eval()
+    visible, _ = place_rows(random_rows([30, 9, 17, 1], dtype=torch.float32), 30, "random")
+    draw = torch.Generator().manual_seed(1)
+    points = 20 * torch.rand(4, 250, 1, generator=draw)
+    grid = torch.linspace(-5, 25, 200)[None, :, None].expand(4, -1, -1)
+    with torch.no_grad():
+        context = mae.context(visible)
+
+        def ask(positions):
+            mean, log_variance = mae.decode(context, positions)
+            return torch.cat([mean, (0.5 * log_variance).exp()], dim=-1)
+
+        alone = torch.cat([ask(points[:, [i]]) for i in range(250)], dim=1)
+        gridded = torch.cat(
+            [ask(torch.cat([grid, points[:, i : i + 50]], 1))[:, 200:] for i in range(0, 250, 50)], dim=1
+        )
+        chunked = torch.cat([ask(part) for part in points.split(7, dim=1)], dim=1)
+        both = torch.cat(mae.reconstruct(visible, points, return_std=True), dim=-1)
+    worst = max((answers - alone).abs().max().item() for answers in (gridded, chunked, both))
+    print(f"largest difference {worst:.1e}")
+    assert alone.shape == (4, 250, 2) and alone.std() > 0.01 and worst < 1e-5
+
+
+def test_joint_answers_do_depend_on_what_else_is_asked():
+    mae = MaskedAutoencoder(small(decoder_attention="joint")).double()
+    visible, queries = random_tokens(2, 5), random_tokens(2, 4, seed=1).positions
+    assert (mae.reconstruct(visible, queries)[:, :1] - mae.reconstruct(visible, queries[:, :1])).abs().max() > 1e-4
+
+
+@pytest.mark.parametrize("decoder_attention", ["context", "joint"])
+def test_the_last_decoder_block_computes_only_masked_tokens(decoder_attention):
+    mae = MaskedAutoencoder(small(decoder_attention=decoder_attention)).double()
     tokens = random_tokens(3, 9)
     mask = torch.tensor([[True, False, False] * 3, [True] + [False] * 8, [True, True] + [False] * 7])
     seen = {}
     for m, block in enumerate(mae.decoder.blocks):
-        for name in ("mlp", "attention.output"):
+        for name in ("mlp", "attention.key", "attention.output"):
             block.get_submodule(name).register_forward_pre_hook(
-                lambda module, arguments, key=(m, name): seen.update({key: tuple(arguments[0].shape)})
+                lambda module, arguments, key=(m, name): seen.update({key: arguments[0].shape[1]})
             )
-    out = mae(tokens, mask).predicted
-    everything = 1 + 8 + 3  # [CLS], the most visible of a row, the most masked
+    assert mae(tokens, mask).predicted.shape == (3, 3, 1)
+    visible, masked = 1 + 8, 3  # [CLS] and the most visible of a row, the most masked
+    keys = visible if decoder_attention == "context" else visible + masked
     assert seen == {
-        (m, name): (3, 3 if m == 1 else everything, 12) for m in (0, 1) for name in ("mlp", "attention.output")
+        (0, "mlp"): visible + masked,
+        (0, "attention.output"): visible + masked,
+        (0, "attention.key"): keys,
+        (1, "mlp"): masked,
+        (1, "attention.output"): masked,
+        (1, "attention.key"): keys,
     }
-    whole = Transformer.forward
-
-    def all_then_cut(self, x, at, padding=None, only=None, repeats=1):
-        x = whole(self, x, at, padding, None, repeats)
-        return x if only is None else x.narrow(1, *only)
-
-    monkeypatch.setattr(Transformer, "forward", all_then_cut)
-    assert (mae(tokens, mask).predicted - out).abs().max() < 1e-12
-    assert seen[1, "mlp"] == (3, everything, 12)
 
 
-@pytest.mark.parametrize("depth", [1, 2])
-def test_the_first_decoder_block_projects_one_query_for_all(monkeypatch, depth):
-    mae = MaskedAutoencoder(small(decoder_depth=depth)).double()
-    tokens = random_tokens(3, 9)
-    mask = torch.tensor([[True, False, False] * 3, [True] + [False] * 8, [True, True] + [False] * 7])
-    projected, whole = [], transformer.linear
-
-    def noted(x, weight):
-        projected.append(x.shape[1])
-        return whole(x, weight)
-
-    monkeypatch.setattr(transformer, "linear", noted)
-    found = []
-    for _ in range(2):
-        projected.clear()
-        mae.zero_grad()
-        out = mae(tokens, mask).predicted
-        out.square().sum().backward()
-        gradients = [parameter.grad.clone() for parameter in mae.parameters()]
-        found.append((out.detach(), gradients, list(projected[2:])))  # those of the encoder's blocks are the first two
-        monkeypatch.setattr(Transformer, "forward", _one_by_one(Transformer.forward))
-    (one, gradients, few), (other, wanted, many) = found
-    assert (one - other).abs().max() < 1e-12
-    for gradient, expected in zip(gradients, wanted, strict=True):
-        torch.testing.assert_close(gradient, expected, atol=1e-12, rtol=1e-10)
-    last = [3, 12]  # queries, then keys and values, of [CLS], the most visible of a row and the most masked
-    assert many == [12] * (depth - 1) + last
-    assert few == [10] * (depth - 1) + last
-
-
-def _one_by_one(forward):
-    """Gives the blocks every repetition of the last token as a token of its own."""
-    return lambda self, x, at, padding=None, only=None, repeats=1: forward(
-        self, transformer.repeat_last(x, repeats), at, padding, only
-    )
+def test_every_position_encoding_of_the_configuration_is_there():
+    assert set(POSITION_ENCODINGS) == set(get_args(get_type_hints(RoMAEConfig)["position_encoding"]))
 
 
 @pytest.mark.parametrize("position_encoding", ["rotary", "absolute"])
@@ -470,7 +478,7 @@ def test_initial_values_are_those_of_the_table():
         elif last == "bias":
             assert (name == "encoder.projection.bias") == bool(parameter.any()), name
         else:
-            rows = 180 if "query_key_value" in name else parameter.shape[0]
+            rows = parameter.shape[0]
             bound = (6 / (rows + parameter.shape[1])) ** 0.5
             assert 0.9 * bound < parameter.abs().max() <= bound, name
 

@@ -12,7 +12,7 @@ from rotarymae import losses, official
 from rotarymae.errors import ModelDirectoryError
 from rotarymae.heads import Classifier
 from rotarymae.model import MaskedAutoencoder
-from rotarymae.rope import angles, frequencies, rotate
+from rotarymae.rope import angles, frequencies, rotate, rotation
 from rotarymae.tokenizers import patchify
 from rotarymae.tokens import Tokens
 
@@ -35,8 +35,9 @@ def rope_difference(name):
     io = load_file(PARITY / name / "io.safetensors")
     config = json.loads((PARITY / name / "config.json").read_text())
     keep = frequencies(config["head_dim"], config["axes"], config["p"], config["base"])
-    out = rotate(io["x"].transpose(1, 2), angles(io["positions"].mT, keep)).transpose(1, 2)
-    return {"rotated": (out - io["y"]).abs().max().item()}
+    order = official.to_our_channels(torch.arange(config["head_dim"]), 1, config["axes"])
+    out = rotate(io["x"][..., order], rotation(angles(io["positions"].mT, keep)))
+    return {"rotated": (out - io["y"][..., order]).abs().max().item()}
 
 
 def model_difference(name):
@@ -115,7 +116,7 @@ NORM = "decoder.layers.0.ffn_norm.weight"
         (lambda t: t.pop("cls"), ("'encoder.cls_token' is missing",)),
         (lambda t: t.pop("mask_token"), ("'mask_token' is missing",)),
         (lambda t: t.pop(NORM), ("'decoder.blocks.0.mlp_norm.weight' is missing",)),
-        (lambda t: t.pop(WQ), ("'encoder.transformer.blocks.1.attention.query_key_value.weight' is missing",)),
+        (lambda t: t.pop(WQ), ("'encoder.transformer.blocks.1.attention.query.weight' is missing",)),
         (lambda t: t.update(extra=torch.zeros(1)), ("surplus tensor 'extra'",)),
         (lambda t: t.update({"encoder.layers.7.ffn_norm.weight": torch.zeros(72)}), ("surplus", "layers.7.ffn_norm")),
         (lambda t: t.update({"encoder.layers.x.ffn_norm.weight": torch.zeros(72)}), ("surplus", "layers.x.ffn_norm")),

@@ -21,7 +21,18 @@ MODULES = structure.modules(SOURCE)
 ORDER = [
     ["errors", "atomic_write", "provenance", "counter_rng", "bands"],
     # the paper
-    ["tokens", "tokenizers", "rope", "masking", "product", "transformer", "config", "model", "heads", "losses"],
+    [
+        "tokens",
+        "tokenizers",
+        "config",
+        "rope",
+        "position_encodings",
+        "masking",
+        "transformer",
+        "model",
+        "heads",
+        "losses",
+    ],
     ["batch"],
     # tables in, tokens out
     ["series"],
@@ -35,7 +46,7 @@ ORDER = [
     ["experiments", "recipes"],
     ["cli"],
 ]
-PAPER = ["tokens", "tokenizers", "rope", "masking", "product", "transformer", "config", "model", "heads", "losses"]
+PAPER = ORDER[1]
 
 
 def rank(module):

@@ -8,11 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conftest import random_tokens, refuses
-from rotarymae.rope import angles, check_head_dim, frequencies, rotate, rotate_paired, rotate_sorted, rotation, sincos
+from rotarymae.config import check_head_dim
+from rotarymae.rope import angles, frequencies, rotate, rotation, sincos
 
 
 def rotated(x, positions, p=0.75, base=10_000.0):
-    return rotate(x, angles(positions, frequencies(x.shape[-1], positions.shape[-1], p, base)))
+    """x [B, H, N, K], the heads first so that scores are one product."""
+    by = rotation(angles(positions, frequencies(x.shape[-1], positions.shape[-1], p, base)))
+    return rotate(x.transpose(1, 2), by).transpose(1, 2)
 
 
 def heads(axes, seed=0, length=5):
@@ -23,9 +26,9 @@ def heads(axes, seed=0, length=5):
 
 def test_frequencies_by_hand():
     # K/A = 8: pairs i = 0..3 at 10000^(-2i/8) = 1, 0.1, 0.01, 0.001; of these floor(0.75 · 8 // 2) = 3 are kept.
-    assert torch.allclose(frequencies(8, 1), torch.tensor([1, 0.1, 0.01], dtype=torch.float64), rtol=1e-12)
+    assert torch.allclose(frequencies(8, 1), torch.tensor([1, 0.1, 0.01, 0], dtype=torch.float64), rtol=1e-12)
     assert torch.allclose(frequencies(16, 2, 1.0, 16.0), torch.tensor([1, 0.5, 0.25, 0.125], dtype=torch.float64))
-    assert len(frequencies(8, 1, p=0.0)) == 0 and len(frequencies(8, 1, p=0.74)) == 2
+    assert frequencies(8, 1, p=0.0).tolist() == [0] * 4 and frequencies(8, 1, p=0.74).count_nonzero() == 2
     assert frequencies(8, 1).dtype == torch.float64
 
 
@@ -70,22 +73,22 @@ def test_p_zero_leaves_queries_unchanged_and_p_chooses_the_fastest():
     assert some[..., :3].equal(rotated(x, positions, p=1.0)[..., :3])
 
 
-def test_every_axis_turns_its_own_slice():
-    x, positions = heads(2)
+def test_every_axis_turns_its_own_pairs():
+    x, positions = heads(2)  # 24 channels: 12 pairs, of which the first 6 belong to the first axis
     moved = positions.clone()
     moved[..., 1] += 1.0
-    before, after = rotated(x, positions), rotated(x, moved)
-    assert before[..., :12].equal(after[..., :12]) and not before[..., 12:].equal(after[..., 12:])
+    before, after = (rotated(x, at).unflatten(-1, (2, 12)) for at in (positions, moved))
+    assert before[..., :6].equal(after[..., :6]) and not before[..., 6:].equal(after[..., 6:])
 
 
 def test_angles_are_computed_in_the_precision_of_positions_and_never_below_float32():
     at = torch.full((1, 1, 1), 100.3)
     for dtype, wanted in [(torch.float64,) * 2, (torch.float32,) * 2, (torch.bfloat16, torch.float32)]:
-        assert angles(at.to(dtype), frequencies(8, 1)).cos.dtype == wanted
+        assert angles(at.to(dtype), frequencies(8, 1)).dtype == wanted
     with torch.autocast("cpu", dtype=torch.bfloat16):
         inside = angles(at, frequencies(8, 1))
-    assert inside.cos.equal(angles(at, frequencies(8, 1)).cos) and inside.cos.dtype == torch.float32
-    assert (inside.cos[0, 0, 0, 0] - math.cos(100.3)).abs() < 1e-5
+    assert inside.equal(angles(at, frequencies(8, 1))) and inside.dtype == torch.float32
+    assert (inside[0, 0].cos() - torch.tensor([100.3, 10.03, 1.003, 0]).cos()).abs().max() < 1e-5
 
 
 def test_sincos_by_hand():
@@ -104,23 +107,30 @@ def test_a_head_that_cannot_be_halved_is_refused():
         frequencies(3, 2)
 
 
-@pytest.mark.parametrize("p", [0.2, 0.75, 1.0])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_pairs_turn_as_complex_numbers_and_as_halves_alike(p, dtype):
-    torch.manual_seed(0)
-    at = angles(100 * torch.rand(2, 5, 2, dtype=dtype), frequencies(24, 2, p=p))
-    by, x = rotation(at, 24), torch.randn(2, 5, 3, 24)
-    assert sorted(by.paired.tolist()) == sorted(by.order.tolist()) == list(range(24))
-    halves = rotate_sorted(x[..., by.order], by)[..., by.order.argsort()]
-    complexes = rotate_paired(x[..., by.paired], by)[..., by.paired.argsort()]
-    assert complexes.dtype == x.dtype
-    torch.testing.assert_close(complexes, halves, atol=1e-6, rtol=1e-5)
-    torch.testing.assert_close(complexes.transpose(1, 2), rotate(x.transpose(1, 2), at), atol=1e-6, rtol=1e-5)
-    assert (complexes != x).any()
+def test_no_float64_is_moved_to_a_device(monkeypatch):
+    """Apple's has none: the frequencies take the positions' precision before they move."""
+    moved, inner = [], torch.Tensor.to
+
+    def to(tensor, *where, **how):
+        moved.append((tensor.dtype, where))
+        return inner(tensor, *where, **how)
+
+    monkeypatch.setattr(torch.Tensor, "to", to)
+    at = torch.zeros(1, 2, 1)
+    assert angles(at, frequencies(8, 1)).dtype == torch.float32
+    assert [dtype for dtype, where in moved if at.device in where] == [torch.float32]
+
+
+def test_rotation_keeps_the_precision_of_its_input():
+    by = rotation(angles(10 * torch.rand(2, 5, 1), frequencies(12, 1)))
+    x = torch.randn(2, 5, 3, 12)
+    for dtype, apart in ((torch.bfloat16, 0.05), (torch.float32, 0), (torch.float64, 1e-6)):
+        out = rotate(x.to(dtype), by)
+        assert out.dtype == dtype and (out.float() - rotate(x, by)).abs().max() <= apart
 
 
 def test_a_part_of_the_tokens_turns_as_it_does_among_all():
-    by = rotation(angles(10 * torch.rand(2, 5, 1), frequencies(12, 1)), 12)
+    by = rotation(angles(10 * torch.rand(2, 5, 1), frequencies(12, 1)))
     x = torch.randn(2, 5, 3, 12)
-    for rotated in (rotate_sorted, rotate_paired):
-        torch.testing.assert_close(rotated(x[:, 1:3], by.narrow(1, 2)), rotated(x, by)[:, 1:3])
+    for part in (slice(1, 3), slice(2), slice(3, None)):
+        assert rotate(x[:, part], by.select(part)).equal(rotate(x, by)[:, part])

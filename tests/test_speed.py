@@ -20,7 +20,6 @@ from benchmarks.workload import Ours, equal_tokens, masked_batch, pad_to, ragged
 from rotarymae import losses
 from rotarymae.model import MaskedAutoencoder
 from rotarymae.training.batching import padding_waste, plan
-from rotarymae.training.loop import compile_blocks
 
 SMALL = {"axes": 2, "features": 2}
 ROWS = 8
@@ -31,7 +30,8 @@ def curve(way, config, steps=50, rate=1e-3):
     into micro-batches of two rows; "compiled"."""
     ours = Ours(config, Settings())
     if way == "compiled":
-        compile_blocks(ours.model)
+        for block in (*ours.model.encoder.transformer.blocks, *ours.model.decoder.blocks):
+            block.compile(dynamic=True)
     lengths = ragged_lengths(64)
     examples, curve = ragged_examples(lengths), []
     for step in range(steps):

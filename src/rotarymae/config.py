@@ -5,10 +5,9 @@ from __future__ import annotations
 import dataclasses
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
-from rotarymae.errors import InputError, nearest
-from rotarymae.rope import check_head_dim
+from rotarymae.errors import InputError, choose, did_you_mean
 
 # embed_dim, num_heads, depth, mlp_ratio. Table 8; "pendulum" is Table 14.
 SIZES = {
@@ -21,6 +20,23 @@ SIZES = {
 
 
 @dataclass(frozen=True)
+class BlockSizes:
+    """What one transformer is made of: `depth` blocks, whose MLPs are `hidden_dim` wide."""
+
+    embed_dim: int
+    num_heads: int
+    depth: int
+    hidden_dim: int
+    dropout: float = 0.0
+    drop_path: float = 0.0
+    norm_eps: float = 1e-6
+
+    @property
+    def head_dim(self) -> int:
+        return self.embed_dim // self.num_heads
+
+
+@dataclass(frozen=True)
 class RoMAEConfig:
     """Everything that shapes a model; saved with it as config.json.
 
@@ -29,6 +45,9 @@ class RoMAEConfig:
         features: V, values per token.
         embed_dim, num_heads, depth, mlp_ratio: the encoder; the MLP is embed_dim · mlp_ratio wide.
         decoder_embed_dim, decoder_num_heads, decoder_depth, decoder_mlp_ratio: the decoder, tiny-shallow in the paper.
+        decoder_attention: "context" lets every token of the decoder attend to the visible tokens only, so that an
+            answer does not depend on what else is asked (as CrossMAE, arXiv:2401.14391); "joint" lets queries attend
+            to one another as well, as the paper and its published checkpoints do.
         position_encoding: "rotary", or "absolute" for added sines and cosines of the same positions (the baseline).
         p: share of the rotary frequencies of each axis that is kept, the fastest first.
         base: the slowest frequency is about 1 / base.
@@ -52,37 +71,36 @@ class RoMAEConfig:
     decoder_num_heads: int = 3
     decoder_depth: int = 2
     decoder_mlp_ratio: float = 4.0
-    position_encoding: str = "rotary"
+    decoder_attention: Literal["context", "joint"] = "context"
+    position_encoding: Literal["rotary", "absolute"] = "rotary"
     p: float = 0.75
     base: float = 10_000.0
     cls_token: bool = True
     dropout: float = 0.0
     drop_path: float = 0.0
     norm_eps: float = 1e-6
-    likelihood: str = "point"
+    likelihood: Literal["point", "gaussian"] = "point"
 
     def __post_init__(self) -> None:
-        for field in dataclasses.fields(self):
-            _check_type(field.name, getattr(self, field.name), type(field.default))
-        for field in dataclasses.fields(self):
-            if isinstance(field.default, int) and not isinstance(field.default, bool):
-                _check_at_least_one(field.name, getattr(self, field.name))
-        for prefix in ("", "decoder_"):
-            self._check_block(prefix)
+        for name, kind in get_type_hints(type(self)).items():
+            _check(name, getattr(self, name), kind)
         if not 0 <= self.p <= 1:
             raise InputError(f"p is {self.p}; wanted 0 to 1, the share of rotary frequencies kept.")
-        for name in ("base", "norm_eps"):
-            if not (getattr(self, name) > 0 and math.isfinite(getattr(self, name))):
-                raise InputError(f"{name} is {getattr(self, name)}; wanted a positive number.")
+        # A base below 1 would turn the order of the frequencies round, and their powers overflow.
+        if self.base < 1:
+            raise InputError(f"base is {self.base}; wanted at least 1.")
+        if self.norm_eps <= 0:
+            raise InputError(f"norm_eps is {self.norm_eps}; wanted a positive number.")
         for name in ("dropout", "drop_path"):
             if not 0 <= getattr(self, name) < 1:
                 raise InputError(f"{name} is {getattr(self, name)}; wanted at least 0 and less than 1.")
-        _check_choice("position_encoding", self.position_encoding, ("rotary", "absolute"))
-        _check_choice("likelihood", self.likelihood, ("point", "gaussian"))
-        if self.position_encoding == "absolute" and self.p != type(self).p:
+        if self.position_encoding != "rotary" and self.p != type(self).p:
             raise InputError(
-                f"p ({self.p}) means nothing with position_encoding='absolute'; leave it at {type(self).p}."
+                f"p ({self.p}) means nothing with position_encoding={self.position_encoding!r}; leave it at "
+                f"{type(self).p}."
             )
+        for prefix in ("", "decoder_"):
+            self._check_sizes(prefix)
 
     @classmethod
     def named(cls, name: str, **changes: Any) -> RoMAEConfig:
@@ -92,17 +110,9 @@ class RoMAEConfig:
             InputError: an unknown name or field; the nearest one is named.
         """
         if name not in SIZES:
-            raise InputError(f"no model size {name!r}{nearest(name, SIZES)}; there are {', '.join(SIZES)}.")
-        embed_dim, num_heads, depth, mlp_ratio = SIZES[name]
-        return cls.from_dict(
-            {
-                "embed_dim": embed_dim,
-                "num_heads": num_heads,
-                "depth": depth,
-                "mlp_ratio": mlp_ratio,
-                **changes,
-            }
-        )
+            raise InputError(f"no model size {name!r}; there are {', '.join(SIZES)}.{did_you_mean(name, SIZES)}")
+        sizes = dict(zip(("embed_dim", "num_heads", "depth", "mlp_ratio"), SIZES[name], strict=True))
+        return cls.from_dict({**sizes, **changes})
 
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> RoMAEConfig:
@@ -110,7 +120,7 @@ class RoMAEConfig:
         known = [field.name for field in dataclasses.fields(cls)]
         for key in fields:
             if key not in known:
-                raise InputError(f"no field {key!r} in RoMAEConfig{nearest(key, known)}.")
+                raise InputError(f"no field {key!r} in RoMAEConfig.{did_you_mean(key, known)}")
         return cls(**fields)
 
     def to_dict(self) -> dict[str, Any]:
@@ -120,37 +130,55 @@ class RoMAEConfig:
     def head_dim(self) -> int:
         return self.embed_dim // self.num_heads
 
-    def _check_block(self, prefix: str) -> None:
-        embed_dim, num_heads = getattr(self, prefix + "embed_dim"), getattr(self, prefix + "num_heads")
+    @property
+    def encoder_sizes(self) -> BlockSizes:
+        return self._sizes("")
+
+    @property
+    def decoder_sizes(self) -> BlockSizes:
+        return self._sizes("decoder_")
+
+    def _sizes(self, prefix: str) -> BlockSizes:
+        embed_dim, num_heads, depth, mlp_ratio = (
+            getattr(self, prefix + name) for name in ("embed_dim", "num_heads", "depth", "mlp_ratio")
+        )
+        hidden_dim = round(embed_dim * mlp_ratio)
+        return BlockSizes(embed_dim, num_heads, depth, hidden_dim, self.dropout, self.drop_path, self.norm_eps)
+
+    def _check_sizes(self, prefix: str) -> None:
+        sizes, mlp_ratio = self._sizes(prefix), getattr(self, prefix + "mlp_ratio")
+        embed_dim, num_heads = sizes.embed_dim, sizes.num_heads
         if embed_dim % num_heads:
             raise InputError(f"{prefix}embed_dim ({embed_dim}) must be a multiple of {prefix}num_heads ({num_heads}).")
-        try:
-            if self.position_encoding == "rotary":
-                check_head_dim(embed_dim // num_heads, self.axes)
-            else:
-                check_head_dim(embed_dim, self.axes)
+        try:  # rotation halves the channels of a head, an encoding that is added those of a token
+            check_head_dim(sizes.head_dim if self.position_encoding == "rotary" else embed_dim, self.axes)
         except InputError as error:
             raise InputError(f"{prefix}embed_dim {embed_dim}, {prefix}num_heads {num_heads}: {error}") from None
-        hidden = embed_dim * getattr(self, prefix + "mlp_ratio")
-        if hidden < 1 or abs(hidden - round(hidden)) > 1e-6:
+        if sizes.hidden_dim < 1 or abs(embed_dim * mlp_ratio - sizes.hidden_dim) > 1e-6:
             raise InputError(
-                f"{prefix}embed_dim ({embed_dim}) · {prefix}mlp_ratio ({getattr(self, prefix + 'mlp_ratio')}) is "
-                f"{hidden}; the MLP's width must be a whole number of at least 1."
+                f"{prefix}embed_dim ({embed_dim}) · {prefix}mlp_ratio ({mlp_ratio}) is {embed_dim * mlp_ratio}; the "
+                "MLP's width must be a whole number of at least 1."
             )
 
 
-def _check_type(name: str, value: Any, wanted: type) -> None:
-    if wanted is float and isinstance(value, int) and not isinstance(value, bool):
-        return
-    if type(value) is not wanted:
-        raise InputError(f"{name} is {value!r} ({type(value).__name__}); wanted {wanted.__name__}.")
+def check_head_dim(head_dim: int, axes: int) -> None:
+    """Raises InputError unless a head's channels can be halved on every axis."""
+    if head_dim % (2 * axes):
+        below = head_dim - head_dim % (2 * axes)
+        choices = " or ".join(str(k) for k in (below, below + 2 * axes) if k > 0)
+        raise InputError(
+            f"head_dim ({head_dim}) must be a multiple of 2 × axes ({2 * axes}); choose embed_dim or num_heads so "
+            f"that embed_dim / num_heads is {choices}."
+        )
 
 
-def _check_at_least_one(name: str, value: int) -> None:
-    if value < 1:
+def _check(name: str, value: Any, kind: Any) -> None:
+    """A choice is one of its literals, an int at least 1, a float finite."""
+    if get_origin(kind) is Literal:
+        choose(name, value, get_args(kind))
+    elif type(value) is not kind and not (kind is float and type(value) is int):
+        raise InputError(f"{name} is {value!r} ({type(value).__name__}); wanted {kind.__name__}.")
+    elif kind is int and value < 1:
         raise InputError(f"{name} is {value}; wanted at least 1.")
-
-
-def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
-    if value not in choices:
-        raise InputError(f"{name} is {value!r}; wanted {' or '.join(repr(c) for c in choices)}.")
+    elif kind is float and not math.isfinite(value):
+        raise InputError(f"{name} is {value}; wanted a finite number.")

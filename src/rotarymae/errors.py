@@ -24,9 +24,13 @@ class InputWarning(UserWarning):
 
 
 def did_you_mean(name: object, known: Iterable[object]) -> str:
-    """ " Did you mean 'flux'?" for the nearest of the known names, or nothing where none is near."""
-    near = difflib.get_close_matches(str(name), [str(k) for k in known], n=1)
-    return f" Did you mean {near[0]!r}?" if near else ""
+    """ " Did you mean 'flux'?" for the nearest of the known names, or nothing where none is near.
+
+    A sentence to put behind the message. Names must be nearly alike: by Python's usual 0.6 'gcs' is near 'glucose'.
+    """
+    by_lower = {str(k).lower(): str(k) for k in known}
+    near = difflib.get_close_matches(str(name).lower(), by_lower, n=1, cutoff=0.75)
+    return f" Did you mean {by_lower[near[0]]!r}?" if near else ""
 
 
 def listed(items: Iterable[Any], limit: int = 8) -> str:
@@ -44,9 +48,3 @@ def choose(name: str, value: object, options: Sequence[str]) -> None:
     """
     if value not in options:
         raise InputError(f"{name}={value!r} is not known; use one of {listed(options)}.{did_you_mean(value, options)}")
-
-
-def nearest(name: str, known: Iterable[str]) -> str:
-    """ "; did you mean 'x'?" when something known is close, else nothing."""
-    close = difflib.get_close_matches(name, list(known), n=1)
-    return f"; did you mean {close[0]!r}?" if close else ""

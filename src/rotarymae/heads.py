@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
@@ -103,14 +102,3 @@ class TokenRegressor(nn.Module):
         latent = self.encoder(tokens).tokens
         out = self.head(self.dropout(self.norm(latent))).to(latent.dtype)
         return out if tokens.padding is None else out.masked_fill(tokens.padding[..., None], 0.0)
-
-
-def embed(encoder: Encoder, tokens: Tokens, pool: str) -> Float[Tensor, "B D"]:
-    """Embeddings of a batch, without gradients, in evaluation mode; the encoder's mode is restored."""
-    was_training = encoder.training
-    encoder.eval()
-    try:
-        with torch.no_grad():
-            return pooled(encoder, tokens, pool)
-    finally:
-        encoder.train(was_training)

@@ -1,4 +1,4 @@
-"""RoMAE: the configuration, the encoder, and the masked autoencoder around it (section 4 of arXiv:2505.20535)."""
+"""RoMAE: the encoder, and the masked autoencoder around it (section 4 of arXiv:2505.20535)."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from torch import Tensor, nn
 from rotarymae.config import RoMAEConfig
 from rotarymae.errors import InputError
 from rotarymae.masking import split
-from rotarymae.rope import Angles, angles, frequencies, sincos
+from rotarymae.position_encodings import position_encoding
 from rotarymae.tokens import Tokens
-from rotarymae.transformer import Part, Transformer
+from rotarymae.transformer import ALL, Transformer
 
 
 class Latent(NamedTuple):
@@ -40,6 +40,17 @@ class Reconstruction:
     masked: Tokens
 
 
+class Context(NamedTuple):
+    """The visible tokens, encoded once, as the decoder takes them; [CLS] first, if there is one.
+
+    Every query of the same series can be answered from it, in as many calls of `MaskedAutoencoder.decode` as one likes.
+    """
+
+    tokens: Float[Tensor, "B C E"]
+    positions: Float[Tensor, "B C A"]
+    padding: Bool[Tensor, "B C"] | None
+
+
 class Encoder(nn.Module):
     """Input projection, [CLS] and blocks: all that fine-tuning keeps."""
 
@@ -48,15 +59,8 @@ class Encoder(nn.Module):
         self.config = config
         self.projection = nn.Linear(config.features, config.embed_dim)
         self.cls_token = nn.Parameter(torch.empty(config.embed_dim)) if config.cls_token else None
-        self.transformer = Transformer(
-            config.embed_dim,
-            config.num_heads,
-            config.depth,
-            round(config.embed_dim * config.mlp_ratio),
-            config.dropout,
-            config.drop_path,
-            config.norm_eps,
-        )
+        self.position_encoding = position_encoding(config, config.encoder_sizes)
+        self.transformer = Transformer(config.encoder_sizes)
         initialise(self)
 
     def forward(self, tokens: Tokens) -> Latent:
@@ -76,20 +80,18 @@ class Encoder(nn.Module):
         """
         if self.cls_token is None:
             raise InputError("this encoder has no [CLS] token to give; take the mean over tokens (pool='mean').")
-        return self._encode(tokens, only=(0, 1))[:, 0]
+        return self._encode(tokens, queries=slice(1))[:, 0]
 
-    def _encode(self, tokens: Tokens, only: Part | None = None) -> Float[Tensor, "B Q D"]:
-        config = self.config
-        _check_sizes(tokens, config)
+    def _encode(self, tokens: Tokens, queries: slice = ALL) -> Float[Tensor, "B Q D"]:
+        _check_sizes(tokens, self.config)
         weight = self.projection.weight
         # The residual stream keeps the weights' precision under autocast; only matrix products are done in less.
         x = self.projection(tokens.values.to(weight.dtype)).to(weight.dtype)
-        positions, padding = with_cls(tokens.positions, tokens.padding, config.cls_token)
+        positions, padding = with_cls(tokens.positions, tokens.padding, self.config.cls_token)
         if self.cls_token is not None:
             x = torch.cat([self.cls_token.expand(len(x), 1, -1), x], dim=1)
-        if config.position_encoding == "absolute":
-            x = x + sincos(positions, config.embed_dim, config.base).to(x.dtype)
-        return self.transformer(x, rotary_angles(config, positions, config.head_dim), padding, only)
+        x = self.position_encoding.add(x, positions)
+        return self.transformer(x, self.position_encoding.rotation(positions), padding, queries)
 
 
 class MaskedAutoencoder(nn.Module):
@@ -102,15 +104,8 @@ class MaskedAutoencoder(nn.Module):
         dim = config.decoder_embed_dim
         self.decoder_projection = nn.Linear(config.embed_dim, dim)
         self.mask_token = nn.Parameter(torch.empty(dim))
-        self.decoder = Transformer(
-            dim,
-            config.decoder_num_heads,
-            config.decoder_depth,
-            round(dim * config.decoder_mlp_ratio),
-            config.dropout,
-            config.drop_path,
-            config.norm_eps,
-        )
+        self.position_encoding = position_encoding(config, config.decoder_sizes)
+        self.decoder = Transformer(config.decoder_sizes)
         self.norm = nn.RMSNorm(dim, eps=config.norm_eps)
         self.head = nn.Linear(dim, config.features * (2 if config.likelihood == "gaussian" else 1))
         initialise(self)
@@ -122,8 +117,8 @@ class MaskedAutoencoder(nn.Module):
 
     def predict(self, visible: Tokens, masked: Tokens) -> Reconstruction:
         """As `forward`, for a batch that is split already."""
-        values, log_variance = self._decode(visible, masked.positions, masked.padding)
-        return Reconstruction(values, log_variance, masked)
+        mean, log_variance = self.decode(self.context(visible), masked.positions, masked.padding)
+        return Reconstruction(mean, log_variance, masked)
 
     def reconstruct(
         self,
@@ -134,51 +129,58 @@ class MaskedAutoencoder(nn.Module):
     ) -> Float[Tensor, "B M V"] | tuple[Float[Tensor, "B M V"], Float[Tensor, "B M V"]]:
         """Values at any positions, standardised like the input; with `return_std` also the standard deviations.
 
-        A query sees the visible tokens and the other queries' positions, as in pre-training.
+        With `decoder_attention="context"` an answer does not depend on the other positions. With "joint" it does, as
+        in pre-training.
 
         Raises:
             InputError: `return_std` of a model whose likelihood is "point"; positions of another shape.
         """
         if return_std and self.config.likelihood != "gaussian":
             raise InputError("this model predicts no spread; train it with likelihood='gaussian' for return_std.")
-        if positions.ndim != 3 or len(positions) != visible.batch or positions.shape[2] != self.config.axes:
+        mean, log_variance = self.decode(self.context(visible), positions, padding)
+        if return_std and log_variance is not None:
+            return mean, (0.5 * log_variance).exp()
+        return mean
+
+    def context(self, visible: Tokens) -> Context:
+        """Runs the encoder over the visible tokens. Raises as `Encoder.forward`."""
+        latent = self.encoder(visible)
+        encoded = latent.tokens if latent.cls is None else torch.cat([latent.cls[:, None], latent.tokens], dim=1)
+        tokens = self.decoder_projection(encoded).to(self.decoder_projection.weight.dtype)
+        return Context(tokens, *with_cls(visible.positions, visible.padding, self.config.cls_token))
+
+    def decode(
+        self, context: Context, positions: Float[Tensor, "B M A"], padding: Bool[Tensor, "B M"] | None = None
+    ) -> tuple[Float[Tensor, "B M V"], Float[Tensor, "B M V"] | None]:
+        """Mean and log-variance at the query positions; the log-variance is None under likelihood="point".
+
+        What is predicted under `padding` has no meaning.
+
+        Raises:
+            InputError: positions or padding of another shape.
+        """
+        batch, visible, axes = context.positions.shape
+        if positions.ndim != 3 or (positions.shape[0], positions.shape[2]) != (batch, axes):
             raise InputError(
-                f"query positions have shape {tuple(positions.shape)}; wanted [{visible.batch}, queries, "
-                f"{self.config.axes}] (batch, queries, axes)."
+                f"query positions have shape {tuple(positions.shape)}; wanted [{batch}, queries, {axes}] "
+                "(batch, queries, axes)."
             )
         if padding is not None and padding.shape != positions.shape[:2]:
             raise InputError(
                 f"query padding has shape {tuple(padding.shape)}; wanted {tuple(positions.shape[:2])} (batch, queries)."
             )
-        values, log_variance = self._decode(visible, positions, padding)
-        if return_std and log_variance is not None:
-            return values, (0.5 * log_variance).exp()
-        return values
-
-    def _decode(
-        self, visible: Tokens, positions: Tensor, padding: Tensor | None
-    ) -> tuple[Float[Tensor, "B M V"], Float[Tensor, "B M V"] | None]:
-        config, queries = self.config, positions.shape[1]
-        latent = self.encoder(visible)
-        seen = latent.tokens if latent.cls is None else torch.cat([latent.cls[:, None], latent.tokens], dim=1)
-        dtype = self.decoder_projection.weight.dtype
-        x = self.decoder_projection(seen).to(dtype)
-        # Rotary queries differ only in their angles: the decoder's first block projects one for all.
-        repeats = queries if config.position_encoding == "rotary" and queries else 1
-        x = torch.cat([x, self.mask_token.expand(len(x), queries // repeats, -1)], dim=1)
-
-        seen_at, seen_padding = with_cls(visible.positions, visible.padding, config.cls_token)
-        at = torch.cat([seen_at, positions.to(seen_at.dtype)], dim=1)
-        if seen_padding is not None or padding is not None:
-            nothing = seen_at.new_zeros(seen_at.shape[:2], dtype=torch.bool) if seen_padding is None else seen_padding
-            query_padding = at.new_zeros(len(at), queries, dtype=torch.bool) if padding is None else padding
-            seen_padding = torch.cat([nothing, query_padding], dim=1)
-        if config.position_encoding == "absolute":
-            x = x + sincos(at, config.decoder_embed_dim, config.base).to(dtype)
-        head_dim = config.decoder_embed_dim // config.decoder_num_heads
-        x = self.decoder(x, rotary_angles(config, at, head_dim), seen_padding, (seen_at.shape[1], queries), repeats)
-        out = self.head(self.norm(x)).to(dtype)
-        if config.likelihood == "point":
+        queries = positions.shape[1]
+        x = torch.cat([context.tokens, self.mask_token.expand(batch, queries, -1)], dim=1)
+        positions = torch.cat([context.positions, positions.to(context.positions.dtype)], dim=1)
+        if context.padding is not None or padding is not None:
+            parts = (context.padding, visible), (padding, queries)
+            none = [positions.new_zeros(batch, n, dtype=torch.bool) if part is None else part for part, n in parts]
+            padding = torch.cat(none, dim=1)
+        x = self.position_encoding.add(x, positions)
+        keys = visible if self.config.decoder_attention == "context" else None
+        x = self.decoder(x, self.position_encoding.rotation(positions), padding, slice(visible, None), keys)
+        out = self.head(self.norm(x)).to(x.dtype)
+        if self.config.likelihood == "point":
             return out, None
         mean, log_variance = out.chunk(2, dim=-1)
         # Standardised values: a spread below 1e-4 or above 1e4 is noise of the optimiser, and its exponential a risk.
@@ -197,19 +199,12 @@ def with_cls(
     return positions, padding
 
 
-def rotary_angles(config: RoMAEConfig, positions: Float[Tensor, "B N A"], head_dim: int) -> Angles | None:
-    """The angles of one pass, or None when positions are not rotary."""
-    if config.position_encoding != "rotary":
-        return None
-    return angles(positions, frequencies(head_dim, config.axes, config.p, config.base, positions.device))
-
-
 def initialise(module: nn.Module) -> None:
     """The one table of initial values, for encoders, decoders and heads alike.
 
     | parameter                         | distribution                                                          |
     |-----------------------------------|-----------------------------------------------------------------------|
-    | weight of a linear layer          | Xavier uniform, as in MAE; of query, key and value each for itself     |
+    | weight of a linear layer          | Xavier uniform, as in MAE                                             |
     | bias of the input projection      | normal, with the spread of its weights: with a zero bias the first     |
     |                                   | RMSNorm would leave of a one-feature token nothing but its sign        |
     | any other bias                    | 0                                                                     |
@@ -219,9 +214,7 @@ def initialise(module: nn.Module) -> None:
     """
     for name, layer in module.named_modules():
         if isinstance(layer, nn.Linear):
-            parts = layer.weight.chunk(3) if name.endswith("query_key_value") else (layer.weight,)
-            for part in parts:
-                nn.init.xavier_uniform_(part)
+            nn.init.xavier_uniform_(layer.weight)
             if layer.bias is not None:
                 fan = sum(layer.weight.shape)
                 nn.init.normal_(layer.bias, std=math.sqrt(2 / fan) if name.split(".")[-1] == "projection" else 0.0)

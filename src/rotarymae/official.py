@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
+from jaxtyping import Shaped
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor
@@ -21,6 +22,9 @@ from rotarymae.model import Encoder, MaskedAutoencoder
 
 BLOCK = {
     "attention_norm.weight": "attention_norm.weight",
+    "attention.wq.weight": "attention.query.weight",
+    "attention.wk.weight": "attention.key.weight",
+    "attention.wv.weight": "attention.value.weight",
     "attention.wo.weight": "attention.output.weight",
     "ffn_norm.weight": "mlp_norm.weight",
     "feed_forward.w1.weight": "mlp.up.weight",
@@ -51,12 +55,13 @@ def load(folder: str | Path) -> MaskedAutoencoder | Classifier:
     if pretraining:
         model: MaskedAutoencoder | Classifier = MaskedAutoencoder(config)
         names = {"encoder_decoder_proj": "decoder_projection", "head.head.1": "norm", "head.head.2": "head"}
-        own = _blocks(tensors, "encoder", "encoder.transformer") | _blocks(tensors, "decoder", "decoder")
+        own = _blocks(tensors, "encoder", "encoder.transformer", config)
+        own |= _blocks(tensors, "decoder", "decoder", config)
     else:
         pool = "cls" if config.cls_token else "mean"
         model = Classifier(Encoder(config), int(settings["dim_output"]), pool)
         names = {"head.head.1": "norm", "head.head.2": "head"}
-        own = _blocks(tensors, "encoder", "encoder.transformer")
+        own = _blocks(tensors, "encoder", "encoder.transformer", config)
     names |= {"projection": "encoder.projection"}
     for theirs in sorted(tensors):
         module, _, kind = theirs.rpartition(".")
@@ -75,7 +80,7 @@ def load(folder: str | Path) -> MaskedAutoencoder | Classifier:
 def _config(settings: dict[str, Any], folder: Path) -> RoMAEConfig:
     encoder = settings.get("encoder_config", {})
     decoder = settings.get("decoder_config", encoder)
-    encodings = {"ropend": "rotary", "absolute": "absolute"}
+    encodings: dict[str, Literal["rotary", "absolute"]] = {"ropend": "rotary", "absolute": "absolute"}
     try:
         encoding = encodings.get(settings["pos_encoding"])
         if "decoder_config" not in settings and "dim_output" not in settings:
@@ -97,6 +102,7 @@ def _config(settings: dict[str, Any], folder: Path) -> RoMAEConfig:
             decoder_num_heads=decoder["nhead"],
             decoder_depth=decoder["depth"],
             decoder_mlp_ratio=_mlp_ratio(decoder),
+            decoder_attention="joint",
             position_encoding=encoding,
             cls_token=settings["use_cls"],
             dropout=encoder.get("attn_drop_rate", 0.0),
@@ -115,20 +121,30 @@ def _mlp_ratio(size: dict[str, Any]) -> float:
     return float(size["mlp_ratio"]) if hidden is None else hidden / size["d_model"]
 
 
-def _blocks(tensors: dict[str, Tensor], theirs: str, ours: str) -> dict[str, Tensor]:
-    """The blocks' tensors under our names, query, key and value stacked into one."""
+def _blocks(tensors: dict[str, Tensor], theirs: str, ours: str, config: RoMAEConfig) -> dict[str, Tensor]:
+    """The blocks' tensors under our names, with the channels of queries and keys in our order."""
     own: dict[str, Tensor] = {}
+    sizes = config.encoder_sizes if theirs == "encoder" else config.decoder_sizes
     depth = len({name.split(".")[2] for name in tensors if name.startswith(f"{theirs}.layers.")})
     for m in range(depth):
-        their_block, our_block = f"{theirs}.layers.{m}", f"{ours}.blocks.{m}"
         for their_name, our_name in BLOCK.items():
-            if f"{their_block}.{their_name}" in tensors:
-                own[f"{our_block}.{our_name}"] = tensors[f"{their_block}.{their_name}"]
-        parts = [tensors.get(f"{their_block}.attention.w{part}.weight") for part in "qkv"]
-        present = [part for part in parts if part is not None]
-        if len(present) == 3:
-            own[f"{our_block}.attention.query_key_value.weight"] = torch.cat(present)
+            tensor = tensors.get(f"{theirs}.layers.{m}.{their_name}")
+            if tensor is None:
+                continue
+            rotated = our_name in ("attention.query.weight", "attention.key.weight")
+            if rotated and config.position_encoding == "rotary" and len(tensor) == sizes.embed_dim:
+                tensor = to_our_channels(tensor, sizes.num_heads, config.axes)
+            own[f"{ours}.blocks.{m}.{our_name}"] = tensor
     return own
+
+
+def to_our_channels(rows: Shaped[Tensor, "D *rest"], heads: int, axes: int) -> Shaped[Tensor, "D *rest"]:
+    """Rows of a published query or key weight in our order.
+
+    Theirs has for every head the first and the second channels of the first axis' pairs, then those of the next axis;
+    ours the first channels of all pairs, then the second ones (see `rotarymae.rope`).
+    """
+    return rows.unflatten(0, (heads, axes, 2, -1)).transpose(1, 2).flatten(0, 3)
 
 
 def _is_block(name: str, depths: dict[str, int]) -> bool:
@@ -137,7 +153,7 @@ def _is_block(name: str, depths: dict[str, int]) -> bool:
         len(parts) == 4
         and parts[1] == "layers"
         and parts[2] in map(str, range(depths.get(parts[0], 0)))
-        and (parts[3] in BLOCK or parts[3] in tuple(f"attention.w{part}.weight" for part in "qkv"))
+        and parts[3] in BLOCK
     )
 
 

@@ -26,7 +26,7 @@ from torch import nn
 
 from rotarymae.atomic_write import replacing, write_text
 from rotarymae.batch import Examples
-from rotarymae.errors import InputError, nearest
+from rotarymae.errors import InputError, did_you_mean
 from rotarymae.progress import Reporter
 from rotarymae.provenance import commit, hardware, versions
 from rotarymae.training import Objective, TrainConfig, TrainResult, fit
@@ -113,7 +113,7 @@ class Recipe:
         """The configuration of a scale and a setting. Raises InputError for an unknown one."""
         for kind, given, known in (("scale", scale, SCALES), ("setting", setting, SETTINGS)):
             if given not in known:
-                raise InputError(f"{kind} {given!r}{nearest(given, known)}; there are {', '.join(known)}.")
+                raise InputError(f"no {kind} {given!r}; there are {', '.join(known)}.{did_you_mean(given, known)}")
         return self.setup if isinstance(self.setup, Setup) else self.setup(scale, setting)
 
 
@@ -229,7 +229,8 @@ def run(
     known = recipe.configure(scale, setting).cases
     for case in setup.cases:
         if case not in known:
-            raise InputError(f"{recipe.name} has no case {case!r}{nearest(case, known)}; there are {', '.join(known)}.")
+            there = f"there are {', '.join(known)}.{did_you_mean(case, known)}"
+            raise InputError(f"{recipe.name} has no case {case!r}; {there}")
     if not setup.cases or not setup.seeds:
         raise InputError("nothing to run: give at least one case and one seed.")
     folder = out / f"{recipe.name}-{setting}-{scale}"

@@ -15,7 +15,7 @@ from torch import Tensor
 from rotarymae.bands import HALF_WIDTHS, SHOWN
 from rotarymae.batch import Batch
 from rotarymae.checkpoints import ModelDirectory
-from rotarymae.errors import InputError, InputWarning, did_you_mean
+from rotarymae.errors import InputError, InputWarning, did_you_mean, listed
 from rotarymae.model import MaskedAutoencoder
 from rotarymae.series import Preprocessor, SeriesDataset, assemble, place, plain, read_table, tables
 from rotarymae.tasks.predict import INFERENCE
@@ -263,7 +263,7 @@ def queries_from_table(dataset: SeriesDataset, path: str | Path, id: str, time: 
     for name in wanted:
         if name not in table.column_names:
             raise InputError(
-                f"{path} has no column {name!r}{did_you_mean(name, table.column_names)}; it needs {wanted}."
+                f"{path} has no column {name!r}; it needs {listed(wanted)}.{did_you_mean(name, table.column_names)}"
             )
         if table[name].null_count:
             raise InputError(

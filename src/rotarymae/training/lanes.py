@@ -57,7 +57,7 @@ def _draws(model: nn.Module) -> bool:
 
 def compiled(model: nn.Module) -> bool:
     """Whether its blocks are compiled as they are called."""
-    return any(isinstance(module, Block) and module.compiled for module in model.modules())
+    return any(isinstance(module, Block) and module._compiled_call_impl is not None for module in model.modules())
 
 
 def cut(index: np.ndarray, lengths: np.ndarray, tokens: int, lanes: int = 1) -> list[np.ndarray]:

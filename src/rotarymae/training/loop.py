@@ -10,8 +10,8 @@ from __future__ import annotations
 import dataclasses
 import math
 import time
-from collections.abc import Callable
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -102,7 +102,7 @@ def fit(
     with torch.random.fork_rng(devices=cuda_devices(accelerator)), termination() as terminated:
         loop = _Loop(objective, examples, config, validation, folder, accelerator, terminated)
         try:
-            with loop.lanes:
+            with loop.lanes, compile_blocks(objective.model) if config.compile else nullcontext():
                 return loop.run(resume, on_step)
         finally:
             for tracker in accelerator.trackers:  # end_training() would end the process group, too
@@ -149,8 +149,6 @@ class _Loop:
                 self.best_weights = self.run_folder.best_weights(state)
         if self.accelerator.log_with:
             self.accelerator.init_trackers("rotarymae")
-        if config.compile:
-            compile_blocks(self.objective.model)
         module = self.accelerator.prepare_model(self.objective) if self.accelerator.num_processes > 1 else None
         per_epoch = len(self._plan(0))
         epochs = max(config.epochs, math.ceil(config.min_steps / per_epoch))
@@ -405,11 +403,17 @@ class _Loop:
         }
 
 
-def compile_blocks(model: nn.Module) -> None:
-    """From now on every block is compiled, with dynamic shapes; blocks of one kind share one compilation."""
-    for module in model.modules():
-        if isinstance(module, Block):
-            module.compiled = True
+@contextmanager
+def compile_blocks(model: nn.Module) -> Iterator[None]:
+    """Within, every block runs compiled, for any batch and length; outside, the model is as it was."""
+    eager = [block for block in model.modules() if isinstance(block, Block) and block._compiled_call_impl is None]
+    for block in eager:
+        block.compile(dynamic=True)
+    try:
+        yield
+    finally:
+        for block in eager:
+            block._compiled_call_impl = None
 
 
 def _tokens(batch: Batch) -> float:
