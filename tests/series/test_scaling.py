@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from conftest import refuses, says
 from rotarymae.errors import InputWarning
+from rotarymae.series import scaling
 from rotarymae.series.dataset import SeriesDataset
 from rotarymae.series.scaling import PositionScaler, Preprocessor, ValueScaler
 
@@ -232,3 +233,15 @@ def test_far_positions_get_a_warning_that_names_the_series():
         made.check(near)
     with pytest.warns(InputWarning, match=says("'distant'", "35", "training reached 20", "1 series reach")):
         made.check(far)
+
+
+def test_a_transform_is_added_in_one_place(monkeypatch):
+    cube = scaling.Transform(lambda x, centre, width: np.cbrt(x), lambda y, centre, width: y**3, True, "cube root")
+    monkeypatch.setitem(scaling.TRANSFORMS, "cbrt", cube)
+    data = dataset([[0.0, 1.0, 2.0], [0.0, 1.0]])
+    made = Preprocessor.fit(data, {"value": "cbrt"})
+    assert Preprocessor.from_dict(json.loads(json.dumps(made.to_dict()))) == made
+    values, channels = np.array([[1.0], [8.0], [-27.0]]), np.zeros(3, int)
+    scaled = made.values.transform(values, channels)
+    assert np.allclose(np.diff(scaled[:, 0]) * made.values.std[0][0], [1, -5])
+    assert np.allclose(made.values.inverse(scaled, channels), values)

@@ -24,11 +24,6 @@ from rotarymae.tasks import HIDDEN, Outcome
 
 LARGEST_SVG = 120_000  # bytes; beyond it the same figure is smaller as pixels
 SCALED_ERROR = "root mean squared error, scaled"
-WORDS = {
-    "asinh": "compressed by asinh around the median, then to mean 0 and deviation 1, channel by channel",
-    "standard": "to mean 0 and deviation 1, channel by channel",
-    "none": "as it is",
-}
 
 
 def write_report(
@@ -173,7 +168,7 @@ def _data(outcome: Outcome) -> Section:
     if preprocessor.channel_names is not None:
         facts["channels"] = ", ".join(map(str, preprocessor.channel_names))
     names, transforms = preprocessor.value_names, preprocessor.values.transforms
-    scaling: dict[str, object] = {name: WORDS[how] for name, how in zip(names, transforms, strict=True)}
+    scaling: dict[str, object] = {name: TRANSFORMS[how].describe() for name, how in zip(names, transforms, strict=True)}
     measured = "the median gap between distinct times, or a thousandth of the span"
     how = "as given" if outcome.settings.time_unit else measured
     days = " days" if dataset.time_unit == "day" else ""

@@ -4,6 +4,7 @@ from .examples import SeriesExamples as SeriesExamples
 from .examples import assemble as assemble
 from .examples import place as place
 from .labels import align_labels as align_labels
+from .scaling import TRANSFORMS as TRANSFORMS
 from .scaling import Preprocessor as Preprocessor
 from .tables import plain as plain
 from .tables import read_table as read_table

@@ -9,15 +9,49 @@ from __future__ import annotations
 
 import dataclasses
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 
 from rotarymae.errors import InputError, InputWarning
 from rotarymae.series.dataset import SeriesDataset
 
-TRANSFORMS = ("standard", "asinh", "none")
+Function = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
+
+
+@dataclass(frozen=True)
+class Transform:
+    """A monotone function of values, before they are standardised.
+
+    Attributes:
+        forward, inverse: of (values, centre, width), each [n, V]; None leaves values as they are.
+        standardised: whether mean 0 and deviation 1 follow.
+        words: what is done, for reports.
+    """
+
+    forward: Function | None
+    inverse: Function | None
+    standardised: bool
+    words: str
+
+    def describe(self) -> str:
+        return self.words
+
+
+STANDARD = "to mean 0 and deviation 1, channel by channel"
+TRANSFORMS = {
+    "standard": Transform(None, None, True, STANDARD),
+    "asinh": Transform(
+        lambda x, centre, width: np.arcsinh((x - centre) / width),
+        # sinh overflows beyond 710; 80 is 1e34 widths away already.
+        lambda y, centre, width: centre + width * np.sinh(np.clip(y, -80, 80)),
+        True,
+        f"compressed by asinh around the median, then {STANDARD}",
+    ),
+    "none": Transform(None, None, False, "as it is"),
+}
 ORIGINS = ("first", "zero")
 
 
@@ -83,7 +117,7 @@ class ValueScaler:
                 f"column {dataset.value_names[v]!r}{where} reaches {most:.3g}, too large to compute a deviation; "
                 "divide it by a constant first."
             )
-        as_is = np.array([name == "none" for name in names])
+        as_is = np.array([not TRANSFORMS[name].standardised for name in names])
         # The spread of rounding errors is no spread: dividing by it would turn a constant channel into noise.
         constant = std <= 1e-9 * np.maximum(np.abs(mean), 1e-30)
         mean, std = np.where(as_is, 0.0, mean), np.where(as_is | constant, 1.0, std)
@@ -91,26 +125,22 @@ class ValueScaler:
 
     def transform(self, values: np.ndarray, channels: np.ndarray) -> np.ndarray:
         """Standardised values [n, V], float64, of observations in the given channels [n]."""
-        compressed = np.asarray(values, np.float64)
-        heavy = self._heavy
-        if heavy.any():
-            centre, width = np.array(self.centre)[channels], np.array(self.width)[channels]
-            compressed = np.where(heavy, np.arcsinh((compressed - centre) / width), compressed)
+        compressed = self._apply("forward", np.asarray(values, np.float64), channels)
         return (compressed - np.array(self.mean)[channels]) / np.array(self.std)[channels]
 
     def inverse(self, scaled: np.ndarray, channels: np.ndarray) -> np.ndarray:
         """Values in their own units, float64; the inverse of `transform`, monotone in every feature."""
         compressed = np.asarray(scaled, np.float64) * np.array(self.std)[channels] + np.array(self.mean)[channels]
-        heavy = self._heavy
-        if not heavy.any():
-            return compressed
-        centre, width = np.array(self.centre)[channels], np.array(self.width)[channels]
-        # sinh overflows beyond 710; 80 is 1e34 widths away already.
-        return np.where(heavy, centre + width * np.sinh(np.clip(compressed, -80, 80)), compressed)
+        return self._apply("inverse", compressed, channels)
 
-    @property
-    def _heavy(self) -> np.ndarray:
-        return np.array([name == "asinh" for name in self.transforms])
+    def _apply(self, direction: Literal["forward", "inverse"], values: np.ndarray, channels: np.ndarray) -> np.ndarray:
+        for name in set(self.transforms):
+            function = getattr(TRANSFORMS[name], direction)
+            if function is not None:
+                centre, width = np.array(self.centre)[channels], np.array(self.width)[channels]
+                own = np.array([transform == name for transform in self.transforms])
+                values = np.where(own, function(values, centre, width), values)
+        return values
 
 
 @dataclass(frozen=True)
@@ -304,7 +334,8 @@ class Preprocessor:
                     f"values.{name} has shape {table.shape}; wanted finite numbers ({channels}, {own.features})."
                 )
         if len(values.transforms) != own.features or any(name not in TRANSFORMS for name in values.transforms):
-            raise InputError(f"values.transforms is {values.transforms}; wanted {own.features} of {TRANSFORMS}.")
+            known = ", ".join(TRANSFORMS)
+            raise InputError(f"values.transforms is {values.transforms}; wanted {own.features} of {known}.")
         return own
 
 
