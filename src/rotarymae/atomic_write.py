@@ -25,8 +25,10 @@ def replacing(path: str | Path, mark: str | None = None) -> Iterator[Path]:
         flush(beside)
         beside.replace(path)
         flush(path.parent)
-    except BaseException:
+    except BaseException as error:
         beside.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.filename is None and error.errno is not None:
+            error.filename = str(path)  # of a full disk the system says neither which file nor where
         raise
 
 

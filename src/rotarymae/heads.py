@@ -47,7 +47,10 @@ class _PooledHead(nn.Module):
 
     def forward(self, tokens: Tokens) -> Float[Tensor, "B outputs"]:
         """Predictions [B, outputs] for a batch."""
-        vector = pooled(self.encoder, tokens, self.pool)
+        return self.from_vector(pooled(self.encoder, tokens, self.pool))
+
+    def from_vector(self, vector: Float[Tensor, "B D"]) -> Float[Tensor, "B outputs"]:
+        """As `forward`, for a batch that the encoder has turned into vectors (`pooled`) already."""
         return self.head(self.dropout(self.norm(vector))).to(vector.dtype)
 
 

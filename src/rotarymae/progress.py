@@ -10,6 +10,8 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from rotarymae.errors import InputWarning
+
 
 class Reporter:
     """Prints to the terminal, or with quiet=True only what went wrong; collects warnings for the report."""
@@ -22,6 +24,10 @@ class Reporter:
     def say(self, text: str) -> None:
         if not self.quiet:
             self.console.print(text, markup=False, soft_wrap=True)
+
+    def warn(self, text: str) -> None:
+        """As a warning that `catching_warnings` has caught."""
+        self._show(text, InputWarning)
 
     @contextmanager
     def bar(self, title: str) -> Iterator[Callable[..., None]]:
@@ -55,8 +61,6 @@ class Reporter:
             yield
 
     def _show(self, message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
-        from rotarymae.errors import InputWarning
-
         if issubclass(category, InputWarning):
             if str(message) not in self.warnings:
                 self.warnings.append(str(message))

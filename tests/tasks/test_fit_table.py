@@ -1,5 +1,6 @@
 """From a table to a run folder: the task, the split, the scores, and files that are whole or absent."""
 
+import errno
 import json
 
 import numpy as np
@@ -10,18 +11,22 @@ from sklearn.metrics import accuracy_score, f1_score
 
 from conftest import refuses
 from rotarymae import SeriesDataset
-from rotarymae.tasks.fit_table import (
-    FEWEST,
+from rotarymae.atomic_write import replacing
+from rotarymae.progress import Reporter
+from rotarymae.tasks import baselines
+from rotarymae.tasks.fit_table import FEWEST, choose_task, make_split, run_fit
+from rotarymae.tasks.outputs import (
+    CLAIM,
     check_folder,
     check_output,
-    choose_task,
+    claim,
     embedding_table,
-    fit_table,
-    make_split,
     prediction_columns,
     write_table,
 )
+from rotarymae.tasks.predict import embed, predict_probabilities
 from rotarymae.tasks.pretrain_finetune import Settings
+from rotarymae.tasks.score import classification_metrics, regression_metrics
 from rotarymae.training.config import TrainConfig
 
 ONCE = TrainConfig(epochs=1, batch_size=8)
@@ -92,6 +97,10 @@ def test_folders(tmp_path):
     (tmp_path / "metrics.json").write_text("mine")
     with refuses("metrics.json", "move them away"):
         check_folder(tmp_path, resume=True)
+    claim(tmp_path)  # results were being written, but this file is somebody's own
+    with refuses("metrics.json", "not of the run"):
+        check_folder(tmp_path, resume=True)
+    assert (tmp_path / "metrics.json").read_text() == "mine"
 
 
 def test_tables_are_whole_or_absent(tmp_path, monkeypatch):
@@ -107,7 +116,7 @@ def test_tables_are_whole_or_absent(tmp_path, monkeypatch):
         path.write_bytes(b"half")
         raise OSError("disk full")
 
-    monkeypatch.setattr("rotarymae.tasks.fit_table.pq.write_table", half)
+    monkeypatch.setattr("rotarymae.tasks.outputs.pq.write_table", half)
     before = (tmp_path / "t.parquet").read_bytes()
     with pytest.raises(OSError, match="disk full"):
         write_table(table, tmp_path / "t.parquet")
@@ -130,26 +139,134 @@ def test_scores_are_those_of_the_written_predictions(fitted):
     assert set(points.id) <= set(test.id)
     found = metrics["interpolation"]["flux"]
     assert found["hidden observations"] == len(points)
-    away = (points.flux - points.flux_observed).abs()
-    assert np.isclose(found["model"]["median absolute error"], away.median())
     for share in ("68", "95"):
         inside = points.flux_observed.between(points[f"flux_lower{share}"], points[f"flux_upper{share}"]).mean()
         assert np.isclose(found["share inside band"][f"{share} %"], inside)
+    # In its own unit each channel is scored for itself; only scaled errors are pooled.
+    assert set(found["methods"]) == {"model", *(method.name for method in baselines.INTERPOLATION)}
+    assert "median absolute error" not in found["methods"]["model"]
+    for channel, row in found["channels"].items():
+        part = points[points.channel == channel]
+        away = (part.flux - part.flux_observed).abs()
+        assert row["hidden observations"] == len(part)
+        assert np.isclose(row["methods"]["model"]["median absolute error"], away.median())
+        assert np.isclose(row["methods"]["model"]["root mean squared error"], (away**2).mean() ** 0.5)
+
+
+def test_metrics_of_classes_by_hand():
+    two = np.array([[0.9, 0.1], [0.6, 0.4], [0.35, 0.65], [0.8, 0.2]])
+    found = classification_metrics(np.array([0, 0, 1, 1]), two)
+    assert found["AUROC"] == 0.75 and found["accuracy"] == 0.75  # 3 of 4 pairs are in order
+    assert found["Brier score"] == pytest.approx(np.mean([0.01, 0.16, 0.35**2, 0.64]))
+    assert found["log-loss"] == pytest.approx(-np.log([0.9, 0.6, 0.65, 0.2]).mean())
+    three = classification_metrics(np.array([0, 0, 1, 1]), np.c_[two, np.zeros(4)])
+    assert three["macro AUROC"] == 0.75 and "Brier score" not in three  # nothing of the third class is there
+    assert np.isnan(classification_metrics(np.array([1, 1]), two[:2])["AUROC"])
+
+
+def test_metrics_of_values_are_of_each_output():
+    truth = np.array([[0.0, 1.0], [2.0, np.nan], [4.0, 3.0]])
+    found = regression_metrics(truth, truth + np.array([[1.0, 2.0], [-1.0, 0.0], [1.0, -2.0]]))
+    assert found["RMSE of output 0"] == 1 and found["MAE of output 1"] == 2
+    assert found["R² of output 0"] == pytest.approx(1 - 3 / 8) and found["R² of output 1"] == -3
+    assert set(regression_metrics(truth[:, :1], truth[:, :1])) == {"RMSE", "MAE", "R²"}
 
 
 def test_nothing_is_written_when_labels_cannot_be_used(tmp_path):
     data = SeriesDataset.from_arrays([[1.0, 2.0]] * 4, [[1.0, 3.0]] * 4)
     for labels, task in (([1, 1, 1, 1], "auto"), (["a", "b", "a", "b"], "regression"), ([1, 2], "auto")):
         with refuses():
-            fit_table(data, np.array(labels), Settings(pretrain=ONCE, finetune=ONCE), tmp_path / "run", task=task)
+            run_fit(data, np.array(labels), Settings(pretrain=ONCE, finetune=ONCE), tmp_path / "run", task=task)
     assert not list(tmp_path.iterdir())
 
 
 def test_few_series_are_all_trained_on_and_the_run_says_so(tmp_path):
     times = [[0.0, 1.0, 3.0, 4.0]] * 4
     data = SeriesDataset.from_arrays(times, np.random.default_rng(0).normal(size=(4, 4)).tolist())
-    outcome = fit_table(data, np.array([0, 1, 0, 1]), Settings(pretrain=ONCE, finetune=ONCE), tmp_path / "run")
+    outcome = run_fit(data, np.array([0, 1, 0, 1]), Settings(pretrain=ONCE, finetune=ONCE), tmp_path / "run")
     assert outcome.metrics["scored on"].startswith("the training series")
     assert pq.read_table(tmp_path / "run/predictions.parquet")["part"].to_pylist() == ["train"] * 4
     assert prediction_columns(outcome.finetuned.directory, outcome.predicted)["predicted"].to_pylist()[0] in (0, 1)
     assert embedding_table(data, outcome.embeddings).num_columns == 181
+
+
+# ── what must not lose a training ───────────────────────────────────────────────────────────────────────────────────
+
+
+def readings(series=12, unseen=None):
+    """A channel of many values, and one with a single value per series; with `unseen`, a third in one series only."""
+    draw = np.random.default_rng(0)
+    times = [np.sort(draw.uniform(0, 20, 8)) for _ in range(series)]
+    channels = [np.array(["pulse"] * 7 + ["weight"]) for _ in range(series)]
+    if unseen is not None:
+        channels[unseen][2:5] = "rare"
+    return SeriesDataset.from_arrays(times, [draw.normal(size=8) for _ in times], channels)
+
+
+def broken(*_, **__):
+    raise ValueError("no bins")
+
+
+def test_a_failing_baseline_or_report_costs_itself_only(tmp_path, monkeypatch):
+    monkeypatch.setattr(baselines.BoostedClasses, "fit", broken)
+    labels, reporter = np.arange(12) % 2, Reporter(quiet=True)
+    config = Settings(pretrain=ONCE, finetune=ONCE)
+    run_fit(readings(), labels, config, tmp_path / "run", reporter=reporter, report=broken)
+    metrics = json.loads((tmp_path / "run/metrics.json").read_text())
+    assert set(metrics["classification"]) == {"model", "most common class"}
+    assert len(metrics["warnings"]) == 2
+    assert "gradient boosting" in metrics["warnings"][0] and "no bins" in metrics["warnings"][0]
+    assert "the report failed" in metrics["warnings"][1]
+    assert (tmp_path / "run/predictions.parquet").exists() and (tmp_path / "run/finetuned").is_dir()
+
+
+def test_a_channel_that_only_held_out_series_have_leaves_the_comparison_whole(tmp_path):
+    """Its mean is unknown; metrics.json says null, never NaN, and the other channels are compared."""
+    test = int(make_split(12, None, 0.25, 0).test[0])
+    data = readings(unseen=test)
+    run_fit(data, None, Settings(pretrain=ONCE), tmp_path / "run")
+
+    def constant(name):
+        raise AssertionError(f"{name} is no JSON")
+
+    metrics = json.loads((tmp_path / "run/metrics.json").read_text(), parse_constant=constant)
+    found = metrics["interpolation"]["value"]
+    assert found["hidden observations"] > 0
+    for row in found["methods"].values():
+        assert row["root mean squared error, scaled"] is not None
+
+
+def test_a_run_killed_while_its_results_are_written_goes_on(tmp_path, monkeypatch):
+    out, config, labels = tmp_path / "run", Settings(pretrain=ONCE, finetune=ONCE), np.arange(12) % 2
+
+    def killed(*_, **__):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr("rotarymae.tasks.fit_table.write_metrics", killed)
+        run_fit(readings(), labels, config, out)
+    before = (out / "predictions.parquet").read_bytes()
+    assert (out / CLAIM).exists() and not (out / "metrics.json").exists()
+    run_fit(readings(), labels, config, out, resume=True)
+    assert (out / "predictions.parquet").read_bytes() == before
+    metrics = json.loads((out / "metrics.json").read_text())
+    assert metrics["run"] == json.loads((out / CLAIM).read_text())["run"]
+    with refuses("finished"):
+        run_fit(readings(), labels, config, out, resume=True)
+
+
+def test_a_full_disk_is_named_and_can_be_resumed(tmp_path):
+    def full(outcome):
+        with replacing(tmp_path / "run/report.html"):
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    with pytest.raises(OSError, match=r"No space left.*report\.html"):
+        run_fit(readings(), None, Settings(pretrain=ONCE), tmp_path / "run", report=full)
+    run_fit(readings(), None, Settings(pretrain=ONCE), tmp_path / "run", resume=True)
+
+
+def test_embeddings_and_predictions_of_one_pass_are_those_of_two(tmp_path):
+    outcome = run_fit(readings(), np.arange(12) % 2, Settings(pretrain=ONCE, finetune=ONCE), tmp_path / "run")
+    directory = outcome.finetuned.directory
+    assert np.allclose(outcome.predicted, predict_probabilities(directory, outcome.dataset), atol=1e-6)
+    assert np.allclose(outcome.embeddings, embed(directory, outcome.dataset), atol=1e-6)

@@ -73,10 +73,9 @@ def test_saved_and_loaded_models_give_the_same_bits(pretrained, data, tmp_path):
     loaded = load_directory(tmp_path / "p")
     assert loaded.preprocessor == pretrained.preprocessor
     asked = grid(data, 5)
-    for ours, theirs in zip(
-        interpolate(pretrained.directory, data, asked), interpolate(loaded, data, asked), strict=True
-    ):
-        assert np.array_equal(ours, theirs)
+    ours, theirs = interpolate(pretrained.directory, data, asked), interpolate(loaded, data, asked)
+    assert np.array_equal(ours.mean, theirs.mean) and np.array_equal(ours.std, theirs.std)
+    assert np.array_equal(ours.bands[0.95], theirs.bands[0.95])
     assert np.array_equal(embed(pretrained.directory, data), embed(loaded, data))
     for task, targets, job in (
         ("classification", KINDS, predict_probabilities),

@@ -45,37 +45,44 @@ def demo(
     from rotarymae.data import plasticc
     from rotarymae.recipes.demo import settings
     from rotarymae.report import write_report
-    from rotarymae.tasks.fit_table import check_folder, fit_table
+    from rotarymae.tasks import check_folder, run_fit
 
     reporter = _reporter(quiet)
     folder = out or _free(Path("runs/demo"))
     check_folder(folder, resume=False)
+    page = folder / "report.html"
     dataset, labels = plasticc.sample()
     reporter.say(f"{_describe(dataset)}, {len(set(labels.tolist()))} classes → {folder}")
     with reporter.catching_warnings():
-        outcome = fit_table(
-            dataset, labels, settings(seed, quick), folder, task="classification", command=_command(), reporter=reporter
-        )
-        page = write_report(
-            outcome,
-            folder / "report.html",
-            title="Light curves of PLAsTiCC",
-            summary=(
-                f"A Rotary Masked Autoencoder pre-trained on {len(outcome.split.train):,} light curves by hiding "
-                "observations and predicting them, then fine-tuned to tell 14 kinds of object apart. All figures are "
-                f"on {len(outcome.split.test)} objects that neither training saw."
-            ),
-            class_names=dict(plasticc.CLASSES),
-            time_label="MJD (days)",
-            value_label="flux",
-            notes=(
-                "The sample has more of the rare classes than the full set, so its figures are not comparable with "
-                "published ones.",
-                "Data: PLAsTiCC team and collaborators, CC BY 4.0, DOI 10.5281/zenodo.2539456.",
+        outcome = run_fit(
+            dataset,
+            labels,
+            settings(seed, quick),
+            folder,
+            task="classification",
+            command=_command(),
+            reporter=reporter,
+            report=lambda outcome: write_report(
+                outcome,
+                page,
+                title="Light curves of PLAsTiCC",
+                summary=(
+                    f"A Rotary Masked Autoencoder pre-trained on {len(outcome.split.train):,} light curves by hiding "
+                    "observations and predicting them, then fine-tuned to tell 14 kinds of object apart. All figures "
+                    f"are on {len(outcome.split.test)} objects that neither training saw."
+                ),
+                class_names=dict(plasticc.CLASSES),
+                time_label="MJD (days)",
+                value_label="flux",
+                notes=(
+                    "The sample has more of the rare classes than the full set, so its figures are not comparable "
+                    "with published ones.",
+                    "Data: PLAsTiCC team and collaborators, CC BY 4.0, DOI 10.5281/zenodo.2539456.",
+                ),
             ),
         )
     _print_metrics(outcome.metrics, reporter)
-    reporter.say(f"took {outcome.seconds:.0f} s; the report is {page}")
+    _print_end(outcome.seconds, page, reporter)
 
 
 def fit(
@@ -149,8 +156,7 @@ def fit(
     from rotarymae.masking import Masking
     from rotarymae.report import write_report
     from rotarymae.series import align_labels, read_table
-    from rotarymae.tasks import Settings
-    from rotarymae.tasks.fit_table import check_folder, fit_table
+    from rotarymae.tasks import Settings, check_folder, run_fit
     from rotarymae.training import TrainConfig
 
     reporter = _reporter(quiet)
@@ -177,7 +183,7 @@ def fit(
         transforms=_transforms(transform),
         class_weights=class_weights,
     )
-    reading = reading_of(columns, {})
+    reading, page = reading_of(columns, {}), out / "report.html"
     check_folder(out, resume)
     with reporter.catching_warnings():
         dataset = read(table, reading, static, None)
@@ -186,7 +192,7 @@ def fit(
             key = label_id or reading["id"]
             found = align_labels(dataset, read_table(labels, labels=[key]), key, label)
         reporter.say(f"{_describe(dataset)} → {out}")
-        outcome = fit_table(
+        outcome = run_fit(
             dataset,
             found,
             settings,
@@ -197,10 +203,10 @@ def fit(
             resume=resume,
             command=_command(),
             reporter=reporter,
+            report=lambda outcome: write_report(outcome, page, title=table.name, time_label=reading["time"]),
         )
-        page = write_report(outcome, out / "report.html", title=table.name, time_label=reading["time"])
     _print_metrics(outcome.metrics, reporter)
-    reporter.say(f"took {outcome.seconds:.0f} s; the report is {page}")
+    _print_end(outcome.seconds, page, reporter)
 
 
 def predict(
@@ -422,31 +428,31 @@ def _command() -> str:
     return shlex.join(["rotarymae", *sys.argv[1:]])
 
 
+def _print_end(seconds: float, page: Path, reporter: Any) -> None:
+    reporter.say(f"took {seconds:.0f} s; " + (f"the report is {page}" if page.exists() else f"there is no {page}"))
+
+
 def _print_metrics(metrics: dict[str, Any], reporter: Any) -> None:
+    """One table per task: a row for the model and for each baseline."""
+    where = f"on {metrics['scored on']}"
+    for task in ("classification", "regression"):
+        if task in metrics:
+            _print_table(f"{task}, {where}", metrics[task], reporter)
+    for name, row in metrics.get("interpolation", {}).items():
+        rows = {method: dict(errors) for method, errors in row["methods"].items()}
+        rows["model"] |= {f"inside {share}": inside for share, inside in row.get("share inside band", {}).items()}
+        _print_table(f"{name} at {row['hidden observations']:,} hidden observations, {where}", rows, reporter)
+
+
+def _print_table(title: str, rows: dict[str, dict[str, float]], reporter: Any) -> None:
     from rich.table import Table
 
     if reporter.quiet:
         return
-    if "classification" in metrics:
-        table = Table("", "macro-F1", "accuracy", title=f"classes, on {metrics['scored on']}")
-        for name, row in metrics["classification"].items():
-            table.add_row(name, f"{row['macro-F1']:.3f}", f"{row['accuracy']:.3f}")
-        reporter.console.print(table)
-    if "regression" in metrics:
-        row = metrics["regression"]
-        reporter.say(
-            f"mean squared error {row['mean squared error']:.4g}; of the training mean "
-            f"{row['training mean']['mean squared error']:.4g}, on {metrics['scored on']}"
-        )
-    if "interpolation" in metrics:
-        table = Table("", "error, scaled", "of linear", "inside 68 %", "inside 95 %")
-        table.title = f"hidden observations, on {metrics['scored on']}"
-        error = "root mean squared error, scaled"
-        for name, row in metrics["interpolation"].items():
-            inside = row.get("share inside band", {})
-            shares = [f"{inside[share]:.1%}" if share in inside else "" for share in ("68 %", "95 %")]
-            table.add_row(name, f"{row['model'][error]:.3f}", f"{row['linear interpolation'][error]:.3f}", *shares)
-        reporter.console.print(table)
+    table = Table("", *rows["model"], title=title)
+    for name, row in rows.items():
+        table.add_row(name, *(f"{row[metric]:.4g}" if metric in row else "" for metric in rows["model"]))
+    reporter.console.print(table)
 
 
 if __name__ == "__main__":

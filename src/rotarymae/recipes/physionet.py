@@ -80,14 +80,15 @@ def run(setup: PhysioNetSetup, case: str, trial: Trial) -> Score:
         trained = pretrain(train, settings, validation=valid, **how)
     trial.keep("training", trained.result)
     visible, hidden = data.hide(test, case, np.random.default_rng(0))  # the same for every seed
-    truth, means = np.asarray(hidden.values), baselines.channel_means(train)
+    truth = np.asarray(hidden.values)
     found = interpolate(trained.directory, visible, as_queries(hidden))
-    metrics = {
-        "MSE": _mse(found.mean, truth),
-        "MSE of linear interpolation": _mse(baselines.interpolate_hidden(visible, hidden, means), truth),
-        "MSE of the last value": _mse(baselines.interpolate_hidden(visible, hidden, means, "last"), truth),
-        "MSE of the mean": _mse(means[hidden.channels], truth),
-    }
+    metrics = {"MSE": _mse(found.mean, truth)}
+    for name, method in (
+        ("linear interpolation", baselines.LinearInterpolation),
+        ("the last value", baselines.LastValue),
+        ("the mean", baselines.ChannelMean),
+    ):
+        metrics[f"MSE of {name}"] = _mse(method().fit(train).predict(visible, hidden), truth)
     if found.bands:
         lower, upper = found.bands[0.68]
         metrics["share within the 68 % band"] = float(((truth >= lower) & (truth <= upper)).mean())

@@ -20,10 +20,10 @@ from rotarymae.atomic_write import write_text
 from rotarymae.provenance import hardware, versions
 from rotarymae.report.content import Headline, Image, Report, Section, Table
 from rotarymae.report.pictures import PICTURES, Picture, Words
-from rotarymae.tasks import HIDDEN, Outcome
+from rotarymae.series import TRANSFORMS
+from rotarymae.tasks import HIDDEN, SCALED_ERROR, Outcome
 
 LARGEST_SVG = 120_000  # bytes; beyond it the same figure is smaller as pixels
-SCALED_ERROR = "root mean squared error, scaled"
 
 
 def write_report(
@@ -89,50 +89,48 @@ def data_uri(figure: Figure) -> str:
 # ── sections ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+# Of these the smallest is the best; of all other metrics the largest.
+ERRORS = ("RMSE", "MAE", "root mean", "median absolute", "log-loss", "Brier")
+
+
 def _headlines(outcome: Outcome) -> Iterator[Headline]:
     metrics, where = outcome.metrics, f"on {outcome.metrics['scored on']}"
-    if "classification" in metrics:
-        model, others = _methods(metrics["classification"])
-        for name in ("macro-F1", "accuracy"):
-            yield Headline(name, model[name], {other: row[name] for other, row in others.items()}, note=where)
-    if "regression" in metrics:
-        name = "mean squared error"
-        found = metrics["regression"]
-        baselines = {other: row[name] for other, row in found.items() if isinstance(row, dict)}
-        yield Headline(name, found[name], baselines, False, where)
+    for task, names in (("classification", ("macro-F1", "accuracy")), ("regression", ("RMSE",))):
+        for name in names:
+            if name in metrics.get(task, {}).get("model", {}):
+                yield _headline(name, metrics[task], name, where)
     for name, found in list(metrics.get("interpolation", {}).items())[:1]:
-        model, others = _methods(found)
-        baselines = {other: row[SCALED_ERROR] for other, row in others.items() if SCALED_ERROR in row}
         note = f"root mean square, in scaled units, {100 * HIDDEN:.0f} % of the observations hidden, {where}"
-        yield Headline(f"error at hidden {name}", model[SCALED_ERROR], baselines, False, note)
+        yield _headline(f"error at hidden {name}", found["methods"], SCALED_ERROR, note)
 
 
-def _methods(found: Mapping[str, Any]) -> tuple[dict[str, float], dict[str, dict[str, float]]]:
-    """The model's metrics, and those of each other method by its name."""
-    others = {name: row for name, row in found.items() if isinstance(row, dict) and name != "model"}
-    return found["model"], others
+def _headline(title: str, methods: Mapping[str, Mapping[str, float]], name: str, note: str) -> Headline:
+    values = {method: row[name] for method, row in methods.items()}
+    return Headline(title, values.pop("model"), values, not name.startswith(ERRORS), note)
 
 
 def _comparisons(outcome: Outcome) -> Section | None:
     metrics, tables = outcome.metrics, []
     where = f"on {metrics['scored on']}"
-    if "classification" in metrics:
-        rows = list(metrics["classification"].items())
-        tables.append(Table(rows, f"Classes, {where}", "method", highest=("accuracy", "macro-F1")))
-    if "regression" in metrics:
-        found = metrics["regression"]
-        model = {name: value for name, value in found.items() if not isinstance(value, dict)}
-        rows = [("model", model), *((name, row) for name, row in found.items() if isinstance(row, dict))]
-        tables.append(Table(rows, f"Regression, {where}", "method", lowest=tuple(model)))
+    for task, name in (("classification", "Classes"), ("regression", "Regression")):
+        if task in metrics:
+            tables.append(_methods(f"{name}, {where}", metrics[task]))
     for name, found in metrics.get("interpolation", {}).items():
-        model, others = _methods(found)
-        inside = {f"inside {share} band": x for share, x in others.pop("share inside band", {}).items()}
-        title = f"{name} at {found['hidden observations']:,} hidden observations, {where}"
-        caption = "Scaled: after the compression and scaling described under what was done to the data."
-        rows = [("model", {**model, **inside}), *others.items()]
-        tables.append(Table(rows, title, "method", caption, lowest=tuple(model)))
+        parts = {name: found} | {f"{name} of {channel}": part for channel, part in found.get("channels", {}).items()}
+        for what, part in parts.items():
+            rows = {method: dict(row) for method, row in part["methods"].items()}
+            rows["model"] |= {f"inside {share} band": x for share, x in part.get("share inside band", {}).items()}
+            caption = "Scaled: after the compression and scaling described under what was done to the data."
+            title = f"{what} at {part['hidden observations']:,} hidden observations, {where}"
+            tables.append(_methods(title, rows, caption))
     explanation = "The same data given to each method; the best value of a column is bold."
     return Section("comparison", "Beside simpler methods", explanation, tables=tables) if tables else None
+
+
+def _methods(title: str, methods: Mapping[str, Mapping[str, float]], caption: str = "") -> Table:
+    lowest = [name for name in methods["model"] if name.startswith(ERRORS)]
+    highest = [name for name in methods["model"] if name not in lowest]
+    return Table(list(methods.items()), title, "method", caption, highest, lowest)
 
 
 def _pictured(picture: Picture, outcome: Outcome, words: Words) -> Section | None:

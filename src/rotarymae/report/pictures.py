@@ -169,12 +169,11 @@ class Verdicts:
         if classes is None:
             return None
         index = {name: i for i, name in enumerate(classes)}
-        at = scored(outcome)
-        others = {} if outcome.boosted is None else {"gradient boosting": outcome.boosted}
+        at = outcome.split.scored
         return cls(
             np.array([index[plain(label)] for label in outcome.labels[at]]),
             outcome.predicted[at].argmax(1),
-            {name: np.array([index[plain(x)] for x in found]) for name, found in others.items()},
+            {name: probabilities.argmax(1) for name, probabilities in outcome.baselines.items()},
             outcome.predicted[at],
         )
 
@@ -231,14 +230,14 @@ def confidence(outcome: Outcome, words: Words) -> Iterator[Drawing]:
 def regression(outcome: Outcome, words: Words) -> Iterator[Drawing]:
     if "regression" not in outcome.metrics or outcome.predicted is None or outcome.labels is None:
         return
-    at = scored(outcome)
+    at = outcome.split.scored
     axes = plots.regression(np.asarray(outcome.labels, np.float64)[at], outcome.predicted[at, 0])
     caption = f"Each point is one of {len(at):,} series, on {outcome.metrics['scored on']}."
     yield Drawing.of(axes, "Predicted against true values", caption)
 
 
 def embedding(outcome: Outcome, words: Words) -> Iterator[Drawing]:
-    at = scored(outcome)
+    at = outcome.split.scored
     if outcome.embeddings is None or len(at) < 5:
         return
     found = Verdicts.of(outcome)
@@ -272,11 +271,6 @@ def learning_curves(result: TrainResult) -> dict[str, tuple[ArrayLike, ArrayLike
     if tested:
         losses["validation"] = (sorted(tested), [tested[epoch] for epoch in sorted(tested)])
     return losses  # type: ignore[return-value]
-
-
-def scored(outcome: Outcome) -> np.ndarray:
-    """Indices of the series that the metrics are on."""
-    return outcome.split.test if len(outcome.split.test) else outcome.split.train
 
 
 PICTURES = [

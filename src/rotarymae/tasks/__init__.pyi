@@ -1,10 +1,4 @@
-from .fit_table import HIDDEN as HIDDEN
-from .fit_table import Outcome as Outcome
-from .fit_table import check_output as check_output
-from .fit_table import embedding_table as embedding_table
-from .fit_table import interpolation_table as interpolation_table
-from .fit_table import prediction_columns as prediction_columns
-from .fit_table import write_table as write_table
+from .fit_table import run_fit as run_fit
 from .interpolation import Interpolation as Interpolation
 from .interpolation import Predicted as Predicted
 from .interpolation import Queries as Queries
@@ -16,7 +10,16 @@ from .interpolation import interpolate as interpolate
 from .interpolation import predict_at as predict_at
 from .interpolation import queries_at as queries_at
 from .interpolation import queries_from_table as queries_from_table
+from .outcome import Outcome as Outcome
+from .outcome import Split as Split
+from .outputs import check_folder as check_folder
+from .outputs import check_output as check_output
+from .outputs import embedding_table as embedding_table
+from .outputs import interpolation_table as interpolation_table
+from .outputs import prediction_columns as prediction_columns
+from .outputs import write_table as write_table
 from .predict import embed as embed
+from .predict import predict_and_embed as predict_and_embed
 from .predict import predict_probabilities as predict_probabilities
 from .predict import predict_values as predict_values
 from .pretrain_finetune import Settings as Settings
@@ -26,3 +29,5 @@ from .pretrain_finetune import check_targets as check_targets
 from .pretrain_finetune import finetune as finetune
 from .pretrain_finetune import pretrain as pretrain
 from .pretrain_finetune import split_off as split_off
+from .score import HIDDEN as HIDDEN
+from .score import SCALED_ERROR as SCALED_ERROR

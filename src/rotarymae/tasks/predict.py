@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -28,20 +28,30 @@ def predict_probabilities(
         raise InputError(
             f"the model is a {type(directory.model).__name__}; probabilities need a fine-tuned Classifier."
         )
-    logits = _run(directory, dataset, lambda model, batch: list(model(batch.inputs).cpu().double()), config, on_step)
-    return torch.stack(logits).softmax(-1).numpy()
+    return _decode(directory, _run(directory, dataset, _outputs, config, on_step))
 
 
 def predict_values(
     directory: ModelDirectory, dataset: SeriesDataset, config: TrainConfig | None = None, on_step: Any = None
 ) -> np.ndarray:
     """Values [S, outputs] of a fine-tuned regressor, in the unit of its training targets."""
-    preprocessor = directory.preprocessor
-    if not isinstance(directory.model, Regressor) or preprocessor is None or preprocessor.target is None:
+    if not isinstance(directory.model, Regressor):
         raise InputError(f"the model is a {type(directory.model).__name__}; values need a fine-tuned Regressor.")
-    out = _run(directory, dataset, lambda model, batch: list(model(batch.inputs).cpu().double()), config, on_step)
-    mean, std = preprocessor.target
-    return torch.stack(out).numpy() * std + mean
+    return _decode(directory, _run(directory, dataset, _outputs, config, on_step))
+
+
+def predict_and_embed(
+    directory: ModelDirectory, dataset: SeriesDataset, config: TrainConfig | None = None, on_step: Any = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """(predictions, embeddings) of a fine-tuned model, as the other functions give them, in one pass."""
+
+    def read(model: torch.nn.Module, batch: Batch) -> list[tuple[Tensor, Tensor]]:
+        assert isinstance(model, Classifier | Regressor)
+        vector = pooled(model.encoder, batch.inputs, model.pool)
+        return list(zip(model.from_vector(vector).cpu(), vector.float().cpu(), strict=True))
+
+    outputs, embeddings = zip(*_run(directory, dataset, read, config, on_step), strict=True)
+    return _decode(directory, outputs), torch.stack(embeddings).numpy()
 
 
 def embed(
@@ -65,6 +75,21 @@ def embed(
         return list(pooled(encoder, batch.inputs, how).float().cpu())
 
     return torch.stack(_run(directory, dataset, read, config, on_step)).numpy()
+
+
+def _outputs(model: torch.nn.Module, batch: Batch) -> list[Tensor]:
+    return list(model(batch.inputs).cpu())
+
+
+def _decode(directory: ModelDirectory, outputs: Sequence[Tensor]) -> np.ndarray:
+    """Probabilities, or values in their own units."""
+    raw, preprocessor = torch.stack(list(outputs)).double(), directory.preprocessor
+    if isinstance(directory.model, Classifier):
+        return raw.softmax(-1).numpy()
+    if preprocessor is None or preprocessor.target is None:
+        raise InputError("the model's preprocessor has no scale of targets; it was not made by a regression.")
+    mean, std = preprocessor.target
+    return raw.numpy() * std + mean
 
 
 def _run(

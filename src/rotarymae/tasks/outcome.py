@@ -1,0 +1,58 @@
+"""All that a run found out: what `score` fills in, `outputs` writes, and the report reads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from rotarymae.series import SeriesDataset
+from rotarymae.tasks.interpolation import Interpolation
+from rotarymae.tasks.pretrain_finetune import Settings, Trained
+
+
+@dataclass(frozen=True)
+class Split:
+    """Indices of the series that are trained on, that choose the best epoch, and that are only scored."""
+
+    train: np.ndarray
+    validation: np.ndarray
+    test: np.ndarray
+
+    @property
+    def scored(self) -> np.ndarray:
+        """The held-out series, or all that were trained on where none were held out."""
+        return self.test if len(self.test) else self.train
+
+
+@dataclass
+class Outcome:
+    """All that a run found out.
+
+    Attributes:
+        metrics: the content of metrics.json under "scored on", "classification", "regression" and "interpolation".
+        visible, hidden: the scored series' observations that interpolation saw, and those it was asked for.
+        interpolated: predictions at the hidden observations.
+        predicted: [S, classes] probabilities or [S, outputs] values of all series.
+        baselines: the same of each baseline, by its name, at the scored series only.
+        embeddings: [S, D] of all series.
+        seconds: wall time so far.
+    """
+
+    dataset: SeriesDataset
+    split: Split
+    settings: Settings
+    metrics: dict[str, Any] = field(default_factory=dict)
+    pretrained: Trained | None = None
+    finetuned: Trained | None = None
+    visible: SeriesDataset | None = None
+    hidden: SeriesDataset | None = None
+    interpolated: Interpolation | None = None
+    labels: np.ndarray | None = None
+    predicted: np.ndarray | None = None
+    baselines: dict[str, np.ndarray] = field(default_factory=dict)
+    embeddings: np.ndarray | None = None
+    seconds: float = 0.0
+    command: str = ""
+    warnings: list[str] = field(default_factory=list)

@@ -1,0 +1,181 @@
+"""A run folder's results: which files they are, who may overwrite them, and how they are written.
+
+metrics.json comes last: a run that was killed, or ran out of disk, before it is there goes on with --resume and writes
+its results again. Before the first of them, training/results.json says that their names belong to the run, so that
+somebody else's file of the same name is never overwritten.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import uuid
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from rotarymae.atomic_write import replacing, write_text
+from rotarymae.checkpoints import ModelDirectory
+from rotarymae.errors import InputError
+from rotarymae.provenance import hardware, versions
+from rotarymae.series import SeriesDataset, plain
+from rotarymae.tasks.interpolation import Interpolation
+from rotarymae.tasks.outcome import Outcome
+
+RESULTS = ("metrics.json", "predictions.parquet", "embeddings.parquet", "interpolations.parquet", "report.html")
+CLAIM = Path("training/results.json")
+
+
+def check_folder(out: Path, resume: bool) -> None:
+    """Refuses to write over something; an interrupted run is gone on with."""
+    _refuse_file_above(out)
+    if out.exists() and not out.is_dir():
+        raise InputError(f"{out} is a file; wanted a new folder.")
+    if not out.is_dir() or not any(out.iterdir()):
+        return
+    if not resume:
+        raise InputError(f"{out} holds something already; choose a new folder, or go on with its run by --resume.")
+    if not (out / "training").is_dir():
+        raise InputError(f"{out} holds something, but no run that could be resumed; choose a new folder.")
+    run = _run_in(out / CLAIM)
+    present = [name for name in RESULTS if (out / name).exists()]
+    if run is None and present:
+        raise InputError(f"{out} holds results already ({', '.join(present)}); move them away, or choose a new folder.")
+    if "metrics.json" in present:
+        if _run_in(out / "metrics.json") != run:
+            raise InputError(f"{out / 'metrics.json'} is not of the run in this folder; move it away.")
+        raise InputError(f"{out} holds a finished run; there is nothing to resume. Choose a new folder for another.")
+
+
+def claim(out: Path) -> str:
+    """The identity of the run in the folder, whose results may be written from now on."""
+    run = _run_in(out / CLAIM) or uuid.uuid4().hex
+    write_text(out / CLAIM, json.dumps({"run": run, "files": RESULTS}) + "\n")
+    return run
+
+
+def _run_in(path: Path) -> str | None:
+    """The run that a file says it is of, if it says so."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (FileNotFoundError, ValueError):
+        return None
+    return content.get("run") if isinstance(content, dict) else None
+
+
+def write_tables(outcome: Outcome, out: Path) -> None:
+    """The tables of predictions, embeddings and interpolations, as far as there are any."""
+    dataset, split = outcome.dataset, outcome.split
+    part = np.empty(len(dataset), object)
+    for name in ("train", "validation", "test"):
+        part[getattr(split, name)] = name
+    ids = pa.array(dataset.ids.tolist())
+    if outcome.predicted is not None and outcome.finetuned is not None and outcome.labels is not None:
+        columns: dict[str, Any] = {"id": ids, "part": pa.array(part.tolist()), "label": pa.array(list(outcome.labels))}
+        columns |= prediction_columns(outcome.finetuned.directory, outcome.predicted)
+        write_table(pa.table(columns), out / "predictions.parquet")
+    if outcome.embeddings is not None:
+        write_table(embedding_table(dataset, outcome.embeddings), out / "embeddings.parquet")
+    if outcome.interpolated is not None and outcome.hidden is not None and outcome.pretrained is not None:
+        hidden, names = outcome.hidden, outcome.pretrained.preprocessor.value_names
+        ids = np.repeat(hidden.ids, hidden.lengths)
+        table = interpolation_table(
+            ids, hidden.times, hidden.channels, hidden.channel_names, names, outcome.interpolated
+        )
+        for v, name in enumerate(names):
+            table = table.append_column(f"{name}_observed", pa.array(np.asarray(hidden.values)[:, v]))
+        write_table(table, out / "interpolations.parquet")
+
+
+def write_metrics(outcome: Outcome, out: Path, run: str) -> None:
+    """metrics.json, which says that the run is finished."""
+    content = {
+        "run": run,
+        **outcome.metrics,
+        "seconds": round(outcome.seconds, 1),
+        "command": outcome.command,
+        "seed": outcome.settings.pretrain.seed,
+        "settings": dataclasses.asdict(outcome.settings),
+        "preprocessing": None if outcome.pretrained is None else outcome.pretrained.preprocessor.describe(),
+        "warnings": outcome.warnings,
+        "versions": versions(),
+        "hardware": hardware(),
+    }
+    write_text(out / "metrics.json", json.dumps(_finite(content), indent=2, allow_nan=False) + "\n")
+
+
+def _finite(content: Any) -> Any:
+    """The same with None for NaN and infinity, which JSON has not."""
+    if isinstance(content, dict):
+        return {key: _finite(value) for key, value in content.items()}
+    if isinstance(content, list | tuple):
+        return [_finite(value) for value in content]
+    return None if isinstance(content, float) and not np.isfinite(content) else content
+
+
+def prediction_columns(directory: ModelDirectory, predicted: np.ndarray) -> dict[str, Any]:
+    """Columns of a prediction: the class and a probability for each, or the value."""
+    assert directory.preprocessor is not None
+    classes = directory.preprocessor.classes
+    if classes is None:
+        names = ["predicted"] if predicted.shape[1] == 1 else [f"predicted_{i}" for i in range(predicted.shape[1])]
+        return {name: pa.array(predicted[:, i]) for i, name in enumerate(names)}
+    columns: dict[str, Any] = {"predicted": pa.array([classes[i] for i in predicted.argmax(1)])}
+    return columns | {f"probability_{name}": pa.array(predicted[:, i]) for i, name in enumerate(classes)}
+
+
+def embedding_table(dataset: SeriesDataset, embeddings: np.ndarray) -> pa.Table:
+    """One row per series: id, and the embedding as columns e0, e1, .."""
+    columns = {"id": pa.array(dataset.ids.tolist())}
+    return pa.table(columns | {f"e{i}": pa.array(embeddings[:, i]) for i in range(embeddings.shape[1])})
+
+
+def interpolation_table(
+    ids: np.ndarray,
+    times: np.ndarray,
+    channels: np.ndarray | None,
+    channel_names: tuple[Any, ...] | None,
+    value_names: tuple[str, ...],
+    found: Interpolation,
+) -> pa.Table:
+    """One row per query: id, time, channel, and for every value its mean, std and bands."""
+    columns: dict[str, Any] = {"id": pa.array(ids.tolist()), "time": pa.array(np.asarray(times))}
+    if channels is not None and channel_names is not None:
+        columns["channel"] = pa.array([plain(channel_names[c]) for c in channels])
+    for v, name in enumerate(value_names):
+        columns[name] = pa.array(found.mean[:, v])
+        if found.std is not None:
+            columns[f"{name}_std"] = pa.array(found.std[:, v])
+        for share, (lower, upper) in found.bands.items():
+            columns[f"{name}_lower{100 * share:.0f}"] = pa.array(lower[:, v])
+            columns[f"{name}_upper{100 * share:.0f}"] = pa.array(upper[:, v])
+    return pa.table(columns)
+
+
+def write_table(table: pa.Table, path: str | Path) -> None:
+    """CSV or Parquet by suffix, written beside and renamed. Raises InputError for another suffix."""
+    path = Path(path)
+    check_output(path)
+    with replacing(path) as beside:
+        if path.suffix == ".parquet":
+            pq.write_table(table, beside)
+        else:
+            import pyarrow.csv
+
+            pyarrow.csv.write_csv(table, beside)
+
+
+def check_output(path: Path) -> None:
+    """Refuses, before any work, a table that could not be written."""
+    if path.suffix not in (".csv", ".parquet"):
+        raise InputError(f"{path} ends in {path.suffix or 'nothing'}; tables are written as .csv or .parquet.")
+    _refuse_file_above(path)
+
+
+def _refuse_file_above(path: Path) -> None:
+    above = next((folder for folder in path.parents if folder.exists()), None)
+    if above is not None and not above.is_dir():
+        raise InputError(f"{path} cannot be made: {above} is a file, not a folder.")

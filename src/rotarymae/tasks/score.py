@@ -1,0 +1,172 @@
+"""How good a trained model is on series that training never saw, beside what is simpler."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from sklearn.metrics import (
+    accuracy_score,
+    average_precision_score,
+    brier_score_loss,
+    f1_score,
+    log_loss,
+    r2_score,
+    roc_auc_score,
+)
+
+from rotarymae.progress import Reporter
+from rotarymae.series import SeriesDataset
+from rotarymae.tasks import baselines
+from rotarymae.tasks.interpolation import as_queries, hide, interpolate
+from rotarymae.tasks.outcome import Outcome
+from rotarymae.tasks.predict import embed, predict_and_embed
+from rotarymae.tasks.pretrain_finetune import check_targets, class_index
+
+HIDDEN = 0.25  # share of a held-out series' observations that is hidden to score interpolation
+SCALED_ERROR = "root mean squared error, scaled"
+
+
+def score(outcome: Outcome, task: str, reporter: Reporter) -> None:
+    """Fills in predictions, metrics and baselines, on series that training never saw where there are any."""
+    dataset, split = outcome.dataset, outcome.split
+    outcome.metrics |= {
+        "series": {"train": len(split.train), "validation": len(split.validation), "test": len(split.test)},
+        "scored on": "held-out series" if len(split.test) else "the training series, for want of others",
+    }
+    _score_interpolation(outcome, dataset.select(split.scored), reporter)
+    assert outcome.pretrained is not None
+    if outcome.finetuned is None:
+        with reporter.bar("embedding") as on_step:
+            outcome.embeddings = embed(outcome.pretrained.directory, dataset, on_step=on_step)
+        return
+    with reporter.bar("predicting") as on_step:
+        outcome.predicted, outcome.embeddings = predict_and_embed(outcome.finetuned.directory, dataset, on_step=on_step)
+    _score_predictions(outcome, task, reporter)
+
+
+@contextmanager
+def without(what: str, reporter: Reporter) -> Iterator[None]:
+    """What fails inside is left out, with a warning: no training is lost to a baseline or a picture."""
+    try:
+        yield
+    except Exception as error:
+        if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+            raise  # the run can be resumed when there is room again
+        reporter.warn(f"{what} failed and is left out ({type(error).__name__}: {error}).")
+
+
+def _score_predictions(outcome: Outcome, task: str, reporter: Reporter) -> None:
+    assert outcome.finetuned is not None and outcome.predicted is not None
+    classes = outcome.finetuned.preprocessor.classes
+    if classes is not None:
+        truth = class_index(np.asarray(outcome.labels), classes)
+        methods, measure = baselines.CLASSIFICATION, classification_metrics
+    else:
+        truth = check_targets(outcome.labels, len(outcome.dataset), task)
+        methods, measure = baselines.REGRESSION, regression_metrics
+    # The same series as the model in all: those it was trained on and those that chose its epoch.
+    known = np.sort(np.concatenate([outcome.split.train, outcome.split.validation]))
+    scored = outcome.split.scored
+    train, test = outcome.dataset.select(known), outcome.dataset.select(scored)
+    for method in methods:
+        with without(f"the baseline {method.name!r}", reporter):
+            outcome.baselines[method.name] = method().fit(train, truth[known]).predict(test)
+    guesses = {"model": outcome.predicted[scored], **outcome.baselines}
+    outcome.metrics[task] = {name: measure(truth[scored], guess) for name, guess in guesses.items()}
+
+
+def classification_metrics(truth: np.ndarray, probabilities: np.ndarray) -> dict[str, float]:
+    """Metrics of probabilities [S, classes] for the true classes int [S].
+
+    With two classes AUROC, average precision and the Brier score are of the second. With more, the first two are means
+    over one class against the rest. NaN where only one class is left to tell apart.
+    """
+    best, classes = probabilities.argmax(1), probabilities.shape[1]
+    found = {
+        "accuracy": float(accuracy_score(truth, best)),
+        "macro-F1": float(f1_score(truth, best, average="macro")),
+        "log-loss": float(log_loss(truth, probabilities, labels=np.arange(classes))),
+    }
+    compared = [1] if classes == 2 else range(classes)
+    compared = [c for c in compared if 0 < (truth == c).sum() < len(truth)]
+    macro = "" if classes == 2 else "macro "
+
+    def mean(metric: Callable[..., Any]) -> float:
+        return float(np.mean([metric(truth == c, probabilities[:, c]) for c in compared])) if compared else np.nan
+
+    found[f"{macro}AUROC"] = mean(roc_auc_score)
+    found[f"{macro}average precision"] = mean(average_precision_score)
+    if classes == 2:
+        found["Brier score"] = float(brier_score_loss(truth == 1, probabilities[:, 1]))
+    return found
+
+
+def regression_metrics(truth: np.ndarray, predicted: np.ndarray) -> dict[str, float]:
+    """Metrics of predictions [S, outputs], of each output in its own unit; NaN in `truth` is missing."""
+    found = {}
+    for i in range(truth.shape[1]):
+        known = np.isfinite(truth[:, i])
+        wanted, guess = truth[known, i], predicted[known, i]
+        of = "" if truth.shape[1] == 1 else f" of output {i}"
+        away = guess - wanted
+        found[f"RMSE{of}"] = float(np.sqrt(np.mean(away**2))) if known.any() else np.nan
+        found[f"MAE{of}"] = float(np.abs(away).mean()) if known.any() else np.nan
+        found[f"R²{of}"] = float(r2_score(wanted, guess)) if known.sum() > 1 else np.nan
+    return found
+
+
+def _score_interpolation(outcome: Outcome, part: SeriesDataset, reporter: Reporter) -> None:
+    assert outcome.pretrained is not None
+    if (part.lengths < 2).all():
+        return
+    visible, hidden, _ = hide(part, HIDDEN, seed=0)
+    with reporter.bar("interpolating") as on_step:
+        found = interpolate(outcome.pretrained.directory, visible, as_queries(hidden), on_step=on_step)
+    outcome.visible, outcome.hidden, outcome.interpolated = visible, hidden, found
+    train, guesses = outcome.dataset.select(outcome.split.train), {"model": found.mean}
+    for method in baselines.INTERPOLATION:
+        with without(f"the baseline {method.name!r}", reporter):
+            guesses[method.name] = method().fit(train).predict(visible, hidden)
+
+    scaler, truth = outcome.pretrained.preprocessor.values, np.asarray(hidden.values, np.float64)
+    channels = np.zeros(len(truth), int) if hidden.channels is None else np.asarray(hidden.channels)
+    scaled = {name: scaler.transform(guess, channels) for name, guess in guesses.items() if name != "model"}
+    scaled["model"] = found.scaled_mean
+    scaled_truth = scaler.transform(truth, channels)
+    inside = {share: (truth >= lower) & (truth <= upper) for share, (lower, upper) in found.bands.items()}
+
+    def measure(rows: np.ndarray, v: int, own_unit: bool) -> dict[str, Any]:
+        # A channel that training never saw has no mean: methods are compared where all of them answer.
+        rows = rows[np.all([np.isfinite(guess[rows, v]) for guess in guesses.values()], axis=0)]
+        methods = {}
+        for name, guess in guesses.items():
+            methods[name] = {SCALED_ERROR: _root_mean_square(scaled[name][rows, v] - scaled_truth[rows, v])}
+            if own_unit:
+                away = guess[rows, v] - truth[rows, v]
+                methods[name]["root mean squared error"] = _root_mean_square(away)
+                methods[name]["median absolute error"] = float(np.median(np.abs(away))) if len(rows) else np.nan
+        row: dict[str, Any] = {"hidden observations": len(rows), "methods": methods}
+        if inside and len(rows):
+            row["share inside band"] = {f"{100 * share:.0f} %": float(x[rows, v].mean()) for share, x in inside.items()}
+        return row
+
+    every = np.arange(len(truth))
+    outcome.metrics["interpolation"] = {}
+    for v, name in enumerate(outcome.pretrained.preprocessor.value_names):
+        # Channels may have different units (heart rate, pH): only scaled errors are pooled over them.
+        row = measure(every, v, own_unit=hidden.channel_names is None)
+        if hidden.channel_names is not None:
+            row["channels"] = {
+                str(channel): measure(every[channels == c], v, own_unit=True)
+                for c, channel in enumerate(hidden.channel_names)
+                if (channels == c).any()
+            }
+        outcome.metrics["interpolation"][name] = row
+
+
+def _root_mean_square(x: np.ndarray) -> float:
+    return float(np.sqrt(np.mean(np.square(x)))) if len(x) else np.nan
