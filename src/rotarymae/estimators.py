@@ -412,8 +412,6 @@ class RoMAEInterpolator(_Unsupervised):
     def predict(self, series: Any, at: Any, return_std: bool = False) -> Any:
         """Values of the series at other times, in their own units.
 
-        An answer depends a little on what else is asked, see `interpolation.interpolate`.
-
         Args:
             series: what was observed, laid out as in `fit`.
             at: times [q], the same for all series; or one array of times [q_i] for each series.

@@ -10,7 +10,8 @@ from _runs import SETTINGS, waves
 from conftest import command, refuses, write_csv
 from rotarymae import SeriesDataset
 from rotarymae.errors import InputWarning
-from rotarymae.tasks.interpolation import Queries, as_queries, grid, hide, interpolate, queries_at
+from rotarymae.model import MaskedAutoencoder
+from rotarymae.tasks.interpolation import CHUNK, Queries, as_queries, grid, hide, interpolate, queries_at
 from rotarymae.tasks.pretrain_finetune import pretrain
 
 
@@ -81,6 +82,47 @@ def test_series_that_are_not_asked_change_nothing(pretrained, data):
     one = Queries(all_of_them.times[4:6], all_of_them.channels[4:6], np.array([0] * 3 + [2] * 14))
     found = interpolate(pretrained.directory, data, one)
     assert np.allclose(found.mean, interpolate(pretrained.directory, data, all_of_them).mean[4:6], atol=1e-5)
+
+
+def ask(model, data, per_series, chunk=CHUNK):
+    return interpolate(model.directory, data, Queries.cross(data, per_series), chunk=chunk)
+
+
+def test_an_answer_does_not_depend_on_what_else_is_asked(pretrained, data):
+    """The same 1,000 points alone, in a grid of 200 per series, and in chunks of 7, in float32."""
+    few = data.select([0, 1])
+    points = [np.linspace(0, 20, 250), np.linspace(0, 15, 250)]  # in two channels
+    whole = ask(pretrained, few, points)
+    assert len(whole.mean) == 1000
+    sevens = ask(pretrained, few, points, chunk=7)
+    extra = ask(pretrained, few, [np.r_[at, np.linspace(1, 14, 200)] for at in points])
+    kept = np.tile(np.r_[np.ones(250, bool), np.zeros(200, bool)], 4)
+    for name in ("mean", "std", "scaled_mean", "scaled_std"):
+        wanted = getattr(whole, name)
+        np.testing.assert_allclose(getattr(sevens, name), wanted, rtol=0, atol=1e-5)
+        np.testing.assert_allclose(getattr(extra, name)[kept], wanted, rtol=0, atol=1e-5)
+        for i in (0, 124, 249):  # one point at a time
+            alone = ask(pretrained, few, [points[0][[i]], points[1][[i]]])
+            np.testing.assert_allclose(getattr(alone, name), wanted[i::250], rtol=0, atol=1e-5)
+
+
+def test_series_are_encoded_once_however_many_points_are_asked(pretrained, data):
+    passes = []
+    hook = pretrained.model.encoder.register_forward_hook(lambda *_: passes.append(1))
+    try:
+        ask(pretrained, data.select([0]), [np.linspace(0, 20, 50)], chunk=7)
+    finally:
+        hook.remove()
+    assert len(passes) == 1
+
+
+def test_curves_of_a_joint_model_are_warned_of(pretrained, data):
+    config = dataclasses.replace(pretrained.model.config, decoder_attention="joint")
+    joint = MaskedAutoencoder(config)
+    directory = dataclasses.replace(pretrained.directory, model=joint)
+    with pytest.warns(InputWarning, match=r"see one another.*decoder_attention='context'"):
+        interpolate(directory, data, grid(data, 200))
+    interpolate(directory, data, as_queries(data))  # as many as pre-training hides: no warning
 
 
 def test_bands_are_quantiles_in_the_tables_unit(pretrained, data):

@@ -24,6 +24,8 @@ from rotarymae.training import TrainConfig, predict
 
 MAX_QUERIES = 10**8  # in one call: their answers take some 10 GB
 CHUNK = 4096  # queries per pass of the decoder
+# Pre-training hides at most some four observations for each that it shows: who asks for more wants a curve.
+CURVE = 4
 
 
 class Predicted(NamedTuple):
@@ -52,9 +54,14 @@ def predict_at(
         padding: [B, M], True where there is no query; what is answered there has no meaning.
         chunk: queries per pass; None for all at once.
     """
-    nothing = torch.zeros(*positions.shape[:2], visible.features, device=positions.device)
-    out = model.predict(visible, Tokens(nothing, positions, padding, check_values=False))
-    return Predicted(out.predicted, None if out.log_variance is None else (0.5 * out.log_variance).exp())
+    means, spreads, context = [], [], model.context(visible)
+    for start in range(0, positions.shape[1], chunk or positions.shape[1]):
+        part = slice(start, start + (chunk or positions.shape[1]))
+        mean, log_variance = model.decode(context, positions[:, part], None if padding is None else padding[:, part])
+        means.append(mean)
+        if log_variance is not None:
+            spreads.append((0.5 * log_variance).exp())
+    return Predicted(torch.cat(means, 1), torch.cat(spreads, 1) if spreads else None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,7 +122,7 @@ class _Interpolating:
     def __init__(self, dataset: SeriesDataset, queries: Queries, preprocessor: Preprocessor) -> None:
         self.dataset, self.queries, self.preprocessor = dataset, queries, preprocessor
         self.origins = preprocessor.positions.origins(dataset)
-        self.lengths = np.asarray(dataset.lengths) + queries.lengths
+        self.lengths = np.asarray(dataset.lengths) + np.minimum(queries.lengths, CHUNK)
 
     def identity(self) -> dict[str, Any]:
         return {"series": self.dataset.fingerprint()}
@@ -157,6 +164,7 @@ def interpolate(
     _check_queries(queries, dataset, preprocessor)
     preprocessor.check(dataset)
     _warn_if_far(queries, dataset, preprocessor)
+    _warn_if_joint(model, queries, dataset)
     asked = queries.lengths > 0
     if not asked.all():
         dataset, queries = dataset.select(asked), replace(queries, offsets=np.unique(queries.offsets))
@@ -178,6 +186,19 @@ def interpolate(
         return Interpolation(preprocessor.values.inverse(scaled[0], channels), None, scaled[0], None)
     bands = {share: (at(-HALF_WIDTHS[share]), at(HALF_WIDTHS[share])) for share in SHOWN}
     return Interpolation(at(0), (at(1) - at(-1)) / 2, scaled[0], scaled[1], bands)
+
+
+def _warn_if_joint(model: MaskedAutoencoder, queries: Queries, dataset: SeriesDataset) -> None:
+    if model.config.decoder_attention == "joint" and (queries.lengths > CURVE * np.asarray(dataset.lengths)).any():
+        most = int((queries.lengths / dataset.lengths).argmax())
+        warnings.warn(
+            f"series {plain(dataset.ids[most])!r} has {dataset.lengths[most]} observations and is asked at "
+            f"{queries.lengths[most]} points, which see one another in this model (decoder_attention='joint'): its "
+            "answers, and its bands above all, depend on what else is asked. Ask for fewer points at a time, or train "
+            "with decoder_attention='context'.",
+            InputWarning,
+            stacklevel=3,
+        )
 
 
 def _check_queries(queries: Queries, dataset: SeriesDataset, preprocessor: Preprocessor) -> None:
