@@ -18,7 +18,7 @@ from rotarymae.model import Encoder, MaskedAutoencoder
 from rotarymae.series.dataset import SeriesDataset
 from rotarymae.series.examples import SeriesExamples
 from rotarymae.series.scaling import Preprocessor
-from rotarymae.tasks.pretrain_finetune import Settings
+from rotarymae.tasks.config import FitConfig
 from rotarymae.training.config import TrainConfig
 from rotarymae.training.objectives import Classification, Objective, Pretraining, Regression
 
@@ -41,7 +41,7 @@ def series(count: int, seed: int = 0, longest: int = 12) -> SeriesDataset:
 
 
 # Of the main jobs, as short as they can be.
-SETTINGS = Settings(pretrain=TrainConfig(epochs=1, batch_size=8), finetune=TrainConfig(epochs=1, batch_size=8))
+FIT = FitConfig(pretrain_epochs=1, finetune_epochs=1, min_steps=0, batch_size=8)
 
 
 def waves() -> SeriesDataset:

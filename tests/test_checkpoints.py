@@ -17,7 +17,8 @@ from rotarymae.heads import Classifier, Regressor, TokenRegressor
 from rotarymae.model import Encoder, MaskedAutoencoder
 from rotarymae.series.dataset import SeriesDataset
 from rotarymae.series.scaling import Preprocessor
-from rotarymae.tasks import pretrain_finetune as workflows
+from rotarymae.tasks.config import FitConfig
+from rotarymae.tasks.pretrain_finetune import copy_encoder
 
 MASK = torch.tensor([[False, True, True, False, False, True]] * 2)
 PREDICT = {
@@ -258,7 +259,7 @@ def test_a_failed_save_leaves_the_old_model(tmp_path, monkeypatch):
 def test_fine_tuning_starts_from_all_of_the_pretrained_encoder(tmp_path):
     mae = MaskedAutoencoder(RoMAEConfig(features=2))
     save(mae, tmp_path / "model")
-    copy = workflows.copy_encoder(load(tmp_path / "model"), workflows.Settings(dropout=0.3, drop_path=0.1))
+    copy = copy_encoder(load(tmp_path / "model"), FitConfig(dropout=0.3, drop_path=0.1))
     model = Classifier(copy, 3)
     theirs = mae.encoder.state_dict()
     assert {"projection.weight", "projection.bias", "cls_token"} < set(theirs)

@@ -11,11 +11,21 @@ from rotarymae.data import uea
 from rotarymae.experiments.classification import Labelled, boost, predict, train_both
 from rotarymae.experiments.runner import Trial
 from rotarymae.progress import Reporter
-from rotarymae.tasks.pretrain_finetune import Settings
-from rotarymae.training.config import TrainConfig
+from rotarymae.tasks.config import FitConfig
 
-TRAIN = TrainConfig(epochs=3, batch_size=8, base_lr=3e-3)
-SETTINGS = Settings(embed_dim=24, num_heads=2, depth=1, decoder_embed_dim=24, decoder_num_heads=2, decoder_depth=1)
+FIT = FitConfig(
+    embed_dim=24,
+    num_heads=2,
+    depth=1,
+    decoder_embed_dim=24,
+    decoder_num_heads=2,
+    decoder_depth=1,
+    pretrain_epochs=3,
+    finetune_epochs=3,
+    min_steps=0,
+    batch_size=8,
+    base_lr=3e-3,
+)
 
 
 @pytest.fixture(scope="module")
@@ -25,12 +35,11 @@ def problem(tmp_path_factory):
 
 def train(problem, folder, seed=3, rate=3e-3):
     """(both classifiers, the trial); with a rate of nearly zero they stay where they started."""
-    tuning = dataclasses.replace(TRAIN, base_lr=rate)
-    settings = dataclasses.replace(SETTINGS, pretrain=TRAIN, finetune=tuning)
+    config = dataclasses.replace(FIT, finetune_lr=rate)
     trial = Trial(seed, folder, folder, Reporter(quiet=True), smoke=True)
     whole = Labelled(problem.train, problem.train_labels)
     with torch.random.fork_rng(devices=[]):
-        return train_both(trial, settings, whole, whole), trial
+        return train_both(trial, config, whole, whole), trial
 
 
 def first_weight(found):

@@ -10,13 +10,12 @@ from rotarymae import SeriesDataset
 from rotarymae.report import build
 from rotarymae.report.build import write_report
 from rotarymae.report.pictures import PICTURES, POINTS, Picture, learning_curves, verdict
+from rotarymae.tasks.config import FitConfig
 from rotarymae.tasks.fit_table import run_fit
 from rotarymae.tasks.interpolation import curves, hide
-from rotarymae.tasks.pretrain_finetune import Settings
-from rotarymae.training.config import TrainConfig
 from rotarymae.training.loop import TrainResult
 
-ONCE = TrainConfig(epochs=1, batch_size=8, log_every=1)
+ONCE = FitConfig(pretrain_epochs=1, finetune_epochs=1, min_steps=0, batch_size=8, log_every=1)
 
 
 def words(page):
@@ -46,7 +45,7 @@ def test_the_commands_report(fitted):
 
 def test_a_regression_has_its_own_part(data, tmp_path):
     labels = np.linspace(0, 1, 16) ** 2
-    outcome = run_fit(data, labels, Settings(pretrain=ONCE, finetune=ONCE), tmp_path / "run")
+    outcome = run_fit(data, labels, ONCE, tmp_path / "run")
     text = words(write_report(outcome, tmp_path / "run/report.html", title="A <b>title").read_text())
     assert "Predicted beside true" in text and "Regression, on held-out series" in text and "training mean" in text
     assert "A &lt;b&gt;title" in text and "Class by class" not in text
@@ -55,7 +54,7 @@ def test_a_regression_has_its_own_part(data, tmp_path):
 
 
 def test_without_labels_and_with_few_series(data, tmp_path):
-    outcome = run_fit(data.select(np.arange(3)), None, Settings(pretrain=ONCE), tmp_path / "run")
+    outcome = run_fit(data.select(np.arange(3)), None, ONCE, tmp_path / "run")
     text = words(write_report(outcome, tmp_path / "run/report.html", title="few").read_text())
     assert "on the training series, for want of others" in text and "held-out" not in text
     assert "Map of embeddings" not in text and "Class by class" not in text
@@ -64,7 +63,7 @@ def test_without_labels_and_with_few_series(data, tmp_path):
 def test_series_of_one_observation_make_a_report_too(tmp_path):
     times = [[0.0, 1.0], *([[0.0]] * 11)]
     data = SeriesDataset.from_arrays(times, [[float(i)] * len(t) for i, t in enumerate(times)])
-    outcome = run_fit(data, None, Settings(pretrain=ONCE), tmp_path / "run", holdout=0.0)
+    outcome = run_fit(data, None, ONCE, tmp_path / "run", holdout=0.0)
     assert outcome.metrics["interpolation"]["value"]["hidden observations"] == 1
     assert "At a glance" in words(write_report(outcome, tmp_path / "report.html", title="ones").read_text())
 
@@ -122,7 +121,7 @@ def two_classes(tmp_path_factory):
     )
     folder = tmp_path_factory.mktemp("two") / "run"
     columns = {"time": "night<i>"}
-    return run_fit(data, labels, Settings(pretrain=ONCE, finetune=ONCE), folder, columns=columns, command=HOSTILE)
+    return run_fit(data, labels, ONCE, folder, columns=columns, command=HOSTILE)
 
 
 def test_no_name_of_a_users_can_run_or_format_anything(two_classes, tmp_path):

@@ -14,7 +14,8 @@ from rotarymae import SeriesDataset
 from rotarymae.atomic_write import replacing
 from rotarymae.progress import Reporter
 from rotarymae.tasks import baselines
-from rotarymae.tasks.fit_table import FEWEST, choose_task, make_split, run_fit
+from rotarymae.tasks.config import FitConfig
+from rotarymae.tasks.fit_table import FEWEST, make_split, run_fit
 from rotarymae.tasks.outputs import (
     CLAIM,
     check_folder,
@@ -25,11 +26,10 @@ from rotarymae.tasks.outputs import (
     write_table,
 )
 from rotarymae.tasks.predict import embed, predict_probabilities
-from rotarymae.tasks.pretrain_finetune import Settings
 from rotarymae.tasks.score import classification_metrics, regression_metrics
-from rotarymae.training.config import TrainConfig
+from rotarymae.tasks.targets import choose_task
 
-ONCE = TrainConfig(epochs=1, batch_size=8)
+ONCE = FitConfig(pretrain_epochs=1, finetune_epochs=1, min_steps=0, batch_size=8)
 
 
 @pytest.mark.parametrize(
@@ -43,14 +43,14 @@ ONCE = TrainConfig(epochs=1, batch_size=8)
     ],
 )
 def test_the_task_is_chosen_by_the_labels(labels, task):
-    assert choose_task(np.array(labels), "auto") == task
-    assert choose_task(np.array(labels), "regression") == "regression"
+    assert choose_task(np.array(labels), "auto").name == task
+    assert choose_task(np.array(labels), "regression").name == "regression"
 
 
 def test_many_whole_numbers_are_asked_about():
     with refuses("20 different", "20 series", "--task"):
         choose_task(np.arange(20), "auto")
-    assert choose_task(np.arange(20), "classification") == "classification"
+    assert choose_task(np.arange(20), "classification").name == "classification"
     with refuses("'rank'"):
         choose_task(None, "rank")
 
@@ -176,14 +176,14 @@ def test_nothing_is_written_when_labels_cannot_be_used(tmp_path):
     data = SeriesDataset.from_arrays([[1.0, 2.0]] * 4, [[1.0, 3.0]] * 4)
     for labels, task in (([1, 1, 1, 1], "auto"), (["a", "b", "a", "b"], "regression"), ([1, 2], "auto")):
         with refuses():
-            run_fit(data, np.array(labels), Settings(pretrain=ONCE, finetune=ONCE), tmp_path / "run", task=task)
+            run_fit(data, np.array(labels), ONCE, tmp_path / "run", task=task)
     assert not list(tmp_path.iterdir())
 
 
 def test_few_series_are_all_trained_on_and_the_run_says_so(tmp_path):
     times = [[0.0, 1.0, 3.0, 4.0]] * 4
     data = SeriesDataset.from_arrays(times, np.random.default_rng(0).normal(size=(4, 4)).tolist())
-    outcome = run_fit(data, np.array([0, 1, 0, 1]), Settings(pretrain=ONCE, finetune=ONCE), tmp_path / "run")
+    outcome = run_fit(data, np.array([0, 1, 0, 1]), ONCE, tmp_path / "run")
     assert outcome.metrics["scored on"].startswith("the training series")
     assert pq.read_table(tmp_path / "run/predictions.parquet")["part"].to_pylist() == ["train"] * 4
     assert prediction_columns(outcome.finetuned.directory, outcome.predicted)["predicted"].to_pylist()[0] in (0, 1)
@@ -210,7 +210,7 @@ def broken(*_, **__):
 def test_a_failing_baseline_or_report_costs_itself_only(tmp_path, monkeypatch):
     monkeypatch.setattr(baselines.BoostedClasses, "fit", broken)
     labels, reporter = np.arange(12) % 2, Reporter(quiet=True)
-    config = Settings(pretrain=ONCE, finetune=ONCE)
+    config = ONCE
     run_fit(readings(), labels, config, tmp_path / "run", reporter=reporter, report=broken)
     metrics = json.loads((tmp_path / "run/metrics.json").read_text())
     assert set(metrics["classification"]) == {"model", "most common class"}
@@ -224,7 +224,7 @@ def test_a_channel_that_only_held_out_series_have_leaves_the_comparison_whole(tm
     """Its mean is unknown; metrics.json says null, never NaN, and the other channels are compared."""
     test = int(make_split(12, None, 0.25, 0).test[0])
     data = readings(unseen=test)
-    run_fit(data, None, Settings(pretrain=ONCE), tmp_path / "run")
+    run_fit(data, None, ONCE, tmp_path / "run")
 
     def constant(name):
         raise AssertionError(f"{name} is no JSON")
@@ -237,7 +237,7 @@ def test_a_channel_that_only_held_out_series_have_leaves_the_comparison_whole(tm
 
 
 def test_a_run_killed_while_its_results_are_written_goes_on(tmp_path, monkeypatch):
-    out, config, labels = tmp_path / "run", Settings(pretrain=ONCE, finetune=ONCE), np.arange(12) % 2
+    out, config, labels = tmp_path / "run", ONCE, np.arange(12) % 2
 
     def killed(*_, **__):
         raise KeyboardInterrupt
@@ -261,12 +261,12 @@ def test_a_full_disk_is_named_and_can_be_resumed(tmp_path):
             raise OSError(errno.ENOSPC, "No space left on device")
 
     with pytest.raises(OSError, match=r"No space left.*report\.html"):
-        run_fit(readings(), None, Settings(pretrain=ONCE), tmp_path / "run", report=full)
-    run_fit(readings(), None, Settings(pretrain=ONCE), tmp_path / "run", resume=True)
+        run_fit(readings(), None, ONCE, tmp_path / "run", report=full)
+    run_fit(readings(), None, ONCE, tmp_path / "run", resume=True)
 
 
 def test_embeddings_and_predictions_of_one_pass_are_those_of_two(tmp_path):
-    outcome = run_fit(readings(), np.arange(12) % 2, Settings(pretrain=ONCE, finetune=ONCE), tmp_path / "run")
+    outcome = run_fit(readings(), np.arange(12) % 2, ONCE, tmp_path / "run")
     directory = outcome.finetuned.directory
     assert np.allclose(outcome.predicted, predict_probabilities(directory, outcome.dataset), atol=1e-6)
     assert np.allclose(outcome.embeddings, embed(directory, outcome.dataset), atol=1e-6)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from _runs import SETTINGS, waves
+from _runs import FIT, waves
 from conftest import command, refuses, write_csv
 from rotarymae import SeriesDataset
 from rotarymae.errors import InputWarning
@@ -22,7 +22,7 @@ def data():
 
 @pytest.fixture(scope="module")
 def pretrained(data):
-    return pretrain(data, SETTINGS)
+    return pretrain(data, FIT)
 
 
 def test_hide_is_a_partition_that_leaves_one(data):
@@ -136,7 +136,7 @@ def test_bands_are_quantiles_in_the_tables_unit(pretrained, data):
 
 def test_the_scaled_distribution_is_the_one_behind_the_bands(data):
     """Also where a value is compressed: an edge of a band is a quantile in both units."""
-    compressed = pretrain(data, dataclasses.replace(SETTINGS, transforms={"value": "asinh"}))
+    compressed = pretrain(data, dataclasses.replace(FIT, transforms={"value": "asinh"}))
     queries = grid(data, 3)
     found, scaler = interpolate(compressed.directory, data, queries), compressed.preprocessor.values
     for share, edges in found.bands.items():
@@ -147,7 +147,7 @@ def test_the_scaled_distribution_is_the_one_behind_the_bands(data):
 
 
 def test_without_a_likelihood_there_is_no_deviation(data):
-    plain = pretrain(data, dataclasses.replace(SETTINGS, likelihood="point"))
+    plain = pretrain(data, dataclasses.replace(FIT, likelihood="point"))
     found = interpolate(plain.directory, data, grid(data, 2))
     assert found.std is None and found.scaled_std is None and not found.bands and np.isfinite(found.mean).all()
 

@@ -10,15 +10,26 @@ import os
 import re
 import shlex
 import sys
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
-from tyro.conf import FlagCreatePairsOff, Positional, arg
+from tyro.conf import DisallowNone, FlagCreatePairsOff, OmitArgPrefixes, Positional, arg
 
 from rotarymae.cli.recipes import list_recipes, results, run, run_with_overrides, show
-from rotarymae.cli.table import AS_THEY_ARE, Columns, read, read_for, reading_of
-from rotarymae.errors import InputError, ModelDirectoryError, RotaryMAEError
+from rotarymae.cli.table import Columns, TableLayout, read_for
+from rotarymae.errors import InputError, ModelDirectoryError, RotaryMAEError, did_you_mean
+from rotarymae.tasks import (
+    ClassificationOptions,
+    FinetuningOptions,
+    FitConfig,
+    MaskingOptions,
+    ModelOptions,
+    RunOptions,
+    ScalingOptions,
+    TrainingOptions,
+)
 
 if TYPE_CHECKING:
     from rotarymae.series import SeriesDataset
@@ -37,13 +48,13 @@ def demo(
     """Pre-train, classify, interpolate and embed real light curves (PLAsTiCC), and write a report.
 
     Args:
-        out: Folder for the results; without it runs/demo, or runs/demo-2 and so on if that exists.
-        seed: Of split, order, masks and weights.
+        out: The results go to this folder; without it, to runs/demo, or runs/demo-2 and so on if that exists.
+        seed: This number fixes the split, the order, the masks, the augmentation and the first weights.
         quick: Train for an epoch or two only, to see that everything runs.
         quiet: Print only what goes wrong.
     """
     from rotarymae.data import plasticc
-    from rotarymae.recipes.demo import settings
+    from rotarymae.recipes.demo import configure
     from rotarymae.report import write_report
     from rotarymae.tasks import check_folder, run_fit
 
@@ -57,7 +68,7 @@ def demo(
         outcome = run_fit(
             dataset,
             labels,
-            settings(seed, quick),
+            configure(seed, quick),
             folder,
             task="classification",
             command=_command(),
@@ -85,34 +96,50 @@ def demo(
     _print_end(outcome.seconds, page, reporter)
 
 
+@dataclass(frozen=True)
+class Labels:
+    """What fine-tuning learns to predict; without labels the model is only pre-trained."""
+
+    labels: Annotated[Path | None, arg(help_behavior_hint="(default: no labels)")] = None
+    """This table has one row per series, with its id and its label: a class or a number."""
+    label: Annotated[str | None, arg(help_behavior_hint="(default: label)")] = None
+    """This column of that table holds the labels."""
+    label_id: Annotated[str | None, arg(help_behavior_hint="(default: as in TABLE)")] = None
+    """This column of that table holds the ids."""
+    task: Literal["auto", "classification", "regression"] = "auto"
+    """The labels are classes or numbers; auto takes numbers that are not whole for a regression."""
+    holdout: float = 0.25
+    """This share of the series is only scored; with fewer than ten series none are."""
+
+    def read(self, dataset: SeriesDataset, id: str) -> Any:
+        """The labels in the order of the series, or None. Raises InputError for labels that do not match."""
+        from rotarymae.series import align_labels, read_table
+
+        if self.labels is None:
+            return None
+        key = self.label_id or id
+        return align_labels(dataset, read_table(self.labels, labels=[key]), key, self.label or "label")
+
+    def check(self) -> None:
+        """Raises InputError for an option that says how labels are read where there are none."""
+        given = {"--label": self.label, "--label-id": self.label_id, "--task": self.task.replace("auto", "")}
+        for option, value in given.items():
+            if self.labels is None and value:
+                raise InputError(f"{option} {value} says how labels are read; name their table by --labels.")
+
+
 def fit(
     table: Positional[Table],
     out: Path,
-    columns: Annotated[Columns, arg(name="")] = AS_THEY_ARE,
-    labels: Path | None = None,
-    label: str = "label",
-    label_id: str | None = None,
-    task: Literal["auto", "classification", "regression"] = "auto",
-    holdout: float = 0.25,
-    static: tuple[str, ...] = (),
-    size: Literal["tiny-shallow", "tiny", "small", "base"] = "tiny-shallow",
-    pretrain_epochs: int = 20,
-    finetune_epochs: int = 20,
-    min_steps: int = 500,
-    batch_size: int = 32,
-    base_lr: float = 1e-3,
-    mask_ratio: tuple[float, float] = (0.3, 0.8),
-    masking: Literal["ratio", "rows", "channels"] = "ratio",
-    dropout: float = 0.0,
-    drop: float = 0.0,
-    noise: float = 0.0,
-    time_unit: float | None = None,
-    time_origin: Literal["first", "zero"] = "first",
-    transform: tuple[str, ...] = (),
-    class_weights: Literal["none", "balanced"] = "none",
-    precision: Literal["auto", "fp32", "bf16", "fp16"] = "auto",
-    compile: bool = False,
-    seed: int = 0,
+    columns: Columns,
+    labels: Labels,
+    model: ModelOptions,
+    scaling: ScalingOptions,
+    masking: MaskingOptions,
+    training: TrainingOptions,
+    finetuning: FinetuningOptions,
+    classification: ClassificationOptions,
+    run: RunOptions,
     resume: bool = False,
     quiet: bool = False,
 ) -> None:
@@ -123,87 +150,36 @@ def fit(
     rotarymae fit stars.csv --id star --time day --channel band --values flux --labels kinds.csv --label kind --out run
 
     Args:
-        table: CSV, TSV, Parquet or Arrow file, one row for every observation.
-        out: New folder for models, metrics, predictions and the report.
-        columns: How the table is read.
-        labels: Table with one row a series: its id and its label (a class or a number).
-        label: Column of labels in it.
-        label_id: Column of ids in it, if it is not named as in the table.
-        task: What the labels are; "auto" takes numbers that are not whole for a regression.
-        holdout: Share of the series that is only scored; none are with fewer than ten series.
-        static: Columns that hold one value a series; kept with the data.
-        size: Size of the encoder; larger is slower and wants more data.
-        pretrain_epochs: Passes over the data in pre-training.
-        finetune_epochs: Passes over the data in fine-tuning.
-        min_steps: Least steps of each training, for tables of few series.
-        batch_size: Series a step.
-        base_lr: Peak learning rate.
-        mask_ratio: Smallest and largest share of a series' observations hidden in pre-training.
-        masking: Hide single observations, all at a time (rows), or whole channels.
-        dropout: In fine-tuning, on attention and in the MLP.
-        drop: In fine-tuning, leave out up to this share of a series' observations, at random.
-        noise: In fine-tuning, add normal noise of this deviation to the scaled values.
-        time_unit: Unit that times are divided by; measured when not given (the report says what it is).
-        time_origin: Times count from each series' first observation, or from the table's zero.
-        transform: NAME=asinh, NAME=standard or NAME=none for a value column; chosen by its tails when not given.
-        class_weights: Weigh classes by the inverse of their numbers.
-        precision: Of matrix products; "auto" is bf16 where the hardware has it.
-        compile: Compile the blocks; pays in long runs.
-        seed: Of split, order, masks, augmentation and weights.
-        resume: Go on with an interrupted run in OUT.
+        table: This CSV, TSV, Parquet or Arrow file has one row per observation.
+        out: The models, metrics, predictions and the report go to this new folder.
+        resume: Continue the interrupted run in the folder.
         quiet: Print only what goes wrong.
     """
-    from rotarymae.masking import Masking
     from rotarymae.report import write_report
-    from rotarymae.series import align_labels, read_table
-    from rotarymae.tasks import Settings, check_folder, run_fit
-    from rotarymae.training import TrainConfig
+    from rotarymae.tasks import check_folder, run_fit
 
-    reporter = _reporter(quiet)
-    low, high = mask_ratio
-    ratio: float | tuple[float, float] = (low, high) if masking == "ratio" and low != high else high
-    common: dict[str, Any] = {
-        "min_steps": min_steps,
-        "batch_size": batch_size,
-        "base_lr": base_lr,
-        "precision": precision,
-        "compile": compile,
-        "seed": seed,
-    }
-    settings = Settings(
-        size=size,
-        masking=Masking(masking, ratio),
-        pretrain=TrainConfig(epochs=pretrain_epochs, **common),
-        finetune=TrainConfig(epochs=finetune_epochs, betas=(0.9, 0.999), keep_best=True, **common),
-        dropout=dropout,
-        drop=drop,
-        noise=noise,
-        time_unit=time_unit,
-        origin=time_origin,
-        transforms=_transforms(transform),
-        class_weights=class_weights,
-    )
-    reading, page = reading_of(columns, {}), out / "report.html"
+    reporter, page = _reporter(quiet), out / "report.html"
+    groups = (model, scaling, masking, training, finetuning, classification, run)
+    config = FitConfig(**{name: value for group in groups for name, value in vars(group).items()})
+    layout = TableLayout.resolve(columns)
+    labels.check()
     check_folder(out, resume)
     with reporter.catching_warnings():
-        dataset = read(table, reading, static, None)
-        found = None
-        if labels is not None:
-            key = label_id or reading["id"]
-            found = align_labels(dataset, read_table(labels, labels=[key]), key, label)
+        dataset = layout.read(table)
+        targets = labels.read(dataset, layout.id)
         reporter.say(f"{_describe(dataset)} → {out}")
         outcome = run_fit(
             dataset,
-            found,
-            settings,
+            targets,
+            config,
             out,
-            task=task,
-            holdout=holdout,
-            columns=reading,
+            task=labels.task,
+            holdout=labels.holdout,
+            columns=asdict(layout),
             resume=resume,
             command=_command(),
             reporter=reporter,
-            report=lambda outcome: write_report(outcome, page, title=table.name, time_label=reading["time"]),
+            report=lambda outcome: write_report(outcome, page, title=table.name, time_label=layout.time),
         )
     _print_metrics(outcome.metrics, reporter)
     _print_end(outcome.seconds, page, reporter)
@@ -213,7 +189,7 @@ def predict(
     model: Positional[Model],
     table: Positional[Table],
     out: Path,
-    columns: Annotated[Columns, arg(name="")] = AS_THEY_ARE,
+    columns: Columns,
     quiet: bool = False,
 ) -> None:
     """Predict the label of every series in a table.
@@ -221,10 +197,9 @@ def predict(
     For example: rotarymae predict run new.csv --out predictions.csv
 
     Args:
-        model: Folder that `fit` wrote, or a model directory.
-        table: Table of observations, laid out as in training.
-        out: New .csv or .parquet file: id, predicted, and a probability for each class.
-        columns: How the table is read, where it differs from the training table.
+        model: This folder was written by `fit`, or is a model directory.
+        table: This table of observations is laid out as in training, unless options say otherwise.
+        out: The predictions go to this new .csv or .parquet file: id, predicted, and a probability per class.
         quiet: Print only what goes wrong.
     """
     import pyarrow as pa
@@ -254,10 +229,10 @@ def interpolate(
     model: Positional[Model],
     table: Positional[Table],
     out: Path,
-    at: Path | None = None,
-    times: tuple[float, ...] = (),
-    grid: int | None = None,
-    columns: Annotated[Columns, arg(name="")] = AS_THEY_ARE,
+    columns: Columns,
+    at: Annotated[Path | None, arg(help_behavior_hint="(default: no table)")] = None,
+    times: Annotated[tuple[float, ...], arg(help_behavior_hint="(default: no times)")] = (),
+    grid: Annotated[int | None, arg(help_behavior_hint="(default: 100, if no times are given)")] = None,
     quiet: bool = False,
 ) -> None:
     """Predict values at any times, with standard deviations and 68 and 95 % bands.
@@ -265,14 +240,12 @@ def interpolate(
     For example: rotarymae interpolate run new.csv --times 0 0.5 1 --out values.csv
 
     Args:
-        model: Folder that `fit` wrote, or the directory of a pre-trained model.
-        table: Table of observations, laid out as in training.
-        out: New .csv or .parquet file: id, time, channel, and for each value its mean, deviation and bands.
-        at: Table of the times wanted: the id and time columns, and the channel column where there is one.
-        times: The same times for every series and channel, as numbers; dates are days since 1970-01-01.
-        grid: So many even times from each series' first to its last observation, for every channel [100, when no
-            times are given].
-        columns: How the table is read, where it differs from the training table.
+        model: This folder was written by `fit`, or is the directory of a pre-trained model.
+        table: This table of observations is laid out as in training, unless options say otherwise.
+        out: The answers go to this new .csv or .parquet file, with the mean, deviation and bands of each value.
+        at: This table holds the wanted times, with columns of ids, times and channels; without channels, of all.
+        times: These numbers are the wanted times of every series and channel; dates are days since 1970-01-01.
+        grid: So many even times are wanted, from each series' first to its last observation, for every channel.
         quiet: Print only what goes wrong.
     """
     import numpy as np
@@ -291,8 +264,8 @@ def interpolate(
         assert directory.preprocessor is not None
         dataset = read_for(directory, table, columns)
         if at is not None:
-            reading = reading_of(columns, directory.preprocessor.columns)
-            queries = queries_from_table(dataset, at, reading["id"], reading["time"], reading.get("channel"))
+            layout = TableLayout.resolve(columns, directory.preprocessor.columns)
+            queries = queries_from_table(dataset, at, layout.id, layout.time, layout.channel)
         elif times:
             queries = queries_at(dataset, np.array(times))
         else:
@@ -309,9 +282,9 @@ def embed(
     model: Positional[Model],
     table: Positional[Table],
     out: Path,
+    columns: Columns,
     pool: Literal["auto", "mean", "cls"] = "auto",
     stage: Literal["pretrained", "finetuned"] = "pretrained",
-    columns: Annotated[Columns, arg(name="")] = AS_THEY_ARE,
     quiet: bool = False,
 ) -> None:
     """Turn every series of a table into one vector.
@@ -319,12 +292,11 @@ def embed(
     For example: rotarymae embed run new.csv --out vectors.parquet
 
     Args:
-        model: Folder that `fit` wrote, or a model directory.
-        table: Table of observations, laid out as in training.
-        out: New .csv or .parquet file: id, and the embedding as columns e0, e1, ..
-        pool: Mean over a series' tokens, or the [CLS] token; "auto" takes what the model was trained with.
-        stage: Which model of a folder that `fit` wrote.
-        columns: How the table is read, where it differs from the training table.
+        model: This folder was written by `fit`, or is a model directory.
+        table: This table of observations is laid out as in training, unless options say otherwise.
+        out: The embeddings go to this new .csv or .parquet file, as id and the columns e0, e1, and so on.
+        pool: The embedding is the mean over a series' tokens, the [CLS] token, or what the model was trained to use.
+        stage: This model of the folder that `fit` wrote makes the embedding.
         quiet: Print only what goes wrong.
     """
     from rotarymae.checkpoints import open_model
@@ -358,12 +330,16 @@ def main(argv: list[str] | None = None) -> None:
         if arguments[:1] == ["run"]:  # its options depend on the recipe
             run_with_overrides(arguments[1:])
             return
+        if arguments and not arguments[0].startswith("-") and arguments[0] not in COMMANDS:
+            raise InputError(
+                f"no command {arguments[0]!r}; there are {', '.join(COMMANDS)}.{did_you_mean(arguments[0], COMMANDS)}"
+            )
         tyro.extras.subcommand_cli_from_dict(
             COMMANDS,
             args=arguments,
             prog="rotarymae",
             description="Learn from irregular observations: pre-train, classify, interpolate, embed; run experiments.",
-            config=(FlagCreatePairsOff,),
+            config=(FlagCreatePairsOff, DisallowNone, OmitArgPrefixes),
         )
     except (InputError, ModelDirectoryError) as error:
         print(f"rotarymae: {_as_options(str(error))}", file=sys.stderr)
@@ -404,16 +380,6 @@ def _check_new(out: Path) -> None:
     check_output(out)
     if out.exists():
         raise InputError(f"{out} exists; choose another name, or remove it.")
-
-
-def _transforms(asked: tuple[str, ...]) -> dict[str, str]:
-    found = {}
-    for item in asked:
-        name, equals, how = item.rpartition("=")
-        if not equals or not name:
-            raise InputError(f"--transform {item!r}; wanted NAME=asinh, NAME=standard or NAME=none.")
-        found[name] = how
-    return found
 
 
 def _free(folder: Path) -> Path:

@@ -1,10 +1,12 @@
-"""The table a command is given, read as its options say or as the model was made."""
+"""The table a command is given, read as its options say or as the model's training table was read."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from tyro.conf import arg
 
 from rotarymae.errors import InputError
 
@@ -13,85 +15,93 @@ if TYPE_CHECKING:
     from rotarymae.series import SeriesDataset
 
 
+def _default(text: str) -> Any:
+    """What help says of an option that is not given: None stands for the model's, or for this."""
+    return arg(help_behavior_hint=f"(default: {text})")
+
+
 @dataclass(frozen=True)
 class Columns:
-    """How the table is read. predict, interpolate and embed take what is not given here from the model."""
+    """How the table is laid out; a model remembers how its training table was."""
 
-    id: str | None = None
-    """Column that says which series a row belongs to [id]."""
-    time: str | None = None
-    """Column of times, numbers or dates (dates count in days) [time]."""
-    channel: str | None = None
-    """Column that says which channel (band, sensor, variable) was observed; leave it out if there is one."""
-    values: tuple[str, ...] = ()
-    """Columns of values [value]. With --wide these are the channels."""
+    id: Annotated[str | None, _default("id")] = None
+    """This column says which series a row belongs to."""
+    time: Annotated[str | None, _default("time")] = None
+    """This column holds the times, which are numbers or dates; dates count in days."""
+    channel: Annotated[str | None, _default("no channels")] = None
+    """This column says which channel (band, sensor, variable) was observed."""
+    values: Annotated[tuple[str, ...], _default("value")] = ()
+    """These columns hold the values; with --wide they are the channels."""
     wide: bool = False
-    """The table has one column a channel; an empty cell is a missing observation, not a zero."""
-    tokens: Literal["channel", "time"] | None = None
-    """One token for every (time, channel), or for every time with all channels as its features [channel]."""
-    missing: Literal["error", "drop"] | None = None
-    """A missing value: an error, or no observation [error]."""
-    duplicates: Literal["error", "mean", "first"] | None = None
-    """Two rows of the same series, time and channel: an error, their mean, or the first [error]."""
+    """The table has one column per channel, and an empty cell is a missing observation, not a zero."""
+    tokens: Annotated[Literal["channel", "time"] | None, _default("channel")] = None
+    """Each (time, channel) is one token, or each time is one, with all channels as its features."""
+    missing: Annotated[Literal["error", "drop"] | None, _default("error")] = None
+    """A missing value is an error, or its row is dropped."""
+    duplicates: Annotated[Literal["error", "mean", "first"] | None, _default("error")] = None
+    """Two rows of the same series, time and channel are an error, are averaged, or the first counts."""
 
 
-AS_THEY_ARE = Columns()  # no option given
+@dataclass(frozen=True)
+class TableLayout:
+    """How a table is read, with nothing left open; kept with the model as a dictionary."""
 
+    id: str = "id"
+    time: str = "time"
+    channel: str | None = None
+    values: tuple[str, ...] = ("value",)
+    wide: bool = False
+    tokens: Literal["channel", "time"] = "channel"
+    missing: Literal["error", "drop"] = "error"
+    duplicates: Literal["error", "mean", "first"] = "error"
 
-def reading_of(columns: Columns, of_model: dict[str, Any]) -> dict[str, Any]:
-    """The settings of a table: what is given, else the model's, else the defaults."""
-    reading = {
-        "id": columns.id or of_model.get("id") or "id",
-        "time": columns.time or of_model.get("time") or "time",
-        "channel": columns.channel or of_model.get("channel"),
-        "values": list(columns.values or of_model.get("values") or ("value",)),
-        "wide": columns.wide or (bool(of_model.get("wide")) and columns.channel is None),
-        "tokens": columns.tokens or of_model.get("tokens") or "channel",
-        "missing": columns.missing or of_model.get("missing") or "error",
-        "duplicates": columns.duplicates or of_model.get("duplicates") or "error",
-    }
-    if reading["wide"] and reading["channel"]:
-        raise InputError("--channel names a column of channels, --wide says each has its own column; give one of them.")
-    return reading
+    @classmethod
+    def resolve(cls, columns: Columns, of_model: dict[str, Any] | None = None) -> TableLayout:
+        """What is given, else the model's, else the defaults. Raises InputError for options that exclude each other."""
+        given = {name: value for name, value in asdict(columns).items() if value}
+        before = dict(of_model or {})
+        if columns.wide and columns.channel:
+            raise InputError("--channel names a column of channels, --wide says each has its own; give one of them.")
+        if columns.wide:
+            before.pop("channel", None)
+        if columns.channel:
+            before.pop("wide", None)
+        layout = {**before, **given}
+        return cls(**{**layout, "values": tuple(layout.get("values", cls.values))})
 
+    def read(self, table: Path, channel_names: tuple[Any, ...] | None = None) -> SeriesDataset:
+        """The series of a table; `channel_names` are those of the model, if there is one.
 
-def read(
-    table: Path, reading: dict[str, Any], static: tuple[str, ...], channel_names: tuple[Any, ...] | None
-) -> SeriesDataset:
-    """The series of a table; `channel_names` are those of the model, if there is one.
+        Raises:
+            InputError: a column that is not there, by the option that names it; and as `SeriesDataset.from_frame`.
+        """
+        from rotarymae.errors import did_you_mean, listed
+        from rotarymae.series import SeriesDataset, tables
 
-    Raises:
-        InputError: a column that is not there, by the option that names it; and as `SeriesDataset.from_frame`.
-    """
-    from rotarymae.errors import did_you_mean, listed
-    from rotarymae.series import SeriesDataset, tables
-
-    names = tables.column_names(table, tables.format_of(table))
-    wanted = [("id", reading["id"]), ("time", reading["time"]), *(("values", name) for name in reading["values"])]
-    wanted += [("channel", reading["channel"])] if reading["channel"] else []
-    wanted += [("static", name) for name in static]
-    for option, name in wanted:
-        if name not in names:
-            raise InputError(
-                f"{table} has no column {name!r}; name the right one by --{option}."
-                f"{did_you_mean(name, names)} Its columns are {listed(names, 20)}."
+        names = tables.column_names(table, tables.format_of(table))
+        wanted = [("id", self.id), ("time", self.time), *(("values", name) for name in self.values)]
+        wanted += [("channel", self.channel)] if self.channel else []
+        for option, name in wanted:
+            if name not in names:
+                raise InputError(
+                    f"{table} has no column {name!r}; name the right one by --{option}."
+                    f"{did_you_mean(name, names)} Its columns are {listed(names, 20)}."
+                )
+        try:
+            return SeriesDataset.from_file(
+                table,
+                self.id,
+                self.time,
+                self.channel,
+                list(self.values),
+                wide=self.wide,
+                channel_names=None if self.wide else channel_names,
+                tokens=self.tokens if self.channel or self.wide else "channel",
+                missing=self.missing,
+                duplicates=self.duplicates,
             )
-    try:
-        return SeriesDataset.from_file(
-            table,
-            reading["id"],
-            reading["time"],
-            reading["channel"],
-            reading["values"],
-            static,
-            wide=reading["wide"],
-            channel_names=None if reading["wide"] else channel_names,
-            tokens=reading["tokens"] if reading["channel"] or reading["wide"] else "channel",
-            missing=reading["missing"],
-            duplicates=reading["duplicates"],
-        )
-    except InputError as error:
-        raise InputError(f"{table}: {error}") from error
+        except InputError as error:
+            raise InputError(f"{table}: {error}") from error
 
 
 def read_for(directory: ModelDirectory, table: Path, columns: Columns) -> SeriesDataset:
@@ -99,4 +109,4 @@ def read_for(directory: ModelDirectory, table: Path, columns: Columns) -> Series
     preprocessor = directory.preprocessor
     if preprocessor is None:
         raise InputError("the model has no preprocessor; it was not made from a table.")
-    return read(table, reading_of(columns, preprocessor.columns), (), preprocessor.channel_names)
+    return TableLayout.resolve(columns, preprocessor.columns).read(table, preprocessor.channel_names)

@@ -1,3 +1,4 @@
+from .classification import SMOKE_TRAINING as SMOKE_TRAINING
 from .classification import Labelled as Labelled
 from .classification import boost as boost
 from .classification import predict as predict

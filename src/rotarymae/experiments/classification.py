@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -11,7 +10,18 @@ from rotarymae.checkpoints import ModelDirectory
 from rotarymae.experiments.runner import Trial
 from rotarymae.model import MaskedAutoencoder
 from rotarymae.series import SeriesDataset
-from rotarymae.tasks import Settings, Trained, baselines, finetune, predict_probabilities, pretrain
+from rotarymae.tasks import FitConfig, Trained, baselines, finetune, predict_probabilities, pretrain
+
+# How a recipe of classification trains when this is only to see that everything runs.
+SMOKE_TRAINING: dict[str, Any] = {
+    "pretrain_epochs": 5,
+    "finetune_epochs": 5,
+    "batch_size": 8,
+    "finetune_batch_size": None,
+    "base_lr": 3e-3,
+    "finetune_lr": None,
+    "warmup_steps": 2,
+}
 
 
 class Labelled(NamedTuple):
@@ -21,24 +31,25 @@ class Labelled(NamedTuple):
     labels: np.ndarray
 
 
-def train_both(trial: Trial, settings: Settings, train: Labelled, validation: Labelled) -> tuple[Trained, Trained]:
+def train_both(
+    trial: Trial, config: FitConfig, train: Labelled, validation: Labelled, finetuning: FitConfig | None = None
+) -> tuple[Trained, Trained]:
     """Two classifiers, fine-tuned alike: from an autoencoder of the training series, and from scratch.
 
-    Of either the epoch with the smallest validation loss is kept, when `settings.finetune` says so.
+    Of either the epoch with the smallest validation loss is kept. `finetuning` takes the place of `config` where the
+    two trainings differ in more than `FitConfig` has names for.
     """
-    settings = dataclasses.replace(
-        settings, pretrain=trial.own(settings.pretrain), finetune=trial.own(settings.finetune)
-    )
+    config, finetuning = trial.own(config), trial.own(finetuning or config)
     with trial.training("pretraining") as how:
-        pretrained = pretrain(train.series, settings, **how)
+        pretrained = pretrain(train.series, config, **how)
     trial.keep("pretraining", pretrained.result)
     scaled = pretrained.preprocessor
-    blank = ModelDirectory(MaskedAutoencoder(settings.model_config(scaled.axes, scaled.features)), scaled)
+    blank = ModelDirectory(MaskedAutoencoder(config.model_config(scaled.axes, scaled.features)), scaled)
     found = []
     for stage, start in (("finetuning", pretrained.directory), ("from scratch", blank)):
         with trial.training(stage) as how:
             tuned = finetune(
-                start, train.series, train.labels, settings, validation=(validation.series, validation.labels), **how
+                start, train.series, train.labels, finetuning, validation=(validation.series, validation.labels), **how
             )
         trial.keep(stage, tuned.result)
         found.append(tuned)

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import torch
@@ -29,6 +29,7 @@ from rotarymae.batch import Examples
 from rotarymae.errors import InputError, did_you_mean
 from rotarymae.progress import Reporter
 from rotarymae.provenance import commit, hardware, versions
+from rotarymae.tasks import FitConfig
 from rotarymae.training import Objective, TrainConfig, TrainResult, fit
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 SCALES = ("smoke", "small", "paper")
 SETTINGS = ("paper", "ours")
 Result = dict[str, Any]
+Config = TypeVar("Config", TrainConfig, FitConfig)
 
 
 @dataclass(frozen=True)
@@ -169,7 +171,7 @@ class Trial:
         self.keep(stage, found)
         return found
 
-    def own(self, config: TrainConfig) -> TrainConfig:
+    def own(self, config: Config) -> Config:
         """With this trial's seed; a smoke run logs every step."""
         return replace(config, seed=self.seed, log_every=1 if self.smoke else config.log_every)
 

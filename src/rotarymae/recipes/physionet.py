@@ -20,14 +20,13 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from rotarymae.data import physionet as data
 from rotarymae.experiments import SMOKE, Recipe, Row, Score, Setup, Trial, parameters
-from rotarymae.masking import Masking
-from rotarymae.tasks import Settings, as_queries, baselines, interpolate, pretrain
-from rotarymae.training import TrainConfig
+from rotarymae.tasks import FitConfig, as_queries, baselines, interpolate, pretrain
 
 ROWS, TOKENS = "rows", "tokens"
 
@@ -39,29 +38,47 @@ class PhysioNetSetup(Setup):
     Attributes:
         data_dir: Read the challenge's files from this folder.
         records: Use only the first so many records of each of the three sets; None uses all.
-        settings: Use this model and training; the case sets the masking.
+        fit: Use this model and training; the case sets the masking.
     """
 
     cases: tuple[str, ...] = (ROWS, TOKENS)
     data_dir: str = "data/physionet2012"
     records: int | None = None
-    settings: Settings = field(default_factory=Settings)
+    fit: FitConfig = field(default_factory=FitConfig)
 
 
 def setup(scale: str, setting: str) -> PhysioNetSetup:
     epochs = 200 if scale == "paper" else 6
     if setting == "paper":
-        common = {"betas": (0.9, 0.999), "weight_decay": 0.01, "warmup_steps": 100, "keep_best": True}
-        train = TrainConfig(epochs=epochs, batch_size=16, base_lr=1e-4, **common)
-        found = PhysioNetSetup(settings=Settings(size="tiny", likelihood="point", pretrain=train))
+        fit = FitConfig(
+            size="tiny",
+            decoder_attention="joint",
+            likelihood="point",
+            pretrain_epochs=epochs,
+            min_steps=0,
+            batch_size=16,
+            base_lr=1e-4,
+            warmup_steps=100,
+            betas=(0.9, 0.999),
+            weight_decay=0.01,
+        )
     else:
-        train = TrainConfig(epochs=epochs, batch_size=32, base_lr=2e-3, keep_best=True)
-        settings = Settings(embed_dim=120, num_heads=2, depth=4, decoder_embed_dim=120, decoder_num_heads=2)
-        found = PhysioNetSetup(settings=dataclasses.replace(settings, beta=1.0, pretrain=train))
+        fit = FitConfig(
+            embed_dim=120,
+            num_heads=2,
+            depth=4,
+            decoder_embed_dim=120,
+            decoder_num_heads=2,
+            beta=1.0,
+            pretrain_epochs=epochs,
+            min_steps=0,
+            base_lr=2e-3,
+        )
+    found = PhysioNetSetup(fit=fit)
     if scale == "smoke":
-        train = dataclasses.replace(train, epochs=4, batch_size=8, warmup_steps=2, base_lr=3e-3)
-        settings = dataclasses.replace(found.settings, size="tiny-shallow", pretrain=train, **SMOKE)
-        found = dataclasses.replace(found, cases=(ROWS,), records=40, settings=settings)
+        short: dict[str, Any] = {"pretrain_epochs": 4, "batch_size": 8, "warmup_steps": 2, "base_lr": 3e-3}
+        fit = dataclasses.replace(fit, size="tiny-shallow", **short, **SMOKE)
+        found = dataclasses.replace(found, cases=(ROWS,), records=40, fit=fit)
     return dataclasses.replace(found, seeds=(0, 1, 2, 3, 4) if scale == "paper" else (0,))
 
 
@@ -70,14 +87,14 @@ def run(setup: PhysioNetSetup, case: str, trial: Trial) -> Score:
     train, valid, test = (
         part.select(np.arange(len(part))[: setup.records]) for part in (sets.train, sets.valid, sets.test)
     )
-    settings = dataclasses.replace(
-        setup.settings,
-        masking=Masking("rows" if case == ROWS else "ratio", 0.5),
+    config = dataclasses.replace(
+        trial.own(setup.fit),
+        masking="rows" if case == ROWS else "ratio",
+        mask_ratio=0.5,
         transforms={"value": "standard"},
-        pretrain=trial.own(setup.settings.pretrain),
     )
     with trial.training("training") as how:
-        trained = pretrain(train, settings, validation=valid, **how)
+        trained = pretrain(train, config, validation=valid, **how)
     trial.keep("training", trained.result)
     visible, hidden = data.hide(test, case, np.random.default_rng(0))  # the same for every seed
     truth = np.asarray(hidden.values)

@@ -25,6 +25,7 @@ from sklearn.model_selection import StratifiedKFold
 from rotarymae.data import plasticc as data
 from rotarymae.experiments import (
     SMOKE,
+    SMOKE_TRAINING,
     Labelled,
     Recipe,
     Row,
@@ -36,9 +37,7 @@ from rotarymae.experiments import (
     predict,
     train_both,
 )
-from rotarymae.masking import Masking
-from rotarymae.tasks import Settings, split_off
-from rotarymae.training import TrainConfig
+from rotarymae.tasks import FitConfig, split_off
 
 FOUR, SHALLOW, TINY = "four layers", "tiny-shallow", "tiny"
 FOLDS = 5
@@ -52,9 +51,8 @@ class PLAsTiCCSetup(Setup):
         data_dir: Read the challenge's training files from this folder.
         sample: Use the sample that ships with the library instead of the full training set.
         objects: Use only the first so many objects; None uses all.
-        valid: Keep this share of the training objects for choosing the best epoch of fine-tuning.
         described: Add signal-to-noise to the values, and count times from the first detection.
-        settings: Use this model, pre-training and fine-tuning; the case sets the size.
+        fit: Use this model, pre-training and fine-tuning; the case sets the size.
     """
 
     cases: tuple[str, ...] = (FOUR,)
@@ -62,48 +60,51 @@ class PLAsTiCCSetup(Setup):
     data_dir: str = "data/plasticc"
     sample: bool = False
     objects: int | None = None
-    valid: float = 0.1
     described: bool = True
-    settings: Settings = field(default_factory=Settings)
+    fit: FitConfig = field(default_factory=FitConfig)
 
 
 def setup(scale: str, setting: str) -> PLAsTiCCSetup:
-    tuning = {"betas": (0.9, 0.999), "keep_best": True}
     if setting == "paper":
         # The paper's batches are of 16,384 and 4,096: more than there are objects here.
-        pretrain = TrainConfig(epochs=200, batch_size=512, base_lr=4e-4, gradient_clip=10.0)
-        finetune = TrainConfig(epochs=25, batch_size=256, base_lr=1e-4, gradient_clip=10.0, **tuning)
-        settings = Settings(
+        fit = FitConfig(
+            decoder_attention="joint",
             likelihood="point",
-            masking=Masking(ratio=0.75),
-            pretrain=pretrain,
-            finetune=finetune,
+            mask_ratio=0.75,
+            pretrain_epochs=200,
+            finetune_epochs=25,
+            min_steps=0,
+            batch_size=512,
+            finetune_batch_size=256,
+            base_lr=4e-4,
+            finetune_lr=1e-4,
+            gradient_clip=10.0,
+            validation_fraction=0.1,
             time_unit=1.0,
             dropout=0.2,
             drop_path=0.2,
             class_weights="balanced",
         )
-        found = PLAsTiCCSetup(cases=(SHALLOW, TINY), described=False, settings=settings)
+        found = PLAsTiCCSetup(cases=(SHALLOW, TINY), described=False, fit=fit)
     else:
-        settings = Settings(
-            pretrain=TrainConfig(epochs=10, batch_size=32),
-            finetune=TrainConfig(epochs=30, batch_size=32, **tuning),
+        fit = FitConfig(
+            pretrain_epochs=10,
+            finetune_epochs=30,
+            min_steps=0,
+            validation_fraction=0.1,
             time_unit=3.0,
-            origin="zero",
+            time_origin="zero",
             channel_spacing=3.0,
             pool="mean",
             drop=0.5,
             noise=0.05,
         )
-        found = PLAsTiCCSetup(settings=settings)
+        found = PLAsTiCCSetup(fit=fit)
     if scale == "small":
         found = dataclasses.replace(found, cases=found.cases[:1], seeds=(0,))
     if scale == "smoke":
-        short = TrainConfig(epochs=5, batch_size=8, warmup_steps=2, base_lr=3e-3, keep_best=True)
-        settings = dataclasses.replace(found.settings, pretrain=short, finetune=short, **SMOKE)
-        found = dataclasses.replace(
-            found, cases=found.cases[:1], seeds=(0,), sample=True, objects=300, settings=settings
-        )
+        fit = dataclasses.replace(found.fit, **SMOKE_TRAINING, **SMOKE)
+        found = dataclasses.replace(found, cases=found.cases[:1], seeds=(0,), sample=True, objects=300, fit=fit)
     return found
 
 
@@ -115,12 +116,12 @@ def run(setup: PLAsTiCCSetup, case: str, trial: Trial) -> Score:
         dataset = data.with_signal_to_noise(data.since_first_detection(dataset))
     folds = list(StratifiedKFold(FOLDS, shuffle=True, random_state=0).split(labels, labels))
     rest, test = folds[trial.seed % FOLDS]
-    fitted, held = split_off(rest, labels, setup.valid, trial.seed)
-    settings = dataclasses.replace(setup.settings, size=TINY if case == TINY else SHALLOW)
-    if case == FOUR and settings.depth is None:
-        settings = dataclasses.replace(settings, depth=4)
+    fitted, held = split_off(rest, labels, setup.fit.validation_fraction, trial.seed)
+    config = dataclasses.replace(setup.fit, size=TINY if case == TINY else SHALLOW)
+    if case == FOUR and config.depth is None:
+        config = dataclasses.replace(config, depth=4)
     train, validation = (Labelled(dataset.select(part), labels[part]) for part in (fitted, held))
-    found = train_both(trial, settings, train, validation)
+    found = train_both(trial, config, train, validation)
     guesses = {
         "": predict(found[0], dataset.select(test)),
         " from scratch": predict(found[1], dataset.select(test)),

@@ -24,6 +24,7 @@ import numpy as np
 from rotarymae.data import uea as data
 from rotarymae.experiments import (
     SMOKE,
+    SMOKE_TRAINING,
     Labelled,
     Recipe,
     Row,
@@ -35,9 +36,7 @@ from rotarymae.experiments import (
     predict,
     train_both,
 )
-from rotarymae.masking import Masking
-from rotarymae.tasks import Settings, split_off
-from rotarymae.training import TrainConfig
+from rotarymae.tasks import FitConfig, split_off
 
 # The paper's fine-tuning: peak rate, epochs, batch, largest gradient, label smoothing, dropout and stochastic depth.
 PUBLISHED = {
@@ -57,62 +56,62 @@ class UEASetup(Setup):
     Attributes:
         data_dir: Read the archive's files from this folder, which has one folder per set.
         missing: Leave out this share of the times of each series, in training and test.
-        valid: Keep this share of the training series for choosing the best epoch of fine-tuning.
-        published: Take values as they are, and fine-tune each set as the paper does, whatever `settings` says.
-        settings: Use this model, pre-training and fine-tuning.
+        published: Take values as they are, and fine-tune each set as the paper does, whatever `fit` says.
+        fit: Use this model, pre-training and fine-tuning.
     """
 
     cases: tuple[str, ...] = (*PUBLISHED, "JapaneseVowels")
     data_dir: str = "data/uea"
     missing: float = 0.3
-    valid: float = 0.2
     published: bool = False
-    settings: Settings = field(default_factory=Settings)
+    fit: FitConfig = field(default_factory=FitConfig)
 
 
 def setup(scale: str, setting: str) -> UEASetup:
     if setting == "paper":
-        settings = Settings(
+        fit = FitConfig(
             size="tiny",
+            decoder_attention="joint",
             likelihood="point",
-            masking=Masking(ratio=0.75),
-            pretrain=TrainConfig(epochs=400 if scale == "paper" else 100, batch_size=64, base_lr=3e-4),
+            mask_ratio=0.75,
+            pretrain_epochs=400 if scale == "paper" else 100,
+            min_steps=0,
+            batch_size=64,
+            base_lr=3e-4,
+            validation_fraction=0.2,
             time_unit=1.0,
         )
-        found = UEASetup(cases=tuple(PUBLISHED), published=True, settings=settings)
+        found = UEASetup(cases=tuple(PUBLISHED), published=True, fit=fit)
     else:
-        settings = Settings(
-            pretrain=TrainConfig(epochs=100, batch_size=16),
-            finetune=TrainConfig(epochs=100, batch_size=16, betas=(0.9, 0.999), keep_best=True),
+        fit = FitConfig(
+            pretrain_epochs=100,
+            finetune_epochs=100,
+            min_steps=0,
+            batch_size=16,
+            validation_fraction=0.2,
             time_unit=1.0,
             pool="mean",
             label_smoothing=0.1,
             drop=0.5,
             noise=0.2,
         )
-        found = UEASetup(settings=settings)
+        found = UEASetup(fit=fit)
     if scale == "small":
         found = dataclasses.replace(found, cases=tuple(case for case in SMALL if case in found.cases))
     if scale == "smoke":
-        short = dataclasses.replace(found.settings.pretrain, epochs=5, batch_size=8, warmup_steps=2, base_lr=3e-3)
-        settings = dataclasses.replace(
-            found.settings,
-            size="tiny-shallow",
-            pretrain=short,
-            finetune=dataclasses.replace(short, keep_best=True),
-            **SMOKE,
-        )
-        found = dataclasses.replace(found, cases=("BasicMotions",), published=False, settings=settings)
+        fit = dataclasses.replace(found.fit, size="tiny-shallow", **SMOKE_TRAINING, **SMOKE)
+        found = dataclasses.replace(found, cases=("BasicMotions",), published=False, fit=fit)
     return dataclasses.replace(found, seeds=(0,) if scale == "smoke" else (27, 42, 1024))
 
 
 def run(setup: UEASetup, case: str, trial: Trial) -> Score:
     problem, draw = data.read(setup.data_dir, case), np.random.default_rng(trial.seed + 42)
     train, test = (data.without_times(part, setup.missing, draw) for part in (problem.train, problem.test))
-    labels, settings = problem.train_labels, _settings(setup, case, train.value_names)
-    fitted, held = split_off(np.arange(len(train)), labels, setup.valid, trial.seed)
+    labels, (pretraining, finetuning) = problem.train_labels, _configs(setup, case, train.value_names)
+    fitted, held = split_off(np.arange(len(train)), labels, setup.fit.validation_fraction, trial.seed)
     validation = Labelled(train.select(held), labels[held])
-    found = train_both(trial, settings, Labelled(train.select(fitted), labels[fitted]), validation)
+    fitted_series = Labelled(train.select(fitted), labels[fitted])
+    found = train_both(trial, pretraining, fitted_series, validation, finetuning)
     metrics: dict[str, float] = {}
     for name, classifier in zip(("accuracy", "accuracy from scratch"), found, strict=True):
         metrics[name] = _share(predict(classifier, test) == problem.test_labels)
@@ -124,29 +123,25 @@ def run(setup: UEASetup, case: str, trial: Trial) -> Score:
     return Score(metrics, {}, parameters(found[0].model.encoder))
 
 
-def _settings(setup: UEASetup, case: str, value_names: tuple[str, ...]) -> Settings:
-    """Those of a case."""
-    settings = setup.settings
-    if setup.published:
-        rate, epochs, batch, clip, smoothing, drop = PUBLISHED[case]
-        finetuning = TrainConfig(
-            epochs=epochs,
-            batch_size=batch,
-            optimizer="sgd",
-            base_lr=rate,
-            weight_decay=0.0,
-            gradient_clip=clip,
-            keep_best=True,
-        )
-        settings = dataclasses.replace(
-            settings,
-            finetune=finetuning,
-            transforms=dict.fromkeys(value_names, "none"),
-            label_smoothing=smoothing,
-            dropout=drop,
-            drop_path=drop,
-        )
-    return settings
+def _configs(setup: UEASetup, case: str, value_names: tuple[str, ...]) -> tuple[FitConfig, FitConfig]:
+    """The case's pre-training and fine-tuning."""
+    if not setup.published:
+        return setup.fit, setup.fit
+    rate, epochs, batch, clip, smoothing, drop = PUBLISHED[case]
+    pretraining = dataclasses.replace(setup.fit, transforms=dict.fromkeys(value_names, "none"))
+    finetuning = dataclasses.replace(
+        pretraining,
+        finetune_epochs=epochs,
+        finetune_batch_size=batch,
+        finetune_lr=rate,
+        optimizer="sgd",
+        weight_decay=0.0,
+        gradient_clip=clip,
+        label_smoothing=smoothing,
+        dropout=drop,
+        drop_path=drop,
+    )
+    return pretraining, finetuning
 
 
 def _share(right: np.ndarray) -> float:

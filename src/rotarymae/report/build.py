@@ -168,7 +168,7 @@ def _data(outcome: Outcome) -> Section:
     names, transforms = preprocessor.value_names, preprocessor.values.transforms
     scaling: dict[str, object] = {name: TRANSFORMS[how].describe() for name, how in zip(names, transforms, strict=True)}
     measured = "the median gap between distinct times, or a thousandth of the span"
-    how = "as given" if outcome.settings.time_unit else measured
+    how = "as given" if outcome.config.time_unit else measured
     days = " days" if dataset.time_unit == "day" else ""
     scaling["unit of positions"] = f"{preprocessor.positions.unit:.4g}{days} ({how})"
     return Section(
@@ -185,13 +185,13 @@ def _run(outcome: Outcome) -> Section:
     assert outcome.pretrained is not None
     facts = {
         "wall time": duration(outcome.seconds),
-        "seed": str(outcome.settings.pretrain.seed),
+        "seed": str(outcome.config.seed),
         "hardware": hardware(),
         **versions(),
     }
     configuration = {
         "model": outcome.pretrained.model.config.to_dict(),  # type: ignore[union-attr]
-        **dataclasses.asdict(outcome.settings),
+        **dataclasses.asdict(outcome.config),
     }
     return Section(
         "run",

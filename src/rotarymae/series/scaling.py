@@ -210,7 +210,7 @@ class Preprocessor:
         value_names, channel_names: of the training set; `channel_names` is None without a channel axis.
         values, positions: the fitted scalers.
         classes: labels in the order of a classifier's outputs, or None.
-        target: (mean, std) of a regressor's standardised target, or None.
+        target: (mean, std) of each output of a regressor, which are standardised by them; or None.
         columns: how the training table was read ("id", "time", "channel", ...), so that later tables of the same
             layout need no telling; empty when the data came from arrays.
     """
@@ -220,7 +220,7 @@ class Preprocessor:
     values: ValueScaler
     positions: PositionScaler
     classes: tuple[str | int | float, ...] | None = None
-    target: tuple[float, float] | None = None
+    target: tuple[tuple[float, float], ...] | None = None
     columns: dict[str, Any] = dataclasses.field(default_factory=dict)
 
     @classmethod
@@ -321,6 +321,8 @@ class Preprocessor:
             enough = type(number) in (int, float) and (number > 0 or (number == 0 and name == "reach"))
             if not (enough and np.isfinite(number)):
                 raise InputError(f"positions.{name} is {number!r}; wanted a positive number.")
+        if own.target is not None and not _are_scales(own.target):
+            raise InputError(f"target is {own.target!r:.60}; wanted a mean and a positive deviation for each output.")
         channels = 1 if own.channel_names is None else len(own.channel_names)
         for name in ("centre", "width", "mean", "std"):
             try:
@@ -351,6 +353,14 @@ def _from_fields(kind: type, fields: Any, where: str) -> Any:
         if not optional and name not in fields:
             raise InputError(f"{where} lacks the field {name!r}.")
     return kind(**{key: _tuples(value) for key, value in fields.items()})
+
+
+def _are_scales(target: Any) -> bool:
+    try:
+        scales = np.array(target, dtype=np.float64)
+    except (TypeError, ValueError):
+        return False
+    return scales.ndim == 2 and scales.shape[1] == 2 and bool(np.isfinite(scales).all() and (scales[:, 1] > 0).all())
 
 
 def _tuples(value: Any) -> Any:

@@ -18,10 +18,13 @@ from rotarymae.checkpoints import save
 from rotarymae.errors import InputError
 from rotarymae.progress import Reporter
 from rotarymae.series import SeriesDataset
+from rotarymae.tasks.config import FitConfig
 from rotarymae.tasks.outcome import Outcome, Split
 from rotarymae.tasks.outputs import check_folder, claim, write_metrics, write_tables
-from rotarymae.tasks.pretrain_finetune import Settings, check_settings, check_targets, finetune, pretrain, split_off
+from rotarymae.tasks.pretrain_finetune import finetune, prepare, pretrain
 from rotarymae.tasks.score import score, without
+from rotarymae.tasks.split import split_off
+from rotarymae.tasks.targets import choose_task
 
 FEWEST = 10  # series; with fewer none are held out
 
@@ -29,7 +32,7 @@ FEWEST = 10  # series; with fewer none are held out
 def run_fit(
     dataset: SeriesDataset,
     labels: np.ndarray | None,
-    settings: Settings,
+    config: FitConfig,
     out: str | Path,
     *,
     task: str = "auto",
@@ -47,7 +50,7 @@ def run_fit(
         task: "classification", "regression", or "auto": regression for numbers that are not whole.
         holdout: share of series that is only scored; none are with fewer than ten series.
         columns: how the table was read; kept with the model.
-        resume: go on with an interrupted run of the same table and settings.
+        resume: go on with an interrupted run of the same table and configuration.
         report: writes the report, once all else is there; if it fails, the run is finished without one.
 
     Raises:
@@ -58,33 +61,39 @@ def run_fit(
     started, out = time.monotonic(), Path(out)
     # Everything that can be refused is refused before a file is written.
     check_folder(out, resume)
-    task = choose_task(labels, task)
+    kind, strata = None, None
     if labels is not None:
-        check_targets(labels, len(dataset), task)
-    split = make_split(len(dataset), labels if task == "classification" else None, holdout, settings.pretrain.seed)
-    check_settings(dataset.select(split.train), settings)
+        kind = choose_task(labels, task)
+        kind.check_config(config)
+        strata = kind.strata(kind.check(labels, len(dataset)))
+    split = make_split(len(dataset), strata, holdout, config.seed, config.validation_fraction)
+    train, validation = dataset.select(split.train), None
+    preprocessor = dataclasses.replace(prepare(train, config), columns=columns or {})
     dataset.warn_constant_channels()
     out.mkdir(parents=True, exist_ok=True)
-    outcome = Outcome(dataset, split, settings, labels=labels, command=command)
-    train, validation = dataset.select(split.train), None
+    outcome = Outcome(dataset, split, config, labels=labels, command=command)
     if len(split.validation):
         validation = dataset.select(split.validation)
     going = "auto" if resume else "never"
     with reporter.bar("pre-training") as on_step:
         outcome.pretrained = pretrain(
-            train, settings, validation=validation, folder=out / "training" / "pretrain", resume=going, on_step=on_step
+            train,
+            config,
+            preprocessor=preprocessor,
+            validation=validation,
+            folder=out / "training" / "pretrain",
+            resume=going,
+            on_step=on_step,
         )
-    read = dataclasses.replace(outcome.pretrained.preprocessor, columns=columns or {})
-    outcome.pretrained = dataclasses.replace(outcome.pretrained, preprocessor=read)
-    save(outcome.pretrained.model, out / "pretrained", read, f"Pre-trained on {len(train):,} series.")
-    if labels is not None:
+    save(outcome.pretrained.model, out / "pretrained", preprocessor, f"Pre-trained on {len(train):,} series.")
+    if labels is not None and kind is not None:
         with reporter.bar("fine-tuning") as on_step:
             outcome.finetuned = finetune(
                 outcome.pretrained,
                 train,
                 labels[split.train],
-                settings,
-                task=task,
+                config,
+                task=kind.name,
                 validation=None if validation is None else (validation, labels[split.validation]),
                 folder=out / "training" / "finetune",
                 resume=going,
@@ -95,9 +104,9 @@ def run_fit(
             outcome.finetuned.model,
             out / "finetuned",
             outcome.finetuned.preprocessor,
-            f"Pre-trained and fine-tuned ({task}) on {len(train):,} series.",
+            f"Pre-trained and fine-tuned ({kind.name}) on {len(train):,} series.",
         )
-    score(outcome, task, reporter)
+    score(outcome, reporter)
     run = claim(out)
     write_tables(outcome, out)
     outcome.seconds, outcome.warnings = time.monotonic() - started, reporter.warnings
@@ -109,25 +118,7 @@ def run_fit(
     return outcome
 
 
-def choose_task(labels: np.ndarray | None, task: str) -> str:
-    """What the labels are; "auto" decides for numbers: a regression when one is not whole."""
-    if task not in ("auto", "classification", "regression"):
-        raise InputError(f"task {task!r}; wanted 'auto', 'classification' or 'regression'.")
-    if task != "auto" or labels is None:
-        return task
-    numbers = np.asarray(labels)
-    if numbers.dtype.kind == "f" and bool((numbers != np.round(numbers)).any()):
-        return "regression"
-    different = len(np.unique(numbers))
-    if numbers.dtype.kind in "if" and len(numbers) >= FEWEST and different > len(numbers) / 2:
-        raise InputError(
-            f"the labels are {different} different whole numbers for {len(numbers)} series; say whether they are "
-            "classes or measurements, by task='classification' or 'regression' (--task)."
-        )
-    return "classification"
-
-
-def make_split(series: int, classes: np.ndarray | None, holdout: float, seed: int) -> Split:
+def make_split(series: int, classes: np.ndarray | None, holdout: float, seed: int, validation: float = 0.15) -> Split:
     """Random parts, with every class in each as far as it goes, and in `train` always. With fewer than ten series all
     are trained on."""
     everything, none = np.arange(series), np.zeros(0, np.int64)
@@ -137,5 +128,7 @@ def make_split(series: int, classes: np.ndarray | None, holdout: float, seed: in
         return Split(everything, none, none)
 
     rest, test = split_off(everything, classes, holdout, seed)
-    train, validation = split_off(rest, classes, 0.15, seed)
-    return Split(train, validation, test)
+    if validation == 0:
+        return Split(rest, none, test)
+    train, chooses = split_off(rest, classes, validation, seed)
+    return Split(train, chooses, test)

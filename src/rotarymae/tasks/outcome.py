@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from rotarymae.series import SeriesDataset
+from rotarymae.tasks.config import FitConfig
 from rotarymae.tasks.interpolation import Interpolation
-from rotarymae.tasks.pretrain_finetune import Settings, Trained
+from rotarymae.tasks.pretrain_finetune import Trained
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ class Outcome:
 
     dataset: SeriesDataset
     split: Split
-    settings: Settings
+    config: FitConfig
     metrics: dict[str, Any] = field(default_factory=dict)
     pretrained: Trained | None = None
     finetuned: Trained | None = None

@@ -24,6 +24,7 @@ from rotarymae.provenance import hardware, versions
 from rotarymae.series import SeriesDataset, plain
 from rotarymae.tasks.interpolation import Interpolation
 from rotarymae.tasks.outcome import Outcome
+from rotarymae.tasks.targets import task_of
 
 RESULTS = ("metrics.json", "predictions.parquet", "embeddings.parquet", "interpolations.parquet", "report.html")
 CLAIM = Path("training/results.json")
@@ -97,8 +98,8 @@ def write_metrics(outcome: Outcome, out: Path, run: str) -> None:
         **outcome.metrics,
         "seconds": round(outcome.seconds, 1),
         "command": outcome.command,
-        "seed": outcome.settings.pretrain.seed,
-        "settings": dataclasses.asdict(outcome.settings),
+        "seed": outcome.config.seed,
+        "settings": dataclasses.asdict(outcome.config),
         "preprocessing": None if outcome.pretrained is None else outcome.pretrained.preprocessor.describe(),
         "warnings": outcome.warnings,
         "versions": versions(),
@@ -118,13 +119,9 @@ def _finite(content: Any) -> Any:
 
 def prediction_columns(directory: ModelDirectory, predicted: np.ndarray) -> dict[str, Any]:
     """Columns of a prediction: the class and a probability for each, or the value."""
-    assert directory.preprocessor is not None
-    classes = directory.preprocessor.classes
-    if classes is None:
-        names = ["predicted"] if predicted.shape[1] == 1 else [f"predicted_{i}" for i in range(predicted.shape[1])]
-        return {name: pa.array(predicted[:, i]) for i, name in enumerate(names)}
-    columns: dict[str, Any] = {"predicted": pa.array([classes[i] for i in predicted.argmax(1)])}
-    return columns | {f"probability_{name}": pa.array(predicted[:, i]) for i, name in enumerate(classes)}
+    task, preprocessor = task_of(directory.model), directory.preprocessor
+    assert task is not None and preprocessor is not None
+    return {name: pa.array(column) for name, column in task.columns(preprocessor, predicted).items()}
 
 
 def embedding_table(dataset: SeriesDataset, embeddings: np.ndarray) -> pa.Table:

@@ -15,6 +15,7 @@ from rotarymae.errors import InputError
 from rotarymae.heads import Classifier, Regressor, pooled
 from rotarymae.model import Encoder
 from rotarymae.series import SeriesDataset, SeriesExamples
+from rotarymae.tasks.targets import task_of
 from rotarymae.training import TrainConfig, predict
 
 INFERENCE = TrainConfig(batch_size=None, batch_tokens=8192)
@@ -83,13 +84,9 @@ def _outputs(model: torch.nn.Module, batch: Batch) -> list[Tensor]:
 
 def _decode(directory: ModelDirectory, outputs: Sequence[Tensor]) -> np.ndarray:
     """Probabilities, or values in their own units."""
-    raw, preprocessor = torch.stack(list(outputs)).double(), directory.preprocessor
-    if isinstance(directory.model, Classifier):
-        return raw.softmax(-1).numpy()
-    if preprocessor is None or preprocessor.target is None:
-        raise InputError("the model's preprocessor has no scale of targets; it was not made by a regression.")
-    mean, std = preprocessor.target
-    return raw.numpy() * std + mean
+    task, preprocessor = task_of(directory.model), directory.preprocessor
+    assert task is not None and preprocessor is not None
+    return task.decode(preprocessor, torch.stack(list(outputs)))
 
 
 def _run(

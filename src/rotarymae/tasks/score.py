@@ -24,13 +24,13 @@ from rotarymae.tasks import baselines
 from rotarymae.tasks.interpolation import as_queries, hide, interpolate
 from rotarymae.tasks.outcome import Outcome
 from rotarymae.tasks.predict import embed, predict_and_embed
-from rotarymae.tasks.pretrain_finetune import check_targets, class_index
+from rotarymae.tasks.targets import Task, task_of
 
 HIDDEN = 0.25  # share of a held-out series' observations that is hidden to score interpolation
 SCALED_ERROR = "root mean squared error, scaled"
 
 
-def score(outcome: Outcome, task: str, reporter: Reporter) -> None:
+def score(outcome: Outcome, reporter: Reporter) -> None:
     """Fills in predictions, metrics and baselines, on series that training never saw where there are any."""
     dataset, split = outcome.dataset, outcome.split
     outcome.metrics |= {
@@ -45,6 +45,8 @@ def score(outcome: Outcome, task: str, reporter: Reporter) -> None:
         return
     with reporter.bar("predicting") as on_step:
         outcome.predicted, outcome.embeddings = predict_and_embed(outcome.finetuned.directory, dataset, on_step=on_step)
+    task = task_of(outcome.finetuned.model)
+    assert task is not None
     _score_predictions(outcome, task, reporter)
 
 
@@ -59,15 +61,10 @@ def without(what: str, reporter: Reporter) -> Iterator[None]:
         reporter.warn(f"{what} failed and is left out ({type(error).__name__}: {error}).")
 
 
-def _score_predictions(outcome: Outcome, task: str, reporter: Reporter) -> None:
+def _score_predictions(outcome: Outcome, task: Task, reporter: Reporter) -> None:
     assert outcome.finetuned is not None and outcome.predicted is not None
-    classes = outcome.finetuned.preprocessor.classes
-    if classes is not None:
-        truth = class_index(np.asarray(outcome.labels), classes)
-        methods, measure = baselines.CLASSIFICATION, classification_metrics
-    else:
-        truth = check_targets(outcome.labels, len(outcome.dataset), task)
-        methods, measure = baselines.REGRESSION, regression_metrics
+    truth = task.truth(outcome.finetuned.preprocessor, np.asarray(outcome.labels))
+    methods, measure = BY_TASK[task.name]
     # The same series as the model in all: those it was trained on and those that chose its epoch.
     known = np.sort(np.concatenate([outcome.split.train, outcome.split.validation]))
     scored = outcome.split.scored
@@ -76,7 +73,7 @@ def _score_predictions(outcome: Outcome, task: str, reporter: Reporter) -> None:
         with without(f"the baseline {method.name!r}", reporter):
             outcome.baselines[method.name] = method().fit(train, truth[known]).predict(test)
     guesses = {"model": outcome.predicted[scored], **outcome.baselines}
-    outcome.metrics[task] = {name: measure(truth[scored], guess) for name, guess in guesses.items()}
+    outcome.metrics[task.name] = {name: measure(truth[scored], guess) for name, guess in guesses.items()}
 
 
 def classification_metrics(truth: np.ndarray, probabilities: np.ndarray) -> dict[str, float]:
@@ -117,6 +114,13 @@ def regression_metrics(truth: np.ndarray, predicted: np.ndarray) -> dict[str, fl
         found[f"MAE{of}"] = float(np.abs(away).mean()) if known.any() else np.nan
         found[f"R²{of}"] = float(r2_score(wanted, guess)) if known.sum() > 1 else np.nan
     return found
+
+
+# Of each task: what is simpler, and what is measured.
+BY_TASK = {
+    "classification": (baselines.CLASSIFICATION, classification_metrics),
+    "regression": (baselines.REGRESSION, regression_metrics),
+}
 
 
 def _score_interpolation(outcome: Outcome, part: SeriesDataset, reporter: Reporter) -> None:

@@ -1,0 +1,283 @@
+"""The one description of a fit: what the command, the recipes and the estimators offer, and what it refuses.
+
+The options lie in groups, each a dataclass. `FitConfig` is all of them and checks them; the estimators inherit the
+groups that concern them, and `rotarymae fit` shows each under its own heading. A new option is one field here, whose
+docstring is its help, and one line in the method that reads it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_type_hints
+
+from rotarymae.errors import InputError, choose
+
+if TYPE_CHECKING:
+    from rotarymae.config import RoMAEConfig
+    from rotarymae.masking import Masking
+    from rotarymae.training import TrainConfig
+
+Size = Literal["tiny-shallow", "tiny", "small", "base", "pendulum"]
+MaskingStrategy = Literal["ratio", "rows", "channels"]
+Transform = Literal["standard", "asinh", "none"]
+OVERRIDES = ("embed_dim", "num_heads", "depth", "decoder_embed_dim", "decoder_num_heads", "decoder_depth")
+
+
+# No generated repr and no generated comparison: the estimators that inherit these groups have scikit-learn's.
+@dataclass(kw_only=True, repr=False, eq=False)
+class ModelOptions:
+    """The shape of the model."""
+
+    size: Size = "tiny-shallow"
+    """The encoder has this named size; a larger one is slower and needs more data."""
+    embed_dim: int | None = None
+    """The encoder has this width instead of the named size's."""
+    num_heads: int | None = None
+    """The encoder has this many attention heads instead of the named size's."""
+    depth: int | None = None
+    """The encoder has this many blocks instead of the named size's."""
+    decoder_embed_dim: int | None = None
+    """The decoder has this width instead of tiny-shallow's."""
+    decoder_num_heads: int | None = None
+    """The decoder has this many attention heads instead of tiny-shallow's."""
+    decoder_depth: int | None = None
+    """The decoder has this many blocks instead of tiny-shallow's."""
+    decoder_attention: Literal["context", "joint"] = "context"
+    """Queries attend to what is visible alone (context), or to one another as well (joint), as in the paper."""
+    likelihood: Literal["gaussian", "point"] = "gaussian"
+    """The decoder predicts a mean and a variance (gaussian), which bands need, or a value alone (point)."""
+    cls_token: bool = True
+    """A [CLS] token anchors positions; without it the model sees them only relative to each other."""
+
+
+@dataclass(kw_only=True, repr=False, eq=False)
+class ScalingOptions:
+    """How times and values become positions and numbers near zero."""
+
+    time_unit: float | None = None
+    """Times are divided by this unit; without it the unit is measured on the training series and reported."""
+    time_origin: Literal["first", "zero"] = "first"
+    """Times count from each series' first observation, or from the table's own zero."""
+    channel_spacing: float = 1.0
+    """Neighbouring channels lie this far apart on the channel axis, in units of position."""
+    transforms: Mapping[str, Transform] | None = None
+    """These value columns are standardised, compressed by asinh, or left as they are; tails decide for the others."""
+
+
+@dataclass(kw_only=True, repr=False, eq=False)
+class MaskingOptions:
+    """What pre-training hides, and how it scores what is predicted."""
+
+    masking: MaskingStrategy = "ratio"
+    """Pre-training hides single observations, all observations of a time (rows), or whole channels."""
+    mask_ratio: float | tuple[float, float] = (0.3, 0.8)
+    """Pre-training hides this share of each series; with two numbers, a share between them drawn per series."""
+    beta: float | None = None
+    """The gaussian likelihood weights each term by its variance to this power; without it, to the power of 0.5."""
+
+
+@dataclass(kw_only=True, repr=False, eq=False)
+class TrainingOptions:
+    """How the model is trained; fine-tuning uses the same numbers where it has none of its own."""
+
+    pretrain_epochs: int = 20
+    """Pre-training makes this many passes over the series."""
+    min_steps: int = 500
+    """Each training makes at least this many steps, so that a small table is not left half trained."""
+    batch_size: int = 32
+    """Each step sees this many series."""
+    base_lr: float = 1e-3
+    """The learning rate rises to this peak and then falls to zero as a cosine."""
+    warmup_steps: int | None = None
+    """The learning rate rises over this many steps; without it, over a tenth of all steps."""
+    optimizer: Literal["adamw", "sgd"] = "adamw"
+    """The optimiser is AdamW, or stochastic gradient descent with a momentum of 0.9."""
+    betas: tuple[float, float] | None = None
+    """AdamW forgets at these rates; without them, 0.9 and 0.95 in pre-training and 0.9 and 0.999 in fine-tuning."""
+    weight_decay: float = 0.05
+    """Weight matrices decay at this rate; norms, biases and tokens do not decay."""
+    gradient_clip: float | None = 1.0
+    """A gradient with a larger norm is scaled down to this norm."""
+    validation_fraction: float = 0.15
+    """This share of the training series is set aside and chooses the best epoch, if there are at least ten series."""
+    precision: Literal["auto", "fp32", "bf16", "fp16"] = "auto"
+    """Matrix products are computed in this precision; "auto" takes bf16 where the hardware has it."""
+    compile: bool = False
+    """Compile the blocks of the model, which pays in long runs."""
+    workers: int = 0
+    """This many threads prepare batches ahead; with 0 they are prepared between the steps."""
+    log_every: int = 10
+    """The log of a training gets one line per this many steps."""
+
+
+@dataclass(kw_only=True, repr=False, eq=False)
+class FinetuningOptions:
+    """What concerns fine-tuning alone."""
+
+    finetune_epochs: int = 20
+    """Fine-tuning makes this many passes over the series."""
+    finetune_batch_size: int | None = None
+    """Each step of fine-tuning sees this many series; without it, as many as in pre-training."""
+    finetune_lr: float | None = None
+    """The learning rate of fine-tuning rises to this peak; without it, to that of pre-training."""
+    pool: Literal["cls", "mean"] = "cls"
+    """The head reads the [CLS] token, or the mean over all observations."""
+    drop: float = 0.0
+    """Fine-tuning leaves out up to this share of the observations of each series, at random."""
+    noise: float = 0.0
+    """Fine-tuning adds normal noise of this standard deviation to the standardised values."""
+    dropout: float = 0.0
+    """Fine-tuning drops this share of the attention weights and of the hidden units."""
+    drop_path: float = 0.0
+    """Fine-tuning skips the last block at this rate, and earlier blocks at lower rates (stochastic depth)."""
+
+
+@dataclass(kw_only=True, repr=False, eq=False)
+class ClassificationOptions:
+    """What concerns classification alone."""
+
+    label_smoothing: float = 0.0
+    """Each label gives this share of its probability to all classes alike."""
+    class_weights: Literal["none", "balanced"] = "none"
+    """The loss weighs classes equally per series, or by the inverse of their counts (balanced)."""
+
+
+@dataclass(kw_only=True, repr=False, eq=False)
+class RunOptions:
+    """What concerns the run."""
+
+    seed: int = 0
+    """This number fixes the split, the order, the masks, the augmentation and the first weights."""
+    checkpoint_minutes: float = 1.0
+    """A training that has a folder saves its state at this interval."""
+
+
+@dataclass(kw_only=True)
+class FitConfig(
+    RunOptions, ClassificationOptions, FinetuningOptions, TrainingOptions, MaskingOptions, ScalingOptions, ModelOptions
+):
+    """Everything a fit needs beside the data; the defaults suit tables of a few thousand series on a CPU.
+
+    Raises:
+        InputError: a value out of its range, or options that cannot work together; nothing has been trained then.
+    """
+
+    def __post_init__(self) -> None:
+        hints = get_type_hints(FitConfig)
+        for field in dataclasses.fields(self):
+            if (choices := get_args(hints[field.name])) and all(isinstance(choice, str) for choice in choices):
+                choose(field.name, getattr(self, field.name), choices)
+        for column, transform in (self.transforms or {}).items():
+            choose(f"the transform of {column!r}", transform, get_args(Transform))
+        for name in ("dropout", "drop_path", "drop", "label_smoothing", "validation_fraction"):
+            if not 0 <= getattr(self, name) < 1:
+                raise InputError(f"{name} is {getattr(self, name)}; wanted at least 0 and less than 1.")
+        if not 0 <= self.noise < math.inf:
+            raise InputError(f"noise is {self.noise}; wanted a number of at least 0.")
+        for name in ("time_unit", "channel_spacing"):
+            number = getattr(self, name)
+            if number is not None and not 0 < number < math.inf:
+                raise InputError(f"{name} is {number}; wanted a positive number.")
+        self._check_masking()
+        if self.pool == "cls" and not self.cls_token:
+            raise InputError("pool='cls' reads a [CLS] token and cls_token=False leaves it out; use pool='mean'.")
+        if self.optimizer == "sgd" and self.betas is not None:
+            raise InputError(f"betas={self.betas} are AdamW's; leave them out with optimizer='sgd'.")
+        for stage, training in (("pre-training", self.pretraining), ("fine-tuning", self.finetuning)):
+            try:
+                training()
+            except InputError as error:
+                raise InputError(f"{stage}: {error}") from None
+
+    def _check_masking(self) -> None:
+        low, high = self._mask_ratios
+        for ratio in (low, high):
+            if not 0 < ratio < 1:
+                raise InputError(f"mask_ratio is {ratio}; wanted more than 0 and less than 1, the share to hide.")
+        if low > high:
+            raise InputError(f"mask_ratio goes from {low} to {high}; wanted the smaller first.")
+        if low < high and self.masking != "ratio":
+            raise InputError(
+                f"masking={self.masking!r} hides one share of each series, and mask_ratio is {low} to {high}; give one "
+                "number."
+            )
+        if self.beta is not None and self.likelihood == "point":
+            raise InputError(f"beta ({self.beta}) weights by the predicted variance; leave it out, or use a gaussian.")
+        if not 0 <= self.reconstruction_beta <= 1:
+            raise InputError(
+                f"beta is {self.beta}; wanted 0 (plain likelihood) to 1 (means learn as under squared error)."
+            )
+
+    @property
+    def _mask_ratios(self) -> tuple[float, float]:
+        """The smallest and the largest share to hide."""
+        if isinstance(self.mask_ratio, int | float):
+            return float(self.mask_ratio), float(self.mask_ratio)
+        if len(self.mask_ratio) != 2:
+            raise InputError(f"mask_ratio is {self.mask_ratio}; wanted one share, or the smallest and the largest.")
+        low, high = self.mask_ratio
+        return float(low), float(high)
+
+    @property
+    def reconstruction_beta(self) -> float:
+        """The β of the β-NLL that pre-training minimises; 0 where no variance is predicted."""
+        if self.likelihood == "point":
+            return 0.0
+        return 0.5 if self.beta is None else self.beta
+
+    def pretraining(self) -> TrainConfig:
+        """How the training loop pre-trains."""
+        return self._training(self.pretrain_epochs, self.batch_size, self.base_lr, (0.9, 0.95))
+
+    def finetuning(self) -> TrainConfig:
+        """How the training loop fine-tunes."""
+        batch_size = self.batch_size if self.finetune_batch_size is None else self.finetune_batch_size
+        base_lr = self.base_lr if self.finetune_lr is None else self.finetune_lr
+        return self._training(self.finetune_epochs, batch_size, base_lr, (0.9, 0.999))
+
+    def _training(self, epochs: int, batch_size: int, base_lr: float, betas: tuple[float, float]) -> TrainConfig:
+        from rotarymae.training import TrainConfig
+
+        if not self.checkpoint_minutes >= 0:
+            raise InputError(f"checkpoint_minutes is {self.checkpoint_minutes}; wanted a number of at least 0.")
+        return TrainConfig(
+            epochs=epochs,
+            min_steps=self.min_steps,
+            batch_size=batch_size,
+            optimizer=self.optimizer,
+            base_lr=base_lr,
+            betas=betas if self.betas is None else self.betas,
+            weight_decay=self.weight_decay,
+            warmup_steps=self.warmup_steps,
+            gradient_clip=self.gradient_clip,
+            precision=self.precision,
+            keep_best=True,
+            compile=self.compile,
+            workers=self.workers,
+            seed=self.seed,
+            log_every=self.log_every,
+            checkpoint_seconds=60 * self.checkpoint_minutes,
+        )
+
+    def strategy(self) -> Masking:
+        """What pre-training hides."""
+        from rotarymae.masking import Masking
+
+        low, high = self._mask_ratios
+        return Masking(self.masking, low if low == high else (low, high))
+
+    def model_config(self, axes: int, features: int) -> RoMAEConfig:
+        """The shape of a masked autoencoder for tokens with so many position axes and features.
+
+        Raises:
+            InputError: sizes that do not divide; the message gives the numbers.
+        """
+        from rotarymae.config import RoMAEConfig
+
+        changes: dict[str, Any] = {name: getattr(self, name) for name in OVERRIDES if getattr(self, name) is not None}
+        for name in ("decoder_attention", "likelihood", "cls_token"):
+            changes[name] = getattr(self, name)
+        return RoMAEConfig.named(self.size, axes=axes, features=features, **changes)

@@ -1,0 +1,276 @@
+"""The supervised tasks: what their targets must be, how a model learns them, and how its outputs are read.
+
+A task is an object in `TASKS`; a new one is a class here. Nothing else asks which task it is.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from rotarymae.errors import InputError, choose
+from rotarymae.heads import Classifier, Regressor
+from rotarymae.model import Encoder
+from rotarymae.series import Preprocessor, plain
+from rotarymae.tasks.config import FitConfig
+from rotarymae.training import Classification, Objective, Regression
+
+FEWEST_DISTINCT = 10  # series; of fewer, many different whole numbers say nothing
+
+
+class Task(ABC):
+    """One supervised task. Targets are numpy arrays with one entry or row per series.
+
+    Attributes:
+        name: as users give it.
+        head: the class of models that solve it.
+    """
+
+    name: str
+    head: type[Classifier | Regressor]
+
+    @abstractmethod
+    def check(self, targets: Any, series: int) -> np.ndarray:
+        """The targets of so many series as an array, [S] or [S, outputs].
+
+        Raises:
+            InputError: another number of them than series, or targets that cannot be learnt.
+        """
+
+    @abstractmethod
+    def check_config(self, config: FitConfig) -> None:
+        """Raises InputError for options that mean nothing to the task."""
+
+    @abstractmethod
+    def strata(self, targets: np.ndarray) -> np.ndarray | None:
+        """What a split keeps in proportion: [S], or None."""
+
+    @abstractmethod
+    def fit(self, preprocessor: Preprocessor, targets: np.ndarray) -> Preprocessor:
+        """The preprocessor with what encoding and decoding need, measured on the training targets."""
+
+    @abstractmethod
+    def encode(self, preprocessor: Preprocessor, targets: np.ndarray) -> np.ndarray:
+        """Targets as the loss reads them. Raises InputError for targets that training did not have."""
+
+    @abstractmethod
+    def truth(self, preprocessor: Preprocessor, targets: np.ndarray) -> np.ndarray:
+        """Targets as predictions are compared with them: class numbers [S], or values [S, outputs]."""
+
+    @abstractmethod
+    def model(self, encoder: Encoder, preprocessor: Preprocessor, config: FitConfig) -> Classifier | Regressor:
+        """The encoder with a new head."""
+
+    @abstractmethod
+    def objective(self, model: Classifier | Regressor, encoded: np.ndarray, config: FitConfig) -> Objective:
+        """What fine-tuning minimises, given the encoded training targets."""
+
+    @abstractmethod
+    def decode(self, preprocessor: Preprocessor, outputs: Tensor) -> np.ndarray:
+        """Predictions [S, K], float64, from the model's outputs [S, K]: probabilities, or values in their own units."""
+
+    @abstractmethod
+    def columns(self, preprocessor: Preprocessor, predicted: np.ndarray) -> dict[str, list[Any]]:
+        """The columns of an output table, by name, from `decode`'s predictions."""
+
+
+class ClassificationTask(Task):
+    """Labels of any kind [S], at least two different ones."""
+
+    name = "classification"
+    head = Classifier
+
+    def check(self, targets: Any, series: int) -> np.ndarray:
+        labels = _one_per_series(targets, series)
+        if labels.ndim != 1:
+            raise InputError(f"labels have the shape {labels.shape}; wanted one for each series, ({series},).")
+        missing = [i for i, label in enumerate(labels) if label is None or label != label]
+        if missing:
+            raise InputError(f"the label of series {missing[0]} (counted from 0) is missing; {len(missing)} in all.")
+        if labels.dtype == object and len({isinstance(label, str) for label in labels}) > 1:
+            raise InputError("some labels are strings and others numbers; give all of one kind.")
+        classes = np.unique(labels)
+        if len(classes) < 2:
+            raise InputError(
+                f"every series has the label {plain(classes[0])!r}; a classifier needs at least 2 classes."
+            )
+        return labels
+
+    def check_config(self, config: FitConfig) -> None:
+        """Every option concerns a classification."""
+
+    def strata(self, targets: np.ndarray) -> np.ndarray | None:
+        return targets
+
+    def fit(self, preprocessor: Preprocessor, targets: np.ndarray) -> Preprocessor:
+        return replace(preprocessor, classes=tuple(plain(name) for name in np.unique(targets)), target=None)
+
+    def encode(self, preprocessor: Preprocessor, targets: np.ndarray) -> np.ndarray:
+        return class_index(targets, _classes(preprocessor))
+
+    def truth(self, preprocessor: Preprocessor, targets: np.ndarray) -> np.ndarray:
+        return self.encode(preprocessor, targets)
+
+    def model(self, encoder: Encoder, preprocessor: Preprocessor, config: FitConfig) -> Classifier:
+        return Classifier(encoder, len(_classes(preprocessor)), config.pool)
+
+    def objective(self, model: Classifier | Regressor, encoded: np.ndarray, config: FitConfig) -> Objective:
+        assert isinstance(model, Classifier)
+        weights = None
+        if config.class_weights == "balanced":
+            counts = np.bincount(encoded, minlength=model.classes)
+            weights = torch.tensor(len(encoded) / (model.classes * counts), dtype=torch.float32)
+        return Classification(model, config.label_smoothing, weights)
+
+    def decode(self, preprocessor: Preprocessor, outputs: Tensor) -> np.ndarray:
+        return outputs.double().softmax(-1).numpy()
+
+    def columns(self, preprocessor: Preprocessor, predicted: np.ndarray) -> dict[str, list[Any]]:
+        classes = _classes(preprocessor)
+        best: dict[str, list[Any]] = {"predicted": [classes[i] for i in predicted.argmax(1)]}
+        return best | {f"probability_{name}": predicted[:, i].tolist() for i, name in enumerate(classes)}
+
+
+class RegressionTask(Task):
+    """Numbers [S] or [S, outputs]; NaN where one is missing. Each output is standardised by itself."""
+
+    name = "regression"
+    head = Regressor
+
+    def check(self, targets: Any, series: int) -> np.ndarray:
+        given = _one_per_series(targets, series)
+        try:
+            numbers = given.astype(np.float64).reshape(series, -1)
+        except (TypeError, ValueError):
+            strange = next((label for label in given.ravel() if not _is_number(label)), given.ravel()[0])
+            raise InputError(f"the label {plain(strange)!r} is no number; a regression needs numbers.") from None
+        if np.isinf(numbers).any():
+            first = int(np.isinf(numbers).any(1).argmax())
+            raise InputError(f"the label of series {first} (counted from 0) is infinite.")
+        empty = np.atleast_1d(np.isnan(numbers).all(0))
+        if empty.any():
+            which = "label" if len(empty) == 1 else f"label of output {int(empty.argmax())} (counted from 0)"
+            raise InputError(f"every {which} is missing (NaN); a regression needs numbers.")
+        return numbers
+
+    def check_config(self, config: FitConfig) -> None:
+        for name, unused in (("label_smoothing", 0.0), ("class_weights", "none")):
+            if getattr(config, name) != unused:
+                raise InputError(f"{name}={getattr(config, name)!r} concerns classes; leave it out of a regression.")
+
+    def strata(self, targets: np.ndarray) -> np.ndarray | None:
+        return None
+
+    def fit(self, preprocessor: Preprocessor, targets: np.ndarray) -> Preprocessor:
+        mean, std = np.nanmean(targets, axis=0), np.nanstd(targets, axis=0)
+        # The spread of rounding errors is no spread: dividing by it would turn a constant target into noise.
+        std = np.where(std > 1e-9 * np.maximum(np.abs(mean), 1e-30), std, 1.0)
+        target = tuple((float(m), float(s)) for m, s in zip(mean, std, strict=True))
+        return replace(preprocessor, target=target, classes=None)
+
+    def encode(self, preprocessor: Preprocessor, targets: np.ndarray) -> np.ndarray:
+        numbers, (mean, std) = self.check(targets, len(targets)), _target(preprocessor)
+        if numbers.shape[1] != len(mean):
+            raise InputError(f"there are {numbers.shape[1]} targets per series; training had {len(mean)}.")
+        return ((numbers - mean) / std).astype(np.float32)
+
+    def truth(self, preprocessor: Preprocessor, targets: np.ndarray) -> np.ndarray:
+        return self.check(targets, len(targets))
+
+    def model(self, encoder: Encoder, preprocessor: Preprocessor, config: FitConfig) -> Regressor:
+        return Regressor(encoder, len(_target(preprocessor)[0]), config.pool)
+
+    def objective(self, model: Classifier | Regressor, encoded: np.ndarray, config: FitConfig) -> Objective:
+        assert isinstance(model, Regressor)
+        return Regression(model)
+
+    def decode(self, preprocessor: Preprocessor, outputs: Tensor) -> np.ndarray:
+        mean, std = _target(preprocessor)
+        return outputs.double().numpy() * std + mean
+
+    def columns(self, preprocessor: Preprocessor, predicted: np.ndarray) -> dict[str, list[Any]]:
+        outputs = predicted.shape[1]
+        names = ["predicted"] if outputs == 1 else [f"predicted_{i}" for i in range(outputs)]
+        return {name: predicted[:, i].tolist() for i, name in enumerate(names)}
+
+
+TASKS: dict[str, Task] = {task.name: task for task in (ClassificationTask(), RegressionTask())}
+
+
+def find_task(name: str) -> Task:
+    """The task of this name. Raises InputError for an unknown one."""
+    choose("task", name, tuple(TASKS))
+    return TASKS[name]
+
+
+def task_of(model: Any) -> Task | None:
+    """The task that a model's head solves; None of a model without a head."""
+    return next((task for task in TASKS.values() if type(model) is task.head), None)
+
+
+def choose_task(targets: Any, name: str = "auto") -> Task:
+    """The task of this name; "auto" decides by the targets: numbers of which one is not whole are a regression's.
+
+    Raises:
+        InputError: an unknown name; whole numbers that may be classes or measurements.
+    """
+    choose("task", name, ("auto", *TASKS))
+    if name != "auto":
+        return TASKS[name]
+    numbers = np.asarray(targets)
+    if numbers.dtype.kind == "f" and bool((numbers != np.round(numbers)).any()):
+        return TASKS["regression"]
+    different = len(np.unique(numbers))
+    if numbers.dtype.kind in "if" and len(numbers) >= FEWEST_DISTINCT and different > len(numbers) / 2:
+        raise InputError(
+            f"the labels are {different} different whole numbers for {len(numbers)} series; say whether they are "
+            "classes or measurements, by task='classification' or 'regression' (--task)."
+        )
+    return TASKS["classification"]
+
+
+def class_index(labels: np.ndarray, classes: Sequence[Any] | np.ndarray) -> np.ndarray:
+    """Numbers [S] of labels among the classes. Raises InputError naming a label that is no class."""
+    numbers = {plain(name): i for i, name in enumerate(classes)}
+    unknown = sorted({str(plain(label)) for label in labels if plain(label) not in numbers})
+    if unknown:
+        raise InputError(
+            f"labels {', '.join(unknown[:5])} are none of the model's classes {', '.join(map(str, numbers))}."
+        )
+    return np.array([numbers[plain(label)] for label in labels], np.int64)
+
+
+def _one_per_series(targets: Any, series: int) -> np.ndarray:
+    given = np.asarray(targets)
+    if given.ndim == 0 or len(given) != series:
+        came = "one value" if given.ndim == 0 else f"{len(given)} labels"
+        raise InputError(f"{came} for {series} series; give one label for each, in their order.")
+    return given
+
+
+def _is_number(label: Any) -> bool:
+    try:
+        float(label)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def _classes(preprocessor: Preprocessor) -> tuple[Any, ...]:
+    if preprocessor.classes is None:
+        raise InputError("the model's preprocessor has no classes; it was not made by a classification.")
+    return preprocessor.classes
+
+
+def _target(preprocessor: Preprocessor) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and standard deviation [outputs] of the training targets."""
+    if preprocessor.target is None:
+        raise InputError("the model's preprocessor has no scale of targets; it was not made by a regression.")
+    mean, std = np.array(preprocessor.target, np.float64).T
+    return mean, std
