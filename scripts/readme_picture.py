@@ -12,8 +12,9 @@ import numpy as np
 from rotarymae import plots
 from rotarymae.checkpoints import open_model
 from rotarymae.data import plasticc
+from rotarymae.series import hide
 from rotarymae.series.tables import read_table
-from rotarymae.tasks.interpolation import grid, hide, interpolate
+from rotarymae.tasks.interpolation import grid, interpolate
 
 SUPERNOVA_IA = 90
 

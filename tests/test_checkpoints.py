@@ -226,6 +226,12 @@ def test_a_preprocessor_of_another_model_is_refused(tmp_path):
         load(tmp_path / "model")
 
 
+def test_a_preprocessor_of_another_number_of_classes_is_refused(tmp_path):
+    save(make("Classifier"), tmp_path / "model", replace(preprocessor(), classes=("a", "b")))
+    with refuses("preprocessor.json names 2 classes", "asks for 3", error=ModelDirectoryError):
+        load(tmp_path / "model")
+
+
 def test_save_refuses_to_replace_what_is_not_a_model(tmp_path):
     own = tmp_path / "results"
     own.mkdir()

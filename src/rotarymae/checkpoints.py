@@ -139,6 +139,11 @@ def load_directory(folder: str | Path) -> ModelDirectory:
                 f"{folder / 'preprocessor.json'} makes tokens of {preprocessor.features} features and "
                 f"{preprocessor.axes} axes; config.json asks for {config.features} and {config.axes}."
             )
+        named = preprocessor.classes
+        if isinstance(model, Classifier) and named is not None and len(named) != model.classes:
+            raise ModelDirectoryError(
+                f"{folder / 'preprocessor.json'} names {len(named)} classes; config.json asks for {model.classes}."
+            )
     return ModelDirectory(model.eval(), preprocessor)
 
 

@@ -17,8 +17,8 @@ _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 def counter_uniform(seed: int, epoch: int, ids: np.ndarray | Sequence[int], stream: int = 0) -> Noise:
     """Uniform numbers that are a pure function of (seed, epoch, series id, stream, how many were drawn before).
 
-    Whoever draws as many numbers as a batch is long takes a stream of his own: what comes next on it would depend on
-    how far the batch is padded. Counter-based: 64-bit mixing (splitmix64, Steele et al. 2014) of the key and the
+    Draws whose number depends on the padded length of a batch need their own stream: what comes next on it would
+    depend on the padding. Counter-based: 64-bit mixing (splitmix64, Steele et al. 2014) of the key and the
     counter, so any row can be drawn alone, in any order, in any process, with the same result.
     """
     key = _mix(_mix(np.uint64(seed & _MASK64)) ^ np.uint64(epoch & _MASK64))
@@ -34,6 +34,11 @@ def counter_uniform(seed: int, epoch: int, ids: np.ndarray | Sequence[int], stre
         return torch.from_numpy((bits >> np.uint64(40)).astype(np.float32) * np.float32(2.0**-24))
 
     return noise
+
+
+def standard_normal(uniform: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
+    """Standard normal numbers from uniform ones in [0, 1), one for one, within 4.8 deviations."""
+    return torch.special.ndtri(uniform.double().clamp(1e-6, 1 - 1e-6)).float()
 
 
 def _mix(x: np.ndarray | np.uint64) -> np.ndarray:

@@ -9,6 +9,7 @@ import pytest
 import _physionet
 from rotarymae.data import physionet
 from rotarymae.errors import InputError
+from rotarymae.series import hide
 
 CHALLENGE = Path(__file__).resolve().parents[3] / "shared" / "data" / "physionet2012"
 A = "Time,Parameter,Value\n00:00,RecordID,7\n00:00,Age,54\n00:00,Weight,-1\n01:30,HR,80\n01:30,HR,90\n47:15,HR,70\n"
@@ -89,31 +90,31 @@ def test_the_split_and_the_scale(tmp_path):
     assert len(again.test.times) == len(sets.test.times) - 1
 
 
-@pytest.mark.parametrize("protocol", ["rows", "tokens"])
-def test_halves_are_hidden(tmp_path, protocol):
+@pytest.mark.parametrize("by", ["time", "observation"])
+def test_halves_are_hidden(tmp_path, by):
     data = physionet.read(_physionet.write(tmp_path / "made"))
-    visible, hidden = physionet.hide(data, protocol, np.random.default_rng(3))
+    visible, hidden, _ = hide(data, 0.5, 3, by)
     assert visible.ids.tolist() == hidden.ids.tolist() == data.ids.tolist()
     for whole, seen, rest in zip(data, visible, hidden, strict=True):
         cells = [set(zip(part.times, part.channels, strict=True)) for part in (whole, seen, rest)]
         assert cells[1] | cells[2] == cells[0] and not cells[1] & cells[2]
-        if protocol == "rows":
+        if by == "time":
             assert not set(seen.times) & set(rest.times)
             assert len(set(seen.times)) == len(set(whole.times)) // 2
         else:
             assert len(seen.times) == len(whole.times) // 2
     assert len(set(visible.lengths.tolist())) > 1
-    other, _ = physionet.hide(data, protocol, np.random.default_rng(4))
+    other, _, _ = hide(data, 0.5, 4, by)
     assert other.fingerprint() != visible.fingerprint()
-    with pytest.raises(InputError, match="protocol 'row'"):
-        physionet.hide(data, "row", np.random.default_rng(3))
+    with pytest.raises(InputError, match="by='row'"):
+        hide(data, 0.5, 3, "row")  # type: ignore[arg-type]
 
 
 def test_a_record_that_cannot_be_halved_is_in_neither_part(tmp_path):
     data = physionet.read(put(tmp_path, b="Time,Parameter,Value\n00:00,Age,60\n00:00,Weight,70\n"))
-    visible, hidden = physionet.hide(data, "rows", np.random.default_rng(3))
+    visible, hidden, _ = hide(data, 0.5, 3, "time")
     assert visible.ids.tolist() == hidden.ids.tolist() == [7]
-    visible, hidden = physionet.hide(data, "tokens", np.random.default_rng(3))
+    visible, hidden, _ = hide(data, 0.5, 3, "observation")
     assert visible.ids.tolist() == hidden.ids.tolist() == [5, 7]
 
 

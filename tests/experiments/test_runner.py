@@ -11,8 +11,9 @@ import torch
 
 from rotarymae.batch import Batch
 from rotarymae.config import RoMAEConfig
+from rotarymae.counter_rng import standard_normal
 from rotarymae.errors import InputError
-from rotarymae.experiments.regular_grid import DrawnExamples, ask, calibration, linear_interpolation, normal, on_grid
+from rotarymae.experiments.regular_grid import DrawnExamples, ask, calibration, linear_interpolation, on_grid
 from rotarymae.experiments.results import read_file
 from rotarymae.experiments.runner import Recipe, Row, Score, Setup, parameters, plain, run
 from rotarymae.heads import TokenRegressor
@@ -223,5 +224,5 @@ def test_tokens_on_a_grid():
 
 
 def test_normal_numbers_from_uniform_ones():
-    found = normal(torch.tensor([0.0, 0.5, 0.8413447, 1 - 2**-24]))
+    found = standard_normal(torch.tensor([0.0, 0.5, 0.8413447, 1 - 2**-24]))
     assert torch.isfinite(found).all() and found[1] == 0 and found[2] == pytest.approx(1, abs=1e-5)

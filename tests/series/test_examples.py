@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from conftest import refuses
 from rotarymae.masking import Masking
 from rotarymae.series.dataset import SeriesDataset
-from rotarymae.series.examples import SeriesExamples, assemble, place
+from rotarymae.series.examples import SeriesExamples, assemble, positions_of
 from rotarymae.series.scaling import Preprocessor
 from rotarymae.training.batching import in_order, padding_waste, plan, prefetch
 
@@ -158,7 +158,7 @@ def test_times_like_mjd_reach_the_model_exactly():
 
 def test_place_by_hand():
     made = Preprocessor.fit(ragged(), time_unit=2.0, channel_spacing=0.5)
-    at = place(made, np.array([10.0, 14.0, 5.0]), np.array([0, 2, 1]), np.array([10.0, 3.0]), np.array([2, 1]))
+    at = positions_of(made, np.array([10.0, 14.0, 5.0]), np.array([0, 2, 1]), np.array([10.0, 3.0]), np.array([2, 1]))
     assert at.tolist() == [[0, 0.5], [2, 1.5], [1, 1.0]]
 
 

@@ -172,7 +172,7 @@ def test_positions_that_cannot_be_are_refused(arguments, parts):
 def test_a_saved_preprocessor_is_the_same_one(channels):
     data = two_channels()[0] if channels else dataset([[0.0, 1.0, 3.0]])
     made = Preprocessor.fit(data, origin="zero", channel_spacing=2.0)
-    made = replace(made, classes=("x", 3), target=(0.5, 2.0))
+    made = replace(made, classes=("x", "y"), target=(0.5, 2.0))
     back = Preprocessor.from_dict(json.loads(json.dumps(made.to_dict())))
     assert back == made and (back.axes, back.features) == ((2, 2) if channels else (1, 1))
     assert made.channel_names == (("a", "b") if channels else None)
@@ -202,6 +202,22 @@ def test_a_saved_preprocessor_is_the_same_one(channels):
         (lambda d: d["positions"].update(origin="last"), ("positions.origin is 'last'", "first, zero")),
         (lambda d: d.update(value_names=3), ("value_names is 3",)),
         (lambda d: d.update(channel_names="ab"), ("channel_names is 'ab'",)),
+        (lambda d: d.update(value_names=["x", "x"]), ("value_names", "twice")),
+        (lambda d: d.update(value_names=["x", "\ud800"]), ("value_names holds '\\ud800'", "Unicode")),
+        (lambda d: d.update(classes=[]), ("classes is ()", "at least two")),
+        (lambda d: d.update(classes="ab"), ("classes is 'ab'", "at least two")),
+        (lambda d: d.update(classes=["a", 1]), ("classes mix",)),
+        (lambda d: d.update(classes=["a", "a"]), ("classes", "twice")),
+        (lambda d: d.update(classes=[1, 2**70]), ("classes holds 11805916207174113", "64-bit")),
+        (lambda d: d.update(columns="id"), ("columns is 'id'", "how the table was read")),
+        (lambda d: d.update(columns={"values": 5}), ("columns.values is 5", "list of names")),
+        (lambda d: d.update(columns={"wide": "no"}), ("columns.wide is 'no'", "true or false")),
+        (lambda d: d.update(columns={"id": 3}), ("columns.id is 3", "text")),
+        (lambda d: d["values"].update(mean=[["1", "1"], ["1", "1"]]), ("values.mean is no table",)),
+        (lambda d: d["values"].update(mean=[[10**400, 1], [1, 1]]), ("values.mean is no table",)),
+        (lambda d: d["values"].update(transforms=3), ("values.transforms is 3",)),
+        (lambda d: d["values"].update(transforms=[{}, {}]), ("values.transforms",)),
+        (lambda d: d["positions"].update(unit=10**400), ("positions.unit is 1000",)),
         (lambda d: d.update(value_names=["x"]), ("values.centre has shape (2, 2)", "(2, 1)")),
     ],
 )

@@ -8,10 +8,9 @@ from scipy.stats import norm
 
 from _runs import FIT, waves
 from conftest import command, refuses, write_csv
-from rotarymae import SeriesDataset
 from rotarymae.errors import InputWarning
 from rotarymae.model import MaskedAutoencoder
-from rotarymae.tasks.interpolation import CHUNK, Queries, as_queries, grid, hide, interpolate, queries_at
+from rotarymae.tasks.interpolation import CHUNK, Queries, as_queries, grid, interpolate, queries_at
 from rotarymae.tasks.pretrain_finetune import pretrain
 
 
@@ -23,19 +22,6 @@ def data():
 @pytest.fixture(scope="module")
 def pretrained(data):
     return pretrain(data, FIT)
-
-
-def test_hide_is_a_partition_that_leaves_one(data):
-    visible, hidden, mask = hide(data, 0.4, seed=0)
-    assert mask.sum() == len(hidden.times) and len(visible.times) + len(hidden.times) == len(data.times)
-    assert (hidden.lengths == np.ceil(data.lengths * 0.4)).all()
-    assert (visible.lengths >= 1).all()
-    assert sorted([*visible.times, *hidden.times]) == sorted(data.times)
-    assert np.array_equal(hide(data, 0.4, seed=0)[2], mask) and not np.array_equal(hide(data, 0.4, seed=1)[2], mask)
-    single = SeriesDataset.from_arrays([[1.0], [1.0, 2.0]], [[1.0], [1.0, 2.0]])
-    assert hide(single, 0.9, seed=0)[0].ids.tolist() == [1]
-    with refuses("share 1.0"):
-        hide(data, 1.0, seed=0)
 
 
 def test_queries(data):

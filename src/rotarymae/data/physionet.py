@@ -106,33 +106,6 @@ def prepare(dataset: SeriesDataset) -> Prepared:
     return Prepared(*(clean.select(np.sort(part)) for part in (train, valid, test)))
 
 
-def hide(dataset: SeriesDataset, protocol: str, draw: np.random.Generator) -> tuple[SeriesDataset, SeriesDataset]:
-    """(visible, hidden) halves of every record: int(n / 2) of its n times are visible with all that was observed then
-    (`rows`), or int(n / 2) of its n observations (`tokens`). Records in which that is none are in neither.
-
-    Raises:
-        InputError: another protocol.
-    """
-    if protocol not in ("rows", "tokens"):
-        raise InputError(f"protocol {protocol!r}; wanted 'rows' or 'tokens'.")
-    series = np.repeat(np.arange(len(dataset)), dataset.lengths)
-    unit = np.arange(len(series))
-    if protocol == "rows":
-        first = np.ones(len(series), bool)
-        first[1:] = (series[1:] != series[:-1]) | (np.diff(dataset.times) != 0)
-        unit = np.cumsum(first) - 1
-    of = series[np.searchsorted(unit, np.arange(unit[-1] + 1))]  # the record of each unit
-    order = np.lexsort((draw.random(len(of)), of))
-    counts = np.bincount(of)
-    rank = np.empty(len(of), np.int64)
-    rank[order] = np.arange(len(of)) - np.repeat(np.cumsum(counts) - counts, counts)
-    visible = (rank < counts[of] // 2)[unit]
-    usable = np.unique(series[visible])
-    part = dataset.select(usable)
-    inside = np.isin(series, usable)
-    return part.mask_observations(visible[inside]), part.mask_observations(~visible[inside])
-
-
 def _records(folder: Path, name: str) -> Iterator[tuple[str, str]]:
     """(file name, text) of each record of a set."""
     packed, unpacked = folder / f"{name}.tar.gz", folder / name

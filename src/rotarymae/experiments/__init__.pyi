@@ -8,7 +8,6 @@ from .regular_grid import DrawnExamples as DrawnExamples
 from .regular_grid import ask as ask
 from .regular_grid import calibration as calibration
 from .regular_grid import linear_interpolation as linear_interpolation
-from .regular_grid import normal as normal
 from .regular_grid import on_grid as on_grid
 from .results import read as read
 from .results import table as table

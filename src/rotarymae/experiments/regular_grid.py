@@ -110,8 +110,3 @@ def calibration(target: np.ndarray, mean: np.ndarray, std: np.ndarray) -> dict[s
 def linear_interpolation(times: np.ndarray, values: np.ndarray, seen: np.ndarray) -> np.ndarray:
     """Of the values [S, T] that are seen (bool [S, T]), the nearest one beyond them: what a model must beat."""
     return np.stack([np.interp(times, times[here], row[here]) for row, here in zip(values, seen, strict=True)])
-
-
-def normal(uniform: Tensor) -> Tensor:
-    """Standard normal numbers from uniform ones in [0, 1), one for one, within 4.7 deviations."""
-    return torch.special.ndtri(uniform.double().clamp(1e-6, 1 - 1e-6)).float()

@@ -20,12 +20,13 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from rotarymae.data import physionet as data
 from rotarymae.experiments import SMOKE, Recipe, Row, Score, Setup, Trial, parameters
+from rotarymae.series import hide
 from rotarymae.tasks import FitConfig, as_queries, baselines, interpolate, pretrain
 
 ROWS, TOKENS = "rows", "tokens"
@@ -96,7 +97,8 @@ def run(setup: PhysioNetSetup, case: str, trial: Trial) -> Score:
     with trial.training("training") as how:
         trained = pretrain(train, config, validation=valid, **how)
     trial.keep("training", trained.result)
-    visible, hidden = data.hide(test, case, np.random.default_rng(0))  # the same for every seed
+    by: Literal["time", "observation"] = "time" if case == ROWS else "observation"
+    visible, hidden, _ = hide(test, 0.5, by=by)  # the same for every seed
     truth = np.asarray(hidden.values)
     found = interpolate(trained.directory, visible, as_queries(hidden))
     metrics = {"MSE": _mse(found.mean, truth)}

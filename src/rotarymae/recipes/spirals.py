@@ -24,7 +24,7 @@ import torch
 
 from rotarymae.batch import Batch
 from rotarymae.config import RoMAEConfig
-from rotarymae.counter_rng import counter_uniform
+from rotarymae.counter_rng import counter_uniform, standard_normal
 from rotarymae.data import spirals as data
 from rotarymae.experiments import (
     SMOKE,
@@ -37,7 +37,6 @@ from rotarymae.experiments import (
     Trial,
     ask,
     linear_interpolation,
-    normal,
     on_grid,
     parameters,
 )
@@ -147,7 +146,9 @@ def _examples(part: data.Spirals, setup: SpiralsSetup, case: str, scaling: Scali
         inputs, targets = noisy[which], clean[which] if case == CONTIFORMER else noisy[which]
         if epoch is not None and setup.fresh and case == CONTIFORMER:
             targets = _blended(clean, kinds, which, counter_uniform(seed, stream, index, 1)(2))
-            inputs = targets + noise * normal(counter_uniform(seed, stream, index, 2)(points * 2)).view_as(targets)
+            inputs = targets + noise * standard_normal(counter_uniform(seed, stream, index, 2)(points * 2)).view_as(
+                targets
+            )
         uniform = counter_uniform(seed, stream, index)(data.HALF)
         order = uniform.argsort(1)
         if case == CONTIFORMER:  # every point is asked for, the seen ones too: their noise is to be taken off

@@ -28,7 +28,7 @@ import torch
 from rotarymae.bands import HALF_WIDTHS
 from rotarymae.batch import Batch
 from rotarymae.config import RoMAEConfig
-from rotarymae.counter_rng import counter_uniform
+from rotarymae.counter_rng import counter_uniform, standard_normal
 from rotarymae.data import synthetic as data
 from rotarymae.experiments import (
     SMOKE,
@@ -42,7 +42,6 @@ from rotarymae.experiments import (
     ask,
     calibration,
     linear_interpolation,
-    normal,
     on_grid,
     parameters,
 )
@@ -190,7 +189,7 @@ def examples(series: data.SyntheticSeries, setup: SyntheticSetup, seed: int = 0)
 def _mixed(noisy: torch.Tensor, uniform: torch.Tensor) -> torch.Tensor:
     """A weighted sum of as many series drawn at random, for each row; weights on the unit sphere."""
     parts, angles = uniform.chunk(2, dim=1)
-    weights = torch.nn.functional.normalize(normal(angles), dim=1)
+    weights = torch.nn.functional.normalize(standard_normal(angles), dim=1)
     return torch.einsum("bm,bmn->bn", weights, noisy[(parts * len(noisy)).long()])
 
 

@@ -2,7 +2,8 @@ from .coerce import as_dataset as as_dataset
 from .dataset import SeriesDataset as SeriesDataset
 from .examples import SeriesExamples as SeriesExamples
 from .examples import assemble as assemble
-from .examples import place as place
+from .examples import positions_of as positions_of
+from .hiding import hide as hide
 from .labels import align_labels as align_labels
 from .scaling import TRANSFORMS as TRANSFORMS
 from .scaling import Preprocessor as Preprocessor

@@ -7,21 +7,20 @@ was, so a run can be resumed anywhere, on any number of processes and workers, w
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from rotarymae.batch import Batch
-from rotarymae.counter_rng import counter_uniform
+from rotarymae.counter_rng import Noise, counter_uniform, standard_normal
 from rotarymae.errors import InputError
 from rotarymae.masking import Masking, split
 from rotarymae.series.dataset import SeriesDataset
 from rotarymae.series.scaling import Preprocessor
-from rotarymae.tokens import Tokens
+from rotarymae.tokens import Tokens, compact, pad_rows
 
 
 class SeriesExamples:
@@ -74,21 +73,21 @@ class SeriesExamples:
     def batch(self, index: np.ndarray, epoch: int | None) -> Batch:
         tokens = assemble(self.dataset, self.preprocessor, index)
         # Evaluation draws from a stream of its own: the same masks in every epoch and for every model.
-        draw, thin, radius, angle = (
-            counter_uniform(self.seed, -1 if epoch is None else epoch, index, i) for i in range(4)
+        hidden, dropped, noisy = (
+            counter_uniform(self.seed, -1 if epoch is None else epoch, index, stream) for stream in range(3)
         )
         if epoch is not None and self.drop > 0:
-            tokens = _thin(tokens, self.drop, thin)
+            tokens = drop_observations(tokens, self.drop, dropped)
         if epoch is not None and self.noise > 0:
-            values = tokens.values + self.noise * _normal(tokens, radius, angle)
-            tokens = replace(tokens, values=values, check_values=False)
+            noise = standard_normal(noisy(tokens.length * tokens.features)).view_as(tokens.values)
+            tokens = replace(tokens, values=tokens.values + self.noise * noise, check_values=False)
         masked = None
         if self.masking is not None:
             # One phase an epoch; evaluation draws row by row, so that its masks do not depend on anything else.
             phase = None if epoch is None else float(counter_uniform(self.seed, epoch, [-1])(1))
-            mask = self.masking(tokens, draw, phase)
+            mask = self.masking(tokens, hidden, phase)
             # One process's part of a batch may be rows in which there is nothing to hide; its part of the loss is 0.
-            tokens, masked = split(tokens, mask) if mask.any() else (tokens, _nothing(tokens))
+            tokens, masked = split(tokens, mask) if mask.any() else (tokens, empty_tokens(tokens))
         targets = None if self.targets is None else self.targets[torch.from_numpy(index)]
         return Batch(index, tokens, masked, targets)
 
@@ -101,11 +100,12 @@ def assemble(dataset: SeriesDataset, preprocessor: Preprocessor, index: np.ndarr
     values = preprocessor.values.transform(values, channels)
     first = np.cumsum(lengths) - lengths
     origins = np.zeros(len(index)) if preprocessor.positions.origin == "zero" else times[first]
-    positions = place(preprocessor, times, channels, origins, lengths)
-    return _padded(values, positions, lengths)
+    positions = positions_of(preprocessor, times, channels, origins, lengths)
+    padded, padding = pad_rows(values.astype(np.float32), lengths)
+    return Tokens(padded, pad_rows(positions.astype(np.float32), lengths)[0], padding)
 
 
-def place(
+def positions_of(
     preprocessor: Preprocessor, times: np.ndarray, channels: np.ndarray, origins: np.ndarray, lengths: np.ndarray
 ) -> np.ndarray:
     """Positions [n, A] of flat times and channels (from 0) of series with these origins and lengths."""
@@ -116,46 +116,17 @@ def place(
     return np.stack([at, (channels + 1) * preprocessor.positions.channel_spacing], axis=1)
 
 
-def _padded(values: np.ndarray, positions: np.ndarray, lengths: np.ndarray) -> Tokens:
-    longest = int(lengths.max())
-    if (lengths == longest).all():
-        shape = (len(lengths), longest, -1)
-        return Tokens(
-            torch.from_numpy(values.astype(np.float32).reshape(shape)),
-            torch.from_numpy(positions.astype(np.float32).reshape(shape)),
-        )
-    real = np.arange(longest)[None, :] < lengths[:, None]
-    out = []
-    for flat in (values, positions):
-        table = np.zeros((len(lengths), longest, flat.shape[1]), np.float32)
-        table[real] = flat
-        out.append(torch.from_numpy(table))
-    return Tokens(out[0], out[1], torch.from_numpy(~real))
-
-
-def _nothing(tokens: Tokens) -> Tokens:
-    """Tokens of as many rows with nothing in them."""
-    values, positions = tokens.values[:, :1] * 0, tokens.positions[:, :1] * 0
+def empty_tokens(like: Tokens) -> Tokens:
+    """As many rows with nothing in them: one token of padding each."""
+    values, positions = like.values[:, :1] * 0, like.positions[:, :1] * 0
     return Tokens(values, positions, torch.ones(values.shape[:2], dtype=torch.bool), check_values=False)
 
 
-def _thin(tokens: Tokens, drop: float, draw: Callable[[int], Tensor]) -> Tokens:
-    """Leaves out a random share, up to `drop`, of each row's tokens; at least one stays."""
+def drop_observations(tokens: Tokens, most: float, draw: Noise) -> Tokens:
+    """Leaves out a random share, up to `most`, of each row's tokens; at least one stays."""
     uniform = draw(tokens.length + 1)
-    share, uniform = drop * uniform[:, :1], uniform[:, 1:]
+    share, uniform = most * uniform[:, :1], uniform[:, 1:]
     keep = tokens.real & (uniform >= share)
-    # Whoever lost everything keeps the token that drew the largest number.
-    best = uniform.masked_fill(~tokens.real, -1.0).argmax(1, keepdim=True)
-    keep.scatter_(1, best, True)
-    order = (~keep).to(torch.uint8).argsort(dim=1, stable=True)
-    count = keep.sum(1)
-    longest = int(count.max())
-    padding = torch.arange(longest)[None, :] >= count[:, None]
-    return replace(tokens, padding=None, check_values=False).select(order[:, :longest], padding)
-
-
-def _normal(tokens: Tokens, radius: Callable[[int], Tensor], angle: Callable[[int], Tensor]) -> Tensor:
-    """Standard normal numbers in the shape of the values (Box-Muller), from two streams of each row."""
-    size = tokens.length * tokens.features
-    away = (-2 * torch.log1p(-radius(size))).sqrt()
-    return (away * torch.cos(2 * torch.pi * angle(size))).view_as(tokens.values)
+    # A row that would become empty keeps the token with the largest draw.
+    largest = uniform.masked_fill(~tokens.real, -1.0).argmax(1, keepdim=True)
+    return compact(tokens, keep.scatter(1, largest, True))

@@ -8,6 +8,8 @@ frequency turns 1 radian a unit, so times in [0, 1] would be nearly indistinguis
 from __future__ import annotations
 
 import dataclasses
+import math
+import sys
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -305,6 +307,8 @@ class Preprocessor:
         for name, kinds in (("value_names", tuple), ("channel_names", (tuple, type(None)))):
             if not isinstance(getattr(own, name), kinds):
                 raise InputError(f"{name} is {getattr(own, name)!r}; wanted a list of names.")
+        if not own.value_names or len(set(own.value_names)) < own.features:
+            raise InputError("value_names holds no name, or one twice; wanted each once.")
         for name, kinds in (
             ("value_names", (str,)),
             ("channel_names", (str, int, float)),
@@ -313,31 +317,36 @@ class Preprocessor:
             strange = [item for item in getattr(own, name) or () if not isinstance(item, kinds)]
             if strange:
                 raise InputError(f"{name} holds {strange[0]!r:.60}, which is no name.")
+            unwritable = [item for item in getattr(own, name) or () if not _is_writable(item)]
+            if unwritable:
+                raise InputError(f"{name} holds {unwritable[0]!r:.60}, which is no Unicode text or no 64-bit number.")
+        _check_classes(own.classes)
+        _check_columns(own.columns)
         if positions.origin not in ORIGINS:
             raise InputError(f"positions.origin is {positions.origin!r}; wanted one of {', '.join(ORIGINS)}.")
         for name in ("unit", "channel_spacing", "reach"):
             number = getattr(positions, name)
             # Only the reach may be zero: that of series of one observation each.
             enough = type(number) in (int, float) and (number > 0 or (number == 0 and name == "reach"))
-            if not (enough and np.isfinite(number)):
-                raise InputError(f"positions.{name} is {number!r}; wanted a positive number.")
+            if not (enough and number <= sys.float_info.max):
+                raise InputError(f"positions.{name} is {number!r:.60}; wanted a positive number.")
         if own.target is not None and not _are_scales(own.target):
             raise InputError(f"target is {own.target!r:.60}; wanted a mean and a positive deviation for each output.")
         channels = 1 if own.channel_names is None else len(own.channel_names)
         for name in ("centre", "width", "mean", "std"):
-            try:
-                table = np.array(getattr(values, name), dtype=np.float64)
-            except (TypeError, ValueError):
-                raise InputError(f"values.{name} is no table of numbers ({channels}, {own.features}).") from None
+            table = _table(getattr(values, name))
+            if table is None:
+                raise InputError(f"values.{name} is no table of numbers ({channels}, {own.features}).")
             if name in ("width", "std") and (table <= 0).any():
                 raise InputError(f"values.{name} holds {table.min()}; wanted positive numbers.")
             if table.shape != (channels, own.features) or not np.isfinite(table).all():
                 raise InputError(
                     f"values.{name} has shape {table.shape}; wanted finite numbers ({channels}, {own.features})."
                 )
-        if len(values.transforms) != own.features or any(name not in TRANSFORMS for name in values.transforms):
+        names = values.transforms if isinstance(values.transforms, tuple) else ()
+        if len(names) != own.features or any(not isinstance(n, str) or n not in TRANSFORMS for n in names):
             known = ", ".join(TRANSFORMS)
-            raise InputError(f"values.transforms is {values.transforms}; wanted {own.features} of {known}.")
+            raise InputError(f"values.transforms is {values.transforms!r:.60}; wanted {own.features} of {known}.")
         return own
 
 
@@ -356,11 +365,53 @@ def _from_fields(kind: type, fields: Any, where: str) -> Any:
 
 
 def _are_scales(target: Any) -> bool:
-    try:
-        scales = np.array(target, dtype=np.float64)
-    except (TypeError, ValueError):
+    scales = _table(target)
+    if scales is None or scales.ndim != 2 or scales.shape[1] != 2:
         return False
-    return scales.ndim == 2 and scales.shape[1] == 2 and bool(np.isfinite(scales).all() and (scales[:, 1] > 0).all())
+    return bool(np.isfinite(scales).all() and (scales[:, 1] > 0).all())
+
+
+def _table(rows: Any) -> np.ndarray | None:
+    """A float64 array of a nested list of numbers, which text is not; None if it is something else."""
+    try:
+        table = np.array(rows)
+        return table.astype(np.float64) if table.dtype.kind in "fiu" else None
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+def _is_writable(name: str | float) -> bool:
+    """Whether a name can be printed and put into an array."""
+    if isinstance(name, str):
+        return not any("\ud800" <= letter <= "\udfff" for letter in name)
+    return math.isfinite(name) if isinstance(name, float) else abs(name) < 2**63
+
+
+def _check_classes(classes: Any) -> None:
+    if classes is None:
+        return
+    if not isinstance(classes, tuple) or len(classes) < 2:
+        raise InputError(f"classes is {classes!r:.60}; wanted a list of at least two labels, or null.")
+    kinds = {bool if isinstance(one, bool) else str if isinstance(one, str) else float for one in classes}
+    if len(kinds) > 1:
+        raise InputError("classes mix text, numbers and true or false; wanted labels of one kind.")
+    if len(set(classes)) < len(classes):
+        raise InputError("classes holds a label twice; wanted each once.")
+
+
+def _check_columns(columns: Any) -> None:
+    """How a table was read: names, lists of names, and true or false."""
+    if not isinstance(columns, dict):
+        raise InputError(f"columns is {columns!r:.60}; wanted an object that says how the table was read.")
+    for name, found in columns.items():
+        wanted, fits = "text", found is None or isinstance(found, str)
+        if name in ("values", "static"):
+            wanted = "a list of names"
+            fits = isinstance(found, list | tuple) and all(isinstance(one, str) for one in found)
+        elif name == "wide":
+            wanted, fits = "true or false", isinstance(found, bool)
+        if not fits:
+            raise InputError(f"columns.{name:.60} is {found!r:.60}; wanted {wanted}.")
 
 
 def _tuples(value: Any) -> Any:

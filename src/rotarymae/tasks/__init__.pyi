@@ -13,7 +13,6 @@ from .interpolation import Queries as Queries
 from .interpolation import as_queries as as_queries
 from .interpolation import curves as curves
 from .interpolation import grid as grid
-from .interpolation import hide as hide
 from .interpolation import interpolate as interpolate
 from .interpolation import predict_at as predict_at
 from .interpolation import queries_at as queries_at

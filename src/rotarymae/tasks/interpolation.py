@@ -17,7 +17,7 @@ from rotarymae.batch import Batch
 from rotarymae.checkpoints import ModelDirectory
 from rotarymae.errors import InputError, InputWarning, did_you_mean, listed
 from rotarymae.model import MaskedAutoencoder
-from rotarymae.series import Preprocessor, SeriesDataset, assemble, place, plain, read_table, tables
+from rotarymae.series import Preprocessor, SeriesDataset, assemble, plain, positions_of, read_table, tables
 from rotarymae.tasks.predict import INFERENCE
 from rotarymae.tokens import Tokens, pad_rows
 from rotarymae.training import TrainConfig, predict
@@ -135,7 +135,7 @@ class _Interpolating:
         starts = queries.offsets[index] - (np.cumsum(lengths) - lengths)
         at = np.repeat(starts, lengths) + np.arange(lengths.sum())
         channels = np.zeros(len(at), int) if queries.channels is None else queries.channels[at]
-        flat = place(self.preprocessor, queries.times[at], channels, self.origins[index], lengths)
+        flat = positions_of(self.preprocessor, queries.times[at], channels, self.origins[index], lengths)
         positions, padding = pad_rows(flat.astype(np.float32), lengths)
         values = torch.zeros(*positions.shape[:2], self.preprocessor.features)
         masked = Tokens(values, positions, padding, check_values=False)
@@ -310,25 +310,6 @@ def queries_from_table(dataset: SeriesDataset, path: str | Path, id: str, time: 
         number = np.array([known[name] for name in names], np.int64)[order]
     offsets = np.searchsorted(series[order], np.arange(len(dataset) + 1))
     return Queries(np.asarray(at, np.float64)[order], number, offsets)
-
-
-def hide(dataset: SeriesDataset, share: float, seed: int) -> tuple[SeriesDataset, SeriesDataset, np.ndarray]:
-    """(visible, hidden, hidden observations [n] of the data set): a random share of each series' observations.
-
-    Series with one observation keep it and are in neither part's way: `hidden` has only series that hide something.
-    """
-    if not 0 < share < 1:
-        raise InputError(f"share {share}; wanted more than 0 and less than 1.")
-    uniform = np.random.default_rng(seed).random(len(dataset.times))
-    series = np.repeat(np.arange(len(dataset)), dataset.lengths)
-    order = np.lexsort((uniform, series))
-    rank = np.empty(len(order), np.int64)
-    rank[order] = np.arange(len(order)) - np.repeat(dataset.offsets[:-1], dataset.lengths)
-    hidden = rank < np.repeat(np.minimum(np.ceil(dataset.lengths * share), dataset.lengths - 1), dataset.lengths)
-    with_some = np.unique(series[hidden])
-    inside = np.isin(series, with_some)
-    part = dataset.select(with_some)
-    return part.mask_observations(~hidden[inside]), part.mask_observations(hidden[inside]), hidden
 
 
 def as_queries(dataset: SeriesDataset) -> Queries:

@@ -19,9 +19,9 @@ from sklearn.metrics import (
 )
 
 from rotarymae.progress import Reporter
-from rotarymae.series import SeriesDataset
+from rotarymae.series import SeriesDataset, hide
 from rotarymae.tasks import baselines
-from rotarymae.tasks.interpolation import as_queries, hide, interpolate
+from rotarymae.tasks.interpolation import as_queries, interpolate
 from rotarymae.tasks.outcome import Outcome
 from rotarymae.tasks.predict import embed, predict_and_embed
 from rotarymae.tasks.targets import Task, task_of
