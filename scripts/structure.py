@@ -2,6 +2,7 @@
 
 `python scripts/structure.py [SOURCE]` prints them for src/rotarymae (or another copy of it). A unit is a package or a
 module at the top of the source. A unit stands one level above the highest unit it imports.
+`python scripts/structure.py --map` writes the map of files in CONTRIBUTING.md anew, from their docstrings.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = "rotarymae"
+START, END = "<!-- map -->", "<!-- end of the map -->"
 
 
 def modules(source: Path) -> list[str]:
@@ -88,7 +90,30 @@ def lines(folder: Path) -> int:
     return sum(len(file.read_text(encoding="utf-8").splitlines()) for file in folder.rglob("*.py"))
 
 
+def tree(source: Path) -> str:
+    """Every file with the first sentence of its docstring, units in the order of their levels, as Markdown."""
+    found = levels(units(source))
+    text = []
+    for unit in sorted(found, key=lambda unit: (found[unit], unit)):
+        for module in (m for m in modules(source) if m.split(".")[0] == unit):
+            doc = ast.get_docstring(ast.parse(path_of(source, module).read_text(encoding="utf-8"))) or ""
+            first = " ".join(doc.split("\n\n")[0].split())
+            name = module.replace(".", "/") + ("/" if (source / module.replace(".", "/")).is_dir() else ".py")
+            text.append(f"{'  ' * module.count('.')}- `{name.split('/', module.count('.'))[-1]}`: {first}")
+    return "\n".join(text)
+
+
+def with_map(text: str, source: Path) -> str:
+    """CONTRIBUTING.md with the map as it is now."""
+    before, rest = text.split(START)
+    return before + START + "\n" + tree(source) + "\n" + END + rest.split(END)[1]
+
+
 def main() -> None:
+    if sys.argv[1:] == ["--map"]:
+        file = ROOT / "CONTRIBUTING.md"
+        file.write_text(with_map(file.read_text(encoding="utf-8"), ROOT / "src" / PACKAGE), encoding="utf-8")
+        return
     source = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "src" / PACKAGE
     graph = units(source)
     try:

@@ -66,6 +66,17 @@ def test_dependence_runs_one_way(module):
     assert not later, f"{module} imports {later}, which stand after it"
 
 
+def test_the_house_stays_small_and_has_no_circle():
+    graph = structure.units(SOURCE)
+    assert len(graph) <= 30
+    assert max(structure.levels(graph).values()) <= 10
+
+
+def test_the_map_of_contributing_is_the_tree():
+    text = (SOURCE.parents[1] / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    assert text == structure.with_map(text, SOURCE), "run `python scripts/structure.py --map`"
+
+
 def test_training_knows_no_table_and_only_the_top_imports_what_is_for_people():
     graph = structure.units(SOURCE)
     assert not graph["training"] & {"data", "tasks"}
