@@ -79,7 +79,7 @@ def equal(settings: Settings) -> list[Row]:
     config, absolute = _config("tiny", settings), _config("tiny", settings, position_encoding="absolute")
     contenders = {
         "ours": Ours(config, settings),
-        "(a) the paper's": Paper(_config("tiny", settings), settings),
+        "(a) the paper's": Paper(_config("tiny", settings, decoder_attention="joint"), settings),
         "(b) torch.nn.TransformerEncoder": Torch(config, settings),
         "ours, absolute positions": Ours(absolute, settings),
     }
@@ -100,7 +100,7 @@ def ragged(settings: Settings) -> list[Row]:
     lengths = ragged_lengths(series)
     examples = ragged_examples(lengths)
     config = _config("tiny", settings)
-    ours, paper = Ours(config, settings), Paper(_config("tiny", settings), settings)
+    ours, paper = Ours(config, settings), Paper(_config("tiny", settings, decoder_attention="joint"), settings)
     batches = plan(lengths, 0, 0, batch_tokens=BUDGET)
     order = np.random.default_rng(0).permutation(series)
     whole = [

@@ -178,7 +178,7 @@ def test_no_folder_is_named(folder):
         (lambda c: c.update(kind="Transformer"), ("'Transformer'", "Encoder, MaskedAutoencoder")),
         (lambda c: c.update(kind=["Encoder"]), ("kind",)),
         (lambda c: c.update(config=[1]), ("'config' is list",)),
-        (lambda c: c["config"].update(embed_dims=3), ("'embed_dims'", "did you mean 'embed_dim'")),
+        (lambda c: c["config"].update(embed_dims=3), ("'embed_dims'", "Did you mean 'embed_dim'")),
         (lambda c: c["config"].update(depth="2"), ("depth is '2' (str)", "int")),
         (lambda c: c["config"].update(depth=10**9), ("1000000000 blocks",)),
         (lambda c: c["config"].update(embed_dim=48), ("(24", "(48")),

@@ -91,7 +91,7 @@ class FrequencySetup(Setup):
     per_pair: int = 20
     queries: int | None = None
     beta: float = 0.0
-    model: RoMAEConfig = field(default_factory=lambda: RoMAEConfig.named("tiny"))
+    model: RoMAEConfig = field(default_factory=lambda: RoMAEConfig.named("tiny", decoder_attention="joint"))
     train: TrainConfig = field(default_factory=TrainConfig)
 
 

@@ -86,7 +86,8 @@ def setup(scale: str, setting: str) -> SpiralsSetup:
         epochs = 500 if scale == "paper" else 60
         warmup = 2000 if scale == "paper" else 60
         train = TrainConfig(epochs=epochs, base_lr=3e-4, batch_size=32, warmup_steps=warmup, **common)
-        found = SpiralsSetup(model=RoMAEConfig.named("tiny", features=2), train=train)
+        model = RoMAEConfig.named("tiny", features=2, decoder_attention="joint")
+        found = SpiralsSetup(model=model, train=train)
     else:
         model = RoMAEConfig(features=2, embed_dim=64, num_heads=4, depth=4, decoder_embed_dim=64, decoder_num_heads=4)
         train = TrainConfig(epochs=100, base_lr=3e-3, batch_size=16, **common)

@@ -84,7 +84,7 @@ class SyntheticSetup(Setup):
     symmetric: bool = False
     beta: float = 0.0
     draws: int = 20
-    model: RoMAEConfig = field(default_factory=lambda: RoMAEConfig.named("tiny"))
+    model: RoMAEConfig = field(default_factory=lambda: RoMAEConfig.named("tiny", decoder_attention="joint"))
     train: TrainConfig = field(default_factory=TrainConfig)
 
 
