@@ -50,7 +50,7 @@ def test_each_can_be_configured(name):
     assert setups["paper", "paper"] != setups["paper", "ours"]
     cases = {case for setup in setups.values() for case in setup.cases}
     assert {row.case for row in recipe.rows} <= cases
-    with pytest.raises(InputError, match="scale 'smal'.*Did you mean 'small'"):
+    with pytest.raises(InputError, match=r"scale 'smal'.*Did you mean 'small'"):
         recipe.configure("smal", "ours")
 
 

@@ -5,10 +5,10 @@ from .classification import predict as predict
 from .classification import train_both as train_both
 from .regular_grid import SMOKE as SMOKE
 from .regular_grid import DrawnExamples as DrawnExamples
-from .regular_grid import ask as ask
 from .regular_grid import calibration as calibration
 from .regular_grid import linear_interpolation as linear_interpolation
 from .regular_grid import on_grid as on_grid
+from .regular_grid import predict_masked as predict_masked
 from .results import read as read
 from .results import table as table
 from .results import write_page as write_page

@@ -48,11 +48,11 @@ from rotarymae.experiments import (
     Score,
     Setup,
     Trial,
-    ask,
     calibration,
     linear_interpolation,
     on_grid,
     parameters,
+    predict_masked,
 )
 from rotarymae.model import MaskedAutoencoder
 from rotarymae.training import Pretraining, TrainConfig
@@ -183,7 +183,7 @@ def predict(
 ) -> tuple[np.ndarray, np.ndarray | None]:
     """Mean and standard deviation (None of a model without) [S, 100] at hidden points; NaN at seen ones."""
     everything = on_grid(torch.from_numpy(series.noisy.astype(np.float32)), TIMES, setup.position_scale)
-    mean, std = ask(model, everything, series.seen, ~series.seen, setup.queries)
+    mean, std = predict_masked(model, everything, series.seen, ~series.seen)
     return mean[..., 0], None if std is None else std[..., 0]
 
 

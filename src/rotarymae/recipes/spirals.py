@@ -35,10 +35,10 @@ from rotarymae.experiments import (
     Score,
     Setup,
     Trial,
-    ask,
     linear_interpolation,
     on_grid,
     parameters,
+    predict_masked,
 )
 from rotarymae.model import MaskedAutoencoder
 from rotarymae.tokens import Tokens
@@ -178,7 +178,7 @@ def _answers(
 ) -> np.ndarray:  # fmt: skip
     """[S, T, 2] in the data set's unit, NaN where nothing was asked."""
     tokens = scaling.tokens(scaling.scale(part.noisy), part.times)
-    return ask(model, tokens, seen, asked, setup.queries)[0] * scaling.unit + scaling.shift
+    return predict_masked(model, tokens, seen, asked)[0] * scaling.unit + scaling.shift
 
 
 def _contiformer(

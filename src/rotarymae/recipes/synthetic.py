@@ -39,11 +39,11 @@ from rotarymae.experiments import (
     Score,
     Setup,
     Trial,
-    ask,
     calibration,
     linear_interpolation,
     on_grid,
     parameters,
+    predict_masked,
 )
 from rotarymae.masking import split
 from rotarymae.model import MaskedAutoencoder
@@ -202,7 +202,7 @@ def predict(
         for step in (1, -1) if setup.symmetric else (1,):
             values = torch.from_numpy((sign * noisy[:, ::step]).astype(np.float32))
             look = seen[:, ::step].copy()
-            mean, std = ask(model, on_grid(values, TIMES, setup.position_scale), look, ~look, setup.queries)
+            mean, std = predict_masked(model, on_grid(values, TIMES, setup.position_scale), look, ~look)
             means.append(sign * mean[:, ::step, 0])
             if std is not None:
                 variances.append(std[:, ::step, 0] ** 2)
