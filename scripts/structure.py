@@ -17,10 +17,13 @@ START, END = "<!-- map -->", "<!-- end of the map -->"
 
 
 def modules(source: Path) -> list[str]:
-    """Dotted names of all modules below `source`; a package is named by its own name, the top one is left out."""
+    """Dotted names of all modules below `source`; a package is named by its own name.
+
+    The two front doors, the top package and `__main__`, are left out.
+    """
     names = [file.relative_to(source).with_suffix("").parts for file in source.rglob("*.py")]
     dotted = {".".join(parts[:-1] if parts[-1] == "__init__" else parts) for parts in names}
-    return sorted(dotted - {""})
+    return sorted(dotted - {"", "__main__"})
 
 
 def path_of(source: Path, module: str) -> Path:

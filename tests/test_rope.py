@@ -104,7 +104,7 @@ def test_a_head_that_cannot_be_halved_is_refused():
     with refuses("head_dim (50)", "2 × axes (12)", "48 or 60"):
         check_head_dim(50, 6)
     with refuses("head_dim (3)", "(4)", "is 4."):
-        frequencies(3, 2)
+        check_head_dim(3, 2)
 
 
 def test_no_float64_is_moved_to_a_device(monkeypatch):

@@ -15,8 +15,6 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from rotarymae.config import check_head_dim
-
 
 class Rotation(NamedTuple):
     """Cosines and sines of the angle by which each of a head's K/2 pairs of channels is turned."""
@@ -34,12 +32,8 @@ def frequencies(head_dim: int, axes: int, p: float = 0.75, base: float = 10_000.
 
     frequency_i = base^(-2i / (K/A)) for i < floor(p · (K/A) // 2), fastest first, and 0 for the rest of the pairs,
     which are not rotated. They are made anew for every pass: as a buffer of a module they would be rounded with its
-    weights.
-
-    Raises:
-        InputError: the channels of a head cannot be halved on every axis.
+    weights. `head_dim` is a multiple of 2 · axes, as `RoMAEConfig` makes sure.
     """
-    check_head_dim(head_dim, axes)
     channels = head_dim // axes
     i = torch.arange(channels // 2, dtype=torch.float64)
     return torch.where(i < int(p * channels // 2), base ** (-2.0 * i / channels), 0.0)
