@@ -10,7 +10,7 @@ from benchmarks.measure import Settings, Trainer
 from benchmarks.reference import Published, TorchAutoencoder, equal_counts
 from rotarymae import Classifier, Encoder, MaskedAutoencoder, RoMAEConfig, SeriesDataset, Tokens
 from rotarymae.batch import Batch
-from rotarymae.masking import Masking, mask_ratio, split
+from rotarymae.masking import MaskRatio, split
 from rotarymae.series import Preprocessor, SeriesExamples
 from rotarymae.training import Pretraining
 
@@ -36,7 +36,7 @@ def ragged_examples(lengths: np.ndarray, seed: int = 0) -> SeriesExamples:
         channels=draw.integers(0, 6, n).astype(np.int32),
         channel_names=tuple("ugrizY"),
     )
-    return SeriesExamples(dataset, Preprocessor.fit(dataset), seed, Masking(ratio=RATIO))
+    return SeriesExamples(dataset, Preprocessor.fit(dataset), seed, MaskRatio(RATIO))
 
 
 def equal_tokens(batch: int, length: int, settings: Settings, axes: int = 2, features: int = 2) -> Tokens:
@@ -59,7 +59,7 @@ def pad_to(tokens: Tokens, length: int) -> Tokens:
 
 def masked_batch(tokens: Tokens) -> Batch:
     """A batch of a pre-training step."""
-    visible, masked = split(tokens, mask_ratio(tokens, RATIO))
+    visible, masked = split(tokens, MaskRatio(RATIO)(tokens))
     return Batch(np.arange(tokens.batch), visible, masked)
 
 
@@ -120,7 +120,7 @@ class Paper:
 
     def train(self, tokens: Tokens) -> None:
         tokens = tokens.to(self.settings.device)
-        mask = equal_counts(mask_ratio(tokens, RATIO), tokens.padding)
+        mask = equal_counts(MaskRatio(RATIO)(tokens), tokens.padding)
         with autocast(self.settings):
             loss = self.model.loss(tokens, mask)
         self.trainer.step(loss)
@@ -135,4 +135,4 @@ class Torch:
         self.trainer = Trainer(self.model, fused=True)
 
     def train(self, tokens: Tokens) -> None:
-        self.trainer.step(self.model.loss(*split(tokens, mask_ratio(tokens, RATIO))))
+        self.trainer.step(self.model.loss(*split(tokens, MaskRatio(RATIO)(tokens))))

@@ -13,7 +13,7 @@ import torch
 from rotarymae.batch import Batch
 from rotarymae.config import RoMAEConfig
 from rotarymae.heads import Classifier, Regressor
-from rotarymae.masking import Masking
+from rotarymae.masking import MaskRatio
 from rotarymae.model import Encoder, MaskedAutoencoder
 from rotarymae.series.dataset import SeriesDataset
 from rotarymae.series.examples import SeriesExamples
@@ -89,7 +89,7 @@ def examples(
     preprocessor = Preprocessor.fit(series(40))
     preprocessor = replace(preprocessor, positions=replace(preprocessor.positions, reach=1e3))
     if kind == "pretrain":
-        return SeriesExamples(dataset, preprocessor, seed, Masking("ratio", (0.3, 0.8)))
+        return SeriesExamples(dataset, preprocessor, seed, MaskRatio((0.3, 0.8)))
     targets = np.arange(count) % 3
     if kind == "regress":
         targets = np.sin(np.arange(count, dtype=np.float32))[:, None]

@@ -1,6 +1,9 @@
 """Masks hide what they say and never padding; splits lose nothing; noise is a pure function of its key."""
 
+import json
+from dataclasses import asdict
 from math import ceil
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -11,15 +14,17 @@ from hypothesis import strategies as st
 from conftest import place_rows, random_rows, random_tokens, refuses
 from rotarymae.counter_rng import counter_uniform
 from rotarymae.masking import (
+    MASKINGS,
+    MaskChannels,
+    MaskCount,
     Masking,
-    mask_channels,
-    mask_count,
-    mask_groups,
-    mask_ratio,
-    mask_rows,
-    mask_tubes,
+    MaskRatio,
+    MaskRows,
+    MaskShare,
+    MaskTubes,
     split,
 )
+from rotarymae.tasks.config import FitConfig, MaskingStrategy
 from rotarymae.tokens import Tokens
 
 LENGTHS = st.lists(st.integers(1, 9), min_size=1, max_size=5)
@@ -40,7 +45,7 @@ def table(entries, padding=None):
 @settings(max_examples=60, deadline=None)
 def test_ratio_hides_the_ceiling_leaves_one_visible_and_never_hides_padding(lengths, ratio, placement, seed):
     tokens = ragged(lengths, placement, seed)
-    mask = mask_ratio(tokens, ratio)
+    mask = MaskRatio(ratio)(tokens)
     assert not (mask & ~tokens.real).any()
     assert mask.sum(1).tolist() == [min(ceil(ratio * n - 1e-9), n - 1) for n in lengths]
     assert (tokens.real & ~mask).any(1).all()
@@ -58,34 +63,34 @@ def test_a_ratio_is_not_rounded_up():
         (2, 0.99, 1),
         (3, 0.01, 1),
     ]:
-        assert mask_ratio(random_tokens(3, n), ratio).sum(1).tolist() == [wanted] * 3
+        assert MaskRatio(ratio)(random_tokens(3, n)).sum(1).tolist() == [wanted] * 3
 
 
 def test_ties_in_the_noise_change_no_count():
     tokens = ragged([5, 3, 1])
     constant = lambda n: torch.full((3, n), 0.5)  # noqa: E731
-    mask = mask_ratio(tokens, 0.5, constant)
+    mask = MaskRatio(0.5)(tokens, constant)
     assert mask.sum(1).tolist() == [3, 2, 0] and not (mask & ~tokens.real).any()
     late = lambda n: torch.full((3, n), 1 - 2.0**-24)  # noqa: E731
-    assert mask_count(tokens, 1, 3, late).sum(1).tolist() == [3, 2, 0]  # the largest draw is still within the range
+    assert MaskCount(1, 3)(tokens, late).sum(1).tolist() == [3, 2, 0]  # the largest draw is still within the range
 
 
 def test_a_range_of_ratios_is_honoured_and_used():
     tokens = random_tokens(400, 20)
-    counts = mask_ratio(tokens, (0.3, 0.8)).sum(1)
+    counts = MaskRatio((0.3, 0.8))(tokens).sum(1)
     assert set(counts.tolist()) == set(range(7, 17))  # ceil(0.3 · 20 + a little) to ceil(0.8 · 20)
-    assert mask_ratio(tokens, (0.5, 0.5)).sum(1).unique().tolist() == [10]
+    assert MaskRatio((0.5, 0.5))(tokens).sum(1).unique().tolist() == [10]
 
 
 def test_which_tokens_are_hidden_is_uniform():
-    often = mask_ratio(random_tokens(4000, 8), 0.5, counter_uniform(0, 0, np.arange(4000))).double().mean(0)
+    often = MaskRatio(0.5)(random_tokens(4000, 8), counter_uniform(0, 0, np.arange(4000))).double().mean(0)
     assert (often - 0.5).abs().max() < 5 * (0.25 / 4000) ** 0.5
 
 
 @pytest.mark.parametrize("of", ["masked", "visible"])
 def test_count_ranges_are_honoured_and_every_value_is_drawn(of):
     tokens = random_tokens(300, 12)
-    hidden = mask_count(tokens, 2, 5, of=of).sum(1)
+    hidden = MaskCount(2, 5, of)(tokens).sum(1)
     counts = hidden if of == "masked" else 12 - hidden
     assert set(counts.tolist()) == {2, 3, 4, 5}
     assert min(counts.bincount()[2:].tolist()) > 40  # of 75 expected each
@@ -93,10 +98,10 @@ def test_count_ranges_are_honoured_and_every_value_is_drawn(of):
 
 def test_count_of_short_rows():
     tokens = ragged([1, 2, 6])
-    assert mask_count(tokens, 4, 4).sum(1).tolist() == [0, 1, 4]
-    assert mask_count(tokens, 0, 0).sum(1).tolist() == [0, 0, 0]
-    assert mask_count(tokens, 2, 2, of="visible").sum(1).tolist() == [0, 0, 4]
-    assert mask_count(tokens, 0, 0, of="visible").sum(1).tolist() == [0, 1, 5]  # one visible all the same
+    assert MaskCount(4, 4)(tokens).sum(1).tolist() == [0, 1, 4]
+    assert MaskCount(0, 0)(tokens).sum(1).tolist() == [0, 0, 0]
+    assert MaskCount(2, 2, of="visible")(tokens).sum(1).tolist() == [0, 0, 4]
+    assert MaskCount(0, 0, of="visible")(tokens).sum(1).tolist() == [0, 1, 5]  # one visible all the same
 
 
 def grouped(tokens, mask, axes):
@@ -122,10 +127,9 @@ def test_rows_channels_and_tubes_hide_whole_groups_only(entries, ratio, blanks, 
     tokens = table(entries[:cut] + [(0, 0)] * blanks + entries[cut:], padding)
     noise = counter_uniform(seed, 0, [0])
     for mask, axes in [
-        (mask_rows(tokens, ratio, noise), (0,)),
-        (mask_channels(tokens, ratio, noise), (1,)),
-        (mask_tubes(tokens, ratio, noise), (1,)),
-        (mask_groups(tokens, ratio, (0, 1), noise), (0, 1)),
+        (MaskRows(ratio)(tokens, noise), (0,)),
+        (MaskChannels(ratio)(tokens, noise), (1,)),
+        (MaskTubes(ratio)(tokens, noise), (1,)),
     ]:
         groups = grouped(tokens, mask, axes)
         assert all(len(values) == 1 for values in groups.values())
@@ -137,24 +141,55 @@ def test_rows_channels_and_tubes_hide_whole_groups_only(entries, ratio, blanks, 
 def test_tubes_of_a_video_by_hand():
     at = torch.tensor([[[t, row, col] for t in (1, 2) for row in (1, 2) for col in (1, 2)]], dtype=torch.float32)
     tokens = Tokens(torch.zeros(1, 8, 1), at)
-    mask = mask_tubes(tokens, 0.5)
+    mask = MaskTubes(0.5)(tokens)
     assert mask[0, :4].equal(mask[0, 4:]) and mask.sum() == 4
-    assert mask_rows(tokens, 0.5)[0].tolist() in ([True] * 4 + [False] * 4, [False] * 4 + [True] * 4)
+    assert MaskRows(0.5)(tokens)[0].tolist() in ([True] * 4 + [False] * 4, [False] * 4 + [True] * 4)
 
 
-def test_each_kind_of_masking_is_its_function():
-    tokens = table([(t, c) for t in range(4) for c in (1, 2)])
-    pairs = [
-        (Masking("ratio", 0.4), lambda n: mask_ratio(tokens, 0.4, n)),
-        (Masking("ratio", (0.2, 0.6)), lambda n: mask_ratio(tokens, (0.2, 0.6), n)),
-        (Masking("count", low=2, high=3), lambda n: mask_count(tokens, 2, 3, n)),
-        (Masking("count", low=2, high=3, of="visible"), lambda n: mask_count(tokens, 2, 3, n, "visible")),
-        (Masking("rows", 0.4), lambda n: mask_rows(tokens, 0.4, n)),
-        (Masking("channels", 0.4), lambda n: mask_channels(tokens, 0.4, n)),
-        (Masking("tubes", 0.4), lambda n: mask_tubes(tokens, 0.4, n)),
-    ]
-    for masking, wanted in pairs:
-        assert masking(tokens, counter_uniform(1, 2, [3])).equal(wanted(counter_uniform(1, 2, [3])))
+SHARES = [MaskRatio, MaskRows, MaskChannels, MaskTubes]
+EXAMPLES = [
+    MaskRatio(0.4),
+    MaskRatio((0.2, 0.6)),
+    MaskCount(low=2, high=3),
+    MaskCount(low=2, high=3, of="visible"),
+    MaskRows(0.4),
+    MaskChannels((0.2, 0.6)),
+    MaskTubes(0.4),
+]
+
+
+def test_every_strategy_is_listed_by_its_name_and_comes_back_from_json():
+    assert {type(one) for one in EXAMPLES} == set(MASKINGS.values())
+    assert {kind for kind in MASKINGS.values() if issubclass(kind, MaskShare)} == set(SHARES)
+    for name, kind in MASKINGS.items():
+        assert Masking.named(name) == kind() and Masking.named(name).kind == name
+    for one in EXAMPLES:
+        assert Masking.named(**json.loads(json.dumps(asdict(one)))) == one
+
+
+@pytest.mark.parametrize("kind", SHARES)
+def test_a_range_of_shares_gives_each_row_a_share_of_its_own(kind):
+    """Twenty times × twenty channels per row, so that a share shows in the number of tokens, whatever is grouped."""
+    grid = torch.cartesian_prod(torch.arange(20.0), torch.arange(1.0, 21.0)).expand(60, -1, -1)
+    tokens = Tokens(torch.zeros(60, 400, 1), grid)
+    share = kind((0.1, 0.5))(tokens, counter_uniform(0, 0, np.arange(60))).double().mean(1)
+    assert share.min() >= 0.1 and share.max() <= 0.5
+    assert share.min() < 0.2 and share.max() > 0.4 and len(share.unique()) > 5
+    assert kind((0.3, 0.3))(tokens).double().mean(1).allclose(torch.tensor(0.3).double())
+
+
+@pytest.mark.parametrize("name", get_args(MaskingStrategy))
+def test_what_the_command_calls_masking_and_mask_ratio_is_what_hides(name):
+    assert FitConfig(masking=name, mask_ratio=(0.1, 0.5)).strategy() == Masking.named(name, ratio=(0.1, 0.5))
+    assert FitConfig(masking=name, mask_ratio=0.4).strategy() == Masking.named(name, ratio=0.4)
+
+
+@pytest.mark.parametrize("kind", SHARES)
+def test_with_a_phase_rows_of_equal_length_hide_equal_shares(kind):
+    grid = torch.cartesian_prod(torch.arange(20.0), torch.arange(1.0, 21.0)).expand(5, -1, -1)
+    tokens = Tokens(torch.zeros(5, 400, 1), grid)
+    shares = {phase: kind((0.1, 0.9))(tokens, None, phase).sum(1).unique().tolist() for phase in (0.0, 0.2, 0.4)}
+    assert all(len(counts) == 1 for counts in shares.values()) and len({*map(tuple, shares.values())}) == 3
 
 
 @given(lengths=LENGTHS, placement=PLACEMENTS, seed=st.integers(0, 99))
@@ -183,20 +218,21 @@ def test_split_is_an_exact_partition_of_rows_of_unequal_length(lengths, placemen
         (lambda t: split(t, ~t.real), ("hides 2 padding tokens", "mask & tokens.real")),
         (lambda t: split(t, t.real & torch.tensor([[False], [True]])), ("row 1 has no visible token",)),
         (lambda t: split(t, torch.zeros(2, 4, dtype=torch.bool)), ("hides nothing",)),
-        (lambda t: mask_ratio(t, 0.0), ("mask ratio 0.0", "more than 0")),
-        (lambda t: mask_ratio(t, 1.0), ("mask ratio 1.0", "less than 1")),
-        (lambda t: mask_ratio(t, (0.8, 0.3)), ("from 0.8 to 0.3", "smaller first")),
-        (lambda t: mask_ratio(t, (0.5, 1.5)), ("mask ratio 1.5",)),
-        (lambda t: mask_count(t, 3, 2), ("from 3 to 2", "0 <= low <= high")),
-        (lambda t: mask_count(t, -1, 2), ("from -1 to 2",)),
-        (lambda t: mask_count(t, 1, 2, of="hidden"), ("of='hidden'", "'masked' or 'visible'")),
-        (lambda t: mask_groups(t, 0.5, (1,)), ("axes (1,)", "1 axes")),
-        (lambda t: mask_groups(t, 0.5, ()), ("axes ()",)),
-        (lambda t: mask_groups(t, 0.5, (0, 0)), ("axes (0, 0)", "distinct")),
-        (lambda t: mask_tubes(t, 0.5), ("axes ()",)),
-        (lambda t: Masking("blocks"), ("'blocks'", "ratio, count, rows, channels or tubes")),
-        (lambda t: Masking("rows", (0.1, 0.2)), ("'rows'", "(0.1, 0.2) are two")),
-        (lambda t: Masking(ratio=2.0), ("mask ratio 2.0",)),
+        (lambda t: MaskRatio(0.0), ("mask ratio 0.0", "more than 0")),
+        (lambda t: MaskRows(1.0), ("mask ratio 1.0", "less than 1")),
+        (lambda t: MaskRatio((0.8, 0.3)), ("from 0.8 to 0.3", "smaller first")),
+        (lambda t: MaskChannels((0.5, 1.5)), ("mask ratio 1.5",)),
+        (lambda t: MaskRatio((0.1, 0.2, 0.3)), ("mask ratio (0.1, 0.2, 0.3)", "one number")),
+        (lambda t: MaskCount(3, 2), ("from 3 to 2", "0 <= low <= high")),
+        (lambda t: MaskCount(-1, 2), ("from -1 to 2",)),
+        (lambda t: MaskCount(1, 2, of="hidden"), ("of='hidden'", "'masked', 'visible'")),
+        (lambda t: MaskChannels(0.5)(t), ("'channels'", "only one axis")),
+        (lambda t: MaskTubes(0.5)(t), ("'tubes'", "only one axis")),
+        (lambda t: Masking.named("blocks"), ("'blocks'", "'ratio', 'count', 'rows', 'channels', 'tubes'")),
+        (lambda t: Masking.named("row"), ("'row'", "Did you mean 'rows'?")),
+        (lambda t: Masking.named("ratio", low=3), ("masking 'ratio' has no parameter 'low'", "it has ratio")),
+        (lambda t: Masking.named("count", ratio=0.5), ("'count' has no parameter 'ratio'", "low, high, of")),
+        (lambda t: Masking.named("rows", ratoi=0.5), ("no parameter 'ratoi'", "Did you mean 'ratio'?")),
     ],
 )
 def test_refusals_give_the_numbers(call, parts):
@@ -261,7 +297,7 @@ def test_rows_are_uniform_and_unrelated():
 def test_the_default_draws_from_the_global_generator():
     tokens = random_tokens(2, 30)
     torch.manual_seed(3)
-    first = mask_ratio(tokens, 0.5)
-    assert not mask_ratio(tokens, 0.5).equal(first)
+    first = MaskRatio(0.5)(tokens)
+    assert not MaskRatio(0.5)(tokens).equal(first)
     torch.manual_seed(3)
-    assert mask_ratio(tokens, 0.5).equal(first)
+    assert MaskRatio(0.5)(tokens).equal(first)

@@ -1,136 +1,190 @@
 """Which tokens are hidden, and how a batch splits into what is seen and what is to be predicted.
 
-Every mask is [B, N] bool, True = hidden, never True on padding, and leaves at least one visible token in each row.
-No loops over the batch: noise is ranked within each row and compared with that row's count (as in MAE,
-arXiv:2111.06377). `noise` says where the randomness comes from: a call `noise(n)` returns uniform numbers [B, n] in
-[0, 1). The default draws from torch's global generator; training passes `rows(...)`, a pure function of
+A strategy is a small dataclass that is called with tokens and gives the mask: [B, N] bool, True = hidden, never True
+on padding, and at least one token of each row stays visible. `MASKINGS` lists them by name; a new one is a class and
+its entry there. There are no loops over the batch: random numbers are ranked within each row and compared with that
+row's count (as in MAE, arXiv:2111.06377). `noise` says where they come from: `noise(n)` gives uniform numbers [B, n]
+in [0, 1). The default draws from torch's global generator; training passes `counter_uniform(...)`, a pure function of
 (seed, epoch, series), so that a mask does not depend on batch, process or worker.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from rotarymae.counter_rng import Noise
-from rotarymae.errors import InputError
+from rotarymae.errors import InputError, choose, did_you_mean
 from rotarymae.tokens import Tokens, compact
-
-
-def mask_ratio(
-    tokens: Tokens, ratio: float | tuple[float, float], noise: Noise | None = None, phase: float | None = None
-) -> Bool[Tensor, "B N"]:
-    """Hides ceil(ratio · real tokens) of each row, uniformly; at least one stays, so a row of one is never masked.
-
-    Section 4.1 of arXiv:2505.20535. With two ratios each row has its own between them: a model that will be asked to
-    interpolate from many and from few observations should have seen both. They are drawn row by row, or with a `phase`
-    (one number an epoch) they run between the two in a wave over the logarithm of the length: over the epochs every row
-    sees them all, but rows of nearly equal length agree, so that a batch of such rows stays almost free of padding.
-    """
-    low, high = ratio if isinstance(ratio, tuple) else (ratio, ratio)
-    _check_ratio(low)
-    _check_ratio(high)
-    if low > high:
-        raise InputError(f"mask ratios from {low} to {high}; wanted the smaller first.")
-    real = tokens.real.sum(1)
-    if low == high:
-        return _hide(tokens.real, _share(real, low), _draw(tokens, noise, tokens.length))
-    uniform = _draw(tokens, noise, tokens.length + 1)
-    # The first number, not the last: a row's numbers must not depend on how far its batch is padded.
-    at = uniform[:, 0].double() if phase is None else 1 - (1 - 2 * ((real.double().log2() + phase) % 1)).abs()
-    return _hide(tokens.real, _share(real, low + (high - low) * at), uniform[:, 1:])
-
-
-def mask_count(
-    tokens: Tokens, low: int, high: int, noise: Noise | None = None, of: str = "masked"
-) -> Bool[Tensor, "B N"]:
-    """Hides, or with of="visible" leaves, between `low` and `high` tokens (both included), drawn anew for each row.
-
-    A row too short for the drawn count keeps one visible token.
-    """
-    if of not in ("masked", "visible"):
-        raise InputError(f"of={of!r}; wanted 'masked' or 'visible'.")
-    if not 0 <= low <= high:
-        raise InputError(f"counts from {low} to {high}; wanted 0 <= low <= high.")
-    uniform = _draw(tokens, noise, tokens.length + 1)
-    count = low + (uniform[:, 0] * (high - low + 1)).long().clamp(max=high - low)
-    real = tokens.real.sum(1)
-    if of == "visible":
-        count = real - count
-    return _hide(tokens.real, torch.minimum(count.clamp(min=0), real - 1), uniform[:, 1:])
-
-
-def mask_groups(tokens: Tokens, ratio: float, axes: Sequence[int], noise: Noise | None = None) -> Bool[Tensor, "B N"]:
-    """Hides whole groups: tokens of a row with equal positions on `axes` are hidden together or not at all.
-
-    ceil(ratio · groups) of each row's groups are hidden, and at least one stays. axes=(time,) hides time rows,
-    axes=(channel,) channels, all axes but time tubes (VideoMAE, arXiv:2203.12602).
-    """
-    _check_ratio(ratio)
-    if not axes or any(not 0 <= axis < tokens.axes for axis in axes) or len(set(axes)) != len(axes):
-        raise InputError(f"axes {tuple(axes)} of positions with {tokens.axes} axes; wanted distinct axes of them.")
-    group, groups = _group_ids(tokens, axes)
-    in_use = torch.arange(tokens.length, device=group.device)[None, :] < groups[:, None]
-    hidden = _hide(in_use, _share(groups, ratio), _draw(tokens, noise, tokens.length))
-    return hidden.gather(1, group) & tokens.real
-
-
-def mask_rows(tokens: Tokens, ratio: float, noise: Noise | None = None, time_axis: int = 0) -> Bool[Tensor, "B N"]:
-    """Hides everything observed at a time, for ceil(ratio · distinct times) times of each row."""
-    return mask_groups(tokens, ratio, (time_axis,), noise)
-
-
-def mask_channels(
-    tokens: Tokens, ratio: float, noise: Noise | None = None, channel_axis: int = 1
-) -> Bool[Tensor, "B N"]:
-    """Hides whole channels: ceil(ratio · channels present) of each row."""
-    return mask_groups(tokens, ratio, (channel_axis,), noise)
-
-
-def mask_tubes(tokens: Tokens, ratio: float, noise: Noise | None = None, time_axis: int = 0) -> Bool[Tensor, "B N"]:
-    """Hides the same places at all times: groups are positions on every axis but time."""
-    axes = [axis for axis in range(tokens.axes) if axis != time_axis]
-    return mask_groups(tokens, ratio, axes, noise)
 
 
 @dataclass(frozen=True)
 class Masking:
-    """One way of hiding tokens, as a setting: `masking(tokens, noise)` gives the mask.
+    """A way of hiding tokens: `masking(tokens, noise)` gives the mask.
 
-    Attributes:
-        kind: "ratio" (single tokens), "count" (a drawn number of single tokens), "rows" (all that was observed at a
-            time), "channels" (whole channels) or "tubes" (the same places at all times).
-        ratio: share of tokens or groups to hide; not used by "count". For "ratio" also (low, high), see
-            `mask_ratio`.
-        low, high: "count" hides, or with of="visible" leaves, between `low` and `high` tokens.
-        of: "masked" or "visible", for "count".
+    `Masking.named(**dataclasses.asdict(masking))` is the same masking again, also after JSON.
     """
 
-    kind: str = "ratio"
+    kind: str = field(default="", init=False)
+
+    @staticmethod
+    def named(kind: str, **parameters: Any) -> Masking:
+        """The strategy of this name, for example `Masking.named("rows", ratio=0.5)`.
+
+        Raises:
+            InputError: a name or a parameter that does not exist, naming what there is; a value out of its range.
+        """
+        choose("masking", kind, tuple(MASKINGS))
+        known = [item.name for item in dataclasses.fields(MASKINGS[kind]) if item.init]
+        for name in parameters:
+            if name not in known:
+                raise InputError(
+                    f"masking {kind!r} has no parameter {name!r}; it has {', '.join(known)}.{did_you_mean(name, known)}"
+                )
+        return MASKINGS[kind](**{key: tuple(v) if isinstance(v, list) else v for key, v in parameters.items()})
+
+    def __call__(self, tokens: Tokens, noise: Noise | None = None, phase: float | None = None) -> Bool[Tensor, "B N"]:
+        """The mask; `phase` is explained at `MaskShare`."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class MaskShare(Masking):
+    """What the strategies below share that hide a share of each row.
+
+    Attributes:
+        ratio: the share to hide, more than 0 and less than 1. With (low, high) each row has its own share between
+            them: a model that will be asked to interpolate from many and from few observations should have seen both.
+
+    The shares are drawn row by row, or with a `phase` (one number per epoch) they run between the two in a wave over
+    the logarithm of the length: over the epochs every row sees them all, but rows of nearly equal length agree, so
+    that a batch of such rows stays almost free of padding.
+    """
+
     ratio: float | tuple[float, float] = 0.75
+
+    def __post_init__(self) -> None:
+        for ratio in self._range:
+            if not 0 < ratio < 1:
+                raise InputError(f"mask ratio {ratio}; wanted more than 0 and less than 1, the share of what to hide.")
+        low, high = self._range
+        if low > high:
+            raise InputError(f"mask ratios from {low} to {high}; wanted the smaller first.")
+
+    @property
+    def _range(self) -> tuple[float, float]:
+        if not isinstance(self.ratio, tuple):
+            return self.ratio, self.ratio
+        if len(self.ratio) != 2:
+            raise InputError(f"mask ratio {self.ratio}; wanted one number, or the smallest and the largest.")
+        return self.ratio
+
+    def _draw(
+        self, tokens: Tokens, noise: Noise | None, phase: float | None
+    ) -> tuple[float | Float[Tensor, " B"], Float[Tensor, "B N"]]:
+        """The share of each row, and the random numbers that decide what is hidden."""
+        low, high = self._range
+        if low == high:
+            return low, _draw(tokens, noise, tokens.length)
+        uniform = _draw(tokens, noise, tokens.length + 1)
+        # The first number, not the last: a row's numbers must not depend on how far its batch is padded.
+        at = uniform[:, 0].double()
+        if phase is not None:
+            at = 1 - (1 - 2 * ((tokens.real.sum(1).double().log2() + phase) % 1)).abs()
+        return low + (high - low) * at, uniform[:, 1:]
+
+
+@dataclass(frozen=True)
+class MaskRatio(MaskShare):
+    """Hides ceil(ratio · real tokens) of each row, uniformly; at least one stays, so a row of one is never masked.
+
+    Section 4.1 of arXiv:2505.20535.
+    """
+
+    kind: str = field(default="ratio", init=False)
+
+    def __call__(self, tokens: Tokens, noise: Noise | None = None, phase: float | None = None) -> Bool[Tensor, "B N"]:
+        share, uniform = self._draw(tokens, noise, phase)
+        return _hide(tokens.real, _count(tokens.real.sum(1), share), uniform)
+
+
+@dataclass(frozen=True)
+class MaskCount(Masking):
+    """Hides, or with of="visible" leaves, between `low` and `high` tokens (both included), drawn for each row.
+
+    A row too short for the drawn count keeps one visible token.
+    """
+
+    kind: str = field(default="count", init=False)
     low: int = 1
     high: int = 1
     of: str = "masked"
 
     def __post_init__(self) -> None:
-        if self.kind not in ("ratio", "count", "rows", "channels", "tubes"):
-            raise InputError(f"masking {self.kind!r}; wanted ratio, count, rows, channels or tubes.")
-        if isinstance(self.ratio, tuple) and self.kind != "ratio":
-            raise InputError(f"masking {self.kind!r} takes one ratio; {self.ratio} are two.")
-        for ratio in self.ratio if isinstance(self.ratio, tuple) else (self.ratio,):
-            _check_ratio(ratio)
+        choose("of", self.of, ("masked", "visible"))
+        if not 0 <= self.low <= self.high:
+            raise InputError(f"counts from {self.low} to {self.high}; wanted 0 <= low <= high.")
 
     def __call__(self, tokens: Tokens, noise: Noise | None = None, phase: float | None = None) -> Bool[Tensor, "B N"]:
-        if self.kind == "count":
-            return mask_count(tokens, self.low, self.high, noise, self.of)
-        if isinstance(self.ratio, tuple) or self.kind == "ratio":
-            return mask_ratio(tokens, self.ratio, noise, phase)
-        by_kind = {"rows": mask_rows, "channels": mask_channels, "tubes": mask_tubes}
-        return by_kind[self.kind](tokens, self.ratio, noise)
+        uniform = _draw(tokens, noise, tokens.length + 1)
+        # A float32 just below 1 times the number of counts may round up to it.
+        count = self.low + (uniform[:, 0] * (self.high - self.low + 1)).long().clamp(max=self.high - self.low)
+        real = tokens.real.sum(1)
+        if self.of == "visible":
+            count = real - count
+        return _hide(tokens.real, torch.minimum(count.clamp(min=0), real - 1), uniform[:, 1:])
+
+
+@dataclass(frozen=True)
+class MaskRows(MaskShare):
+    """Hides everything observed at a time (axis 0), for ceil(ratio · distinct times) times of each row."""
+
+    kind: str = field(default="rows", init=False)
+
+    def __call__(self, tokens: Tokens, noise: Noise | None = None, phase: float | None = None) -> Bool[Tensor, "B N"]:
+        return _hide_groups(tokens, [0], *self._draw(tokens, noise, phase))
+
+
+@dataclass(frozen=True)
+class MaskChannels(MaskShare):
+    """Hides whole channels (axis 1): ceil(ratio · channels present) of each row."""
+
+    kind: str = field(default="channels", init=False)
+
+    def __call__(self, tokens: Tokens, noise: Noise | None = None, phase: float | None = None) -> Bool[Tensor, "B N"]:
+        if tokens.axes < 2:
+            raise InputError("masking 'channels' hides channels, the second axis; these positions have only one axis.")
+        return _hide_groups(tokens, [1], *self._draw(tokens, noise, phase))
+
+
+@dataclass(frozen=True)
+class MaskTubes(MaskShare):
+    """Hides the same patches at all times (VideoMAE, arXiv:2203.12602): ceil(ratio · patches) of each row.
+
+    A patch is a position on every axis but time, which is axis 0.
+    """
+
+    kind: str = field(default="tubes", init=False)
+
+    def __call__(self, tokens: Tokens, noise: Noise | None = None, phase: float | None = None) -> Bool[Tensor, "B N"]:
+        if tokens.axes < 2:
+            raise InputError("masking 'tubes' needs axes beside time; these positions have only one axis.")
+        return _hide_groups(tokens, range(1, tokens.axes), *self._draw(tokens, noise, phase))
+
+
+MASKINGS: dict[str, type[Masking]] = {
+    "ratio": MaskRatio,
+    "count": MaskCount,
+    "rows": MaskRows,
+    "channels": MaskChannels,
+    "tubes": MaskTubes,
+}
 
 
 def split(tokens: Tokens, mask: Bool[Tensor, "B N"]) -> tuple[Tokens, Tokens]:
@@ -159,36 +213,43 @@ def split(tokens: Tokens, mask: Bool[Tensor, "B N"]) -> tuple[Tokens, Tokens]:
     return compact(tokens, ~mask), compact(tokens, mask)
 
 
-def _check_ratio(ratio: float) -> None:
-    if not 0 < ratio < 1:
-        raise InputError(f"mask ratio {ratio}; wanted more than 0 and less than 1, the share of tokens to hide.")
-
-
 def _draw(tokens: Tokens, noise: Noise | None, n: int) -> Float[Tensor, "B n"]:
     if noise is None:
         return torch.rand(tokens.batch, n, device=tokens.values.device)
     return noise(n).to(tokens.values.device)
 
 
-def _share(counts: Int[Tensor, " B"], ratio: float | Float[Tensor, " B"]) -> Int[Tensor, " B"]:
-    """ceil(ratio · count), less than the count. In float64, so that 0.75 · 4 is not rounded up to 4."""
-    return torch.minimum((counts.double() * ratio - 1e-9).ceil().long(), counts - 1)
+def _count(counts: Int[Tensor, " B"], share: float | Float[Tensor, " B"]) -> Int[Tensor, " B"]:
+    """ceil(share · count), less than the count. In float64, so that 0.75 · 4 is not rounded up to 4."""
+    return torch.minimum((counts.double() * share - 1e-9).ceil().long(), counts - 1)
 
 
 def _hide(real: Bool[Tensor, "B N"], count: Int[Tensor, " B"], uniform: Float[Tensor, "B N"]) -> Bool[Tensor, "B N"]:
-    """True on the `count` real places of each row that drew the smallest numbers."""
+    """True on the `count` real tokens of each row that drew the smallest numbers."""
     order = uniform.masked_fill(~real, 2.0).argsort(dim=1)
     rank = torch.empty_like(order)
     rank.scatter_(1, order, torch.arange(real.shape[1], device=order.device).expand_as(order))
     return (rank < count[:, None]) & real
 
 
+def _hide_groups(
+    tokens: Tokens, axes: Sequence[int], share: float | Float[Tensor, " B"], uniform: Float[Tensor, "B N"]
+) -> Bool[Tensor, "B N"]:
+    """Hides whole groups: tokens of a row with equal positions on `axes` are hidden together or not at all.
+
+    ceil(share · groups) of each row's groups are hidden, and at least one stays.
+    """
+    group, groups = _group_ids(tokens, axes)
+    in_use = torch.arange(tokens.length, device=group.device)[None, :] < groups[:, None]
+    return _hide(in_use, _count(groups, share), uniform).gather(1, group) & tokens.real
+
+
 def _group_ids(tokens: Tokens, axes: Sequence[int]) -> tuple[Int[Tensor, "B N"], Int[Tensor, " B"]]:
     """A number 0..groups-1 for each token's group within its row, and the number of groups of each row."""
     group = (~tokens.real).long()  # padding sorts behind every real token, so real groups count from 0
     for axis in axes:
-        place = _dense(tokens.positions[..., axis].contiguous())
-        group = _dense(group * tokens.length + place)
+        level = _dense(tokens.positions[..., axis].contiguous())
+        group = _dense(group * tokens.length + level)
     groups = torch.where(tokens.real, group, torch.full_like(group, -1)).amax(1) + 1
     return group, groups
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conftest import refuses
-from rotarymae.masking import Masking
+from rotarymae.masking import MaskCount, MaskRatio, MaskRows
 from rotarymae.series.dataset import SeriesDataset
 from rotarymae.series.examples import SeriesExamples, assemble, positions_of
 from rotarymae.series.scaling import Preprocessor
@@ -179,11 +179,11 @@ def rows_of(batch):
 @pytest.mark.parametrize(
     "changes",
     [
-        {"masking": Masking("ratio", (0.3, 0.8))},
-        {"masking": Masking("rows", 0.5)},
+        {"masking": MaskRatio((0.3, 0.8))},
+        {"masking": MaskRows(0.5)},
         {"drop": 0.6},
         {"noise": 0.3},
-        {"drop": 0.6, "noise": 0.3, "masking": Masking("count", low=1, high=2)},
+        {"drop": 0.6, "noise": 0.3, "masking": MaskCount(low=1, high=2)},
     ],
 )
 def test_randomness_is_a_function_of_seed_epoch_and_series(changes):
@@ -202,7 +202,7 @@ def test_randomness_is_a_function_of_seed_epoch_and_series(changes):
 def test_a_mask_does_not_depend_on_the_batch(order):
     # The same length everywhere: a draw is one number a token.
     data = ragged((9,) * 4)
-    made = SeriesExamples(data, Preprocessor.fit(data), 3, Masking("ratio", 0.5))
+    made = SeriesExamples(data, Preprocessor.fit(data), 3, MaskRatio(0.5))
     together = rows_of(made.batch(np.arange(4), 2))
     for s, row in rows_of(made.batch(np.array(order), 2)).items():
         assert row == together[s]
@@ -237,7 +237,7 @@ def test_drop_leaves_a_subset_in_order_and_noise_has_its_size():
 
 
 def test_masks_split_the_batch_and_targets_follow_their_series():
-    made = examples(masking=Masking("ratio", 0.5))
+    made = examples(masking=MaskRatio(0.5))
     index = np.array([4, 1])
     batch = made.batch(index, 0)
     assert batch.masked.real.sum(1).tolist() == [3, 3] and batch.inputs.real.sum(1).tolist() == [3, 2]

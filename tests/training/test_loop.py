@@ -21,7 +21,7 @@ from torch import nn
 from _runs import Poisoned, config, digest, examples, log, objective, same, settings, weights
 from conftest import refuses
 from rotarymae.batch import Batch
-from rotarymae.masking import Masking
+from rotarymae.masking import MaskChannels
 from rotarymae.model import MaskedAutoencoder
 from rotarymae.tokens import collate
 from rotarymae.training import distributed as processes
@@ -376,7 +376,7 @@ def test_a_batch_does_not_depend_on_the_others_in_it(what):
 def test_a_part_in_which_nothing_can_be_hidden_counts_for_nothing():
     """With masking by channel a series of one channel hides nothing; alone on a process it must not end the run."""
     data = examples(count=60)
-    data.masking = Masking("channels", 0.5)
+    data.masking = MaskChannels(0.5)
     single = [i for i, one in enumerate(data.dataset) if len(set(one.channels.tolist())) == 1]
     assert single
     batch, what = data.batch(np.array(single[:1]), 0), objective()

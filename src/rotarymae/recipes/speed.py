@@ -23,7 +23,7 @@ import torch
 from rotarymae import losses
 from rotarymae.config import RoMAEConfig
 from rotarymae.experiments import Recipe, Row, Score, Setup, Trial, parameters
-from rotarymae.masking import mask_ratio, split
+from rotarymae.masking import MaskRatio, split
 from rotarymae.model import MaskedAutoencoder
 from rotarymae.tokens import Tokens
 from rotarymae.training import compile_blocks
@@ -94,7 +94,7 @@ class _Step:
 
     def seconds(self) -> float:
         start = time.perf_counter()
-        loss = losses.reconstruction(self.model.predict(*split(self.tokens, mask_ratio(self.tokens, 0.75)))).mean
+        loss = losses.reconstruction(self.model.predict(*split(self.tokens, MaskRatio(0.75)(self.tokens)))).mean
         loss.backward()
         self.optimizer.step()
         self.optimizer.zero_grad()

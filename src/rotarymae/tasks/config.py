@@ -199,11 +199,6 @@ class FitConfig(
                 raise InputError(f"mask_ratio is {ratio}; wanted more than 0 and less than 1, the share to hide.")
         if low > high:
             raise InputError(f"mask_ratio goes from {low} to {high}; wanted the smaller first.")
-        if low < high and self.masking != "ratio":
-            raise InputError(
-                f"masking={self.masking!r} hides one share of each series, and mask_ratio is {low} to {high}; give one "
-                "number."
-            )
         if self.beta is not None and self.likelihood == "point":
             raise InputError(f"beta ({self.beta}) weights by the predicted variance; leave it out, or use a gaussian.")
         if not 0 <= self.reconstruction_beta <= 1:
@@ -267,7 +262,7 @@ class FitConfig(
         from rotarymae.masking import Masking
 
         low, high = self._mask_ratios
-        return Masking(self.masking, low if low == high else (low, high))
+        return Masking.named(self.masking, ratio=low if low == high else (low, high))
 
     def model_config(self, axes: int, features: int) -> RoMAEConfig:
         """The shape of a masked autoencoder for tokens with so many position axes and features.
