@@ -2,8 +2,9 @@
 
     python scripts/interruptions.py --count 40
 
-Half of the interruptions are SIGKILL, half SIGTERM. They come during a step, during a save (between any two flushes to
-disk), during an evaluation, or at a moment of the clock. Pre-training and fine-tuning take turns, with dropout,
+Half of the interruptions are SIGKILL, half SIGTERM or SIGINT. They come during a step, during a save (between any two
+flushes to disk), while a file of weights is written (half of it lies there under a temporary name, as safetensors does
+it), during an evaluation, or at a moment of the clock. Pre-training and fine-tuning take turns, with dropout,
 stochastic depth, augmentation, early stopping and the best weights kept, with and without workers. A run counts when
 its final weights and its log are the same bytes as those of the run that was left alone. Exit code 0: all did.
 """
@@ -26,12 +27,12 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import torch
 
 from _runs import digest, examples, objective, settings
-from rotarymae import atomic_write as files
-from rotarymae.training import checkpointing as runs
-from rotarymae.training import evaluation
+from rotarymae import atomic_write
+from rotarymae.series import SeriesExamples
+from rotarymae.training import checkpointing
 from rotarymae.training import loop as training
 
-WHERE = ("step", "save", "evaluation", "clock")
+WHERE = ("step", "save", "write", "evaluation", "clock")
 SCENES = [
     {"kind": "pretrain", "workers": 0, "checkpoint_steps": 3, "keep_best": True, "patience": 2},
     {"kind": "classify", "workers": 2, "checkpoint_steps": 1, "keep_best": True, "patience": 3, "accumulation": 2},
@@ -43,8 +44,9 @@ SCENES = [
 def run(scene: dict, folder: Path, strike: tuple[str, int, int] | None) -> None:
     """The whole run, or up to the blow: `strike` is (where, the how manieth time, signal)."""
     torch.set_num_threads(1)
+    held = examples(scene["kind"], 11, of=1, augment=False)
     if strike is not None:
-        arm(*strike)
+        arm(*strike, held)
     changes = {key: value for key, value in scene.items() if key != "kind"}
     kind = scene["kind"]
     what = objective(kind)
@@ -53,7 +55,7 @@ def run(scene: dict, folder: Path, strike: tuple[str, int, int] | None) -> None:
             what,
             examples(kind),
             settings(epochs=6, **changes),
-            validation=examples(kind, 11, of=1, augment=False),
+            validation=held,
             folder=folder,
             resume="auto",
         )
@@ -62,7 +64,7 @@ def run(scene: dict, folder: Path, strike: tuple[str, int, int] | None) -> None:
     (folder / "final.txt").write_text(digest(what.model))
 
 
-def arm(where: str, at: int, blow: int) -> None:
+def arm(where: str, at: int, blow: int, held: SeriesExamples) -> None:
     """Strikes this process itself at the `at`-th moment of a kind; for "clock" after `at` milliseconds."""
     if where == "clock":
 
@@ -72,11 +74,6 @@ def arm(where: str, at: int, blow: int) -> None:
 
         threading.Thread(target=later, daemon=True).start()
         return
-    owner, name = {
-        "step": (training.nn.utils, "get_total_norm"),  # between the gradients and the weights' change
-        "save": (files, "flush"),
-        "evaluation": (evaluation, "_own_batches"),
-    }[where]
     passed = 0
 
     def count() -> None:
@@ -85,25 +82,28 @@ def arm(where: str, at: int, blow: int) -> None:
         if passed == at:
             os.kill(os.getpid(), blow)
 
-    if where == "evaluation":
-        whole = evaluation._own_batches
-
-        def batches(*arguments):
-            for index in whole(*arguments):
-                count()
-                yield index
-
-        evaluation._own_batches = batches
-        return
-    inner = getattr(owner, name)
+    if where == "step":  # between the gradients and the weights' change
+        owners, name = [training.nn.utils], "get_total_norm"
+    elif where == "save":
+        owners, name = [atomic_write, checkpointing], "flush"
+    elif where == "write":
+        owners, name = [checkpointing], "save_file"
+    else:
+        owners, name = [held], "batch"
+    inner = getattr(owners[0], name)
 
     def outer(*arguments, **named):
-        count()
+        if where == "write":
+            half = arguments[1].with_name(".tmpAbCdEf")
+            half.write_bytes(b"half")
+            count()
+            half.unlink()
+        else:
+            count()
         return inner(*arguments, **named)
 
-    setattr(owner, name, outer)
-    if where == "save":
-        runs.flush = outer
+    for owner in owners:
+        setattr(owner, name, outer)
 
 
 def child(scene: dict, folder: Path, strike: tuple[str, int, int] | None) -> int:
@@ -111,6 +111,7 @@ def child(scene: dict, folder: Path, strike: tuple[str, int, int] | None) -> int
     pid = os.fork()
     if pid == 0:
         code = 1
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # ends the process, as SIGTERM does, where nobody watches it
         try:
             run(scene, folder, strike)
             code = 0
@@ -127,8 +128,8 @@ def main() -> None:
     parser.add_argument("--quiet", action="store_true")
     given = parser.parse_args()
     draw = random.Random(given.seed)
-    struck = {signal.SIGKILL: 0, signal.SIGTERM: 0}
-    places = dict.fromkeys(WHERE, 0)
+    struck = {signal.SIGKILL: 0, signal.SIGTERM: 0, signal.SIGINT: 0}
+    moments = dict.fromkeys(WHERE, 0)
     same = late = number = 0
     with tempfile.TemporaryDirectory() as root:
         wanted = []
@@ -139,23 +140,24 @@ def main() -> None:
             took = time.monotonic() - started
             wanted.append(((folder / "final.txt").read_text(), (folder / "log.jsonl").read_bytes(), took))
         while sum(struck.values()) < given.count:
-            blow = (signal.SIGKILL, signal.SIGTERM)[sum(struck.values()) % 2]
-            where = WHERE[(sum(struck.values()) // 2) % 4]
+            number_struck = sum(struck.values())
+            blow = (signal.SIGKILL, signal.SIGTERM, signal.SIGKILL, signal.SIGINT)[number_struck % 4]
+            where = WHERE[(number_struck // 2) % len(WHERE)]
             scene = draw.randrange(len(wanted))
             final, log, took = wanted[scene]
             # Moments of the whole run: 24 steps, some 60 flushes, 6 evaluations of 2 batches, took seconds.
-            most = {"step": 20, "save": 25, "evaluation": 7, "clock": round(900 * took)}[where]
+            most = {"step": 20, "save": 25, "write": 12, "evaluation": 12, "clock": round(900 * took)}[where]
             folder = Path(root) / f"run-{number}"
             number += 1
             ended = child(SCENES[scene], folder, (where, draw.randint(1, most), blow))
             if ended == 0:  # the moment came after the end of the run: it does not count
                 late += 1
                 continue
-            assert ended in (-9, -15, 75), f"the run ended with {ended}"
+            assert ended in (-9, -15, -2, 75), f"the run ended with {ended}"
             struck[blow] += 1
-            places[where] += 1
+            moments[where] += 1
             again = child(SCENES[scene], folder, None)
-            left = [path.name for path in (folder / "checkpoints").iterdir() if path.name.startswith(".")]
+            left = [path.name for path in (folder / "checkpoints").glob(".*")]
             equal = (
                 again == 0
                 and not left
@@ -166,10 +168,9 @@ def main() -> None:
             if not given.quiet or not equal:
                 print(f"{blow.name} during {where}: {'identical' if equal else 'DIFFERENT'} {left or ''}", flush=True)
     total = sum(struck.values())
-    print(
-        f"{same} of {total} interrupted runs ended bit-identical ({struck[signal.SIGKILL]} SIGKILL, "
-        f"{struck[signal.SIGTERM]} SIGTERM; {', '.join(f'{n} during {place}' for place, n in places.items())})"
-    )
+    signals = ", ".join(f"{n} {blow.name}" for blow, n in struck.items())
+    when = ", ".join(f"{n} during {where}" for where, n in moments.items())
+    print(f"{same} of {total} interrupted runs ended bit-identical ({signals}; {when})")
     sys.exit(0 if same == total else 1)
 
 

@@ -99,7 +99,7 @@ def examples(
 
 def settings(**changes) -> TrainConfig:
     """Five epochs of four batches, without checkpoints by the clock."""
-    usual = {"epochs": 5, "batch_size": 10, "log_every": 1, "checkpoint_seconds": 1e9, "precision": "fp32"}
+    usual = {"epochs": 5, "batch_size": 10, "log_every": 1, "checkpoint_minutes": 1e7, "precision": "fp32"}
     return TrainConfig(**{**usual, **changes})
 
 
@@ -130,13 +130,8 @@ class Poisoned:
 
     def __init__(self, inner: SeriesExamples, bad: set[int], epoch: int | None = None) -> None:
         self.inner, self.bad, self.epoch = inner, bad, epoch
-        self.dataset, self.lengths = inner.dataset, inner.lengths
-
-    def identity(self) -> dict[str, Any]:
-        return self.inner.identity()
-
-    def names(self, index: Any) -> list[str]:
-        return self.inner.names(index)
+        self.lengths = inner.lengths
+        self.identity, self.names = inner.identity, inner.names
 
     def batch(self, index: np.ndarray, epoch: int | None) -> Batch:
         batch = self.inner.batch(index, epoch)

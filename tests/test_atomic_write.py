@@ -1,8 +1,11 @@
 """Writing: a reader sees the old or the new, and nobody's file is lost."""
 
+import os
+
 import pytest
 
 from conftest import refuses
+from rotarymae import atomic_write
 from rotarymae.atomic_write import flush, replacing, replacing_folder, write_text
 
 
@@ -70,6 +73,18 @@ def test_an_error_leaves_the_old_folder_and_nothing_else(tmp_path, error):
     assert (path / "a").read_text() == "old" and listing(tmp_path) == ["model", "model/a"]
 
 
+@pytest.mark.parametrize("exchanges", [True, False])
+def test_a_folder_takes_the_place_of_the_old_one_at_once(tmp_path, monkeypatch, exchanges):
+    """Where folders can be exchanged, and where they are renamed one after the other."""
+    if not exchanges:
+        monkeypatch.setattr(atomic_write, "_exchange", lambda one, other: False)
+    path = tmp_path / "model"
+    put(path, a="old", notes="mine")
+    with replacing_folder(path) as beside:
+        put(beside, a="new")
+    assert listing(tmp_path) == ["model", "model/a", "model/notes"] and (path / "a").read_text() == "new"
+
+
 def test_a_rename_that_fails_brings_the_old_folder_back(tmp_path, monkeypatch):
     path = tmp_path / "model"
     put(path, a="old")
@@ -80,10 +95,31 @@ def test_a_rename_that_fails_brings_the_old_folder_back(tmp_path, monkeypatch):
             raise OSError("no room")
         return rename(self, target)
 
+    monkeypatch.setattr(atomic_write, "_exchange", lambda one, other: False)
     monkeypatch.setattr(type(path), "replace", fail)
     with refuses("no room", error=OSError), replacing_folder(path) as beside:
         put(beside, a="new")
     assert (path / "a").read_text() == "old" and listing(tmp_path) == ["model", "model/a"]
+
+
+def test_nothing_is_removed_behind_a_link(tmp_path):
+    put(tmp_path / "theirs", a="theirs")
+    (tmp_path / "model").symlink_to(tmp_path / "theirs")
+    with refuses("model is a link to", "theirs"), replacing_folder(tmp_path / "model") as beside:
+        put(beside, a="new")
+    assert listing(tmp_path) == ["model", "theirs", "theirs/a"] and (tmp_path / "theirs" / "a").read_text() == "theirs"
+
+
+def test_files_obey_the_umask(tmp_path):
+    """Some libraries write them for their owner alone."""
+    before = os.umask(0o027)
+    try:
+        with replacing_folder(tmp_path / "model") as beside:
+            put(beside, a="1")
+            (beside / "a").chmod(0o600)
+    finally:
+        os.umask(before)
+    assert (tmp_path / "model" / "a").stat().st_mode & 0o777 == 0o640
 
 
 def test_everything_is_flushed_before_the_rename(tmp_path, monkeypatch):

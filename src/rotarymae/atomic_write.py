@@ -1,25 +1,29 @@
-"""Writing so that a reader sees the old file or the new one, never half of either."""
+"""Writing so that a reader sees the old file or the new one, never half of either; and one writer at a time."""
 
 from __future__ import annotations
 
+import ctypes
 import os
 import shutil
+import socket
+import sys
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+
+from rotarymae.errors import InputError
 
 
 @contextmanager
-def replacing(path: str | Path, mark: str | None = None) -> Iterator[Path]:
+def replacing(path: str | Path) -> Iterator[Path]:
     """A path beside `path` to write to; on success it is flushed to disk and renamed over `path`.
 
-    On an error nothing is left behind and `path` is as it was. A process that is killed leaves the file beside, whose
-    name holds `mark` (by default a random one), so that whoever knows the mark can tell it from other people's files.
+    On an error nothing is left behind and `path` is as it was. A process that is killed leaves a hidden file beside.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.name}.{mark or uuid.uuid4().hex[:8]}.part{path.suffix}")
+    beside = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.part{path.suffix}")
     try:
         yield beside
         flush(beside)
@@ -33,39 +37,66 @@ def replacing(path: str | Path, mark: str | None = None) -> Iterator[Path]:
 
 
 @contextmanager
-def replacing_folder(path: str | Path, mark: str | None = None) -> Iterator[Path]:
-    """A folder beside `path` to write to; on success every file in it is flushed and the folder renamed to `path`.
+def replacing_folder(path: str | Path) -> Iterator[Path]:
+    """A new folder beside `path` to write to; on success its files are flushed and it takes the name `path`.
 
-    `mark` as in `replacing`. An older folder at `path` is moved away first. Files of the same names are removed with
-    it; whatever else was in it is somebody else's and moves into the new one.
+    Files of the same names in an older folder at `path` are removed with it; whatever else was in it moves into the
+    new one. On Linux there is no moment without a folder at `path`; elsewhere the old one is renamed aside first, and
+    back when the second rename fails. A process that is killed leaves a hidden folder beside.
+
+    Raises:
+        InputError: `path` is a link; what it leads to is left alone.
     """
     path = Path(path)
+    if path.is_symlink():
+        raise InputError(f"{path} is a link to {path.readlink()}; write to that folder itself, or remove the link.")
     path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.name}.{mark or uuid.uuid4().hex[:8]}.part")
+    beside = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.part")
     beside.mkdir()
-    old = None
     try:
         yield beside
+        mode = beside.stat().st_mode & 0o666  # what the umask allows, also for files of libraries that write 0600
         for file in beside.iterdir():
-            flush(file)
+            if file.is_file():
+                file.chmod(mode)
+                flush(file)
         flush(beside)
-        if path.exists():
-            old = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.old")
-            path.replace(old)
-        beside.replace(path)
+        old = _swap_in(beside, path)
         flush(path.parent)
     except BaseException:
         shutil.rmtree(beside, ignore_errors=True)
-        if old is not None and not path.exists():
-            old.replace(path)
         raise
     if old is not None:
-        for left in list(old.iterdir()):
-            if (path / left.name).exists() and left.is_file():
-                left.unlink()
-            else:
+        for left in old.iterdir():
+            if not (path / left.name).exists():
                 left.replace(path / left.name)
-        old.rmdir()
+        shutil.rmtree(old)
+
+
+def _swap_in(new: Path, path: Path) -> Path | None:
+    """Renames `new` to `path`; returns where the folder that was there is now."""
+    if not path.exists():
+        new.replace(path)
+        return None
+    if _exchange(new, path):
+        return new
+    old = new.with_suffix(".old")
+    path.replace(old)
+    try:
+        new.replace(path)
+    except BaseException:
+        old.replace(path)
+        raise
+    return old
+
+
+def _exchange(one: Path, other: Path) -> bool:
+    """Exchanges two folders in one step, where the system can (renameat2 with RENAME_EXCHANGE on Linux)."""
+    if sys.platform != "linux":
+        return False
+    rename = getattr(ctypes.CDLL(None), "renameat2", None)
+    here, exchange = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
+    return rename is not None and rename(here, os.fsencode(one), here, os.fsencode(other), exchange) == 0
 
 
 def write_text(path: str | Path, text: str) -> None:
@@ -75,9 +106,62 @@ def write_text(path: str | Path, text: str) -> None:
 
 
 def flush(path: Path) -> None:
-    """Forces a file, or a folder's entries, to disk."""
-    descriptor = os.open(path, os.O_RDONLY)
+    """Forces a file, or a folder's entries, to disk. Windows has no such thing for folders."""
+    windows = os.name == "nt"
+    if windows and path.is_dir():
+        return
+    descriptor = os.open(path, os.O_RDWR if windows else os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+class FolderLock:
+    """A folder for one process at a time, by a lock on its file `.lock`, which says who has it.
+
+    The system gives the lock back when the process ends, however it ends. File systems without locks have none.
+
+    Raises:
+        InputError: another process has it; the message names it.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        path = folder / ".lock"
+        flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
+        self._file = os.open(path, flags, 0o666)
+        if not _lock(self._file):
+            owner = os.read(self._file, 200).decode(errors="replace").strip()
+            os.close(self._file)
+            raise InputError(
+                f"{folder} is in use by {owner or 'another process'}; wait for it, or choose another folder."
+            )
+        os.ftruncate(self._file, 0)
+        os.write(self._file, f"process {os.getpid()} on {socket.gethostname()}".encode())
+
+    def release(self) -> None:
+        os.ftruncate(self._file, 0)
+        os.close(self._file)
+
+
+def _lock(file: int) -> bool:
+    """Whether the lock is ours now; true also where the file system knows no locks."""
+    if sys.platform == "win32":
+        import msvcrt
+
+        os.lseek(file, 1 << 20, os.SEEK_SET)  # far behind the text, which others may read while it is locked
+        try:
+            msvcrt.locking(file, msvcrt.LK_NBLCK, 1)
+        except OSError:
+            os.lseek(file, 0, os.SEEK_SET)
+            return False
+        os.lseek(file, 0, os.SEEK_SET)
+        return True
+    import fcntl
+
+    with suppress(OSError):
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+    return True

@@ -254,7 +254,7 @@ class FitConfig(
             workers=self.workers,
             seed=self.seed,
             log_every=self.log_every,
-            checkpoint_seconds=60 * self.checkpoint_minutes,
+            checkpoint_minutes=self.checkpoint_minutes,
         )
 
     def strategy(self) -> Masking:

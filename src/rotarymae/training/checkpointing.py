@@ -1,10 +1,9 @@
 """The folder of a training run: its log, and checkpoints that are whole or absent.
 
-A checkpoint is a folder `checkpoints/step-00001234` with the weights, the optimiser's state and a manifest that gives
-the place in the run, what the run is of, and the SHA-256 of every file; `checkpoints/best-00001200` holds the weights
-of the best validation loss. Each is written beside, flushed and renamed to a name that was free: nothing is ever
-overwritten. Nothing in it is code: numbers are safetensors, the rest JSON. Only files that a manifest of this run
-names, and whose bytes are still those, are ever removed; whatever else lies in the folder stays.
+A checkpoint is a folder `checkpoints/step-00001234-epoch-0005` (steps and epochs done) with the weights, the state of
+the optimiser, the weights of the best validation loss so far, and a manifest: where the run is, what the run is of, and
+the SHA-256 of every file and of the manifest itself. It is written to a hidden folder, flushed and renamed. Nothing in
+it is code: numbers are safetensors, the rest JSON. Links are not followed.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ import json
 import math
 import platform
 import re
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,51 +25,53 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 import rotarymae
-from rotarymae.atomic_write import flush, replacing, replacing_folder
-from rotarymae.errors import InputError, ModelDirectoryError
+from rotarymae.atomic_write import FolderLock, flush, replacing, replacing_folder
+from rotarymae.errors import InputError, ModelDirectoryError, choose
 
 MANIFEST = "manifest.json"
-FILES = ("model.safetensors", "optimizer.safetensors")
-NAME = re.compile(r"(step|best)-(\d{8,})(?:-(\d+))?")
+WEIGHTS, OPTIMIZER, BEST = "model.safetensors", "optimizer.safetensors", "best.safetensors"
+NAME = re.compile(r"step-(\d{8,})-epoch-(\d{4,})")
+HIDDEN = re.compile(rf"\.{NAME.pattern}\.[0-9a-f]{{8}}\.(part|old)")  # what a killed process leaves
 
 
 @dataclass
 class RunState:
     """Where a run is; with the weights and the optimiser's state, all that the next step depends on.
 
-    `step` counts steps taken, `place` batches of epoch `epoch` done. The rest belongs to logs and early stopping;
-    `best_kept` is the folder of the best weights.
+    `step` counts steps taken, `epoch` epochs finished and `batch_index` batches done of the current one. The rest
+    belongs to logs and early stopping.
     """
 
     step: int = 0
     epoch: int = 0
-    place: int = 0
+    batch_index: int = 0
     tokens: int = 0
     skipped: int = 0
     loss_sum: float = 0.0
     loss_count: int = 0
+    first_loss: float | None = None
     running_loss: float | None = None
     best: float | None = None
-    best_kept: str = ""
-    waited: int = 0
+    epochs_without_improvement: int = 0
     stopped: bool = False
-    stop_asked: bool = False
 
 
 class RunFolder:
-    """Log and checkpoints of one run. On all processes but the main one it reads and does not write."""
+    """Log and checkpoints of one run, for one process at a time; with `writes=False` only `restore` and the like."""
 
     def __init__(self, path: Path, writes: bool = True) -> None:
         self.path = path
         self.writes = writes
         self.restored: Path | None = None
+        self.problems: list[str] = []  # sentences on damage that `open` went round
         self._log = path / "log.jsonl"
         self._checkpoints = path / "checkpoints"
         self._identity: dict[str, Any] = {}
-        self._saved: dict[str, Any] | None = None
+        self._saved: RunState | None = None
+        self._lock: FolderLock | None = None
 
     def open(self, resume: str, identity: dict[str, Any]) -> list[dict[str, Any]]:
-        """Finds where to go on; returns the log up to there.
+        """Locks the folder and finds where to go on; returns the log up to there.
 
         Args:
             resume: "never", "auto" or "force", see `training.fit`.
@@ -77,20 +79,20 @@ class RunFolder:
 
         Raises:
             InputError: resume="never" and the folder has a run in it; a checkpoint of other data or another
-                configuration, unless resume="force" (the message names the difference); a log or a folder of
-                checkpoints that this library did not write.
+                configuration, unless resume="force" (the message names the difference); another process trains here; a
+                log or a folder of checkpoints that this library did not write.
         """
-        if resume not in ("never", "auto", "force"):
-            raise InputError(f"resume {resume!r}; wanted 'never', 'auto' or 'force'.")
+        choose("resume", resume, ("never", "auto", "force"))
         self._identity = json.loads(json.dumps(identity))
-        if resume == "never":
-            if self._log.exists() or self._checkpoints.exists():
-                raise InputError(f"{self.path} holds a run already; resume it (--resume), or choose another folder.")
-        else:
-            self.restored = newest(self._checkpoints)
-        if self._checkpoints.exists() and not self._checkpoints.is_dir():
-            raise InputError(f"{self._checkpoints} is a file; checkpoints go there. Move it, or choose another folder.")
-        history = _read_log(self._log)
+        if self._checkpoints.is_symlink() or (self._checkpoints.exists() and not self._checkpoints.is_dir()):
+            raise InputError(f"{self._checkpoints} is no plain folder; move it away, or choose another folder.")
+        if self.writes:
+            self.path.mkdir(parents=True, exist_ok=True)
+            self._lock = FolderLock(self.path)
+        if resume == "never" and (self._log.exists() or self._checkpoints.exists()):
+            raise InputError(f"{self.path} holds a run already; resume it (--resume), or choose another folder.")
+        self.restored = self.newest()
+        history = self._read_log()
         if self.restored is None:
             history = []
         else:
@@ -99,7 +101,7 @@ class RunFolder:
             if differences and resume != "force":
                 raise InputError(
                     f"{self.restored} is of another run: {'; '.join(differences[:5])}. Resume with the same data and "
-                    "settings, choose another folder, or force it."
+                    "settings, or choose another folder."
                 )
             step, epoch = manifest["state"]["step"], manifest["state"]["epoch"]
             # An evaluation at the end of an epoch carries the step of its last batch, like the checkpoint before it.
@@ -109,11 +111,18 @@ class RunFolder:
                 if line["step"] <= step and ("validation" not in line or line["epoch"] <= epoch)
             ]
         if self.writes:
-            self.path.mkdir(parents=True, exist_ok=True)
-            self._remove_leftovers()
-            with replacing(self._log, self._mark) as beside:
+            for folder in self._checkpoints.glob(".*"):
+                if HIDDEN.fullmatch(folder.name) and not folder.is_symlink():
+                    shutil.rmtree(folder)
+            with replacing(self._log) as beside:
                 beside.write_text("".join(_line(line) for line in history), encoding="utf-8")
         return history
+
+    def close(self) -> None:
+        """Gives the lock back."""
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = None
 
     def log(self, line: dict[str, Any]) -> None:
         """Appends one line of JSON. Raises OSError that names the file."""
@@ -124,219 +133,230 @@ class RunFolder:
             except OSError as error:
                 raise OSError(f"{self._log} could not be written to ({error}).") from error
 
+    def newest(self) -> Path | None:
+        """The last whole checkpoint; `problems` gets what is wrong with later ones."""
+        self.problems = []
+        paths = self._list()[::-1]
+        for path in paths:
+            try:
+                read_manifest(path, check_files=True)
+            except (ModelDirectoryError, OSError) as error:
+                self.problems.append(f"{path.name} in {self._checkpoints} is passed over, because {error}")
+                continue
+            return path
+        if paths:
+            self.problems.append(f"no checkpoint in {self._checkpoints} is whole, so that training begins anew.")
+        return None
+
     def save(
         self,
         model: nn.Module,
         optimizer: torch.optim.Optimizer,
         scaler: torch.amp.GradScaler,
         state: RunState,
+        best: dict[str, Tensor] | None,
         keep: int,
     ) -> None:
-        """Writes a checkpoint, then removes this run's older ones beyond `keep`, and best weights none of them names.
+        """Writes a checkpoint, the `best` weights included, then removes older ones beyond `keep`.
 
         Raises:
             OSError: the disk is full or not writable; earlier checkpoints stand, and nothing half-written is left.
         """
-        fields = {**dataclasses.asdict(state), "stop_asked": False}
-        if not self.writes or fields == self._saved:
+        if not self.writes or state == self._saved:
             return
-        names = {id(parameter): name for name, parameter in model.named_parameters()}
-        tensors: dict[str, Tensor] = {}
-        for parameter, values in optimizer.state.items():
-            for key, value in values.items():
-                if value is not None:
-                    tensors[f"{names[id(parameter)]}/{key}"] = torch.as_tensor(value).detach().cpu().contiguous()
-        files = {"model.safetensors": _weights(model), "optimizer.safetensors": tensors}
-        self._write(f"step-{state.step:08d}", files, {"state": fields, "scaler": scaler.state_dict()})
-        self._saved = fields
-        mine = [path for path in _checkpoints(self._checkpoints, "step") if self._is_mine(path)]
-        # Of two states of one step, before and after an evaluation, the later one will do.
-        kept = list({read_manifest(path)["state"]["step"]: path for path in mine}.values())[-keep:]
-        for old in mine:
-            if old not in kept:
-                self._remove(old)
-        named = {read_manifest(path)["state"].get("best_kept") for path in _checkpoints(self._checkpoints, "step")}
-        for old in _checkpoints(self._checkpoints, "best"):
-            if old.name not in named and self._is_mine(old):
-                self._remove(old)
-
-    def restore(
-        self, model: nn.Module, optimizer: torch.optim.Optimizer, scaler: torch.amp.GradScaler, state: RunState
-    ) -> None:
-        """Puts weights, optimiser and state as they were.
-
-        Raises:
-            ModelDirectoryError: the checkpoint does not fit the model.
-        """
-        assert self.restored is not None, "open() found nothing to restore"
-        manifest = read_manifest(self.restored)
-        parameters = dict(model.named_parameters())
-        try:
-            model.load_state_dict(load_file(self.restored / "model.safetensors"))
-            optimizer.state.clear()
-            for name, tensor in load_file(self.restored / "optimizer.safetensors").items():
-                owner, _, key = name.rpartition("/")
-                parameter = parameters[owner]
-                if tensor.shape not in (parameter.shape, torch.Size([])):
-                    raise ValueError(f"{name} has shape {tuple(tensor.shape)}")
-                # As torch keeps it: "step" stays float32 beside a parameter of any precision. A copy, because a tensor
-                # inside the file's own memory is aligned otherwise.
-                optimizer.state[parameter][key] = tensor.to(parameter.device, copy=True)
-            if scaler.is_enabled():
-                scaler.load_state_dict(manifest["scaler"])
-        except (RuntimeError, KeyError, ValueError, TypeError, OSError, SafetensorError) as error:
-            raise ModelDirectoryError(f"{self.restored} does not fit this model: {error}") from None
-        for key, value in manifest["state"].items():
-            setattr(state, key, value)
-        self._saved = manifest["state"]
-
-    def save_best(self, weights: dict[str, Tensor], state: RunState) -> str:
-        """Keeps the weights of the best validation loss; returns the name of their folder.
-
-        Raises:
-            OSError: as `save`.
-        """
-        if not self.writes:
-            return ""
-        content = {"state": {"step": state.step, "best": state.best}}
-        return self._write(f"best-{state.step:08d}", {"model.safetensors": weights}, content)
-
-    def best_weights(self, state: RunState) -> dict[str, Tensor] | None:
-        """The kept best weights that `state` speaks of, or None when it speaks of none.
-
-        Raises:
-            ModelDirectoryError: they are not there, or damaged.
-        """
-        if not state.best_kept:
-            return None
-        path = self._checkpoints / state.best_kept
-        if path not in _checkpoints(self._checkpoints, "best") or not is_whole(path):
-            raise ModelDirectoryError(f"{path}, the weights of the best validation loss, is missing or damaged.")
-        return load_file(path / "model.safetensors")
-
-    @property
-    def _mark(self) -> str:
-        """What names of half-written things of this run hold, and nobody else's."""
-        return hashlib.sha256(json.dumps(self._identity, sort_keys=True).encode()).hexdigest()[:16]
-
-    def _write(self, name: str, files: dict[str, dict[str, Tensor]], content: dict[str, Any]) -> str:
-        target = self._checkpoints / name
-        number = 1
-        while target.exists():  # another state of the same step, or somebody else's
-            number += 1
-            target = self._checkpoints / f"{name}-{number}"
+        tensors = {name: torch.as_tensor(value) for name, value in _optimizer_state(model, optimizer).items()}
+        files = {WEIGHTS: model.state_dict(), OPTIMIZER: tensors} | ({} if best is None else {BEST: best})
         versions = {"rotarymae": rotarymae.__version__, "torch": torch.__version__, "python": platform.python_version()}
+        manifest = {"format": 1, "versions": versions, "identity": self._identity, "scaler": scaler.state_dict()}
+        manifest["state"] = dataclasses.asdict(state)
+        path = self._checkpoints / f"step-{state.step:08d}-epoch-{state.epoch:04d}"
         try:
-            with replacing_folder(target, self._mark) as beside:
-                for file, tensors in files.items():
-                    save_file(tensors, beside / file)
-                manifest = {"format": 1, "kind": name.partition("-")[0], "versions": versions, **content}
-                manifest |= {"identity": self._identity, "files": {file: _sha256(beside / file) for file in files}}
+            with replacing_folder(path) as beside:
+                for file, content in files.items():
+                    plain = {name: tensor.detach().cpu().contiguous() for name, tensor in content.items()}
+                    save_file(plain, beside / file)
+                manifest["files"] = {file: _sha256(beside / file) for file in files}
+                manifest["sha256"] = _manifest_sha256(manifest)
                 (beside / MANIFEST).write_text(json.dumps(manifest, indent=1), encoding="utf-8")
             flush(self._log)
         except (OSError, SafetensorError) as error:
-            before = newest(self._checkpoints)
+            before = self.newest()
             raise OSError(
-                f"{name} could not be written to {self._checkpoints} ({error}); "
+                f"{path.name} could not be written to {self._checkpoints} ({error}); "
                 f"{'there is no earlier checkpoint' if before is None else f'{before.name} before it stands'}."
             ) from error
-        return target.name
+        self._saved = dataclasses.replace(state)
+        # Later ones than this are damaged, and the run went back behind them: their turn comes.
+        for old in [other for other in self._list() if _order(other) <= _order(path)][:-keep]:
+            if {file.name for file in old.iterdir()} <= {MANIFEST, WEIGHTS, OPTIMIZER, BEST}:  # else somebody's notes
+                # Renamed first, so that half a checkpoint is never taken for one.
+                shutil.rmtree(old.replace(old.with_name(f".{old.name}.00000000.old")))
 
-    def _is_mine(self, path: Path) -> bool:
-        return read_manifest(path)["identity"] == self._identity
+    def restore(
+        self, model: nn.Module, optimizer: torch.optim.Optimizer, scaler: torch.amp.GradScaler, state: RunState
+    ) -> dict[str, Tensor] | None:
+        """Puts weights, optimiser and state as they were; returns the best weights, if there are any yet.
 
-    def _remove(self, path: Path) -> None:
-        """Removes the files a manifest names and whose bytes it knows, and the folder if nothing else is in it."""
-        files = read_manifest(path)["files"]
-        known = [name for name, digest in files.items() if _is_file(path / name) and _sha256(path / name) == digest]
-        if {file.name for file in path.iterdir()} == {*known, MANIFEST}:
-            # Renamed first: a checkpoint half removed must not be taken for one, nor be left for ever.
-            path = path.replace(path.with_name(f".{path.name}.{self._mark}.part"))
-        for name in (MANIFEST, *known):
-            (path / name).unlink()
-        if not any(path.iterdir()):
-            path.rmdir()
+        Raises:
+            ModelDirectoryError: the checkpoint does not fit the model or its optimiser.
+        """
+        assert self.restored is not None, "open() found nothing to restore"
+        manifest = read_manifest(self.restored)
+        try:
+            _restore_optimizer(model, optimizer, load_file(self.restored / OPTIMIZER))
+            _check_weights(model, weights := load_file(self.restored / WEIGHTS))
+            model.load_state_dict(weights)
+            best = load_file(self.restored / BEST) if BEST in manifest["files"] else None
+            if best is not None:
+                _check_weights(model, best)
+            if scaler.is_enabled():
+                _restore_scaler(scaler, manifest.get("scaler"))
+        except (RuntimeError, ValueError, OSError, SafetensorError) as error:
+            raise ModelDirectoryError(f"{self.restored} does not fit this model: {error}") from None
+        for key, value in manifest["state"].items():
+            setattr(state, key, value)
+        self._saved = dataclasses.replace(state)
+        return best
 
-    def _remove_leftovers(self) -> None:
-        """What a killed process of this very run had half written or half removed."""
-        for folder in self._checkpoints.glob(f".*.{self._mark}.part"):
-            for name in (MANIFEST, *FILES):
-                (folder / name).unlink(missing_ok=True)
-            if not any(folder.iterdir()):
-                folder.rmdir()
-        for file in self.path.glob(f".{self._log.name}.{self._mark}.part*"):
-            file.unlink()
+    def _list(self) -> list[Path]:
+        """Folders with the name of a checkpoint, oldest first."""
+        folders = self._checkpoints.iterdir() if self._checkpoints.is_dir() else ()
+        named = [path for path in folders if NAME.fullmatch(path.name) and path.is_dir() and not path.is_symlink()]
+        return sorted(named, key=_order)
+
+    def _read_log(self) -> list[dict[str, Any]]:
+        """The good lines up to the first bad one; a run that was killed may have left half of one.
+
+        Raises:
+            InputError: the file is not a log of this library.
+        """
+        if not self._log.exists() and not self._log.is_symlink():
+            return []
+        history: list[dict[str, Any]] = []
+        content = self._log.read_bytes() if _is_file(self._log) else b"?"
+        *lines, rest = content.split(b"\n")
+        for text in lines:
+            try:
+                history.append(_parsed(text))
+            except (ValueError, RecursionError):
+                self.problems.append(f"{self._log} is damaged behind line {len(history)}; the rest is dropped.")
+                break
+        else:
+            start = b'{"step": '
+            if not rest.startswith(start) and not start.startswith(rest):
+                self.problems.append(f"{self._log} is damaged behind line {len(history)}; the rest is dropped.")
+        if self.restored is None and content and not history:
+            raise InputError(f"{self._log} is not a log of this library; move it away, or choose another folder.")
+        return history
 
 
-def newest(checkpoints: Path) -> Path | None:
-    """The last whole checkpoint of a run: every file there, with the bytes its manifest promises."""
-    return next((path for path in reversed(_checkpoints(checkpoints, "step")) if is_whole(path)), None)
+def read_manifest(path: Path, check_files: bool = False) -> dict[str, Any]:
+    """The manifest of a checkpoint; with `check_files` every file is compared with its checksum.
 
-
-def is_whole(path: Path) -> bool:
-    """Whether every file the manifest names has the SHA-256 it gives."""
+    Raises:
+        ModelDirectoryError: it is missing, damaged or not a checkpoint's, and with `check_files` when a file is.
+    """
+    where = path / MANIFEST
+    if not _is_file(where):
+        raise ModelDirectoryError(f"{where} is missing, or no plain file.")
     try:
-        files = read_manifest(path)["files"]
-        return all(_is_file(path / name) and _sha256(path / name) == digest for name, digest in files.items())
-    except (ModelDirectoryError, OSError):
-        return False
-
-
-def read_manifest(path: Path) -> dict[str, Any]:
-    """Raises ModelDirectoryError when it is missing, damaged or not a checkpoint's."""
-    if not _is_file(path / MANIFEST):
-        raise ModelDirectoryError(f"{path / MANIFEST} is missing, or no plain file.")
-    try:
-        manifest = json.loads((path / MANIFEST).read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise ModelDirectoryError(f"{path / MANIFEST} cannot be read: {error}.") from None
-    wanted = {"format": int, "kind": str, "versions": dict, "identity": dict, "files": dict, "state": dict}
-    if not isinstance(manifest, dict):
-        raise ModelDirectoryError(f"{path / MANIFEST} holds a {type(manifest).__name__}; wanted an object of fields.")
-    for key, kind in wanted.items():
-        if not isinstance(manifest.get(key), kind):
-            raise ModelDirectoryError(f"{path / MANIFEST} is not a checkpoint's: {key!r} is {manifest.get(key)!r:.60}.")
-    # Names are fixed, so that a manifest cannot point outside its folder.
-    files = FILES if manifest["kind"] == "step" else FILES[:1]
-    if manifest["format"] != 1 or manifest["kind"] not in ("step", "best") or set(manifest["files"]) != set(files):
-        raise ModelDirectoryError(f"{path / MANIFEST} is not a checkpoint's, or of a version unknown here.")
-    if manifest["kind"] == "step":
-        _check_state(manifest["state"], path / MANIFEST)
+        manifest = json.loads(where.read_text(encoding="utf-8"))
+        if manifest["sha256"] != _manifest_sha256(manifest) or manifest["format"] != 1:
+            raise ValueError("it does not match its checksum, or is of another version")
+        # Names are fixed, so that a manifest cannot point outside its folder.
+        if not {WEIGHTS, OPTIMIZER} <= set(manifest["files"]) <= {WEIGHTS, OPTIMIZER, BEST}:
+            raise ValueError(f"it names the files {', '.join(manifest['files'])}")
+        _check_state(manifest["state"])
+        _ = manifest["identity"]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise ModelDirectoryError(f"{where} is damaged or no checkpoint's: {error}.") from None
+    for name, digest in manifest["files"].items() if check_files else ():
+        if not _is_file(path / name) or _sha256(path / name) != digest:
+            raise ModelDirectoryError(f"{path / name} is missing or does not match its checksum.")
     return manifest
 
 
-def _check_state(state: dict[str, Any], where: Path) -> None:
-    known = {field.name: field.default for field in dataclasses.fields(RunState)}
-    if set(state) != set(known):
-        raise ModelDirectoryError(f"{where}: the state has {', '.join(sorted(state))}; wanted {', '.join(known)}.")
-    for name, default in known.items():
-        value, kinds = state[name], {int, float, type(None)} if default is None else {type(default)}
-        if default == 0.0 and type(default) is float:
-            kinds.add(int)
-        bad = type(value) not in kinds or (isinstance(value, float) and not math.isfinite(value))
-        if bad or (type(value) is int and value < 0):
-            raise ModelDirectoryError(f"{where}: the state has {name} {value!r:.60}.")
+def _check_state(state: dict[str, Any]) -> None:
+    kinds = {field.name: field.type for field in dataclasses.fields(RunState)}
+    if set(state) != set(kinds):
+        raise ValueError(f"the state has {', '.join(sorted(state))}; wanted {', '.join(kinds)}")
+    for name, kind in kinds.items():
+        value = state[name]
+        number = kind in ("float", "float | None") and _is_number(value)
+        count = kind == "int" and type(value) is int and 0 <= value < 2**62
+        flag = kind == "bool" and type(value) is bool
+        if not (number or count or flag or (value is None and kind == "float | None")):
+            raise ValueError(f"the state has {name} {value!r:.60}")
 
 
-def _checkpoints(folder: Path, kind: str) -> list[Path]:
-    """Checkpoints of a kind, oldest first. A copy under another name is its maker's."""
-    found = []
-    for path in folder.iterdir() if folder.is_dir() else ():
-        name = NAME.fullmatch(path.name)
-        if name is None or name[1] != kind or path.is_symlink():
+def _optimizer_state(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
+    """Its values as parameter/key."""
+    names = {id(parameter): name for name, parameter in model.named_parameters()}
+    return {
+        f"{names[id(parameter)]}/{key}": value
+        for parameter, values in optimizer.state.items()
+        for key, value in values.items()
+        if value is not None
+    }
+
+
+def _restore_optimizer(model: nn.Module, optimizer: torch.optim.Optimizer, saved: dict[str, Tensor]) -> None:
+    """Fills the state that a step with zero gradients makes: exactly its keys, shapes and dtypes are taken.
+
+    Fused optimisers trust the shapes of their state, and write beyond a tensor that is too small. That step changes
+    weights at most by their decay; they are restored afterwards.
+    """
+    for group in optimizer.param_groups:
+        for parameter in group["params"]:
+            parameter.grad = torch.zeros_like(parameter)
+    optimizer.step()
+    optimizer.zero_grad(set_to_none=True)
+    fresh = _optimizer_state(model, optimizer)
+    for name in saved.keys() - fresh.keys():
+        raise ValueError(f"the optimizer has no {name}")
+    parameters = dict(model.named_parameters())
+    for name, value in fresh.items():
+        owner, _, key = name.rpartition("/")
+        tensor = saved.get(name)
+        if tensor is None:
+            # A parameter that has had no gradient yet has no state at all.
+            if any(other.rpartition("/")[0] == owner for other in saved):
+                raise ValueError(f"{name} is missing")
+            optimizer.state.pop(parameters[owner], None)
             continue
-        try:
-            manifest = read_manifest(path)
-        except ModelDirectoryError:
-            continue
-        state = manifest["state"]
-        if manifest["kind"] == kind and state.get("step") == int(name[2]):
-            found.append((state["step"], state.get("epoch", 0), state.get("place", 0), int(name[3] or 1), path))
-    return [path for *_, path in sorted(found)]
+        wanted = torch.as_tensor(value)
+        if tensor.shape != wanted.shape or tensor.dtype != wanted.dtype:
+            raise ValueError(
+                f"{name} has shape {tuple(tensor.shape)} and type {tensor.dtype}; wanted {tuple(wanted.shape)} and "
+                f"{wanted.dtype}"
+            )
+        # A copy, because a tensor inside the file's own memory is aligned otherwise.
+        state = optimizer.state[parameters[owner]]
+        state[key] = tensor.to(wanted.device, copy=True) if isinstance(value, Tensor) else tensor.item()
 
 
-def _weights(model: nn.Module) -> dict[str, Tensor]:
-    return {name: tensor.detach().cpu().contiguous() for name, tensor in model.state_dict().items()}
+def _check_weights(model: nn.Module, saved: dict[str, Tensor]) -> None:
+    wanted = {name: (tensor.shape, tensor.dtype) for name, tensor in model.state_dict().items()}
+    for name in sorted(wanted.keys() | saved.keys()):
+        if name not in saved or wanted.get(name) != (saved[name].shape, saved[name].dtype):
+            raise ValueError(f"the weight {name} is missing, surplus, or of another shape or type")
+
+
+def _restore_scaler(scaler: torch.amp.GradScaler, saved: Any) -> None:
+    wanted = scaler.state_dict()
+    if not isinstance(saved, dict) or saved.keys() != wanted.keys() or not all(map(_is_number, saved.values())):
+        raise ValueError(f"its gradient scale is {saved!r:.60}; wanted numbers for {', '.join(wanted)}")
+    scaler.load_state_dict(saved)
+
+
+def _order(path: Path) -> tuple[int, ...]:
+    name = NAME.fullmatch(path.name)
+    assert name is not None
+    return tuple(int(number) for number in name.groups() if number)
+
+
+def _is_number(value: Any) -> bool:
+    return (type(value) is float and math.isfinite(value)) or (type(value) is int and abs(value) < 2**62)
 
 
 def _is_file(path: Path) -> bool:
@@ -349,6 +369,11 @@ def _sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+def _manifest_sha256(manifest: dict[str, Any]) -> str:
+    content = {key: value for key, value in manifest.items() if key != "sha256"}
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
 def _line(line: dict[str, Any]) -> str:
     """One line of strict JSON: a number that is none is null."""
     plain = {
@@ -357,31 +382,16 @@ def _line(line: dict[str, Any]) -> str:
     return json.dumps(plain, allow_nan=False) + "\n"
 
 
-def _read_log(path: Path) -> list[dict[str, Any]]:
-    """The whole lines of a log; a run that was killed may have left half of one.
-
-    Raises:
-        InputError: the file is not a log of this library.
-    """
-    strange = InputError(f"{path} is not a log of this library; move it away, or choose another folder.")
-    if not path.exists():
-        return []
-    if not _is_file(path):
-        raise strange
-    lines = []
-    try:
-        *whole, torn = path.read_text(encoding="utf-8").split("\n")
-        for text in whole:
-            line = json.loads(text)
-            if not isinstance(line, dict) or type(line.get("step")) is not int or "epoch" not in line:
-                raise strange
-            lines.append({key: math.nan if value is None else value for key, value in line.items()})
-    except (ValueError, RecursionError):
-        raise strange from None
-    start = '{"step": '
-    if not (torn.startswith(start) or start.startswith(torn)):
-        raise strange
-    return lines
+def _parsed(text: bytes) -> dict[str, Any]:
+    """One line of the log. Raises ValueError when `_line` did not write it."""
+    line = json.loads(text)
+    if not isinstance(line, dict) or type(line.get("step")) is not int or "epoch" not in line:
+        raise ValueError("no step and epoch")
+    for key, value in line.items():
+        words = isinstance(value, str) if key == "bad" else isinstance(value, list) and key == "series"
+        if not (words or value is None or _is_number(value)) or (value is None and key in ("step", "epoch")):
+            raise ValueError(f"{key} is {value!r:.60}")
+    return {key: math.nan if value is None else value for key, value in line.items()}
 
 
 def _differences(before: Any, now: Any, where: str = "") -> list[str]:

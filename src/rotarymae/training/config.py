@@ -1,15 +1,15 @@
-"""How a model is trained: the settings of the training loop, and what they refuse."""
+"""How a model is trained: the settings of the training loop, and what they refuse. Imports no torch."""
 
 from __future__ import annotations
 
 import math
-from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, get_args
 
-import torch
+from rotarymae.errors import InputError, choose
 
-from rotarymae.errors import InputError
+Optimizer = Literal["adamw", "sgd"]
+Precision = Literal["auto", "fp32", "bf16", "fp16"]
 
 
 @dataclass(frozen=True)
@@ -17,43 +17,38 @@ class TrainConfig:
     """How a model is trained.
 
     Attributes:
-        epochs: passes over the training examples; more when they make fewer than
-        min_steps: steps, so that a small table is not left half trained.
-        batch_size: examples a step, over all processes; or
-        batch_tokens: tokens a step, padding counted, over all processes. One of the two.
-        optimizer: "adamw" or "sgd".
-        base_lr: the peak of the schedule: linear warm-up, then a cosine to zero.
-        betas: AdamW's.
-        momentum: SGD's.
-        weight_decay: on weight matrices only; none on norms, biases and tokens.
-        warmup_steps: steps of warm-up; when None,
-        warmup_fraction: that share of all steps.
-        layer_decay: each block's rate is this factor times that of the one above it; 1 for all the same.
-        gradient_clip: largest norm of the gradient; None does not clip.
-        precision: "auto" (bf16 where the hardware has it, else fp32), "fp32", "bf16" or "fp16".
-        accumulation: micro-batches a step is cut into; the step is the same, the memory smaller.
-        patience: stop after this many evaluations without a better validation loss; None never stops.
-        keep_best: end with the weights of the best validation loss instead of the last. Without validation data this
-            and `patience` have nothing to go by.
-        compile: compile the blocks (torch.compile, dynamic shapes).
-        workers: threads that prepare batches ahead; 0 prepares them in step.
-        lanes: threads that each take rows of a step through the model, on the CPU; None takes as many as are fastest,
-            1 leaves the threads to torch's operators. A model with dropout or stochastic depth has one, and so have a
-            compiled model and each of several processes.
-        seed: of order, masks, augmentation and dropout.
-        log_every: steps between lines of log.jsonl.
-        checkpoint_seconds: time between checkpoints, when the run has a folder.
-        checkpoint_steps: also after every so many steps.
-        keep: checkpoints kept, beside the best.
-        max_skipped: steps with a non-finite loss or gradient are skipped and reported; after more than this the run
-            ends.
+        epochs: Number of passes over the training examples.
+        min_steps: Smallest number of steps; small data get more epochs until they make as many.
+        batch_size: Examples per step over all processes; give either this or batch_tokens.
+        batch_tokens: Tokens per step over all processes, padding included; give either this or batch_size.
+        optimizer: The optimiser, with decoupled weight decay (adamw) or with momentum (sgd).
+        base_lr: Peak of the learning rate, which rises linearly during warm-up and then falls to zero as a cosine.
+        betas: Decay rates of AdamW's two running averages.
+        momentum: Momentum of SGD.
+        weight_decay: Weight decay of matrices; norms, biases and learned tokens have none.
+        warmup_steps: Number of warm-up steps; None takes warmup_fraction of all steps.
+        warmup_fraction: Share of all steps that are warm-up when warmup_steps is None.
+        layer_decay: Factor from each block's learning rate to that of the block below it; 1 gives all the same rate.
+        gradient_clip: Largest norm of the gradient, to which longer ones are scaled down; None clips nothing.
+        precision: Precision of matrix products; auto takes bf16 on GPUs that have it and fp32 elsewhere.
+        accumulation: Number of micro-batches a step is computed in, which saves memory and changes no result.
+        patience: Number of evaluations without a better validation loss after which training stops; None never stops.
+        keep_best: Whether training ends with the weights of the best validation loss instead of the last ones.
+        compile: Whether the blocks are compiled with torch.compile, which takes a minute and then saves time.
+        workers: Number of threads that prepare batches ahead; 0 prepares each batch when it is needed.
+        seed: Seed of order, masks, augmentation and dropout.
+        log_every: Number of steps per line of log.jsonl.
+        checkpoint_minutes: Largest number of minutes between checkpoints of a run that has a folder.
+        checkpoint_steps: Number of steps after which a checkpoint is written too; None goes by the clock alone.
+        keep: Number of checkpoints kept; the weights of the best validation loss are kept besides.
+        max_skipped: Number of steps that may be skipped for a non-finite loss or gradient before training ends.
     """
 
     epochs: int = 20
     min_steps: int = 0
     batch_size: int | None = 64
     batch_tokens: int | None = None
-    optimizer: str = "adamw"
+    optimizer: Optimizer = "adamw"
     base_lr: float = 1e-3
     betas: tuple[float, float] = (0.9, 0.95)
     momentum: float = 0.9
@@ -62,16 +57,15 @@ class TrainConfig:
     warmup_fraction: float = 0.1
     layer_decay: float = 1.0
     gradient_clip: float | None = 1.0
-    precision: str = "auto"
+    precision: Precision = "auto"
     accumulation: int = 1
     patience: int | None = None
     keep_best: bool = False
     compile: bool = False
     workers: int = 0
-    lanes: int | None = None
     seed: int = 0
     log_every: int = 10
-    checkpoint_seconds: float = 60.0
+    checkpoint_minutes: float = 1.0
     checkpoint_steps: int | None = None
     keep: int = 2
     max_skipped: int = 10
@@ -79,55 +73,39 @@ class TrainConfig:
     def __post_init__(self) -> None:
         if (self.batch_size is None) == (self.batch_tokens is None):
             raise InputError("give either batch_size (examples) or batch_tokens (tokens), not both and not neither.")
-        whole = {"batch_size": 1, "batch_tokens": 1, "warmup_steps": 0, "patience": 1, "checkpoint_steps": 1}
-        whole |= {"epochs": 1, "min_steps": 0, "accumulation": 1, "workers": 0, "seed": 0, "log_every": 1, "keep": 1}
-        whole |= {"max_skipped": 0, "lanes": 1}
-        may_be_none = {
-            "lanes",
-            "batch_size",
-            "batch_tokens",
-            "warmup_steps",
-            "patience",
-            "checkpoint_steps",
-            "gradient_clip",
-        }
-        for name, least in whole.items():
-            value = getattr(self, name)
-            if not (value is None and name in may_be_none) and (type(value) is not int or value < least):
-                raise InputError(f"{name} is {value!r}; wanted a whole number of at least {least}.")
-        for name in ("base_lr", "layer_decay", "gradient_clip"):
-            value = getattr(self, name)
-            if not (value is None and name in may_be_none) and not (_is_number(value) and value > 0):  # pyright: ignore
-                raise InputError(f"{name} is {value!r}; wanted a positive number.")
-        for name in ("weight_decay", "checkpoint_seconds"):
-            value = getattr(self, name)
-            if not (_is_number(value) and value >= 0):
-                raise InputError(f"{name} is {value!r}; wanted a number of at least 0.")
+        for name in ("epochs", "accumulation", "log_every", "keep"):
+            _check_whole(name, getattr(self, name), 1)
+        for name in ("batch_size", "batch_tokens", "patience", "checkpoint_steps"):
+            _check_whole(name, getattr(self, name), 1, optional=True)
+        for name in ("min_steps", "workers", "seed", "max_skipped"):
+            _check_whole(name, getattr(self, name), 0)
+        _check_whole("warmup_steps", self.warmup_steps, 0, optional=True)
+        for name in ("base_lr", "layer_decay"):
+            _check_number(name, getattr(self, name), "a positive number", above=0)
+        if self.gradient_clip is not None:
+            _check_number("gradient_clip", self.gradient_clip, "a positive number or None", above=0)
+        for name in ("weight_decay", "checkpoint_minutes"):
+            _check_number(name, getattr(self, name), "a number of at least 0", least=0)
         if not isinstance(self.betas, tuple | list) or len(self.betas) != 2:
             raise InputError(f"betas is {self.betas!r}; wanted two numbers.")
         fractions = {"momentum": self.momentum, "warmup_fraction": self.warmup_fraction}
         for name, value in {**fractions, "betas[0]": self.betas[0], "betas[1]": self.betas[1]}.items():
-            if not (_is_number(value) and 0 <= value < 1):
-                raise InputError(f"{name} is {value!r}; wanted at least 0 and less than 1.")
+            _check_number(name, value, "at least 0 and less than 1", least=0, below=1)
         for name in ("keep_best", "compile"):
             if type(getattr(self, name)) is not bool:
                 raise InputError(f"{name} is {getattr(self, name)!r}; wanted True or False.")
-        if self.optimizer not in ("adamw", "sgd"):
-            raise InputError(f"optimizer {self.optimizer!r}; wanted 'adamw' or 'sgd'.")
-        if self.precision not in ("auto", "fp32", "bf16", "fp16"):
-            raise InputError(f"precision {self.precision!r}; wanted 'auto', 'fp32', 'bf16' or 'fp16'.")
-
-    def dtype(self, device: torch.device) -> torch.dtype | None:
-        """What autocast computes matrix products in, or None for the weights' own precision."""
-        if self.precision == "auto":
-            return torch.bfloat16 if device.type == "cuda" and torch.cuda.is_bf16_supported() else None
-        return {"fp32": None, "bf16": torch.bfloat16, "fp16": torch.float16}[self.precision]
-
-    def autocast(self, device: torch.device) -> Any:
-        """A context in which the model computes as `precision` says."""
-        dtype = self.dtype(device)
-        return nullcontext() if dtype is None else torch.autocast(device.type, dtype)
+        choose("optimizer", self.optimizer, get_args(Optimizer))
+        choose("precision", self.precision, get_args(Precision))
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+def _check_whole(name: str, value: Any, least: int, optional: bool = False) -> None:
+    if not (optional and value is None) and (type(value) is not int or value < least):
+        raise InputError(f"{name} is {value!r}; wanted a whole number of at least {least}.")
+
+
+def _check_number(
+    name: str, value: Any, wanted: str, least: float = -math.inf, above: float = -math.inf, below: float = math.inf
+) -> None:
+    number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    if not (number and value >= least and value > above and value < below):
+        raise InputError(f"{name} is {value!r}; wanted {wanted}.")

@@ -1,12 +1,13 @@
-"""The processes of a run: Accelerate's, what they add up, and how they are asked to end."""
+"""The processes and devices of a run: Accelerate's, their precision, their sums, and the signals that end them."""
 
 from __future__ import annotations
 
 import atexit
 import gc
+import os
 import signal
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -15,32 +16,33 @@ from accelerate import Accelerator
 from accelerate.tracking import get_available_trackers
 
 from rotarymae.errors import InputError
+from rotarymae.training.config import TrainConfig
 
 
 def make_accelerator(trackers: tuple[str, ...] = (), folder: str | Path | None = None) -> Accelerator:
-    """Of this process; precision is the configuration's affair, whatever the launcher says.
+    """Create the Accelerator. Mixed precision comes from TrainConfig, not from the launcher.
 
     Raises:
         InputError: a tracker that is unknown, not installed, or without the folder it writes to.
     """
-    there = [str(getattr(name, "value", name)) for name in get_available_trackers()]
+    installed = [str(getattr(name, "value", name)) for name in get_available_trackers()]
     for name in trackers:
         if name not in ("tensorboard", "wandb"):
             raise InputError(f"tracker {name!r}; wanted 'tensorboard' or 'wandb'.")
-        if name not in there:
+        if name not in installed:
             raise InputError(f"the tracker {name} is not installed; run `pip install {name}`.")
         if name == "tensorboard" and folder is None:
             raise InputError("tensorboard writes to the folder of the run; give one.")
-    kept = None if folder is None else str(folder)
-    accelerator = Accelerator(mixed_precision="no", log_with=list(trackers) or None, project_dir=kept)
+    project = None if folder is None else str(folder)
+    accelerator = Accelerator(mixed_precision="no", log_with=list(trackers) or None, project_dir=project)
     if accelerator.num_processes > 1:
         # A process that ends while gloo's threads still run is aborted, and the launcher takes that for a failure.
-        # Registering again and again is harmless: leaving is done once.
-        atexit.register(_leave)
+        # Registering several times is harmless: the group is destroyed once.
+        atexit.register(_destroy_process_group)
     return accelerator
 
 
-def _leave() -> None:
+def _destroy_process_group() -> None:
     if torch.distributed.is_available() and torch.distributed.is_initialized():
         gc.collect()  # models wrapped for the exchange of gradients hold the group's threads, in cycles
         torch.distributed.destroy_process_group()
@@ -58,21 +60,44 @@ def cuda_devices(accelerator: Accelerator) -> list[torch.device]:
     return [accelerator.device] if accelerator.device.type == "cuda" else []
 
 
+def autocast_dtype(config: TrainConfig, device: torch.device) -> torch.dtype | None:
+    """The precision of matrix products under autocast, or None for that of the weights."""
+    if config.precision == "auto":
+        return torch.bfloat16 if device.type == "cuda" and torch.cuda.is_bf16_supported() else None
+    return {"fp32": None, "bf16": torch.bfloat16, "fp16": torch.float16}[config.precision]
+
+
+def autocast(config: TrainConfig, device: torch.device) -> Any:
+    """A context in which a model computes as `config.precision` says."""
+    dtype = autocast_dtype(config, device)
+    return nullcontext() if dtype is None else torch.autocast(device.type, dtype)
+
+
 @contextmanager
-def termination() -> Iterator[Callable[[], bool]]:
-    """Whether SIGTERM has come; the former handler is put back. Outside the main thread signals cannot be watched."""
-    asked = False
+def watched_signals(watch: bool = True) -> Iterator[Callable[[], int]]:
+    """Gives a function that tells which of SIGTERM and SIGINT has come, or 0.
 
-    def ask(signum: int, frame: Any) -> None:
-        nonlocal asked
-        asked = True
+    The same signal a second time does what it would have done without us: it ends the process at once. The other one
+    does not, because launchers pass Ctrl-C on as SIGTERM. Former handlers are put back. Outside the main thread
+    signals cannot be watched.
+    """
+    came = 0
+    former: dict[int, Any] = {}
+
+    def note(signum: int, frame: Any) -> None:
+        nonlocal came
+        if came == signum:
+            signal.signal(signum, former[signum])
+            os.kill(os.getpid(), signum)
+        came = came or signum
 
     try:
-        before = signal.signal(signal.SIGTERM, ask)
+        for signum in (signal.SIGTERM, signal.SIGINT) if watch else ():
+            former[signum] = signal.signal(signum, note)
     except ValueError:
-        yield lambda: False
-        return
+        pass
     try:
-        yield lambda: asked
+        yield lambda: came
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for signum, handler in former.items():
+            signal.signal(signum, handler)

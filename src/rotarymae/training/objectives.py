@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any
 
-import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
@@ -13,14 +12,12 @@ from rotarymae import losses
 from rotarymae.batch import Batch
 from rotarymae.errors import InputError
 from rotarymae.heads import Classifier, Regressor, TokenRegressor
+from rotarymae.losses import Loss
 from rotarymae.model import MaskedAutoencoder
 
 
 class Objective(nn.Module, ABC):
-    """A model and its loss, as sums, so that micro-batches and processes add up to the mean over everything real.
-
-    `forward(batch)` gives the sum; `count(batch)` what to divide by, known before the forward pass.
-    """
+    """A model and its loss, as sum and count, so that micro-batches and processes add up to one exact mean."""
 
     model: MaskedAutoencoder | Classifier | Regressor | TokenRegressor
 
@@ -34,12 +31,8 @@ class Objective(nn.Module, ABC):
         return {"objective": type(self).__name__, "model": encoder.config.to_dict(), "head": head}
 
     @abstractmethod
-    def count(self, batch: Batch) -> float:
-        """Terms of the sum; 0 where a process's part of a batch has none."""
-
-    @abstractmethod
-    def forward(self, batch: Batch) -> Float[Tensor, ""]:
-        """The sum."""
+    def forward(self, batch: Batch) -> Loss:
+        """The sum over all terms of the batch, and their count; both are 0 where it has none."""
 
 
 class Pretraining(Objective):
@@ -63,15 +56,11 @@ class Pretraining(Objective):
     def identity(self) -> dict[str, Any]:
         return {**super().identity(), "normalize_targets": self.normalize_targets, "beta": self.beta}
 
-    def count(self, batch: Batch) -> float:
-        assert batch.masked is not None, "pre-training needs batches with masked tokens"
-        return float(batch.masked.real.sum()) * batch.masked.features
-
-    def forward(self, batch: Batch) -> Float[Tensor, ""]:
+    def forward(self, batch: Batch) -> Loss:
         assert batch.masked is not None, "pre-training needs batches with masked tokens"
         assert isinstance(self.model, MaskedAutoencoder)
         out = self.model.predict(batch.inputs, batch.masked)
-        return losses.reconstruction(out, self.normalize_targets, self.beta if self.training else 0.0).sum
+        return losses.reconstruction(out, self.normalize_targets, self.beta if self.training else 0.0)
 
 
 def check_beta(beta: float) -> None:
@@ -98,30 +87,20 @@ class Classification(Objective):
         weights = None if self.class_weights is None else self.class_weights.tolist()
         return {**super().identity(), "label_smoothing": self.label_smoothing, "class_weights": weights}
 
-    def count(self, batch: Batch) -> float:
-        assert batch.targets is not None, "classification needs batches with targets"
-        if self.class_weights is None:
-            return float(len(batch.targets))
-        return float(self.class_weights.to(batch.targets.device)[batch.targets].sum())
-
-    def forward(self, batch: Batch) -> Float[Tensor, ""]:
+    def forward(self, batch: Batch) -> Loss:
         assert batch.targets is not None, "classification needs batches with targets"
         logits = self.model(batch.inputs)
         weights = None if self.class_weights is None else self.class_weights.to(logits.device)
-        return losses.classification(logits, batch.targets, self.label_smoothing, weights).sum
+        return losses.classification(logits, batch.targets, self.label_smoothing, weights)
 
 
 class Regression(Objective):
-    """Squared error of targets [B, outputs], or [B, N, outputs] for one a token; NaN targets are missing."""
+    """Squared error of targets [B, outputs], or [B, N, outputs] for one per token; NaN targets are missing."""
 
     def __init__(self, model: Regressor | TokenRegressor) -> None:
         super().__init__()
         self.model = model
 
-    def count(self, batch: Batch) -> float:
+    def forward(self, batch: Batch) -> Loss:
         assert batch.targets is not None, "regression needs batches with targets"
-        return float((~torch.isnan(batch.targets)).sum())
-
-    def forward(self, batch: Batch) -> Float[Tensor, ""]:
-        assert batch.targets is not None, "regression needs batches with targets"
-        return losses.regression(self.model(batch.inputs), batch.targets).sum
+        return losses.regression(self.model(batch.inputs), batch.targets)

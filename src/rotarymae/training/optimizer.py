@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -10,13 +11,18 @@ from torch import nn
 
 from rotarymae.training.config import TrainConfig
 
+Groups = list[dict[str, Any]]
+
+# By the names of `config.Optimizer`; each makes an optimiser of `parameter_groups`.
+OPTIMIZERS: dict[str, Callable[[Groups, TrainConfig], torch.optim.Optimizer]] = {
+    "adamw": lambda groups, config: torch.optim.AdamW(groups, lr=config.base_lr, betas=config.betas, fused=True),
+    "sgd": lambda groups, config: torch.optim.SGD(groups, lr=config.base_lr, momentum=config.momentum),
+}
+
 
 def make_optimizer(model: nn.Module, config: TrainConfig) -> torch.optim.Optimizer:
-    """AdamW or SGD over the groups of `parameter_groups`; the loop sets every step's rate."""
-    groups = parameter_groups(model, config.weight_decay, config.layer_decay)
-    if config.optimizer == "adamw":
-        return torch.optim.AdamW(groups, lr=config.base_lr, betas=config.betas, fused=True)
-    return torch.optim.SGD(groups, lr=config.base_lr, momentum=config.momentum)
+    """The configured optimiser over `parameter_groups`; the loop sets the rate of every step."""
+    return OPTIMIZERS[config.optimizer](parameter_groups(model, config.weight_decay, config.layer_decay), config)
 
 
 def learning_rate(step: float, steps: int, warmup: float, base_lr: float) -> float:
@@ -26,7 +32,7 @@ def learning_rate(step: float, steps: int, warmup: float, base_lr: float) -> flo
     return base_lr * 0.5 * (1 + math.cos(math.pi * min(1.0, (step - warmup) / max(1.0, steps - warmup))))
 
 
-def parameter_groups(model: nn.Module, weight_decay: float, layer_decay: float = 1.0) -> list[dict[str, Any]]:
+def parameter_groups(model: nn.Module, weight_decay: float, layer_decay: float = 1.0) -> Groups:
     """Groups by decay and depth: only matrices decay; `lr_scale` is layer_decay to the power of blocks above."""
     depth = 1 + max((_layer(name, 0) for name, _ in model.named_parameters()), default=0)
     groups: dict[tuple[bool, float], list[nn.Parameter]] = {}
