@@ -8,7 +8,15 @@ import torch
 
 from _runs import FIT, waves
 from conftest import command, refuses
-from rotarymae import SeriesDataset, load, save
+from rotarymae import (
+    RoMAEClassifier,
+    RoMAEEmbedder,
+    RoMAEInterpolator,
+    RoMAERegressor,
+    SeriesDataset,
+    load,
+    save,
+)
 from rotarymae.checkpoints import load_directory
 from rotarymae.tasks.interpolation import grid, interpolate
 from rotarymae.tasks.predict import embed, predict_probabilities, predict_values
@@ -28,6 +36,8 @@ def pretrained(data):
 
 
 KINDS = np.array(["x", "y"] * 8)
+SHORT = {"pretrain_epochs": 1, "min_steps": 0, "batch_size": 8}
+ONCE = {**SHORT, "finetune_epochs": 1}
 
 
 # ── fine-tuning starts from all of the encoder ──────────────────────────────────────────────────────────────────────
@@ -166,3 +176,48 @@ def test_series_of_one_observation_are_no_obstacle(data):
     assert embed(trained.directory, mixed).shape == (16, 180)
     with refuses("1 series", "two observations"):
         pretrain(mixed.select([0]), FIT)
+
+
+# ── regression of several outputs ───────────────────────────────────────────────────────────────────────────────────
+
+
+def test_outputs_of_unequal_scale_are_learnt_alike(data):
+    """Standardised together, the smaller output would be lost in the larger one's deviation."""
+    level = np.array([part.values.mean() for part in data])
+    targets = np.stack([1e-3 * level, 1e3 * level + 5e3], 1)
+    config = dataclasses.replace(FIT, pool="mean", finetune_epochs=60, finetune_lr=3e-3)
+    tuned = finetune(pretrain(data, FIT), data, targets, config, task="regression")
+    predicted = predict_values(tuned.directory, data)
+    scores = 1 - ((predicted - targets) ** 2).sum(0) / ((targets - targets.mean(0)) ** 2).sum(0)
+    assert scores.min() > 0.8 and abs(scores[0] - scores[1]) < 0.1
+
+
+def test_options_of_classes_are_refused_by_a_regression(pretrained, data):
+    with refuses("label_smoothing=0.1", "regression"):
+        finetune(pretrained, data, np.arange(16.0), dataclasses.replace(FIT, label_smoothing=0.1), task="regression")
+
+
+# ── the caller's random state ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_nothing_touches_the_callers_random_state(data):
+    labelled = (data, KINDS)
+    classifier, regressor = RoMAEClassifier(**ONCE), RoMAERegressor(**ONCE)
+    interpolator, embedder = RoMAEInterpolator(**SHORT, random_state=None), RoMAEEmbedder(**SHORT)
+    trained = []
+    jobs = {
+        "pretrain": lambda: trained.append(pretrain(data, FIT)),
+        "finetune": lambda: trained.append(finetune(trained[0], *labelled, FIT)),
+        "embed": lambda: embed(trained[0].directory, data),
+        "interpolate": lambda: interpolate(trained[0].directory, data, grid(data, 3)),
+        "predict": lambda: predict_probabilities(trained[1].directory, data),
+        "classifier": lambda: classifier.fit(*labelled).predict_proba(data),
+        "regressor": lambda: regressor.fit(data, np.arange(16.0)).predict(data),
+        "interpolator": lambda: interpolator.fit(data).predict(data, at=[1.0]),
+        "embedder": lambda: embedder.fit(data).transform(data),
+    }
+    for name, job in jobs.items():
+        before = torch.get_rng_state(), np.random.get_state()[1].copy(), np.random.get_state()[2]
+        job()
+        after = torch.get_rng_state(), np.random.get_state()[1], np.random.get_state()[2]
+        assert torch.equal(before[0], after[0]) and np.array_equal(before[1], after[1]) and before[2] == after[2], name

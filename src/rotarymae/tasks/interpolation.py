@@ -276,9 +276,15 @@ def _check_size(dataset: SeriesDataset, times: int) -> None:
 def queries_from_table(dataset: SeriesDataset, path: str | Path, id: str, time: str, channel: str | None) -> Queries:
     """Queries from a table of ids, times and channels; the series are asked in the data set's order.
 
+    Args:
+        channel: the column of channels. Without it that is the column "channel", if there is one; if not, every row
+            asks for all channels.
+
     Raises:
         InputError: an id the data set has not, a missing column or cell, an unknown channel.
     """
+    if channel is None and dataset.channel_names is not None:
+        channel = "channel" if "channel" in tables.column_names(Path(path), tables.format_of(Path(path))) else None
     table = read_table(path, labels=[id, channel] if channel else [id])
     wanted = [id, time] + ([channel] if channel else [])
     for name in wanted:
@@ -299,17 +305,19 @@ def queries_from_table(dataset: SeriesDataset, path: str | Path, id: str, time: 
     at, _ = tables.times(tables.arrow_column(tables.as_frame(table), time), time)
     order = np.argsort(series, kind="stable")
     number = None
+    offsets = np.searchsorted(series[order], np.arange(len(dataset) + 1))
+    ordered = np.asarray(at, np.float64)[order]
+    if dataset.channel_names is not None and not channel:
+        every = len(dataset.channel_names)
+        return Queries(np.repeat(ordered, every), np.tile(np.arange(every), len(ordered)), offsets * every)
     if dataset.channel_names is not None:
-        if not channel:
-            raise InputError(f"{path}: the model has channels; name their column by --channel.")
         known = {plain(name): i for i, name in enumerate(dataset.channel_names)}
         names = table[channel].to_pylist()
         strange = [name for name in names if name not in known]
         if strange:
             raise InputError(f"{path} asks for channel {strange[0]!r}; the model knows {', '.join(map(str, known))}.")
         number = np.array([known[name] for name in names], np.int64)[order]
-    offsets = np.searchsorted(series[order], np.arange(len(dataset) + 1))
-    return Queries(np.asarray(at, np.float64)[order], number, offsets)
+    return Queries(ordered, number, offsets)
 
 
 def as_queries(dataset: SeriesDataset) -> Queries:

@@ -1,0 +1,73 @@
+"""The one description of a fit: its choices are those that exist, and what cannot work is refused at once."""
+
+from dataclasses import fields
+from typing import get_args
+
+import pytest
+
+from conftest import refuses
+from rotarymae.config import SIZES
+from rotarymae.masking import Masking
+from rotarymae.series.scaling import TRANSFORMS
+from rotarymae.tasks.config import FitConfig, MaskingStrategy, Size, Transform
+
+# Another value for each option, and what else that needs.
+OTHER = {
+    "size": "tiny", "embed_dim": 60, "num_heads": 1, "depth": 3, "decoder_embed_dim": 60, "decoder_num_heads": 1,
+    "decoder_depth": 3, "decoder_attention": "joint", "likelihood": "point", "cls_token": False, "masking": "rows",
+    "mask_ratio": 0.4, "beta": 0.2, "pretrain_epochs": 3, "finetune_epochs": 3, "min_steps": 3, "batch_size": 3,
+    "finetune_batch_size": 3, "base_lr": 3e-3, "finetune_lr": 3e-3, "warmup_steps": 3, "optimizer": "sgd",
+    "betas": (0.5, 0.5), "weight_decay": 0.5, "gradient_clip": 3.0, "precision": "bf16", "compile": True, "workers": 2,
+    "log_every": 3, "seed": 3, "checkpoint_minutes": 3.0,
+}  # fmt: skip
+NEEDS = {"cls_token": {"pool": "mean"}, "masking": {"mask_ratio": 0.5}}
+# What `prepare`, `finetune`, a task or a split reads; their tests say what each does.
+READ_ELSEWHERE = {
+    "time_unit", "time_origin", "channel_spacing", "transforms", "pool", "drop", "noise", "dropout", "drop_path",
+    "label_smoothing", "class_weights", "validation_fraction",
+}  # fmt: skip
+
+
+def meaning(config):
+    parts = (config.pretraining(), config.finetuning(), config.model_config(1, 1), config.strategy())
+    return (*parts, config.reconstruction_beta)
+
+
+def test_the_choices_are_those_that_exist():
+    assert set(get_args(Size)) == set(SIZES)
+    assert set(get_args(Transform)) == set(TRANSFORMS)
+    for strategy in get_args(MaskingStrategy):
+        assert Masking(strategy, 0.5).kind == strategy
+
+
+def test_every_option_is_tried():
+    assert {field.name for field in fields(FitConfig)} == {*OTHER, *READ_ELSEWHERE}
+
+
+@pytest.mark.parametrize("name", OTHER)
+def test_no_option_is_without_effect(name):
+    needed = NEEDS.get(name, {})
+    assert meaning(FitConfig(**needed, **{name: OTHER[name]})) != meaning(FitConfig(**needed))
+
+
+@pytest.mark.parametrize(
+    ("options", "parts"),
+    [
+        ({"cls_token": False}, ["pool='cls'", "cls_token=False", "pool='mean'"]),
+        ({"masking": "rows", "mask_ratio": (0.1, 0.5)}, ["'rows'", "0.1 to 0.5", "one number"]),
+        ({"masking": "chanels"}, ["masking", "'chanels'", "'channels'"]),
+        ({"mask_ratio": (0.1, 0.2, 0.3)}, ["mask_ratio"]),
+        ({"mask_ratio": 1.0}, ["mask_ratio is 1.0"]),
+        ({"likelihood": "point", "beta": 0.5}, ["beta (0.5)", "gaussian"]),
+        ({"beta": 1.5}, ["beta is 1.5"]),
+        ({"optimizer": "sgd", "betas": (0.9, 0.9)}, ["betas", "'sgd'"]),
+        ({"transforms": {"flux": "log"}}, ["'flux'", "'log'", "'asinh'"]),
+        ({"pretrain_epochs": 0}, ["pre-training: epochs is 0"]),
+        ({"finetune_lr": 0.0}, ["fine-tuning: base_lr is 0.0"]),
+        ({"channel_spacing": 0.0}, ["channel_spacing is 0.0"]),
+        ({"validation_fraction": 1.0}, ["validation_fraction is 1.0"]),
+    ],
+)
+def test_what_cannot_work_is_refused(options, parts):
+    with refuses(*parts):
+        FitConfig(**options)
