@@ -1,7 +1,10 @@
 from .batching import padding_waste as padding_waste
 from .batching import plan as plan
 from .config import TrainConfig as TrainConfig
+from .evaluation import evaluate as evaluate
 from .evaluation import predict as predict
+from .loop import Interrupted as Interrupted
+from .loop import TrainingDiverged as TrainingDiverged
 from .loop import TrainResult as TrainResult
 from .loop import compile_blocks as compile_blocks
 from .loop import fit as fit
