@@ -15,7 +15,7 @@ from rotarymae import recipes
 from rotarymae.errors import InputError
 from rotarymae.experiments.results import read_file
 from rotarymae.experiments.runner import SCALES, SETTINGS, Setup, run
-from rotarymae.recipes.demo import settings
+from rotarymae.recipes.demo import configure
 
 
 def helps(kind):
@@ -167,16 +167,16 @@ def test_each_runs_in_the_papers_setting(name, tmp_path):
 
 
 def test_the_demo_seeds_both_trainings_and_quick_is_shorter():
-    whole, quick = settings(seed=7), settings(seed=7, quick=True)
-    assert whole.pretrain.seed == whole.finetune.seed == 7
-    assert settings().pretrain.seed == 0
-    assert quick.pretrain.epochs + quick.finetune.epochs < 5 < whole.pretrain.epochs + whole.finetune.epochs
-    same = dataclasses.replace(quick, pretrain=whole.pretrain, finetune=whole.finetune)
-    assert same == whole
+    whole, quick = configure(seed=7), configure(seed=7, quick=True)
+    assert whole.pretraining().seed == whole.finetuning().seed == 7
+    assert configure().seed == 0
+    epochs = {name: getattr(whole, name) for name in ("pretrain_epochs", "finetune_epochs")}
+    assert quick.pretrain_epochs + quick.finetune_epochs < 5 < sum(epochs.values())
+    assert dataclasses.replace(quick, **epochs) == whole
 
 
 def test_the_demos_model_can_be_built():
-    config = settings().model_config(axes=2, features=3)
+    config = configure().model_config(axes=2, features=3)
     assert (config.embed_dim, config.num_heads, config.depth) == (120, 2, 4)
     assert config.likelihood == "gaussian"
 
