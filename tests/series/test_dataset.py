@@ -367,11 +367,6 @@ NAN, INF = float("nan"), float("inf")
         ({"mjd": pa.array([dt.datetime(2020, 1, 1)] * 5 + [None])}, ["'mjd'", "missing", "row 5", "1 of 6"]),
         ({"flux": ["1", "2", "n/a", "4", "5", "6"]}, ["'flux'", "not numeric", "string", "'n/a' in row 2"]),
         ({"err": [dt.date(2020, 1, 1)] * 6}, ["'err'", "not numeric", "date32"]),
-        (
-            {"err": [0.1, NAN, 0.3, None, 0.5, NAN]},
-            ["'err'", "2 missing values", "'a'", "time 5", "'err': 3", 'missing="drop"'],
-        ),
-        ({"err": [None] * 6}, ["'err'", "4 missing values", "'b'", "'err': 6"]),
         ({"flux": [1.0, 2.0, 3.0, -INF, INF, 6.0]}, ["'flux'", "infinite", "'a' at time 6.5", "'g'", "2 infinite"]),
         ({"band": ["g"] * 6}, ["'b' at time 1", "'g'", "2 observations", "1 rows too many", 'duplicates="mean"']),
         ({"ra": [20.0, 10.0, 20.0, 11.0, 20.0, 20.0]}, ["'ra'", "'a'", "10.0", "11.0", "1 series"]),
@@ -386,9 +381,21 @@ def test_bad_cells_are_named(changes, parts):
 
 
 @pytest.mark.parametrize(
+    "err, parts",
+    [
+        ([0.1, NAN, 0.3, None, 0.5, NAN], ["'err'", "2 missing values", "'a'", "time 5", "'err': 3", 'missing="drop"']),
+        ([None] * 6, ["'err'", "4 missing values", "'b'", "'err': 6"]),
+    ],
+)
+def test_missing_values_are_refused_where_asked(err, parts):
+    with pytest.raises(InputError, match=says(*parts)):
+        SeriesDataset.from_frame(frame(err=err), **ROLES, missing="error")
+
+
+@pytest.mark.parametrize(
     "roles, parts",
     [
-        ({"time": "mdj"}, ["time column 'mdj'", "Did you mean 'mjd'?", "'star'"]),
+        ({"time": "mjdd"}, ["time column 'mjdd'", "Did you mean 'mjd'?", "'star'"]),
         ({"values": ["fluxx", "er"]}, ["'fluxx'", "'flux'", "'er'", "'err'"]),
         ({"values": ["flux", "flux"]}, ["'flux'", "given twice", "value", "value"]),
         ({"values": ["flux", "mjd"]}, ["'mjd'", "given twice", "as time", "as value"]),
@@ -397,6 +404,7 @@ def test_bad_cells_are_named(changes, parts):
         ({"id": 0}, ["strings", "id=0"]),
         ({"tokens": "times"}, ["tokens='times'", "'channel', 'time'", "Did you mean 'time'"]),
         ({"missing": "ignore"}, ["missing='ignore'", "'error', 'drop'"]),
+        ({"unknown_channels": "x"}, ["unknown_channels='x'", "'error', 'drop'"]),
         ({"duplicates": "last"}, ["duplicates='last'", "'error', 'mean', 'first'"]),
         ({"channel_names": ["r"]}, ["'band'", "'g'", "first in series 'a'", "known channels are 'r'"]),
         ({"channel_names": ["g", "r", "g"]}, ["'g'", "twice"]),
@@ -433,15 +441,88 @@ def test_given_channels_keep_their_order():
     assert data.channels is not None and data.channels.tolist() == [0, 2, 2, 0, 2, 2]
 
 
-def test_missing_drop():
-    changes = {"flux": [1.0, NAN, 3.0, 4.0, 5.0, 6.0], "err": [0.1, 0.2, None, 0.4, 0.5, 0.6]}
-    data = SeriesDataset.from_frame(frame(**changes), **ROLES, missing="drop")
-    assert data.values[:, 0].tolist() == [1.0, 5.0, 6.0, 4.0] and data.lengths.tolist() == [3, 1]
-    gone = frame(flux=[1.0, NAN, 3.0, NAN, 5.0, 6.0])
-    with pytest.raises(InputError, match=says("1 of 2 series", "no observation left", "'a'", "leave")):
-        SeriesDataset.from_frame(gone, **ROLES, missing="drop")
-    with pytest.raises(InputError, match=says("2 of 2 series", "'b', 'a'")):
-        SeriesDataset.from_frame(frame(flux=[NAN] * 6), **ROLES, missing="drop")
+def test_missing_values_are_missing_observations_and_counted():
+    data = build(flux=[1.0, NAN, 3.0, 4.0, 5.0, 6.0], err=[0.1, NAN, 0.3, 0.4, 0.5, 0.6])  # nothing observed is lost
+    assert data.values[:, 0].tolist() == [3.0, 1.0, 5.0, 6.0, 4.0] and data.reading is not None
+    assert str(data.reading) == "1 of 6 rows dropped: flux missing 1, err missing 1" and data.reading.kept == 5
+    with pytest.warns(InputWarning, match=says("1 of 6 rows", "although they hold a value", "'err' in 1")):
+        data = build(err=[0.1, 0.2, None, 0.4, 0.5, 0.6])
+    assert data.values[:, 0].tolist() == [1.0, 5.0, 6.0, 2.0, 4.0] and data.lengths.tolist() == [3, 2]
+    assert str(build().reading) == "none of 6 rows dropped"
+
+
+def test_series_without_observations_are_left_out_and_counted():
+    with pytest.warns(InputWarning, match="1 series have no observation and are left out: 'a'"):
+        data = SeriesDataset.from_frame(frame(flux=[1.0, NAN, 3.0, NAN, 5.0, 6.0]), **(ROLES | {"values": "flux"}))
+    assert data.ids.tolist() == ["b"] and data.static["ra"].tolist() == [20.0] and len(data.times) == 4
+    assert data.reading is not None and data.reading.empty == ("a",) and data.reading.as_json()["kept"] == 4
+    with pytest.raises(InputError, match=says("no value was observed", "'flux' is missing in 6 of 6 rows")):
+        SeriesDataset.from_frame(frame(flux=[NAN] * 6), **(ROLES | {"values": "flux"}))
+
+
+def test_a_column_that_would_cost_most_of_what_was_observed_is_refused():
+    limits = [1.0] + [None] * 5  # as where a limit is given only for what was not detected
+    with pytest.raises(
+        InputError, match=says("5 of 6 rows", "'limit' is missing in 5", "--wide", "lacks most, 'limit'")
+    ):
+        SeriesDataset.from_frame(frame(limit=limits), **(ROLES | {"values": ["flux", "limit"]}))
+    gaps = {name: [1.0 if i == k else None for i in range(6)] for k, name in enumerate(("hr", "bp", "ph"))}
+    with pytest.raises(InputError, match=says("6 of 6 rows", "channel of its own", "from_wide")):
+        SeriesDataset.from_frame(frame(**gaps), **(ROLES | {"values": list(gaps)}))
+
+
+def test_rows_of_unknown_channels_are_dropped_where_asked_and_counted():
+    with pytest.warns(InputWarning, match=says("2 of 6 rows", "does not know their channel", "r in 2")):
+        data = SeriesDataset.from_frame(frame(), **ROLES, channel_names=["g", "i"], unknown_channels="drop")
+    assert data.channel_names == ("g", "i") and data.channels is not None and data.channels.tolist() == [0] * 4
+    assert str(data.reading) == "2 of 6 rows dropped: channel r unknown 2"
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_kept_and_dropped_add_up_to_the_rows_of_the_file(tmp_path, seed):
+    """Whatever is missing, repeated, unknown or empty; in memory and mapped."""
+    draw = np.random.default_rng(seed)
+    rows, wide = int(draw.integers(30, 90)), bool(seed % 3 == 0)
+    table = {
+        "id": draw.integers(0, 12, rows),
+        "time": draw.integers(0, 40, rows).astype(float),
+        "band": draw.choice(["g", "r", "z"], rows),
+        **{name: np.where(draw.random(rows) < draw.uniform(0, 0.3), NAN, draw.normal(size=rows)) for name in "vw"},
+    }
+    pyarrow.parquet.write_table(pa.table(table), tmp_path / "a.parquet")
+    roles: Any = (
+        {"values": ["v", "w"], "wide": True} if wide else {"channel": "band", "values": ["v", "w"][: 1 + seed % 2]}
+    )
+    roles |= {} if wide else {"channel_names": ["g", "r"], "unknown_channels": "drop"}
+    for memory in (None, 0):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", InputWarning)
+            data = SeriesDataset.from_file(tmp_path / "a.parquet", **roles, duplicates="first", memory=memory)
+        report = data.reading
+        assert report is not None and report.total == rows * (2 if wide else 1)
+        assert report.kept == len(data.times) and len(data) + len(report.empty) == len(set(table["id"].tolist()))
+        if not wide:
+            assert report.unknown == {"z": int((table["band"] == "z").sum())}
+        gone = {name: int(np.isnan(table[name]).sum()) for name in roles["values"]}
+        if wide:
+            assert report.missing_by_column == {name: count for name, count in gone.items() if count}
+
+
+@pytest.mark.parametrize(
+    "value, said",
+    [(-999.0, True), (1e6, True), (-999.5, False), (4.0, False)],
+    ids=["code", "large", "not whole", "near"],
+)
+def test_a_value_that_looks_like_a_code_is_named(value, said):
+    values = np.random.default_rng(0).normal(size=200)
+    values[[7, 91]] = value
+    table = pa.table({"id": np.arange(200) % 5, "time": np.arange(200), "s": ["a", "b"] * 100, "value": values})
+    with warnings.catch_warnings(record=True) as raised:
+        warnings.simplefilter("always")
+        data = SeriesDataset.from_frame(table, channel="s")
+    where = "channel 'b'" if said else ""
+    assert [str(warning.message).startswith(where) for warning in raised] == [True] * said
+    assert data.reading is not None and sum(data.reading.suspects.values()) == said
 
 
 def test_time_tokens_refuse_an_incomplete_time():
@@ -510,7 +591,7 @@ def test_same_time_in_two_channels_or_series_is_no_duplicate():
         ({"times": [[0.0, 1.0], [NAN]]}, ["series 1", "observation 0", "missing"]),
         ({"times": [[0.0, INF], [0.0]]}, ["series 0", "observation 1", "infinite"]),
         ({"times": [[0.0, 1.0], np.array(["2020"], "M8[D]")]}, ["datetimes", "numbers"]),
-        ({"values": [[1.0, NAN], [0.0]]}, ["'value'", "1 missing", "series 0", "time 1"]),
+        ({"values": [[NAN, NAN], [0.0]]}, ["1 of 2 series", "no observation left: 0"]),
         ({"values": [[1.0, INF], [0.0]]}, ["'value'", "infinite", "series 0", "time 1"]),
         ({"channels": [["a", "b"]]}, ["channels has 1 entries"]),
         ({"channels": [["a", "b"], ["a", "b"]]}, ["channels of series 1", "2 labels for 1 times"]),
@@ -532,8 +613,8 @@ def test_wide_refuses():
         SeriesDataset.from_wide(pa.table(WIDE), "id", "time")
     with pytest.raises(InputError, match=says("'hrt'", "Did you mean 'hr'?")):
         SeriesDataset.from_wide(pa.table(WIDE), "id", "time", ["hrt"])
-    with pytest.raises(InputError, match=says("1 of 2 series", "2", "leave")):
-        SeriesDataset.from_wide(pa.table(WIDE | {"hr": [1, 2, None]}), "id", "time", ["hr"])
+    with pytest.raises(InputError, match=says("2 of 2 series", "3 of 3 cells dropped: hr missing 3")):
+        SeriesDataset.from_wide(pa.table(WIDE | {"hr": [None] * 3}), "id", "time", ["hr"])
     with pytest.raises(InputError, match=says("series 1 at time 0", "'hr'", "2 observations")):
         SeriesDataset.from_wide(pa.table(WIDE | {"time": [0, 0, 0], "hr": [1, 2, 3]}), "id", "time", ["hr", "bp"])
 
@@ -684,7 +765,7 @@ def test_fingerprint_sees_everything():
         "static": data.static | {"ra": np.zeros(2)},
         "time_unit": "day",
     }
-    assert changes.keys() == parts.keys()
+    assert changes.keys() == parts.keys() - {"reading"}  # which tells where the content came from
     prints = {name: SeriesDataset(**(parts | {name: value})).fingerprint() for name, value in changes.items()}
     assert len({*prints.values(), data.fingerprint()}) == len(changes) + 1
 

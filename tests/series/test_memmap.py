@@ -103,11 +103,17 @@ def test_dates_duplicates_and_gaps(tmp_path):
     rows = rows.set_column(1, "mjd", pc.cast(pc.multiply(pc.divide(days, 9), 86_400), pa.timestamp("s")))
     flux = np.array(rows["flux"].to_pylist())
     flux[::7] = np.nan
-    rows = rows.set_column(4, "flux", pa.array(flux)).set_column(0, "star", rows["star"].dictionary_encode())
+    rows = (
+        rows.set_column(4, "flux", pa.array(flux))
+        .set_column(5, "err", pa.array(flux))
+        .set_column(0, "star", rows["star"].dictionary_encode())
+    )
     keep = np.isin(np.array(rows["star"]), np.unique(np.array(rows["star"])[~np.isnan(flux)]))
     path = write(tmp_path, rows.filter(pa.array(keep)))
     read, mapped = both(path, **ROLES, missing="drop", duplicates="mean")
     assert mapped.fingerprint() == read.fingerprint() and mapped.time_unit == "day"
+    again = SeriesDataset.from_file(path, **ROLES, missing="drop", duplicates="mean", memory=0)
+    assert mapped.reading == again.reading == read.reading and read.reading is not None and read.reading.missing > 10
 
 
 def test_columns_are_written_once_and_again_where_the_file_or_the_options_changed(tmp_path):

@@ -15,10 +15,11 @@ from rotarymae.errors import InputError, choose, listed
 from rotarymae.series import tables
 
 
-def choose_options(tokens: str, missing: str, duplicates: str) -> None:
+def choose_options(tokens: str, missing: str, duplicates: str, unknown_channels: str = "error") -> None:
     choose("tokens", tokens, ("channel", "time"))
     choose("missing", missing, ("error", "drop"))
     choose("duplicates", duplicates, ("error", "mean", "first"))
+    choose("unknown_channels", unknown_channels, ("error", "drop"))
 
 
 def names_of(names: Sequence[str] | str, what: str, empty: bool = False) -> tuple[str, ...]:
@@ -53,22 +54,32 @@ def refuse_times_within(times: np.ndarray, series: np.ndarray, ids: np.ndarray, 
 
 
 def encode_channels(
-    labels: pa.Array, given: Sequence[Any] | np.ndarray | None, series: np.ndarray, ids: np.ndarray, where: str
-) -> tuple[np.ndarray, tuple[Any, ...]]:
-    """Channel labels [n] as (int32 indices [n], names): names sorted, or as given and nothing else."""
+    labels: pa.Array,
+    given: Sequence[Any] | np.ndarray | None,
+    series: np.ndarray,
+    ids: np.ndarray,
+    where: str,
+    unknown: str = "error",
+) -> tuple[np.ndarray, tuple[Any, ...], dict[str, int]]:
+    """Channel labels [n] as (int32 indices [n], names, rows of each unknown channel).
+
+    Names are sorted, or as given and nothing else; with unknown="drop" another channel has the index -1.
+    """
     codes, distinct = tables.encode(labels)
     found = distinct.tolist()
     names = tuple(sorted(found)) if given is None else channel_names_of(given)
     place = {name: k for k, name in enumerate(names)}
     strange = [k for k, name in enumerate(found) if name not in place]
-    if strange:
+    if strange and unknown == "error":
         first = ids[series[np.argmax(codes == strange[0])]]
         raise InputError(
             f"{where}: channel {listed(found[k] for k in strange)} (first in series {listed([first])}) is not known; "
             f"known channels are {listed(names, 20)}.{tables.did_you_mean(found[strange[0]], names)} Drop those "
-            "rows, or train with that channel."
+            'rows (unknown_channels="drop"), or train with that channel.'
         )
-    return np.array([place[name] for name in found], dtype=np.int32)[codes], names
+    counts = np.bincount(codes, minlength=len(found))
+    index = np.array([place.get(name, -1) for name in found], dtype=np.int32)[codes]
+    return index, names, {str(found[k]): int(counts[k]) for k in strange}
 
 
 def channel_names_of(given: Sequence[Any] | np.ndarray) -> tuple[Any, ...]:

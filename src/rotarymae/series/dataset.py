@@ -6,8 +6,8 @@ A `SeriesDataset` holds every observation of every series in one array per colum
     tokens="channel"   one row per (time, channel); the channel is an index    light curves, intensive care
     tokens="time"      one row per time; all channels are features             sensors that are read together
 
-A missing value is a missing observation: it is refused, or dropped where asked, and never becomes zero. Times keep the
-unit of the table; dates become days since 1970-01-01 UTC, and `time_unit` is then "day".
+A missing value is a missing observation: it is left out and counted (in `reading`), or refused where asked, and never
+becomes zero. Times keep the unit of the table; dates become days since 1970-01-01 UTC, and `time_unit` is then "day".
 
 The columns of a table larger than memory are memory-mapped files (see `memmap`); everything here works on them alike.
 """
@@ -33,14 +33,16 @@ from rotarymae.series import ingest as sources
 from rotarymae.series import tables
 from rotarymae.series.columns import choose_options, names_of
 from rotarymae.series.memmap import Columns, is_mapped, map_parts, map_table, series_chunks, too_large
+from rotarymae.series.reading import ReadingReport
 from rotarymae.series.tables import read_table
-from rotarymae.series.tidy import Observations, offsets_of, refuse_empty, tidy
+from rotarymae.series.tidy import Observations, leave_out_empty, offsets_of, refuse_empty, tidy
 
 __all__ = ["Series", "SeriesDataset"]
 
 Tokenisation = Literal["channel", "time"]
 Missing = Literal["error", "drop"]
 Duplicates = Literal["error", "mean", "first"]
+Unknown = Literal["error", "drop"]
 
 SAMPLE = 1 << 22  # observations that statistics of a larger set are taken from
 
@@ -69,6 +71,7 @@ class SeriesDataset:
         channel_names: the original channel labels, sorted (or in the order that was given); None without channels.
         static: one value per series, name → [S]. A number that was missing is NaN.
         time_unit: "day" where the times came as dates or durations, else None (whatever unit the numbers have).
+        reading: what became of the rows of the whole table this was read from; selections keep it.
 
     Raises:
         InputError: arrays whose shapes do not fit together.
@@ -83,6 +86,7 @@ class SeriesDataset:
     channel_names: tuple[Any, ...] | None = None
     static: dict[str, np.ndarray] = field(default_factory=dict)
     time_unit: str | None = None
+    reading: ReadingReport | None = None
 
     def __post_init__(self) -> None:
         n, count = len(self.times), len(self.ids)
@@ -289,8 +293,9 @@ class SeriesDataset:
         static: Sequence[str] = (),
         *,
         channel_names: Sequence[Any] | np.ndarray | None = None,
+        unknown_channels: Unknown = "error",
         tokens: Tokenisation = "channel",
-        missing: Missing = "error",
+        missing: Missing = "drop",
         duplicates: Duplicates = "error",
     ) -> SeriesDataset:
         """From a long pandas, polars or Arrow table: one row per observation, rows in any order.
@@ -302,21 +307,25 @@ class SeriesDataset:
             channel: column of channels (band, sensor, ...); without it each row is one time.
             values: one or more numeric columns.
             static: columns with one value per series, repeated on each of its rows.
-            channel_names: the channels known from training, in that order; others are then refused.
+            channel_names: the channels known from training, in that order.
+            unknown_channels: rows of other channels than these are an "error", or "drop": left out and counted.
             tokens: "channel", or "time" for all channels of one time as one row (V = channels × values).
-            missing: "error", or "drop" for dropping observations in which a value is missing (null or NaN).
+            missing: "drop" leaves out the rows in which a value is missing (null or NaN) and counts them in `reading`,
+                as it does the series of which nothing remains; "error" refuses them.
             duplicates: what two rows of one series, time and channel become: "error", "mean", or "first".
 
         Raises:
             InputError: naming column, series, row or count: columns that are missing, given twice or not numeric; ids,
-                times or channels that are missing; values that are missing or infinite; duplicates; channels not
-                among `channel_names`; a series without observations; times that lack some features (tokens="time").
+                times or channels that are missing; values that are infinite; a column without any value, or one
+                that would cost most of the others; duplicates; channels not among `channel_names`; no observation
+                at all; times that lack some features (tokens="time").
 
         Warns:
-            InputWarning: once, where times were not ascending and have been sorted.
+            InputWarning: once each, where times were not ascending and have been sorted; where rows that hold some
+                value, channels or whole series are left out; where a value looks like a code for "not observed".
         """
-        choose_options(tokens, missing, duplicates)
-        found = sources.long_table(frame, id, time, channel, values, static, channel_names)
+        choose_options(tokens, missing, duplicates, unknown_channels)
+        found = sources.long_table(frame, id, time, channel, values, static, channel_names, unknown_channels)
         return cls._of(found, tokens, missing, duplicates)
 
     @classmethod
@@ -331,7 +340,7 @@ class SeriesDataset:
         *,
         channel_names: Sequence[Any] | np.ndarray | None = None,
         tokens: Tokenisation = "channel",
-        missing: Missing = "error",
+        missing: Missing = "drop",
         duplicates: Duplicates = "error",
     ) -> SeriesDataset:
         """From a CSV file (tab-separated if its name ends in .tsv or .tsv.gz; .gz is unpacked): see `from_frame`."""
@@ -352,7 +361,7 @@ class SeriesDataset:
         *,
         channel_names: Sequence[Any] | np.ndarray | None = None,
         tokens: Tokenisation = "channel",
-        missing: Missing = "error",
+        missing: Missing = "drop",
         duplicates: Duplicates = "error",
     ) -> SeriesDataset:
         """From a Parquet file: see `from_frame`."""
@@ -372,8 +381,9 @@ class SeriesDataset:
         *,
         wide: bool = False,
         channel_names: Sequence[Any] | np.ndarray | None = None,
+        unknown_channels: Unknown = "error",
         tokens: Tokenisation = "channel",
-        missing: Missing = "error",
+        missing: Missing = "drop",
         duplicates: Duplicates = "error",
         memory: float | None = None,
         folder: str | Path | None = None,
@@ -397,7 +407,7 @@ class SeriesDataset:
         columns, labels = _columns(id, time, channel, values, static)
         options: Any = {"tokens": tokens, "duplicates": duplicates}
         if not wide:
-            options |= {"missing": missing, "channel_names": channel_names}
+            options |= {"missing": missing, "channel_names": channel_names, "unknown_channels": unknown_channels}
 
         def build(table: pa.Table, channels: Sequence[Any] | np.ndarray | None = None) -> SeriesDataset:
             if wide:
@@ -463,7 +473,7 @@ class SeriesDataset:
         channel_names: Sequence[Any] | np.ndarray | None = None,
         static: Mapping[str, Sequence[Any] | np.ndarray] | None = None,
         tokens: Tokenisation = "channel",
-        missing: Missing = "error",
+        missing: Missing = "drop",
         duplicates: Duplicates = "error",
     ) -> SeriesDataset:
         """From lists with one array per series.
@@ -485,7 +495,7 @@ class SeriesDataset:
         """
         choose_options(tokens, missing, duplicates)
         found = sources.arrays(times, values, channels, ids, value_names, channel_names, static or {})
-        return cls._of(found, tokens, missing, duplicates)
+        return cls._of(found, tokens, missing, duplicates, every=True)
 
     @classmethod
     def from_padded(
@@ -511,13 +521,24 @@ class SeriesDataset:
         """
         choose_options(tokens, "drop", "error")
         found = sources.padded_array(array, times, ids, channel_names, melted=tokens == "channel")
-        return cls._of(found, tokens, "drop", "error")
+        return cls._of(found, tokens, "drop", "error", every=True)
 
     @classmethod
     def _of(
-        cls, found: tuple[Observations, dict[str, np.ndarray]], tokens: str, missing: str, duplicates: str
+        cls,
+        found: tuple[Observations, dict[str, np.ndarray]],
+        tokens: str,
+        missing: str,
+        duplicates: str,
+        every: bool = False,
     ) -> SeriesDataset:
-        rows, static = tidy(found[0], tokens, missing, duplicates), found[1]
+        """With `every` a series without observations is refused: labels of arrays are matched by their order."""
+        rows = tidy(found[0], tokens, missing, duplicates)
+        if every:
+            refuse_empty(rows.lengths, rows.ids, "All their values are missing; leave these series out.")
+        rows, there = leave_out_empty(rows)
+        for loss in rows.report.losses():
+            warnings.warn(loss, InputWarning, stacklevel=3)
         return cls(
             times=rows.times,
             values=np.ascontiguousarray(rows.values),
@@ -526,8 +547,9 @@ class SeriesDataset:
             value_names=rows.value_names,
             channels=rows.channels,
             channel_names=rows.channel_names,
-            static=static,
+            static={name: column[there] for name, column in found[1].items()},
             time_unit=rows.time_unit,
+            reading=rows.report,
         )
 
     # ── to tables ───────────────────────────────────────────────────────────────────────────────────────────────────

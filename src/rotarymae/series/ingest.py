@@ -24,6 +24,7 @@ from rotarymae.series.columns import (
     refuse_times_within,
     static_column,
 )
+from rotarymae.series.reading import ReadingReport
 from rotarymae.series.tidy import Observations, melt, offsets_of, refuse_empty
 
 # The observations, and one value per series [S] of every static column.
@@ -38,6 +39,7 @@ def long_table(
     values: Sequence[str],
     static: Sequence[str],
     channel_names: Sequence[Any] | np.ndarray | None,
+    unknown_channels: str = "error",
     role: str = "value",
 ) -> Found:
     """Of `SeriesDataset.from_frame`; messages call the columns of `values` by their `role`."""
@@ -50,13 +52,18 @@ def long_table(
         raise InputError(f"channel_names {listed(channel_names)} need a channel column; give channel=...")
     series, ids = tables.encode(tables.label_array(tables.arrow_column(seen, id), id))
     when, unit = frame_times(seen, time, series, ids)
-    which, known = None, None
+    which, known, unknown = None, None, {}
     if channel is not None:
         labels = tables.label_array(tables.arrow_column(seen, channel), channel)
-        which, known = encode_channels(labels, channel_names, series, ids, f"column {channel!r}")
+        which, known, unknown = encode_channels(
+            labels, channel_names, series, ids, f"column {channel!r}", unknown_channels
+        )
     columns = [tables.numbers(tables.arrow_column(seen, name), name) for name in values]
-    rows = Observations(series, ids, when, which, known, np.stack(columns, axis=1), values, unit)
+    report = ReadingReport(len(series), unknown=unknown)
+    rows = Observations(series, ids, when, which, known, np.stack(columns, axis=1), values, unit, report)
     fixed = {name: static_column(tables.arrow_column(seen, name), name, series, ids) for name in static}
+    if unknown and which is not None:
+        rows = rows.keep(which >= 0)
     return rows, fixed
 
 
@@ -104,7 +111,7 @@ def arrays(
     which, known = None, None
     if channels is not None:
         labels = flat_labels(channels, lengths, ids)
-        which, known = encode_channels(labels, channel_names, series, ids, "channels")
+        which, known, _ = encode_channels(labels, channel_names, series, ids, "channels")
     flat = np.concatenate(what)
     width = flat.shape[1]
     if value_names is None:
@@ -113,7 +120,8 @@ def arrays(
     tables.refuse_twice(value_names, "value_names")
     if len(value_names) != width:
         raise InputError(f"value_names has {len(value_names)} names for {width} features; give one each.")
-    rows = Observations(series, ids, flat_times, which, known, flat, value_names, unit)
+    report = ReadingReport(len(flat))
+    rows = Observations(series, ids, flat_times, which, known, flat, value_names, unit, report)
     each = np.arange(count)
     fixed = {name: static_column(listed_column(c, name), name, each, ids) for name, c in static.items()}
     return rows, fixed
@@ -155,5 +163,7 @@ def padded_array(
     refuse_empty(np.bincount(series, minlength=cases), ids, "Leave out the cases that are NaN throughout.")
     found = flat_times[there]
     refuse_times_within(found, series, ids, offsets_of(np.bincount(series, minlength=cases)))
-    rows = Observations(series, ids, found, None, None, flat[there], names, unit)
+    gone = int((~there).sum())
+    report = ReadingReport(len(there), missing=gone, missing_by_column=dict.fromkeys(names, gone) if gone else {})
+    rows = Observations(series, ids, found, None, None, flat[there], names, unit, report)
     return melt(rows) if melted else rows, {}

@@ -13,6 +13,7 @@ import shutil
 import tempfile
 import warnings
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,7 @@ import pyarrow.parquet
 
 from rotarymae.errors import InputError, InputWarning
 from rotarymae.series import tables
+from rotarymae.series.reading import ReadingReport
 
 if TYPE_CHECKING:
     from rotarymae.series.dataset import SeriesDataset
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
 CHUNK = 1 << 20  # observations that are handled at a time
 PARTS = 256  # at most, as each is an open file
 COPIES = 4  # what reading and sorting a table takes at its peak, over the bytes of its numbers (measured: 3.6)
-FORMAT = 1  # of the folders below
+FORMAT = 2  # of the folders below
 
 Columns = tuple[np.ndarray, np.ndarray | None, np.ndarray]  # times, channels, values
 
@@ -190,6 +192,7 @@ def _write(
                     writers[k] = stack.enter_context(pa.ipc.new_stream(beside / f"part-{k}", table.schema))
                 writers[k].write_table(table.slice(start, stop - start))
     ids, lengths, static, about = [], [], [], {}
+    reports: list[ReadingReport] = []
 
     def parts() -> Iterator[Columns]:
         for k in sorted(writers):
@@ -200,18 +203,25 @@ def _write(
             ids.append(dataset.ids)
             lengths.append(dataset.lengths)
             static.append(dataset.static)
+            reports.append(dataset.reading)
             about.update({name: getattr(dataset, name) for name in ("value_names", "channel_names", "time_unit")})
             yield dataset.times, dataset.channels, dataset.values
 
     with warnings.catch_warnings(record=True) as raised:
         warnings.simplefilter("always")
         _write_columns(beside, parts())
+    report = sum(reports[1:], reports[0])
+    of_parts = {loss for part in reports for loss in part.losses()}
+    raised = [warning for warning in raised if str(warning.message) not in of_parts]
+    for loss in report.losses():
+        warnings.warn(loss, InputWarning, stacklevel=5)
     if raised:
         more = "" if len(writers) == 1 else f" ({len(raised)} of {len(writers)} parts of {path.name} warn like this.)"
         warnings.warn(f"{raised[0].message}{more}", InputWarning, stacklevel=5)
     columns_of = {"id": np.concatenate(ids), "length": np.concatenate(lengths)}
     columns_of |= {f"static {name}": np.concatenate([one[name] for one in static]) for name in static[0]}
     pyarrow.parquet.write_table(pa.table(columns_of), beside / "series.parquet")
+    about["reading"] = asdict(report)
     (beside / "about.json").write_text(json.dumps(about, default=tables.plain), encoding="utf-8")
 
 
@@ -232,6 +242,7 @@ def _load(folder: Path) -> SeriesDataset:
         channel_names=None if about["channel_names"] is None else tuple(about["channel_names"]),
         static={name.removeprefix("static "): column for name, column in list(found.items())[2:]},
         time_unit=about["time_unit"],
+        reading=ReadingReport(**{k: tuple(v) if isinstance(v, list) else v for k, v in about["reading"].items()}),
     )
 
 

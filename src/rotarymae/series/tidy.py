@@ -7,16 +7,20 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from rotarymae.errors import InputError, InputWarning, listed
+from rotarymae.series.reading import ReadingReport
 
 LARGEST = float(np.finfo(np.float32).max)
 MOST_CELLS = 10_000_000  # that are made of few observations without asking back
 DROP = 'If they mean "not observed", use missing="drop".'
+FEWEST_TO_SUSPECT = 20  # values of a channel; with fewer nothing is an outlier
+FAR = 100  # deviations
 MERGE = 'Use duplicates="mean" to average them or duplicates="first" to keep the first.'
 
 
@@ -32,6 +36,7 @@ class Observations:
     values: np.ndarray
     value_names: tuple[str, ...]
     time_unit: str | None
+    report: ReadingReport
 
     def keep(self, rows: np.ndarray) -> Observations:
         """The rows of a mask or an order."""
@@ -65,15 +70,95 @@ def tidy(rows: Observations, tokens: str, missing: str, duplicates: str) -> Obse
     if absent.any():
         if missing == "error":
             refuse_missing(rows, absent)
-        # With tokens="time" a row that lacks only some values is kept for now: the check below names what it lacks.
-        gone = absent.all(axis=1) if tokens == "time" else absent.any(axis=1)
-        rows = rows.keep(np.logical_not(gone))
+        rows = drop_missing(rows, absent, tokens)
+    rows = replace(rows, report=replace(rows.report, suspects=suspects(rows)))
     rows = merge_duplicates(sort(rows), duplicates)
     if tokens == "time":
         rows = spread(rows)
         refuse_partial(rows)
-    refuse_empty(rows.lengths, rows.ids, "All their values are missing; leave these series out.")
     return rows
+
+
+def drop_missing(rows: Observations, absent: np.ndarray, tokens: str) -> Observations:
+    """The rows that lack no value, the others counted.
+
+    Raises:
+        InputError: a column that is missing everywhere; most of what was observed would be dropped with the rest of
+            its row.
+    """
+    counts = {name: int(n) for name, n in zip(rows.value_names, absent.sum(axis=0), strict=True) if n}
+    if absent.all():
+        raise InputError(f"no value was observed: {_in_rows(counts)} of {len(absent):,} rows have none.")
+    # With tokens="time" a row that lacks only some values is kept for now: `refuse_partial` names what it lacks.
+    gone = absent.all(axis=1) if tokens == "time" else absent.any(axis=1)
+    lost = int((~absent[gone]).sum())
+    if 2 * lost > absent.size - absent.sum():
+        raise InputError(
+            f"{gone.sum():,} of {len(gone):,} rows lack a value ({_in_rows(counts)}), and a row needs all of "
+            f"{listed(rows.value_names)}: most of what was observed would be dropped. If each of these columns is a "
+            "channel of its own, observed at times of its own, read the table as wide (SeriesDataset.from_wide, "
+            f"--wide); else leave out the column that lacks most, {max(counts, key=counts.__getitem__)!r}."
+        )
+    incomplete = int((gone & ~absent.all(axis=1)).sum())
+    report = replace(
+        rows.report,
+        missing=rows.report.missing + int(gone.sum()),
+        missing_by_column={
+            name: int(absent[gone, v].sum()) for v, name in enumerate(rows.value_names) if name in counts
+        },
+        incomplete=incomplete,
+    )
+    return replace(rows, report=report).keep(np.logical_not(gone))
+
+
+def _in_rows(counts: dict[str, int]) -> str:
+    return ", ".join(f"{name!r} is missing in {count:,}" for name, count in counts.items())
+
+
+def suspects(rows: Observations) -> dict[str, int]:
+    """Values that look like a code for "not observed", with their number: {"column 'flux' is -999": 12}.
+
+    Such a value is whole, it is the largest or smallest of its column (and channel), nothing else lies near it, and it
+    is hundreds of deviations away from the median.
+    """
+    found: dict[str, int] = {}
+    by_channel = slice(None) if rows.channels is None else np.argsort(rows.channels, kind="stable")
+    ends = [] if rows.channels is None else np.cumsum(np.bincount(rows.channels))[:-1]
+    for v, name in enumerate(rows.value_names):
+        for c, column in enumerate(np.split(rows.values[by_channel, v], ends)):
+            where = f"column {name!r}" if rows.channel_names is None else f"channel {rows.channel_names[c]!r}"
+            found |= {f"{where} is {value:.10g}": count for value, count in _outliers(column[~np.isnan(column)])}
+    return found
+
+
+def _outliers(column: np.ndarray) -> Iterator[tuple[float, int]]:
+    if len(column) < FEWEST_TO_SUSPECT:
+        return
+    middle = np.median(column)
+    for value in (column.min(), column.max()):
+        others = column[column != value]
+        if value != np.rint(value) or 2 * len(others) < len(column):
+            continue
+        away, width = abs(value - middle), 1.4826 * np.median(np.abs(others - np.median(others))) or others.std()
+        if away > FAR * width > 0 and np.abs(others - middle).max() < away / 5:
+            yield float(value), len(column) - len(others)
+
+
+def leave_out_empty(rows: Observations) -> tuple[Observations, np.ndarray]:
+    """The rows with only the series that have observations, which are counted; True [S] for these.
+
+    Raises:
+        InputError: no series has any.
+    """
+    there = rows.lengths > 0
+    if there.all():
+        return rows, there
+    if not there.any():
+        refuse_empty(rows.lengths, rows.ids, f"{rows.report}.")
+    number = np.cumsum(there) - 1
+    empty = tuple(rows.ids[~there].tolist())
+    report = replace(rows.report, empty=rows.report.empty + empty)
+    return replace(rows, series=number[rows.series], ids=rows.ids[there], report=report), there
 
 
 def sort(rows: Observations) -> Observations:
@@ -104,6 +189,7 @@ def merge_duplicates(rows: Observations, duplicates: str, advice: str = MERGE) -
         again &= rows.channels[1:] == rows.channels[:-1]
     if not again.any():
         return rows
+    rows = replace(rows, report=replace(rows.report, merged=int(again.sum())))
     first = np.flatnonzero(np.concatenate([[True], ~again]))
     counts = np.diff(np.append(first, len(rows.times)))
     if duplicates == "error":
@@ -120,7 +206,16 @@ def merge_duplicates(rows: Observations, duplicates: str, advice: str = MERGE) -
 
 def melt(rows: Observations) -> Observations:
     """Features as channels: each value [n, C] that is not NaN becomes a row of its own."""
-    row, column = np.nonzero(~np.isnan(rows.values))
+    absent = np.isnan(rows.values)
+    row, column = np.nonzero(~absent)
+    counts = zip(rows.value_names, absent.sum(axis=0).tolist(), strict=True)
+    report = replace(
+        rows.report,
+        total=absent.size,
+        missing=int(absent.sum()),
+        missing_by_column={name: count for name, count in counts if count},
+        counted="cells",
+    )
     return Observations(
         series=rows.series[row],
         ids=rows.ids,
@@ -130,6 +225,7 @@ def melt(rows: Observations) -> Observations:
         values=rows.values[row, column][:, None],
         value_names=("value",),
         time_unit=rows.time_unit,
+        report=report,
     )
 
 
