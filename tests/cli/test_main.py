@@ -40,7 +40,7 @@ def says_all(text, parts):
 
 GOOD = ["a,1,2", "a,2,3", "b,1,2", "b,3,5"]
 TABLES = {
-    "missing value": (["a,1,2", "a,2,", "b,1,2"], {}, ["'value'", "'a'", "at time 2"]),
+    "missing value": (["a,1,2", "a,2,", "b,1,2"], {"missing": "error"}, ["'value'", "'a'", "at time 2"]),
     "infinite value": (["a,1,2", "b,2,inf", "b,3,1"], {}, ["'value'", "'b'", "infinite"]),
     "text for a number": (["a,1,2", "a,2,high"], {}, ["'value'", "'high'"]),
     "no rows": ([], {}, ["no rows"]),
@@ -63,7 +63,7 @@ def test_bad_tables(case, tmp_path, capsys):
     with refuses(*parts[:1]) as caught:
         RoMAEInterpolator(**FAST).fit(SeriesDataset.from_csv(path, **options))
     assert says_all(str(caught.value), parts)
-    given = [word for name, values in options.items() for word in (f"--{name}", *values)]
+    given = [word for name, to in options.items() for word in (f"--{name}", *([to] if isinstance(to, str) else to))]
     assert command("fit", path, "--out", tmp_path / "run", *given, *TINY) == 2
     assert says_all(capsys.readouterr().err, parts)
     assert contents(tmp_path) == ["table.csv"]
@@ -356,12 +356,46 @@ def test_a_channel_never_seen_in_training(fitted, tmp_path, capsys):
     rows[20] = (*rows[20][:2], "z", rows[20][3])
     strange = write_csv(tmp_path / "strange.csv", "star,day,band,flux", rows)
     for name in ("predict", "interpolate", "embed"):
-        assert command(name, fitted / "run", strange, "--out", tmp_path / "out.csv") == 2
-        assert says_all(capsys.readouterr().err, ["'band'", "'z'", rows[20][0], "'g', 'r'"])
+        how = ["--out", tmp_path / "out.csv", "--unknown-channels", "error"]
+        assert command(name, fitted / "run", strange, *how) == 2
+        said = ["'band'", "'z'", rows[20][0], "'g', 'r'", "--unknown-channels drop"]
+        assert says_all(capsys.readouterr().err, said)
     assert contents(tmp_path) == ["strange.csv"]
     dataset = SeriesDataset.from_csv(strange, "star", "day", "band", ["flux"])
     with refuses("'z'", rows[20][0], "'g', 'r'"):
         RoMAEEmbedder(pretrained=fitted / "run").fit(dataset)
+
+
+@pytest.mark.parametrize("name", ["predict", "interpolate", "embed"])
+def test_one_bad_row_does_not_refuse_the_others(fitted, tmp_path, name, capsys):
+    """An unknown channel is dropped and counted; a series of which nothing is left has a row with its id alone."""
+    rows, _ = two_kinds()
+    rows[20] = (*rows[20][:2], "z", rows[20][3])
+    rows = [*rows, ("star x", 1, "z", 0.5), ("star y", 1, "g", "")]
+    mixed = write_csv(tmp_path / "mixed.csv", "star,day,band,flux", rows)
+    assert command(name, fitted / "run", mixed, "--out", tmp_path / "out.csv") == 0
+    said = [
+        "2 of",
+        "rows are dropped",
+        "z in 2",
+        "'star x', 'star y'",
+        "2 series without observations have an empty row",
+    ]
+    assert says_all(capsys.readouterr().err, said)
+    found = table(tmp_path / "out.csv").to_pylist()
+    assert [row["id"] for row in found[-2:]] == ["star x", "star y"] and len({row["id"] for row in found}) == 26
+    assert all(value in (None, "") for row in found[-2:] for column, value in row.items() if column != "id")
+    assert all(value not in (None, "") for row in found[:-2] for value in row.values())
+
+
+def test_what_was_read_is_said_and_written_down(tmp_path, capsys):
+    rows = [("a", 0, 1), ("a", 1, ""), ("a", 2, 3), ("b", 0, 1), ("b", 1, 2), ("c", 0, "")]
+    path = write_csv(tmp_path / "table.csv", "id,time,value", rows)
+    assert command("fit", path, "--out", tmp_path / "run", *TINY) == 0
+    said = ["read table.csv: 2 of 6 rows dropped: value missing 2; 1 series without observations left out"]
+    assert says_all(capsys.readouterr().err, said)
+    reading = json.loads((tmp_path / "run/metrics.json").read_text())["reading"]
+    assert (reading["total"], reading["kept"], reading["missing"], reading["empty"]) == (6, 4, 2, ["c"])
 
 
 def test_other_columns_than_in_training(fitted, tmp_path, capsys):
@@ -473,6 +507,17 @@ def test_a_wide_table_with_missing_cells(tmp_path):
     assert places[0] == [(i, t, c) for i, t in (("a", 5), ("b", 1)) for c in ("pulse", "temperature")]
     assert places[1] == [("a", 5, "pulse"), ("b", 1, "temperature")]
     assert np.allclose([answers[0][0]["value"], answers[0][3]["value"]], [row["value"] for row in answers[1]])
+    # A ward without a thermometer: never observed, not an error.
+    cold = write_csv(tmp_path / "cold.csv", "id,time,pulse", [row[:3] for row in cells])
+    with pytest.warns(InputWarning, match="no column 'temperature'"):
+        direct = SeriesDataset.from_file(cold, values=["pulse", "temperature"], wide=True, unknown_channels="drop")
+    assert (
+        direct.channel_names == ("pulse", "temperature") and direct.channels is not None and not direct.channels.any()
+    )
+    assert command("interpolate", run, cold, "--out", tmp_path / "cold.parquet", "--grid", "3", "--quiet") == 0
+    assert table(tmp_path / "cold.parquet")["channel"].to_pylist() == (["pulse"] * 3 + ["temperature"] * 3) * 2
+    assert command("interpolate", run, cold, "--out", tmp_path / "x.csv", "--unknown-channels", "error") == 2
+    assert command("fit", cold, "--out", tmp_path / "y", "--wide", "--values", "pulse", "temperature") == 2
 
 
 def test_one_token_for_every_time(tmp_path):

@@ -172,7 +172,7 @@ def test_positions_that_cannot_be_are_refused(arguments, parts):
 def test_a_saved_preprocessor_is_the_same_one(channels):
     data = two_channels()[0] if channels else dataset([[0.0, 1.0, 3.0]])
     made = Preprocessor.fit(data, origin="zero", channel_spacing=2.0)
-    made = replace(made, classes=("x", "y"), target=(0.5, 2.0))
+    made = replace(made, classes=("x", "y"), target=((0.5, 2.0),))
     back = Preprocessor.from_dict(json.loads(json.dumps(made.to_dict())))
     assert back == made and (back.axes, back.features) == ((2, 2) if channels else (1, 1))
     assert made.channel_names == (("a", "b") if channels else None)

@@ -168,6 +168,7 @@ def fit(
         dataset = layout.read(table)
         targets = labels.read(dataset, layout.id)
         reporter.say(f"{_describe(dataset)} → {out}")
+        reporter.say(f"read {table.name}: {dataset.reading}")
         outcome = run_fit(
             dataset,
             targets,
@@ -206,7 +207,7 @@ def predict(
 
     from rotarymae.checkpoints import open_model
     from rotarymae.heads import Classifier, Regressor
-    from rotarymae.tasks import predict_probabilities, predict_values, prediction_columns, write_table
+    from rotarymae.tasks import predict_probabilities, predict_values, prediction_columns, with_empty_rows, write_table
 
     reporter = _reporter(quiet)
     _check_new(out)
@@ -221,8 +222,9 @@ def predict(
         job = predict_probabilities if isinstance(directory.model, Classifier) else predict_values
         with reporter.bar("predicting") as on_step:
             found = job(directory, dataset, on_step=on_step)
-        write_table(pa.table({"id": pa.array(dataset.ids.tolist()), **prediction_columns(directory, found)}), out)
-    reporter.say(f"{len(dataset)} predictions → {out}")
+        answers = pa.table({"id": pa.array(dataset.ids.tolist()), **prediction_columns(directory, found)})
+        write_table(with_empty_rows(answers, dataset), out)
+    reporter.say(f"{len(dataset)} predictions → {out}{_empty_rows(dataset)}")
 
 
 def interpolate(
@@ -253,7 +255,7 @@ def interpolate(
     from rotarymae.checkpoints import open_model
     from rotarymae.tasks import grid as even
     from rotarymae.tasks import interpolate as run
-    from rotarymae.tasks import interpolation_table, queries_at, queries_from_table, write_table
+    from rotarymae.tasks import interpolation_table, queries_at, queries_from_table, with_empty_rows, write_table
 
     reporter = _reporter(quiet)
     _check_new(out)
@@ -274,8 +276,9 @@ def interpolate(
             found = run(directory, dataset, queries, on_step=on_step)
         names = directory.preprocessor.value_names
         ids = np.repeat(dataset.ids, queries.lengths)
-        write_table(interpolation_table(ids, queries.times, queries.channels, dataset.channel_names, names, found), out)
-    reporter.say(f"{len(queries.times)} values of {len(dataset)} series → {out}")
+        answers = interpolation_table(ids, queries.times, queries.channels, dataset.channel_names, names, found)
+        write_table(with_empty_rows(answers, dataset), out)
+    reporter.say(f"{len(queries.times)} values of {len(dataset)} series → {out}{_empty_rows(dataset)}")
 
 
 def embed(
@@ -301,7 +304,7 @@ def embed(
     """
     from rotarymae.checkpoints import open_model
     from rotarymae.tasks import embed as run
-    from rotarymae.tasks import embedding_table, write_table
+    from rotarymae.tasks import embedding_table, with_empty_rows, write_table
 
     reporter = _reporter(quiet)
     _check_new(out)
@@ -310,8 +313,8 @@ def embed(
         dataset = read_for(directory, table, columns)
         with reporter.bar("embedding") as on_step:
             found = run(directory, dataset, None if pool == "auto" else pool, on_step=on_step)
-        write_table(embedding_table(dataset, found), out)
-    reporter.say(f"{len(dataset)} embeddings of {found.shape[1]} numbers → {out}")
+        write_table(with_empty_rows(embedding_table(dataset, found), dataset), out)
+    reporter.say(f"{len(dataset)} embeddings of {found.shape[1]} numbers → {out}{_empty_rows(dataset)}")
 
 
 COMMANDS = {"demo": demo, "fit": fit, "predict": predict, "interpolate": interpolate, "embed": embed}
@@ -360,7 +363,16 @@ def main(argv: list[str] | None = None) -> None:
 
 def _as_options(message: str) -> str:
     """Advice in the words of the command: missing="drop" is --missing drop."""
-    return re.sub(r'\b(missing|duplicates|tokens)="(\w+)"', r"--\1 \2", message)
+    return re.sub(r'\b(missing|duplicates|tokens|unknown_channels)="(\w+)"', _as_option, message)
+
+
+def _as_option(found: re.Match[str]) -> str:
+    return f"--{found[1].replace('_', '-')} {found[2]}"
+
+
+def _empty_rows(dataset: SeriesDataset) -> str:
+    count = len(dataset.reading.empty) if dataset.reading is not None else 0
+    return f"; {count} series without observations have an empty row" if count else ""
 
 
 def _describe(dataset: SeriesDataset) -> str:

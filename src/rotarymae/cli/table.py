@@ -36,10 +36,12 @@ class Columns:
     """The table has one column per channel, and an empty cell is a missing observation, not a zero."""
     tokens: Annotated[Literal["channel", "time"] | None, _default("channel")] = None
     """Each (time, channel) is one token, or each time is one, with all channels as its features."""
-    missing: Annotated[Literal["error", "drop"] | None, _default("error")] = None
-    """A missing value is an error, or its row is dropped."""
+    missing: Annotated[Literal["error", "drop"] | None, _default("drop")] = None
+    """A row without a value is left out and counted, or is an error."""
     duplicates: Annotated[Literal["error", "mean", "first"] | None, _default("error")] = None
     """Two rows of the same series, time and channel are an error, are averaged, or the first counts."""
+    unknown_channels: Annotated[Literal["error", "drop"] | None, _default("drop")] = None
+    """For predict, interpolate and embed: rows of channels that the model does not know are left out, or an error."""
 
 
 @dataclass(frozen=True)
@@ -52,8 +54,9 @@ class TableLayout:
     values: tuple[str, ...] = ("value",)
     wide: bool = False
     tokens: Literal["channel", "time"] = "channel"
-    missing: Literal["error", "drop"] = "error"
+    missing: Literal["error", "drop"] = "drop"
     duplicates: Literal["error", "mean", "first"] = "error"
+    unknown_channels: Literal["error", "drop"] = "drop"
 
     @classmethod
     def resolve(cls, columns: Columns, of_model: dict[str, Any] | None = None) -> TableLayout:
@@ -79,7 +82,9 @@ class TableLayout:
         from rotarymae.series import SeriesDataset, tables
 
         names = tables.column_names(table, tables.format_of(table))
-        wanted = [("id", self.id), ("time", self.time), *(("values", name) for name in self.values)]
+        forgiving = channel_names is not None and self.unknown_channels == "drop"
+        wanted = [("id", self.id), ("time", self.time)]
+        wanted += [] if self.wide and forgiving else [("values", name) for name in self.values]
         wanted += [("channel", self.channel)] if self.channel else []
         for option, name in wanted:
             if name not in names:
@@ -96,6 +101,7 @@ class TableLayout:
                 list(self.values),
                 wide=self.wide,
                 channel_names=None if self.wide else channel_names,
+                unknown_channels="drop" if forgiving else "error",
                 tokens=self.tokens if self.channel or self.wide else "channel",
                 missing=self.missing,
                 duplicates=self.duplicates,

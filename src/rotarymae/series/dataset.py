@@ -396,6 +396,8 @@ class SeriesDataset:
         Args:
             id, time, channel, values, static, channel_names, tokens, missing, duplicates: as in `from_frame`.
             wide: `values` are the channels, as in `from_wide`.
+            unknown_channels: as in `from_frame`; in a wide table "drop" takes a channel without a column as one that
+                was never observed.
             memory: bytes that reading may take; half of what is free, if None.
             folder: where mapped columns are kept; PATH.columns, if None.
 
@@ -405,20 +407,28 @@ class SeriesDataset:
         path = Path(path)
         format = tables.format_of(path)
         columns, labels = _columns(id, time, channel, values, static)
+        names = tables.column_names(path, format)
+        absent = [name for name in values if name not in names] if wide and unknown_channels == "drop" else []
+        columns = [name for name in columns if name not in absent]
         options: Any = {"tokens": tokens, "duplicates": duplicates}
         if not wide:
             options |= {"missing": missing, "channel_names": channel_names, "unknown_channels": unknown_channels}
 
         def build(table: pa.Table, channels: Sequence[Any] | np.ndarray | None = None) -> SeriesDataset:
+            for name in absent:
+                table = table.append_column(name, pa.nulls(len(table)))
             if wide:
                 return cls.from_wide(table, id, time, values, static, **options)
             return cls.from_frame(table, id, time, channel, values, static, **(options | {"channel_names": channels}))
 
+        if absent:
+            text = f"{path.name} has no column {listed(absent)}; the model's channel is taken as never observed."
+            warnings.warn(text, InputWarning, stacklevel=2)
         if not too_large(path, format, len(columns), memory):
             return build(read_table(path, format, columns, labels), channel_names)
         known = None if channel_names is None else [tables.plain(name) for name in channel_names]
         roles = [wide, id, time, channel, values, static, options | {"channel_names": known}]
-        tables.need_names(tables.column_names(path, format), columns, path)
+        tables.need_names(names, columns, path)
         return map_table(
             path,
             format,

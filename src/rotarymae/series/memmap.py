@@ -203,6 +203,7 @@ def _write(
             ids.append(dataset.ids)
             lengths.append(dataset.lengths)
             static.append(dataset.static)
+            assert dataset.reading is not None
             reports.append(dataset.reading)
             about.update({name: getattr(dataset, name) for name in ("value_names", "channel_names", "time_unit")})
             yield dataset.times, dataset.channels, dataset.values
@@ -228,7 +229,8 @@ def _write(
 def _load(folder: Path) -> SeriesDataset:
     from rotarymae.series.dataset import SeriesDataset
 
-    about = json.loads((folder / "about.json").read_text(encoding="utf-8"))
+    about: dict[str, Any] = json.loads((folder / "about.json").read_text(encoding="utf-8"))
+    about["reading"] |= {name: tuple(about["reading"][name]) for name in ("empty", "notes")}
     table = pyarrow.parquet.read_table(folder / "series.parquet")
     found = {name: tables.label_values(tables.to_arrow(table[name])) for name in table.column_names}
     times, channels, values = _map_columns(folder)
@@ -242,7 +244,7 @@ def _load(folder: Path) -> SeriesDataset:
         channel_names=None if about["channel_names"] is None else tuple(about["channel_names"]),
         static={name.removeprefix("static "): column for name, column in list(found.items())[2:]},
         time_unit=about["time_unit"],
-        reading=ReadingReport(**{k: tuple(v) if isinstance(v, list) else v for k, v in about["reading"].items()}),
+        reading=ReadingReport(**about["reading"]),
     )
 
 

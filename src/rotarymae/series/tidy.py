@@ -90,7 +90,7 @@ def drop_missing(rows: Observations, absent: np.ndarray, tokens: str) -> Observa
     if absent.all():
         raise InputError(f"no value was observed: {_in_rows(counts)} of {len(absent):,} rows have none.")
     # With tokens="time" a row that lacks only some values is kept for now: `refuse_partial` names what it lacks.
-    gone = absent.all(axis=1) if tokens == "time" else absent.any(axis=1)
+    gone = np.asarray(absent.all(axis=1) if tokens == "time" else absent.any(axis=1))
     lost = int((~absent[gone]).sum())
     if 2 * lost > absent.size - absent.sum():
         raise InputError(

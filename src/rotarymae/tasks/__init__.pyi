@@ -24,6 +24,7 @@ from .outputs import check_output as check_output
 from .outputs import embedding_table as embedding_table
 from .outputs import interpolation_table as interpolation_table
 from .outputs import prediction_columns as prediction_columns
+from .outputs import with_empty_rows as with_empty_rows
 from .outputs import write_table as write_table
 from .predict import embed as embed
 from .predict import predict_and_embed as predict_and_embed

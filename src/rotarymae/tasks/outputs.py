@@ -101,6 +101,7 @@ def write_metrics(outcome: Outcome, out: Path, run: str) -> None:
         "seed": outcome.config.seed,
         "settings": dataclasses.asdict(outcome.config),
         "preprocessing": None if outcome.pretrained is None else outcome.pretrained.preprocessor.describe(),
+        "reading": None if outcome.dataset.reading is None else outcome.dataset.reading.as_json(),
         "warnings": outcome.warnings,
         "versions": versions(),
         "hardware": hardware(),
@@ -128,6 +129,14 @@ def embedding_table(dataset: SeriesDataset, embeddings: np.ndarray) -> pa.Table:
     """One row per series: id, and the embedding as columns e0, e1, .."""
     columns = {"id": pa.array(dataset.ids.tolist())}
     return pa.table(columns | {f"e{i}": pa.array(embeddings[:, i]) for i in range(embeddings.shape[1])})
+
+
+def with_empty_rows(answers: pa.Table, dataset: SeriesDataset) -> pa.Table:
+    """Answers with a row more for every series that had no observation: its id, and nothing else."""
+    if dataset.reading is None or not dataset.reading.empty:
+        return answers
+    ids = pa.array(list(dataset.reading.empty), answers.schema.field("id").type)
+    return pa.concat_tables([answers, pa.table({"id": ids})], promote_options="default")
 
 
 def interpolation_table(
