@@ -522,7 +522,7 @@ def test_a_value_that_looks_like_a_code_is_named(value, said):
         data = SeriesDataset.from_frame(table, channel="s")
     where = "channel 'b'" if said else ""
     assert [str(warning.message).startswith(where) for warning in raised] == [True] * said
-    assert data.reading is not None and sum(data.reading.suspects.values()) == said
+    assert data.reading is not None and sum(data.reading.suspects.values()) == 2 * said
 
 
 def test_time_tokens_refuse_an_incomplete_time():

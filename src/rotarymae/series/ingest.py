@@ -158,12 +158,12 @@ def padded_array(
     flat_times, unit = tables.times(tables.to_arrow(np.broadcast_to(when, (cases, steps)).ravel()), "times")
     flat = array.transpose(0, 2, 1).reshape(cases * steps, width)
     flat = flat if flat.dtype == np.float32 else flat.astype(np.float64)
-    there = ~np.isnan(flat).all(axis=1)
+    there = np.logical_not(np.isnan(flat).all(axis=1))
     series = np.repeat(np.arange(cases), steps)[there]
     refuse_empty(np.bincount(series, minlength=cases), ids, "Leave out the cases that are NaN throughout.")
     found = flat_times[there]
     refuse_times_within(found, series, ids, offsets_of(np.bincount(series, minlength=cases)))
-    gone = int((~there).sum())
-    report = ReadingReport(len(there), missing=gone, missing_by_column=dict.fromkeys(names, gone) if gone else {})
+    gone = cases * steps - len(found)
+    report = ReadingReport(cases * steps, missing=gone, missing_by_column=dict.fromkeys(names, gone) if gone else {})
     rows = Observations(series, ids, found, None, None, flat[there], names, unit, report)
     return melt(rows) if melted else rows, {}
