@@ -1,5 +1,6 @@
 from .classification import SMOKE_TRAINING as SMOKE_TRAINING
 from .classification import Labelled as Labelled
+from .classification import blank as blank
 from .classification import boost as boost
 from .classification import predict as predict
 from .classification import train_both as train_both

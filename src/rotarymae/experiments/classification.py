@@ -9,7 +9,7 @@ import numpy as np
 from rotarymae.checkpoints import ModelDirectory
 from rotarymae.experiments.runner import Trial
 from rotarymae.model import MaskedAutoencoder
-from rotarymae.series import SeriesDataset
+from rotarymae.series import Preprocessor, SeriesDataset
 from rotarymae.tasks import FitConfig, Trained, baselines, finetune, predict_probabilities, pretrain
 
 # How a recipe of classification trains when this is only to see that everything runs.
@@ -43,10 +43,9 @@ def train_both(
     with trial.training("pretraining") as how:
         pretrained = pretrain(train.series, config, **how)
     trial.keep("pretraining", pretrained.result)
-    scaled = pretrained.preprocessor
-    blank = ModelDirectory(MaskedAutoencoder(config.model_config(scaled.axes, scaled.features)), scaled)
     found = []
-    for stage, start in (("finetuning", pretrained.directory), ("from scratch", blank)):
+    untrained = blank(config, pretrained.preprocessor)
+    for stage, start in (("finetuning", pretrained.directory), ("from scratch", untrained)):
         with trial.training(stage) as how:
             tuned = finetune(
                 start, train.series, train.labels, finetuning, validation=(validation.series, validation.labels), **how
@@ -54,6 +53,13 @@ def train_both(
         trial.keep(stage, tuned.result)
         found.append(tuned)
     return found[0], found[1]
+
+
+def blank(config: FitConfig, preprocessor: Preprocessor) -> ModelDirectory:
+    """A model of random weights, to fine-tune from: what pre-training is compared with."""
+    return ModelDirectory(
+        MaskedAutoencoder(config.model_config(preprocessor.axes, preprocessor.features)), preprocessor
+    )
 
 
 def predict(found: Trained, series: SeriesDataset) -> np.ndarray:

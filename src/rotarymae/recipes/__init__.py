@@ -20,6 +20,7 @@ NAMES = (
     "position_range",
     "translation",
     "plasticc",
+    "label_efficiency",
     "pendulum",
     "uea",
     "synthetic",

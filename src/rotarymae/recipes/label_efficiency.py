@@ -1,0 +1,167 @@
+"""Does pre-training save labels? Light curves that are all seen, and of which a few per class are labelled.
+
+Not in the paper, whose promise it is. `rotarymae run label_efficiency` with `--data-dir FOLDER`, where the PLAsTiCC
+files are that the recipe `plasticc` reads.
+
+Fold 0 of that recipe's five. An autoencoder is pre-trained once, on all training objects without their labels. Then 5,
+20 or 100 labels per class are drawn (all, where a class has fewer), or all are taken; the seed draws them. Four
+methods learn from the same labelled objects: the pre-trained encoder, fine-tuned whole; a logistic regression on its
+embeddings, which leaves it as it is (the probe); the same model from random weights, under the same schedule; and
+gradient boosting on summary features. Macro-F1 on the test fold, which nothing else sees. No epoch is chosen: with five
+labels per class there is nothing to choose it on. `--score-on validation` scores a part of the training objects
+instead, for whoever wants to choose settings.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import f1_score
+from sklearn.model_selection import StratifiedKFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from rotarymae.data import plasticc as data
+from rotarymae.experiments import (
+    SMOKE,
+    SMOKE_TRAINING,
+    Labelled,
+    Recipe,
+    Result,
+    Row,
+    Score,
+    Setup,
+    Trial,
+    blank,
+    boost,
+    parameters,
+    predict,
+)
+from rotarymae.recipes import plasticc
+from rotarymae.tasks import FitConfig, embed, finetune, pretrain, split_off
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+COUNTS = {"5 labels": 5, "20 labels": 20, "100 labels": 100, "all labels": None}
+METHODS = ("fine-tuned", "linear probe", "from scratch", "gradient boosting")
+
+
+@dataclass(frozen=True)
+class LabelEfficiencySetup(Setup):
+    """The configuration; a case is a number of labels per class.
+
+    Attributes:
+        data_dir: Read the challenge's training files from this folder.
+        sample: Use the sample that ships with the library instead of the full training set.
+        objects: Use only the first so many objects; None uses all.
+        score_on: Score the test fold, or a part of the training objects to choose settings by (validation).
+        fit: Use this model, pre-training and fine-tuning.
+    """
+
+    cases: tuple[str, ...] = tuple(COUNTS)
+    seeds: tuple[int, ...] = (0, 1, 2)
+    data_dir: str = "data/plasticc"
+    sample: bool = False
+    objects: int | None = None
+    score_on: Literal["test", "validation"] = "test"
+    fit: FitConfig = field(default_factory=FitConfig)
+
+
+def setup(scale: str, setting: str) -> LabelEfficiencySetup:
+    # The paper has no such experiment: its setting is ours with its mask ratio, its pooling and no augmentation.
+    fit = dataclasses.replace(
+        plasticc.setup("paper", "ours").fit,
+        depth=4,
+        pretrain_epochs=5 if scale == "small" else 40,
+        finetune_epochs=14,
+        min_steps=300,
+        finetune_batch_size=16,
+    )
+    if setting == "paper":
+        fit = dataclasses.replace(fit, mask_ratio=0.75, pool="cls", drop=0.0, noise=0.0)
+    found = LabelEfficiencySetup(fit=fit)
+    if scale == "smoke":
+        fit = dataclasses.replace(found.fit, **SMOKE_TRAINING, **SMOKE, min_steps=0)
+        found = dataclasses.replace(found, cases=("5 labels",), seeds=(0,), sample=True, objects=300, fit=fit)
+    return found
+
+
+def run(setup: LabelEfficiencySetup, case: str, trial: Trial) -> Score:
+    dataset, labels = data.sample() if setup.sample else data.read(setup.data_dir)[:2]
+    dataset, labels = dataset.select(np.arange(len(dataset))[: setup.objects]), labels[: setup.objects]
+    described = plasticc.describe(dataset)
+    train, scored = next(StratifiedKFold(plasticc.FOLDS, shuffle=True, random_state=0).split(labels, labels))
+    if setup.score_on == "validation":
+        train, scored = split_off(train, labels, 0.15, 0)
+    drawn = draw(labels, train, COUNTS[case], trial.seed)
+    # All cases and seeds share one pre-training, in the run's own folder: whichever comes first trains it.
+    with trial.training("pretraining") as how:
+        how["folder"] = trial.folder.parents[1] / "pretraining"
+        pretrained = pretrain(described.select(train), setup.fit, **how)
+    trial.keep("pretraining", pretrained.result)
+    config = trial.own(setup.fit)
+    guesses = {}
+    starts = {"fine-tuned": pretrained.directory, "from scratch": blank(config, pretrained.preprocessor)}
+    for name, start in starts.items():
+        with trial.training(name) as how:
+            tuned = finetune(start, described.select(drawn), labels[drawn], config, **how)
+        trial.keep(name, tuned.result)
+        guesses[name] = predict(tuned, described.select(scored))
+    embedded = {part: embed(pretrained.directory, described.select(at), "mean") for part, at in
+                (("drawn", drawn), ("scored", scored))}  # fmt: skip
+    guesses["linear probe"] = _probe(embedded["drawn"], labels[drawn], embedded["scored"])
+    guesses["gradient boosting"] = boost(
+        Labelled(dataset.select(drawn), labels[drawn]), dataset.select(scored), trial.seed
+    )
+    metrics = {f"macro-F1, {name}": f1_score(labels[scored], guesses[name], average="macro") for name in METHODS}
+    metrics["labels per class, mean"] = len(drawn) / len(np.unique(labels[drawn]))
+    return Score({name: float(value) for name, value in metrics.items()}, {}, parameters(pretrained.model.encoder))
+
+
+def draw(labels: np.ndarray, rows: np.ndarray, count: int | None, seed: int) -> np.ndarray:
+    """Rows with so many objects of each class, or all that there are; None takes every row."""
+    if count is None:
+        return rows
+    shuffled = np.random.default_rng(seed).permutation(rows)
+    return np.sort(np.concatenate([shuffled[labels[shuffled] == name][:count] for name in np.unique(labels[rows])]))
+
+
+def _probe(embedded: np.ndarray, labels: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """Classes of others, by scikit-learn's logistic regression with its own penalty on standardised embeddings."""
+    regression = LogisticRegression(class_weight="balanced", max_iter=2000)
+    return make_pipeline(StandardScaler(), regression).fit(embedded, labels).predict(others)
+
+
+def figures(result: Result) -> dict[str, Figure]:
+    """Macro-F1 by labels per class: a line per method, and its spread over the seeds."""
+    from rotarymae import plots
+
+    cases = [result["cases"][case]["metrics"] for case in COUNTS if case in result["cases"]]
+    counts = [case["labels per class, mean"]["mean"] for case in cases]
+    found = {name: np.array([case[f"macro-F1, {name}"]["mean"] for case in cases]) for name in METHODS}
+    axes = plots.curves(counts, found, x_label="labels per class (mean)", y_label="macro-F1", log_x=True)
+    axes.set_yscale("linear")
+    for line, (name, mean) in zip(axes.get_lines(), found.items(), strict=False):
+        spread = np.array([case[f"macro-F1, {name}"]["std"] or 0.0 for case in cases])
+        axes.fill_between(counts, mean - spread, mean + spread, color=line.get_color(), alpha=0.15, linewidth=0)
+    return {"labels": plots.figure_of(axes)}
+
+
+RECIPE = Recipe(
+    name="label_efficiency",
+    expect="macro-F1 of the pre-trained above that from scratch at 5, 20 and 100 labels per class",
+    hours={"paper": None, "ours": None},
+    setup=setup,
+    run=run,
+    rows=tuple(
+        Row(f"macro-F1, {case} per class, {name}", case, f"macro-F1, {name}", simple="macro-F1, gradient boosting")
+        for case in COUNTS
+        for name in METHODS[:-1]
+    ),
+    figures=figures,
+)
