@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import difflib
+import signal
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 
@@ -17,6 +19,23 @@ class InputError(RotaryMAEError, ValueError):
 
 class ModelDirectoryError(RotaryMAEError):
     """A model directory or checkpoint that is incomplete, damaged or of another kind."""
+
+
+class Interrupted(RotaryMAEError):
+    """A training was asked to end and has saved its state.
+
+    Attributes:
+        signum: the signal that came, SIGTERM or SIGINT.
+        step: optimiser steps done; a resumed run goes on with the next one.
+        folder: where the state is.
+    """
+
+    def __init__(self, signum: int, step: int, folder: Path) -> None:
+        self.signum, self.step, self.folder = signum, step, folder
+        super().__init__(
+            f"stopped by {signal.Signals(signum).name} after step {step}; the state is saved in {folder}. Resume the "
+            f"run (--resume) to go on with step {step + 1}."
+        )
 
 
 class InputWarning(UserWarning):

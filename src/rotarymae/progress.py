@@ -1,7 +1,9 @@
-"""What a person sees while a command works: bars with the time left and the running loss, and plain warnings."""
+"""What a person sees while a command works: its stages with the time left and the running loss, and plain warnings."""
 
 from __future__ import annotations
 
+import threading
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,10 +16,16 @@ from rotarymae.errors import InputWarning
 
 
 class Reporter:
-    """Prints to the terminal, or with quiet=True only what went wrong; collects warnings for the report."""
+    """Prints to standard error, or with quiet=True only what went wrong; collects warnings for the report.
 
-    def __init__(self, quiet: bool = False) -> None:
+    Attributes:
+        every: seconds between the lines of a stage where standard error is no terminal.
+        warnings: what `catching_warnings` has shown.
+    """
+
+    def __init__(self, quiet: bool = False, every: float = 60.0) -> None:
         self.quiet = quiet
+        self.every = every
         self.console = Console(stderr=True, highlight=False)
         self.warnings: list[str] = []
 
@@ -31,10 +39,21 @@ class Reporter:
 
     @contextmanager
     def bar(self, title: str) -> Iterator[Callable[..., None]]:
-        """Gives on_step(done, total, loss=None)."""
+        """A stage of the work. Gives on_step(done, total, loss=None), which need not be called.
+
+        On a terminal the stage is a bar; elsewhere it is a line per minute, and one at its end.
+        """
         if self.quiet:
             yield lambda *step: None
-            return
+        elif self.console.is_terminal:
+            with self._bar(title) as on_step:
+                yield on_step
+        else:
+            with self._lines(title) as on_step:
+                yield on_step
+
+    @contextmanager
+    def _bar(self, title: str) -> Iterator[Callable[..., None]]:
         columns = (
             TextColumn("{task.description:<14}"),
             BarColumn(bar_width=30),
@@ -53,6 +72,22 @@ class Reporter:
             yield on_step
 
     @contextmanager
+    def _lines(self, title: str) -> Iterator[Callable[..., None]]:
+        started, ended, steps = time.monotonic(), threading.Event(), _Steps()
+
+        def tick() -> None:  # in a thread, as a stage may be one long call
+            while not ended.wait(self.every):
+                self.say(f"{title}: {steps.progress(time.monotonic() - started)}")
+
+        thread = threading.Thread(target=tick, daemon=True)
+        thread.start()
+        try:
+            yield steps.note
+            self.say(f"{title}: {steps.end(time.monotonic() - started)}")
+        finally:
+            ended.set()
+
+    @contextmanager
     def catching_warnings(self) -> Iterator[None]:
         """Shows each warning once, without the line of code it came from."""
         with warnings.catch_warnings():
@@ -67,3 +102,41 @@ class Reporter:
                 self.console.print(f"warning: {message}", style="yellow", markup=False, soft_wrap=True)
         elif not self.quiet and not issubclass(category, DeprecationWarning | FutureWarning | ResourceWarning):
             self.console.print(f"{category.__name__}: {message}", style="dim", markup=False, soft_wrap=True)
+
+
+class _Steps:
+    """How far a stage is, in words."""
+
+    def __init__(self) -> None:
+        self.first: tuple[int, float] | None = None  # (done, when), from which the pace is measured
+        self.done, self.total, self.loss = 0, 0, ""
+
+    def note(self, done: int, total: int, loss: float | None = None) -> None:
+        self.first = self.first or (done, time.monotonic())
+        self.done, self.total = done, total
+        self.loss = "" if loss is None else f", loss {loss:.4f}"
+
+    def progress(self, seconds: float) -> str:
+        if self.first is None or not self.total:
+            return f"{duration(seconds)} so far"
+        done, since = self.first[0], time.monotonic() - self.first[1]
+        left = since / (self.done - done) * (self.total - self.done) if self.done > done else None
+        share = f"{100 * self.done / self.total:.0f} % ({self.done:,} of {self.total:,} steps)"
+        return f"{share}{'' if left is None else f', {duration(left)} left'}{self.loss}"
+
+    def end(self, seconds: float) -> str:
+        return f"{f'{self.done:,} steps in ' if self.total else ''}{duration(seconds)}{self.loss}"
+
+
+def duration(seconds: float) -> str:
+    """0.4 s · 37 s · 12 min 5 s · 3 h 12 min · 5 days 2 h."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{seconds:.1f} s" if seconds < 10 else f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    minutes = round(whole / 60)
+    if minutes < 48 * 60:
+        return f"{minutes // 60} h {minutes % 60} min"
+    hours = round(minutes / 60)
+    return f"{hours // 24:,} days {hours % 24} h"

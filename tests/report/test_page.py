@@ -178,11 +178,3 @@ def test_configuration_is_flattened_and_exact():
 )
 def test_numbers(value, text):
     assert build.number(value) == text
-
-
-@pytest.mark.parametrize(
-    "seconds,text",
-    [(3.21, "3.2 s"), (59.4, "59 s"), (754.2, "12 min 34 s"), (11_520, "3 h 12 min"), (7199, "2 h 0 min")],
-)
-def test_durations(seconds, text):
-    assert build.duration(seconds) == text

@@ -10,6 +10,7 @@ import os
 import re
 import shlex
 import sys
+import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -17,9 +18,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import tyro
 from tyro.conf import DisallowNone, FlagCreatePairsOff, OmitArgPrefixes, Positional, arg
 
+from rotarymae.cli.interruption import Stopped, exit_code, how_to_resume, stopping_on_signals
 from rotarymae.cli.recipes import list_recipes, results, run, run_with_overrides, show
 from rotarymae.cli.table import Columns, TableLayout, read_for
-from rotarymae.errors import InputError, ModelDirectoryError, RotaryMAEError, did_you_mean
+from rotarymae.errors import InputError, Interrupted, ModelDirectoryError, RotaryMAEError, did_you_mean
 from rotarymae.tasks import (
     ClassificationOptions,
     FinetuningOptions,
@@ -158,15 +160,16 @@ def fit(
     from rotarymae.report import write_report
     from rotarymae.tasks import check_folder, run_fit
 
-    reporter, page = _reporter(quiet), out / "report.html"
+    started, reporter, page = time.monotonic(), _reporter(quiet), out / "report.html"
     groups = (model, scaling, masking, training, finetuning, classification, run)
     config = FitConfig(**{name: value for group in groups for name, value in vars(group).items()})
     layout = TableLayout.resolve(columns)
     labels.check()
     check_folder(out, resume)
-    with reporter.catching_warnings():
-        dataset = layout.read(table)
-        targets = labels.read(dataset, layout.id)
+    with stopping_on_signals(lambda: how_to_resume(out)), reporter.catching_warnings():
+        with reporter.bar("reading"):
+            dataset = layout.read(table)
+            targets = labels.read(dataset, layout.id)
         reporter.say(f"{_describe(dataset)} → {out}")
         reporter.say(f"read {table.name}: {dataset.reading}")
         outcome = run_fit(
@@ -179,6 +182,7 @@ def fit(
             columns=asdict(layout),
             resume=resume,
             command=_command(),
+            started=started,
             reporter=reporter,
             report=lambda outcome: write_report(outcome, page, title=table.name, time_label=layout.time),
         )
@@ -218,7 +222,8 @@ def predict(
                 f"{model} is a {type(directory.model).__name__}; predictions need a fine-tuned Classifier or "
                 "Regressor, which `rotarymae fit` with --labels makes."
             )
-        dataset = read_for(directory, table, columns)
+        with reporter.bar("reading"):
+            dataset = read_for(directory, table, columns)
         job = predict_probabilities if isinstance(directory.model, Classifier) else predict_values
         with reporter.bar("predicting") as on_step:
             found = job(directory, dataset, on_step=on_step)
@@ -264,7 +269,8 @@ def interpolate(
     with reporter.catching_warnings():
         directory = open_model(model, "pretrained")
         assert directory.preprocessor is not None
-        dataset = read_for(directory, table, columns)
+        with reporter.bar("reading"):
+            dataset = read_for(directory, table, columns)
         if at is not None:
             layout = TableLayout.resolve(columns, directory.preprocessor.columns)
             queries = queries_from_table(dataset, at, layout.id, layout.time, layout.channel)
@@ -310,7 +316,8 @@ def embed(
     _check_new(out)
     with reporter.catching_warnings():
         directory = open_model(model, stage)
-        dataset = read_for(directory, table, columns)
+        with reporter.bar("reading"):
+            dataset = read_for(directory, table, columns)
         with reporter.bar("embedding") as on_step:
             found = run(directory, dataset, None if pool == "auto" else pool, on_step=on_step)
         write_table(with_empty_rows(embedding_table(dataset, found), dataset), out)
@@ -330,20 +337,11 @@ def main(argv: list[str] | None = None) -> None:
         print(f"rotarymae {__version__}")
         return
     try:
-        if arguments[:1] == ["run"]:  # its options depend on the recipe
-            run_with_overrides(arguments[1:])
-            return
-        if arguments and not arguments[0].startswith("-") and arguments[0] not in COMMANDS:
-            raise InputError(
-                f"no command {arguments[0]!r}; there are {', '.join(COMMANDS)}.{did_you_mean(arguments[0], COMMANDS)}"
-            )
-        tyro.extras.subcommand_cli_from_dict(
-            COMMANDS,
-            args=arguments,
-            prog="rotarymae",
-            description="Learn from irregular observations: pre-train, classify, interpolate, embed; run experiments.",
-            config=(FlagCreatePairsOff, DisallowNone, OmitArgPrefixes),
-        )
+        with stopping_on_signals(lambda: _advice(arguments)):
+            _run_command(arguments)
+    except (Interrupted, Stopped) as error:
+        print(f"rotarymae: {error}", file=sys.stderr)
+        sys.exit(exit_code(error.signum))
     except (InputError, ModelDirectoryError) as error:
         print(f"rotarymae: {_as_options(str(error))}", file=sys.stderr)
         sys.exit(2)
@@ -353,12 +351,30 @@ def main(argv: list[str] | None = None) -> None:
     except (RotaryMAEError, OSError) as error:
         print(f"rotarymae: {error}", file=sys.stderr)
         sys.exit(1)
-    except KeyboardInterrupt:
-        print(
-            "rotarymae: interrupted. `fit` goes on from its last checkpoint with --resume, `run` by itself.",
-            file=sys.stderr,
+
+
+def _run_command(arguments: list[str]) -> None:
+    if arguments[:1] == ["run"]:  # its options depend on the recipe
+        run_with_overrides(arguments[1:])
+        return
+    if arguments and not arguments[0].startswith("-") and arguments[0] not in COMMANDS:
+        raise InputError(
+            f"no command {arguments[0]!r}; there are {', '.join(COMMANDS)}.{did_you_mean(arguments[0], COMMANDS)}"
         )
-        sys.exit(130)
+    tyro.extras.subcommand_cli_from_dict(
+        COMMANDS,
+        args=arguments,
+        prog="rotarymae",
+        description="Learn from irregular observations: pre-train, classify, interpolate, embed; run experiments.",
+        config=(FlagCreatePairsOff, DisallowNone, OmitArgPrefixes),
+    )
+
+
+def _advice(arguments: list[str]) -> str:
+    """What is left of an interrupted command; `fit` says it by itself."""
+    if arguments[:1] == ["run"]:
+        return "The same command goes on from the last checkpoint."
+    return "Nothing was written." if arguments[:1] != ["demo"] else "The demo begins anew next time."
 
 
 def _as_options(message: str) -> str:
@@ -407,7 +423,9 @@ def _command() -> str:
 
 
 def _print_end(seconds: float, page: Path, reporter: Any) -> None:
-    reporter.say(f"took {seconds:.0f} s; " + (f"the report is {page}" if page.exists() else f"there is no {page}"))
+    from rotarymae.progress import duration
+
+    reporter.say(f"took {duration(seconds)}; " + (f"the report is {page}" if page.exists() else f"there is no {page}"))
 
 
 def _print_metrics(metrics: dict[str, Any], reporter: Any) -> None:
@@ -423,6 +441,7 @@ def _print_metrics(metrics: dict[str, Any], reporter: Any) -> None:
 
 
 def _print_table(title: str, rows: dict[str, dict[str, float]], reporter: Any) -> None:
+    from rich.console import Console
     from rich.table import Table
 
     if reporter.quiet:
@@ -430,7 +449,7 @@ def _print_table(title: str, rows: dict[str, dict[str, float]], reporter: Any) -
     table = Table("", *rows["model"], title=title)
     for name, row in rows.items():
         table.add_row(name, *(f"{row[metric]:.4g}" if metric in row else "" for metric in rows["model"]))
-    reporter.console.print(table)
+    Console().print(table)  # results go to standard output, progress to standard error
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ from markupsafe import Markup
 from matplotlib.figure import Figure
 
 from rotarymae.atomic_write import write_text
+from rotarymae.progress import duration
 from rotarymae.provenance import hardware, versions
 from rotarymae.report.content import Headline, Image, Report, Section, Table
 from rotarymae.report.pictures import PICTURES, Picture, Words
@@ -267,17 +268,6 @@ def _real(x: float) -> str:
     if size >= 1000:
         return f"{x:,.0f}"
     return f"{x:.4g}" if size >= 10 else (f"{x:.3f}" if size else "0")
-
-
-def duration(seconds: float) -> str:
-    """37 s · 12 min 5 s · 3 h 12 min."""
-    whole = round(seconds)
-    if whole < 60:
-        return f"{seconds:.1f} s" if seconds < 10 else f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60} s"
-    minutes = round(whole / 60)
-    return f"{minutes // 60} h {minutes % 60} min"
 
 
 def _comparison(headline: Headline, other: float) -> Markup:

@@ -19,6 +19,7 @@ from rotarymae.errors import InputError
 from rotarymae.progress import Reporter
 from rotarymae.series import SeriesDataset
 from rotarymae.tasks.config import FitConfig
+from rotarymae.tasks.identity import identify, keep_identity
 from rotarymae.tasks.outcome import Outcome, Split
 from rotarymae.tasks.outputs import check_folder, claim, write_metrics, write_tables
 from rotarymae.tasks.pretrain_finetune import finetune, prepare, pretrain
@@ -40,6 +41,7 @@ def run_fit(
     columns: dict[str, Any] | None = None,
     resume: bool = False,
     command: str = "",
+    started: float | None = None,
     reporter: Reporter | None = None,
     report: Callable[[Outcome], object] | None = None,
 ) -> Outcome:
@@ -51,6 +53,7 @@ def run_fit(
         holdout: share of series that is only scored; none are with fewer than ten series.
         columns: how the table was read; kept with the model.
         resume: go on with an interrupted run of the same table and configuration.
+        started: time.monotonic() when the work on the table began; without it, now.
         report: writes the report, once all else is there; if it fails, the run is finished without one.
 
     Raises:
@@ -58,7 +61,7 @@ def run_fit(
             settings that cannot be used, as `pretrain` and `finetune` say.
     """
     reporter = reporter or Reporter(quiet=True)
-    started, out = time.monotonic(), Path(out)
+    started, out = time.monotonic() if started is None else started, Path(out)
     # Everything that can be refused is refused before a file is written.
     check_folder(out, resume)
     kind, strata = None, None
@@ -68,9 +71,11 @@ def run_fit(
         strata = kind.strata(kind.check(labels, len(dataset)))
     split = make_split(len(dataset), strata, holdout, config.seed, config.validation_fraction)
     train, validation = dataset.select(split.train), None
-    preprocessor = dataclasses.replace(prepare(train, config), columns=columns or {})
-    dataset.warn_constant_channels()
+    with reporter.bar("scaling"):
+        preprocessor = dataclasses.replace(prepare(train, config), columns=columns or {})
+        dataset.warn_constant_channels()
     out.mkdir(parents=True, exist_ok=True)
+    keep_identity(out, identify(dataset, labels, config, task, holdout))
     outcome = Outcome(dataset, split, config, labels=labels, command=command)
     if len(split.validation):
         validation = dataset.select(split.validation)
@@ -84,6 +89,7 @@ def run_fit(
             folder=out / "training" / "pretrain",
             resume=going,
             on_step=on_step,
+            on_resume=reporter.say,
         )
     save(outcome.pretrained.model, out / "pretrained", preprocessor, f"Pre-trained on {len(train):,} series.")
     if labels is not None and kind is not None:
@@ -98,6 +104,7 @@ def run_fit(
                 folder=out / "training" / "finetune",
                 resume=going,
                 on_step=on_step,
+                on_resume=reporter.say,
             )
         reporter.say(f"fine-tuning started from all {len(outcome.finetuned.loaded)} tensors of the pre-trained encoder")
         save(
@@ -111,7 +118,7 @@ def run_fit(
     write_tables(outcome, out)
     outcome.seconds, outcome.warnings = time.monotonic() - started, reporter.warnings
     if report is not None:
-        with without("the report", reporter):
+        with without("the report", reporter), reporter.bar("report"):
             report(outcome)
     outcome.seconds = time.monotonic() - started
     write_metrics(outcome, out, run)

@@ -72,6 +72,7 @@ def pretrain(
     folder: str | Path | None = None,
     resume: str = "never",
     on_step: OnStep | None = None,
+    on_resume: Callable[[str], None] | None = None,
 ) -> Trained:
     """A masked autoencoder of a data set. Series of one observation have nothing to hide and are left out.
 
@@ -80,7 +81,7 @@ def pretrain(
         config: model, masking and training.
         preprocessor: the data set's scalers, if `prepare` has fitted them already.
         validation: series whose loss chooses the best epoch.
-        folder, resume, on_step: see `training.fit`.
+        folder, resume, on_step, on_resume: see `training.fit`.
 
     Raises:
         InputError: as `prepare` and `training.fit`.
@@ -103,6 +104,7 @@ def pretrain(
         folder=folder,
         resume=resume,
         on_step=on_step,
+        on_resume=on_resume,
     )
     return Trained(model, preprocessor, result)
 
@@ -118,6 +120,7 @@ def finetune(
     folder: str | Path | None = None,
     resume: str = "never",
     on_step: OnStep | None = None,
+    on_resume: Callable[[str], None] | None = None,
 ) -> Trained:
     """A classifier or regressor that starts from all of the pre-trained encoder: projection, [CLS] and blocks.
 
@@ -128,7 +131,7 @@ def finetune(
         config: fine-tuning.
         task: "classification" or "regression".
         validation: series and targets whose loss chooses the best epoch.
-        folder, resume, on_step: see `training.fit`.
+        folder, resume, on_step, on_resume: see `training.fit`.
 
     Raises:
         InputError: fewer than two classes; a validation label that training lacks; and as `training.fit`.
@@ -153,6 +156,7 @@ def finetune(
         folder=folder,
         resume=resume,
         on_step=on_step,
+        on_resume=on_resume,
     )
     return Trained(model, preprocessor, result, tuple(f"encoder.{name}" for name in model.encoder.state_dict()))
 

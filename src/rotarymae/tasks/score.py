@@ -69,9 +69,10 @@ def _score_predictions(outcome: Outcome, task: Task, reporter: Reporter) -> None
     known = np.sort(np.concatenate([outcome.split.train, outcome.split.validation]))
     scored = outcome.split.scored
     train, test = outcome.dataset.select(known), outcome.dataset.select(scored)
-    for method in methods:
-        with without(f"the baseline {method.name!r}", reporter):
-            outcome.baselines[method.name] = method().fit(train, truth[known]).predict(test)
+    with reporter.bar("baselines"):
+        for method in methods:
+            with without(f"the baseline {method.name!r}", reporter):
+                outcome.baselines[method.name] = method().fit(train, truth[known]).predict(test)
     guesses = {"model": outcome.predicted[scored], **outcome.baselines}
     outcome.metrics[task.name] = {name: measure(truth[scored], guess) for name, guess in guesses.items()}
 
@@ -132,9 +133,10 @@ def _score_interpolation(outcome: Outcome, part: SeriesDataset, reporter: Report
         found = interpolate(outcome.pretrained.directory, visible, as_queries(hidden), on_step=on_step)
     outcome.visible, outcome.hidden, outcome.interpolated = visible, hidden, found
     train, guesses = outcome.dataset.select(outcome.split.train), {"model": found.mean}
-    for method in baselines.INTERPOLATION:
-        with without(f"the baseline {method.name!r}", reporter):
-            guesses[method.name] = method().fit(train).predict(visible, hidden)
+    with reporter.bar("baselines"):
+        for method in baselines.INTERPOLATION:
+            with without(f"the baseline {method.name!r}", reporter):
+                guesses[method.name] = method().fit(train).predict(visible, hidden)
 
     scaler, truth = outcome.pretrained.preprocessor.values, np.asarray(hidden.values, np.float64)
     channels = np.zeros(len(truth), int) if hidden.channels is None else np.asarray(hidden.channels)

@@ -3,6 +3,7 @@ from .batching import plan as plan
 from .config import TrainConfig as TrainConfig
 from .evaluation import evaluate as evaluate
 from .evaluation import predict as predict
+from .loop import FREE_TO_CHANGE as FREE_TO_CHANGE
 from .loop import Interrupted as Interrupted
 from .loop import TrainingDiverged as TrainingDiverged
 from .loop import TrainResult as TrainResult

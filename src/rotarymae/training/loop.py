@@ -25,7 +25,7 @@ from accelerate.utils import broadcast_object_list, gather_object
 from torch import Tensor, nn
 
 from rotarymae.batch import Batch, Examples
-from rotarymae.errors import InputError, InputWarning, RotaryMAEError
+from rotarymae.errors import InputError, InputWarning, Interrupted, RotaryMAEError
 from rotarymae.training.batching import plan, prefetch
 from rotarymae.training.checkpointing import RunFolder, RunState
 from rotarymae.training.config import TrainConfig
@@ -51,23 +51,6 @@ TOO_FEW_STEPS = 20  # below which the first and the last loss are not compared
 
 class TrainingDiverged(RotaryMAEError):
     """Too many steps had a non-finite loss or gradient; the last good checkpoint stands."""
-
-
-class Interrupted(RotaryMAEError):
-    """The run was asked to end and has saved its state.
-
-    Attributes:
-        signum: the signal that came, SIGTERM or SIGINT.
-        step: optimiser steps done; a resumed run goes on with the next one.
-        folder: where the state is.
-    """
-
-    def __init__(self, signum: int, step: int, folder: Path) -> None:
-        self.signum, self.step, self.folder = signum, step, folder
-        super().__init__(
-            f"stopped by {signal.Signals(signum).name} after step {step}; the state is saved in {folder}. Resume the "
-            f"run (--resume) to go on with step {step + 1}."
-        )
 
 
 @dataclass

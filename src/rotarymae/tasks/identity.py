@@ -1,0 +1,54 @@
+"""What a run is of, written down before it trains, so that another is never taken for it."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rotarymae.atomic_write import write_text
+from rotarymae.errors import InputError
+from rotarymae.series import SeriesDataset
+from rotarymae.tasks.config import FitConfig
+from rotarymae.training import FREE_TO_CHANGE
+
+IDENTITY = Path("training/identity.json")
+
+
+def identify(dataset: SeriesDataset, labels: np.ndarray | None, config: FitConfig, task: str, holdout: float) -> Any:
+    """All that decides what a run finds, as JSON."""
+    settings = {name: value for name, value in dataclasses.asdict(config).items() if name not in FREE_TO_CHANGE}
+    digest = None if labels is None else hashlib.sha256(repr(labels.tolist()).encode()).hexdigest()
+    parts = {**settings, "task": task, "holdout": holdout, "labels": digest, "table": dataset.fingerprint()}
+    return json.loads(json.dumps(parts))
+
+
+def keep_identity(out: Path, identity: dict[str, Any]) -> None:
+    """Writes the identity of a new run; that of a resumed one must be the same.
+
+    Raises:
+        InputError: the run in the folder is of other data or has other settings, which the message names.
+    """
+    try:
+        before = json.loads((out / IDENTITY).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        write_text(out / IDENTITY, json.dumps(identity, indent=1) + "\n")
+        return
+    except ValueError:
+        raise InputError(f"{out / IDENTITY} is damaged; choose a new folder.") from None
+    changed = [name for name in {**before, **identity} if before.get(name) != identity.get(name)]
+    if changed:
+        found = [
+            f"the {name} changed"
+            if name in ("table", "labels")
+            else f"{name} was {before.get(name)!r} and is {identity.get(name)!r} now"
+            for name in changed[:5]
+        ]
+        raise InputError(
+            f"the run in {out} is another: {'; '.join(found)}. Resume with the same data and settings, or "
+            "choose another folder."
+        )

@@ -1,0 +1,143 @@
+"""Ctrl-C and SIGTERM at any stage: the command ends soon, with the usual exit code, and says what is saved."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from conftest import TINY, command
+from rotarymae.cli.interruption import Stopped, stopping_on_signals
+
+STARS = ["--id", "star", "--time", "day", "--channel", "band", "--values", "flux"]
+SIGNALS = [signal.SIGINT, signal.SIGTERM]
+
+ALONE = """
+import hashlib, sys, time
+from rotarymae.cli import interruption
+interruption.GRACE = 0.5
+with interruption.stopping_on_signals(lambda: "Half of it was saved."):
+    print("ready", flush=True)
+    {work}
+"""
+LONG = "hashlib.pbkdf2_hmac('sha256', b'', b'', 10**9)  # one operation: no handler of Python's runs within it"
+STUBBORN = """
+    try:
+        time.sleep(60)
+    except BaseException:
+        time.sleep(60)
+"""
+
+
+def hit(work, *signals):
+    """The exit code, standard error and seconds of a process that does this work when the signals come."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", ALONE.format(work=work)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None and process.stdout.readline() == "ready\n"
+    time.sleep(0.5)  # it has begun by now
+    started = time.monotonic()
+    for signum in signals:
+        process.send_signal(signum)
+        time.sleep(0.1)
+    _, err = process.communicate(timeout=60)
+    return process.returncode, err, time.monotonic() - started
+
+
+@pytest.mark.parametrize("signum", SIGNALS)
+def test_a_long_operation_is_ended_from_outside(signum):
+    code, err, seconds = hit(LONG, signum)
+    assert code == 128 + signum and seconds < 30
+    assert err == f"\nrotarymae: stopped by {signum.name} in the middle of its work. Half of it was saved.\n"
+
+
+def test_the_same_signal_twice_ends_at_once():
+    code, err, _ = hit(STUBBORN, signal.SIGTERM, signal.SIGTERM)
+    assert code == 143 and "Half of it was saved." in err
+
+
+def test_the_other_signal_is_the_same_request():
+    """Launchers pass Ctrl-C on as SIGTERM: what cleans up must not be hit a second time."""
+    work = "try:\n        time.sleep(60)\n    finally:\n        time.sleep(0.3); print('cleaned', file=sys.stderr)"
+    code, err, _ = hit(work, signal.SIGINT, signal.SIGTERM)
+    assert code != 143 and err.startswith("cleaned") and "stopped by SIGINT. Half of it was saved." in err
+
+
+@pytest.mark.parametrize("signum", SIGNALS)
+def test_handlers_are_put_back(signum):
+    before = [signal.getsignal(each) for each in SIGNALS]
+    with (
+        pytest.raises(Stopped, match=f"stopped by {signum.name}. Nothing.") as caught,
+        stopping_on_signals(lambda: "Everything."),
+        stopping_on_signals(lambda: "Nothing."),
+    ):
+        os.kill(os.getpid(), signum)
+        time.sleep(60)
+    assert caught.value.signum == signum
+    assert [signal.getsignal(each) for each in SIGNALS] == before
+    assert signal.set_wakeup_fd(-1) == -1
+
+
+STAGES = {
+    "rotarymae.series.SeriesDataset.from_file": ["Nothing was saved."],
+    "rotarymae.tasks.fit_table.prepare": ["Nothing was saved."],
+    "rotarymae.tasks.pretrain_finetune.Pretraining": ["No state was saved", "--resume begins at the beginning"],
+    "rotarymae.tasks.pretrain_finetune.copy_encoder": ["The state after step 2 of pre-training is saved", "--resume"],
+    "rotarymae.tasks.baselines.BoostedClasses.fit": ["The state after step 2 of fine-tuning is saved", "--resume"],
+    "rotarymae.report.build.render": ["The state after step 2 of fine-tuning is saved", "--resume"],
+}
+
+
+@pytest.mark.parametrize(("stage", "signum"), list(zip(STAGES, SIGNALS * 4, strict=False)))
+def test_every_stage_of_a_fit_ends_at_a_signal(stage, signum, fitted, tmp_path, monkeypatch, capsys):
+    def stuck(*_, **__):
+        os.kill(os.getpid(), signum)
+        time.sleep(60)
+
+    monkeypatch.setattr(stage, stuck)
+    labels = ["--labels", fitted / "kinds.csv", "--label", "kind"]
+    started = time.monotonic()
+    assert command("fit", fitted / "stars.csv", "--out", tmp_path / "run", *STARS, *labels, *TINY) == 128 + signum
+    assert time.monotonic() - started < 50, "it did not wait for the end of the stage"
+    said = " ".join(capsys.readouterr().err.split())
+    assert all(part in said for part in [f"stopped by {signum.name}", *STAGES[stage]]), said
+    assert not (tmp_path / "run/metrics.json").exists()
+
+
+def test_a_training_saves_first_and_goes_on(fitted, tmp_path, monkeypatch, capsys):
+    """SIGTERM within the second step: its state is saved, and the resumed run says where it goes on."""
+    from rotarymae.series import SeriesExamples
+
+    given = [fitted / "stars.csv", "--out", tmp_path / "run", *STARS, *TINY]
+    inner, calls = SeriesExamples.batch, []
+
+    def batch(*arguments):
+        calls.append(arguments)
+        if len(calls) == 2:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return inner(*arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(SeriesExamples, "batch", batch)
+        assert command("fit", *given) == 143
+    assert "stopped by SIGTERM after step 2" in " ".join(capsys.readouterr().err.split())
+    assert command("fit", *given, "--resume") == 0
+    assert "training goes on after step 2" in " ".join(capsys.readouterr().err.split())
+    assert (tmp_path / "run/report.html").exists()
+
+
+def test_another_run_is_refused_before_there_is_a_checkpoint(fitted, tmp_path, monkeypatch, capsys):
+    given = [fitted / "stars.csv", "--out", tmp_path / "run", *STARS, *TINY]
+    with monkeypatch.context() as patch:
+        patch.setattr("rotarymae.tasks.pretrain_finetune.Pretraining", lambda *_, **__: os.kill(os.getpid(), 2))
+        assert command("fit", *given) == 130
+    assert command("fit", *given, "--resume", "--finetune-lr", "0.5", "--holdout", "0.5") == 2
+    said = " ".join(capsys.readouterr().err.split())
+    assert "finetune_lr was None and is 0.5 now; holdout was 0.25 and is 0.5 now" in said
+    labels = ["--labels", fitted / "kinds.csv", "--label", "kind"]
+    assert command("fit", *given, "--resume", *labels) == 2
+    assert "the labels changed" in " ".join(capsys.readouterr().err.split())
+    assert command("fit", *given, "--resume") == 0
+    assert "no checkpoint to resume; training begins at step 1" in " ".join(capsys.readouterr().err.split())

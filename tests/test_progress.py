@@ -1,0 +1,54 @@
+"""What is said of a stage where nobody watches a terminal."""
+
+import time
+
+import pytest
+
+from rotarymae.progress import Reporter, duration
+
+
+def test_a_stage_without_a_terminal_says_how_far_it_is(capfd):
+    reporter = Reporter(every=0.05)
+    with reporter.bar("pre-training") as on_step:
+        for step in range(1, 4):
+            on_step(step, 12, 0.5)
+            time.sleep(0.15)
+    out, err = capfd.readouterr()
+    assert out == ""
+    lines = err.splitlines()
+    assert any(
+        line.startswith("pre-training: 25 % (3 of 12 steps), ") and "left, loss 0.5000" in line for line in lines
+    )
+    assert lines[-1].startswith("pre-training: 3 steps in ") and lines[-1].endswith(", loss 0.5000")
+    time.sleep(0.2)
+    assert capfd.readouterr().err == "", "the stage has ended"
+
+
+def test_a_stage_that_is_one_long_call_is_heard_of_too(capfd):
+    with Reporter(every=0.05).bar("reading"):
+        time.sleep(0.3)
+    lines = capfd.readouterr().err.splitlines()
+    assert len(lines) >= 2 and all(line.startswith("reading: 0.") for line in lines)
+    assert lines[0].endswith("so far") and not lines[-1].endswith("so far")
+
+
+def test_quiet_says_nothing(capfd):
+    with Reporter(quiet=True, every=0.01).bar("reading") as on_step:
+        on_step(1, 2, 0.5)
+        time.sleep(0.05)
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(
+    "seconds,text",
+    [
+        (3.21, "3.2 s"),
+        (59.4, "59 s"),
+        (754.2, "12 min 34 s"),
+        (11_520, "3 h 12 min"),
+        (7199, "2 h 0 min"),
+        (300_000, "3 days 11 h"),
+    ],
+)
+def test_durations(seconds, text):
+    assert duration(seconds) == text
