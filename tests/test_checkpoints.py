@@ -1,7 +1,9 @@
 """Model directories: the same bits back, and whatever is damaged, foreign or in the way is named."""
 
 import json
+import os
 import pickle
+import tracemalloc
 from dataclasses import replace
 
 import numpy as np
@@ -10,7 +12,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from conftest import random_tokens, refuses, small
-from rotarymae.checkpoints import KINDS, load, load_directory, save
+from rotarymae.checkpoints import FILES, KINDS, check_replaceable, load, load_directory, save
 from rotarymae.config import RoMAEConfig
 from rotarymae.errors import ModelDirectoryError
 from rotarymae.heads import Classifier, Regressor, TokenRegressor
@@ -65,6 +67,33 @@ def test_a_loaded_model_predicts_the_same_bits(tmp_path, kind, dtype):
     assert all(parameter.requires_grad for parameter in back.parameters())
 
 
+def test_a_model_card_says_how_to_use_the_model_and_holds_no_html_of_a_table(tmp_path):
+    made = replace(preprocessor(), classes=("<script>", "b\n# c", "d"))
+    uses = {
+        "Classifier": ["rotarymae predict FOLDER table.csv --out predictions.csv"],
+        "Regressor": ["rotarymae predict FOLDER table.csv --out predictions.csv"],
+        "MaskedAutoencoder": ["rotarymae interpolate FOLDER", "rotarymae embed FOLDER"],
+        "Encoder": [],
+        "TokenRegressor": [],
+    }
+    assert set(uses) == set(KINDS)
+    for kind, commands in uses.items():
+        save(make(kind), tmp_path / kind, made)
+        card = (tmp_path / kind / "README.md").read_text()
+        for part in (
+            "library_name: rotarymae",
+            "license: unknown",
+            'rotarymae.load("FOLDER")',
+            "## Licence",
+            *commands,
+        ):
+            assert part in card
+        assert ("rotarymae predict" in card) == (kind in ("Classifier", "Regressor"))
+        assert "classes: &lt;script&gt;, b # c, d\n" in card and "<script>" not in card
+        save(make(kind), tmp_path / kind)  # without a preprocessor there is no table that it could read
+        assert "table.csv" not in (tmp_path / kind / "README.md").read_text()
+
+
 def test_what_a_directory_holds(tmp_path):
     made = preprocessor()
     save(make("Classifier"), str(tmp_path / "model"), replace(made, classes=("a", "b", "c")), "Seen: six nights.")
@@ -102,7 +131,7 @@ NORM = "encoder.transformer.blocks.1.mlp_norm.weight"
 @pytest.mark.parametrize(
     ("change", "parts"),
     [
-        (lambda t: t.pop(NORM), (f"{NORM!r} is missing",)),
+        (lambda t: t.pop(NORM), (repr(NORM), "config.json asks for", "is missing")),
         (lambda t: t.update(extra=torch.zeros(2)), ("surplus tensor 'extra'",)),
         (lambda t: t.update({NORM: torch.zeros(23)}), (repr(NORM), "(23,)", "(24,)")),
         (lambda t: t.update({"head.bias": torch.zeros(3, 1)}), ("'head.bias'", "(3, 1)", "(3,)")),
@@ -116,6 +145,26 @@ def test_damaged_tensors_are_named(folder, change, parts):
     change_tensors(folder, change)
     with refuses("model.safetensors", *parts, error=ModelDirectoryError):
         load(folder)
+
+
+def test_a_file_of_empty_tensors_takes_no_memory_for_the_blocks_it_asks_for(folder):
+    """A tensor of no values costs a file its name alone; a model of as many blocks would take a thousand times that."""
+    depth = 1000
+    config = json.loads((folder / "config.json").read_text())
+    config["config"]["depth"] = depth
+    (folder / "config.json").write_text(json.dumps(config))
+    name = "encoder.transformer.blocks.{}.{}".format
+    parts = [key.split("blocks.0.")[1] for key in load_file(folder / "model.safetensors") if ".blocks.0." in key]
+    empty = {name(i, part): torch.zeros(0) for i in range(depth) for part in parts}
+    change_tensors(folder, lambda tensors: tensors.update({k: v for k, v in empty.items() if k not in tensors}))
+    tracemalloc.start()
+    try:
+        with refuses("blocks.2.", "has shape (0,)", "asks for (24,)", error=ModelDirectoryError):
+            load(folder)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 10 * (folder / "model.safetensors").stat().st_size
 
 
 @pytest.mark.parametrize("keep", [0, 4, 100, -1, -500])
@@ -180,14 +229,17 @@ def test_no_folder_is_named(folder):
         (lambda c: c.update(config=[1]), ("'config' is list",)),
         (lambda c: c["config"].update(embed_dims=3), ("'embed_dims'", "Did you mean 'embed_dim'")),
         (lambda c: c["config"].update(depth="2"), ("depth is '2' (str)", "int")),
-        (lambda c: c["config"].update(depth=10**9), ("1000000000 blocks",)),
+        (
+            lambda c: c["config"].update(depth=10**9),
+            ("'encoder.transformer.blocks.2.attention_norm.weight'", "missing"),
+        ),
         (lambda c: c["config"].update(embed_dim=48), ("(24", "(48")),
         (lambda c: c["config"].update(num_heads=7), ("embed_dim (24)", "num_heads (7)")),
         (lambda c: c.update(head=None), ("'head' of a Classifier is None", "classes, pool, dropout")),
         (lambda c: c["head"].update(extra=1), ("'head' of a Classifier", "'extra'")),
         (lambda c: c["head"].update(classes="3"), ("classes '3'", "int")),
         (lambda c: c["head"].update(pool="max"), ("'max'", "'cls' or 'mean'")),
-        (lambda c: c["head"].update(classes=4), ("'head.bias'", "(3,)", "(4,)")),
+        (lambda c: c["head"].update(classes=4), ("'head.weight'", "(3, 24)", "(4, 24)")),
         (lambda c: c["head"].update(dropout=float("nan")), ("dropout is nan",)),
         (lambda c: c.update(kind="Encoder"), ("'head' of a Encoder", "null")),
         (lambda c: c["config"].update(features=3), ("(24, 2)", "(24, 3)")),
@@ -226,6 +278,12 @@ def test_a_preprocessor_of_another_model_is_refused(tmp_path):
         load(tmp_path / "model")
 
 
+def test_a_preprocessor_of_another_number_of_targets_is_refused(tmp_path):
+    save(make("Regressor"), tmp_path / "model", replace(preprocessor(), target=((0.0, 1.0),)))
+    with refuses("preprocessor.json names 1 outputs", "asks for 2", error=ModelDirectoryError):
+        load(tmp_path / "model")
+
+
 def test_a_preprocessor_of_another_number_of_classes_is_refused(tmp_path):
     save(make("Classifier"), tmp_path / "model", replace(preprocessor(), classes=("a", "b")))
     with refuses("preprocessor.json names 2 classes", "asks for 3", error=ModelDirectoryError):
@@ -248,16 +306,51 @@ def test_save_refuses_to_replace_what_is_not_a_model(tmp_path):
     assert not (tmp_path / "new").exists()
 
 
-def test_a_failed_save_leaves_the_old_model(tmp_path, monkeypatch):
+def test_nothing_behind_a_link_is_removed(tmp_path):
+    save(make("Encoder"), tmp_path / "real" / "model")
+    before = {path.name: path.read_bytes() for path in (tmp_path / "real" / "model").iterdir()}
+    (tmp_path / "link").symlink_to(tmp_path / "real" / "model")
+    for write in (check_replaceable, lambda folder: save(make("Encoder"), folder)):
+        with refuses("link is a link to", "real/model", "remove the link"):
+            write(tmp_path / "link")
+    assert {path.name: path.read_bytes() for path in (tmp_path / "real" / "model").iterdir()} == before
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["link", "real"]
+    # A link on the way is only another name of a folder; a link in a model directory is removed, not what it leads to.
+    kept = tmp_path / "weights"
+    (tmp_path / "real" / "model" / "model.safetensors").rename(kept)
+    (tmp_path / "real" / "model" / "model.safetensors").symlink_to(kept)
+    (tmp_path / "way").symlink_to(tmp_path / "real")
+    model = make("Encoder")
+    save(model, tmp_path / "way" / "model")
+    assert load(tmp_path / "real" / "model").projection.weight.equal(model.projection.weight)
+    assert kept.read_bytes() == before["model.safetensors"]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such modes")
+def test_files_obey_the_umask(tmp_path):
+    old = os.umask(0o027)
+    try:
+        save(make("Encoder"), tmp_path / "model")
+    finally:
+        os.umask(old)
+    assert {path.name: oct(path.stat().st_mode & 0o777) for path in (tmp_path / "model").iterdir()} == dict.fromkeys(
+        FILES, "0o640"
+    )
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such limits")
+def test_a_failed_save_names_the_file_and_leaves_the_old_model(tmp_path):
+    import resource
+
     model = make("Encoder")
     save(model, tmp_path / "model")
-
-    def fail(*arguments):
-        raise OSError("no room")
-
-    monkeypatch.setattr("rotarymae.checkpoints.save_file", fail)
-    with refuses("no room", error=OSError):
-        save(make("Encoder"), tmp_path / "model")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (8000, hard))  # bytes of one file, as when the disk is full
+    try:
+        with refuses("model.safetensors could not be written", error=OSError):
+            save(make("Encoder"), tmp_path / "model")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert load(tmp_path / "model").projection.weight.equal(model.projection.weight)
     assert [path.name for path in tmp_path.iterdir()] == ["model"]
 

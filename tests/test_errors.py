@@ -1,9 +1,11 @@
-"""Suggestions: only names that are nearly alike, behind a whole sentence."""
+"""Suggestions name only what is nearly alike, in a whole sentence; messages cannot steer a terminal or fill it."""
+
+import pickle
 
 import pytest
 
 from conftest import refuses
-from rotarymae.errors import choose, did_you_mean
+from rotarymae.errors import InputError, ModelDirectoryError, choose, did_you_mean
 
 
 @pytest.mark.parametrize(
@@ -26,3 +28,17 @@ def test_choose_gives_the_option_what_came_and_what_there_is():
     choose("pool", "cls", ("cls", "mean"))
     with refuses("pool='men'", "'cls', 'mean'", "Did you mean 'mean'?"):
         choose("pool", "men", ("cls", "mean"))
+
+
+@pytest.mark.parametrize("kind", [InputError, ModelDirectoryError])
+def test_control_codes_in_a_message_are_escaped_and_its_text_is_kept(kind):
+    error = kind("column \x1b[2J\u202e\ud800 is not a number:\n\t6 µm ± 68\u00a0% [B, N], 'λ'")
+    assert str(error) == "column \\x1b[2J\\u202e\\ud800 is not a number:\n\t6 µm ± 68\u00a0% [B, N], 'λ'"
+    again = pickle.loads(pickle.dumps(error))
+    assert type(again) is kind and str(again) == str(error)
+
+
+def test_an_endless_message_loses_its_middle():
+    text = str(InputError(f"config.json: kind {'x' * 10**6}; wanted Encoder."))
+    assert text.startswith("config.json: kind xxx") and text.endswith("xxx; wanted Encoder.")
+    assert "characters" in text and len(text) < 2100

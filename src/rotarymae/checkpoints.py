@@ -5,15 +5,17 @@ Loading runs no code from the files and is strict: whatever is missing, surplus,
 
 from __future__ import annotations
 
+import html
 import json
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
-from torch import Tensor, nn
+from torch import nn
 
 import rotarymae
 from rotarymae.atomic_write import replacing_folder
@@ -30,18 +32,25 @@ KINDS: dict[str, type[nn.Module]] = {
     kind.__name__: kind for kind in (Encoder, MaskedAutoencoder, Classifier, Regressor, TokenRegressor)
 }
 Model = Encoder | MaskedAutoencoder | Classifier | Regressor | TokenRegressor
+# What a head is built with beside the encoder; saved under "head" in config.json.
+HEADS: dict[str, dict[str, type]] = {
+    "Classifier": {"classes": int, "pool": str, "dropout": float},
+    "Regressor": {"outputs": int, "pool": str, "dropout": float},
+    "TokenRegressor": {"outputs": int, "dropout": float},
+}
+KEYS = ("format", "kind", "config", "head")
 
 
 @dataclass(frozen=True)
 class ModelDirectory:
-    """What a model directory holds. `preprocessor` is None for a model of tokens the caller makes himself."""
+    """What a model directory holds. `preprocessor` is None for a model whose tokens the caller makes."""
 
     model: Model
     preprocessor: Preprocessor | None
 
 
 def save(model: Model, folder: str | Path, preprocessor: Preprocessor | None = None, note: str = "") -> None:
-    """Writes a model directory: beside, flushed, renamed.
+    """Writes a model directory: a reader sees the old one or the new one, never half of either.
 
     Args:
         model: an Encoder, MaskedAutoencoder, Classifier, Regressor or TokenRegressor.
@@ -50,7 +59,8 @@ def save(model: Model, folder: str | Path, preprocessor: Preprocessor | None = N
         note: a paragraph for the model card.
 
     Raises:
-        InputError: another kind of model, or a folder that holds other things than a model.
+        InputError: another kind of model, a folder that holds other things than a model, or a link to one.
+        OSError: the files cannot be written; the message names the folder, and what was there is untouched.
     """
     folder = Path(folder)
     kind = type(model).__name__
@@ -62,7 +72,10 @@ def save(model: Model, folder: str | Path, preprocessor: Preprocessor | None = N
         _dump(beside / "config.json", config)
         # Contiguous copies: safetensors keeps bits, so a loaded model predicts the same bits.
         tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in model.state_dict().items()}
-        save_file(tensors, beside / "model.safetensors")
+        try:
+            save_file(tensors, beside / "model.safetensors")
+        except SafetensorError as error:
+            raise OSError(f"{folder / 'model.safetensors'} could not be written: {error}") from None
         _dump(beside / "preprocessor.json", None if preprocessor is None else preprocessor.to_dict())
         (beside / "README.md").write_text(_card(model, preprocessor, note), encoding="utf-8")
 
@@ -70,6 +83,8 @@ def save(model: Model, folder: str | Path, preprocessor: Preprocessor | None = N
 def check_replaceable(folder: str | Path) -> None:
     """Raises InputError when saving a model to `folder` would remove something that is not a model's."""
     folder = Path(folder)
+    if folder.is_symlink():
+        raise InputError(f"{folder} is a link to {folder.readlink()}; save to that folder itself, or remove the link.")
     if folder.is_dir():
         others = sorted(path.name for path in folder.iterdir() if path.name not in FILES)
         if others:
@@ -91,7 +106,7 @@ def _is_model(folder: Path) -> bool:
         card = (folder / "README.md").read_text(encoding="utf-8") if (folder / "README.md").exists() else CARD
     except (ModelDirectoryError, OSError, UnicodeDecodeError):
         return False
-    return {"format", "kind", "config", "head"} <= described.keys() and CARD in card
+    return set(KEYS) <= described.keys() and CARD in card
 
 
 def load(folder: str | Path) -> Model:
@@ -110,22 +125,25 @@ def load_directory(folder: str | Path) -> ModelDirectory:
     if not folder.is_dir():
         raise ModelDirectoryError(f"{folder} is not a folder; wanted a model directory with {', '.join(FILES[:3])}.")
     described = _read_json(folder / "config.json", dict)
-    for key in ("format", "kind", "config", "head"):
+    for key in KEYS:
         if key not in described:
             raise ModelDirectoryError(f"{folder / 'config.json'}: the key {key!r} is missing.")
     for key in described:
-        if key not in ("format", "kind", "config", "head"):
+        if key not in KEYS:
             raise ModelDirectoryError(f"{folder / 'config.json'}: unknown key {key!r}.")
     if described["format"] != FORMAT:
         raise ModelDirectoryError(
             f"{folder / 'config.json'} has format {described['format']!r}; this version reads format {FORMAT}."
         )
-    tensors = _read_tensors(folder)
+    path, kind, head = folder / "model.safetensors", described["kind"], described["head"]
+    shapes = _read_shapes(path)
     try:
-        model = _build(described["kind"], described["config"], described["head"], len(tensors))
+        config = _read_config(kind, described["config"], head)
+        _check_shapes(shapes, _expected(kind, config, head), path)
+        model = _build(kind, config, head)
     except (InputError, OverflowError, TypeError, RuntimeError) as error:  # torch's own, for sizes beyond all bounds
         raise ModelDirectoryError(f"{folder / 'config.json'}: {str(error).splitlines()[0]}") from None
-    _assign(model, tensors, folder / "model.safetensors")
+    _fill(model, path)
     preprocessor = None
     fields = _read_json(folder / "preprocessor.json", (dict, type(None)))
     if fields is not None:
@@ -133,22 +151,26 @@ def load_directory(folder: str | Path) -> ModelDirectory:
             preprocessor = Preprocessor.from_dict(fields)
         except (InputError, TypeError, ValueError) as error:
             raise ModelDirectoryError(f"{folder / 'preprocessor.json'}: {error}") from None
-        config = _config(model)
         if (preprocessor.features, preprocessor.axes) != (config.features, config.axes):
             raise ModelDirectoryError(
                 f"{folder / 'preprocessor.json'} makes tokens of {preprocessor.features} features and "
                 f"{preprocessor.axes} axes; config.json asks for {config.features} and {config.axes}."
             )
-        named = preprocessor.classes
-        if isinstance(model, Classifier) and named is not None and len(named) != model.classes:
-            raise ModelDirectoryError(
-                f"{folder / 'preprocessor.json'} names {len(named)} classes; config.json asks for {model.classes}."
-            )
+        for key, named in (("classes", preprocessor.classes), ("outputs", preprocessor.target)):
+            if named is not None and key in (head or {}) and len(named) != head[key]:
+                raise ModelDirectoryError(
+                    f"{folder / 'preprocessor.json'} names {len(named)} {key}; config.json asks for {head[key]}."
+                )
     return ModelDirectory(model.eval(), preprocessor)
 
 
 def open_model(folder: str | Path, want: str) -> ModelDirectory:
-    """A model directory, or the one of a run folder that does the job: `want` is "pretrained" or "finetuned"."""
+    """Loads a model directory, or the one called `want` ("pretrained" or "finetuned") of a run folder.
+
+    Raises:
+        InputError: a run folder without such a model.
+        ModelDirectoryError: as `load_directory`.
+    """
     folder = Path(folder)
     if not (folder / "config.json").exists() and (folder / "pretrained").is_dir():
         if not (folder / want).is_dir():
@@ -161,52 +183,73 @@ def _config(model: Model) -> RoMAEConfig:
     return model.config if isinstance(model, Encoder | MaskedAutoencoder) else model.encoder.config
 
 
-def _head(model: nn.Module) -> dict[str, Any] | None:
-    if isinstance(model, Classifier):
-        return {"classes": model.classes, "pool": model.pool, "dropout": model.dropout.p}
-    if isinstance(model, Regressor):
-        return {"outputs": model.outputs, "pool": model.pool, "dropout": model.dropout.p}
-    if isinstance(model, TokenRegressor):
-        return {"outputs": model.outputs, "dropout": model.dropout.p}
-    return None
+def _head(model: Model) -> dict[str, Any] | None:
+    if not isinstance(model, Classifier | Regressor | TokenRegressor):
+        return None
+    names = HEADS[type(model).__name__]
+    return {name: model.dropout.p if name == "dropout" else getattr(model, name) for name in names}
 
 
-def _build(kind: Any, fields: Any, head: Any, tensors: int) -> Model:
-    """The model without memory for its weights, so that a config cannot ask for more than the file brings."""
+def _read_config(kind: Any, fields: Any, head: Any) -> RoMAEConfig:
+    """The configuration that config.json describes, after its kind and its head have been looked at."""
     if not isinstance(kind, str) or kind not in KINDS:
         raise InputError(f"kind {kind!r}; wanted one of {', '.join(KINDS)}.")
     if not isinstance(fields, dict):
         raise InputError(f"'config' is {type(fields).__name__}; wanted an object of fields.")
-    config = RoMAEConfig.from_dict(fields)
-    if config.depth > tensors or (kind == "MaskedAutoencoder" and config.decoder_depth > tensors):
-        raise InputError(f"'config' asks for {config.depth} blocks; model.safetensors has {tensors} tensors in all.")
-    if kind in ("Encoder", "MaskedAutoencoder"):
+    wanted = HEADS.get(kind)
+    if wanted is None:
         if head is not None:
             raise InputError(f"'head' of a {kind} is {head!r}; wanted null.")
-        with torch.device("meta"):
-            return Encoder(config) if kind == "Encoder" else MaskedAutoencoder(config)
-    wanted = {
-        "Classifier": {"classes": int, "pool": str, "dropout": float},
-        "Regressor": {"outputs": int, "pool": str, "dropout": float},
-        "TokenRegressor": {"outputs": int, "dropout": float},
-    }[kind]
-    if not isinstance(head, dict) or set(head) != set(wanted):
+    elif not isinstance(head, dict) or set(head) != set(wanted):
         raise InputError(f"'head' of a {kind} is {head!r}; wanted the keys {', '.join(wanted)}.")
-    for key, kind_of in wanted.items():
-        if not isinstance(head[key], (int, float) if kind_of is float else kind_of):
-            raise InputError(f"'head' has {key} {head[key]!r}; wanted {kind_of.__name__}.")
+    else:
+        for key, kind_of in wanted.items():
+            if not isinstance(head[key], (int, float) if kind_of is float else kind_of):
+                raise InputError(f"'head' has {key} {head[key]!r}; wanted {kind_of.__name__}.")
+    return RoMAEConfig.from_dict(fields)
+
+
+def _build(kind: str, config: RoMAEConfig, head: dict[str, Any] | None) -> Model:
+    """The model without memory for its weights, which come from the file."""
     with torch.device("meta"):
-        return KINDS[kind](Encoder(config), **head)  # type: ignore[return-value]
+        return KINDS[kind](config) if head is None else KINDS[kind](Encoder(config), **head)  # type: ignore[return-value]
 
 
-def _read_tensors(folder: Path) -> dict[str, Tensor]:
-    path = folder / "model.safetensors"
+def _expected(kind: str, config: RoMAEConfig, head: dict[str, Any] | None) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """Names and shapes of a model's tensors, read off a model of one block: `depth` may be any number in a file."""
+    for name, tensor in _build(kind, replace(config, depth=1, decoder_depth=1), head).state_dict().items():
+        before, block, after = name.partition("blocks.0.")
+        depth = config.decoder_depth if before == "decoder." else config.depth
+        for i in range(depth if block else 1):
+            yield f"{before}blocks.{i}.{after}" if block else name, tuple(tensor.shape)
+
+
+def _check_shapes(
+    shapes: dict[str, tuple[int, ...]], expected: Iterable[tuple[str, tuple[int, ...]]], path: Path
+) -> None:
+    """Refuses tensors too many, too few or of another shape, before a model is built or its weights are read."""
+    known = set()
+    for name, shape in expected:
+        if name not in shapes:
+            raise ModelDirectoryError(f"{path}: the tensor {name!r}, which config.json asks for, is missing.")
+        if shapes[name] != shape:
+            raise ModelDirectoryError(
+                f"{path}: the tensor {name!r} has shape {shapes[name]}; the configuration asks for {shape}."
+            )
+        known.add(name)
+    for name in sorted(shapes.keys() - known):
+        raise ModelDirectoryError(f"{path}: surplus tensor {name!r}; the configuration has no such part.")
+
+
+def _read_shapes(path: Path) -> dict[str, tuple[int, ...]]:
+    """The shape of every tensor, from the head of the file."""
     if not path.is_file():
-        pickles = sorted(p.name for p in folder.iterdir() if p.suffix in (".bin", ".pt", ".pth", ".pkl", ".ckpt"))
-        found = f"; {pickles[0]} is a pickle, which can run code and is never read" if pickles else ""
-        raise ModelDirectoryError(f"{path} is missing{found}.")
+        pickles = sorted(p.name for p in path.parent.iterdir() if p.suffix in (".bin", ".pt", ".pth", ".pkl", ".ckpt"))
+        instead = f"; {pickles[0]} is a pickle, which can run code and is never read" if pickles else ""
+        raise ModelDirectoryError(f"{path} is missing{instead}.")
     try:
-        return load_file(path)
+        with safe_open(path, framework="pt") as file:
+            return {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118
     except (SafetensorError, OSError) as error:
         with path.open("rb") as file:
             start = file.read(2)
@@ -216,19 +259,11 @@ def _read_tensors(folder: Path) -> dict[str, Tensor]:
         raise ModelDirectoryError(f"{path} cannot be read as safetensors ({error}).{pickled}") from None
 
 
-def _assign(model: nn.Module, tensors: dict[str, Tensor], path: Path) -> None:
-    wanted = model.state_dict()
-    for name in sorted(wanted.keys() - tensors.keys()):
-        raise ModelDirectoryError(f"{path}: the tensor {name!r} is missing.")
-    for name in sorted(tensors.keys() - wanted.keys()):
-        raise ModelDirectoryError(f"{path}: surplus tensor {name!r}; the configuration has no such part.")
+def _fill(model: nn.Module, path: Path) -> None:
+    """Gives a model without memory the weights of the file."""
+    tensors = load_file(path)
     dtypes = {tensor.dtype for tensor in tensors.values()}
     for name, tensor in tensors.items():
-        if tensor.shape != wanted[name].shape:
-            raise ModelDirectoryError(
-                f"{path}: the tensor {name!r} has shape {tuple(tensor.shape)}; the configuration asks for "
-                f"{tuple(wanted[name].shape)}."
-            )
         if not tensor.is_floating_point() or len(dtypes) > 1:
             raise ModelDirectoryError(
                 f"{path}: the tensor {name!r} is {tensor.dtype} among {sorted(map(str, dtypes))}."
@@ -260,22 +295,55 @@ def _card(model: Model, preprocessor: Preprocessor | None, note: str) -> str:
     lines = [
         "---",
         "library_name: rotarymae",
+        "license: unknown",
         "tags: [rotarymae, irregular-time-series]",
         "---",
         f"# {type(model).__name__} ({config.embed_dim}/{config.num_heads}/{config.depth})",
         "",
         f"A Rotary Masked Autoencoder (arXiv:2505.20535) {CARD} {rotarymae.__version__}: "
-        f"{sum(p.numel() for p in model.parameters()):,} parameters, {config.features} features a token, "
+        f"{sum(p.numel() for p in model.parameters()):,} parameters, {config.features} features per token, "
         f"{config.axes} position axes.",
         "",
     ]
     if note:
         lines += [note, ""]
     if preprocessor is not None:
-        lines += ["## What is done to the data", ""]
-        lines += [f"- {name}: {value}" for name, value in preprocessor.describe().items()]
+        # Names come from a table: HTML in them must not become HTML on the page that shows this card.
+        described = preprocessor.describe()
         if preprocessor.classes is not None:
-            lines.append(f"- classes: {', '.join(map(str, preprocessor.classes))}")
+            described["classes"] = ", ".join(map(str, preprocessor.classes))
+        lines += ["## What is done to the data", ""]
+        lines += [f"- {name}: {html.escape(' '.join(str(value).split()))}" for name, value in described.items()]
         lines.append("")
-    lines += ["## Use", "", "```python", "import rotarymae", 'model = rotarymae.load("this folder")', "```", ""]
+    lines += ["## Use", ""]
+    commands = _commands(model) if preprocessor is not None else []
+    if commands:
+        lines += ["`table.csv` is laid out as the training table was.", "", "```sh", "pip install rotarymae"]
+        lines += [*commands, "```", ""]
+    lines += [
+        "In Python, a PyTorch module that takes `rotarymae.Tokens`:",
+        "",
+        "```python",
+        "import rotarymae",
+        "",
+        'model = rotarymae.load("FOLDER")',
+        "```",
+        "",
+        "## Licence",
+        "",
+        "Whoever trained this model says here, and in `license:` above, under which licence it may be used.",
+        "",
+    ]
     return "\n".join(lines)
+
+
+def _commands(model: Model) -> list[str]:
+    """What the command can do with a model directory FOLDER."""
+    if isinstance(model, Classifier | Regressor):
+        return ["rotarymae predict FOLDER table.csv --out predictions.csv"]
+    if isinstance(model, MaskedAutoencoder):
+        return [
+            "rotarymae interpolate FOLDER table.csv --times 0 0.5 1 --out values.csv",
+            "rotarymae embed FOLDER table.csv --out vectors.parquet",
+        ]
+    return []

@@ -8,9 +8,22 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+LONGEST_MESSAGE = 2000  # characters
+
 
 class RotaryMAEError(Exception):
-    """Base of everything this library raises on purpose."""
+    """Base of everything this library raises on purpose.
+
+    Messages quote what files say. Control codes are escaped, so that a name cannot steer the terminal that shows it,
+    and of an endless message the middle is left out.
+    """
+
+    def __init__(self, message: object = "") -> None:
+        text = str(message)
+        if len(text) > LONGEST_MESSAGE:
+            half = LONGEST_MESSAGE // 2
+            text = f"{text[:half]} [... {len(text) - 2 * half} characters ...] {text[-half:]}"
+        super().__init__("".join(c if c.isprintable() or c in "\n\t\u00a0" else ascii(c)[1:-1] for c in text))
 
 
 class InputError(RotaryMAEError, ValueError):
