@@ -57,7 +57,9 @@ def test_a_loaded_model_predicts_the_same_bits(tmp_path, kind, dtype):
     save(model, tmp_path / "model", note="Trained on nothing.")
     assert model.training  # saving changes nothing
     tokens = random_tokens(2, 6, 2, dtype=dtype)
+    before = torch.get_rng_state()
     back = load(tmp_path / "model")
+    assert torch.get_rng_state().equal(before)  # the caller's random numbers are left alone
     assert type(back) is type(model) and not any(module.training for module in back.modules())
     assert PREDICT[kind](back, tokens).equal(PREDICT[kind](model.eval(), tokens))
     for (name, one), (again, other) in zip(model.state_dict().items(), back.state_dict().items(), strict=True):

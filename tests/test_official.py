@@ -175,3 +175,17 @@ def test_missing_and_unreadable_files_are_named(checkpoint):
     settings.unlink()
     with refuses("model_config.json is missing", error=ModelDirectoryError):
         official.load(folder)
+
+
+def test_a_depth_beyond_the_file_is_refused_before_a_model_is_built(checkpoint):
+    folder = checkpoint(settings=lambda s: s["encoder_config"].update(depth=10**9))
+    with refuses("model_config.json", "1000000000 encoder blocks", error=ModelDirectoryError):
+        official.load(folder)
+
+
+@pytest.mark.parametrize("name", ["pretraining", "classifier_cls"])
+def test_loading_draws_no_random_numbers(name):
+    before = torch.get_rng_state()
+    model = official.load(PARITY / name)
+    assert torch.get_rng_state().equal(before)
+    assert all(p.requires_grad and not p.is_meta and p.dtype == torch.float32 for p in model.parameters())

@@ -69,18 +69,30 @@ def test_positions_are_never_below_float32(dtype, wanted):
 @pytest.mark.parametrize(
     ("shape", "patch", "coordinates", "parts"),
     [
-        ((2, 3, 1), (2,), {0: torch.zeros(2, 3)}, ("axis 0", "3 places", "patches of 2")),
+        ((2, 3, 1), (2,), {0: torch.zeros(2, 3)}, ("axis 0", "size 3", "patches of 2")),
         ((2, 4, 1), (2,), {0: torch.zeros(2, 4)}, ("axis 0 is irregular", "patch size 2", "must be 1")),
         ((2, 4, 1), (1,), {0: torch.zeros(2, 5)}, ("axis 0", "(2, 5)", "(2, 4)")),
         ((2, 4, 1), (1,), {1: torch.zeros(2, 4)}, ("axis 1", "axes 0 to 0")),
         ((2, 4, 1), (1, 1), None, ("(1, 1)", "1 axes", "(4,)")),
-        ((2, 4, 1), (0,), None, ("axis 0", "patches of 0")),
+        ((2, 4, 1), (0,), None, ("(0,)", "at least 1")),
+        ((2, 20, 1), (8,), None, ("axis 0", "size 20", "crop it to 16, pad it to 24", "divides 20")),
+        ((2, 5, 1), (8,), None, ("patches of 8; pad it to 8,",)),
         ((2, 4), (1,), None, ("(2, 4)", "[batch, d_1, .., d_D, channels]")),
     ],
 )
 def test_patchify_refuses(shape, patch, coordinates, parts):
     with refuses(*parts):
         patchify(torch.zeros(shape), patch, coordinates)
+
+
+def test_what_comes_channels_first_is_refused_with_what_to_do():
+    for first, cut in [(torch.rand(2, 3, 32, 48), image), (torch.rand(2, 4, 3, 32, 48), video)]:
+        axis = first.shape.index(3)
+        with refuses("size 3", "patches of 16", "Channels come last", f"array.movedim({axis}, -1)"):
+            cut(first)
+        assert cut(first.movedim(axis, -1)).length == 6 * (1 if cut is image else 2)
+    with refuses("axis 0 has size 100", "crop it to 96, pad it to 112"):
+        spectrogram(torch.rand(1, 100, 128))
 
 
 @pytest.mark.parametrize(

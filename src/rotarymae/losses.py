@@ -5,6 +5,7 @@ The mean of a loss is sum / count over everything real; padding enters neither. 
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import torch
@@ -14,6 +15,8 @@ from torch.nn import functional as F
 
 from rotarymae.errors import InputError
 from rotarymae.model import Reconstruction
+
+LOG_2PI = math.log(2 * math.pi)
 
 
 class Loss(NamedTuple):
@@ -63,7 +66,7 @@ def gaussian_nll(
     mean: Float[Tensor, "*shape"], log_variance: Float[Tensor, "*shape"], target: Float[Tensor, "*shape"]
 ) -> Float[Tensor, "*shape"]:
     """-log N(target; mean, exp(log_variance)), in nats, the constant included so that it is a density."""
-    return 0.5 * (log_variance + (target - mean).square() * (-log_variance).exp() + 1.8378770664093453)
+    return 0.5 * (log_variance + (target - mean).square() * (-log_variance).exp() + LOG_2PI)
 
 
 def classification(

@@ -52,14 +52,21 @@ def load(folder: str | Path) -> MaskedAutoencoder | Classifier:
     config = _config(settings, folder)
     pretraining = "decoder_config" in settings
     depths = {"encoder": config.depth} | ({"decoder": config.decoder_depth} if pretraining else {})
+    for part, depth in depths.items():
+        if depth > len(tensors):
+            raise ModelDirectoryError(
+                f"{folder / 'model_config.json'} asks for {depth} {part} blocks; the file has {len(tensors)} tensors."
+            )
     if pretraining:
-        model: MaskedAutoencoder | Classifier = MaskedAutoencoder(config)
+        with torch.device("meta"):  # no memory and no random numbers: all weights come from the file
+            model: MaskedAutoencoder | Classifier = MaskedAutoencoder(config)
         names = {"encoder_decoder_proj": "decoder_projection", "head.head.1": "norm", "head.head.2": "head"}
         own = _blocks(tensors, "encoder", "encoder.transformer", config)
         own |= _blocks(tensors, "decoder", "decoder", config)
     else:
         pool = "cls" if config.cls_token else "mean"
-        model = Classifier(Encoder(config), int(settings["dim_output"]), pool)
+        with torch.device("meta"):
+            model = Classifier(Encoder(config), int(settings["dim_output"]), pool)
         names = {"head.head.1": "norm", "head.head.2": "head"}
         own = _blocks(tensors, "encoder", "encoder.transformer", config)
     names |= {"projection": "encoder.projection"}
@@ -169,15 +176,15 @@ def _assign(model: torch.nn.Module, own: dict[str, Tensor], folder: Path) -> Non
                 f"{folder}: the tensor for {name!r} has shape {tuple(tensor.shape)}; the configuration asks for "
                 f"{tuple(wanted[name].shape)}."
             )
-    model.load_state_dict(own)
+    model.load_state_dict({name: tensor.float().clone() for name, tensor in own.items()}, assign=True)
 
 
 def _read_settings(path: Path) -> dict[str, Any]:
     if not path.is_file():
         raise ModelDirectoryError(f"{path} is missing; a published checkpoint holds model_config.json and weights.")
     try:
-        settings = json.loads(path.read_text())
-    except json.JSONDecodeError as error:
+        settings = json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:
         raise ModelDirectoryError(f"{path} is not JSON: {error}.") from None
     if not isinstance(settings, dict):
         raise ModelDirectoryError(f"{path} holds a {type(settings).__name__}; wanted an object of settings.")

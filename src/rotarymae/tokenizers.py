@@ -1,7 +1,7 @@
 """N-D patchification: arrays of any number of dimensions → Tokens, and back again (section 4 of arXiv:2505.20535).
 
-An array is [B, d_1, .., d_D, C]: D axes that get positions, and C values (channels) at each place. A patch is p_1 × ..
-× p_D places; its values are flattened in the order of the axes, channels last, so a token has V = p_1 · .. · p_D · C
+An array is [B, d_1, .., d_D, C]: D axes that get positions, and C values (channels) in each cell. A patch is p_1 × ..
+× p_D cells; its values are flattened in the order of the axes, channels last, so a token has V = p_1 · .. · p_D · C
 features. Patches are numbered with the last axis running fastest. Regular axes are counted in patches, from 1, because
 [CLS] stands at 0; an irregular axis brings real-valued coordinates, and its patch size must be 1 (proposition 4.1).
 """
@@ -29,7 +29,7 @@ def patchify(
     Args:
         array: [B, d_1, .., d_D, C].
         patch_size: p_1 .. p_D, each dividing its axis.
-        coordinates: for every irregular axis (0 .. D-1) the positions [B, d_axis] of its places.
+        coordinates: for every irregular axis (0 .. D-1) the positions [B, d_axis] of its cells.
 
     Raises:
         InputError: sizes that do not divide, an irregular axis with a patch size above 1, coordinates of another
@@ -44,7 +44,7 @@ def patchify(
         if patch_size[axis] != 1:
             raise InputError(
                 f"axis {axis} is irregular but has patch size {patch_size[axis]}; it must be 1, because a patch of "
-                "irregular places has no fixed number of values (proposition 4.1)."
+                "irregular cells has no fixed number of values (proposition 4.1)."
             )
         if at.shape != (len(array), sizes[axis]):
             raise InputError(
@@ -52,8 +52,8 @@ def patchify(
             )
     dims = len(sizes)
     interleaved = [n for pair in zip(counts, patch_size, strict=True) for n in pair]
-    places = list(range(1, 2 * dims, 2)) + list(range(2, 2 * dims + 1, 2))
-    patches = array.reshape(len(array), *interleaved, array.shape[-1]).permute(0, *places, 2 * dims + 1)
+    order = list(range(1, 2 * dims, 2)) + list(range(2, 2 * dims + 1, 2))
+    patches = array.reshape(len(array), *interleaved, array.shape[-1]).permute(0, *order, 2 * dims + 1)
     values = patches.reshape(len(array), math.prod(counts), -1)
     return Tokens(values, _grid(len(array), counts, coordinates, _position_dtype(array)).to(array.device))
 
@@ -70,16 +70,16 @@ def unpatchify(
         raise InputError(f"sizes {tuple(sizes)} are not whole numbers of patches {tuple(patch_size)}.")
     counts = [d // p for d, p in zip(sizes, patch_size, strict=True)]
     batch, tokens, features = values.shape
-    places = math.prod(patch_size)
-    if tokens != math.prod(counts) or features % places:
+    cells = math.prod(patch_size)
+    if tokens != math.prod(counts) or features % cells:
         raise InputError(
             f"values have {tokens} tokens of {features} features; sizes {tuple(sizes)} in patches {tuple(patch_size)} "
-            f"have {math.prod(counts)} tokens of a multiple of {places} features."
+            f"have {math.prod(counts)} tokens of a multiple of {cells} features."
         )
     dims = len(sizes)
-    patches = values.reshape(batch, *counts, *patch_size, features // places)
+    patches = values.reshape(batch, *counts, *patch_size, features // cells)
     order = [axis for pair in zip(range(1, dims + 1), range(dims + 1, 2 * dims + 1), strict=True) for axis in pair]
-    return patches.permute(0, *order, 2 * dims + 1).reshape(batch, *sizes, features // places)
+    return patches.permute(0, *order, 2 * dims + 1).reshape(batch, *sizes, features // cells)
 
 
 def series(values: Float[Tensor, "B N V"], times: Float[Tensor, "B N"]) -> Tokens:
@@ -116,11 +116,20 @@ def _sizes(array: Tensor, patch_size: Sequence[int]) -> tuple[int, ...]:
     sizes = tuple(array.shape[1:-1])
     if len(patch_size) != len(sizes):
         raise InputError(
-            f"patch_size {tuple(patch_size)} for an array with {len(sizes)} axes {sizes}; one size an axis."
+            f"patch_size {tuple(patch_size)} for an array with {len(sizes)} axes {sizes}; wanted one size per axis."
         )
     for axis, (size, patch) in enumerate(zip(sizes, patch_size, strict=True)):
-        if patch < 1 or size % patch:
-            raise InputError(f"axis {axis} has {size} places, which is not a whole number of patches of {patch}.")
+        if patch < 1:
+            raise InputError(f"patch_size {tuple(patch_size)}; wanted sizes of at least 1.")
+        if size % patch:
+            below, above = size - size % patch, size - size % patch + patch
+            crop = f"crop it to {below}, " if below else ""
+            # Images and videos often come channels first.
+            channels = f" Channels come last: if these are channels, use array.movedim({axis + 1}, -1)."
+            raise InputError(
+                f"axis {axis} has size {size}, which is not a whole number of patches of {patch}; {crop}pad it to "
+                f"{above}, or choose a patch size that divides {size}.{channels if size in (1, 3, 4) else ''}"
+            )
     return sizes
 
 
