@@ -47,6 +47,52 @@ def test_a_head_is_a_norm_and_a_linear_layer_on_the_pooled_vector(kind, pool):
     assert model(tokens).shape == (2, 3) and (model(tokens) - wanted).abs().max() < 1e-12
 
 
+def test_attention_pooling_starts_as_the_mean_of_normalised_tokens_and_cls_and_learns_to_prefer():
+    model = Classifier(Encoder(small()), 3, pool="attention").double()
+    tokens = padded()
+    latent = model.encoder(tokens)
+    rows = torch.cat([latent.cls[:, None], latent.tokens], 1)
+    rows = rows / (rows.square().mean(-1, keepdim=True) + 1e-6).sqrt()
+    wanted = torch.stack([rows[0, [0, 1, 4]].mean(0), rows[1].mean(0)])
+    assert (model.vector(tokens) - wanted).abs().max() < 1e-9
+    assert model.attention is not None
+    assert model.attention.scores.weight.shape == (2, 24)
+    with torch.no_grad():  # towards the token that is most like the query
+        model.attention.scores.weight[0, :] = 1e4 * rows[1, 2]
+    assert (model.vector(tokens)[1, :12] - rows[1, rows[1].matmul(rows[1, 2]).argmax(), :12]).abs().max() < 1e-9
+
+
+def test_attention_pooling_depends_on_neither_padding_nor_batch():
+    model = Regressor(Encoder(small(cls_token=False)), 2, pool="attention").double()
+    assert model.attention is not None
+    torch.nn.init.normal_(model.attention.scores.weight)
+    tokens = random_tokens(1, 3)
+    more = Tokens(
+        torch.cat([tokens.values, torch.full((1, 2, 1), torch.nan, dtype=torch.float64)], 1),
+        torch.cat([tokens.positions, torch.zeros(1, 2, 1, dtype=torch.float64)], 1),
+        torch.tensor([[False] * 3 + [True] * 2]),
+    )
+    assert (model(tokens) - model(more)).abs().max() < 1e-12
+    x = torch.randn(1, 4, 24, dtype=torch.float64)
+    x[0, 1] = torch.nan
+    pooled_vector = model.attention(x, torch.tensor([[False, True, False, False]]))
+    assert (pooled_vector - model.attention(x[:, [0, 2, 3]], None)).abs().max() < 1e-12
+
+
+@pytest.mark.parametrize("kind", [Classifier, Regressor])
+def test_static_features_are_read_beside_the_vector(kind):
+    model = kind(Encoder(small()), 3, static_features=2).double()
+    tokens, static = padded(), torch.tensor([[0.0, 1.0], [1.0, 0.0]], dtype=torch.float64)
+    before, after = model(tokens, static), model(tokens, static + torch.tensor([[0, 0], [0, 1.0]]))
+    assert before.shape == (2, 3) and before[0].equal(after[0]) and not torch.allclose(before[1], after[1])
+    model(tokens, static).sum().backward()
+    assert all(parameter.grad is not None for parameter in model.parameters())
+    with refuses("0 static features came", "made for 2"):
+        model(tokens)
+    with refuses("2 static features came", "made for 0"):
+        kind(Encoder(small()), 3).double()(tokens, static)
+
+
 def test_token_regressor_predicts_each_token_and_zero_under_padding():
     model = TokenRegressor(Encoder(small()), 2).double()
     torch.nn.init.ones_(model.head.bias)
@@ -86,7 +132,7 @@ def test_the_pretrained_encoder_comes_as_it_is(make):
         (lambda e: Classifier(e, 1), ("classes is 1", "at least 2")),
         (lambda e: Regressor(e, 0), ("outputs is 0", "at least 1")),
         (lambda e: TokenRegressor(e, 0), ("outputs is 0", "at least 1")),
-        (lambda e: Classifier(e, 2, pool="max"), ("'max'", "'cls' or 'mean'")),
+        (lambda e: Classifier(e, 2, pool="max"), ("pool='max'", "'cls', 'mean', 'attention'")),
         (lambda e: Classifier(e, 2, dropout=1.0), ("dropout is 1.0", "less than 1")),
         (lambda e: TokenRegressor(e, 2, dropout=-0.5), ("dropout is -0.5", "at least 0")),
         (lambda e: Regressor(Encoder(small(cls_token=False))), ("pool='cls'", "without [CLS]", "pool='mean'")),

@@ -93,6 +93,7 @@ def test_configurations_that_cannot_be_are_refused_by_their_numbers(call, parts)
 CHANGES = {
     "axes": 2,
     "features": 2,
+    "input_features": 1,
     "embed_dim": 48,
     "num_heads": 1,
     "depth": 3,

@@ -22,12 +22,14 @@ class Batch:
         inputs: the tokens that the encoder sees.
         masked: the hidden tokens, in pre-training only.
         targets: labels [B] or values, in supervised training only.
+        static: [B, F] features of each series, which a head reads beside the series; None without.
     """
 
     series: np.ndarray
     inputs: Tokens
     masked: Tokens | None = None
     targets: Tensor | None = None
+    static: Tensor | None = None
 
     def to(self, device: torch.device | str) -> Batch:
         return replace(
@@ -35,6 +37,7 @@ class Batch:
             inputs=self.inputs.to(device, non_blocking=True),
             masked=None if self.masked is None else self.masked.to(device, non_blocking=True),
             targets=None if self.targets is None else self.targets.to(device, non_blocking=True),
+            static=None if self.static is None else self.static.to(device, non_blocking=True),
         )
 
 

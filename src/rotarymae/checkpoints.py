@@ -34,8 +34,8 @@ KINDS: dict[str, type[nn.Module]] = {
 Model = Encoder | MaskedAutoencoder | Classifier | Regressor | TokenRegressor
 # What a head is built with beside the encoder; saved under "head" in config.json.
 HEADS: dict[str, dict[str, type]] = {
-    "Classifier": {"classes": int, "pool": str, "dropout": float},
-    "Regressor": {"outputs": int, "pool": str, "dropout": float},
+    "Classifier": {"classes": int, "pool": str, "dropout": float, "static_features": int},
+    "Regressor": {"outputs": int, "pool": str, "dropout": float, "static_features": int},
     "TokenRegressor": {"outputs": int, "dropout": float},
 }
 KEYS = ("format", "kind", "config", "head")
@@ -151,10 +151,18 @@ def load_directory(folder: str | Path) -> ModelDirectory:
             preprocessor = Preprocessor.from_dict(fields)
         except (InputError, TypeError, ValueError) as error:
             raise ModelDirectoryError(f"{folder / 'preprocessor.json'}: {error}") from None
-        if (preprocessor.features, preprocessor.axes) != (config.features, config.axes):
+        made = (preprocessor.features, preprocessor.axes, preprocessor.input_features)
+        if made != (config.features, config.axes, config.input_features):
             raise ModelDirectoryError(
-                f"{folder / 'preprocessor.json'} makes tokens of {preprocessor.features} features and "
-                f"{preprocessor.axes} axes; config.json asks for {config.features} and {config.axes}."
+                f"{folder / 'preprocessor.json'} makes tokens of {made[0]} features and {made[1]} axes, with {made[2]} "
+                f"further inputs; config.json asks for {config.features} and {config.axes}, with "
+                f"{config.input_features}."
+            )
+        headed = isinstance(model, Classifier | Regressor)
+        if headed and preprocessor.static_features != model.static_features:
+            raise ModelDirectoryError(
+                f"{folder / 'preprocessor.json'} makes {preprocessor.static_features} static features; "
+                f"config.json has a head that reads {model.static_features}."
             )
         for key, named in (("classes", preprocessor.classes), ("outputs", preprocessor.target)):
             if named is not None and key in (head or {}) and len(named) != head[key]:
@@ -301,7 +309,8 @@ def _card(model: Model, preprocessor: Preprocessor | None, note: str) -> str:
         f"# {type(model).__name__} ({config.embed_dim}/{config.num_heads}/{config.depth})",
         "",
         f"A Rotary Masked Autoencoder (arXiv:2505.20535) {CARD} {rotarymae.__version__}: "
-        f"{sum(p.numel() for p in model.parameters()):,} parameters, {config.features} features per token, "
+        f"{sum(p.numel() for p in model.parameters()):,} parameters, {config.features} values and "
+        f"{config.input_features} further inputs per token, "
         f"{config.axes} position axes.",
         "",
     ]

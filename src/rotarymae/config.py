@@ -42,7 +42,8 @@ class RoMAEConfig:
 
     Attributes:
         axes: A, position axes of a token (time; time and band; row and column).
-        features: V, values per token.
+        features: V, values per token, which the decoder predicts.
+        input_features: E, further features per token, which the encoder reads and nothing predicts.
         embed_dim, num_heads, depth, mlp_ratio: the encoder; the MLP is embed_dim · mlp_ratio wide.
         decoder_embed_dim, decoder_num_heads, decoder_depth, decoder_mlp_ratio: the decoder, tiny-shallow in the paper.
         decoder_attention: "context" lets every token of the decoder attend to the visible tokens only, so that an
@@ -63,6 +64,7 @@ class RoMAEConfig:
 
     axes: int = 1
     features: int = 1
+    input_features: int = 0
     embed_dim: int = 180
     num_heads: int = 3
     depth: int = 2
@@ -173,12 +175,12 @@ def check_head_dim(head_dim: int, axes: int) -> None:
 
 
 def _check(name: str, value: Any, kind: Any) -> None:
-    """A choice is one of its literals, an int at least 1, a float finite."""
+    """A choice is one of its literals, an int at least 1 (or 0, where it may be none), a float finite."""
     if get_origin(kind) is Literal:
         choose(name, value, get_args(kind))
     elif type(value) is not kind and not (kind is float and type(value) is int):
         raise InputError(f"{name} is {value!r} ({type(value).__name__}); wanted {kind.__name__}.")
-    elif kind is int and value < 1:
-        raise InputError(f"{name} is {value}; wanted at least 1.")
+    elif kind is int and value < (least := 0 if name == "input_features" else 1):
+        raise InputError(f"{name} is {value}; wanted at least {least}.")
     elif kind is float and not math.isfinite(value):
         raise InputError(f"{name} is {value}; wanted a finite number.")

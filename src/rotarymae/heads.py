@@ -1,19 +1,24 @@
-"""Heads: what fine-tuning puts on an encoder (appendix A.2). Each is an RMSNorm and a linear layer."""
+"""Heads: what fine-tuning puts on an encoder (appendix A.2). Each is an RMSNorm and a linear layer.
+
+Ours may also pool by attention, and read features of the whole series (age, sex) beside its vector.
+"""
 
 from __future__ import annotations
 
+import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from rotarymae.errors import InputError
+from rotarymae.errors import InputError, choose
 from rotarymae.model import Encoder, initialise
 from rotarymae.tokens import Tokens
 
-POOLS = ("cls", "mean")
+POOLS = ("cls", "mean", "attention")
+STATIC_DIM, HIDDEN_DIM = 32, 64  # of the head that reads static features
 
 
 def pooled(encoder: Encoder, tokens: Tokens, pool: str) -> Float[Tensor, "B D"]:
-    """One vector a row: the [CLS] token ("cls"), or the mean over real tokens ("mean").
+    """One vector per row: the [CLS] token ("cls"), or the mean over real tokens ("mean").
 
     An encoder without [CLS] gives the mean in any case.
     """
@@ -29,29 +34,87 @@ def mean_of_real(x: Float[Tensor, "B N D"], padding: Bool[Tensor, "B N"] | None)
     return x.masked_fill(padding[..., None], 0.0).sum(1) / (~padding).sum(1, keepdim=True)
 
 
-class _PooledHead(nn.Module):
-    def __init__(self, encoder: Encoder, outputs: int, pool: str, dropout: float) -> None:
+class AttentionPool(nn.Module):
+    """One vector per row: the mean of its normalised tokens, weighted by attention to learned queries.
+
+    Each of the `heads` weighs its own share of the channels, by a softmax of one linear score over the row's tokens.
+    The scores start at zero, so that it starts as the mean.
+    """
+
+    def __init__(self, dim: int, heads: int, eps: float) -> None:
         super().__init__()
-        if pool not in POOLS:
-            raise InputError(f"pool is {pool!r}; wanted 'cls' or 'mean'.")
+        self.norm = nn.RMSNorm(dim, eps=eps)
+        self.scores = nn.Linear(dim, heads, bias=False)
+
+    def forward(self, x: Float[Tensor, "B N D"], padding: Bool[Tensor, "B N"] | None) -> Float[Tensor, "B D"]:
+        if padding is not None:
+            x = x.masked_fill(padding[..., None], 0.0)
+        x = self.norm(x)
+        scores = self.scores(x).to(x.dtype)
+        if padding is not None:
+            scores = scores.masked_fill(padding[..., None], -torch.inf)
+        parts = x.unflatten(-1, (scores.shape[-1], -1))
+        return torch.einsum("bnh,bnhk->bhk", scores.softmax(1), parts).flatten(1)
+
+
+class _PooledHead(nn.Module):
+    def __init__(self, encoder: Encoder, outputs: int, pool: str, dropout: float, static_features: int) -> None:
+        super().__init__()
+        choose("pool", pool, POOLS)
         if pool == "cls" and encoder.cls_token is None:
             raise InputError("pool='cls' of an encoder without [CLS]; use pool='mean', or set cls_token=True.")
         if not 0 <= dropout < 1:
             raise InputError(f"dropout is {dropout}; wanted at least 0 and less than 1.")
+        if static_features < 0:
+            raise InputError(f"static_features is {static_features}; wanted at least 0.")
+        sizes = encoder.config
         self.pool = pool
-        self.norm = nn.RMSNorm(encoder.config.embed_dim, eps=encoder.config.norm_eps)
+        self.static_features = static_features
+        self.attention = None
+        if pool == "attention":
+            self.attention = AttentionPool(sizes.embed_dim, sizes.num_heads, sizes.norm_eps)
+        self.norm = nn.RMSNorm(sizes.embed_dim, eps=sizes.norm_eps)
         self.dropout = nn.Dropout(dropout)
-        self.head = nn.Linear(encoder.config.embed_dim, outputs)
+        self.static = None
+        if static_features:
+            self.static = nn.Sequential(nn.Linear(static_features, STATIC_DIM), nn.SiLU())
+            hidden = nn.Linear(sizes.embed_dim + STATIC_DIM, HIDDEN_DIM)
+            self.head = nn.Sequential(hidden, nn.SiLU(), nn.Dropout(dropout), nn.Linear(HIDDEN_DIM, outputs))
+        else:
+            self.head = nn.Linear(sizes.embed_dim, outputs)
         initialise(self)
         self.encoder = encoder  # after initialise: a pre-trained encoder comes as it is
 
-    def forward(self, tokens: Tokens) -> Float[Tensor, "B outputs"]:
-        """Predictions [B, outputs] for a batch."""
-        return self.from_vector(pooled(self.encoder, tokens, self.pool))
+    def forward(self, tokens: Tokens, static: Float[Tensor, "B F"] | None = None) -> Float[Tensor, "B outputs"]:
+        """Predictions [B, outputs] for a batch; `static` are the features that the head reads beside each series.
 
-    def from_vector(self, vector: Float[Tensor, "B D"]) -> Float[Tensor, "B outputs"]:
-        """As `forward`, for a batch that the encoder has turned into vectors (`pooled`) already."""
-        return self.head(self.dropout(self.norm(vector))).to(vector.dtype)
+        Raises:
+            InputError: static features for a head that reads none, none for one that does, or another number of them.
+        """
+        return self.from_vector(self.vector(tokens), static)
+
+    def vector(self, tokens: Tokens) -> Float[Tensor, "B D"]:
+        """The pooled vector that the head reads."""
+        if self.attention is None:
+            return pooled(self.encoder, tokens, self.pool)
+        x, cls = self.encoder(tokens)
+        padding = tokens.padding
+        if cls is not None:
+            x = torch.cat([cls[:, None], x], 1)
+            padding = None if padding is None else nn.functional.pad(padding, (1, 0), value=False)
+        return self.attention(x, padding)
+
+    def from_vector(
+        self, vector: Float[Tensor, "B D"], static: Float[Tensor, "B F"] | None = None
+    ) -> Float[Tensor, "B outputs"]:
+        """As `forward`, for a batch that is turned into vectors already."""
+        came = 0 if static is None else static.shape[1]
+        if came != self.static_features:
+            raise InputError(f"{came} static features came; the head was made for {self.static_features}.")
+        x = self.dropout(self.norm(vector))
+        if self.static is not None and static is not None:
+            x = torch.cat([x, self.static(static.to(vector.dtype)).to(vector.dtype)], -1)
+        return self.head(x).to(vector.dtype)
 
 
 class Classifier(_PooledHead):
@@ -60,27 +123,32 @@ class Classifier(_PooledHead):
     Args:
         encoder: fine-tuned as it is; the same object, not a copy.
         classes: at least 2.
-        pool: "cls", or "mean" over real tokens.
+        pool: "cls", "mean" over real tokens, or "attention" over them and [CLS].
         dropout: on the pooled vector.
+        static_features: F, features of each series that the head reads beside its vector.
 
     Raises:
         InputError: a bad argument, or pool="cls" without a [CLS] token.
     """
 
-    def __init__(self, encoder: Encoder, classes: int, pool: str = "cls", dropout: float = 0.0) -> None:
+    def __init__(
+        self, encoder: Encoder, classes: int, pool: str = "cls", dropout: float = 0.0, static_features: int = 0
+    ) -> None:
         if classes < 2:
             raise InputError(f"classes is {classes}; a classifier needs at least 2.")
-        super().__init__(encoder, classes, pool, dropout)
+        super().__init__(encoder, classes, pool, dropout, static_features)
         self.classes = classes
 
 
 class Regressor(_PooledHead):
     """Values [B, outputs] from an encoder; arguments as `Classifier`."""
 
-    def __init__(self, encoder: Encoder, outputs: int = 1, pool: str = "cls", dropout: float = 0.0) -> None:
+    def __init__(
+        self, encoder: Encoder, outputs: int = 1, pool: str = "cls", dropout: float = 0.0, static_features: int = 0
+    ) -> None:
         if outputs < 1:
             raise InputError(f"outputs is {outputs}; wanted at least 1.")
-        super().__init__(encoder, outputs, pool, dropout)
+        super().__init__(encoder, outputs, pool, dropout, static_features)
         self.outputs = outputs
 
 

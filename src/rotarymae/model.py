@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import torch
@@ -32,7 +32,7 @@ class Reconstruction:
     Attributes:
         predicted: [B, M, V]; under likelihood="gaussian" the mean.
         log_variance: [B, M, V], or None under likelihood="point".
-        masked: the hidden tokens themselves, the targets; its padding says which of the M are real.
+        masked: the hidden tokens with the V values that are to be predicted; its padding says which of the M are real.
     """
 
     predicted: Float[Tensor, "B M V"]
@@ -57,7 +57,7 @@ class Encoder(nn.Module):
     def __init__(self, config: RoMAEConfig) -> None:
         super().__init__()
         self.config = config
-        self.projection = nn.Linear(config.features, config.embed_dim)
+        self.projection = nn.Linear(config.features + config.input_features, config.embed_dim)
         self.cls_token = nn.Parameter(torch.empty(config.embed_dim)) if config.cls_token else None
         self.position_encoding = position_encoding(config, config.encoder_sizes)
         self.transformer = Transformer(config.encoder_sizes)
@@ -118,6 +118,8 @@ class MaskedAutoencoder(nn.Module):
     def predict(self, visible: Tokens, masked: Tokens) -> Reconstruction:
         """As `forward`, for a batch that is split already."""
         mean, log_variance = self.decode(self.context(visible), masked.positions, masked.padding)
+        if self.config.input_features:
+            masked = replace(masked, values=masked.values[..., : self.config.features], check_values=False)
         return Reconstruction(mean, log_variance, masked)
 
     def reconstruct(
@@ -207,6 +209,7 @@ def initialise(module: nn.Module) -> None:
     | weight of a linear layer          | Xavier uniform, as in MAE                                             |
     | bias of the input projection      | normal, with the spread of its weights: with a zero bias the first     |
     |                                   | RMSNorm would leave of a one-feature token nothing but its sign        |
+    | weight of attention pooling       | 0: it starts as the mean over tokens                                  |
     | any other bias                    | 0                                                                     |
     | scale of an RMSNorm               | 1                                                                     |
     | [CLS], [MASK]                     | N(0, 0.02²): a zero [MASK] before an RMSNorm gets a first gradient     |
@@ -214,10 +217,11 @@ def initialise(module: nn.Module) -> None:
     """
     for name, layer in module.named_modules():
         if isinstance(layer, nn.Linear):
-            nn.init.xavier_uniform_(layer.weight)
+            last = name.split(".")[-1]
+            nn.init.zeros_(layer.weight) if last == "scores" else nn.init.xavier_uniform_(layer.weight)
             if layer.bias is not None:
                 fan = sum(layer.weight.shape)
-                nn.init.normal_(layer.bias, std=math.sqrt(2 / fan) if name.split(".")[-1] == "projection" else 0.0)
+                nn.init.normal_(layer.bias, std=math.sqrt(2 / fan) if last == "projection" else 0.0)
         elif isinstance(layer, nn.RMSNorm):
             nn.init.ones_(layer.weight)
     for name, parameter in module.named_parameters():
@@ -226,8 +230,12 @@ def initialise(module: nn.Module) -> None:
 
 
 def _check_sizes(tokens: Tokens, config: RoMAEConfig) -> None:
-    if tokens.features != config.features or tokens.axes != config.axes:
+    features = config.features + config.input_features
+    if tokens.features != features or tokens.axes != config.axes:
+        parts = (
+            f" ({config.features} values and {config.input_features} further inputs)" if config.input_features else ""
+        )
         raise InputError(
             f"tokens have {tokens.features} features and {tokens.axes} position axes; the model was made for "
-            f"{config.features} features and {config.axes} axes (RoMAEConfig)."
+            f"{features} features{parts} and {config.axes} axes (RoMAEConfig)."
         )

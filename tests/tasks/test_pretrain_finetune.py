@@ -221,3 +221,47 @@ def test_nothing_touches_the_callers_random_state(data):
         job()
         after = torch.get_rng_state(), np.random.get_state()[1], np.random.get_state()[2]
         assert torch.equal(before[0], after[0]) and np.array_equal(before[1], after[1]) and before[2] == after[2], name
+
+
+# ── further inputs and static columns ───────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(("task", "targets"), [("classification", KINDS), ("regression", np.arange(16.0))])
+def test_static_columns_change_predictions_and_come_back_with_the_model(task, targets, pretrained, data, tmp_path):
+    age, sex = np.linspace(20, 80, 16), np.array(["f", "m"] * 8, object)
+    known = dataclasses.replace(data, static={"age": age, "sex": sex, "label": targets})
+    config = dataclasses.replace(FIT, static=("age", "sex"), pool="attention")
+    tuned = finetune(pretrained, known, targets, config, task=task)
+    save(tuned.model, tmp_path / "model", tuned.preprocessor)
+    directory = load_directory(tmp_path / "model")
+    ask = predict_probabilities if task == "classification" else predict_values
+    before = ask(directory, known)
+    assert np.array_equal(before, ask(tuned.directory, known))
+    for name, column in (("age", age[::-1].copy()), ("sex", sex[::-1].copy())):
+        assert not np.allclose(before, ask(directory, dataclasses.replace(known, static=known.static | {name: column})))
+    assert np.array_equal(before, ask(directory, dataclasses.replace(known, static={"age": age, "sex": sex})))
+    with refuses("static column 'sex'", "'age'"):
+        ask(directory, dataclasses.replace(known, static={"age": age}))
+    assert embed(directory, known.select([0, 1])).shape == (2, 180)
+    card = (tmp_path / "model" / "README.md").read_text()
+    assert "static columns: age, sex" in card and "one-hot vector of 2" in card
+
+
+def test_a_static_column_that_is_not_there_is_refused_before_training(data):
+    with refuses("static column 'age'", "none"):
+        pretrain(data, dataclasses.replace(FIT, static=("age",)))
+
+
+def test_further_inputs_can_be_switched_off(data):
+    for on in (True, False):
+        trained = pretrain(data, dataclasses.replace(FIT, channel_one_hot=on))
+        assert trained.preprocessor.inputs.channels == trained.model.config.input_features == (2 if on else 0)
+
+
+def test_interpolation_with_further_inputs_answers_in_the_tables_units(data):
+    values = np.stack([data.values[:, 0] + 100, np.full(len(data.times), 0.5)], 1)
+    pairs = dataclasses.replace(data, values=values, value_names=("flux", "flux_err"))
+    trained = pretrain(pairs, FIT)
+    assert trained.model.config.input_features == 3 and trained.preprocessor.features == 2
+    found = interpolate(trained.directory, pairs, grid(pairs, 4))
+    assert found.mean.shape[1] == 2 and 90 < np.median(found.mean[:, 0]) < 110

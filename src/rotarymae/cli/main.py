@@ -11,7 +11,7 @@ import re
 import shlex
 import sys
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -163,7 +163,7 @@ def fit(
     started, reporter, page = time.monotonic(), _reporter(quiet), out / "report.html"
     groups = (model, scaling, masking, training, finetuning, classification, run)
     config = FitConfig(**{name: value for group in groups for name, value in vars(group).items()})
-    layout = TableLayout.resolve(columns)
+    layout = replace(TableLayout.resolve(columns), static=config.static)
     labels.check()
     check_folder(out, resume)
     with stopping_on_signals(lambda: how_to_resume(out)), reporter.catching_warnings():

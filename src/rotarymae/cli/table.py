@@ -57,6 +57,7 @@ class TableLayout:
     missing: Literal["error", "drop"] = "drop"
     duplicates: Literal["error", "mean", "first"] = "error"
     unknown_channels: Literal["error", "drop"] = "drop"
+    static: tuple[str, ...] = ()
 
     @classmethod
     def resolve(cls, columns: Columns, of_model: dict[str, Any] | None = None) -> TableLayout:
@@ -70,7 +71,8 @@ class TableLayout:
         if columns.channel:
             before.pop("wide", None)
         layout = {**before, **given}
-        return cls(**{**layout, "values": tuple(layout.get("values", cls.values))})
+        lists = {name: tuple(layout.get(name, getattr(cls, name))) for name in ("values", "static")}
+        return cls(**{**layout, **lists})
 
     def read(self, table: Path, channel_names: tuple[Any, ...] | None = None) -> SeriesDataset:
         """The series of a table; `channel_names` are those of the model, if there is one.
@@ -86,6 +88,7 @@ class TableLayout:
         wanted = [("id", self.id), ("time", self.time)]
         wanted += [] if self.wide and forgiving else [("values", name) for name in self.values]
         wanted += [("channel", self.channel)] if self.channel else []
+        wanted += [("static", name) for name in self.static]
         for option, name in wanted:
             if name not in names:
                 raise InputError(
@@ -99,6 +102,7 @@ class TableLayout:
                 self.time,
                 self.channel,
                 list(self.values),
+                list(self.static),
                 wide=self.wide,
                 channel_names=None if self.wide else channel_names,
                 unknown_channels="drop" if forgiving else "error",

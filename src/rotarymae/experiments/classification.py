@@ -57,9 +57,8 @@ def train_both(
 
 def blank(config: FitConfig, preprocessor: Preprocessor) -> ModelDirectory:
     """A model of random weights, to fine-tune from: what pre-training is compared with."""
-    return ModelDirectory(
-        MaskedAutoencoder(config.model_config(preprocessor.axes, preprocessor.features)), preprocessor
-    )
+    sizes = config.model_config(preprocessor.axes, preprocessor.features, preprocessor.input_features)
+    return ModelDirectory(MaskedAutoencoder(sizes), preprocessor)
 
 
 def predict(found: Trained, series: SeriesDataset) -> np.ndarray:

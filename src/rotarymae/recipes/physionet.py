@@ -55,6 +55,8 @@ def setup(scale: str, setting: str) -> PhysioNetSetup:
             size="tiny",
             decoder_attention="joint",
             likelihood="point",
+            channel_one_hot=False,
+            signal_to_noise=False,
             pretrain_epochs=epochs,
             min_steps=0,
             batch_size=16,

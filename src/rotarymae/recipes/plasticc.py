@@ -72,6 +72,8 @@ def setup(scale: str, setting: str) -> PLAsTiCCSetup:
         fit = FitConfig(
             decoder_attention="joint",
             likelihood="point",
+            channel_one_hot=False,
+            signal_to_noise=False,
             mask_ratio=0.75,
             pretrain_epochs=200,
             finetune_epochs=25,

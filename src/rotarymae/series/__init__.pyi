@@ -4,8 +4,11 @@ from .examples import SeriesExamples as SeriesExamples
 from .examples import assemble as assemble
 from .examples import positions_of as positions_of
 from .hiding import hide as hide
+from .inputs import Inputs as Inputs
 from .labels import align_labels as align_labels
 from .scaling import TRANSFORMS as TRANSFORMS
 from .scaling import Preprocessor as Preprocessor
+from .static import StaticColumn as StaticColumn
+from .static import fit_static as fit_static
 from .tables import plain as plain
 from .tables import read_table as read_table

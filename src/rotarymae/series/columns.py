@@ -98,7 +98,13 @@ def static_column(column: pa.Array, name: str, series: np.ndarray, ids: np.ndarr
     if not whole and (pa.types.is_primitive(kind) or pa.types.is_decimal(kind)) and not pa.types.is_boolean(kind):
         cells = tables.numbers(column, name)
     else:
-        cells = tables.label_values(tables.label_array(column, name))
+        there = column.is_valid().to_numpy(zero_copy_only=False)
+        if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+            there = there & (column.to_numpy(zero_copy_only=False) != "")  # an empty cell of a text file
+        cells = tables.label_values(tables.label_array(column.filter(pa.array(there)), name))
+        if not there.all():  # a category may be missing
+            some, cells = cells, np.full(len(column), None, object)
+            cells[there] = some
     _, first = np.unique(series, return_index=True)
     kept = cells[first]
     differs = cells != kept[series]

@@ -20,6 +20,7 @@ from rotarymae.errors import InputError
 from rotarymae.masking import Masking, split
 from rotarymae.series.dataset import SeriesDataset
 from rotarymae.series.scaling import Preprocessor
+from rotarymae.series.static import static_features
 from rotarymae.tokens import Tokens, compact, pad_rows
 
 
@@ -47,6 +48,9 @@ class SeriesExamples:
         noise: float = 0.0,
     ) -> None:
         preprocessor.check(dataset)
+        self.static = None
+        if preprocessor.static:
+            self.static = torch.from_numpy(static_features(preprocessor.static, dataset))
         if not 0 <= drop < 1 or noise < 0:
             raise InputError(f"drop {drop}, noise {noise}; wanted 0 <= drop < 1 and noise >= 0.")
         if targets is not None and len(targets) != len(dataset):
@@ -79,7 +83,9 @@ class SeriesExamples:
         if epoch is not None and self.drop > 0:
             tokens = drop_observations(tokens, self.drop, dropped)
         if epoch is not None and self.noise > 0:
-            noise = standard_normal(noisy(tokens.length * tokens.features)).view_as(tokens.values)
+            features = self.preprocessor.features
+            noise = standard_normal(noisy(tokens.length * features)).view(*tokens.values.shape[:2], features)
+            noise = torch.nn.functional.pad(noise, (0, self.preprocessor.input_features))
             tokens = replace(tokens, values=tokens.values + self.noise * noise, check_values=False)
         masked = None
         if self.masking is not None:
@@ -89,19 +95,23 @@ class SeriesExamples:
             # One process's part of a batch may be rows in which there is nothing to hide; its part of the loss is 0.
             tokens, masked = split(tokens, mask) if mask.any() else (tokens, empty_tokens(tokens))
         targets = None if self.targets is None else self.targets[torch.from_numpy(index)]
-        return Batch(index, tokens, masked, targets)
+        static = None if self.static is None else self.static[torch.from_numpy(index)]
+        return Batch(index, tokens, masked, targets, static)
 
 
 def assemble(dataset: SeriesDataset, preprocessor: Preprocessor, index: np.ndarray) -> Tokens:
-    """Tokens of the series at `index`, scaled, padded behind to the longest; by slices, without a loop over series."""
+    """Tokens of the series at `index`, padded behind to the longest: scaled values, then the further inputs."""
     lengths = dataset.offsets[index + 1] - dataset.offsets[index]
     times, channels, values = dataset.gather(index)
     channels = np.zeros(len(times), np.int64) if channels is None else channels
-    values = preprocessor.values.transform(values, channels)
+    scaled = preprocessor.values.transform(values, channels)
+    if preprocessor.input_features:
+        further = preprocessor.inputs.compute(values, channels, preprocessor.value_names)
+        scaled = np.concatenate([scaled, further], axis=1)
     first = np.cumsum(lengths) - lengths
     origins = np.zeros(len(index)) if preprocessor.positions.origin == "zero" else times[first]
     positions = positions_of(preprocessor, times, channels, origins, lengths)
-    padded, padding = pad_rows(values.astype(np.float32), lengths)
+    padded, padding = pad_rows(scaled.astype(np.float32), lengths)
     return Tokens(padded, pad_rows(positions.astype(np.float32), lengths)[0], padding)
 
 

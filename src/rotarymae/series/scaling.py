@@ -19,6 +19,8 @@ import numpy as np
 
 from rotarymae.errors import InputError, InputWarning
 from rotarymae.series.dataset import SeriesDataset
+from rotarymae.series.inputs import Inputs
+from rotarymae.series.static import StaticColumn, is_static_column
 
 Function = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 
@@ -213,6 +215,8 @@ class Preprocessor:
         values, positions: the fitted scalers.
         classes: labels in the order of a classifier's outputs, or None.
         target: (mean, std) of each output of a regressor, which are standardised by them; or None.
+        inputs: what the encoder reads of an observation beside its values.
+        static: the columns with one value per series that a head reads beside the series, fitted.
         columns: how the training table was read ("id", "time", "channel", ...), so that later tables of the same
             layout need no telling; empty when the data came from arrays.
     """
@@ -223,6 +227,8 @@ class Preprocessor:
     positions: PositionScaler
     classes: tuple[str | int | float, ...] | None = None
     target: tuple[tuple[float, float], ...] | None = None
+    inputs: Inputs = dataclasses.field(default_factory=Inputs)
+    static: tuple[StaticColumn, ...] = ()
     columns: dict[str, Any] = dataclasses.field(default_factory=dict)
 
     @classmethod
@@ -233,14 +239,16 @@ class Preprocessor:
         time_unit: float | None = None,
         origin: str = "first",
         channel_spacing: float = 1.0,
+        inputs: Inputs | None = None,
     ) -> Self:
-        """Scalers of a training set; arguments as `ValueScaler.fit` and `PositionScaler.fit`."""
+        """Scalers of a training set; arguments as `ValueScaler.fit` and `PositionScaler.fit`, and further `inputs`."""
         names = None if dataset.channel_names is None else tuple(_plain(name) for name in dataset.channel_names)
         return cls(
             tuple(dataset.value_names),
             names,
             ValueScaler.fit(dataset, transforms),
             PositionScaler.fit(dataset, time_unit, origin, channel_spacing),
+            inputs=inputs or Inputs(),
         )
 
     @property
@@ -250,7 +258,18 @@ class Preprocessor:
 
     @property
     def features(self) -> int:
+        """V, values per token."""
         return len(self.value_names)
+
+    @property
+    def input_features(self) -> int:
+        """E, further inputs per token."""
+        return self.inputs.width
+
+    @property
+    def static_features(self) -> int:
+        """F, features of each series."""
+        return sum(column.width for column in self.static)
 
     def check(self, dataset: SeriesDataset) -> None:
         """Refuses a data set of other values or channels; warns of times far outside the training range.
@@ -293,6 +312,8 @@ class Preprocessor:
             "times count from": "each series' first observation" if self.positions.origin == "first" else "zero",
             "longest time in training, in units": self.positions.reach,
             "channel spacing": self.positions.channel_spacing,
+            "further inputs": self.inputs.describe(),
+            "static columns": ", ".join(column.name for column in self.static) or "none",
         }
 
     def to_dict(self) -> dict[str, Any]:
@@ -303,7 +324,13 @@ class Preprocessor:
         """The inverse of `to_dict`, also after JSON. Raises InputError naming a wrong, missing or misshapen field."""
         values = _from_fields(ValueScaler, fields.get("values"), "values")
         positions = _from_fields(PositionScaler, fields.get("positions"), "positions")
-        own = _from_fields(cls, {**fields, "values": values, "positions": positions}, "preprocessor")
+        inputs = _from_fields(Inputs, fields.get("inputs", {}), "inputs")
+        static = fields.get("static", ())
+        if not isinstance(static, list | tuple):
+            raise InputError(f"static is {static!r:.60}; wanted a list of columns.")
+        static = tuple(_from_fields(StaticColumn, one, f"static[{i}]") for i, one in enumerate(static))
+        parts = {"values": values, "positions": positions, "inputs": inputs, "static": static}
+        own = _from_fields(cls, {**fields, **parts}, "preprocessor")
         for name, kinds in (("value_names", tuple), ("channel_names", (tuple, type(None)))):
             if not isinstance(getattr(own, name), kinds):
                 raise InputError(f"{name} is {getattr(own, name)!r}; wanted a list of names.")
@@ -321,6 +348,10 @@ class Preprocessor:
             if unwritable:
                 raise InputError(f"{name} holds {unwritable[0]!r:.60}, which is no Unicode text or no 64-bit number.")
         _check_classes(own.classes)
+        _check_inputs(own)
+        for i, column in enumerate(own.static):
+            if not is_static_column(column):
+                raise InputError(f"static[{i}] is {column!r:.100}; wanted a column's name, categories and numbers.")
         _check_columns(own.columns)
         if positions.origin not in ORIGINS:
             raise InputError(f"positions.origin is {positions.origin!r}; wanted one of {', '.join(ORIGINS)}.")
@@ -397,6 +428,16 @@ def _check_classes(classes: Any) -> None:
         raise InputError("classes mix text, numbers and true or false; wanted labels of one kind.")
     if len(set(classes)) < len(classes):
         raise InputError("classes holds a label twice; wanted each once.")
+
+
+def _check_inputs(own: Preprocessor) -> None:
+    channels, pairs = own.inputs.channels, own.inputs.signal_to_noise
+    if type(channels) is not int or channels not in (0, len(own.channel_names or ())):
+        raise InputError(f"inputs.channels is {channels!r:.60}; wanted 0 or the number of channels.")
+    if not isinstance(pairs, tuple) or any(
+        not isinstance(pair, tuple) or len(pair) != 2 or not set(pair) <= set(own.value_names) for pair in pairs
+    ):
+        raise InputError(f"inputs.signal_to_noise is {pairs!r:.60}; wanted pairs of value names.")
 
 
 def _check_columns(columns: Any) -> None:

@@ -63,6 +63,10 @@ class ScalingOptions:
     """Times count from each series' first observation, or from the table's own zero."""
     channel_spacing: float = 1.0
     """Neighbouring channels lie this far apart on the channel axis, in units of position."""
+    channel_one_hot: bool = True
+    """The encoder also reads the channel as a one-hot vector, if there are 2 to 64 channels."""
+    signal_to_noise: bool = True
+    """The encoder also reads asinh(value / error) of a column NAME with its error in NAME_err or NAME_error."""
     transforms: Mapping[str, Transform] | None = None
     """These value columns are standardised, compressed by asinh, or left as they are; tails decide for the others."""
 
@@ -123,8 +127,10 @@ class FinetuningOptions:
     """Each step of fine-tuning sees this many series; without it, as many as in pre-training."""
     finetune_lr: float | None = None
     """The learning rate of fine-tuning rises to this peak; without it, to that of pre-training."""
-    pool: Literal["cls", "mean"] = "cls"
-    """The head reads the [CLS] token, or the mean over all observations."""
+    pool: Literal["cls", "mean", "attention"] = "cls"
+    """The head reads the [CLS] token, the mean over all observations, or what attention picks of both (attention)."""
+    static: tuple[str, ...] = ()
+    """The head also reads these columns with one value per series: numbers or categories, some may be missing."""
     drop: float = 0.0
     """Fine-tuning leaves out up to this share of the observations of each series, at random."""
     noise: float = 0.0
@@ -264,8 +270,8 @@ class FitConfig(
         low, high = self._mask_ratios
         return Masking.named(self.masking, ratio=low if low == high else (low, high))
 
-    def model_config(self, axes: int, features: int) -> RoMAEConfig:
-        """The shape of a masked autoencoder for tokens with so many position axes and features.
+    def model_config(self, axes: int, features: int, input_features: int = 0) -> RoMAEConfig:
+        """The shape of a masked autoencoder for tokens with so many position axes, values and further inputs.
 
         Raises:
             InputError: sizes that do not divide; the message gives the numbers.
@@ -275,4 +281,4 @@ class FitConfig(
         changes: dict[str, Any] = {name: getattr(self, name) for name in OVERRIDES if getattr(self, name) is not None}
         for name in ("decoder_attention", "likelihood", "cls_token"):
             changes[name] = getattr(self, name)
-        return RoMAEConfig.named(self.size, axes=axes, features=features, **changes)
+        return RoMAEConfig.named(self.size, axes=axes, features=features, input_features=input_features, **changes)

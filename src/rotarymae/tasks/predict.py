@@ -48,8 +48,8 @@ def predict_and_embed(
 
     def read(model: torch.nn.Module, batch: Batch) -> list[tuple[Tensor, Tensor]]:
         assert isinstance(model, Classifier | Regressor)
-        vector = pooled(model.encoder, batch.inputs, model.pool)
-        return list(zip(model.from_vector(vector).cpu(), vector.float().cpu(), strict=True))
+        vector = model.vector(batch.inputs)
+        return list(zip(model.from_vector(vector, batch.static).cpu(), vector.float().cpu(), strict=True))
 
     outputs, embeddings = zip(*_run(directory, dataset, read, config, on_step), strict=True)
     return _decode(directory, outputs), torch.stack(embeddings).numpy()
@@ -64,7 +64,7 @@ def embed(
 ) -> np.ndarray:
     """Embeddings [S, D]: the mean over a series' tokens, or the [CLS] token with pool="cls".
 
-    The default is "cls" for a model fine-tuned on it, else "mean": pre-training gives [CLS] no task of its own.
+    The default is what a fine-tuned model's head pools, else "mean": pre-training gives [CLS] no task of its own.
     """
     model = directory.model
     how = pool or getattr(model, "pool", "mean")
@@ -73,13 +73,15 @@ def embed(
         raise InputError("pool='cls' of a model without [CLS]; use pool='mean'.")
 
     def read(model: torch.nn.Module, batch: Batch) -> list[Tensor]:
+        if isinstance(model, Classifier | Regressor) and how == model.pool:
+            return list(model.vector(batch.inputs).float().cpu())
         return list(pooled(encoder, batch.inputs, how).float().cpu())
 
     return torch.stack(_run(directory, dataset, read, config, on_step)).numpy()
 
 
 def _outputs(model: torch.nn.Module, batch: Batch) -> list[Tensor]:
-    return list(model(batch.inputs).cpu())
+    return list(model(batch.inputs, batch.static).cpu())
 
 
 def _decode(directory: ModelDirectory, outputs: Sequence[Tensor]) -> np.ndarray:

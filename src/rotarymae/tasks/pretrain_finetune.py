@@ -14,7 +14,7 @@ from rotarymae.checkpoints import ModelDirectory
 from rotarymae.errors import InputError
 from rotarymae.heads import Classifier, Regressor
 from rotarymae.model import Encoder, MaskedAutoencoder
-from rotarymae.series import Preprocessor, SeriesDataset, SeriesExamples
+from rotarymae.series import Inputs, Preprocessor, SeriesDataset, SeriesExamples, fit_static
 from rotarymae.tasks.config import FitConfig
 from rotarymae.tasks.targets import find_task
 from rotarymae.training import Pretraining, TrainResult, fit
@@ -55,9 +55,15 @@ def prepare(dataset: SeriesDataset, config: FitConfig) -> Preprocessor:
             "them from the others."
         )
     preprocessor = Preprocessor.fit(
-        dataset, dict(config.transforms or {}), config.time_unit, config.time_origin, config.channel_spacing
+        dataset,
+        dict(config.transforms or {}),
+        config.time_unit,
+        config.time_origin,
+        config.channel_spacing,
+        Inputs.fit(dataset, config.channel_one_hot, config.signal_to_noise),
     )
-    config.model_config(preprocessor.axes, preprocessor.features)
+    config.model_config(preprocessor.axes, preprocessor.features, preprocessor.input_features)
+    fit_static(dataset, config.static)
     if config.masking == "channels" and preprocessor.channel_names is None:
         raise InputError("masking of channels, but the table has none; use masking='ratio', or name its channels.")
     return preprocessor
@@ -89,7 +95,8 @@ def pretrain(
     if preprocessor is None:
         preprocessor = prepare(dataset, config)
     with _seeded(config.seed):
-        model = MaskedAutoencoder(config.model_config(preprocessor.axes, preprocessor.features))
+        sizes = config.model_config(preprocessor.axes, preprocessor.features, preprocessor.input_features)
+        model = MaskedAutoencoder(sizes)
 
     def examples(part: SeriesDataset) -> SeriesExamples:
         several = part.lengths >= 2
@@ -142,6 +149,7 @@ def finetune(
     kind.check_config(config)
     targets = kind.check(targets, len(dataset))
     preprocessor = kind.fit(pretrained.preprocessor, targets)
+    preprocessor = replace(preprocessor, static=fit_static(dataset, config.static))
     encoded, held = kind.encode(preprocessor, targets), None
     if validation is not None:
         wanted = kind.encode(preprocessor, validation[1])

@@ -118,7 +118,8 @@ class ClassificationTask(Task):
         return self.encode(preprocessor, targets)
 
     def model(self, encoder: Encoder, preprocessor: Preprocessor, config: FitConfig) -> Classifier:
-        return Classifier(encoder, len(_classes(preprocessor)), config.pool)
+        classes = len(_classes(preprocessor))
+        return Classifier(encoder, classes, config.pool, static_features=preprocessor.static_features)
 
     def objective(self, model: Classifier | Regressor, encoded: np.ndarray, config: FitConfig) -> Objective:
         assert isinstance(model, Classifier)
@@ -184,7 +185,8 @@ class RegressionTask(Task):
         return self.check(targets, len(targets))
 
     def model(self, encoder: Encoder, preprocessor: Preprocessor, config: FitConfig) -> Regressor:
-        return Regressor(encoder, len(_target(preprocessor)[0]), config.pool)
+        outputs = len(_target(preprocessor)[0])
+        return Regressor(encoder, outputs, config.pool, static_features=preprocessor.static_features)
 
     def objective(self, model: Classifier | Regressor, encoded: np.ndarray, config: FitConfig) -> Objective:
         assert isinstance(model, Regressor)

@@ -25,7 +25,11 @@ class Objective(nn.Module, ABC):
         """What is minimised, as JSON: a run is resumed only under the same."""
         model = self.model
         encoder = model if isinstance(model, MaskedAutoencoder) else model.encoder
-        head = {name: getattr(model, name) for name in ("classes", "outputs", "pool") if hasattr(model, name)}
+        head = {
+            name: getattr(model, name)
+            for name in ("classes", "outputs", "pool", "static_features")
+            if hasattr(model, name)
+        }
         if not isinstance(model, MaskedAutoencoder):
             head["dropout"] = model.dropout.p
         return {"objective": type(self).__name__, "model": encoder.config.to_dict(), "head": head}
@@ -89,7 +93,7 @@ class Classification(Objective):
 
     def forward(self, batch: Batch) -> Loss:
         assert batch.targets is not None, "classification needs batches with targets"
-        logits = self.model(batch.inputs)
+        logits = self.model(batch.inputs, batch.static)
         weights = None if self.class_weights is None else self.class_weights.to(logits.device)
         return losses.classification(logits, batch.targets, self.label_smoothing, weights)
 
@@ -103,4 +107,5 @@ class Regression(Objective):
 
     def forward(self, batch: Batch) -> Loss:
         assert batch.targets is not None, "regression needs batches with targets"
-        return losses.regression(self.model(batch.inputs), batch.targets)
+        static = () if isinstance(self.model, TokenRegressor) else (batch.static,)
+        return losses.regression(self.model(batch.inputs, *static), batch.targets)

@@ -1,0 +1,65 @@
+"""What the encoder reads of an observation beside its values: further inputs, which nothing predicts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from rotarymae.series.dataset import SeriesDataset
+
+MOST_CHANNELS = 64  # of a one-hot vector; beyond, it would be wider than what it describes
+ERROR_ENDINGS = ("_err", "_error", "err")
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """Further inputs of a token, computed from its own observation alone.
+
+    Attributes:
+        channels: the channel as a one-hot vector of this length; 0 for none. A band's colour is learnt faster from it
+            than from the channel's position alone.
+        signal_to_noise: pairs (column, column of its standard error), each of which gives asinh(value / error), or 0
+            where the error is not positive.
+    """
+
+    channels: int = 0
+    signal_to_noise: tuple[tuple[str, str], ...] = ()
+
+    @classmethod
+    def fit(cls, dataset: SeriesDataset, channel_one_hot: bool = False, signal_to_noise: bool = False) -> Self:
+        """The inputs that a data set has: one-hot channels if they are 2 to 64, and the columns with errors.
+
+        A column NAME has its error in NAME_err, NAME_error or NAMEerr, in capitals or not.
+        """
+        count = len(dataset.channel_names or ()) if channel_one_hot else 0
+        names = {name.lower(): name for name in dataset.value_names} if signal_to_noise else {}
+        pairs = [
+            (name, names[small + ending])
+            for small, name in names.items()
+            for ending in ERROR_ENDINGS
+            if small + ending in names
+        ]
+        return cls(count if 2 <= count <= MOST_CHANNELS else 0, tuple(pairs))
+
+    @property
+    def width(self) -> int:
+        """E, the features per token."""
+        return self.channels + len(self.signal_to_noise)
+
+    def compute(self, values: np.ndarray, channels: np.ndarray, value_names: tuple[str, ...]) -> np.ndarray:
+        """The inputs [n, E] of observations with values [n, V] in the table's units, in channels [n] (from 0)."""
+        parts = [np.arange(self.channels) == channels[:, None]]
+        for column, error in self.signal_to_noise:
+            value, spread = (np.asarray(values[:, value_names.index(name)], np.float64) for name in (column, error))
+            known = spread > 0
+            ratio = np.divide(value, spread, out=np.zeros(len(value)), where=known)
+            parts.append(np.arcsinh(ratio)[:, None])
+        return np.concatenate(parts, axis=1, dtype=np.float64)
+
+    def describe(self) -> str:
+        """In words, for reports and model cards."""
+        words = [f"the channel as a one-hot vector of {self.channels}"] if self.channels else []
+        words += [f"asinh({column} / {error})" for column, error in self.signal_to_noise]
+        return ", ".join(words) or "none"

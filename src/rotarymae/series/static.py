@@ -1,0 +1,155 @@
+"""Columns with one value per series (age, sex, redshift), as numbers that a head reads beside the series."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from rotarymae.errors import InputError, InputWarning, did_you_mean, listed
+from rotarymae.series import tables
+from rotarymae.series.dataset import SeriesDataset
+
+FEW = 12  # different whole numbers that are taken for categories
+MOST_CATEGORIES = 256
+EDGES = (0.001, 0.999)  # quantiles of the training values beyond which a number is moved to them
+
+
+@dataclass(frozen=True)
+class StaticColumn:
+    """One column, fitted on training series.
+
+    A number is moved between `low` and `high` and standardised; where it is missing it is 0. A category is a one-hot
+    vector; what training has not seen, and what is missing, is all zeros. Where training had missing values, a flag
+    says which.
+
+    Attributes:
+        name: of the column.
+        categories: sorted; None for a number.
+        low, high, mean, std: of the training values of a number.
+        missing: whether there is a flag.
+    """
+
+    name: str
+    categories: tuple[str | int | float, ...] | None = None
+    low: float = 0.0
+    high: float = 0.0
+    mean: float = 0.0
+    std: float = 1.0
+    missing: bool = False
+
+    @classmethod
+    def fit(cls, name: str, column: np.ndarray) -> Self:
+        """Text, truth values and at most twelve different whole numbers are categories, all else a number.
+
+        Raises:
+            InputError: nothing but missing values, one value only, too many categories.
+        """
+        known = column[~_missing(column)]
+        missing = len(known) < len(column)
+        if not len(known):
+            raise InputError(f"every value of the static column {name!r} is missing; leave it out.")
+        different = np.unique(known)
+        if len(different) < 2 and not missing:
+            raise InputError(
+                f"the static column {name!r} is {tables.plain(different[0])!r} in every series; leave it out."
+            )
+        number = column.dtype.kind in "iuf"
+        if number:
+            whole = bool((different == np.round(different)).all())
+            number = not (whole and len(different) <= FEW and 2 * len(different) <= len(known))
+        if not number:
+            if len(different) > MOST_CATEGORIES:
+                raise InputError(
+                    f"the static column {name!r} has {len(different)} categories; wanted at most "
+                    f"{MOST_CATEGORIES}. Leave it out, or join some."
+                )
+            return cls(name, tuple(tables.plain(one) for one in different), missing=missing)
+        low, high = (float(edge) for edge in np.quantile(known.astype(np.float64), EDGES))
+        inside = np.clip(known.astype(np.float64), low, high)
+        return cls(name, None, low, high, float(inside.mean()), float(inside.std()) or 1.0, missing)
+
+    @property
+    def width(self) -> int:
+        """Features that the column becomes."""
+        return (1 if self.categories is None else len(self.categories)) + self.missing
+
+    def compute(self, column: np.ndarray) -> np.ndarray:
+        """The features [S, width] of a column [S].
+
+        Raises:
+            InputError: text where training had numbers.
+
+        Warns:
+            InputWarning: categories that training had not.
+        """
+        gone = _missing(column)
+        if self.categories is None:
+            if column.dtype.kind not in "iufb":
+                raise InputError(f"the static column {self.name!r} holds {column.dtype}; it was numbers in training.")
+            numbers = np.where(gone, self.mean, np.clip(np.nan_to_num(column.astype(np.float64)), self.low, self.high))
+            parts = [((numbers - self.mean) / self.std)[:, None]]
+        else:
+            known = {one: i for i, one in enumerate(self.categories)}
+            index = np.array(
+                [-1 if no else known.get(tables.plain(one), -1) for one, no in zip(column, gone, strict=True)]
+            )
+            strange = sorted({str(tables.plain(one)) for one in column[(index < 0) & ~gone]})
+            if strange:
+                warnings.warn(
+                    f"the static column {self.name!r} holds {listed(strange)}, which training did not have; the model "
+                    f"knows {listed(self.categories)} and takes it for none of them.",
+                    InputWarning,
+                    stacklevel=3,
+                )
+            parts = [index[:, None] == np.arange(len(self.categories))]
+        return np.concatenate([*parts, gone[:, None]] if self.missing else parts, axis=1, dtype=np.float64)
+
+
+def fit_static(dataset: SeriesDataset, names: Sequence[str]) -> tuple[StaticColumn, ...]:
+    """The static columns of these names, fitted on a training set.
+
+    Raises:
+        InputError: a column that the data set does not have, or that says nothing.
+    """
+    return tuple(StaticColumn.fit(name, _column(dataset, name)) for name in names)
+
+
+def static_features(columns: Sequence[StaticColumn], dataset: SeriesDataset) -> np.ndarray:
+    """The features float32 [S, F] of every series.
+
+    Raises:
+        InputError: a column that the data set does not have; and as `StaticColumn.compute`.
+    """
+    parts = [column.compute(_column(dataset, column.name)) for column in columns]
+    return np.concatenate([np.zeros((len(dataset), 0)), *parts], axis=1, dtype=np.float64).astype(np.float32)
+
+
+def _column(dataset: SeriesDataset, name: str) -> np.ndarray:
+    if name not in dataset.static:
+        raise InputError(
+            f"the model reads the static column {name!r}, which the data set does not have; its static columns are "
+            f"{listed(dataset.static) or 'none'}.{did_you_mean(name, dataset.static)}"
+        )
+    return np.asarray(dataset.static[name])
+
+
+def _missing(column: np.ndarray) -> np.ndarray:
+    """True where there is no value [S]."""
+    return np.array([one is None or one != one for one in column.tolist()], bool)
+
+
+def is_static_column(found: Any) -> bool:
+    """Whether the fields that a file gave are those of a column."""
+    numbers = (found.low, found.high, found.mean, found.std)
+    return (
+        isinstance(found.name, str)
+        and isinstance(found.missing, bool)
+        and (found.categories is None or isinstance(found.categories, tuple))
+        and all(isinstance(one, str | int | float) for one in found.categories or ())
+        and all(type(one) in (int, float) and abs(one) < 1e300 for one in numbers)
+        and found.std > 0
+    )
