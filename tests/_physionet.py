@@ -1,6 +1,7 @@
 """Made-up intensive-care records in the challenge's own files: five variables, of which two follow each other."""
 
 import io
+import json
 import tarfile
 from pathlib import Path
 
@@ -21,12 +22,18 @@ def record(number: int, draw: np.random.Generator) -> str:
 
 
 def write(folder: Path, records: int = 60) -> Path:
-    """set-a.tar.gz and set-b.tar.gz in a new FOLDER, half of the records in each; returns FOLDER."""
+    """The challenge's sets and outcomes in a new FOLDER, half of the records in each, and a split; returns FOLDER."""
     folder.mkdir(parents=True)
     draw = np.random.default_rng(0)
     numbers = draw.permutation(np.arange(130_000, 130_000 + records))
-    for name, part in (("set-a", numbers[: records // 2]), ("set-b", numbers[records // 2 :])):
-        put(folder, name, {f"{number}.txt": record(number, draw) for number in part})
+    dies = np.random.default_rng(1).random(records) < 0.4
+    for name, rows in (("a", slice(0, records // 2)), ("b", slice(records // 2, records))):
+        put(folder, f"set-{name}", {f"{number}.txt": record(number, draw) for number in numbers[rows]})
+        lines = [f"{number},{int(died)}" for number, died in zip(numbers[rows], dies[rows], strict=True)]
+        (folder / f"Outcomes-{name}.txt").write_text("\n".join(["RecordID,In-hospital_death", *lines]) + "\n")
+    parts = np.split(numbers, [records * 6 // 10, records * 8 // 10])
+    split = dict(zip(("train", "validation", "test"), [part.tolist() for part in parts], strict=True))
+    (folder / "splits.json").write_text(json.dumps({"about": "made up", "made_up": [split]}))
     return folder
 
 

@@ -118,6 +118,76 @@ def test_a_record_that_cannot_be_halved_is_in_neither_part(tmp_path):
     assert visible.ids.tolist() == hidden.ids.tolist() == [5, 7]
 
 
+def test_what_is_known_at_admission_is_static(tmp_path):
+    admitted = "00:00,Gender,-1\n00:00,ICUType,3\n00:00,Height,170\n01:30,HR,80"
+    a = A.replace("01:30,HR,80", admitted) + "47:30,Weight,70\n47:45,Weight,-1\n"
+    data = physionet.with_static(physionet.read(put(tmp_path, a)))
+    assert data.ids.tolist() == [5, 7] and data.channel_names == ("HR", "Temp", "Weight")
+    static = {name: column.tolist() for name, column in data.static.items()}
+    unknown = pytest.approx(np.nan, nan_ok=True)  # -1, as of Gender and of Weight, is unknown
+    assert static == {"Age": [60.0, 54.0], "Height": [unknown, 170.0], "ICUType": [unknown, 3.0]}
+    assert data.channels is not None
+    weights = data.channels == 2
+    assert data.times[weights].tolist() == [47.5] and data.values[weights, 0].tolist() == [70.0]
+
+
+def test_a_record_with_nothing_but_static_columns_is_left_out(tmp_path):
+    only = "Time,Parameter,Value\n00:00,Age,60\n00:00,Weight,70\n"
+    assert physionet.with_static(physionet.read(put(tmp_path, b=only))).ids.tolist() == [7]
+
+
+def test_hourly_rows_by_hand(tmp_path):
+    a = "Time,Parameter,Value\n00:00,Age,54\n01:10,HR,80\n01:50,HR,90\n03:00,Temp,37\n05:00,HR,60\n"
+    data = physionet.with_static(physionet.read(put(tmp_path, a, A.replace("7", "5"))))
+    assert data.channel_names == ("HR", "Temp")
+    same = physionet.Hourly(np.array([80.0, 0.0]), np.array([10.0, 1.0]), np.array([0.0, 0.0]), np.array([1.0, 2.0]))
+    rows = same.rows(data.select(np.array([1])))  # record 7
+    assert rows.channels is None and rows.times.tolist() == [1.0, 3.0, 5.0] and rows.static["Age"].tolist() == [54.0]
+    assert rows.value_names == ("HR", "Temp", "HR measured", "Temp measured", "HR recency", "Temp recency")
+    first, last, temperature = np.arcsinh(1) / 2, np.arcsinh(-2), np.arcsinh(37) / 2
+    wanted = [
+        [first, 0, 1, 0, 1, 0],  # the mean of z(80) = 0 and z(90); no temperature yet
+        [first, temperature, 0, 1, 4 / 6, 1],  # two hours old
+        [last, temperature, 1, 0, 1, 4 / 6],
+    ]
+    np.testing.assert_allclose(rows.values, wanted, rtol=1e-12)
+    # Nothing is carried from one record to the next.
+    both = same.rows(data)
+    np.testing.assert_array_equal(both.values[both.offsets[1] :], rows.values)
+    fitted = physionet.Hourly.fit(data).rows(data)
+    assert np.isfinite(fitted.values).all()
+
+
+def test_outcomes_and_splits(tmp_path):
+    folder = _physionet.write(tmp_path / "made", 30)
+    data = physionet.read(folder)
+    died = physionet.read_outcomes(folder, data)
+    lines = [line.split(",") for name in "ab" for line in (folder / f"Outcomes-{name}.txt").read_text().split()[1:]]
+    assert died.tolist() == [int(dict(lines)[str(number)]) for number in data.ids]
+    (split,) = physionet.read_splits(folder)
+    assert [len(part) for part in (split.train, split.validation, split.test)] == [18, 6, 6]
+    assert {*split.train, *split.validation, *split.test} == set(data.ids.tolist())
+    (folder / "Outcomes-b.txt").unlink()
+    with pytest.raises(InputError, match=r"Outcomes-b.txt is missing. Download .* https://physionet"):
+        physionet.read_outcomes(folder, data)
+
+
+@pytest.mark.parametrize(
+    "content, message",
+    [
+        (None, r"splits.json is missing. .*wanted \{"),
+        ("[]", "holds no splits"),
+        ('{"a": [{"train": [1], "test": [2]}]}', r"holds no splits \(KeyError: 'validation'"),
+        ('{"a": [{"train": [1], "validation": [2], "test": [1]}]}', "split 0 of .* has record 1 in two places"),
+    ],
+)
+def test_splits_that_are_none(tmp_path, content, message):
+    if content is not None:
+        (tmp_path / "splits.json").write_text(content)
+    with pytest.raises(InputError, match=message):
+        physionet.read_splits(tmp_path)
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(not CHALLENGE.is_dir(), reason=f"{CHALLENGE} is not there")
 def test_the_challenges_own_files():

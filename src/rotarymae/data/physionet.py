@@ -6,24 +6,32 @@ own unit. Age, Gender, Height, ICUType and Weight are observed at time 0; -1, wh
 value. Values of one variable at one minute are averaged.
 
 For interpolation records are split as HeTVAE (ICLR 2022) and mTAN (ICLR 2021) split them, and standardised: `prepare`.
+For in-hospital death `with_static` makes columns of what is known at admission, `Hourly` turns the rest into one row
+per hour, `read_outcomes` reads who died, and `read_splits` which records train and test.
 """
 
 from __future__ import annotations
 
+import json
 import tarfile
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 import pyarrow as pa
 
 from rotarymae.errors import InputError
-from rotarymae.series import SeriesDataset
+from rotarymae.series import SeriesDataset, align_labels, read_table
 
 SOURCE = "https://physionet.org/content/challenge-2012/1.0.0/"
 SETS = ("set-a", "set-b")
 HEADER = "Time,Parameter,Value"
+OUTCOMES = ("Outcomes-a.txt", "Outcomes-b.txt")
+SPLITS = "splits.json"
+PARTS = ("train", "validation", "test")
+STATIC = ("Age", "Gender", "Height", "ICUType", "Weight")  # known at admission; -1 is unknown
 LIMITS = (0.001, 0.9995)  # quantiles of the training values; what lies beyond is taken for a slip of the pen
 
 
@@ -104,6 +112,150 @@ def prepare(dataset: SeriesDataset) -> Prepared:
         values[own] = (values[own] - inside.mean()) / (spread if spread > 0 else 1.0)
     clean = replace(dataset, values=values).mask_observations(keep)
     return Prepared(*(clean.select(np.sort(part)) for part in (train, valid, test)))
+
+
+# ── in-hospital death ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def read_outcomes(folder: str | Path, dataset: SeriesDataset) -> np.ndarray:
+    """int64 [S]: 1 where the patient of a record died in hospital, else 0.
+
+    Raises:
+        InputError: a file that is missing or has other columns; a record without an outcome.
+    """
+    tables = []
+    for name in OUTCOMES:
+        path = Path(folder) / name
+        if not path.is_file():
+            raise InputError(f"{path} is missing. Download {name} from {SOURCE} into that folder.")
+        tables.append(read_table(path, "csv").select(["RecordID", "In-hospital_death"]))
+    outcomes = pa.concat_tables(tables)
+    known = np.isin(np.asarray(outcomes["RecordID"]), dataset.ids)
+    return align_labels(dataset, outcomes.filter(pa.array(known)), id="RecordID", label="In-hospital_death")
+
+
+@dataclass(frozen=True)
+class Split:
+    """Numbers of the records [n] of each part."""
+
+    train: np.ndarray
+    validation: np.ndarray
+    test: np.ndarray
+
+
+def read_splits(folder: str | Path) -> tuple[Split, ...]:
+    """The splits in splits.json: a name → a list of {"train": [numbers], "validation": [..], "test": [..]}.
+
+    Raises:
+        InputError: a file that is missing or holds something else; a record in two parts of a split.
+    """
+    path = Path(folder) / SPLITS
+    wanted = '{"splits": [{"train": [record numbers], "validation": [..], "test": [..]}, ..]}'
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        (listed,) = [value for value in content.values() if isinstance(value, list)]
+        found = tuple(Split(*(np.array(part[name], np.int64) for name in PARTS)) for part in listed)
+    except FileNotFoundError:
+        raise InputError(f"{path} is missing. It says which records train and test; wanted {wanted}.") from None
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise InputError(f"{path} holds no splits ({type(error).__name__}: {error}); wanted {wanted}.") from None
+    for number, split in enumerate(found):
+        records = np.concatenate([getattr(split, name) for name in PARTS])
+        values, counts = np.unique(records, return_counts=True)
+        if (counts > 1).any():
+            raise InputError(f"split {number} of {path} has record {values[counts > 1][0]} in two places.")
+    return found
+
+
+def with_static(dataset: SeriesDataset) -> SeriesDataset:
+    """The same records with what is known at admission as static columns [S], NaN where unknown, instead of rows.
+
+    Weights measured later stay rows, too. Records of which no row is left are left out.
+    """
+    assert dataset.channels is not None and dataset.channel_names is not None
+    names = np.array(dataset.channel_names)
+    variable, values = names[dataset.channels], np.asarray(dataset.values)[:, 0]
+    record = np.repeat(np.arange(len(dataset)), dataset.lengths)
+    general = np.isin(variable, STATIC)
+    at_admission = general & (dataset.times == 0) & (values >= 0)
+    static = {}
+    for name in STATIC:
+        own = at_admission & (variable == name)
+        if own.any():
+            static[name] = np.full(len(dataset), np.nan)
+            static[name][record[own]] = values[own]
+    keep = ~general | ((variable == "Weight") & (dataset.times > 0) & (values >= 0))
+    some = np.bincount(record[keep], minlength=len(dataset)) > 0
+    left = replace(dataset, static=static).select(some).mask_observations(keep[some[record]])
+    present = np.unique(np.asarray(left.channels))
+    numbers = np.searchsorted(present, np.asarray(left.channels)).astype(np.asarray(left.channels).dtype)
+    return replace(left, channels=numbers, channel_names=tuple(names[present].tolist()))
+
+
+@dataclass(frozen=True)
+class Hourly:
+    """One row per record and hour in which something was measured: each variable's latest value and how old it is.
+
+    Of every variable three values: the mean of the hour, or else the latest one before, compressed by asinh and
+    standardised (0, the mean, where nothing is known yet); 1 if it was measured in the hour, else 0; and
+    1 / (1 + age / 4 hours), 0 where nothing is known.
+
+    Attributes:
+        center, scale, mean, std: of each variable [C], of the training records: z = (asinh((x - center) / scale) -
+            mean) / std.
+    """
+
+    center: np.ndarray
+    scale: np.ndarray
+    mean: np.ndarray
+    std: np.ndarray
+
+    PACE = 4.0  # hours
+
+    @classmethod
+    def fit(cls, dataset: SeriesDataset) -> Self:
+        """By median, median deviation, and mean and deviation after asinh."""
+        assert dataset.channels is not None and dataset.channel_names is not None
+        out = []
+        for channel in range(len(dataset.channel_names)):
+            x = np.asarray(dataset.values)[dataset.channels == channel, 0]
+            center = np.median(x) if len(x) else 0.0
+            away = np.abs(x - center)
+            scale = (1.4826 * np.median(away) or away.mean() or 1.0) if len(x) else 1.0
+            z = np.arcsinh((x - center) / scale) if len(x) else np.zeros(1)
+            out.append((center, scale, z.mean(), z.std() or 1.0))
+        return cls(*np.array(out).T)
+
+    def rows(self, dataset: SeriesDataset) -> SeriesDataset:
+        """The records as rows, times in whole hours."""
+        assert dataset.channels is not None and dataset.channel_names is not None
+        names = [str(name) for name in dataset.channel_names]
+        channels, hour = np.asarray(dataset.channels), np.floor(np.asarray(dataset.times)).astype(np.int64)
+        hours = int(hour.max()) + 1
+        z = (np.asarray(dataset.values)[:, 0] - self.center[channels]) / self.scale[channels]
+        z = (np.arcsinh(z) - self.mean[channels]) / self.std[channels]
+        record = np.repeat(np.arange(len(dataset)), dataset.lengths)
+        keys, row = np.unique(record * hours + hour, return_inverse=True)
+        count, total = np.zeros((len(keys), len(names))), np.zeros((len(keys), len(names)))
+        np.add.at(count, (row, channels), 1.0)
+        np.add.at(total, (row, channels), z)
+        times, offsets = (keys % hours).astype(np.float64), np.searchsorted(keys, np.arange(len(dataset) + 1) * hours)
+        number = np.arange(len(keys))[:, None]
+        latest = np.maximum.accumulate(np.where(count > 0, number, -1))
+        known = latest >= np.repeat(offsets[:-1], np.diff(offsets))[:, None]  # not of the record before
+        latest = np.where(known, latest, 0)
+        measured = np.divide(total, count, out=np.zeros_like(total), where=count > 0)
+        value = np.where(known, np.take_along_axis(measured, latest, 0), 0.0)
+        recency = np.where(known, 1 / (1 + (times[:, None] - times[latest]) / self.PACE), 0.0)
+        return SeriesDataset(
+            ids=dataset.ids,
+            offsets=offsets,
+            times=times,
+            channels=None,
+            values=np.concatenate([value, count > 0, recency], axis=1),
+            value_names=(*names, *(f"{n} measured" for n in names), *(f"{n} recency" for n in names)),
+            static=dataset.static,
+        )
 
 
 def _records(folder: Path, name: str) -> Iterator[tuple[str, str]]:

@@ -25,6 +25,7 @@ NAMES = (
     "uea",
     "synthetic",
     "physionet",
+    "mortality",
     "spirals",
     "frequency",
     "position_scale",
