@@ -24,7 +24,7 @@ NEEDS = {"cls_token": {"pool": "mean"}, "masking": {"mask_ratio": 0.5}}
 # What `prepare`, `finetune`, a task or a split reads; their tests say what each does.
 READ_ELSEWHERE = {
     "time_unit", "time_origin", "channel_spacing", "transforms", "pool", "drop", "noise", "dropout", "drop_path",
-    "label_smoothing", "class_weights", "validation_fraction",
+    "label_smoothing", "class_weights", "validation_fraction", "max_tokens",
 }  # fmt: skip
 
 

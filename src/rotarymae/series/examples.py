@@ -62,7 +62,7 @@ class SeriesExamples:
         self.targets = None if targets is None else torch.as_tensor(targets)
         self.drop = drop
         self.noise = noise
-        self.lengths = np.asarray(dataset.lengths)
+        self.lengths = preprocessor.lengths(dataset)
 
     def identity(self) -> dict[str, Any]:
         """All that batches are made of, as JSON: a run is resumed only with the same."""
@@ -75,7 +75,8 @@ class SeriesExamples:
         return [str(name) for name in self.dataset.ids[np.asarray(index, np.int64)]]
 
     def batch(self, index: np.ndarray, epoch: int | None) -> Batch:
-        tokens = assemble(self.dataset, self.preprocessor, index)
+        drawn = None if epoch is None else counter_uniform(self.seed, epoch, index, stream=3)
+        tokens = assemble(self.dataset, self.preprocessor, index, drawn)
         # Evaluation draws from a stream of its own: the same masks in every epoch and for every model.
         hidden, dropped, noisy = (
             counter_uniform(self.seed, -1 if epoch is None else epoch, index, stream) for stream in range(3)
@@ -99,20 +100,44 @@ class SeriesExamples:
         return Batch(index, tokens, masked, targets, static)
 
 
-def assemble(dataset: SeriesDataset, preprocessor: Preprocessor, index: np.ndarray) -> Tokens:
-    """Tokens of the series at `index`, padded behind to the longest: scaled values, then the further inputs."""
+def assemble(
+    dataset: SeriesDataset, preprocessor: Preprocessor, index: np.ndarray, drawn: Noise | None = None
+) -> Tokens:
+    """Tokens of the series at `index`, padded behind to the longest: scaled values, then the further inputs.
+
+    Of series that the preprocessor does not read whole, `drawn` says which observations; without it a fixed share.
+    """
     lengths = dataset.offsets[index + 1] - dataset.offsets[index]
     times, channels, values = dataset.gather(index)
     channels = np.zeros(len(times), np.int64) if channels is None else channels
+    starts = times[np.cumsum(lengths) - lengths]
+    most = preprocessor.max_tokens
+    if most is not None and (lengths > most).any():
+        kept = thinned(lengths, most, drawn)
+        times, channels, values = times[kept], channels[kept], values[kept]
+        lengths = np.minimum(lengths, most)
     scaled = preprocessor.values.transform(values, channels)
     if preprocessor.input_features:
         further = preprocessor.inputs.compute(values, channels, preprocessor.value_names)
         scaled = np.concatenate([scaled, further], axis=1)
-    first = np.cumsum(lengths) - lengths
-    origins = np.zeros(len(index)) if preprocessor.positions.origin == "zero" else times[first]
+    origins = np.zeros(len(index)) if preprocessor.positions.origin == "zero" else starts
     positions = positions_of(preprocessor, times, channels, origins, lengths)
     padded, padding = pad_rows(scaled.astype(np.float32), lengths)
     return Tokens(padded, pad_rows(positions.astype(np.float32), lengths)[0], padding)
+
+
+def thinned(lengths: np.ndarray, most: int, drawn: Noise | None = None) -> np.ndarray:
+    """Rows of flat series of these lengths of which `most` are kept of each longer one: one at random of each of
+    `most` equal parts, in order. Without `drawn` the same of every series of a length."""
+    if drawn is None:
+        # Not the middles: where sensors take turns, an even stride would always meet the same one.
+        share = np.broadcast_to(np.random.default_rng(0).random(most), (len(lengths), most))
+    else:
+        share = drawn(most).numpy()
+    edges = lengths[:, None] * np.arange(most + 1) // most
+    picked = edges[:, :-1] + (share * np.diff(edges)).astype(np.int64)
+    within = np.where((lengths > most)[:, None], picked, np.arange(most))
+    return (within + (np.cumsum(lengths) - lengths)[:, None])[np.arange(most) < lengths[:, None]]
 
 
 def positions_of(

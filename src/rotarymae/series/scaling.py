@@ -217,6 +217,7 @@ class Preprocessor:
         target: (mean, std) of each output of a regressor, which are standardised by them; or None.
         inputs: what the encoder reads of an observation beside its values.
         static: the columns with one value per series that a head reads beside the series, fitted.
+        max_tokens: of longer series only so many observations are read; None reads all.
         columns: how the training table was read ("id", "time", "channel", ...), so that later tables of the same
             layout need no telling; empty when the data came from arrays.
     """
@@ -229,6 +230,7 @@ class Preprocessor:
     target: tuple[tuple[float, float], ...] | None = None
     inputs: Inputs = dataclasses.field(default_factory=Inputs)
     static: tuple[StaticColumn, ...] = ()
+    max_tokens: int | None = None
     columns: dict[str, Any] = dataclasses.field(default_factory=dict)
 
     @classmethod
@@ -289,6 +291,19 @@ class Preprocessor:
                 "Read the table with channel_names= of the model."
             )
         self.warn_if_far(dataset)
+        if self.max_tokens is not None and dataset.lengths.max() > self.max_tokens:
+            warnings.warn(
+                f"series of more than {self.max_tokens:,} observations are not read whole (max_tokens): each pass of "
+                f"the training draws {self.max_tokens:,} of them anew, and evaluation and predictions read a fixed, "
+                "even share of as many.",
+                InputWarning,
+                stacklevel=3,
+            )
+
+    def lengths(self, dataset: SeriesDataset) -> np.ndarray:
+        """Tokens of each series [S]."""
+        lengths = np.asarray(dataset.lengths)
+        return lengths if self.max_tokens is None else np.minimum(lengths, self.max_tokens)
 
     def warn_if_far(self, dataset: SeriesDataset) -> None:
         """Warns when times of the data set lie far outside those of the training set."""
@@ -314,6 +329,7 @@ class Preprocessor:
             "channel spacing": self.positions.channel_spacing,
             "further inputs": self.inputs.describe(),
             "static columns": ", ".join(column.name for column in self.static) or "none",
+            "observations read per series": "all" if self.max_tokens is None else f"at most {self.max_tokens:,}",
         }
 
     def to_dict(self) -> dict[str, Any]:
@@ -353,6 +369,8 @@ class Preprocessor:
             if not is_static_column(column):
                 raise InputError(f"static[{i}] is {column!r:.100}; wanted a column's name, categories and numbers.")
         _check_columns(own.columns)
+        if own.max_tokens is not None and (type(own.max_tokens) is not int or own.max_tokens < 1):
+            raise InputError(f"max_tokens is {own.max_tokens!r:.60}; wanted a positive whole number, or none.")
         if positions.origin not in ORIGINS:
             raise InputError(f"positions.origin is {positions.origin!r}; wanted one of {', '.join(ORIGINS)}.")
         for name in ("unit", "channel_spacing", "reach"):

@@ -107,6 +107,8 @@ class TrainingOptions:
     """A gradient with a larger norm is scaled down to this norm."""
     validation_fraction: float = 0.15
     """This share of the training series is set aside and chooses the best epoch, if there are at least ten series."""
+    max_tokens: int | None = None
+    """Each pass reads at most this many observations of a series, drawn anew; predictions read a fixed even share."""
     precision: Literal["auto", "fp32", "bf16", "fp16"] = "auto"
     """Matrix products are computed in this precision; "auto" takes bf16 where the hardware has it."""
     compile: bool = False
@@ -183,6 +185,8 @@ class FitConfig(
                 raise InputError(f"{name} is {getattr(self, name)}; wanted at least 0 and less than 1.")
         if not 0 <= self.noise < math.inf:
             raise InputError(f"noise is {self.noise}; wanted a number of at least 0.")
+        if self.max_tokens is not None and (type(self.max_tokens) is not int or self.max_tokens < 2):
+            raise InputError(f"max_tokens is {self.max_tokens!r}; wanted a whole number of at least 2.")
         for name in ("time_unit", "channel_spacing"):
             number = getattr(self, name)
             if number is not None and not 0 < number < math.inf:

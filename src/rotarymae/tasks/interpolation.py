@@ -122,7 +122,7 @@ class _Interpolating:
     def __init__(self, dataset: SeriesDataset, queries: Queries, preprocessor: Preprocessor) -> None:
         self.dataset, self.queries, self.preprocessor = dataset, queries, preprocessor
         self.origins = preprocessor.positions.origins(dataset)
-        self.lengths = np.asarray(dataset.lengths) + np.minimum(queries.lengths, CHUNK)
+        self.lengths = preprocessor.lengths(dataset) + np.minimum(queries.lengths, CHUNK)
 
     def identity(self) -> dict[str, Any]:
         return {"series": self.dataset.fingerprint()}

@@ -16,6 +16,7 @@ from rotarymae.heads import Classifier, Regressor
 from rotarymae.model import Encoder, MaskedAutoencoder
 from rotarymae.series import Inputs, Preprocessor, SeriesDataset, SeriesExamples, fit_static
 from rotarymae.tasks.config import FitConfig
+from rotarymae.tasks.cost import check_cost
 from rotarymae.tasks.targets import find_task
 from rotarymae.training import Pretraining, TrainResult, fit
 
@@ -47,12 +48,13 @@ def prepare(dataset: SeriesDataset, config: FitConfig) -> Preprocessor:
     """The scalers of a training set, after everything that pre-training could refuse has been checked.
 
     Raises:
-        InputError: no series with two observations; an option that does not fit the data.
+        InputError: no series with two observations; an option that does not fit the data; a training that would not
+            fit into memory, or would take days.
     """
     if (dataset.lengths < 2).all():
         raise InputError(
-            f"none of the {len(dataset)} series to train on has two observations; pre-training hides some and predicts "
-            "them from the others."
+            f"none of the {len(dataset):,} series to train on has two observations; pre-training hides some and "
+            "predicts them from the others."
         )
     preprocessor = Preprocessor.fit(
         dataset,
@@ -62,10 +64,12 @@ def prepare(dataset: SeriesDataset, config: FitConfig) -> Preprocessor:
         config.channel_spacing,
         Inputs.fit(dataset, config.channel_one_hot, config.signal_to_noise),
     )
-    config.model_config(preprocessor.axes, preprocessor.features, preprocessor.input_features)
+    sizes = config.model_config(preprocessor.axes, preprocessor.features, preprocessor.input_features)
     fit_static(dataset, config.static)
+    preprocessor = replace(preprocessor, max_tokens=config.max_tokens)
     if config.masking == "channels" and preprocessor.channel_names is None:
         raise InputError("masking of channels, but the table has none; use masking='ratio', or name its channels.")
+    check_cost(config, sizes, dataset.lengths)
     return preprocessor
 
 

@@ -1,0 +1,119 @@
+"""What a training will cost, before it begins: the operations and the memory of its steps, and the time they take."""
+
+from __future__ import annotations
+
+import math
+import time
+
+import numpy as np
+import psutil
+import torch
+
+from rotarymae.config import RoMAEConfig
+from rotarymae.errors import InputError
+from rotarymae.model import MaskedAutoencoder
+from rotarymae.progress import duration
+from rotarymae.tasks.config import FitConfig
+from rotarymae.tokens import Tokens
+
+LONGEST = 2 * 86_400.0  # seconds of one training, beyond which it is refused
+SLOWEST = 1e9  # operations per second; no computer is slower, so that what is quick enough at this rate needs no look
+KEPT = 24  # numbers kept per token, block and unit of width: 18 measured, and a third more for gradients on the way
+BACKWARD = 3  # a step costs so many forward passes
+TRIED = (8192, 4096, 2048, 1024, 512, 256)  # observations per series that are proposed
+
+
+def check_cost(config: FitConfig, sizes: RoMAEConfig, lengths: np.ndarray) -> None:
+    """Refuses a pre-training whose steps do not fit into memory, or which would take days.
+
+    Args:
+        config: how it is trained.
+        sizes: the model.
+        lengths: [S] observations per series.
+
+    Raises:
+        InputError: with what it would take, and what to do.
+    """
+    read = lengths if config.max_tokens is None else np.minimum(lengths, config.max_tokens)
+    memory, free, work = _memory(config, sizes, read), _free_memory(), _operations(config, sizes, read)
+    if memory <= free and work <= LONGEST * SLOWEST:
+        return
+    rate = _measure_rate(sizes, int(read.max()))
+    seconds = work / rate
+    if memory <= free and seconds <= LONGEST:
+        return
+    enough = [
+        most
+        for most in TRIED
+        if _memory(config, sizes, np.minimum(read, most)) <= free
+        and _operations(config, sizes, np.minimum(read, most)) <= LONGEST * rate
+        and most < read.max()
+    ]
+    steps, advice = _epochs(config, len(read)) * math.ceil(len(read) / config.batch_size), "Take"
+    if enough:
+        advice = (
+            f"Read at most {enough[0]} observations of a series at a time (max_tokens={enough[0]}), cut the series "
+            "into shorter ones, or take"
+        )
+    raise InputError(
+        f"pre-training would take about {duration(seconds)} ({steps:,} steps) and {memory / 2**30:.3g} GiB of memory "
+        f"for its largest step ({free / 2**30:.3g} GiB are free): the longest of the {len(read):,} series has {read.max():,} "
+        f"observations, the time of a step grows with the square of that, and its memory in proportion. {advice} a "
+        "smaller size, a smaller batch_size, or fewer epochs."
+    )
+
+
+def step_operations(config: FitConfig, sizes: RoMAEConfig, lengths: np.ndarray, pretrains: bool = True) -> np.ndarray:
+    """Floating-point operations of one training step's share of each series [S], from products and attention alone."""
+    n = np.asarray(lengths, np.float64)
+    ratio = np.mean(config.mask_ratio)
+    visible = n * (1 - ratio) if pretrains else n
+    found = _blocks(visible, visible * visible, sizes.embed_dim, sizes.mlp_ratio, sizes.depth)
+    if pretrains:
+        keys = n if sizes.decoder_attention == "joint" else visible
+        found += _blocks(n, n * keys, sizes.decoder_embed_dim, sizes.decoder_mlp_ratio, sizes.decoder_depth)
+    return BACKWARD * found
+
+
+def _blocks(tokens: np.ndarray, pairs: np.ndarray, width: int, mlp_ratio: float, depth: int) -> np.ndarray:
+    return depth * (tokens * width * width * (8 + 4 * mlp_ratio) + 4 * width * pairs)
+
+
+def _operations(config: FitConfig, sizes: RoMAEConfig, lengths: np.ndarray) -> float:
+    """Of all steps of a pre-training."""
+    return _epochs(config, len(lengths)) * float(step_operations(config, sizes, lengths).sum())
+
+
+def _epochs(config: FitConfig, series: int) -> int:
+    return max(config.pretrain_epochs, math.ceil(config.min_steps / math.ceil(series / config.batch_size)))
+
+
+def _memory(config: FitConfig, sizes: RoMAEConfig, lengths: np.ndarray) -> float:
+    """Bytes that the largest batch keeps for its backward pass; attention keeps no matrix of its scores."""
+    tokens = int(lengths.max()) * min(config.batch_size, len(lengths))
+    encoder = tokens * (1 - np.mean(config.mask_ratio)) * sizes.depth * sizes.embed_dim
+    return 4.0 * KEPT * float(encoder + tokens * sizes.decoder_depth * sizes.decoder_embed_dim)
+
+
+def _free_memory() -> float:
+    if torch.cuda.is_available():
+        return float(torch.cuda.mem_get_info()[0])
+    return float(psutil.virtual_memory().available)
+
+
+def _measure_rate(sizes: RoMAEConfig, longest: int) -> float:
+    """Operations per second of a small step on this computer."""
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    with torch.random.fork_rng(devices=[]):
+        model = MaskedAutoencoder(sizes).to(device)
+    n = min(longest, 1024)
+    steps = torch.arange(float(n), device=device).view(1, n)
+    values = (steps / n).unsqueeze(2).expand(1, n, sizes.features + sizes.input_features)
+    tokens = Tokens(values, steps.unsqueeze(2).expand(1, n, sizes.axes) / n, None)
+    seconds = math.inf
+    for _ in range(2):  # the first one warms up
+        started = time.perf_counter()
+        model(tokens, steps % 2 == 1).predicted.sum().backward()
+        seconds = min(seconds, time.perf_counter() - started)
+    halves = FitConfig(mask_ratio=0.5)
+    return float(step_operations(halves, sizes, np.array([n]))[0]) / seconds
