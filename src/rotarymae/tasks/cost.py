@@ -58,8 +58,8 @@ def check_cost(config: FitConfig, sizes: RoMAEConfig, lengths: np.ndarray) -> No
     raise InputError(
         f"pre-training would take about {duration(seconds)} ({steps:,} steps) and {memory / 2**30:.3g} GiB of memory "
         f"for its largest step ({free / 2**30:.3g} GiB are free): the longest of the {len(read):,} series has "
-        f"{read.max():,} observations, the time of a step grows with the square of that, and its memory in proportion. {advice} a "
-        "smaller size, a smaller batch_size, or fewer epochs."
+        f"{read.max():,} observations, the time of a step grows with the square of that, and its memory in "
+        f"proportion. {advice} a smaller size, a smaller batch_size, or fewer epochs."
     )
 
 
