@@ -3,6 +3,7 @@
 import json
 import os
 import pickle
+import time
 import tracemalloc
 from dataclasses import replace
 
@@ -326,6 +327,27 @@ def test_nothing_behind_a_link_is_removed(tmp_path):
     save(model, tmp_path / "way" / "model")
     assert load(tmp_path / "real" / "model").projection.weight.equal(model.projection.weight)
     assert kept.read_bytes() == before["model.safetensors"]
+
+
+def test_what_killed_saves_left_is_removed_and_nothing_else(tmp_path):
+    def folder(name, *files, hours=2.0):
+        (tmp_path / name).mkdir()
+        for file in files:
+            (tmp_path / name / file).write_text("x")
+            os.utime(tmp_path / name / file, (time.time() - 3600 * hours,) * 2)
+
+    folder(".model.0123abcd.part", "config.json", ".tmpXyZ")
+    folder(".model.0123abce.part", "config.json", hours=0.5)  # somebody may be writing it
+    folder(".model.0123abcf.part", "config.json", "thesis.txt")
+    folder(".model.mine.part", "config.json")
+    folder(".other.0123abcd.part", "config.json")
+    folder("elsewhere", "config.json")
+    (tmp_path / ".model.01234567.part").symlink_to(tmp_path / "elsewhere")
+    before = {str(path) for path in tmp_path.rglob("*")}
+    save(make("Encoder"), tmp_path / "model")
+    gone = before - {str(path) for path in tmp_path.rglob("*")}
+    left = tmp_path / ".model.0123abcd.part"
+    assert gone == {str(left), str(left / "config.json"), str(left / ".tmpXyZ")}
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no such modes")

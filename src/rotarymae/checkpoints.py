@@ -5,8 +5,11 @@ Loading runs no code from the files and is strict: whatever is missing, surplus,
 
 from __future__ import annotations
 
+import glob
 import html
 import json
+import shutil
+import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -27,6 +30,7 @@ from rotarymae.series import Preprocessor
 
 FORMAT = 1
 CARD = "written by rotarymae"  # in every model card
+LEFT_AFTER = 3600  # seconds; saving takes far less
 FILES = ("config.json", "model.safetensors", "preprocessor.json", "README.md")
 KINDS: dict[str, type[nn.Module]] = {
     kind.__name__: kind for kind in (Encoder, MaskedAutoencoder, Classifier, Regressor, TokenRegressor)
@@ -68,6 +72,7 @@ def save(model: Model, folder: str | Path, preprocessor: Preprocessor | None = N
         raise InputError(f"save got a {kind}; wanted one of {', '.join(KINDS)}.")
     check_replaceable(folder)
     config = {"format": FORMAT, "kind": kind, "config": _config(model).to_dict(), "head": _head(model)}
+    _remove_leftovers(folder)
     with replacing_folder(folder) as beside:
         _dump(beside / "config.json", config)
         # Contiguous copies: safetensors keeps bits, so a loaded model predicts the same bits.
@@ -78,6 +83,18 @@ def save(model: Model, folder: str | Path, preprocessor: Preprocessor | None = N
             raise OSError(f"{folder / 'model.safetensors'} could not be written: {error}") from None
         _dump(beside / "preprocessor.json", None if preprocessor is None else preprocessor.to_dict())
         (beside / "README.md").write_text(_card(model, preprocessor, note), encoding="utf-8")
+
+
+def _remove_leftovers(folder: Path) -> None:
+    """Removes the hidden folders that killed processes left of earlier saves to `folder`.
+
+    They are told by name and content, and by their age from those that another process is writing.
+    """
+    for left in folder.parent.glob(f".{glob.escape(folder.name)}.{'[0-9a-f]' * 8}.part"):
+        files = list(left.iterdir()) if left.is_dir() and not left.is_symlink() else []
+        ours = all(file.name in FILES or file.name.startswith(".tmp") for file in files)  # .tmp: safetensors' own
+        if files and ours and time.time() - max(file.lstat().st_mtime for file in files) > LEFT_AFTER:
+            shutil.rmtree(left, ignore_errors=True)
 
 
 def check_replaceable(folder: str | Path) -> None:
