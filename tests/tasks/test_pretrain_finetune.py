@@ -1,5 +1,6 @@
 """Pre-training and fine-tuning of a data set: what fine-tuning starts from, and what is refused."""
 
+import copy
 import dataclasses
 
 import numpy as np
@@ -17,7 +18,8 @@ from rotarymae import (
     load,
     save,
 )
-from rotarymae.checkpoints import load_directory
+from rotarymae.checkpoints import ModelDirectory, load_directory
+from rotarymae.heads import Classifier
 from rotarymae.tasks.interpolation import grid, interpolate
 from rotarymae.tasks.predict import embed, predict_probabilities, predict_values
 from rotarymae.tasks.pretrain_finetune import copy_encoder, finetune, pretrain
@@ -102,6 +104,20 @@ def test_saved_and_loaded_models_give_the_same_bits(pretrained, data, tmp_path):
 
 
 # ── labels ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_answers_that_are_no_numbers_are_refused(pretrained, data):
+    """Every number below is finite, so a model directory may hold it."""
+    preprocessor = dataclasses.replace(pretrained.preprocessor, classes=("a", "b"))
+    model = Classifier(copy.deepcopy(pretrained.model.encoder), 2).eval()
+    torch.nn.init.constant_(model.head.weight, 3e38)
+    torch.nn.init.constant_(model.norm.weight, 3e38)
+    with refuses(f"of {len(data)} series is NaN or infinite", "first to series 0", "damaged"):
+        predict_probabilities(ModelDirectory(model, preprocessor), data)
+    torch.nn.init.constant_(model.encoder.projection.weight, 3e38)
+    torch.nn.init.constant_(model.encoder.projection.bias, 3e38)
+    with refuses(f"of {len(data)} series is NaN or infinite"):
+        embed(ModelDirectory(model, preprocessor), data)
 
 
 def test_validation_may_have_fewer_classes_but_no_others(pretrained, data):

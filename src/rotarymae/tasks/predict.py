@@ -52,7 +52,7 @@ def predict_and_embed(
         return list(zip(model.from_vector(vector, batch.static).cpu(), vector.float().cpu(), strict=True))
 
     outputs, embeddings = zip(*_run(directory, dataset, read, config, on_step), strict=True)
-    return _decode(directory, outputs), torch.stack(embeddings).numpy()
+    return _decode(directory, outputs), _finite(embeddings).numpy()
 
 
 def embed(
@@ -77,7 +77,7 @@ def embed(
             return list(model.vector(batch.inputs).float().cpu())
         return list(pooled(encoder, batch.inputs, how).float().cpu())
 
-    return torch.stack(_run(directory, dataset, read, config, on_step)).numpy()
+    return _finite(_run(directory, dataset, read, config, on_step)).numpy()
 
 
 def _outputs(model: torch.nn.Module, batch: Batch) -> list[Tensor]:
@@ -88,7 +88,20 @@ def _decode(directory: ModelDirectory, outputs: Sequence[Tensor]) -> np.ndarray:
     """Probabilities, or values in their own units."""
     task, preprocessor = task_of(directory.model), directory.preprocessor
     assert task is not None and preprocessor is not None
-    return task.decode(preprocessor, torch.stack(list(outputs)))
+    return task.decode(preprocessor, _finite(outputs))
+
+
+def _finite(outputs: Sequence[Tensor]) -> Tensor:
+    """One row per series [S, K]; an answer that is no number is refused rather than written down as a prediction."""
+    stacked = torch.stack(list(outputs))
+    bad = ~stacked.isfinite().all(1)
+    if bad.any():
+        raise InputError(
+            f"the model's answer to {int(bad.sum())} of {len(bad)} series is NaN or infinite, first to series "
+            f"{int(bad.nonzero()[0])} (counted from 0); its weights are damaged, or the values there lie far outside "
+            "the training range."
+        )
+    return stacked
 
 
 def _run(
