@@ -193,14 +193,3 @@ def test_times_since_first_detection_are_zero_there_and_keep_their_gaps() -> Non
     )
     shifted = plasticc.since_first_detection(dataset)
     np.testing.assert_array_equal(shifted.times, [-2.0, 0.0, 3.0, 0.0, 1.0])
-
-
-def test_signal_to_noise_is_a_fourth_value() -> None:
-    dataset = SeriesDataset.from_arrays(
-        times=[np.array([1.0, 2.0])],
-        values=[np.array([[6.0, 2, 1], [-3, 6, 0]])],
-        value_names=("flux", "flux_err", "detected"),
-    )
-    described = plasticc.with_signal_to_noise(dataset)
-    assert described.value_names == ("flux", "flux_err", "detected", "signal_to_noise")
-    assert described.values.tolist() == [[6, 2, 1, 3], [-3, 6, 0, -0.5]]

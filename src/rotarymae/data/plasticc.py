@@ -109,13 +109,6 @@ def since_first_detection(dataset: SeriesDataset) -> SeriesDataset:
     return replace(dataset, times=dataset.times - np.repeat(start, dataset.lengths))
 
 
-def with_signal_to_noise(dataset: SeriesDataset) -> SeriesDataset:
-    """The same light curves with a fourth value, `signal_to_noise`: flux over its error."""
-    flux, error = (np.asarray(dataset.values)[:, dataset.value_names.index(name)] for name in VALUES[:2])
-    values = np.column_stack([dataset.values, flux / error])
-    return replace(dataset, values=values, value_names=(*dataset.value_names, "signal_to_noise"))
-
-
 def _find(folder: str | Path, name: str) -> Path:
     """The file, packed or not."""
     for path in (Path(folder) / f"{name}.gz", Path(folder) / name):

@@ -8,10 +8,10 @@ chooses the epoch. Light curves only, no metadata. The aim is a macro-F1 0.08 ab
 features of the same objects; it has not been run at scale yet. The paper's 0.8029 (tiny) and 0.7106 (tiny-shallow) are
 of other objects in 20 classes, and of whole light curves where those it is compared with saw the alerts only.
 
-`ours` differs from `paper` in four ways. Signal-to-noise stands beside flux and error instead of the detection, from
-the first of which times count, three days to a unit of position. The encoder has four layers. Batches are small.
-Fine-tuning leaves out observations at random, adds noise, and reads the mean of all tokens. Both compress fluxes, which
-reach 2e6.
+`ours` differs from `paper` in five ways. The encoder also reads signal-to-noise and, as a one-hot vector, the band.
+Times count from the first detection, three days to a unit of position, and the detections themselves are left out. The
+encoder has four layers. Batches are small. Fine-tuning leaves out observations at random, adds noise, and reads the
+mean of all tokens. Both compress fluxes, which reach 2e6.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class PLAsTiCCSetup(Setup):
         data_dir: Read the challenge's training files from this folder.
         sample: Use the sample that ships with the library instead of the full training set.
         objects: Use only the first so many objects; None uses all.
-        described: Replace the detection by signal-to-noise, and count times from the first detection.
+        described: Count times from the first detection, and leave out the column of detections.
         fit: Use this model, pre-training and fine-tuning; the case sets the size.
     """
 
@@ -113,8 +113,8 @@ def setup(scale: str, setting: str) -> PLAsTiCCSetup:
 
 
 def describe(dataset: SeriesDataset) -> SeriesDataset:
-    """Flux, its error and their ratio, and times in days since the first detection."""
-    dataset = data.with_signal_to_noise(data.since_first_detection(dataset))
+    """Flux and its error, and times in days since the first detection, which says when but not what."""
+    dataset = data.since_first_detection(dataset)
     kept = [i for i, name in enumerate(dataset.value_names) if name != "detected"]
     names = tuple(dataset.value_names[i] for i in kept)
     return dataclasses.replace(dataset, values=np.asarray(dataset.values)[:, kept], value_names=names)
