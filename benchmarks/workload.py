@@ -80,7 +80,7 @@ class Ours:
     def train_batch(self, batch: Batch) -> None:
         batch = batch.to(self.settings.device)
         with autocast(self.settings):
-            loss = self.objective(batch) / self.objective.count(batch)
+            loss = self.objective(batch).mean
         self.trainer.step(loss)
 
     def train(self, tokens: Tokens) -> None:
