@@ -9,8 +9,11 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from rotarymae.errors import InputError, choose, did_you_mean
 
+Size = Literal["tiny-shallow", "tiny", "small", "base", "pendulum"]
+DecoderAttention = Literal["context", "joint"]
+Likelihood = Literal["point", "gaussian"]
 # embed_dim, num_heads, depth, mlp_ratio. Table 8; "pendulum" is Table 14.
-SIZES = {
+SIZES: dict[Size, tuple[int, int, int, float]] = {
     "tiny-shallow": (180, 3, 2, 4.0),
     "tiny": (180, 3, 12, 4.0),
     "small": (432, 6, 12, 4.0),
@@ -41,22 +44,29 @@ class RoMAEConfig:
     """Everything that shapes a model; saved with it as config.json.
 
     Attributes:
-        axes: A, position axes of a token (time; time and band; row and column).
-        features: V, values per token, which the decoder predicts.
-        input_features: E, further features per token, which the encoder reads and nothing predicts.
-        embed_dim, num_heads, depth, mlp_ratio: the encoder; the MLP is embed_dim · mlp_ratio wide.
-        decoder_embed_dim, decoder_num_heads, decoder_depth, decoder_mlp_ratio: the decoder, tiny-shallow in the paper.
-        decoder_attention: "context" lets every token of the decoder attend to the visible tokens only, so that an
-            answer does not depend on what else is asked (as CrossMAE, arXiv:2401.14391); "joint" lets queries attend
-            to one another as well, as the paper and its published checkpoints do.
-        position_encoding: "rotary", or "absolute" for added sines and cosines of the same positions (the baseline).
-        p: share of the rotary frequencies of each axis that is kept, the fastest first.
-        base: the slowest frequency is about 1 / base.
-        cls_token: prepend a learned [CLS] token at position 0, which anchors absolute positions.
-        dropout: on attention weights and in the MLP.
-        drop_path: stochastic depth of the last block; earlier ones drop less, linearly.
-        norm_eps: added to the mean square in RMSNorm.
-        likelihood: "point" predicts values; "gaussian" predicts a log-variance beside each.
+        axes: A token has this number A of position axes (time; time and band; row and column).
+        features: A token has this number V of values, which the decoder predicts.
+        input_features: A token has this number E of further values, which the encoder reads and nothing predicts.
+        embed_dim: The encoder's tokens have this width.
+        num_heads: The encoder's blocks have this many attention heads.
+        depth: The encoder has this many blocks.
+        mlp_ratio: The MLPs of the encoder are embed_dim times this wide.
+        decoder_embed_dim: The decoder's tokens have this width; the paper's decoder is tiny-shallow.
+        decoder_num_heads: The decoder's blocks have this many attention heads.
+        decoder_depth: The decoder has this many blocks.
+        decoder_mlp_ratio: The MLPs of the decoder are decoder_embed_dim times this wide.
+        decoder_attention: The decoder's tokens attend to the visible ones only (context), so that an answer
+            does not depend on what else is asked (as CrossMAE, arXiv:2401.14391), or queries to one another as
+            well (joint), as in the paper and its published checkpoints.
+        position_encoding: Positions rotate queries and keys (rotary), or are added to tokens as sines and
+            cosines (absolute, the baseline).
+        p: This share of the rotary frequencies of each axis is kept, the fastest first.
+        base: The slowest frequency is about 1 / base.
+        cls_token: A learned [CLS] token stands at position 0, which anchors absolute positions.
+        dropout: Training drops this share of the attention weights and of the MLPs' hidden units.
+        drop_path: Training skips the last block at this rate, and earlier ones at lower rates, linearly.
+        norm_eps: RMSNorm adds this number to the mean square.
+        likelihood: The decoder predicts values (point), or values and a log-variance beside each (gaussian).
 
     Raises:
         InputError: a value out of its range, or sizes that do not divide; the message gives the numbers.
@@ -73,7 +83,7 @@ class RoMAEConfig:
     decoder_num_heads: int = 3
     decoder_depth: int = 2
     decoder_mlp_ratio: float = 4.0
-    decoder_attention: Literal["context", "joint"] = "context"
+    decoder_attention: DecoderAttention = "context"
     position_encoding: Literal["rotary", "absolute"] = "rotary"
     p: float = 0.75
     base: float = 10_000.0
@@ -81,7 +91,7 @@ class RoMAEConfig:
     dropout: float = 0.0
     drop_path: float = 0.0
     norm_eps: float = 1e-6
-    likelihood: Literal["point", "gaussian"] = "point"
+    likelihood: Likelihood = "point"
 
     def __post_init__(self) -> None:
         for name, kind in get_type_hints(type(self)).items():
@@ -106,7 +116,7 @@ class RoMAEConfig:
 
     @classmethod
     def named(cls, name: str, **changes: Any) -> RoMAEConfig:
-        """The encoder size `name` (tiny-shallow, tiny, small, base, pendulum) with the fields in `changes` set.
+        """The encoder size `name` (one of `SIZES`) with the fields in `changes` set.
 
         Raises:
             InputError: an unknown name or field; the nearest one is named.

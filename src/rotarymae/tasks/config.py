@@ -13,14 +13,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_type_hints
 
+from rotarymae.config import DecoderAttention, Likelihood, Size
 from rotarymae.errors import InputError, choose
+from rotarymae.training import Optimizer, Precision
 
 if TYPE_CHECKING:
     from rotarymae.config import RoMAEConfig
     from rotarymae.masking import Masking
     from rotarymae.training import TrainConfig
 
-Size = Literal["tiny-shallow", "tiny", "small", "base", "pendulum"]
+# The strategies of `masking.MASKINGS` that hide a share of a table's series; tubes need images.
 MaskingStrategy = Literal["ratio", "rows", "channels"]
 Transform = Literal["standard", "asinh", "none"]
 OVERRIDES = ("embed_dim", "num_heads", "depth", "decoder_embed_dim", "decoder_num_heads", "decoder_depth")
@@ -45,9 +47,9 @@ class ModelOptions:
     """The decoder has this many attention heads instead of tiny-shallow's."""
     decoder_depth: int | None = None
     """The decoder has this many blocks instead of tiny-shallow's."""
-    decoder_attention: Literal["context", "joint"] = "context"
+    decoder_attention: DecoderAttention = "context"
     """Queries attend to what is visible alone (context), or to one another as well (joint), as in the paper."""
-    likelihood: Literal["gaussian", "point"] = "gaussian"
+    likelihood: Likelihood = "gaussian"
     """The decoder predicts a mean and a variance (gaussian), which bands need, or a value alone (point)."""
     cls_token: bool = True
     """A [CLS] token anchors positions; without it the model sees them only relative to each other."""
@@ -97,7 +99,7 @@ class TrainingOptions:
     """The learning rate rises to this peak and then falls to zero as a cosine."""
     warmup_steps: int | None = None
     """The learning rate rises over this many steps; without it, over a tenth of all steps."""
-    optimizer: Literal["adamw", "sgd"] = "adamw"
+    optimizer: Optimizer = "adamw"
     """The optimiser is AdamW, or stochastic gradient descent with a momentum of 0.9."""
     betas: tuple[float, float] | None = None
     """AdamW forgets at these rates; without them, 0.9 and 0.95 in pre-training and 0.9 and 0.999 in fine-tuning."""
@@ -109,7 +111,7 @@ class TrainingOptions:
     """This share of the training series is set aside and chooses the best epoch, if there are at least ten series."""
     max_tokens: int | None = None
     """Each pass reads at most this many observations of a series, drawn anew; predictions read a fixed even share."""
-    precision: Literal["auto", "fp32", "bf16", "fp16"] = "auto"
+    precision: Precision = "auto"
     """Matrix products are computed in this precision; "auto" takes bf16 where the hardware has it."""
     compile: bool = False
     """Compile the blocks of the model, which pays in long runs."""

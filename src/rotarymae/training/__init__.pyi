@@ -1,5 +1,7 @@
 from .batching import padding_waste as padding_waste
 from .batching import plan as plan
+from .config import Optimizer as Optimizer
+from .config import Precision as Precision
 from .config import TrainConfig as TrainConfig
 from .evaluation import evaluate as evaluate
 from .evaluation import predict as predict

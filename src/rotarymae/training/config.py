@@ -17,31 +17,35 @@ class TrainConfig:
     """How a model is trained.
 
     Attributes:
-        epochs: Number of passes over the training examples.
-        min_steps: Smallest number of steps; small data get more epochs until they make as many.
-        batch_size: Examples per step over all processes; give either this or batch_tokens.
-        batch_tokens: Tokens per step over all processes, padding included; give either this or batch_size.
-        optimizer: The optimiser, with decoupled weight decay (adamw) or with momentum (sgd).
-        base_lr: Peak of the learning rate, which rises linearly during warm-up and then falls to zero as a cosine.
-        betas: Decay rates of AdamW's two running averages.
-        momentum: Momentum of SGD.
-        weight_decay: Weight decay of matrices; norms, biases and learned tokens have none.
-        warmup_steps: Number of warm-up steps; None takes warmup_fraction of all steps.
-        warmup_fraction: Share of all steps that are warm-up when warmup_steps is None.
-        layer_decay: Factor from each block's learning rate to that of the block below it; 1 gives all the same rate.
-        gradient_clip: Largest norm of the gradient, to which longer ones are scaled down; None clips nothing.
-        precision: Precision of matrix products; auto takes bf16 on GPUs that have it and fp32 elsewhere.
-        accumulation: Number of micro-batches a step is computed in, which saves memory and changes no result.
-        patience: Number of evaluations without a better validation loss after which training stops; None never stops.
-        keep_best: Whether training ends with the weights of the best validation loss instead of the last ones.
-        compile: Whether the blocks are compiled with torch.compile, which takes a minute and then saves time.
-        workers: Number of threads that prepare batches ahead; 0 prepares each batch when it is needed.
-        seed: Seed of order, masks, augmentation and dropout.
-        log_every: Number of steps per line of log.jsonl.
-        checkpoint_minutes: Largest number of minutes between checkpoints of a run that has a folder.
-        checkpoint_steps: Number of steps after which a checkpoint is written too; None goes by the clock alone.
-        keep: Number of checkpoints kept; the weights of the best validation loss are kept besides.
-        max_skipped: Number of steps that may be skipped for a non-finite loss or gradient before training ends.
+        epochs: Training makes this many passes over the examples.
+        min_steps: Training makes at least this many steps; small data get more epochs until they make as many.
+        batch_size: A step sees this many examples over all processes; give either this or batch_tokens.
+        batch_tokens: A step sees this many tokens over all processes, padding included; give either this or
+            batch_size.
+        optimizer: The optimiser is AdamW, with decoupled weight decay (adamw), or has a momentum (sgd).
+        base_lr: The learning rate rises linearly to this peak during warm-up and then falls to zero as a
+            cosine.
+        betas: AdamW's two running averages decay at these rates.
+        momentum: SGD has this momentum.
+        weight_decay: Matrices decay at this rate; norms, biases and learned tokens do not decay.
+        warmup_steps: The learning rate rises over this many steps; None takes warmup_fraction of all steps.
+        warmup_fraction: This share of all steps is warm-up when warmup_steps is None.
+        layer_decay: The learning rate of a block is this times that of the block above it; 1 gives all the same
+            rate.
+        gradient_clip: A gradient with a larger norm is scaled down to this norm; None clips nothing.
+        precision: Matrix products are computed in this precision; auto takes bf16 on GPUs that have it and fp32
+            elsewhere.
+        accumulation: A step is computed in this many micro-batches, which saves memory and changes no result.
+        patience: Training stops after this many evaluations without a better validation loss; None never stops.
+        keep_best: Training ends with the weights of the best validation loss instead of the last ones.
+        compile: The blocks are compiled with torch.compile, which takes a minute and then saves time.
+        workers: This many threads prepare batches ahead; with 0 each batch is prepared when it is needed.
+        seed: This number fixes order, masks, augmentation and dropout.
+        log_every: The log gets one line per this many steps.
+        checkpoint_minutes: A run that has a folder writes a checkpoint at least this often, in minutes.
+        checkpoint_steps: A checkpoint is written after this many steps, too; None goes by the clock alone.
+        keep: This many checkpoints are kept; the weights of the best validation loss are kept besides.
+        max_skipped: Training ends after this many steps were skipped for a non-finite loss or gradient.
     """
 
     epochs: int = 20
