@@ -33,8 +33,9 @@ class Loss(NamedTuple):
 def reconstruction(out: Reconstruction, normalize_targets: bool = False, beta: float = 0.0) -> Loss:
     """Squared error of the masked tokens, or the Gaussian negative log-likelihood when the model predicts a variance.
 
-    A mean over real masked tokens × features. With `normalize_targets` each target patch is first shifted and scaled
-    to mean 0 and (unbiased) variance 1 over its own V values, as in MAE (arXiv:2111.06377); the eps of 1e-6 is MAE's.
+    A mean over real masked tokens × features; a target that is NaN was not observed and counts for nothing. With
+    `normalize_targets` each target patch is first shifted and scaled to mean 0 and (unbiased) variance 1 over its own V
+    values, as in MAE (arXiv:2111.06377); the eps of 1e-6 is MAE's.
 
     With `beta` each likelihood term is weighted by its predicted variance to that power, held constant (β-NLL,
     arXiv:2203.09168): the gradient of a mean is divided by its variance, so without it what is hard to predict is
@@ -48,6 +49,8 @@ def reconstruction(out: Reconstruction, normalize_targets: bool = False, beta: f
         if target.shape[-1] < 2:
             raise InputError("normalize_targets needs patches of at least 2 values; tokens here have 1 feature.")
         target = (target - target.mean(-1, keepdim=True)) / (target.var(-1, keepdim=True) + 1e-6).sqrt()
+    missing = target.isnan()
+    target = target.masked_fill(missing, 0.0)
     predicted = _wide(out.predicted)
     if out.log_variance is None:
         terms = (predicted - target).square()
@@ -55,11 +58,10 @@ def reconstruction(out: Reconstruction, normalize_targets: bool = False, beta: f
         terms = gaussian_nll(predicted, _wide(out.log_variance), target)
         if beta:
             terms = terms * (beta * _wide(out.log_variance).detach()).exp()
-    padding = out.masked.padding
-    if padding is None:
-        return Loss(terms.sum(), torch.tensor(terms.numel(), device=terms.device))
+    if out.masked.padding is not None:
+        missing = missing | out.masked.padding[..., None]
     # masked_fill, not a product: what stands under padding must not reach the gradient even if it overflows.
-    return Loss(terms.masked_fill(padding[..., None], 0.0).sum(), (~padding).sum() * terms.shape[-1])
+    return Loss(terms.masked_fill(missing, 0.0).sum(), (~missing).sum())
 
 
 def gaussian_nll(

@@ -19,9 +19,11 @@ from rotarymae.counter_rng import Noise, counter_uniform, standard_normal
 from rotarymae.errors import InputError
 from rotarymae.masking import Masking, split
 from rotarymae.series.dataset import SeriesDataset
-from rotarymae.series.scaling import Preprocessor
+from rotarymae.series.scaling import Preprocessor, opens_a_time
 from rotarymae.series.static import static_features
 from rotarymae.tokens import Tokens, compact, pad_rows
+
+PACE = 4.0  # units of position after which a value that is carried forward counts as half as recent
 
 
 class SeriesExamples:
@@ -76,7 +78,7 @@ class SeriesExamples:
 
     def batch(self, index: np.ndarray, epoch: int | None) -> Batch:
         drawn = None if epoch is None else counter_uniform(self.seed, epoch, index, stream=3)
-        tokens = assemble(self.dataset, self.preprocessor, index, drawn)
+        tokens = observed_tokens(self.dataset, self.preprocessor, index, drawn)
         # Evaluation draws from a stream of its own: the same masks in every epoch and for every model.
         hidden, dropped, noisy = (
             counter_uniform(self.seed, -1 if epoch is None else epoch, index, stream) for stream in range(3)
@@ -86,7 +88,7 @@ class SeriesExamples:
         if epoch is not None and self.noise > 0:
             features = self.preprocessor.features
             noise = standard_normal(noisy(tokens.length * features)).view(*tokens.values.shape[:2], features)
-            noise = torch.nn.functional.pad(noise, (0, self.preprocessor.input_features))
+            noise = torch.nn.functional.pad(noise, (0, tokens.features - features))
             tokens = replace(tokens, values=tokens.values + self.noise * noise, check_values=False)
         masked = None
         if self.masking is not None:
@@ -95,6 +97,8 @@ class SeriesExamples:
             mask = self.masking(tokens, hidden, phase)
             # One process's part of a batch may be rows in which there is nothing to hide; its part of the loss is 0.
             tokens, masked = split(tokens, mask) if mask.any() else (tokens, empty_tokens(tokens))
+        if self.preprocessor.join_times:  # after hiding: what is hidden must not be carried forward
+            tokens = carry_forward(tokens)
         targets = None if self.targets is None else self.targets[torch.from_numpy(index)]
         static = None if self.static is None else self.static[torch.from_numpy(index)]
         return Batch(index, tokens, masked, targets, static)
@@ -107,6 +111,14 @@ def assemble(
 
     Of series that the preprocessor does not read whole, `drawn` says which observations; without it a fixed share.
     """
+    tokens = observed_tokens(dataset, preprocessor, index, drawn)
+    return carry_forward(tokens) if preprocessor.join_times else tokens
+
+
+def observed_tokens(
+    dataset: SeriesDataset, preprocessor: Preprocessor, index: np.ndarray, drawn: Noise | None = None
+) -> Tokens:
+    """As `assemble`, but of joined times the values alone, NaN where a channel was not observed."""
     lengths = dataset.offsets[index + 1] - dataset.offsets[index]
     times, channels, values = dataset.gather(index)
     channels = np.zeros(len(times), np.int64) if channels is None else channels
@@ -117,13 +129,39 @@ def assemble(
         times, channels, values = times[kept], channels[kept], values[kept]
         lengths = np.minimum(lengths, most)
     scaled = preprocessor.values.transform(values, channels)
-    if preprocessor.input_features:
+    if preprocessor.inputs.width:
         further = preprocessor.inputs.compute(values, channels, preprocessor.value_names)
         scaled = np.concatenate([scaled, further], axis=1)
     origins = np.zeros(len(index)) if preprocessor.positions.origin == "zero" else starts
+    if preprocessor.join_times:
+        opens = opens_a_time(times, np.cumsum(lengths) - lengths)
+        token = np.cumsum(opens) - 1
+        joined = np.full((token[-1] + 1, len(preprocessor.channel_names or ()), values.shape[1]), np.nan)
+        joined[token, channels] = scaled
+        scaled, times = joined.reshape(len(joined), -1), times[opens]
+        lengths = np.add.reduceat(opens.astype(np.int64), np.cumsum(lengths) - lengths)
+        channels = np.zeros(len(times), np.int64)
     positions = positions_of(preprocessor, times, channels, origins, lengths)
     padded, padding = pad_rows(scaled.astype(np.float32), lengths)
-    return Tokens(padded, pad_rows(positions.astype(np.float32), lengths)[0], padding)
+    padded_positions = pad_rows(positions.astype(np.float32), lengths)[0]
+    return Tokens(padded, padded_positions, padding, check_values=not preprocessor.join_times)
+
+
+def carry_forward(tokens: Tokens) -> Tokens:
+    """Tokens of times whose values [B, N, V] are NaN where they were not observed, with 3 V features instead.
+
+    These are the latest value so far (0, the mean, before the first), whether it was observed at this very time, and
+    how lately it was, 1 / (1 + age / PACE) (0 before the first).
+    """
+    observed = ~tokens.values.isnan() & tokens.real[..., None]
+    order = torch.arange(tokens.length)[:, None]
+    latest = torch.where(observed, order, -1).cummax(1).values
+    known, at = latest >= 0, latest.clamp(min=0)
+    carried = tokens.values.nan_to_num(0.0).gather(1, at) * known
+    times = tokens.positions[..., :1].expand_as(carried)
+    recency = known / (1 + (times - times.gather(1, at)) / PACE)
+    values = torch.cat([carried, observed.to(carried.dtype), recency], -1).masked_fill(~tokens.real[..., None], 0.0)
+    return replace(tokens, values=values, check_values=False)
 
 
 def thinned(lengths: np.ndarray, most: int, drawn: Noise | None = None) -> np.ndarray:
@@ -145,7 +183,7 @@ def positions_of(
 ) -> np.ndarray:
     """Positions [n, A] of flat times and channels (from 0) of series with these origins and lengths."""
     at = preprocessor.positions.times(times, origins, lengths)
-    if preprocessor.channel_names is None:
+    if preprocessor.axes == 1:
         return at[:, None]
     # Index axes count from 1: [CLS] is at 0.
     return np.stack([at, (channels + 1) * preprocessor.positions.channel_spacing], axis=1)

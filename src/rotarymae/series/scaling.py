@@ -216,6 +216,7 @@ class Preprocessor:
         classes: labels in the order of a classifier's outputs, or None.
         target: (mean, std) of each output of a regressor, which are standardised by them; or None.
         inputs: what the encoder reads of an observation beside its values.
+        join_times: whether the observations of one time are one token, with all channels' values as its features.
         static: the columns with one value per series that a head reads beside the series, fitted.
         max_tokens: of longer series only so many observations are read; None reads all.
         columns: how the training table was read ("id", "time", "channel", ...), so that later tables of the same
@@ -229,6 +230,7 @@ class Preprocessor:
     classes: tuple[str | int | float, ...] | None = None
     target: tuple[tuple[float, float], ...] | None = None
     inputs: Inputs = dataclasses.field(default_factory=Inputs)
+    join_times: bool = False
     static: tuple[StaticColumn, ...] = ()
     max_tokens: int | None = None
     columns: dict[str, Any] = dataclasses.field(default_factory=dict)
@@ -242,8 +244,17 @@ class Preprocessor:
         origin: str = "first",
         channel_spacing: float = 1.0,
         inputs: Inputs | None = None,
+        join_times: bool = False,
     ) -> Self:
-        """Scalers of a training set; arguments as `ValueScaler.fit` and `PositionScaler.fit`, and further `inputs`."""
+        """Scalers of a training set; arguments as `ValueScaler.fit` and `PositionScaler.fit`, and the attributes.
+
+        Raises:
+            InputError: as these; `join_times` of a data set without channels, or with further inputs.
+        """
+        if join_times and dataset.channel_names is None:
+            raise InputError("join_times joins the channels observed at one time, and the data set has no channels.")
+        if join_times and inputs is not None and inputs.width:
+            raise InputError(f"join_times has inputs of its own; leave out {inputs.describe()}.")
         names = None if dataset.channel_names is None else tuple(_plain(name) for name in dataset.channel_names)
         return cls(
             tuple(dataset.value_names),
@@ -251,22 +262,23 @@ class Preprocessor:
             ValueScaler.fit(dataset, transforms),
             PositionScaler.fit(dataset, time_unit, origin, channel_spacing),
             inputs=inputs or Inputs(),
+            join_times=join_times,
         )
 
     @property
     def axes(self) -> int:
-        """A: time, and the channel when there is one."""
-        return 1 if self.channel_names is None else 2
+        """A: time, and the channel where each has tokens of its own."""
+        return 1 if self.channel_names is None or self.join_times else 2
 
     @property
     def features(self) -> int:
         """V, values per token."""
-        return len(self.value_names)
+        return len(self.value_names) * (len(self.channel_names or ()) if self.join_times else 1)
 
     @property
     def input_features(self) -> int:
-        """E, further inputs per token."""
-        return self.inputs.width
+        """E, further inputs per token; of joined times, whether and how lately each value was observed."""
+        return 2 * self.features if self.join_times else self.inputs.width
 
     @property
     def static_features(self) -> int:
@@ -303,6 +315,9 @@ class Preprocessor:
     def lengths(self, dataset: SeriesDataset) -> np.ndarray:
         """Tokens of each series [S]."""
         lengths = np.asarray(dataset.lengths)
+        if self.join_times:
+            first = np.asarray(dataset.offsets[:-1])
+            lengths = np.add.reduceat(opens_a_time(np.asarray(dataset.times), first).astype(np.int64), first)
         return lengths if self.max_tokens is None else np.minimum(lengths, self.max_tokens)
 
     def warn_if_far(self, dataset: SeriesDataset) -> None:
@@ -328,6 +343,7 @@ class Preprocessor:
             "longest time in training, in units": self.positions.reach,
             "channel spacing": self.positions.channel_spacing,
             "further inputs": self.inputs.describe(),
+            "tokens": "one per time, with all channels" if self.join_times else "one per observation",
             "static columns": ", ".join(column.name for column in self.static) or "none",
             "observations read per series": "all" if self.max_tokens is None else f"at most {self.max_tokens:,}",
         }
@@ -350,7 +366,7 @@ class Preprocessor:
         for name, kinds in (("value_names", tuple), ("channel_names", (tuple, type(None)))):
             if not isinstance(getattr(own, name), kinds):
                 raise InputError(f"{name} is {getattr(own, name)!r}; wanted a list of names.")
-        if not own.value_names or len(set(own.value_names)) < own.features:
+        if not own.value_names or len(set(own.value_names)) < len(own.value_names):
             raise InputError("value_names holds no name, or one twice; wanted each once.")
         for name, kinds in (
             ("value_names", (str,)),
@@ -365,6 +381,8 @@ class Preprocessor:
                 raise InputError(f"{name} holds {unwritable[0]!r:.60}, which is no Unicode text or no 64-bit number.")
         _check_classes(own.classes)
         _check_inputs(own)
+        if type(own.join_times) is not bool or (own.join_times and (own.channel_names is None or own.inputs.width)):
+            raise InputError(f"join_times is {own.join_times!r:.60}; wanted true only with channels and no inputs.")
         for i, column in enumerate(own.static):
             if not is_static_column(column):
                 raise InputError(f"static[{i}] is {column!r:.100}; wanted a column's name, categories and numbers.")
@@ -381,21 +399,20 @@ class Preprocessor:
                 raise InputError(f"positions.{name} is {number!r:.60}; wanted a positive number.")
         if own.target is not None and not _are_scales(own.target):
             raise InputError(f"target is {own.target!r:.60}; wanted a mean and a positive deviation for each output.")
+        width = len(own.value_names)
         channels = 1 if own.channel_names is None else len(own.channel_names)
         for name in ("centre", "width", "mean", "std"):
             table = _table(getattr(values, name))
             if table is None:
-                raise InputError(f"values.{name} is no table of numbers ({channels}, {own.features}).")
+                raise InputError(f"values.{name} is no table of numbers ({channels}, {width}).")
             if name in ("width", "std") and (table <= 0).any():
                 raise InputError(f"values.{name} holds {table.min()}; wanted positive numbers.")
-            if table.shape != (channels, own.features) or not np.isfinite(table).all():
-                raise InputError(
-                    f"values.{name} has shape {table.shape}; wanted finite numbers ({channels}, {own.features})."
-                )
+            if table.shape != (channels, width) or not np.isfinite(table).all():
+                raise InputError(f"values.{name} has shape {table.shape}; wanted finite numbers ({channels}, {width}).")
         names = values.transforms if isinstance(values.transforms, tuple) else ()
-        if len(names) != own.features or any(not isinstance(n, str) or n not in TRANSFORMS for n in names):
+        if len(names) != width or any(not isinstance(n, str) or n not in TRANSFORMS for n in names):
             known = ", ".join(TRANSFORMS)
-            raise InputError(f"values.transforms is {values.transforms!r:.60}; wanted {own.features} of {known}.")
+            raise InputError(f"values.transforms is {values.transforms!r:.60}; wanted {width} of {known}.")
         return own
 
 
@@ -484,6 +501,13 @@ def _plain(name: Any) -> str | int | float:
 
 def _rows(table: np.ndarray) -> tuple[tuple[float, ...], ...]:
     return tuple(tuple(float(x) for x in row) for row in table)
+
+
+def opens_a_time(times: np.ndarray, first: np.ndarray) -> np.ndarray:
+    """True [n] at the first observation of every time, of flat series that begin at `first`."""
+    opens = np.concatenate([[True], np.diff(times) != 0])
+    opens[first] = True
+    return opens
 
 
 def _channel_index(dataset: SeriesDataset) -> np.ndarray:

@@ -65,6 +65,8 @@ class ScalingOptions:
     """Times count from each series' first observation, or from the table's own zero."""
     channel_spacing: float = 1.0
     """Neighbouring channels lie this far apart on the channel axis, in units of position."""
+    join_times: bool = False
+    """All channels observed at one time are one token, and those that are missing are carried forward."""
     channel_one_hot: bool = True
     """The encoder also reads the channel as a one-hot vector, if there are 2 to 64 channels."""
     signal_to_noise: bool = True

@@ -29,7 +29,7 @@ def check_cost(config: FitConfig, sizes: RoMAEConfig, lengths: np.ndarray) -> No
     Args:
         config: how it is trained.
         sizes: the model.
-        lengths: [S] observations per series.
+        lengths: [S] tokens per series.
 
     Raises:
         InputError: with what it would take, and what to do.

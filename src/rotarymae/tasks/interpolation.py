@@ -178,6 +178,9 @@ def interpolate(
     rows = predict(model, _Interpolating(dataset, queries, preprocessor), read, config or INFERENCE, on_step)
     scaled = np.concatenate(rows, axis=1)
     channels = np.zeros(len(queries.times), int) if queries.channels is None else queries.channels
+    if preprocessor.join_times:  # of the channels predicted for a time, the one that is asked for
+        parts = scaled.reshape(*scaled.shape[:2], -1, len(preprocessor.value_names))
+        scaled = parts[:, np.arange(len(channels)), channels]
 
     def at(deviations: float) -> np.ndarray:
         return preprocessor.values.inverse(scaled[0] + deviations * scaled[-1], channels)

@@ -62,14 +62,17 @@ def prepare(dataset: SeriesDataset, config: FitConfig) -> Preprocessor:
         config.time_unit,
         config.time_origin,
         config.channel_spacing,
-        Inputs.fit(dataset, config.channel_one_hot, config.signal_to_noise),
+        None if config.join_times else Inputs.fit(dataset, config.channel_one_hot, config.signal_to_noise),
+        config.join_times,
     )
     sizes = config.model_config(preprocessor.axes, preprocessor.features, preprocessor.input_features)
     fit_static(dataset, config.static)
     preprocessor = replace(preprocessor, max_tokens=config.max_tokens)
+    if config.masking == "channels" and config.join_times:
+        raise InputError("masking of channels hides tokens, and join_times makes one token of all channels of a time.")
     if config.masking == "channels" and preprocessor.channel_names is None:
         raise InputError("masking of channels, but the table has none; use masking='ratio', or name its channels.")
-    check_cost(config, sizes, dataset.lengths)
+    check_cost(config, sizes, preprocessor.lengths(dataset))
     return preprocessor
 
 

@@ -17,9 +17,10 @@ INPUT = "the given"  # how a finding about the data themselves begins
 def first_non_finite(objective: Objective, batches: Sequence[Batch], device: torch.device, autocast: Any) -> str:
     """Named for an error message; `autocast` is the context the model computes in."""
     for batch in batches:
-        for name, tokens in (("inputs", batch.inputs), ("masked tokens", batch.masked)):
-            if tokens is not None and not torch.isfinite(tokens.values).all():
-                return f"{INPUT} values of the {name}"
+        if not torch.isfinite(batch.inputs.values).all():
+            return f"{INPUT} values of the inputs"
+        if batch.masked is not None and batch.masked.values.isinf().any():  # NaN was not observed, as in targets
+            return f"{INPUT} values of the masked tokens"
         if batch.targets is not None and batch.targets.is_floating_point() and batch.targets.isinf().any():
             return f"{INPUT} targets"
     for name, parameter in objective.model.named_parameters():

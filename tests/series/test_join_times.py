@@ -1,0 +1,99 @@
+"""One token per time: what is missing is carried forward, never leaks, and is never scored."""
+
+import dataclasses
+import json
+
+import numpy as np
+import torch
+
+from _runs import FIT, waves
+from conftest import refuses
+from rotarymae import SeriesDataset
+from rotarymae.checkpoints import load_directory, save
+from rotarymae.losses import reconstruction
+from rotarymae.masking import Masking
+from rotarymae.model import Reconstruction
+from rotarymae.series.examples import SeriesExamples, assemble, observed_tokens
+from rotarymae.series.scaling import Preprocessor
+from rotarymae.tasks.interpolation import grid, interpolate
+from rotarymae.tasks.predict import predict_probabilities
+from rotarymae.tasks.pretrain_finetune import finetune, pretrain
+from rotarymae.tokens import Tokens
+
+
+def sparse():
+    """Two series in channels a and b; the second is shorter."""
+    times = [np.array([0.0, 0.0, 4.0, 8.0]), np.array([0.0, 4.0])]
+    values = [np.array([1.0, 5.0, 2.0, 7.0]), np.array([3.0, 9.0])]
+    channels = [np.array(["a", "b", "a", "b"]), np.array(["b", "a"])]
+    return SeriesDataset.from_arrays(times, values, channels)
+
+
+def made(data):
+    return Preprocessor.fit(data, {"value": "none"}, time_unit=1.0, join_times=True)
+
+
+def test_by_hand():
+    data = sparse()
+    fitted = made(data)
+    assert (fitted.axes, fitted.features, fitted.input_features) == (1, 2, 4)
+    tokens = assemble(data, fitted, np.arange(2))
+    assert tokens.values[0].tolist() == [[1, 5, 1, 1, 1, 1], [2, 5, 1, 0, 1, 0.5], [2, 7, 0, 1, 0.5, 1]]
+    assert tokens.values[1].tolist() == [[0, 3, 0, 1, 0, 1], [9, 3, 1, 0, 1, 0.5], [0] * 6]
+    assert tokens.positions[0].flatten().tolist() == [0, 4, 8]
+    assert SeriesExamples(data, fitted).lengths.tolist() == [3, 2]
+
+
+def test_nothing_hidden_is_carried_forward():
+    data = waves()
+    fitted = Preprocessor.fit(data, join_times=True)
+    examples = SeriesExamples(data, fitted, masking=Masking.named("ratio", ratio=0.5))
+    batch = examples.batch(np.arange(16), None)
+    whole = observed_tokens(data, fitted, np.arange(16))
+    for row in range(16):
+        hidden = batch.masked.values[row][batch.masked.real[row]]
+        hidden = hidden[~hidden.isnan()]
+        carried = batch.inputs.values[row, :, : fitted.features]
+        assert len(hidden) and not torch.isin(carried[carried != 0], hidden).any()
+        assert torch.isin(hidden, whole.values[row]).all()
+    assert batch.inputs.values.isfinite().all()
+
+
+def test_the_loss_skips_what_was_not_observed():
+    values = torch.tensor([[[1.0, torch.nan], [3.0, 5.0]]])
+    predicted = torch.zeros(1, 2, 2, requires_grad=True)
+    masked = Tokens(values, torch.zeros(1, 2, 1), check_values=False)
+    loss = reconstruction(Reconstruction(predicted, None, masked))
+    assert loss.sum.item() == 35 and int(loss.count) == 3
+    loss.sum.backward()
+    assert predicted.grad.tolist() == [[[-2, 0], [-6, -10]]]
+
+
+def test_trained_saved_and_asked(tmp_path):
+    data = waves()
+    config = dataclasses.replace(FIT, join_times=True)
+    trained = pretrain(data, config)
+    assert Preprocessor.from_dict(json.loads(json.dumps(trained.preprocessor.to_dict()))) == trained.preprocessor
+    queries = grid(data, 3)
+    found = interpolate(trained.directory, data, queries)
+    assert found.mean.shape == (len(queries.times), 1) and np.isfinite(found.mean).all()
+    first = np.flatnonzero(queries.channels == 1)[:1]
+    part = data.select([0])
+    alone = type(queries)(queries.times[first], queries.channels[first], np.array([0, 1]))
+    assert np.allclose(interpolate(trained.directory, part, alone).mean, found.mean[first], atol=1e-5)
+    tuned = finetune(trained, data, np.array(["x", "y"] * 8), config)
+    save(tuned.model, tmp_path / "model", tuned.preprocessor)
+    directory = load_directory(tmp_path / "model")
+    whole = predict_probabilities(directory, data)
+    assert np.allclose(predict_probabilities(directory, data.select([3, 5])), whole[[3, 5]], atol=1e-6)
+
+
+def test_what_cannot_be_joined_is_refused():
+    with refuses("join_times", "no channels"):
+        made(SeriesDataset.from_arrays([[0.0, 1.0]], [[1.0, 2.0]]))
+    with refuses("masking of channels", "join_times"):
+        pretrain(waves(), dataclasses.replace(FIT, join_times=True, masking="channels", mask_ratio=0.5))
+    fields = made(sparse()).to_dict()
+    for change in ({"join_times": 1}, {"channel_names": None}):
+        with refuses("join_times is"):
+            Preprocessor.from_dict({**fields, **change})
