@@ -34,9 +34,9 @@ from rotarymae.heads import Classifier, Regressor, TokenRegressor
 from rotarymae.model import Encoder, MaskedAutoencoder
 from rotarymae.series.dataset import SeriesDataset
 from rotarymae.series.examples import assemble
+from rotarymae.series.files import read_table
 from rotarymae.series.labels import align_labels
 from rotarymae.series.scaling import Preprocessor
-from rotarymae.series.tables import read_table
 from rotarymae.tokens import Tokens, collate
 
 Call = Callable[[], Any]

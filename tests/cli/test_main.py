@@ -17,8 +17,8 @@ from conftest import TINY, command, refuses, two_kinds, write_csv
 from rotarymae import RoMAEClassifier, RoMAEEmbedder, RoMAEInterpolator, SeriesDataset, recipes
 from rotarymae.cli import main as cli
 from rotarymae.errors import InputWarning, ModelDirectoryError
+from rotarymae.series.files import read_table
 from rotarymae.series.labels import align_labels
-from rotarymae.series.tables import read_table
 
 FAST = {"pretrain_epochs": 1, "min_steps": 0, "batch_size": 8}
 STARS = ["--id", "star", "--time", "day", "--channel", "band", "--values", "flux"]

@@ -21,8 +21,8 @@ from hypothesis import strategies as st
 from conftest import refuses
 from rotarymae.errors import InputError, InputWarning
 from rotarymae.series.dataset import Series, SeriesDataset
+from rotarymae.series.files import read_table
 from rotarymae.series.labels import align_labels
-from rotarymae.series.tables import read_table
 
 COLUMNS = {
     "star": ["b", "a", "b", "a", "b", "b"],  # interleaved
@@ -320,7 +320,7 @@ def test_write_refuses(tmp_path):
 @pytest.mark.parametrize(
     "name, content, parts",
     [
-        ("a.xlsx", b"x", ["a.xlsx", ".csv.gz", ".parquet", "from_frame"]),
+        ("a.docx", b"x", ["a.docx", ".csv", ".parquet", "from_frame"]),
         ("a.parquet", b"not parquet at all", ["a.parquet", "cannot be read as parquet"]),
         ("a.feather", b"not arrow", ["a.feather", "cannot be read as arrow"]),
         ("a.csv", b"", ["a.csv", "cannot be read as csv"]),

@@ -16,6 +16,7 @@ from rotarymae.errors import InputWarning
 from rotarymae.series import dataset as dataset_file
 from rotarymae.series import memmap
 from rotarymae.series.dataset import SeriesDataset
+from rotarymae.series.files import open_table
 from rotarymae.series.scaling import Preprocessor
 from rotarymae.tasks.baselines import summary_features
 
@@ -146,8 +147,9 @@ def test_a_failure_leaves_nothing_behind(tmp_path):
 def test_memory_decides(tmp_path):
     path = write(tmp_path, table())
     need = pyarrow.parquet.read_metadata(path).num_rows * 5 * 8 * memmap.COPIES
-    assert memmap.too_large(path, "parquet", 5, need - 1) and not memmap.too_large(path, "parquet", 5, need)
-    assert not memmap.too_large(path, "parquet", 5)
+    source = open_table(path)
+    assert memmap.too_large(source, 5, need - 1) and not memmap.too_large(source, 5, need)
+    assert not memmap.too_large(source, 5)
 
 
 def test_large_selections_are_mapped_and_statistics_and_features_are_the_same(tmp_path, monkeypatch):

@@ -3,6 +3,9 @@ from .dataset import SeriesDataset as SeriesDataset
 from .examples import SeriesExamples as SeriesExamples
 from .examples import assemble as assemble
 from .examples import positions_of as positions_of
+from .files import TableFile as TableFile
+from .files import open_table as open_table
+from .files import read_table as read_table
 from .hiding import hide as hide
 from .inputs import Inputs as Inputs
 from .labels import align_labels as align_labels
@@ -11,4 +14,3 @@ from .scaling import Preprocessor as Preprocessor
 from .static import StaticColumn as StaticColumn
 from .static import fit_static as fit_static
 from .tables import plain as plain
-from .tables import read_table as read_table

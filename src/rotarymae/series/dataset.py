@@ -32,9 +32,9 @@ from rotarymae.errors import InputError, InputWarning, listed
 from rotarymae.series import ingest as sources
 from rotarymae.series import tables
 from rotarymae.series.columns import choose_options, names_of
+from rotarymae.series.files import TableFile, open_table, read_table
 from rotarymae.series.memmap import Columns, is_mapped, map_parts, map_table, series_chunks, too_large
 from rotarymae.series.reading import ReadingReport
-from rotarymae.series.tables import read_table
 from rotarymae.series.tidy import Observations, leave_out_empty, offsets_of, refuse_empty, tidy
 
 __all__ = ["Series", "SeriesDataset"]
@@ -372,8 +372,8 @@ class SeriesDataset:
     @classmethod
     def from_file(
         cls,
-        path: str | Path,
-        id: str = "id",
+        path: str | Path | TableFile,
+        id: str | None = "id",
         time: str = "time",
         channel: str | None = None,
         values: Sequence[str] = ("value",),
@@ -385,29 +385,38 @@ class SeriesDataset:
         tokens: Tokenisation = "channel",
         missing: Missing = "drop",
         duplicates: Duplicates = "error",
+        missing_cells: Sequence[str] = (),
+        time_format: str | None = None,
         memory: float | None = None,
         folder: str | Path | None = None,
     ) -> SeriesDataset:
-        """From a file of any kind that `read_table` knows, also one that is larger than memory.
+        """From a file or files of any kind that `open_table` knows, also larger than memory.
 
         A large file is sorted once into memory-mapped columns, in a folder beside it, which are used again as long as
         neither the file nor the options change. The data set is the same as if it had been read into memory.
 
         Args:
-            id, time, channel, values, static, channel_names, tokens, missing, duplicates: as in `from_frame`.
+            path: a file, a folder, a pattern, "-" for standard input, or what `open_table` made of them.
+            id: as in `from_frame`; None makes each file one series with the file's name.
+            time, channel, values, static, channel_names, tokens, missing, duplicates: as in `from_frame`.
             wide: `values` are the channels, as in `from_wide`.
             unknown_channels: as in `from_frame`; in a wide table "drop" takes a channel without a column as one that
                 was never observed.
+            missing_cells: cells of a text file that mean "missing", beside "", NA, NaN, null and the like.
+            time_format: how times are written that are text, for strptime: "%d.%m.%Y %H:%M".
             memory: bytes that reading may take; half of what is free, if None.
             folder: where mapped columns are kept; PATH.columns, if None.
 
         Raises:
-            InputError: as `from_frame` and `read_table`; a folder that cannot be written.
+            InputError: as `from_frame` and `open_table`; a folder that cannot be written.
         """
-        path = Path(path)
-        format = tables.format_of(path)
+        formats = {} if time_format is None else {time: time_format}
+        source = path if isinstance(path, TableFile) else open_table(path, None, missing_cells, formats)
+        if id is None:
+            id = "file"
+            source = replace(source, of_file=id, notes=(*source.notes, _one_series_per_file(source)))
         columns, labels = _columns(id, time, channel, values, static)
-        names = tables.column_names(path, format)
+        names = source.column_names()
         absent = [name for name in values if name not in names] if wide and unknown_channels == "drop" else []
         columns = [name for name in columns if name not in absent]
         options: Any = {"tokens": tokens, "duplicates": duplicates}
@@ -422,23 +431,20 @@ class SeriesDataset:
             return cls.from_frame(table, id, time, channel, values, static, **(options | {"channel_names": channels}))
 
         if absent:
-            text = f"{path.name} has no column {listed(absent)}; the model's channel is taken as never observed."
+            text = f"{source.name} has no column {listed(absent)}; it is taken as never observed."
             warnings.warn(text, InputWarning, stacklevel=2)
-        if not too_large(path, format, len(columns), memory):
-            return build(read_table(path, format, columns, labels), channel_names)
-        known = None if channel_names is None else [tables.plain(name) for name in channel_names]
-        roles = [wide, id, time, channel, values, static, options | {"channel_names": known}]
-        tables.need_names(names, columns, path)
-        return map_table(
-            path,
-            format,
-            columns,
-            id,
-            channel,
-            lambda table, found: build(table, known or found),
-            {"roles": roles},
-            None if folder is None else Path(folder),
-        )
+        if too_large(source, len(columns), memory):
+            known = None if channel_names is None else [tables.plain(name) for name in channel_names]
+            roles = [wide, id, time, channel, values, static, options | {"channel_names": known}]
+            source.need(columns, names)
+            beside = None if folder is None else Path(folder)
+            found = map_table(
+                source, columns, id, channel, lambda part, found: build(part, known or found), {"roles": roles}, beside
+            )
+        else:
+            found = build(source.read(columns, labels), channel_names)
+        assert found.reading is not None
+        return replace(found, reading=replace(found.reading, notes=(*source.notes, *found.reading.notes)))
 
     @classmethod
     def from_wide(
@@ -594,6 +600,10 @@ class SeriesDataset:
         table = self.to_arrow(id, time, channel)
         with replacing(path) as beside:
             pyarrow.parquet.write_table(table, beside, compression="zstd")
+
+
+def _one_series_per_file(source: TableFile) -> str:
+    return "no column of ids: " + ("the table is one series" if len(source.paths) == 1 else "each file is one series")
 
 
 def _columns(

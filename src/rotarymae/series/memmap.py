@@ -24,6 +24,7 @@ import pyarrow.parquet
 
 from rotarymae.errors import InputError, InputWarning
 from rotarymae.series import tables
+from rotarymae.series.files import TableFile, are_integers, as_integers
 from rotarymae.series.reading import ReadingReport
 
 if TYPE_CHECKING:
@@ -37,10 +38,10 @@ FORMAT = 2  # of the folders below
 Columns = tuple[np.ndarray, np.ndarray | None, np.ndarray]  # times, channels, values
 
 
-def too_large(path: Path, format: str, columns: int, memory: float | None = None) -> bool:
+def too_large(source: TableFile, columns: int, memory: float | None = None) -> bool:
     """Whether reading so many columns of a table takes more than `memory` bytes (half of what is free, if None)."""
     memory = psutil.virtual_memory().available / 2 if memory is None else memory
-    return tables.row_count(path, format) * columns * 8 * COPIES > memory
+    return source.rows() * columns * 8 * COPIES > memory
 
 
 # ── columns on disk ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -108,8 +109,7 @@ def _map_columns(folder: Path) -> Columns:
 
 
 def map_table(
-    path: Path,
-    format: str,
+    source: TableFile,
     columns: list[str],
     id: str,
     channel: str | None,
@@ -129,15 +129,16 @@ def map_table(
     Raises:
         InputError: as `build`; a folder that cannot be written.
     """
+    path = source.paths[0]
     folder = path.with_name(f"{path.name}.columns") if folder is None else folder
-    target = folder / _fingerprint(path, {"format": FORMAT, "columns": columns, **options})
+    target = folder / _fingerprint(source, {"format": FORMAT, "columns": columns, **options})
     if target.is_dir():
         return _load(target)
     beside = None
     try:
         folder.mkdir(parents=True, exist_ok=True)
         beside = Path(tempfile.mkdtemp(prefix=".part-", dir=folder))
-        _write(beside, path, format, columns, id, channel, build)
+        _write(beside, source, columns, id, channel, build)
         with contextlib.suppress(OSError):  # another process was faster
             beside.rename(target)
     except OSError as error:
@@ -153,8 +154,7 @@ def map_table(
 
 def _write(
     beside: Path,
-    path: Path,
-    format: str,
+    source: TableFile,
     columns: list[str],
     id: str,
     channel: str | None,
@@ -163,7 +163,7 @@ def _write(
     labels = [id] if channel is None else [id, channel]
     ranks: dict[Any, int] = {}  # of the series, by first appearance
     counts, channels, done = np.zeros(0, np.int64), set(), 0
-    for piece in tables.stream(path, format, labels, labels):
+    for piece in source.stream(labels, labels):
         try:
             codes, ids = tables.encode(tables.label_array(piece[id], id))
             if channel is not None:
@@ -175,13 +175,13 @@ def _write(
         counts += np.bincount(rank[codes], minlength=len(ranks))
         done += len(codes)
     # The labels of a CSV file are text, unless all of them are written as integers.
-    seen = [(id, ranks), (channel, channels)] if format in ("csv", "tsv") else []
-    integers = [name for name, found in seen if name is not None and tables.are_integers(found)]
+    seen = [(id, ranks), (channel, channels)] if source.format in ("csv", "tsv") else []
+    integers = [name for name, found in seen if name is not None and are_integers(found)]
     known = tuple(sorted(int(name) if channel in integers else name for name in channels)) or None
     part_of = (np.cumsum(counts) - counts) // max(CHUNK, -(-done // PARTS))
     with contextlib.ExitStack() as stack:
         writers: dict[int, Any] = {}
-        for piece in tables.stream(path, format, columns, labels):
+        for piece in source.stream(columns, labels):
             codes, ids = tables.encode(tables.label_array(piece[id], id))
             part = part_of[np.array([ranks[name] for name in ids.tolist()])][codes]
             order = np.argsort(part, kind="stable")
@@ -198,7 +198,7 @@ def _write(
         for k in sorted(writers):
             file = beside / f"part-{k}"
             with pa.memory_map(str(file)) as source:
-                dataset = build(tables.as_integers(pa.ipc.open_stream(source).read_all(), integers), known)
+                dataset = build(as_integers(pa.ipc.open_stream(source).read_all(), integers), known)
             file.unlink()
             ids.append(dataset.ids)
             lengths.append(dataset.lengths)
@@ -217,7 +217,7 @@ def _write(
     for loss in report.losses():
         warnings.warn(loss, InputWarning, stacklevel=5)
     if raised:
-        more = "" if len(writers) == 1 else f" ({len(raised)} of {len(writers)} parts of {path.name} warn like this.)"
+        more = "" if len(writers) == 1 else f" ({len(raised)} of {len(writers)} parts of {source.name} warn like this.)"
         warnings.warn(f"{raised[0].message}{more}", InputWarning, stacklevel=5)
     columns_of = {"id": np.concatenate(ids), "length": np.concatenate(lengths)}
     columns_of |= {f"static {name}": np.concatenate([one[name] for one in static]) for name in static[0]}
@@ -248,12 +248,15 @@ def _load(folder: Path) -> SeriesDataset:
     )
 
 
-def _fingerprint(path: Path, options: dict[str, Any]) -> str:
-    """A digest of the options and of a file's size, time of change and 64 pieces of 4 KiB."""
-    about = path.stat()
-    digest = hashlib.sha256(json.dumps([options, about.st_size, about.st_mtime_ns], default=str).encode())
-    with path.open("rb") as file:
-        for place in np.linspace(0, max(about.st_size - 4096, 0), 64, dtype=np.int64):
-            file.seek(int(place))
-            digest.update(file.read(4096))
+def _fingerprint(source: TableFile, options: dict[str, Any]) -> str:
+    """A digest of the options, of how the files are read, and of each one's size, time of change and 64 pieces."""
+    how = [source.format, source.text, source.missing, source.times, source.of_file]
+    digest = hashlib.sha256(json.dumps([options, how], default=str).encode())
+    for path in source.paths:
+        about = path.stat()
+        digest.update(json.dumps([path.name, about.st_size, about.st_mtime_ns]).encode())
+        with path.open("rb") as file:
+            for place in np.linspace(0, max(about.st_size - 4096, 0), 64, dtype=np.int64):
+                file.seek(int(place))
+                digest.update(file.read(4096))
     return digest.hexdigest()[:16]

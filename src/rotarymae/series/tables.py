@@ -1,4 +1,4 @@
-"""Reading tables: files → Arrow, any data frame → columns, columns → plain numpy arrays that have been checked.
+"""Tables of any kind → columns, and columns → plain numpy arrays that have been checked.
 
 Three kinds of column are known: *labels* (ids, channels, classes: integers, floats, strings or booleans, never
 missing), *times* (numbers, or dates that become days since 1970-01-01) and *numbers* (NaN where a cell is missing).
@@ -7,11 +7,8 @@ Every function takes the column's name, so that its error can say where to look.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
 import narwhals as nw
@@ -22,187 +19,9 @@ import pyarrow.csv
 import pyarrow.feather
 import pyarrow.parquet
 
-from rotarymae.errors import InputError, choose, did_you_mean, listed
+from rotarymae.errors import InputError, did_you_mean, listed
 
-FORMATS = {
-    ".csv": "csv",
-    ".csv.gz": "csv",
-    ".tsv": "tsv",
-    ".tsv.gz": "tsv",
-    ".parquet": "parquet",
-    ".arrow": "arrow",
-    ".feather": "arrow",
-}
-ROWS = 1 << 18  # that are streamed at a time
 PER_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
-
-
-# ── files ───────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def read_table(
-    path: str | Path,
-    format: str | None = None,
-    columns: Sequence[str] | None = None,
-    labels: Sequence[str] = (),
-) -> pa.Table:
-    """Read a table file, by its suffix: .csv, .csv.gz, .tsv, .tsv.gz, .parquet, .arrow or .feather.
-
-    Args:
-        path: the file.
-        format: "csv", "tsv", "parquet" or "arrow", where the suffix does not say.
-        columns: those to read; all of them, if None.
-        labels: columns of a CSV file that hold ids or channels: 001 and 1 stay different there. They become integers
-            only where all are written as such.
-
-    Returns:
-        An Arrow table; empty cells of a CSV are nulls in numeric columns and empty strings in text columns.
-
-    Raises:
-        InputError: no such file, a suffix that is not known, a file that cannot be parsed, a column that is missing or
-            whose name is used twice.
-    """
-    path = Path(path)
-    format = format_of(path, format)
-    names = column_names(path, format)
-    wanted = names if columns is None else list(dict.fromkeys(columns))
-    need_names(names, wanted, path)
-    with _named(path, format):
-        if format == "parquet":
-            table = pyarrow.parquet.read_table(path, columns=wanted)
-        elif format == "arrow":
-            table = pyarrow.feather.read_table(path, columns=wanted)
-        else:
-            labels = [name for name in labels if name in wanted]
-            text = dict.fromkeys(labels, pa.string())
-            how = pyarrow.csv.ConvertOptions(include_columns=wanted, column_types=text)
-            table = pyarrow.csv.read_csv(path, parse_options=_parse(format), convert_options=how)
-            table = as_integers(table, [name for name in labels if are_integers(table[name].unique().to_pylist())])
-        _validate(table)
-    return table
-
-
-def stream(path: Path, format: str, columns: Sequence[str], labels: Sequence[str]) -> Iterator[dict[str, pa.Array]]:
-    """Some columns of a table file, a few rows at a time; all labels of a CSV file as text."""
-    with _named(path, format):
-        if format == "parquet":
-            batches = pyarrow.parquet.ParquetFile(path).iter_batches(ROWS, columns=list(columns))
-        elif format == "arrow":
-            mapped = pa.memory_map(str(path))
-            fields = [pa.ipc.open_file(mapped).schema.get_field_index(name) for name in columns]
-            file = pa.ipc.open_file(mapped, options=pa.ipc.IpcReadOptions(included_fields=fields))
-            batches = (file.get_batch(i) for i in range(file.num_record_batches))
-        else:
-            types: dict[str, pa.DataType] = {name: pa.string() for name in labels}
-            how = pyarrow.csv.ConvertOptions(include_columns=list(columns), column_types=types)
-            with pyarrow.csv.open_csv(path, parse_options=_parse(format), convert_options=how) as head:
-                # What looks like an integer at first may be a fraction later.
-                whole = [field.name for field in head.schema if pa.types.is_integer(field.type)]
-                empty = [field.name for field in head.schema if pa.types.is_null(field.type)]
-            how.column_types = types | dict.fromkeys([*whole, *empty], pa.float64())
-            batches = pyarrow.csv.open_csv(path, parse_options=_parse(format), convert_options=how)
-        for batch in batches:
-            for start in range(0, len(batch), ROWS):
-                part = pa.Table.from_batches([batch.slice(start, ROWS)])
-                _validate(part)
-                yield {name: to_arrow(part[name]) for name in columns}
-
-
-def format_of(path: Path, format: str | None = None) -> str:
-    """The kind of a table file.
-
-    Raises:
-        InputError: no such file, a kind that is not known.
-    """
-    if format is None:
-        name = path.name.lower()
-        format = next((kind for suffix, kind in FORMATS.items() if name.endswith(suffix)), None)
-        if format is None:
-            raise InputError(
-                f"{path}: cannot tell the kind of table from the name; known suffixes are {', '.join(FORMATS)}. "
-                "Convert the file, or read it yourself and pass the data frame to SeriesDataset.from_frame."
-            )
-    choose("format", format, ("csv", "tsv", "parquet", "arrow"))
-    if not path.is_file():
-        what = "is a folder, not a file" if path.is_dir() else "does not exist"
-        looked = path.parent.is_dir() and not path.is_dir()
-        beside = [other.name for other in path.parent.iterdir() if other.is_file()] if looked else []
-        raise InputError(f"{path} {what}; give the path of a table file.{did_you_mean(path.name, beside)}")
-    return format
-
-
-def column_names(path: Path, format: str) -> list[str]:
-    """The names of a table file's columns, without reading them.
-
-    Raises:
-        InputError: a file that cannot be parsed.
-    """
-    with _named(path, format):
-        if format == "parquet":
-            return pyarrow.parquet.read_schema(path).names
-        if format == "arrow":
-            with pa.memory_map(str(path)) as mapped:
-                return pa.ipc.open_file(mapped).schema.names
-        with pyarrow.csv.open_csv(path, parse_options=_parse(format)) as head:
-            return head.schema.names
-
-
-def need_names(names: Sequence[str], wanted: Sequence[str], path: Path) -> None:
-    """Refuse a header that lacks a column or names one twice.
-
-    Raises:
-        InputError: naming the columns.
-    """
-    refuse_twice(names, f"the header of {path.name}")
-    missing = sorted(set(wanted) - set(names))
-    if missing:
-        raise InputError(
-            f"column {listed(missing)} is missing.{did_you_mean(missing[0], names)} {path} has the columns "
-            f"{listed(names, 20)}."
-        )
-
-
-def row_count(path: Path, format: str) -> int:
-    """The rows of a table file; of text a guess, at 32 characters each (8 where they are compressed)."""
-    with _named(path, format):
-        if format == "parquet":
-            return pyarrow.parquet.read_metadata(path).num_rows
-        if format == "arrow":
-            with pa.memory_map(str(path)) as mapped:
-                return pa.ipc.open_file(mapped).count_rows()
-    return path.stat().st_size // (8 if path.suffix.lower() == ".gz" else 32)
-
-
-def are_integers(labels: Iterable[Any]) -> bool:
-    """Whether all texts are written as integers are: 1 and -20, but not 01 or 1.0."""
-    return all(re.fullmatch("0|-?[1-9][0-9]{0,17}", text) for text in labels)
-
-
-def as_integers(table: pa.Table, columns: Sequence[str]) -> pa.Table:
-    for name in columns:
-        table = table.set_column(table.schema.get_field_index(name), name, table[name].cast(pa.int64()))
-    return table
-
-
-def _parse(format: str) -> pyarrow.csv.ParseOptions:
-    return pyarrow.csv.ParseOptions(delimiter="\t" if format == "tsv" else ",")
-
-
-def _validate(table: pa.Table) -> None:
-    # Arrow trusts the offsets in a file, and a wrong one ends the process when the column is used.
-    table.validate(full=True)
-
-
-@contextmanager
-def _named(path: Path, format: str) -> Iterator[None]:
-    """Names the file in what Arrow raises."""
-    try:
-        yield
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        reason = str(error).strip().splitlines()[0]
-        raise InputError(
-            f"{path} cannot be read as {format}: {reason}. Is it complete, and is it a {format} file?"
-        ) from error
 
 
 # ── frames ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -405,13 +224,33 @@ def times(column: pa.Array, name: str) -> tuple[np.ndarray, str | None]:
         return np.where(gone, np.nan, days + rest / PER_DAY[kind.unit]), "day"
     if types.is_string(kind) or types.is_large_string(kind):
         raise InputError(
-            f"time column {name!r} holds text ({listed(column[:1].to_pylist())} in row 0); convert it to numbers, or "
-            "to datetimes, which are read as days."
+            f"time column {name!r} holds text ({listed(column[:1].to_pylist())} in row 0); say how its dates are "
+            'written (time_format="%d.%m.%Y %H:%M" of SeriesDataset.from_file, --time-format), or convert it to '
+            "numbers, or to datetimes, which are read as days."
         )
     found = numbers(column, name).astype(np.float64)
     if types.is_integer(kind) and np.nanmax(np.abs(found), initial=0) > 2**53:
         _refuse_equal_made(column, name)
     return found, None
+
+
+def parse_times(column: pa.Array, name: str, how: str) -> pa.Array:
+    """A column of text as timestamps, by a strptime format such as "%d.%m.%Y %H:%M".
+
+    Raises:
+        InputError: naming the first cell that is written otherwise.
+    """
+    text = column.cast(pa.string())
+    found = pc.strptime(text, format=how, unit="us", error_is_null=True)  # pyright: ignore
+    wrong = np.flatnonzero(found.is_null().to_numpy(zero_copy_only=False) & text.is_valid().to_numpy(False))
+    wrong = [row for row in wrong.tolist() if text[row].as_py().strip()]
+    if wrong:
+        raise InputError(
+            f"time column {name!r} holds {text[wrong[0]].as_py()!r} in row {wrong[0]}, which is not written as "
+            f"{how!r} ({len(wrong)} such cells); correct the format, in which %Y is the year, %m the month, %d the day, "
+            "%H:%M:%S the time and %z the zone."
+        )
+    return found
 
 
 def _refuse_equal_made(column: pa.Array, name: str) -> None:

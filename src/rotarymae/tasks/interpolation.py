@@ -17,7 +17,7 @@ from rotarymae.batch import Batch
 from rotarymae.checkpoints import ModelDirectory
 from rotarymae.errors import InputError, InputWarning, did_you_mean, listed
 from rotarymae.model import MaskedAutoencoder
-from rotarymae.series import Preprocessor, SeriesDataset, assemble, plain, positions_of, read_table, tables
+from rotarymae.series import Preprocessor, SeriesDataset, assemble, open_table, plain, positions_of, read_table, tables
 from rotarymae.tasks.predict import INFERENCE
 from rotarymae.tokens import Tokens, pad_rows
 from rotarymae.training import TrainConfig, predict
@@ -287,7 +287,7 @@ def queries_from_table(dataset: SeriesDataset, path: str | Path, id: str, time: 
         InputError: an id the data set has not, a missing column or cell, an unknown channel.
     """
     if channel is None and dataset.channel_names is not None:
-        channel = "channel" if "channel" in tables.column_names(Path(path), tables.format_of(Path(path))) else None
+        channel = "channel" if "channel" in open_table(path).column_names() else None
     table = read_table(path, labels=[id, channel] if channel else [id])
     wanted = [id, time] + ([channel] if channel else [])
     for name in wanted:

@@ -1,0 +1,461 @@
+"""Table files as people have them, read as Arrow tables whole or a few rows at a time.
+
+What a file does not say of itself is guessed from its first 64 KiB (separator, decimal comma, encoding) and told in
+`TableFile.notes`.
+"""
+
+from __future__ import annotations
+
+import atexit
+import codecs
+import csv
+import functools
+import json
+import re
+import shutil
+import sys
+import tempfile
+import zipfile
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.feather
+import pyarrow.json
+import pyarrow.parquet
+
+from rotarymae.errors import InputError, choose, did_you_mean, listed
+from rotarymae.series import tables
+
+FORMATS = {
+    ".csv": "csv",
+    ".txt": "csv",
+    ".dat": "csv",
+    ".tsv": "tsv",
+    ".parquet": "parquet",
+    ".arrow": "arrow",
+    ".feather": "arrow",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".json": "json",
+    ".xlsx": "excel",
+    ".xls": "excel",
+}
+PACKED = (".gz", ".bz2", ".zst")  # of text files
+BEGINNINGS = {b"PAR1": ".parquet", b"ARROW1": ".arrow", b"PK\3\4": ".xlsx", b"\x1f\x8b": ".csv.gz", b"{": ".jsonl"}
+ROWS = 1 << 18  # that are streamed at a time
+HEAD = 1 << 16  # bytes from which the form of a text file is guessed
+
+
+@dataclass(frozen=True)
+class Text:
+    """The form of a CSV file."""
+
+    separator: str = ","
+    decimal: str = "."
+    encoding: str = "utf-8"
+
+
+@dataclass(frozen=True)
+class TableFile:
+    """One table in one or several files of one format; make it with `open_table`.
+
+    Attributes:
+        paths: the files, whose rows follow one another.
+        format: one of FORMATS' values.
+        text: how each file is written, for CSV.
+        missing: cells of a text file that mean "missing", beside the usual ones.
+        times: column → strptime format of times that are text.
+        of_file: this column, which no file has, holds the name of the file that a row is from.
+        whole: the table itself, where a format is read whole.
+        notes: what was guessed.
+    """
+
+    paths: tuple[Path, ...]
+    format: str
+    text: tuple[Text, ...] = ()
+    missing: tuple[str, ...] = ()
+    times: dict[str, str] = field(default_factory=dict)
+    of_file: str | None = None
+    whole: pa.Table | None = field(default=None, repr=False)
+    notes: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        return self.paths[0].name if len(self.paths) == 1 else f"{self.paths[0].name} and {len(self.paths) - 1} more"
+
+    def column_names(self) -> list[str]:
+        """Of the first file, without reading it; the fields of a struct column as "column.field".
+
+        Raises:
+            InputError: a file that cannot be parsed.
+        """
+        path = self.paths[0]
+        with _named(path, self.format):
+            if self.whole is not None:
+                schema = self.whole.schema
+            elif self.format == "parquet":
+                schema = pyarrow.parquet.read_schema(path)
+            elif self.format == "arrow":
+                with pa.memory_map(str(path)) as mapped:
+                    schema = pa.ipc.open_file(mapped).schema
+            else:
+                read, parse, _ = self._csv(0)
+                with pyarrow.csv.open_csv(path, read_options=read, parse_options=parse) as head:
+                    schema = head.schema
+        names = schema.names if _repeats(schema.names) else _flat(schema.empty_table()).column_names
+        return [*names, *([self.of_file] if self.of_file else [])]
+
+    def read(self, columns: Sequence[str] | None = None, labels: Sequence[str] = ()) -> pa.Table:
+        """Some columns (all of them, if None), as `read_table`."""
+        names = self.column_names()
+        wanted = names if columns is None else list(dict.fromkeys(columns))
+        self.need(wanted, names)
+        labels = [name for name in labels if name in wanted and name != self.of_file]
+        parts = []
+        for i, path in enumerate(self.paths):
+            own = [name for name in wanted if name != self.of_file]
+            with _named(path, self.format):
+                if self.whole is not None:
+                    part = self.whole
+                elif self.format == "parquet":
+                    part = pyarrow.parquet.ParquetFile(path).read(columns=own)
+                elif self.format == "arrow":
+                    part = pyarrow.feather.read_table(path, columns=_tops(own, path))
+                else:
+                    part = self._read_csv(i, own, labels)
+                parts.append(self._finished(part, wanted, i))
+        with _named(self.paths[0], self.format):
+            table = pa.concat_tables(parts, promote_options="permissive") if len(parts) > 1 else parts[0]
+        if self.format in ("csv", "tsv"):
+            table = as_integers(table, [name for name in labels if are_integers(table[name].unique().to_pylist())])
+        return table
+
+    def stream(self, columns: Sequence[str], labels: Sequence[str]) -> Iterator[dict[str, pa.Array]]:
+        """Some columns, a few rows at a time; all labels of a CSV file as text."""
+        for i, path in enumerate(self.paths):
+            own = [name for name in columns if name != self.of_file]
+            with _named(path, self.format):
+                if self.whole is not None:
+                    batches = iter(self.whole.to_batches())
+                elif self.format == "parquet":
+                    batches = pyarrow.parquet.ParquetFile(path).iter_batches(ROWS, columns=own)
+                elif self.format == "arrow":
+                    mapped = pa.memory_map(str(path))
+                    fields = [pa.ipc.open_file(mapped).schema.get_field_index(name) for name in _tops(own, path)]
+                    file = pa.ipc.open_file(mapped, options=pa.ipc.IpcReadOptions(included_fields=fields))
+                    batches = (file.get_batch(i) for i in range(file.num_record_batches))
+                else:
+                    batches = self._stream_csv(i, own, labels)
+                for batch in batches:
+                    for start in range(0, len(batch), ROWS):
+                        part = self._finished(pa.Table.from_batches([batch.slice(start, ROWS)]), columns, i)
+                        yield {name: tables.to_arrow(part[name]) for name in columns}
+
+    def need(self, wanted: Sequence[str], names: Sequence[str]) -> None:
+        """Refuse a header that lacks a column or names one twice.
+
+        Raises:
+            InputError: naming the columns.
+        """
+        tables.refuse_twice(names, f"the header of {self.paths[0].name}")
+        missing = sorted(set(wanted) - set(names))
+        if missing:
+            raise InputError(
+                f"column {listed(missing)} is missing.{did_you_mean(missing[0], names)} {self.paths[0]} has the "
+                f"columns {listed(names, 20)}."
+            )
+
+    def rows(self) -> int:
+        """The rows; of text a guess, at 32 characters each (8 where they are compressed)."""
+        return sum(map(self._rows, self.paths))
+
+    def _rows(self, path: Path) -> int:
+        with _named(path, self.format):
+            if self.whole is not None:
+                return len(self.whole)
+            if self.format == "parquet":
+                return pyarrow.parquet.read_metadata(path).num_rows
+            if self.format == "arrow":
+                with pa.memory_map(str(path)) as mapped:
+                    return pa.ipc.open_file(mapped).count_rows()
+        return path.stat().st_size // (8 if path.suffix.lower() in PACKED else 32)
+
+    def _finished(self, table: pa.Table, wanted: Sequence[str], i: int) -> pa.Table:
+        """The wanted columns of a part of file i: validated, structs as their fields, text times parsed, file named."""
+        # Arrow trusts the offsets in a file, and a wrong one ends the process when the column is used.
+        table.validate(full=True)
+        table = _flat(table)
+        if self.of_file is not None:
+            table = table.append_column(self.of_file, pa.array([stem(self.paths[i])] * len(table), pa.string()))
+        for name, how in self.times.items():
+            if name in wanted:
+                times = tables.parse_times(tables.to_arrow(table[name]), name, how)
+                table = table.set_column(table.schema.get_field_index(name), name, times)
+        return table.select(list(wanted))
+
+    def _csv(
+        self, i: int, columns: Sequence[str] = (), labels: Sequence[str] = ()
+    ) -> tuple[pyarrow.csv.ReadOptions, pyarrow.csv.ParseOptions, pyarrow.csv.ConvertOptions]:
+        form, how = self.text[i], pyarrow.csv.ConvertOptions()
+        how.decimal_point = form.decimal
+        how.null_values = [*how.null_values, *self.missing]
+        how.column_types = dict.fromkeys([*labels, *self.times], pa.string())
+        how.include_columns = list(columns)
+        read = pyarrow.csv.ReadOptions(encoding=form.encoding)
+        return read, pyarrow.csv.ParseOptions(delimiter=form.separator), how
+
+    def _read_csv(self, i: int, columns: Sequence[str], labels: Sequence[str]) -> pa.Table:
+        try:
+            read, parse, how = self._csv(i, columns, labels)
+            table = pyarrow.csv.read_csv(self.paths[i], read_options=read, parse_options=parse, convert_options=how)
+            if self.text[i].encoding != "utf-8" or not any(pa.types.is_binary(kind) for kind in table.schema.types):
+                return table
+        except pa.ArrowInvalid as error:
+            if self.text[i].encoding != "utf-8" or "UTF8" not in str(error):
+                raise
+        latin = replace(self, text=(*self.text[:i], replace(self.text[i], encoding="latin-1"), *self.text[i + 1 :]))
+        return latin._read_csv(i, columns, labels)
+
+    def _stream_csv(self, i: int, columns: Sequence[str], labels: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        path, (read, parse, how) = self.paths[i], self._csv(i, columns, labels)
+        with pyarrow.csv.open_csv(path, read_options=read, parse_options=parse, convert_options=how) as head:
+            # What looks like an integer at first may be a fraction later.
+            whole = [field.name for field in head.schema if pa.types.is_integer(field.type)]
+            empty = [field.name for field in head.schema if pa.types.is_null(field.type)]
+        how.column_types = how.column_types | dict.fromkeys([*whole, *empty], pa.float64())
+        return iter(pyarrow.csv.open_csv(path, read_options=read, parse_options=parse, convert_options=how))
+
+
+def open_table(
+    path: str | Path,
+    format: str | None = None,
+    missing: Sequence[str] = (),
+    times: dict[str, str] | None = None,
+) -> TableFile:
+    """A table file, a folder of them, a pattern such as "night*.csv", or "-" for standard input.
+
+    Args:
+        path: the file or files; several are read one after the other, in the order of their names.
+        format: one of FORMATS' values, where the suffix does not say.
+        missing: cells of a text file that mean "missing", beside "", NA, NaN, null and the like.
+        times: column → strptime format of times that are text.
+
+    Raises:
+        InputError: no such file, a suffix that is not known, files of several formats, a file that cannot be read.
+    """
+    if format is not None:
+        choose("format", format, sorted(set(FORMATS.values())))
+    paths = (_standard_input(),) if str(path) == "-" else _paths(Path(path))
+    kinds = {format or _format(one) for one in paths}
+    if len(kinds) > 1:
+        raise InputError(f"{path} holds tables of several formats ({', '.join(sorted(kinds))}); read one at a time.")
+    source = TableFile(paths, kinds.pop(), missing=tuple(missing), times=times or {})
+    if source.format in ("csv", "tsv"):
+        text = tuple(_sniff(one, source.format) for one in paths)
+        usual = Text("\t" if source.format == "tsv" else ",")
+        notes = dict.fromkeys(_words(form) for form in text if form != usual)
+        return replace(source, text=text, notes=tuple(notes))
+    if source.format in WHOLE:
+        parts = []
+        for one in paths:
+            with _named(one, source.format):
+                parts.append(WHOLE[source.format](one, source.missing))
+        return replace(source, whole=pa.concat_tables(parts, promote_options="permissive"))
+    return source
+
+
+def read_table(
+    path: str | Path,
+    format: str | None = None,
+    columns: Sequence[str] | None = None,
+    labels: Sequence[str] = (),
+) -> pa.Table:
+    """Read a table: .csv, .tsv, .txt (also .gz, .bz2, .zst), .parquet, .arrow, .feather, .jsonl, .json or .xlsx.
+
+    Args:
+        path, format: as `open_table`.
+        columns: those to read; all of them, if None.
+        labels: columns of a CSV file that hold ids or channels: 001 and 1 stay different there. They become integers
+            only where all are written as such.
+
+    Returns:
+        An Arrow table; empty cells of a CSV are nulls in numeric columns and empty strings in text columns.
+
+    Raises:
+        InputError: as `open_table`; a column that is missing or whose name is used twice.
+    """
+    return open_table(path, format).read(columns, labels)
+
+
+def stem(path: Path) -> str:
+    """The name of a file without its suffixes that say how it is read."""
+    name = path.name
+    for suffix in (*PACKED, *FORMATS):
+        name = name[: -len(suffix)] if name.lower().endswith(suffix) else name
+    return name
+
+
+def are_integers(labels: Iterable[str]) -> bool:
+    """Whether all texts are written as integers are: 1 and -20, but not 01 or 1.0."""
+    return all(re.fullmatch("0|-?[1-9][0-9]{0,17}", text) for text in labels)
+
+
+def as_integers(table: pa.Table, columns: Sequence[str]) -> pa.Table:
+    for name in columns:
+        table = table.set_column(table.schema.get_field_index(name), name, table[name].cast(pa.int64()))
+    return table
+
+
+# ── which files ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _paths(path: Path) -> tuple[Path, ...]:
+    if path.is_file():
+        return (path,)
+    if path.is_dir():
+        inside = (one for one in sorted(path.rglob("*")) if one.is_file() and not one.name.startswith((".", "_")))
+        found = tuple(one for one in inside if _suffix(one) and one.parents[1].suffix != ".columns")  # see `memmap`
+        if not found:
+            raise InputError(f"{path} is a folder without table files; known suffixes are {', '.join(FORMATS)}.")
+        return found
+    pattern = str(path.relative_to(path.anchor))
+    found = tuple(one for one in sorted(Path(path.anchor or ".").glob(pattern)) if one.is_file())
+    if not found:
+        beside = [one.name for one in path.parent.iterdir() if one.is_file()] if path.parent.is_dir() else []
+        raise InputError(f"{path} does not exist; give the path of a table file.{did_you_mean(path.name, beside)}")
+    return found
+
+
+def _suffix(path: Path) -> str | None:
+    name = path.name.lower()
+    for packed in PACKED:
+        name = name.removesuffix(packed)
+    return next((suffix for suffix in FORMATS if name.endswith(suffix)), None)
+
+
+def _format(path: Path) -> str:
+    suffix = _suffix(path)
+    if suffix is None:
+        raise InputError(
+            f"{path}: cannot tell the kind of table from the name; known suffixes are {', '.join(FORMATS)} (text also "
+            f"with {', '.join(PACKED)}). Convert the file, or read it yourself and pass the data frame to "
+            "SeriesDataset.from_frame."
+        )
+    return FORMATS[suffix]
+
+
+@functools.cache
+def _standard_input() -> Path:
+    """What comes through the pipe, in a temporary file, as its columns are looked at before they are read."""
+    folder = Path(tempfile.mkdtemp(prefix="rotarymae-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    head = sys.stdin.buffer.read(8)
+    suffix = next((suffix for start, suffix in BEGINNINGS.items() if head.startswith(start)), ".csv")
+    path = folder / f"standard input{suffix}"
+    with path.open("wb") as file:
+        file.write(head)
+        shutil.copyfileobj(sys.stdin.buffer, file)
+    return path
+
+
+# ── how a file is written ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _sniff(path: Path, format: str) -> Text:
+    """The form of a CSV file: the separator that makes most columns, as many in every row as in the header."""
+    usual = "\t" if format == "tsv" else ","
+    with _named(path, format), pa.input_stream(str(path), compression="detect") as file:
+        head = file.read(HEAD)
+    encoding = "utf-8"
+    if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        encoding = "utf-16"
+    else:
+        try:
+            codecs.getincrementaldecoder("utf-8")().decode(head)
+        except UnicodeDecodeError:
+            encoding = "latin-1"
+    lines = head.decode(encoding, errors="ignore").removeprefix("\ufeff").splitlines()
+    lines = lines[: 100 if len(head) < HEAD else max(1, min(100, len(lines) - 1))]  # the last one may be cut
+    best, most, cells = usual, 1, []
+    for separator in dict.fromkeys((usual, ",", ";", "\t", "|")):
+        rows = [row for row in csv.reader(lines, delimiter=separator) if row]
+        if rows and len(rows[0]) > most and all(len(row) == len(rows[0]) for row in rows):
+            best, most, cells = separator, len(rows[0]), [cell for row in rows[1:] for cell in row]
+    comma = any(re.fullmatch(r"\s*-?\d*,\d+([eE][-+]?\d+)?\s*", cell) for cell in cells)
+    point = any(re.fullmatch(r"\s*-?\d*\.\d+([eE][-+]?\d+)?\s*", cell) for cell in cells)
+    return Text(best, "," if best != "," and comma and not point else ".", encoding)
+
+
+def _words(form: Text) -> str:
+    encodings = {"utf-8": "", "utf-16": ", read as UTF-16", "latin-1": ", read as Latin-1, as it is no UTF-8"}
+    comma = " and decimal commas" if form.decimal == "," else ""
+    name = {"\t": "tabs"}.get(form.separator, repr(form.separator))
+    return f"separated by {name}{comma}{encodings[form.encoding]}"
+
+
+# ── formats that are read whole ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def _read_excel(path: Path, missing: Sequence[str]) -> pa.Table:
+    try:
+        import pandas
+
+        return pa.Table.from_pandas(pandas.read_excel(path, na_values=list(missing)), preserve_index=False)
+    except ImportError:
+        try:
+            import polars
+
+            return polars.read_excel(path).to_arrow()
+        except ImportError as error:
+            raise InputError(
+                f"{path}: an Excel file needs pandas with openpyxl, or polars with fastexcel (pip install pandas "
+                "openpyxl); or save the sheet as CSV."
+            ) from error
+
+
+def _read_json(path: Path, _: Sequence[str]) -> pa.Table:
+    content = json.loads(path.read_text(encoding="utf-8-sig"))
+    return pa.Table.from_pylist(content) if isinstance(content, list) else pa.Table.from_pydict(content)
+
+
+def _read_json_lines(path: Path, _: Sequence[str]) -> pa.Table:
+    return pyarrow.json.read_json(path)
+
+
+WHOLE = {"excel": _read_excel, "json": _read_json, "jsonl": _read_json_lines}
+
+
+def _flat(table: pa.Table) -> pa.Table:
+    """The fields of struct columns as columns "column.field"."""
+    while any(pa.types.is_struct(kind) for kind in table.schema.types):
+        table = table.flatten()
+    return table
+
+
+def _tops(names: Sequence[str], path: Path) -> list[str]:
+    """The columns of an Arrow file that hold some fields, by the names of `_flat`."""
+    with pa.memory_map(str(path)) as mapped:
+        there = pa.ipc.open_file(mapped).schema.names
+    return list(dict.fromkeys(name if name in there else name.split(".")[0] for name in names))
+
+
+def _repeats(names: Sequence[str]) -> bool:
+    return len(set(names)) < len(names)
+
+
+@contextmanager
+def _named(path: Path, format: str) -> Iterator[None]:
+    """Names the file in what its reader raises."""
+    try:
+        yield
+    except InputError:
+        raise
+    except (pa.ArrowException, OSError, ValueError, csv.Error, zipfile.BadZipFile) as error:
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise InputError(
+            f"{path} cannot be read as {format}: {reason}. Is it complete, and is it a {format} file?"
+        ) from error
