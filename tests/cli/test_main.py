@@ -230,8 +230,40 @@ except SystemExit as end:
 
 def test_options_of_labels_need_labels(tmp_path, capsys):
     path = write_csv(tmp_path / "table.csv", "id,time,value", [row.split(",") for row in GOOD])
+    assert command("fit", path, "--out", tmp_path / "run", "--label-id", "star") == 2
+    assert says_all(capsys.readouterr().err, ["--label-id star", "--labels"])
     assert command("fit", path, "--out", tmp_path / "run", "--label", "kind") == 2
-    assert says_all(capsys.readouterr().err, ["--label kind", "--labels"])
+    assert says_all(capsys.readouterr().err, ["'kind' is missing", "'id', 'time', 'value'"])
+
+
+def test_labels_are_a_column_of_the_table_itself_and_channels_all_others(tmp_path, capsys):
+    """A German hospital's file: semicolons, decimal commas, dates of the country, its own word for missing."""
+    rows = [
+        (p, f"{d:02d}.03.2024", f"{60 + 3 * p + d},5", "-" if d == 3 else "36,6", "mw"[p % 2])
+        for p in range(6)
+        for d in (1, 3, 4)
+    ]
+    path = tmp_path / "ward.csv"
+    path.write_text("id;time;pulse;warmth;sex\n" + "".join(";".join(map(str, row)) + "\n" for row in rows))
+    how = ["--wide", "--na", "-", "--time-format", "%d.%m.%Y", "--label", "sex"]
+    assert command("fit", path, "--out", tmp_path / "run", *how, *TINY) == 0
+    said = ["6 of 36 cells dropped: warmth missing 6", "taken as UTC", "separated by ';' and decimal commas"]
+    assert all(part in " ".join(capsys.readouterr().err.split()) for part in said[:1])
+    metrics = json.loads((tmp_path / "run/metrics.json").read_text())
+    assert metrics["preprocessing"]["channels"] == ["pulse", "warmth"]
+    assert [part for part in said if part in metrics["reading"]["summary"]] == said
+    assert command("predict", tmp_path / "run", path, "--out", tmp_path / "out.csv", "--quiet") == 0
+    assert set(table(tmp_path / "out.csv")["predicted"].to_pylist()) <= {"m", "w"}
+
+
+def test_a_table_without_ids_is_one_series_where_nothing_else_could_hold_them(tmp_path, capsys):
+    bare = write_csv(tmp_path / "machine.csv", "time,value", [(t, t % 3) for t in range(9)])
+    assert command("fit", bare, "--out", tmp_path / "run", *TINY) == 0
+    assert command("embed", tmp_path / "run", bare, "--out", tmp_path / "e.csv", "--quiet") == 0
+    assert table(tmp_path / "e.csv")["id"].to_pylist() == ["machine"]
+    other = write_csv(tmp_path / "other.csv", "star,time,value", [("a", 1, 2), ("b", 1, 2)])
+    assert command("fit", other, "--out", tmp_path / "run2", *TINY) == 2
+    assert says_all(capsys.readouterr().err, ["no column 'id'", "'star'", "--id file"])
 
 
 def test_python_m_is_the_command():

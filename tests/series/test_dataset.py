@@ -765,7 +765,7 @@ def test_fingerprint_sees_everything():
         "static": data.static | {"ra": np.zeros(2)},
         "time_unit": "day",
     }
-    assert changes.keys() == parts.keys() - {"reading"}  # which tells where the content came from
+    assert changes.keys() == parts.keys() - {"reading", "time_zone"}  # which tell where the content came from
     prints = {name: SeriesDataset(**(parts | {name: value})).fingerprint() for name, value in changes.items()}
     assert len({*prints.values(), data.fingerprint()}) == len(changes) + 1
 
@@ -804,8 +804,8 @@ def test_labels_of_many_integer_ids():
     "ids, labels, parts",
     [
         (["a"], [1], ["1 series have no label", "'b'"]),
-        (["a", "b", "c", "d"], [1, 2, 3, 4], ["2 labels belong to no series", "'c', 'd'"]),
-        (["a", "b", "a"], [1, 2, 1], ["1 ids have more than one label", "'a'"]),
+        (["a", "b", "a"], [1, 2, 3], ["1 ids have more than one label", "'a'"]),
+        (["c", "d"], [1, 2], ["2 series have no label", "'a', 'b'"]),
         (["a", None], [1, 2], ["'id'", "missing", "row 1"]),
         (["a", "b"], [None, 2], ["'label'", "missing", "row 0"]),
         (["a", "b"], [1.0, NAN], ["'label'", "NaN", "row 1"]),
@@ -817,6 +817,25 @@ def test_labels_of_many_integer_ids():
 def test_bad_labels_are_named(ids, labels, parts):
     with pytest.raises(InputError, match=says(*parts)):
         align_labels(build(), pa.table({"id": ids, "label": labels}))
+
+
+def test_labels_may_repeat_belong_to_others_or_lack():
+    repeated = pa.table({"id": ["a", "b", "a", "b"], "label": ["x", "y", "x", "y"]})
+    assert align_labels(build(), repeated).tolist() == ["y", "x"]
+    with pytest.warns(InputWarning, match="2 labels belong to no series and are not used: 'd', 'c'"):
+        found = align_labels(build(), pa.table({"id": ["d", "a", "c", "b"], "label": [4, 1, 3, 2]}))
+    assert found.tolist() == [2, 1] and found.dtype == np.int64
+    for some in (
+        {"id": ["a"], "label": ["x"]},
+        {"id": ["a", "b"], "label": ["x", ""]},
+        {"id": ["a", "b"], "label": ["x", None]},
+    ):
+        assert align_labels(build(), pa.table(some), unlabelled="none").tolist() == [None, "x"]
+    with pytest.raises(InputError, match="2 series have no label"):
+        align_labels(build(), pa.table({"id": ["a", "b"], "label": [None, NAN]}), unlabelled="none")
+    large = SeriesDataset.from_frame(pa.table({"id": [2**53 + 1], "time": [0.0], "value": [1.0]}))
+    with pytest.raises(InputError, match=says("above 2^53", "read its ids as integers")):
+        align_labels(large, pa.table({"id": [2.0**53 + 2], "label": [1]}))
 
 
 def test_labels_without_their_column():

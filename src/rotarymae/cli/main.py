@@ -102,9 +102,9 @@ def demo(
 class Labels:
     """What fine-tuning learns to predict; without labels the model is only pre-trained."""
 
-    labels: Annotated[Path | None, arg(help_behavior_hint="(default: no labels)")] = None
-    """This table has one row per series, with its id and its label: a class or a number."""
-    label: Annotated[str | None, arg(help_behavior_hint="(default: label)")] = None
+    labels: Annotated[Path | None, arg(help_behavior_hint="(default: TABLE, where --label is given)")] = None
+    """This table has a row per series, with its id and its label: a class or a number."""
+    label: Annotated[str | None, arg(help_behavior_hint="(default: label, where --labels is given)")] = None
     """This column of that table holds the labels."""
     label_id: Annotated[str | None, arg(help_behavior_hint="(default: as in TABLE)")] = None
     """This column of that table holds the ids."""
@@ -113,20 +113,29 @@ class Labels:
     holdout: float = 0.25
     """This share of the series is only scored; with fewer than ten series none are."""
 
-    def read(self, dataset: SeriesDataset, id: str) -> Any:
+    @property
+    def beside(self) -> tuple[str, ...]:
+        """Columns of the table of observations that hold labels."""
+        return (self.label,) if self.label and self.labels is None else ()
+
+    def read(self, dataset: SeriesDataset, layout: TableLayout, table: Path) -> Any:
         """The labels in the order of the series, or None. Raises InputError for labels that do not match."""
         from rotarymae.series import align_labels, read_table
 
-        if self.labels is None:
+        if self.labels is None and self.label is None:
             return None
-        key = self.label_id or id
-        return align_labels(dataset, read_table(self.labels, labels=[key]), key, self.label or "label")
+        key = self.label_id or layout.id
+        if self.labels is None:
+            found = layout.open(table).read([key, self.label], [key])
+        else:
+            found = read_table(self.labels, labels=[key])
+        return align_labels(dataset, found, key, self.label or "label")
 
     def check(self) -> None:
         """Raises InputError for an option that says how labels are read where there are none."""
-        given = {"--label": self.label, "--label-id": self.label_id, "--task": self.task.replace("auto", "")}
+        given = {"--label-id": self.label_id, "--task": self.task.replace("auto", "")}
         for option, value in given.items():
-            if self.labels is None and value:
+            if self.labels is None and self.label is None and value:
                 raise InputError(f"{option} {value} says how labels are read; name their table by --labels.")
 
 
@@ -168,8 +177,8 @@ def fit(
     check_folder(out, resume)
     with stopping_on_signals(lambda: how_to_resume(out)), reporter.catching_warnings():
         with reporter.bar("reading"):
-            dataset = layout.read(table)
-            targets = labels.read(dataset, layout.id)
+            dataset = layout.read(table, beside=labels.beside)
+            targets = labels.read(dataset, layout, table)
         reporter.say(f"{_describe(dataset)} → {out}")
         reporter.say(f"read {table.name}: {dataset.reading}")
         outcome = run_fit(
@@ -179,7 +188,7 @@ def fit(
             out,
             task=labels.task,
             holdout=labels.holdout,
-            columns=asdict(layout),
+            columns=asdict(layout.with_values_of(dataset)),
             resume=resume,
             command=_command(),
             started=started,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -12,7 +12,7 @@ from rotarymae.errors import InputError
 
 if TYPE_CHECKING:
     from rotarymae.checkpoints import ModelDirectory
-    from rotarymae.series import SeriesDataset
+    from rotarymae.series import SeriesDataset, TableFile
 
 
 def _default(text: str) -> Any:
@@ -25,12 +25,12 @@ class Columns:
     """How the table is laid out; a model remembers how its training table was."""
 
     id: Annotated[str | None, _default("id")] = None
-    """This column says which series a row belongs to."""
+    """This column says which series a row belongs to; file is the name of the file, where that is no column."""
     time: Annotated[str | None, _default("time")] = None
     """This column holds the times, which are numbers or dates; dates count in days."""
     channel: Annotated[str | None, _default("no channels")] = None
     """This column says which channel (band, sensor, variable) was observed."""
-    values: Annotated[tuple[str, ...], _default("value")] = ()
+    values: Annotated[tuple[str, ...], _default("value; with --wide all others")] = ()
     """These columns hold the values; with --wide they are the channels."""
     wide: bool = False
     """The table has one column per channel, and an empty cell is a missing observation, not a zero."""
@@ -42,6 +42,10 @@ class Columns:
     """Two rows of the same series, time and channel are an error, are averaged, or the first counts."""
     unknown_channels: Annotated[Literal["error", "drop"] | None, _default("drop")] = None
     """For predict, interpolate and embed: rows of channels that the model does not know are left out, or an error."""
+    na: Annotated[tuple[str, ...], _default("empty, NA, NaN, null and the like")] = ()
+    """These cells of a text file mean that a value is missing, too."""
+    time_format: Annotated[str | None, _default("ISO dates, or numbers")] = None
+    """Times are written like this, for example "%d.%m.%Y %H:%M"."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +62,8 @@ class TableLayout:
     duplicates: Literal["error", "mean", "first"] = "error"
     unknown_channels: Literal["error", "drop"] = "drop"
     static: tuple[str, ...] = ()
+    na: tuple[str, ...] = ()
+    time_format: str | None = None
 
     @classmethod
     def resolve(cls, columns: Columns, of_model: dict[str, Any] | None = None) -> TableLayout:
@@ -70,23 +76,48 @@ class TableLayout:
             before.pop("channel", None)
         if columns.channel:
             before.pop("wide", None)
-        layout = {**before, **given}
-        lists = {name: tuple(layout.get(name, getattr(cls, name))) for name in ("values", "static")}
+        layout = {"values": () if columns.wide else cls.values, **before, **given}
+        lists = {name: tuple(layout.get(name, ())) for name in ("values", "static", "na")}
         return cls(**{**layout, **lists})
 
-    def read(self, table: Path, channel_names: tuple[Any, ...] | None = None) -> SeriesDataset:
-        """The series of a table; `channel_names` are those of the model, if there is one.
+    def with_values_of(self, dataset: SeriesDataset) -> TableLayout:
+        """The same with the channels by name, where a wide table's were all columns that have no other role."""
+        if not self.wide:
+            return self
+        return replace(self, values=tuple(dataset.channel_names or dataset.value_names))
+
+    def open(self, table: Path) -> TableFile:
+        """The table's file or files, read as the options say."""
+        from rotarymae.series import open_table
+
+        times = {} if self.time_format is None else {self.time: self.time_format}
+        return open_table(table, missing=self.na, times=times)
+
+    def read(
+        self, table: Path, channel_names: tuple[Any, ...] | None = None, beside: tuple[str, ...] = ()
+    ) -> SeriesDataset:
+        """The series of a table.
+
+        Args:
+            channel_names: those of the model, if there is one.
+            beside: columns that are neither of these nor channels, such as a label's.
 
         Raises:
             InputError: a column that is not there, by the option that names it; and as `SeriesDataset.from_frame`.
         """
         from rotarymae.errors import did_you_mean, listed
-        from rotarymae.series import SeriesDataset, tables
+        from rotarymae.series import SeriesDataset
 
-        names = tables.column_names(table, tables.format_of(table))
+        source = self.open(table)
+        names = source.column_names()
+        roles = {self.id, self.time, self.channel, *self.values, *self.static, *beside}
+        # A table of one series needs no ids; another column that is left over might hold them, though.
+        alone = self.id not in names and (self.id == "file" or (self.id == "id" and set(names) <= roles))
+        values = self.values or tuple(name for name in names if name not in roles)
         forgiving = channel_names is not None and self.unknown_channels == "drop"
-        wanted = [("id", self.id), ("time", self.time)]
-        wanted += [] if self.wide and forgiving else [("values", name) for name in self.values]
+        wanted = [("id", self.id)] if not alone else []
+        wanted += [("time", self.time)]
+        wanted += [] if self.wide and forgiving else [("values", name) for name in values]
         wanted += [("channel", self.channel)] if self.channel else []
         wanted += [("static", name) for name in self.static]
         for option, name in wanted:
@@ -94,14 +125,15 @@ class TableLayout:
                 raise InputError(
                     f"{table} has no column {name!r}; name the right one by --{option}."
                     f"{did_you_mean(name, names)} Its columns are {listed(names, 20)}."
+                    f"{' If each file is one series, give --id file.' if option == 'id' else ''}"
                 )
         try:
             return SeriesDataset.from_file(
-                table,
-                self.id,
+                source,
+                None if alone else self.id,
                 self.time,
                 self.channel,
-                list(self.values),
+                list(values),
                 list(self.static),
                 wide=self.wide,
                 channel_names=None if self.wide else channel_names,

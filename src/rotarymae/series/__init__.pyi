@@ -13,4 +13,6 @@ from .scaling import TRANSFORMS as TRANSFORMS
 from .scaling import Preprocessor as Preprocessor
 from .static import StaticColumn as StaticColumn
 from .static import fit_static as fit_static
+from .tables import as_dates as as_dates
+from .tables import parse_time as parse_time
 from .tables import plain as plain

@@ -35,8 +35,8 @@ def names_of(names: Sequence[str] | str, what: str, empty: bool = False) -> tupl
     return names
 
 
-def frame_times(frame: Any, time: str, series: np.ndarray, ids: np.ndarray) -> tuple[np.ndarray, str | None]:
-    when, unit = tables.times(tables.arrow_column(frame, time), time)
+def frame_times(column: pa.Array, time: str, series: np.ndarray, ids: np.ndarray) -> tuple[np.ndarray, str | None]:
+    when, unit = tables.times(column, time)
     if not np.isfinite(when).all():
         tables.refuse_bad_times(when, time, ids[series])
     return when, unit

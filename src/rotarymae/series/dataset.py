@@ -71,6 +71,7 @@ class SeriesDataset:
         channel_names: the original channel labels, sorted (or in the order that was given); None without channels.
         static: one value per series, name → [S]. A number that was missing is NaN.
         time_unit: "day" where the times came as dates or durations, else None (whatever unit the numbers have).
+        time_zone: the zone of the table's dates ("UTC" where they had none); None where times were no dates.
         reading: what became of the rows of the whole table this was read from; selections keep it.
 
     Raises:
@@ -86,6 +87,7 @@ class SeriesDataset:
     channel_names: tuple[Any, ...] | None = None
     static: dict[str, np.ndarray] = field(default_factory=dict)
     time_unit: str | None = None
+    time_zone: str | None = None
     reading: ReadingReport | None = None
 
     def __post_init__(self) -> None:
@@ -565,6 +567,7 @@ class SeriesDataset:
             channel_names=rows.channel_names,
             static={name: column[there] for name, column in found[1].items()},
             time_unit=rows.time_unit,
+            time_zone=rows.time_zone,
             reading=rows.report,
         )
 

@@ -419,7 +419,11 @@ def _read_excel(path: Path, missing: Sequence[str]) -> pa.Table:
 
 def _read_json(path: Path, _: Sequence[str]) -> pa.Table:
     content = json.loads(path.read_text(encoding="utf-8-sig"))
-    return pa.Table.from_pylist(content) if isinstance(content, list) else pa.Table.from_pydict(content)
+    if isinstance(content, dict) and all(isinstance(column, list) for column in content.values()):
+        return pa.Table.from_pydict(content)
+    if isinstance(content, list) and all(isinstance(row, dict) for row in content):
+        return pa.Table.from_pylist(content)
+    raise ValueError("neither a list of records nor lists by column")
 
 
 def _read_json_lines(path: Path, _: Sequence[str]) -> pa.Table:

@@ -50,18 +50,25 @@ def long_table(
     tables.need_columns(seen, roles)
     if channel is None and channel_names is not None:
         raise InputError(f"channel_names {listed(channel_names)} need a channel column; give channel=...")
-    series, ids = tables.encode(tables.label_array(tables.arrow_column(seen, id), id))
-    when, unit = frame_times(seen, time, series, ids)
+    columns = {name: tables.arrow_column(seen, name) for _, name in roles}
+    series, ids = tables.encode(tables.label_array(columns[id], id))
+    columns, row_of = tables.explode(columns)
+    series = series if row_of is None else series[row_of]
+    when, unit = frame_times(columns[time], time, series, ids)
     which, known, unknown = None, None, {}
     if channel is not None:
-        labels = tables.label_array(tables.arrow_column(seen, channel), channel)
+        labels = tables.label_array(columns[channel], channel)
         which, known, unknown = encode_channels(
             labels, channel_names, series, ids, f"column {channel!r}", unknown_channels
         )
-    columns = [tables.numbers(tables.arrow_column(seen, name), name) for name in values]
-    report = ReadingReport(len(series), unknown=unknown)
-    rows = Observations(series, ids, when, which, known, np.stack(columns, axis=1), values, unit, report)
-    fixed = {name: static_column(tables.arrow_column(seen, name), name, series, ids) for name in static}
+    found = [tables.numbers(columns[name], name) for name in values]
+    notes = () if row_of is None else (f"{len(seen):,} rows with lists are {len(series):,} observations",)
+    zone = tables.zone(columns[time])
+    notes += ("times have no zone and are taken as UTC",) if zone == "" else ()
+    report = ReadingReport(len(series), unknown=unknown, notes=notes)
+    zone = None if zone is None else zone or "UTC"
+    rows = Observations(series, ids, when, which, known, np.stack(found, axis=1), values, unit, report, zone)
+    fixed = {name: static_column(columns[name], name, series, ids) for name in static}
     if unknown and which is not None:
         rows = rows.keep(which >= 0)
     return rows, fixed
@@ -164,6 +171,6 @@ def padded_array(
     found = flat_times[there]
     refuse_times_within(found, series, ids, offsets_of(np.bincount(series, minlength=cases)))
     gone = cases * steps - len(found)
-    report = ReadingReport(cases * steps, missing=gone, missing_by_column=dict.fromkeys(names, gone) if gone else {})
+    report = ReadingReport(cases * steps, missing=gone, missing_by_column={name: gone for name in names if gone})
     rows = Observations(series, ids, found, None, None, flat[there], names, unit, report)
     return melt(rows) if melted else rows, {}

@@ -2,32 +2,60 @@
 
 from __future__ import annotations
 
-from typing import Any
+import warnings
+from typing import Any, Literal
 
 import numpy as np
+import pyarrow as pa
 
-from rotarymae.errors import InputError, listed
+from rotarymae.errors import InputError, InputWarning, choose, listed
 from rotarymae.series import tables
 from rotarymae.series.dataset import SeriesDataset
 
 
-def align_labels(dataset: SeriesDataset, labels_frame: Any, id: str = "id", label: str = "label") -> np.ndarray:
-    """The labels [S] of a dataset's series, in its order, from a table with one row per series, matched by id.
+def align_labels(
+    dataset: SeriesDataset,
+    labels_frame: Any,
+    id: str = "id",
+    label: str = "label",
+    unlabelled: Literal["error", "none"] = "error",
+) -> np.ndarray:
+    """The labels [S] of a dataset's series, in its order, from a table that is matched by id.
+
+    Args:
+        labels_frame: one row per series, or several with the same label, as in the table of observations.
+        unlabelled: a series without a label (or with an empty one) is an "error", or its label is None ("none").
 
     Returns:
-        int64, float64, bool or string labels.
+        int64, float64, bool or string labels; objects where a label is None.
 
     Raises:
-        InputError: naming the ids: series without a label, labels without a series, ids given twice; missing labels.
+        InputError: naming the ids: series without a label, ids with two different ones; missing labels; no label of
+            any series.
+
+    Warns:
+        InputWarning: labels that belong to no series.
     """
+    choose("unlabelled", unlabelled, ("error", "none"))
     seen = tables.as_frame(labels_frame, "labels table")
     tables.need_columns(seen, [("id", id), ("label", label)], "labels table")
-    rows, labelled = tables.encode(tables.label_array(tables.arrow_column(seen, id), id))
-    found = tables.label_values(tables.label_array(tables.arrow_column(seen, label), label))
-    counts = np.bincount(rows)
-    if (counts > 1).any():
-        twice = labelled[counts > 1]
-        raise InputError(f"{len(twice)} ids have more than one label: {listed(twice)}; keep one row per id.")
+    ids, cells = tables.label_array(tables.arrow_column(seen, id), id), tables.arrow_column(seen, label)
+    if unlabelled == "none":
+        gone = tables.absent_labels(cells)
+        ids, cells = ids.filter(pa.array(~gone)), cells.filter(pa.array(~gone))
+    rows, labelled = tables.encode(ids)
+    each = tables.label_values(tables.label_array(cells, label))
+    first = np.unique(rows, return_index=True)[1]
+    found = each[first]
+    differs = found[rows] != each
+    if differs.any():
+        twice = labelled[np.unique(rows[differs])]
+        raise InputError(f"{len(twice)} ids have more than one label: {listed(twice)}; keep one label per id.")
+    if labelled.dtype.kind == "f" and (np.abs(labelled) > 2**53).any() and dataset.ids.dtype.kind in "iu":
+        raise InputError(
+            f"the ids of the labels table are floating point numbers above 2^53 ({listed(labelled[:1])}), which have "
+            "lost their last digits; read its ids as integers."
+        )
     numeric = [array.dtype.kind in "iufb" for array in (dataset.ids, labelled)]
     if numeric[0] != numeric[1]:
         kinds = ["numbers" if n else "strings" for n in numeric]
@@ -35,11 +63,18 @@ def align_labels(dataset: SeriesDataset, labels_frame: Any, id: str = "id", labe
             f"the ids of the series are {kinds[0]} ({listed(dataset.ids[:1])}), those of the labels {kinds[1]} "
             f"({listed(labelled[:1])}); convert one of them."
         )
-    lost = np.unique(dataset.ids[~np.isin(dataset.ids, labelled)])
-    if len(lost):
+    there = np.isin(dataset.ids, labelled)
+    lost = np.unique(dataset.ids[~there])
+    if len(lost) and (unlabelled == "error" or not there.any()):
         raise InputError(f"{len(lost)} series have no label: {listed(lost)}; add their labels or select the others.")
     surplus = labelled[~np.isin(labelled, dataset.ids)]
     if len(surplus):
-        raise InputError(f"{len(surplus)} labels belong to no series: {listed(surplus)}; drop those rows.")
+        text = f"{len(surplus):,} labels belong to no series and are not used: {listed(surplus)}."
+        warnings.warn(text, InputWarning, stacklevel=2)
     order = np.argsort(labelled, kind="stable")
-    return found[order[np.searchsorted(labelled, dataset.ids, sorter=order)]]
+    at = order[np.searchsorted(labelled, dataset.ids[there], sorter=order)]
+    if there.all():
+        return found[at]
+    every = np.full(len(dataset), None, object)
+    every[there] = found[at]
+    return every

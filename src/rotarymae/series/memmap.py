@@ -205,7 +205,9 @@ def _write(
             static.append(dataset.static)
             assert dataset.reading is not None
             reports.append(dataset.reading)
-            about.update({name: getattr(dataset, name) for name in ("value_names", "channel_names", "time_unit")})
+            about.update(
+                {name: getattr(dataset, name) for name in ("value_names", "channel_names", "time_unit", "time_zone")}
+            )
             yield dataset.times, dataset.channels, dataset.values
 
     with warnings.catch_warnings(record=True) as raised:
@@ -244,6 +246,7 @@ def _load(folder: Path) -> SeriesDataset:
         channel_names=None if about["channel_names"] is None else tuple(about["channel_names"]),
         static={name.removeprefix("static "): column for name, column in list(found.items())[2:]},
         time_unit=about["time_unit"],
+        time_zone=about["time_zone"],
         reading=ReadingReport(**about["reading"]),
     )
 

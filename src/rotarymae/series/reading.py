@@ -73,7 +73,7 @@ class ReadingReport:
             parts.append(f"none of {self.total:,} {self.counted} dropped")
         parts += [f"{self.merged:,} duplicates merged"] if self.merged else []
         parts += [f"{len(self.empty):,} series without observations left out"] if self.empty else []
-        return "; ".join(parts)
+        return "; ".join([*parts, *self.notes])
 
     def losses(self) -> list[str]:
         """Sentences on what a user would not expect to be lost or changed; a missing value alone is none."""

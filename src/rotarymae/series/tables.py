@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 
 import narwhals as nw
@@ -121,6 +122,15 @@ def missing_rows(column: pa.Array) -> np.ndarray:
     return np.flatnonzero(column.is_null(nan_is_null=True).to_numpy(zero_copy_only=False))
 
 
+def absent_labels(column: pa.Array) -> np.ndarray:
+    """Where labels are missing: null, NaN or empty, bool [n]."""
+    gone = np.zeros(len(column), bool)
+    gone[missing_rows(column)] = True
+    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+        gone |= pc.equal(column, "").fill_null(True).to_numpy(zero_copy_only=False)  # pyright: ignore
+    return gone
+
+
 def label_array(column: pa.Array, name: str) -> pa.Array:
     """Labels (ids, channels, classes) as int64, double, string or bool, none of them missing.
 
@@ -185,7 +195,10 @@ def numbers(column: pa.Array, name: str) -> np.ndarray:
     if types.is_boolean(kind):
         column = column.cast(pa.int8())
     elif not (types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind)):
-        raise InputError(f"column {name!r} is not numeric but {kind}{_first_text(column)}; convert it to numbers.")
+        raise InputError(
+            f"column {name!r} is not numeric but {kind}{_first_text(column)}; convert it to numbers, or say that this "
+            "means missing (missing_cells of SeriesDataset.from_file, --na)."
+        )
     return column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
 
 
@@ -234,6 +247,71 @@ def times(column: pa.Array, name: str) -> tuple[np.ndarray, str | None]:
     return found, None
 
 
+def zone(column: pa.Array) -> str | None:
+    """The time zone of a column of dates, "" where they have none; None for numbers and durations."""
+    kind = column.type
+    if pa.types.is_timestamp(kind):
+        return kind.tz or ""
+    return "" if pa.types.is_date(kind) else None
+
+
+def as_dates(days: np.ndarray, zone: str = "UTC") -> pa.Array:
+    """Days since 1970-01-01 UTC as timestamps of a zone, to the microsecond: what `times` made numbers of."""
+    ticks = np.rint(np.asarray(days, np.float64) * PER_DAY["us"]).astype(np.int64)
+    return pa.array(ticks).cast(pa.timestamp("us", tz=zone))
+
+
+def parse_time(text: str, zone: str | None) -> float:
+    """A time as a user writes it: a number, or where times are dates (of a `zone`) also an ISO date, as days.
+
+    Raises:
+        InputError: neither.
+    """
+    try:
+        return float(text)
+    except ValueError:
+        pass
+    if zone is None:
+        raise InputError(f"{text!r} is no number; the times of this table are numbers, so give one.")
+    try:
+        when = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise InputError(f"{text!r} is neither a number nor a date such as 2024-03-31 or 2024-03-31T10:00.") from error
+    if when.tzinfo is None:
+        ticks = pc.assume_timezone(pa.array([when], pa.timestamp("us")), zone or "UTC")  # pyright: ignore
+    else:
+        ticks = pa.array([when], pa.timestamp("us", tz="UTC"))
+    return float(times(ticks, "time")[0][0])
+
+
+def explode(columns: dict[str, pa.Array]) -> tuple[dict[str, pa.Array], np.ndarray | None]:
+    """Columns of lists as one row per entry, and the row [n] that each is from; columns without lists as they are.
+
+    Raises:
+        InputError: lists of one row that differ in length.
+    """
+    types = pa.types
+    lists = [
+        name
+        for name, column in columns.items()
+        if types.is_list(column.type) or types.is_large_list(column.type) or types.is_fixed_size_list(column.type)
+    ]
+    if not lists:
+        return columns, None
+    lengths = {name: pc.list_value_length(columns[name]).fill_null(0).to_numpy() for name in lists}  # pyright: ignore
+    for name in lists[1:]:
+        differs = np.flatnonzero(lengths[name] != lengths[lists[0]])
+        if len(differs):
+            row = differs[0]
+            raise InputError(
+                f"row {row} has {lengths[lists[0]][row]} entries in column {lists[0]!r} but {lengths[name][row]} in "
+                f"{name!r}; the lists of a row must be equally long ({len(differs)} rows are not)."
+            )
+    rows = np.repeat(np.arange(len(lengths[lists[0]])), lengths[lists[0]])
+    at = pa.array(rows)
+    return {name: column.flatten() if name in lists else column.take(at) for name, column in columns.items()}, rows
+
+
 def parse_times(column: pa.Array, name: str, how: str) -> pa.Array:
     """A column of text as timestamps, by a strptime format such as "%d.%m.%Y %H:%M".
 
@@ -247,8 +325,8 @@ def parse_times(column: pa.Array, name: str, how: str) -> pa.Array:
     if wrong:
         raise InputError(
             f"time column {name!r} holds {text[wrong[0]].as_py()!r} in row {wrong[0]}, which is not written as "
-            f"{how!r} ({len(wrong)} such cells); correct the format, in which %Y is the year, %m the month, %d the day, "
-            "%H:%M:%S the time and %z the zone."
+            f"{how!r} ({len(wrong)} such cells); correct the format, in which %Y is the year, %m the month, %d the "
+            "day, %H:%M:%S the time and %z the zone."
         )
     return found
 

@@ -37,6 +37,7 @@ class Observations:
     value_names: tuple[str, ...]
     time_unit: str | None
     report: ReadingReport
+    time_zone: str | None = None
 
     def keep(self, rows: np.ndarray) -> Observations:
         """The rows of a mask or an order."""
@@ -226,6 +227,7 @@ def melt(rows: Observations) -> Observations:
         value_names=("value",),
         time_unit=rows.time_unit,
         report=report,
+        time_zone=rows.time_zone,
     )
 
 

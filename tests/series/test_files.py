@@ -1,0 +1,266 @@
+"""Tables as people have them: each is read right, or refused with the cause."""
+
+import bz2
+import gzip
+import io
+import json
+import sys
+import types
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.feather
+import pyarrow.parquet
+import pytest
+
+from conftest import refuses
+from rotarymae.errors import InputWarning
+from rotarymae.series import SeriesDataset, as_dates, files, open_table, parse_time, read_table
+
+ROWS = [("a", 0.5, 1.25), ("a", 1.5, -2.5), ("b", 0.25, 3.0)]
+CSV = "id,time,value\n" + "".join(f"{i},{t},{v}\n" for i, t, v in ROWS)
+DATES = CSV.replace("0.5", "2024-03-31").replace("1.5", "2024-04-01").replace("0.25", "2024-04-02")
+
+
+def columns(**changes):
+    ids, times, values = (list(column) for column in zip(*ROWS, strict=True))
+    return {"id": ids, "time": times, "value": values} | changes
+
+
+def parquet(path, table):
+    pyarrow.parquet.write_table(pa.table(table), path)
+
+
+LISTS = {"id": ["a", "b"], "time": [[0.5, 1.5], [0.25]], "value": [[1.25, -2.5], [3.0]]}
+NESTED = {"id": ["a", "b"], "lc": [{"time": [0.5, 1.5], "value": [1.25, -2.5]}, {"time": [0.25], "value": [3.0]}]}
+OF_LC = {"time": "lc.time", "values": ["lc.value"]}
+GERMAN = CSV.replace(",", ";").replace(".", ",")
+EVERY_LINE = CSV.replace("\n", "\r\n")
+
+
+def one_series(data):
+    return data.ids.tolist() == ["only a"]
+
+
+# name → (file name, content or writer, options, what is noted)
+READ: Any = {
+    "comma": ("t.csv", CSV, {}, ""),
+    "windows lines": ("t.csv", EVERY_LINE, {}, ""),
+    "quoted": ("t.csv", '"id","time","value"\n' + CSV.split("\n", 1)[1], {}, ""),
+    "semicolon": ("t.csv", CSV.replace(",", ";"), {}, "separated by ';'"),
+    "semicolon and decimal comma": ("t.csv", GERMAN, {}, "separated by ';' and decimal commas"),
+    "tab and decimal comma": ("t.tsv", GERMAN.replace(";", "\t"), {}, "decimal commas"),
+    "tabs in a csv": ("t.csv", CSV.replace(",", "\t"), {}, "separated by tabs"),
+    "tabs": ("t.tsv", CSV.replace(",", "\t"), {}, ""),
+    "commas in a tsv": ("t.tsv", CSV, {}, "separated by ','"),
+    "bar": ("t.csv", CSV.replace(",", "|"), {}, "separated by '|'"),
+    "txt": ("t.txt", CSV.replace(",", "\t"), {}, "separated by tabs"),
+    "dat": ("t.dat", CSV, {}, ""),
+    "capitals": ("T.CSV", CSV, {}, ""),
+    "bom": ("t.csv", CSV.encode("utf-8-sig"), {}, ""),
+    "utf-16": ("t.csv", CSV.encode("utf-16"), {}, "UTF-16"),
+    "utf-16 with semicolons": ("t.csv", GERMAN.encode("utf-16"), {}, "UTF-16"),
+    "latin-1": ("t.csv", CSV.replace("value", "v°").encode("latin-1"), {"values": ["v°"]}, "Latin-1"),
+    "latin-1, late": ("t.csv", CSV.encode() + b"c" * 70_000 + b"\xe9,1,1\n", {"check": lambda d: len(d) == 3}, ""),
+    "utf-8 cut in a letter": (
+        "t.csv",
+        CSV + "é,1,2\n" * 10_000,
+        {"duplicates": "first", "check": lambda d: len(d) == 3},
+        "",
+    ),
+    "gzip": ("t.csv.gz", gzip.compress(CSV.encode()), {}, ""),
+    "bzip2": ("t.csv.bz2", bz2.compress(GERMAN.encode()), {}, "decimal commas"),
+    "own word for missing": (
+        "t.csv",
+        CSV + "b,9,--\n",
+        {"missing_cells": ["--"]},
+        "1 of 4 rows dropped: value missing 1",
+    ),
+    "usual words for missing": ("t.csv", CSV + "b,9,NA\nb,8,nan\nb,7,n/a\nb,6,\n", {}, "4 of 7 rows dropped"),
+    "parquet": ("t.parquet", lambda path: parquet(path, columns()), {}, ""),
+    "feather": ("t.feather", lambda path: pyarrow.feather.write_feather(pa.table(columns()), path), {}, ""),
+    "lists": ("t.parquet", lambda path: parquet(path, LISTS), {}, "2 rows with lists are 3 observations"),
+    "lists, one empty": (
+        "t.parquet",
+        lambda path: parquet(path, {name: [*column, "c" if name == "id" else []] for name, column in LISTS.items()}),
+        {},
+        "1 series without observations left out",
+    ),
+    "nested": ("t.parquet", lambda path: parquet(path, NESTED), OF_LC, "2 rows with lists"),
+    "nested feather": ("t.feather", lambda path: pyarrow.feather.write_feather(pa.table(NESTED), path), OF_LC, ""),
+    "json lines": ("t.jsonl", "\n".join(json.dumps(dict(zip(columns(), row, strict=True))) for row in ROWS), {}, ""),
+    "json records": ("t.json", json.dumps([dict(zip(columns(), row, strict=True)) for row in ROWS]), {}, ""),
+    "json columns": ("t.json", json.dumps(columns()), {}, ""),
+    "no ids": (
+        "only a.csv",
+        CSV.replace("id,", "").replace("a,", "").replace("b,", ""),
+        {"id": None, "check": one_series},
+        "one series",
+    ),
+}
+
+
+def put(path, content):
+    if callable(content):
+        content(path)
+    else:
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+@pytest.mark.filterwarnings("ignore::rotarymae.errors.InputWarning")
+@pytest.mark.parametrize("memory", [None, 0], ids=["memory", "mapped"])
+@pytest.mark.parametrize("case", READ)
+def test_tables_of_many_kinds_are_read(tmp_path, case, memory):
+    name, content, options, noted = READ[case]
+    if memory == 0 and case == "latin-1, late":
+        pytest.skip("a stream cannot begin anew")
+    options = dict(options)
+    check = options.pop("check", None)
+    data = SeriesDataset.from_file(put(tmp_path / name, content), **options, memory=memory)
+    assert noted in str(data.reading)
+    if check:
+        assert check(data)
+    else:
+        assert data.ids.tolist() == ["a", "b"] and data.times.tolist() == [0.5, 1.5, 0.25]
+        assert data.values.ravel().tolist() == [1.25, -2.5, 3.0]
+
+
+# name → (file name, content, options, parts of the message)
+REFUSED: Any = {
+    "decimal comma between commas": ("t.csv", "id,time,value\na,1,2,5\na,2,3,5\n", {}, ["Expected 3 columns, got 4"]),
+    "a ragged row": ("t.csv", CSV + "b,1\n", {}, ["Expected 3 columns, got 2"]),
+    "own word for missing": ("t.csv", CSV + "b,9,--\n", {}, ["'value'", "'--' in row 3", "--na"]),
+    "dates of a country": ("t.csv", DATES.replace("2024-03-31", "31.03.2024 02:38"), {}, ["text", "--time-format"]),
+    "another date format": (
+        "t.csv",
+        DATES,
+        {"time_format": "%d.%m.%Y"},
+        ["'2024-03-31' in row 0", "'%d.%m.%Y'", "3 such"],
+    ),
+    "lists of unequal length": (
+        "t.parquet",
+        lambda p: parquet(p, LISTS | {"value": [[1.0], [3.0]]}),
+        {},
+        ["row 0", "2", "1", "equally long"],
+    ),
+    "excel that is none": ("t.xlsx", b"no", {}, ["t.xlsx"]),
+    "json that is none": ("t.json", "{", {}, ["t.json cannot be read as json"]),
+    "json of numbers": ("t.json", "[1, 2]", {}, ["t.json cannot be read as json"]),
+    "a folder without tables": ("t/readme.md", "", {}, ["folder without table files"]),
+    "several formats": ("t/a.csv", CSV, {}, ["several formats"]),
+    "another suffix": ("t.doc", CSV, {}, ["cannot tell the kind", ".csv"]),
+    "a pattern of nothing": ("no*.csv", None, {}, ["no*.csv does not exist"]),
+    "utf-8 in name only": ("t.parquet", CSV, {}, ["cannot be read as parquet"]),
+    "text among numbers": ("t.csv", CSV + "b,1,high\n", {}, ["'value'", "'high' in row 3"]),
+    "a column without any value": ("t.csv", "id,time,value\na,1,\na,2,\n", {}, ["no value was observed"]),
+    "header only": ("t.csv", "id,time,value\n", {}, ["no rows"]),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_other_tables_are_refused_with_the_cause(tmp_path, case):
+    name, content, options, parts = REFUSED[case]
+    path = tmp_path / name
+    path.parent.mkdir(exist_ok=True)
+    if content is not None:
+        put(path, content)
+    if case == "several formats":
+        parquet(path.with_name("b.parquet"), columns())
+    with refuses(*parts):
+        SeriesDataset.from_file(path.parent if "/" in name else path, **options)
+
+
+@pytest.mark.parametrize("what", ["folder", "night*.csv"])
+def test_several_files_are_one_table(tmp_path, what):
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    put(folder / "night1.csv", CSV)
+    put(folder / "night2.csv", GERMAN.replace("a;", "c;"))
+    put(folder / "_ignored.csv", "x")
+    for memory in (None, 0):
+        options: Any = {"memory": memory, "duplicates": "first", "folder": tmp_path / "mapped"}
+        data = SeriesDataset.from_file(folder if what == "folder" else folder / what, **options)
+        assert data.ids.tolist() == ["a", "b", "c"] and data.lengths.tolist() == [2, 1, 2]
+        with pytest.warns(InputWarning, match="times were not ascending"):
+            by_file = SeriesDataset.from_file(folder / "night*.csv", id=None, **options)
+        assert by_file.ids.tolist() == ["night1", "night2"] and by_file.lengths.tolist() == [3, 3]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [CSV.encode(), GERMAN.encode(), gzip.compress(CSV.encode()), "parquet"],
+    ids=["csv", "german", "gzip", "parquet"],
+)
+def test_standard_input(monkeypatch, content):
+    if content == "parquet":
+        pyarrow.parquet.write_table(pa.table(columns()), packed := io.BytesIO())
+        content = packed.getvalue()
+    monkeypatch.setattr(sys, "stdin", types.SimpleNamespace(buffer=io.BytesIO(content)))
+    files._standard_input.cache_clear()
+    assert SeriesDataset.from_file("-").values.ravel().tolist() == [1.25, -2.5, 3.0]
+    assert open_table("-").column_names() == ["id", "time", "value"]  # and once more
+
+
+def test_excel(tmp_path, monkeypatch):
+    monkeypatch.setattr(pd, "read_excel", lambda path, na_values: pd.DataFrame(columns(value=[1.25, np.nan, 3.0])))
+    assert read_table(put(tmp_path / "t.xlsx", b"PK"))["value"].to_pylist() == [1.25, None, 3.0]
+
+    def missing(path, **_):
+        raise ImportError("no openpyxl")
+
+    monkeypatch.setattr(pd, "read_excel", missing)
+    monkeypatch.setitem(sys.modules, "polars", None)
+    with refuses("t.xlsx", "openpyxl", "save the sheet as CSV"):
+        read_table(Path(tmp_path / "t.xlsx"))
+
+
+@pytest.mark.parametrize(
+    "cells, how, zone",
+    [
+        (["2024-03-31", "2024-04-01", "2024-04-02"], None, "UTC"),
+        (["2024-03-31 00:00:00", "2024-04-01 00:00:00", "2024-04-02 00:00:00"], None, "UTC"),
+        (["2024-03-31T02:00+02:00", "2024-04-01T00:00Z", "2024-04-02T01:00+01:00"], None, "UTC"),
+        (["31.03.2024 00:00", "01.04.2024 00:00", "02.04.2024 00:00"], "%d.%m.%Y %H:%M", "UTC"),
+        (["20240331", "20240401", "20240402"], "%Y%m%d", "UTC"),
+        (["0.5", "1.5", "2.5"], None, None),
+    ],
+)
+@pytest.mark.parametrize("memory", [None, 0])
+def test_dates_are_days_and_dates_again(tmp_path, cells, how, zone, memory):
+    rows = "".join(f"a,{cell},1\n" for cell in cells)
+    data = SeriesDataset.from_file(put(tmp_path / "t.csv", "id,time,value\n" + rows), time_format=how, memory=memory)
+    assert data.time_zone == zone
+    if zone is None:
+        assert data.times.tolist() == [0.5, 1.5, 2.5]
+    else:
+        assert data.times.tolist() == [19813, 19814, 19815]
+        assert [str(day)[:10] for day in as_dates(data.times, zone).to_pylist()] == [
+            "2024-03-31",
+            "2024-04-01",
+            "2024-04-02",
+        ]
+
+
+def test_a_zone_is_kept_and_its_absence_said():
+    berlin = pa.array([0, 3_600_000_001], pa.timestamp("us", tz="Europe/Berlin"))
+    data = SeriesDataset.from_frame(pa.table(columns(id=[1, 1], time=berlin, value=[1.0, 2.0])))
+    assert data.time_zone == "Europe/Berlin" and "zone" not in str(data.reading)
+    assert as_dates(data.times, data.time_zone).equals(berlin)
+    naive = SeriesDataset.from_frame(
+        pa.table(columns(id=[1, 1], time=berlin.cast(pa.timestamp("us")), value=[1.0, 2.0]))
+    )
+    assert naive.time_zone == "UTC" and "no zone and are taken as UTC" in str(naive.reading)
+
+
+def test_times_as_a_user_writes_them():
+    assert parse_time("1.5", None) == 1.5 and parse_time("19813.25", "UTC") == 19813.25
+    assert parse_time("2024-03-31", "UTC") == 19813 and parse_time("2024-03-31T06:00", "UTC") == 19813.25
+    assert parse_time("2024-01-01T01:00", "Europe/Berlin") == parse_time("2024-01-01T00:00Z", "Europe/Berlin") == 19723
+    with refuses("'2024-03-31' is no number"):
+        parse_time("2024-03-31", None)
+    with refuses("'Easter'", "2024-03-31T10:00"):
+        parse_time("Easter", "UTC")
