@@ -71,7 +71,7 @@ def test_bad_tables(case, tmp_path, capsys):
 
 LABELS = {
     "a series without": (["a,x"], ["'b'", "no label"]),
-    "a label without series": (["a,x", "b,y", "c,y"], ["'c'", "no series"]),
+    "labels of others only": (["c,x", "d,y"], ["'a', 'b'", "no label"]),
     "two for one": (["a,x", "a,y", "b,y"], ["'a'", "more than one"]),
     "a missing one": (["a,x", "b,"], ["'label'", "missing"]),
     "ids of another kind": (["1,x", "2,y"], ["numbers", "strings"]),

@@ -102,10 +102,10 @@ def demo(
 class Labels:
     """What fine-tuning learns to predict; without labels the model is only pre-trained."""
 
-    labels: Annotated[Path | None, arg(help_behavior_hint="(default: TABLE, where --label is given)")] = None
-    """This table has a row per series, with its id and its label: a class or a number."""
-    label: Annotated[str | None, arg(help_behavior_hint="(default: label, where --labels is given)")] = None
-    """This column of that table holds the labels."""
+    labels: Annotated[Path | None, arg(help_behavior_hint="(default: TABLE)")] = None
+    """This table has the ids of the series and their labels, which are classes or numbers."""
+    label: Annotated[str | None, arg(help_behavior_hint="(default: label)")] = None
+    """This column holds the labels; without it and --labels the model is only pre-trained."""
     label_id: Annotated[str | None, arg(help_behavior_hint="(default: as in TABLE)")] = None
     """This column of that table holds the ids."""
     task: Literal["auto", "classification", "regression"] = "auto"
