@@ -254,6 +254,11 @@ def test_labels_are_a_column_of_the_table_itself_and_channels_all_others(tmp_pat
     assert [part for part in said if part in metrics["reading"]["summary"]] == said
     assert command("predict", tmp_path / "run", path, "--out", tmp_path / "out.csv", "--quiet") == 0
     assert set(table(tmp_path / "out.csv")["predicted"].to_pylist()) <= {"m", "w"}
+    asked = ["--times", "2024-03-02T12:00", "19787.25", "--out", tmp_path / "at.parquet", "--quiet"]
+    assert command("interpolate", tmp_path / "run", path, *asked) == 0
+    times = [str(time) for time in table(tmp_path / "at.parquet")["time"].to_pylist()]
+    assert set(times) == {"2024-03-02 12:00:00+00:00", "2024-03-05 06:00:00+00:00"}
+    assert command("interpolate", tmp_path / "run", path, "--times", "Easter", "--out", tmp_path / "no.csv") == 2
 
 
 def test_a_table_without_ids_is_one_series_where_nothing_else_could_hold_them(tmp_path, capsys):

@@ -122,10 +122,10 @@ class Labels:
         """The labels in the order of the series, or None. Raises InputError for labels that do not match."""
         from rotarymae.series import align_labels, read_table
 
-        if self.labels is None and self.label is None:
-            return None
         key = self.label_id or layout.id
         if self.labels is None:
+            if self.label is None:
+                return None
             found = layout.open(table).read([key, self.label], [key])
         else:
             found = read_table(self.labels, labels=[key])
@@ -247,7 +247,7 @@ def interpolate(
     out: Path,
     columns: Columns,
     at: Annotated[Path | None, arg(help_behavior_hint="(default: no table)")] = None,
-    times: Annotated[tuple[float, ...], arg(help_behavior_hint="(default: no times)")] = (),
+    times: Annotated[tuple[str, ...], arg(help_behavior_hint="(default: no times)")] = (),
     grid: Annotated[int | None, arg(help_behavior_hint="(default: 100, if no times are given)")] = None,
     quiet: bool = False,
 ) -> None:
@@ -260,13 +260,14 @@ def interpolate(
         table: This table of observations is laid out as in training, unless options say otherwise.
         out: The answers go to this new .csv or .parquet file, with the mean, deviation and bands of each value.
         at: This table holds the wanted times, with columns of ids, times and channels; without channels, of all.
-        times: These numbers are the wanted times of every series and channel; dates are days since 1970-01-01.
+        times: These numbers or dates (2024-03-31T10:00) are the wanted times of every series and channel.
         grid: So many even times are wanted, from each series' first to its last observation, for every channel.
         quiet: Print only what goes wrong.
     """
     import numpy as np
 
     from rotarymae.checkpoints import open_model
+    from rotarymae.series import parse_time
     from rotarymae.tasks import grid as even
     from rotarymae.tasks import interpolate as run
     from rotarymae.tasks import interpolation_table, queries_at, queries_from_table, with_empty_rows, write_table
@@ -284,14 +285,15 @@ def interpolate(
             layout = TableLayout.resolve(columns, directory.preprocessor.columns)
             queries = queries_from_table(dataset, at, layout.id, layout.time, layout.channel)
         elif times:
-            queries = queries_at(dataset, np.array(times))
+            queries = queries_at(dataset, np.array([parse_time(one, dataset.time_zone) for one in times]))
         else:
             queries = even(dataset, 100 if grid is None else grid)
         with reporter.bar("interpolating") as on_step:
             found = run(directory, dataset, queries, on_step=on_step)
         names = directory.preprocessor.value_names
         ids = np.repeat(dataset.ids, queries.lengths)
-        answers = interpolation_table(ids, queries.times, queries.channels, dataset.channel_names, names, found)
+        channels, zone = dataset.channel_names, dataset.time_zone
+        answers = interpolation_table(ids, queries.times, queries.channels, channels, names, found, zone)
         write_table(with_empty_rows(answers, dataset), out)
     reporter.say(f"{len(queries.times)} values of {len(dataset)} series → {out}{_empty_rows(dataset)}")
 

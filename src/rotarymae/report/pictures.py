@@ -58,8 +58,7 @@ class Words:
         assert outcome.pretrained is not None, "a report needs a finished run"
         preprocessor = outcome.pretrained.preprocessor
         classes = () if outcome.finetuned is None else outcome.finetuned.preprocessor.classes or ()
-        # Durations are days too: only times of more than a year after 1970 are taken for dates.
-        dates = outcome.dataset.time_unit == "day" and float(outcome.dataset.times[0]) > 366
+        dates = outcome.dataset.time_zone is not None
         return cls(
             tuple(class_names.get(name, str(name)) for name in classes),
             time or str(preprocessor.columns.get("time") or "time"),

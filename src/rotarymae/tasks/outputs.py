@@ -21,7 +21,7 @@ from rotarymae.atomic_write import replacing, write_text
 from rotarymae.checkpoints import ModelDirectory
 from rotarymae.errors import InputError
 from rotarymae.provenance import hardware, versions
-from rotarymae.series import SeriesDataset, plain
+from rotarymae.series import SeriesDataset, as_dates, plain
 from rotarymae.tasks.interpolation import Interpolation
 from rotarymae.tasks.outcome import Outcome
 from rotarymae.tasks.targets import task_of
@@ -84,7 +84,7 @@ def write_tables(outcome: Outcome, out: Path) -> None:
         hidden, names = outcome.hidden, outcome.pretrained.preprocessor.value_names
         ids = np.repeat(hidden.ids, hidden.lengths)
         table = interpolation_table(
-            ids, hidden.times, hidden.channels, hidden.channel_names, names, outcome.interpolated
+            ids, hidden.times, hidden.channels, hidden.channel_names, names, outcome.interpolated, hidden.time_zone
         )
         for v, name in enumerate(names):
             table = table.append_column(f"{name}_observed", pa.array(np.asarray(hidden.values)[:, v]))
@@ -146,9 +146,11 @@ def interpolation_table(
     channel_names: tuple[Any, ...] | None,
     value_names: tuple[str, ...],
     found: Interpolation,
+    time_zone: str | None = None,
 ) -> pa.Table:
-    """One row per query: id, time, channel, and for every value its mean, std and bands."""
-    columns: dict[str, Any] = {"id": pa.array(ids.tolist()), "time": pa.array(np.asarray(times))}
+    """One row per query: id, time (a date, if there is a zone), channel, and for each value its mean, std and bands."""
+    when = pa.array(np.asarray(times)) if time_zone is None else as_dates(times, time_zone)
+    columns: dict[str, Any] = {"id": pa.array(ids.tolist()), "time": when}
     if channels is not None and channel_names is not None:
         columns["channel"] = pa.array([plain(channel_names[c]) for c in channels])
     for v, name in enumerate(value_names):
