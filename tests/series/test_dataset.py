@@ -372,7 +372,7 @@ NAN, INF = float("nan"), float("inf")
         ({"ra": [20.0, 10.0, 20.0, 11.0, 20.0, 20.0]}, ["'ra'", "'a'", "10.0", "11.0", "1 series"]),
         ({"ra": [INF, 10.0, INF, 10.0, INF, INF]}, ["'ra'", "infinite", "'b'"]),
         ({"kind": ["x", "y", "x", "y", "z", "x"]}, ["'kind'", "'b'", "'x'", "'z'"]),
-        ({"kind": ["x", "y", "x", None, "x", "x"]}, ["'kind'", "row 3"]),
+        ({"kind": ["x", "y", "x", None, "x", "x"]}, ["'kind'", "'a'", "'y', then None", "1 series"]),
     ],
 )
 def test_bad_cells_are_named(changes, parts):

@@ -174,6 +174,14 @@ def test_other_tables_are_refused_with_the_cause(tmp_path, case):
         SeriesDataset.from_file(path.parent if "/" in name else path, **options)
 
 
+def test_an_object_with_empty_lists_keeps_its_static_value_apart(tmp_path):
+    table = {"id": ["c", "a", "b"], "host": [1.0, 2.0, 3.0], **{k: [[], *LISTS[k]] for k in ("time", "value")}}
+    parquet(tmp_path / "t.parquet", table)
+    with pytest.warns(InputWarning, match="1 series have no observation and are left out: 'c'"):
+        data = SeriesDataset.from_file(tmp_path / "t.parquet", static=["host"])
+    assert data.ids.tolist() == ["a", "b"] and data.static["host"].tolist() == [2.0, 3.0]
+
+
 @pytest.mark.parametrize("what", ["folder", "night*.csv"])
 def test_several_files_are_one_table(tmp_path, what):
     folder = tmp_path / "folder"

@@ -52,7 +52,8 @@ def long_table(
         raise InputError(f"channel_names {listed(channel_names)} need a channel column; give channel=...")
     columns = {name: tables.arrow_column(seen, name) for _, name in roles}
     series, ids = tables.encode(tables.label_array(columns[id], id))
-    columns, row_of = tables.explode(columns)
+    fixed = {name: static_column(columns[name], name, series, ids) for name in static}
+    columns, row_of = tables.explode({name: column for name, column in columns.items() if name not in static})
     series = series if row_of is None else series[row_of]
     when, unit = frame_times(columns[time], time, series, ids)
     which, known, unknown = None, None, {}
@@ -68,7 +69,6 @@ def long_table(
     report = ReadingReport(len(series), unknown=unknown, notes=notes)
     zone = None if zone is None else zone or "UTC"
     rows = Observations(series, ids, when, which, known, np.stack(found, axis=1), values, unit, report, zone)
-    fixed = {name: static_column(columns[name], name, series, ids) for name in static}
     if unknown and which is not None:
         rows = rows.keep(which >= 0)
     return rows, fixed
