@@ -141,9 +141,11 @@ def _model(
 
 def _boosting(train: Labelled, parts: tuple[Labelled, Labelled], seed: int) -> list[np.ndarray]:
     """Probabilities of death of each part's records."""
+    features = _features(train.series)
+    usable = ~np.isnan(features).all(0)  # trees cannot cut what no record has
     trees = HistGradientBoostingClassifier(**baselines.BOOSTING, random_state=seed)
-    trees.fit(_features(train.series), train.labels)
-    return [trees.predict_proba(_features(part.series))[:, 1] for part in parts]
+    trees.fit(features[:, usable], train.labels)
+    return [trees.predict_proba(_features(part.series)[:, usable])[:, 1] for part in parts]
 
 
 def _features(series: SeriesDataset) -> np.ndarray:
