@@ -1,6 +1,9 @@
 """The scikit-learn estimators: conventions, forms of series, shapes, and what they share with the command."""
 
 import inspect
+import re
+import shlex
+import shutil
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -10,7 +13,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import cross_val_score
 
 import rotarymae
-from conftest import refuses, two_kinds
+from conftest import command, refuses, two_kinds
 from rotarymae import RoMAEClassifier, RoMAEEmbedder, RoMAEInterpolator, RoMAERegressor, SeriesDataset
 from rotarymae.checkpoints import load_directory
 
@@ -262,3 +265,57 @@ def test_bad_labels(labels, parts, lists):
 def test_bad_settings_are_refused_by_fit(settings, parts, lists):
     with refuses(*parts):
         RoMAEClassifier(**{**BOTH, **settings}).fit(*lists)
+
+
+# ── saved and loaded ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def answers(model, series):
+    if isinstance(model, RoMAEInterpolator):
+        return model.predict(series, at=[0.5, 2.0])
+    return model.transform(series) if isinstance(model, RoMAEEmbedder) else model.predict(series)
+
+
+@pytest.mark.parametrize("kind", [RoMAEClassifier, RoMAERegressor, RoMAEInterpolator, RoMAEEmbedder])
+def test_a_saved_estimator_loaded_predicts_the_same(kind, lists, tmp_path):
+    series, labels = lists
+    targets = {RoMAEClassifier: labels, RoMAERegressor: np.arange(24) * 0.1}.get(kind)
+    model = kind(**(FAST if targets is None else BOTH))
+    model = model.fit(series) if targets is None else model.fit(series, targets)
+    model.save(tmp_path / "model")
+    loaded = kind.load(tmp_path / "model")
+    assert np.array_equal(answers(loaded, series), answers(model, series))
+    if kind is RoMAEClassifier:
+        assert np.array_equal(loaded.predict_proba(series), model.predict_proba(series))
+        assert loaded.classes_.tolist() == model.classes_.tolist() and loaded.score(series, labels) >= 0
+    if kind is RoMAEEmbedder:
+        assert loaded.get_feature_names_out().tolist() == model.get_feature_names_out().tolist()
+
+
+def test_estimators_load_a_run_folder(fitted):
+    stars = SeriesDataset.from_csv(fitted / "stars.csv", "star", "day", "band", ["flux"])
+    rows = pq.read_table(fitted / "run/predictions.parquet").to_pandas().set_index("id").loc[stars.ids]
+    assert RoMAEClassifier.load(fitted / "run").predict(stars).tolist() == rows["predicted"].tolist()
+    assert RoMAEInterpolator.load(fitted / "run").predict(stars, at=[1.0]).shape == (24, 2, 1, 1)
+    assert RoMAEEmbedder.load(fitted / "run", pool="cls").transform(stars).shape == (24, 180)
+    with refuses("Classifier", "RoMAERegressor needs a Regressor"):
+        RoMAERegressor.load(fitted / "run")
+
+
+@pytest.mark.parametrize("stage", ["pretrained", "finetuned"])
+def test_the_lines_of_a_model_card_run(stage, fitted, tmp_path, monkeypatch):
+    card = (fitted / "run" / stage / "README.md").read_text()
+    blocks = dict(re.findall(r"```(sh|python)\n(.*?)```", card, re.S))
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(fitted / "stars.csv", "table.csv")
+    found = {}
+    exec(blocks["python"].replace("FOLDER", str(fitted / "run" / stage)), found)
+    assert len(found["answers"]) == 24
+    lines = [line for line in blocks["sh"].splitlines() if line.startswith("rotarymae")]
+    assert lines
+    for line in lines:
+        assert command(*shlex.split(line.replace("FOLDER", str(fitted / "run" / stage)))[1:]) == 0
+    if stage == "finetuned":
+        import pyarrow.csv
+
+        assert found["answers"].tolist() == pyarrow.csv.read_csv("predictions.csv")["predicted"].to_pylist()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import glob
 import html
+import inspect
 import json
 import shutil
 import time
@@ -26,7 +27,7 @@ from rotarymae.config import RoMAEConfig
 from rotarymae.errors import InputError, ModelDirectoryError
 from rotarymae.heads import Classifier, Regressor, TokenRegressor
 from rotarymae.model import Encoder, MaskedAutoencoder
-from rotarymae.series import Preprocessor
+from rotarymae.series import Preprocessor, SeriesDataset
 
 FORMAT = 1
 CARD = "written by rotarymae"  # in every model card
@@ -346,14 +347,10 @@ def _card(model: Model, preprocessor: Preprocessor | None, note: str) -> str:
     if commands:
         lines += ["`table.csv` is laid out as the training table was.", "", "```sh", "pip install rotarymae"]
         lines += [*commands, "```", ""]
+    if preprocessor is not None and commands:
+        lines += ["In Python:", "", "```python", *_python(model, preprocessor), "```", ""]
     lines += [
-        "In Python, a PyTorch module that takes `rotarymae.Tokens`:",
-        "",
-        "```python",
-        "import rotarymae",
-        "",
-        'model = rotarymae.load("FOLDER")',
-        "```",
+        'As a PyTorch module that takes `rotarymae.Tokens`: `rotarymae.load("FOLDER")`.',
         "",
         "## Licence",
         "",
@@ -373,3 +370,20 @@ def _commands(model: Model) -> list[str]:
             "rotarymae embed FOLDER table.csv --out vectors.parquet",
         ]
     return []
+
+
+def _python(model: Model, preprocessor: Preprocessor) -> list[str]:
+    """The lines of Python that read a table as the training table was read, and answer for it."""
+    parameters = inspect.signature(SeriesDataset.from_file).parameters
+    layout = {name: list(value) if isinstance(value, tuple) else value for name, value in preprocessor.columns.items()}
+    given = ['"table.csv"']
+    given += [f"{name}={value!r}" for name, value in layout.items() if name in parameters and value is not None]
+    jobs = {Classifier: "RoMAEClassifier", Regressor: "RoMAERegressor"}
+    estimator = jobs.get(type(model), "RoMAEEmbedder")
+    return [
+        f"from rotarymae import {estimator}, SeriesDataset",
+        "",
+        f"series = SeriesDataset.from_file({', '.join(given)})",
+        f'estimator = {estimator}.load("FOLDER")',
+        "answers = estimator." + ("transform" if estimator == "RoMAEEmbedder" else "predict") + "(series)",
+    ]

@@ -6,8 +6,9 @@ or, where some are missing at some times, with one token for every time and chan
 tokens="channel" makes it the latter always, so that gaps may come later.
 
 `fit` pre-trains on the series and, with labels, fine-tunes; `pretrained=` takes an encoder that has been trained
-already. The parameters are the options of `tasks.FitConfig`, which describes and checks each, and three more. A fitted
-model is saved without pickle by `rotarymae.save(estimator.model_, folder, estimator.preprocessor_)`.
+already. The parameters are the options of `tasks.FitConfig`, which describes and checks each, and three more.
+`estimator.save(folder)` writes a fitted model without pickle; `RoMAEClassifier.load(folder)` predicts the
+same; `load` reads a run folder of `rotarymae fit` as well.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from sklearn.base import (
@@ -27,8 +28,10 @@ from sklearn.base import (
 )
 from sklearn.utils.validation import check_is_fitted
 
-from rotarymae.checkpoints import ModelDirectory, open_model
+from rotarymae.checkpoints import ModelDirectory, open_model, save
 from rotarymae.errors import InputError, choose
+from rotarymae.heads import Classifier, Regressor
+from rotarymae.model import Encoder, MaskedAutoencoder
 from rotarymae.progress import Reporter
 from rotarymae.series import Preprocessor, SeriesDataset, as_dataset
 from rotarymae.tasks import (
@@ -62,7 +65,11 @@ OF_PRETRAINED = [
 # No generated repr and no generated comparison, here and below: scikit-learn has its own.
 @dataclass(kw_only=True, repr=False, eq=False)
 class _Estimator(TrainingOptions, MaskingOptions, ScalingOptions, ModelOptions, BaseEstimator):
-    """What all four share: the parameters, reading series, splitting, pre-training."""
+    """What all four share: the parameters, reading series, splitting, pre-training, saving and loading."""
+
+    # Of a run folder, the model that `load` takes; and the kinds of model that do the job.
+    _stage: ClassVar[str] = "pretrained"
+    _kinds: ClassVar[tuple[type, ...]] = (MaskedAutoencoder,)
 
     pretrained: Any = None
     """A model directory, its path, or a run folder of `rotarymae fit`; nothing is pre-trained then."""
@@ -70,6 +77,38 @@ class _Estimator(TrainingOptions, MaskingOptions, ScalingOptions, ModelOptions, 
     """The seed of the split, the order, the masks, the augmentation and the first weights; None draws one."""
     verbose: bool = False
     """Show progress."""
+
+    def save(self, folder: str | Path) -> None:
+        """Writes the fitted model to a model directory, which `load` and the command read.
+
+        Raises:
+            InputError: a folder that holds something else.
+        """
+        save(self._directory.model, folder, self._directory.preprocessor)
+
+    @classmethod
+    def load(cls, folder: str | Path, **parameters: Any) -> Self:
+        """A fitted estimator with the model of a model directory, or of a run folder of `rotarymae fit`.
+
+        Args:
+            folder: what `save` or the command wrote.
+            parameters: the estimator's; a model directory does not hold them.
+
+        Raises:
+            InputError: a model that does another job, or one without a preprocessor.
+            ModelDirectoryError: as `checkpoints.load_directory`.
+        """
+        directory = open_model(folder, cls._stage)
+        if not isinstance(directory.model, cls._kinds):
+            raise InputError(
+                f"{folder} holds a {type(directory.model).__name__}; {cls.__name__} needs a "
+                f"{' or '.join(kind.__name__ for kind in cls._kinds)}."
+            )
+        if directory.preprocessor is None:
+            raise InputError(f"the model in {folder} has no preprocessor; it was not made from series.")
+        estimator = cls(**parameters)
+        estimator._keep(directory.model, directory.preprocessor)
+        return estimator
 
     def _config(self, **changes: Any) -> FitConfig:
         """The parameters with the changes, checked."""
@@ -140,6 +179,8 @@ class Parts:
 class _Supervised(FinetuningOptions, _Estimator):
     """What the classifier and the regressor share."""
 
+    _stage = "finetuned"
+
     def _fit(self, series: Any, targets: Any, task: str) -> None:
         config = self._config()
         parts = self._pretrain(series, config, task, targets)
@@ -170,7 +211,15 @@ class RoMAEClassifier(ClassifierMixin, ClassificationOptions, _Supervised):
         pretrained_: the `MaskedAutoencoder` it started from, and its scalers, as a `ModelDirectory`.
         loaded_: names of the tensors that fine-tuning took from it.
         history_: what was logged, by stage.
+
+    One that was loaded has classes_, model_ and preprocessor_.
     """
+
+    _kinds = (Classifier,)
+
+    def _keep(self, model: Any, preprocessor: Preprocessor) -> None:
+        super()._keep(model, preprocessor)
+        self.classes_ = np.array(preprocessor.classes)
 
     def fit(self, series: Any, labels: Any) -> Self:
         """Trains. `labels` [S] are of any kind, in the order of the series.
@@ -201,6 +250,12 @@ class RoMAERegressor(RegressorMixin, _Supervised):
         model_, preprocessor_, pretrained_, loaded_, history_: as `RoMAEClassifier`'s, with a `Regressor`.
     """
 
+    _kinds = (Regressor,)
+
+    def _keep(self, model: Any, preprocessor: Preprocessor) -> None:
+        super()._keep(model, preprocessor)
+        self._flat = model.outputs == 1
+
     def fit(self, series: Any, targets: Any) -> Self:
         """Trains. `targets` are numbers [S] or [S, outputs] in the order of the series; NaN where one is missing.
 
@@ -212,7 +267,7 @@ class RoMAERegressor(RegressorMixin, _Supervised):
         return self
 
     def predict(self, series: Any) -> np.ndarray:
-        """Numbers [S], or [S, outputs] when fitted on such."""
+        """Numbers [S], or [S, outputs] when fitted on such; a loaded model of one output gives [S]."""
         dataset = self._read(series)
         values = predict_values(self._directory, dataset)
         return values[:, 0] if self._flat else values
@@ -300,12 +355,18 @@ class RoMAEEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Unsuperv
         model_, preprocessor_, pretrained_, history_: as `RoMAEInterpolator`'s.
     """
 
+    _kinds = (MaskedAutoencoder, Classifier, Regressor, Encoder)
+
     pool: Literal["auto", "mean", "cls"] = "auto"
     """The vector is the mean over a series' observations, the [CLS] token, or what the model was trained to use."""
 
     def _pool(self) -> str:
         choose("pool", self.pool, ("auto", "mean", "cls"))
         return "cls" if self.pool == "cls" else "mean"
+
+    def _keep(self, model: Any, preprocessor: Preprocessor) -> None:
+        super()._keep(model, preprocessor)
+        self._n_features_out = int(getattr(model, "encoder", model).config.embed_dim)
 
     def fit(self, series: Any, y: Any = None) -> Self:
         """Trains; `y` is not read.
@@ -314,8 +375,6 @@ class RoMAEEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Unsuperv
             InputError: series or a parameter that cannot be used; before any training.
         """
         self._fit(series)
-        encoder = getattr(self.model_, "encoder", self.model_)
-        self._n_features_out = int(encoder.config.embed_dim)
         return self
 
     def transform(self, series: Any) -> np.ndarray:

@@ -24,7 +24,8 @@ NEEDS = {"cls_token": {"pool": "mean"}}
 # What `prepare`, `finetune`, a task or a split reads; their tests say what each does.
 READ_ELSEWHERE = {
     "time_unit", "time_origin", "channel_spacing", "transforms", "pool", "drop", "noise", "dropout", "drop_path",
-    "label_smoothing", "class_weights", "validation_fraction", "max_tokens",
+    "label_smoothing", "class_weights", "validation_fraction", "static", "signal_to_noise", "channel_one_hot",
+    "max_tokens",
 }  # fmt: skip
 
 
