@@ -631,3 +631,22 @@ def test_only_a_run_can_be_resumed(tmp_path, capsys):
     assert command("fit", path, "--out", tmp_path / "mine", "--resume") == 2
     assert says_all(capsys.readouterr().err, ["mine", "no run"])
     assert contents(tmp_path / "mine") == ["notes.txt"]
+
+
+def test_static_columns_are_read_in_fit_and_predict_and_missed_by_name(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    draw = np.random.default_rng(0)
+    lines = ["id,time,hr,ph,age"]
+    for i in range(20):
+        lines += [
+            f"{i},{t},{draw.normal():.3f},{'' if (i + t) % 3 else f'{draw.normal():.3f}'},{i + 0.5}" for t in range(5)
+        ]
+    (tmp_path / "t.csv").write_text("\n".join(lines))
+    (tmp_path / "l.csv").write_text("id,label\n" + "\n".join(f"{i},{'xy'[i % 2]}" for i in range(20)))
+    fit = "fit t.csv --wide --values hr ph --labels l.csv --static age --join-times --pretrain-epochs 1"
+    assert command(*f"{fit} --finetune-epochs 1 --min-steps 1 --out run --quiet".split()) == 0
+    assert command(*["predict", "run", "t.csv", "--out", "p.csv", "--quiet"]) == 0
+    (tmp_path / "without.csv").write_text("\n".join(line.rpartition(",")[0] for line in lines))
+    assert command(*["predict", "run", "without.csv", "--out", "q.csv", "--quiet"]) == 2
+    assert "no column 'age', one of the static columns" in capsys.readouterr().err
+    assert command(*["interpolate", "run", "without.csv", "--grid", "3", "--out", "i.csv", "--quiet"]) == 0

@@ -119,7 +119,12 @@ class TableLayout:
         wanted += [("time", self.time)]
         wanted += [] if self.wide and forgiving else [("values", name) for name in values]
         wanted += [("channel", self.channel)] if self.channel else []
-        wanted += [("static", name) for name in self.static]
+        lacking = [name for name in self.static if name not in names]
+        if lacking:
+            raise InputError(
+                f"{table} has no column {lacking[0]!r}, one of the static columns that the model reads (--static in "
+                f"training).{did_you_mean(lacking[0], names)} Its columns are {listed(names, 20)}."
+            )
         for option, name in wanted:
             if name not in names:
                 raise InputError(
@@ -151,4 +156,6 @@ def read_for(directory: ModelDirectory, table: Path, columns: Columns) -> Series
     preprocessor = directory.preprocessor
     if preprocessor is None:
         raise InputError("the model has no preprocessor; it was not made from a table.")
-    return TableLayout.resolve(columns, preprocessor.columns).read(table, preprocessor.channel_names)
+    layout = TableLayout.resolve(columns, preprocessor.columns)
+    needed = tuple(column.name for column in preprocessor.static)  # none, of a model that is only pre-trained
+    return replace(layout, static=needed).read(table, preprocessor.channel_names)
