@@ -9,11 +9,12 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from rotarymae.errors import InputError, choose, did_you_mean
 
-Size = Literal["tiny-shallow", "tiny", "small", "base", "pendulum"]
+Size = Literal["light", "tiny-shallow", "tiny", "small", "base", "pendulum"]
 DecoderAttention = Literal["context", "joint"]
 Likelihood = Literal["point", "gaussian"]
-# embed_dim, num_heads, depth, mlp_ratio. Table 8; "pendulum" is Table 14.
+# embed_dim, num_heads, depth, mlp_ratio. Table 8; "pendulum" is Table 14; "light" is ours, for tables on a CPU.
 SIZES: dict[Size, tuple[int, int, int, float]] = {
+    "light": (120, 2, 4, 4.0),
     "tiny-shallow": (180, 3, 2, 4.0),
     "tiny": (180, 3, 12, 4.0),
     "small": (432, 6, 12, 4.0),
@@ -118,12 +119,17 @@ class RoMAEConfig:
     def named(cls, name: str, **changes: Any) -> RoMAEConfig:
         """The encoder size `name` (one of `SIZES`) with the fields in `changes` set.
 
+        The decoder is tiny-shallow, or as wide as the encoder where that is narrower.
+
         Raises:
             InputError: an unknown name or field; the nearest one is named.
         """
         if name not in SIZES:
             raise InputError(f"no model size {name!r}; there are {', '.join(SIZES)}.{did_you_mean(name, SIZES)}")
-        sizes = dict(zip(("embed_dim", "num_heads", "depth", "mlp_ratio"), SIZES[name], strict=True))
+        embed_dim, num_heads, depth, mlp_ratio = SIZES[name]
+        sizes = {"embed_dim": embed_dim, "num_heads": num_heads, "depth": depth, "mlp_ratio": mlp_ratio}
+        if embed_dim < cls.decoder_embed_dim:
+            sizes |= {"decoder_embed_dim": embed_dim, "decoder_num_heads": num_heads}
         return cls.from_dict({**sizes, **changes})
 
     @classmethod

@@ -67,11 +67,6 @@ def setup(scale: str, setting: str) -> PhysioNetSetup:
         )
     else:
         fit = FitConfig(
-            embed_dim=120,
-            num_heads=2,
-            depth=4,
-            decoder_embed_dim=120,
-            decoder_num_heads=2,
             beta=1.0,
             pretrain_epochs=epochs,
             min_steps=0,

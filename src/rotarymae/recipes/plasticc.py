@@ -70,6 +70,9 @@ def setup(scale: str, setting: str) -> PLAsTiCCSetup:
     if setting == "paper":
         # The paper's batches are of 16,384 and 4,096: more than there are objects here.
         fit = FitConfig(
+            pool="cls",
+            drop=0.0,
+            noise=0.0,
             decoder_attention="joint",
             likelihood="point",
             channel_one_hot=False,
@@ -99,9 +102,6 @@ def setup(scale: str, setting: str) -> PLAsTiCCSetup:
             time_unit=3.0,
             time_origin="zero",
             channel_spacing=3.0,
-            pool="mean",
-            drop=0.5,
-            noise=0.05,
         )
         found = PLAsTiCCSetup(fit=fit)
     if scale == "small":
@@ -129,9 +129,7 @@ def run(setup: PLAsTiCCSetup, case: str, trial: Trial) -> Score:
     folds = list(StratifiedKFold(FOLDS, shuffle=True, random_state=0).split(labels, labels))
     rest, test = folds[trial.seed % FOLDS]
     fitted, held = split_off(rest, labels, setup.fit.validation_fraction, trial.seed)
-    config = dataclasses.replace(setup.fit, size=TINY if case == TINY else SHALLOW)
-    if case == FOUR and config.depth is None:
-        config = dataclasses.replace(config, depth=4)
+    config = dataclasses.replace(setup.fit, size="light" if case == FOUR else case)
     train, validation = (Labelled(dataset.select(part), labels[part]) for part in (fitted, held))
     found = train_both(trial, config, train, validation)
     guesses = {

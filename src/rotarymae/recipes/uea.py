@@ -71,6 +71,9 @@ def setup(scale: str, setting: str) -> UEASetup:
     if setting == "paper":
         fit = FitConfig(
             size="tiny",
+            pool="cls",
+            drop=0.0,
+            noise=0.0,
             decoder_attention="joint",
             likelihood="point",
             mask_ratio=0.75,
@@ -84,15 +87,14 @@ def setup(scale: str, setting: str) -> UEASetup:
         found = UEASetup(cases=tuple(PUBLISHED), published=True, fit=fit)
     else:
         fit = FitConfig(
+            size="tiny-shallow",
             pretrain_epochs=100,
             finetune_epochs=100,
             min_steps=0,
             batch_size=16,
             validation_fraction=0.2,
             time_unit=1.0,
-            pool="mean",
             label_smoothing=0.1,
-            drop=0.5,
             noise=0.2,
         )
         found = UEASetup(fit=fit)

@@ -33,7 +33,7 @@ OVERRIDES = ("embed_dim", "num_heads", "depth", "decoder_embed_dim", "decoder_nu
 class ModelOptions:
     """The shape of the model."""
 
-    size: Size = "tiny-shallow"
+    size: Size = "light"
     """The encoder has this named size; a larger one is slower and needs more data."""
     embed_dim: int | None = None
     """The encoder has this width instead of the named size's."""
@@ -91,7 +91,7 @@ class MaskingOptions:
 class TrainingOptions:
     """How the model is trained; fine-tuning uses the same numbers where it has none of its own."""
 
-    pretrain_epochs: int = 20
+    pretrain_epochs: int = 5
     """Pre-training makes this many passes over the series."""
     min_steps: int = 500
     """Each training makes at least this many steps, so that a small table is not left half trained."""
@@ -133,13 +133,13 @@ class FinetuningOptions:
     """Each step of fine-tuning sees this many series; without it, as many as in pre-training."""
     finetune_lr: float | None = None
     """The learning rate of fine-tuning rises to this peak; without it, to that of pre-training."""
-    pool: Literal["cls", "mean", "attention"] = "cls"
+    pool: Literal["cls", "mean", "attention"] = "mean"
     """The head reads the [CLS] token, the mean over all observations, or what attention picks of both (attention)."""
     static: tuple[str, ...] = ()
     """The head also reads these columns with one value per series: numbers or categories, some may be missing."""
-    drop: float = 0.0
+    drop: float = 0.5
     """Fine-tuning leaves out up to this share of the observations of each series, at random."""
-    noise: float = 0.0
+    noise: float = 0.05
     """Fine-tuning adds normal noise of this standard deviation to the standardised values."""
     dropout: float = 0.0
     """Fine-tuning drops this share of the attention weights and of the hidden units."""
