@@ -148,7 +148,7 @@ def test_embedder(interpolator, lists, tmp_path):
     by_path = RoMAEEmbedder(pretrained=tmp_path / "model").fit(series)
     loaded = RoMAEEmbedder(pretrained=load_directory(tmp_path / "model")).fit(series)
     found = by_path.transform(series)
-    assert found.shape == (24, 180) and found.dtype == np.float32
+    assert found.shape == (24, 120) and found.dtype == np.float32
     assert np.array_equal(found, loaded.transform(series))
     assert np.array_equal(found, RoMAEEmbedder(**FAST).fit_transform(series))
     assert not np.array_equal(found, RoMAEEmbedder(pool="cls", **FAST).fit_transform(series))
@@ -297,7 +297,7 @@ def test_estimators_load_a_run_folder(fitted):
     rows = pq.read_table(fitted / "run/predictions.parquet").to_pandas().set_index("id").loc[stars.ids]
     assert RoMAEClassifier.load(fitted / "run").predict(stars).tolist() == rows["predicted"].tolist()
     assert RoMAEInterpolator.load(fitted / "run").predict(stars, at=[1.0]).shape == (24, 2, 1, 1)
-    assert RoMAEEmbedder.load(fitted / "run", pool="cls").transform(stars).shape == (24, 180)
+    assert RoMAEEmbedder.load(fitted / "run", pool="cls").transform(stars).shape == (24, 120)
     with refuses("Classifier", "RoMAERegressor needs a Regressor"):
         RoMAERegressor.load(fitted / "run")
 

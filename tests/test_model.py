@@ -41,12 +41,15 @@ def test_the_pendulum_size_builds():
 
 
 def test_names_and_dictionaries():
-    assert set(SIZES) == {"tiny-shallow", "tiny", "small", "base", "pendulum"}
+    assert set(SIZES) == {"light", "tiny-shallow", "tiny", "small", "base", "pendulum"}
     config = RoMAEConfig.named("tiny", axes=2, features=3, likelihood="gaussian")
     assert (config.embed_dim, config.num_heads, config.depth, config.axes) == (180, 3, 12, 2)
     decoder = (config.decoder_embed_dim, config.decoder_num_heads, config.decoder_depth, config.decoder_mlp_ratio)
     assert decoder == (180, 3, 2, 4.0) and config.head_dim == 60
     assert RoMAEConfig.from_dict(config.to_dict()) == config
+    light = RoMAEConfig.named("light", axes=2)  # no decoder is wider than its encoder unless it is said to be
+    assert (light.decoder_embed_dim, light.decoder_num_heads, light.decoder_depth) == (120, 2, 2)
+    assert RoMAEConfig.named("light", decoder_embed_dim=180, decoder_num_heads=3).decoder_embed_dim == 180
 
 
 @pytest.mark.parametrize(

@@ -312,7 +312,7 @@ def test_quiet_prints_nothing(fitted, tmp_path, capfd):
         assert command(name, run, stars, "--out", tmp_path / f"{name}.csv", *options, "--quiet") == 0
     assert capfd.readouterr() == ("", "")
     assert command("embed", run, stars, "--out", tmp_path / "again.csv") == 0
-    assert "24 embeddings of 180 numbers" in capfd.readouterr().err
+    assert "24 embeddings of 120 numbers" in capfd.readouterr().err
 
 
 def test_csv_and_parquet_hold_the_same(fitted, tmp_path):

@@ -20,12 +20,12 @@ OTHER = {
     "betas": (0.5, 0.5), "weight_decay": 0.5, "gradient_clip": 3.0, "precision": "bf16", "compile": True, "workers": 2,
     "log_every": 3, "seed": 3, "checkpoint_minutes": 3.0,
 }  # fmt: skip
-NEEDS = {"cls_token": {"pool": "mean"}}
+NEEDS = {}
 # What `prepare`, `finetune`, a task or a split reads; their tests say what each does.
 READ_ELSEWHERE = {
     "time_unit", "time_origin", "channel_spacing", "transforms", "pool", "drop", "noise", "dropout", "drop_path",
     "label_smoothing", "class_weights", "validation_fraction", "static", "signal_to_noise", "channel_one_hot",
-    "max_tokens",
+    "max_tokens", "join_times",
 }  # fmt: skip
 
 
@@ -54,7 +54,7 @@ def test_no_option_is_without_effect(name):
 @pytest.mark.parametrize(
     ("options", "parts"),
     [
-        ({"cls_token": False}, ["pool='cls'", "cls_token=False", "pool='mean'"]),
+        ({"cls_token": False, "pool": "cls"}, ["pool='cls'", "cls_token=False", "pool='mean'"]),
         ({"masking": "chanels"}, ["masking", "'chanels'", "'channels'"]),
         ({"mask_ratio": (0.1, 0.2, 0.3)}, ["mask_ratio"]),
         ({"mask_ratio": 1.0}, ["mask_ratio is 1.0"]),

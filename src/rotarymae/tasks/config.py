@@ -133,7 +133,7 @@ class FinetuningOptions:
     """Each step of fine-tuning sees this many series; without it, as many as in pre-training."""
     finetune_lr: float | None = None
     """The learning rate of fine-tuning rises to this peak; without it, to that of pre-training."""
-    pool: Literal["cls", "mean", "attention"] = "mean"
+    pool: Literal["cls", "mean", "attention"] = "attention"
     """The head reads the [CLS] token, the mean over all observations, or what attention picks of both (attention)."""
     static: tuple[str, ...] = ()
     """The head also reads these columns with one value per series: numbers or categories, some may be missing."""
