@@ -89,6 +89,8 @@ def test_bad_labels(case, tmp_path, capsys):
         dataset = SeriesDataset.from_csv(path)
         RoMAEClassifier(finetune_epochs=1, **FAST).fit(dataset, align_labels(dataset, read_table(labels)))
     assert says_all(str(caught.value), parts)
+    if case in ("a series without", "a missing one"):  # the command leaves it to pre-training; one class remains
+        parts = ["'x'", "2 classes"]
     assert command("fit", path, "--labels", labels, "--out", tmp_path / "run", *TINY) == 2
     assert says_all(capsys.readouterr().err, parts)
     assert contents(tmp_path) == ["labels.csv", "table.csv"]
@@ -269,6 +271,19 @@ def test_a_table_without_ids_is_one_series_where_nothing_else_could_hold_them(tm
     other = write_csv(tmp_path / "other.csv", "star,time,value", [("a", 1, 2), ("b", 1, 2)])
     assert command("fit", other, "--out", tmp_path / "run2", *TINY) == 2
     assert says_all(capsys.readouterr().err, ["no column 'id'", "'star'", "--id file"])
+
+
+def test_labels_of_some_series_in_the_table_itself(tmp_path, capsys):
+    rows, labels = two_kinds()
+    kinds = {name: "" if i % 3 == 0 else kind for i, (name, kind) in enumerate(labels.items())}
+    path = write_csv(tmp_path / "stars.csv", "star,day,band,flux,kind", [(*row, kinds[row[0]]) for row in rows])
+    assert command("fit", path, "--out", tmp_path / "run", *STARS, "--label", "kind", *TINY) == 0
+    assert says_all(capsys.readouterr().err, ["8 of 24 series have no label"])
+    found = pq.read_table(tmp_path / "run/predictions.parquet").to_pylist()
+    assert {row["id"]: row["label"] or "" for row in found} == kinds
+    assert {row["id"] for row in found if row["part"] == "unlabelled"} == {name for name in kinds if not kinds[name]}
+    metrics = json.loads((tmp_path / "run/metrics.json").read_text())
+    assert metrics["series"]["unlabelled"] == 8 and sum(metrics["series"].values()) == 24
 
 
 def test_python_m_is_the_command():

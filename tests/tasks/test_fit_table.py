@@ -2,6 +2,7 @@
 
 import errno
 import json
+import warnings
 
 import numpy as np
 import pyarrow as pa
@@ -9,9 +10,11 @@ import pyarrow.parquet as pq
 import pytest
 from sklearn.metrics import accuracy_score, f1_score
 
+from _runs import series
 from conftest import refuses
 from rotarymae import SeriesDataset
 from rotarymae.atomic_write import replacing
+from rotarymae.errors import InputWarning
 from rotarymae.progress import Reporter
 from rotarymae.tasks import baselines
 from rotarymae.tasks.config import FitConfig
@@ -270,3 +273,33 @@ def test_embeddings_and_predictions_of_one_pass_are_those_of_two(tmp_path):
     directory = outcome.finetuned.directory
     assert np.allclose(outcome.predicted, predict_probabilities(directory, outcome.dataset), atol=1e-6)
     assert np.allclose(outcome.embeddings, embed(directory, outcome.dataset), atol=1e-6)
+
+
+def test_series_without_a_label_are_pretrained_on_and_embedded(tmp_path):
+    """Half of the series have a label: those are fine-tuned on and scored; all are embedded, and none is lost."""
+    dataset = series(40)
+    labels = np.array(["x" if i % 4 == 1 else "y" if i % 4 == 3 else None for i in range(40)], object)
+    outcome = run_fit(dataset, labels, ONCE, tmp_path / "run")
+    split = outcome.split
+    assert split.unlabelled.tolist() == list(range(0, 40, 2))
+    assert sorted([*split.train, *split.validation, *split.test]) == list(range(1, 40, 2)) and len(split.test) == 5
+    assert set(split.pretrain) == {*split.train, *split.unlabelled}
+    assert set(outcome.metrics["classification"]["model"]) and outcome.embeddings.shape[0] == 40
+    table = pq.read_table(tmp_path / "run/predictions.parquet").to_pydict()
+    assert table["label"] == labels.tolist() and table["part"].count("unlabelled") == 20
+    assert set(table["predicted"]) <= {"x", "y"}
+    with refuses("no series has a label"):
+        run_fit(dataset, np.full(40, None, object), ONCE, tmp_path / "none")
+    # Pre-training saw the unlabelled series: without them it ends with other weights.
+    only = run_fit(dataset.select(split.labelled), labels[split.labelled].astype(str), ONCE, tmp_path / "only")
+    assert not np.allclose(only.embeddings, outcome.embeddings[split.labelled])
+
+
+def test_many_whole_numbers_are_classes_with_a_warning():
+    labels = np.arange(40) % 15
+    with pytest.warns(InputWarning, match="15 different whole numbers.*--task regression"):
+        assert choose_task(labels).name == "classification"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert choose_task(labels, "classification").name == "classification"
+        assert choose_task(np.arange(40) % 5).name == "classification"

@@ -103,7 +103,7 @@ class Labels:
     """What fine-tuning learns to predict; without labels the model is only pre-trained."""
 
     labels: Annotated[Path | None, arg(help_behavior_hint="(default: TABLE)")] = None
-    """This table has the ids of the series and their labels, which are classes or numbers."""
+    """This table has ids of series and labels, classes or numbers; series without a label are only pre-trained on."""
     label: Annotated[str | None, arg(help_behavior_hint="(default: label)")] = None
     """This column holds the labels; without it and --labels the model is only pre-trained."""
     label_id: Annotated[str | None, arg(help_behavior_hint="(default: as in TABLE)")] = None
@@ -129,7 +129,7 @@ class Labels:
             found = layout.open(table).read([key, self.label], [key])
         else:
             found = read_table(self.labels, labels=[key])
-        return align_labels(dataset, found, key, self.label or "label")
+        return align_labels(dataset, found, key, self.label or "label", unlabelled="none")
 
     def check(self) -> None:
         """Raises InputError for an option that says how labels are read where there are none."""

@@ -25,7 +25,7 @@ from rotarymae.tasks.outputs import check_folder, claim, write_metrics, write_ta
 from rotarymae.tasks.pretrain_finetune import finetune, prepare, pretrain
 from rotarymae.tasks.score import score, without
 from rotarymae.tasks.split import split_off
-from rotarymae.tasks.targets import choose_task
+from rotarymae.tasks.targets import choose_task, has_label, narrowed
 
 FEWEST = 10  # series; with fewer none are held out
 
@@ -48,7 +48,8 @@ def run_fit(
     """Trains on a data set, scores the models, and writes a run folder.
 
     Args:
-        labels: [S] classes or numbers, or None to pre-train only.
+        labels: [S] classes or numbers, or None to pre-train only. A series without one (None or NaN) is pre-trained on
+            and embedded; the others are fine-tuned on and scored.
         task: "classification", "regression", or "auto": regression for numbers that are not whole.
         holdout: share of series that is only scored; none are with fewer than ten series.
         columns: how the table was read; kept with the model.
@@ -64,13 +65,23 @@ def run_fit(
     started, out = time.monotonic() if started is None else started, Path(out)
     # Everything that can be refused is refused before a file is written.
     check_folder(out, resume)
-    kind, strata = None, None
+    kind, strata, rows = None, None, np.arange(len(dataset))
     if labels is not None:
-        kind = choose_task(labels, task)
+        given = labels
+        if len(labels) == len(dataset):
+            rows = np.flatnonzero(has_label(labels))
+            given = narrowed(labels[rows])
+            if not len(rows):
+                raise InputError("no series has a label; give the labels of some, or none at all to pre-train only.")
+        kind = choose_task(given, task)
         kind.check_config(config)
-        strata = kind.strata(kind.check(labels, len(dataset)))
-    split = make_split(len(dataset), strata, holdout, config.seed, config.validation_fraction)
-    train, validation = dataset.select(split.train), None
+        strata = kind.strata(kind.check(given, len(rows)))
+    parts = make_split(len(rows), strata, holdout, config.seed, config.validation_fraction)
+    others = np.setdiff1d(np.arange(len(dataset)), rows)
+    split = Split(rows[parts.train], rows[parts.validation], rows[parts.test], others)
+    if len(others):
+        reporter.say(f"{len(others):,} of {len(dataset):,} series have no label: they are pre-trained on and embedded")
+    train, validation = dataset.select(split.pretrain), None
     with reporter.bar("scaling"):
         preprocessor = dataclasses.replace(prepare(train, config), columns=columns or {})
         dataset.warn_constant_channels()
@@ -96,11 +107,11 @@ def run_fit(
         with reporter.bar("fine-tuning") as on_step:
             outcome.finetuned = finetune(
                 outcome.pretrained,
-                train,
-                labels[split.train],
+                dataset.select(split.train),
+                narrowed(labels[split.train]),
                 config,
                 task=kind.name,
-                validation=None if validation is None else (validation, labels[split.validation]),
+                validation=None if validation is None else (validation, narrowed(labels[split.validation])),
                 folder=out / "training" / "finetune",
                 resume=going,
                 on_step=on_step,
@@ -111,7 +122,7 @@ def run_fit(
             outcome.finetuned.model,
             out / "finetuned",
             outcome.finetuned.preprocessor,
-            f"Pre-trained and fine-tuned ({kind.name}) on {len(train):,} series.",
+            f"Pre-trained and fine-tuned ({kind.name}) on {len(split.train):,} series.",
         )
     score(outcome, reporter)
     run = claim(out)

@@ -15,11 +15,26 @@ from rotarymae.tasks.pretrain_finetune import Trained
 
 @dataclass(frozen=True)
 class Split:
-    """Indices of the series that are trained on, that choose the best epoch, and that are only scored."""
+    """Indices of the series that are trained on, that choose the best epoch, and that are only scored.
+
+    Where some series have labels and others have none, these three are of the labelled ones; `unlabelled` are the
+    others, which pre-training reads as well.
+    """
 
     train: np.ndarray
     validation: np.ndarray
     test: np.ndarray
+    unlabelled: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
+
+    @property
+    def pretrain(self) -> np.ndarray:
+        """The series that pre-training reads."""
+        return np.sort(np.concatenate([self.train, self.unlabelled]))
+
+    @property
+    def labelled(self) -> np.ndarray:
+        """All series but the unlabelled ones."""
+        return np.sort(np.concatenate([self.train, self.validation, self.test]))
 
     @property
     def scored(self) -> np.ndarray:

@@ -24,7 +24,7 @@ from rotarymae.tasks import baselines
 from rotarymae.tasks.interpolation import as_queries, interpolate
 from rotarymae.tasks.outcome import Outcome
 from rotarymae.tasks.predict import embed, predict_and_embed
-from rotarymae.tasks.targets import Task, task_of
+from rotarymae.tasks.targets import Task, narrowed, task_of
 
 HIDDEN = 0.25  # share of a held-out series' observations that is hidden to score interpolation
 SCALED_ERROR = "root mean squared error, scaled"
@@ -34,7 +34,7 @@ def score(outcome: Outcome, reporter: Reporter) -> None:
     """Fills in predictions, metrics and baselines, on series that training never saw where there are any."""
     dataset, split = outcome.dataset, outcome.split
     outcome.metrics |= {
-        "series": {"train": len(split.train), "validation": len(split.validation), "test": len(split.test)},
+        "series": {part: len(rows) for part, rows in vars(split).items() if part != "unlabelled" or len(rows)},
         "scored on": "held-out series" if len(split.test) else "the training series, for want of others",
     }
     _score_interpolation(outcome, dataset.select(split.scored), reporter)
@@ -63,7 +63,7 @@ def without(what: str, reporter: Reporter) -> Iterator[None]:
 
 def _score_predictions(outcome: Outcome, task: Task, reporter: Reporter) -> None:
     assert outcome.finetuned is not None and outcome.predicted is not None
-    truth = task.truth(outcome.finetuned.preprocessor, np.asarray(outcome.labels))
+    truth = _truth(outcome, task)
     methods, measure = BY_TASK[task.name]
     # The same series as the model in all: those it was trained on and those that chose its epoch.
     known = np.sort(np.concatenate([outcome.split.train, outcome.split.validation]))
@@ -75,6 +75,16 @@ def _score_predictions(outcome: Outcome, task: Task, reporter: Reporter) -> None
                 outcome.baselines[method.name] = method().fit(train, truth[known]).predict(test)
     guesses = {"model": outcome.predicted[scored], **outcome.baselines}
     outcome.metrics[task.name] = {name: measure(truth[scored], guess) for name, guess in guesses.items()}
+
+
+def _truth(outcome: Outcome, task: Task) -> np.ndarray:
+    """What is true of every series, as the task compares it; 0 of a series without a label, which nothing scores."""
+    assert outcome.finetuned is not None and outcome.labels is not None
+    rows = outcome.split.labelled
+    known = task.truth(outcome.finetuned.preprocessor, narrowed(outcome.labels[rows]))
+    truth = np.zeros((len(outcome.dataset), *known.shape[1:]), known.dtype)
+    truth[rows] = known
+    return truth
 
 
 def classification_metrics(truth: np.ndarray, probabilities: np.ndarray) -> dict[str, float]:

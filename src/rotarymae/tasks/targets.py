@@ -5,6 +5,7 @@ A task is an object in `TASKS`; a new one is a class here. Nothing else asks whi
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
@@ -14,13 +15,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rotarymae.errors import InputError, choose
+from rotarymae.errors import InputError, InputWarning, choose
 from rotarymae.heads import Classifier, Regressor
 from rotarymae.model import Encoder
 from rotarymae.series import Preprocessor, plain
 from rotarymae.tasks.config import FitConfig
 from rotarymae.training import Classification, Objective, Regression
 
+MANY_WHOLE = 10  # different whole numbers may be amounts
 FEWEST_DISTINCT = 10  # series; of fewer, many different whole numbers say nothing
 
 
@@ -229,12 +231,32 @@ def choose_task(targets: Any, name: str = "auto") -> Task:
     if numbers.dtype.kind == "f" and bool((numbers != np.round(numbers)).any()):
         return TASKS["regression"]
     different = len(np.unique(numbers))
+    if numbers.dtype.kind in "if" and MANY_WHOLE <= different <= len(numbers) / 2:
+        warnings.warn(
+            f"the labels are {different} different whole numbers, which are taken as classes; if they are amounts, say "
+            "task='regression' (--task regression).",
+            InputWarning,
+            stacklevel=2,
+        )
     if numbers.dtype.kind in "if" and len(numbers) >= FEWEST_DISTINCT and different > len(numbers) / 2:
         raise InputError(
             f"the labels are {different} different whole numbers for {len(numbers)} series; say whether they are "
             "classes or measurements, by task='classification' or 'regression' (--task)."
         )
     return TASKS["classification"]
+
+
+def has_label(targets: Any) -> np.ndarray:
+    """Which series have a label, bool [S]: not None and not NaN. Rows of several targets count as labels."""
+    given = np.asarray(targets)
+    if given.ndim != 1 or given.dtype.kind not in "fO":
+        return np.ones(len(given) if given.ndim else 1, bool)
+    return np.array([label is not None and label == label for label in given.tolist()], bool)
+
+
+def narrowed(labels: np.ndarray) -> np.ndarray:
+    """Labels [S] among which None stood as numbers or strings again, now that it is gone."""
+    return np.array(labels.tolist()) if labels.dtype == object and len(labels) else labels
 
 
 def class_index(labels: np.ndarray, classes: Sequence[Any] | np.ndarray) -> np.ndarray:
