@@ -161,7 +161,7 @@ def fit(
     rotarymae fit stars.csv --id star --time day --channel band --values flux --labels kinds.csv --label kind --out run
 
     Args:
-        table: This CSV, TSV, Parquet or Arrow file has one row per observation.
+        table: This file, folder or quoted pattern has one row per observation; a single - reads standard input.
         out: The models, metrics, predictions and the report go to this new folder.
         resume: Continue the interrupted run in the folder.
         quiet: Print only what goes wrong.
