@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from rotarymae.errors import InputError
+from rotarymae.errors import InputError, listed
 from rotarymae.series import SeriesDataset, align_labels, read_table
 
 BANDS = ("u", "g", "r", "i", "z", "Y")
@@ -67,9 +67,15 @@ def read(folder: str | Path) -> tuple[SeriesDataset, np.ndarray, pa.Table]:
         channel="passband",
         values=["flux", "flux_err", "detected_bool"],
         channel_names=range(len(BANDS)),
+        missing="error",
     )
     dataset = replace(dataset, channel_names=BANDS, value_names=VALUES)
     metadata = read_table(_find(folder, "plasticc_train_metadata.csv"))
+    dark = sorted(set(metadata["object_id"].to_pylist()) - set(dataset.ids.tolist()))
+    if dark:
+        raise InputError(
+            f"{len(dark)} objects of the metadata have no light curve: {listed(dark)}; are both files whole?"
+        )
     labels = align_labels(dataset, metadata, id="object_id", label="target")
     _refuse_unknown_classes(labels)
     numbered = metadata.append_column("__row__", pa.array(np.arange(len(metadata))))
