@@ -180,6 +180,7 @@ def test_a_series_and_a_sample_are_in_memory(tmp_path):
 def test_ids_of_a_csv_file_are_text_unless_all_are_written_as_integers(tmp_path):
     for ids, wanted in (
         (["001", "01", "1"], ["001", "01", "1"]),
+        (["   7", " -20", "1234"], [7, -20, 1234]),  # columns aligned by blanks
         (["1", "-20", "0"], [1, -20, 0]),
         (["1", "2.0", "3"], ["1", "2.0", "3"]),
         (["NA", "2", "3"], ["NA", "2", "3"]),

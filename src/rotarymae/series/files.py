@@ -22,6 +22,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.feather
 import pyarrow.json
@@ -300,13 +301,14 @@ def stem(path: Path) -> str:
 
 
 def are_integers(labels: Iterable[str]) -> bool:
-    """Whether all texts are written as integers are: 1 and -20, but not 01 or 1.0."""
-    return all(re.fullmatch("0|-?[1-9][0-9]{0,17}", text) for text in labels)
+    """Whether all texts are written as integers are: 1, -20 and "   7" (aligned columns), but not 01 or 1.0."""
+    return all(re.fullmatch(r"\s*(0|-?[1-9][0-9]{0,17})\s*", text) for text in labels)
 
 
 def as_integers(table: pa.Table, columns: Sequence[str]) -> pa.Table:
     for name in columns:
-        table = table.set_column(table.schema.get_field_index(name), name, table[name].cast(pa.int64()))
+        numbers = pc.utf8_trim_whitespace(table[name]).cast(pa.int64())
+        table = table.set_column(table.schema.get_field_index(name), name, numbers)
     return table
 
 
