@@ -174,7 +174,8 @@ def fit(
     config = FitConfig(**{name: value for group in groups for name, value in vars(group).items()})
     layout = replace(TableLayout.resolve(columns), static=config.static)
     labels.check()
-    check_folder(out, resume)
+    if _first_process():
+        check_folder(out, resume)
     with stopping_on_signals(lambda: how_to_resume(out)), reporter.catching_warnings():
         with reporter.bar("reading"):
             dataset = layout.read(table, beside=labels.beside)
@@ -409,7 +410,12 @@ def _describe(dataset: SeriesDataset) -> str:
 def _reporter(quiet: bool) -> Any:
     from rotarymae.progress import Reporter
 
-    return Reporter(quiet)
+    return Reporter(quiet or not _first_process())
+
+
+def _first_process() -> bool:
+    """Whether this is the one of the processes of a launcher, such as torchrun, that writes and speaks."""
+    return os.environ.get("RANK", "0") == "0"
 
 
 def _check_new(out: Path) -> None:

@@ -163,6 +163,8 @@ class RunOptions:
 
     seed: int = 0
     """This number fixes the split, the order, the masks, the augmentation and the first weights."""
+    minutes: float | None = None
+    """The whole run takes about this long, and as many epochs are made as fit; without it, as many as given."""
     checkpoint_minutes: float = 1.0
     """A training that has a folder saves its state at this interval."""
 
@@ -189,6 +191,8 @@ class FitConfig(
                 raise InputError(f"{name} is {getattr(self, name)}; wanted at least 0 and less than 1.")
         if not 0 <= self.noise < math.inf:
             raise InputError(f"noise is {self.noise}; wanted a number of at least 0.")
+        if self.minutes is not None and not 0 < self.minutes < math.inf:
+            raise InputError(f"minutes is {self.minutes!r}; wanted a positive number.")
         if self.max_tokens is not None and (type(self.max_tokens) is not int or self.max_tokens < 2):
             raise InputError(f"max_tokens is {self.max_tokens!r}; wanted a whole number of at least 2.")
         for name in ("time_unit", "channel_spacing"):

@@ -36,17 +36,18 @@ def check_cost(config: FitConfig, sizes: RoMAEConfig, lengths: np.ndarray) -> No
     """
     read = lengths if config.max_tokens is None else np.minimum(lengths, config.max_tokens)
     memory, free, work = _memory(config, sizes, read), _free_memory(), _operations(config, sizes, read)
-    if memory <= free and work <= LONGEST * SLOWEST:
+    longest = LONGEST if config.minutes is None else 60 * config.minutes
+    if memory <= free and work <= longest * SLOWEST:
         return
     rate = _measure_rate(sizes, int(read.max()))
     seconds = work / rate
-    if memory <= free and seconds <= LONGEST:
+    if memory <= free and seconds <= longest:
         return
     enough = [
         most
         for most in TRIED
         if _memory(config, sizes, np.minimum(read, most)) <= free
-        and _operations(config, sizes, np.minimum(read, most)) <= LONGEST * rate
+        and _operations(config, sizes, np.minimum(read, most)) <= longest * rate
         and most < read.max()
     ]
     steps, advice = _epochs(config, len(read)) * math.ceil(len(read) / config.batch_size), "Take"
@@ -85,6 +86,8 @@ def _operations(config: FitConfig, sizes: RoMAEConfig, lengths: np.ndarray) -> f
 
 
 def _epochs(config: FitConfig, series: int) -> int:
+    if config.minutes is not None:
+        return 1  # at least
     return max(config.pretrain_epochs, math.ceil(config.min_steps / math.ceil(series / config.batch_size)))
 
 

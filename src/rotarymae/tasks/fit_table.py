@@ -22,10 +22,12 @@ from rotarymae.tasks.config import FitConfig
 from rotarymae.tasks.identity import identify, keep_identity
 from rotarymae.tasks.outcome import Outcome, Split
 from rotarymae.tasks.outputs import check_folder, claim, write_metrics, write_tables
+from rotarymae.tasks.plan import Plan
 from rotarymae.tasks.pretrain_finetune import finetune, prepare, pretrain
 from rotarymae.tasks.score import score, without
 from rotarymae.tasks.split import split_off
 from rotarymae.tasks.targets import choose_task, has_label, narrowed
+from rotarymae.training import alone, is_main_process
 
 FEWEST = 10  # series; with fewer none are held out
 
@@ -64,7 +66,9 @@ def run_fit(
     reporter = reporter or Reporter(quiet=True)
     started, out = time.monotonic() if started is None else started, Path(out)
     # Everything that can be refused is refused before a file is written.
-    check_folder(out, resume)
+    writes = is_main_process()  # one of several processes
+    if writes:
+        check_folder(out, resume)
     kind, strata, rows = None, None, np.arange(len(dataset))
     if labels is not None:
         given = labels
@@ -85,12 +89,13 @@ def run_fit(
     with reporter.bar("scaling"):
         preprocessor = dataclasses.replace(prepare(train, config), columns=columns or {})
         dataset.warn_constant_channels()
-    out.mkdir(parents=True, exist_ok=True)
-    keep_identity(out, identify(dataset, labels, config, task, holdout))
+    if writes:
+        out.mkdir(parents=True, exist_ok=True)
+        keep_identity(out, identify(dataset, labels, config, task, holdout))
     outcome = Outcome(dataset, split, config, labels=labels, command=command)
     if len(split.validation):
         validation = dataset.select(split.validation)
-    going = "auto" if resume else "never"
+    going, plan = "auto" if resume else "never", Plan(out, config, kind is not None, started, reporter)
     with reporter.bar("pre-training") as on_step:
         outcome.pretrained = pretrain(
             train,
@@ -101,8 +106,10 @@ def run_fit(
             resume=going,
             on_step=on_step,
             on_resume=reporter.say,
+            schedule=plan.pretraining,
         )
-    save(outcome.pretrained.model, out / "pretrained", preprocessor, f"Pre-trained on {len(train):,} series.")
+    if writes:
+        save(outcome.pretrained.model, out / "pretrained", preprocessor, f"Pre-trained on {len(train):,} series.")
     if labels is not None and kind is not None:
         with reporter.bar("fine-tuning") as on_step:
             outcome.finetuned = finetune(
@@ -116,20 +123,24 @@ def run_fit(
                 resume=going,
                 on_step=on_step,
                 on_resume=reporter.say,
+                schedule=plan.finetuning,
             )
         reporter.say(f"fine-tuning started from all {len(outcome.finetuned.loaded)} tensors of the pre-trained encoder")
-        save(
-            outcome.finetuned.model,
-            out / "finetuned",
-            outcome.finetuned.preprocessor,
-            f"Pre-trained and fine-tuned ({kind.name}) on {len(split.train):,} series.",
-        )
+        if writes:
+            save(
+                outcome.finetuned.model,
+                out / "finetuned",
+                outcome.finetuned.preprocessor,
+                f"Pre-trained and fine-tuned ({kind.name}) on {len(split.train):,} series.",
+            )
     score(outcome, reporter)
+    if not writes:
+        return outcome
     run = claim(out)
     write_tables(outcome, out)
     outcome.seconds, outcome.warnings = time.monotonic() - started, reporter.warnings
     if report is not None:
-        with without("the report", reporter), reporter.bar("report"):
+        with without("the report", reporter), reporter.bar("report"), alone():
             report(outcome)
     outcome.seconds = time.monotonic() - started
     write_metrics(outcome, out, run)

@@ -17,6 +17,7 @@ from rotarymae.model import Encoder, MaskedAutoencoder
 from rotarymae.series import Inputs, Preprocessor, SeriesDataset, SeriesExamples, fit_static
 from rotarymae.tasks.config import FitConfig
 from rotarymae.tasks.cost import check_cost
+from rotarymae.tasks.plan import Schedule
 from rotarymae.tasks.targets import find_task
 from rotarymae.training import Pretraining, TrainResult, fit
 
@@ -86,6 +87,7 @@ def pretrain(
     resume: str = "never",
     on_step: OnStep | None = None,
     on_resume: Callable[[str], None] | None = None,
+    schedule: Schedule | None = None,
 ) -> Trained:
     """A masked autoencoder of a data set. Series of one observation have nothing to hide and are left out.
 
@@ -95,6 +97,7 @@ def pretrain(
         preprocessor: the data set's scalers, if `prepare` has fitted them already.
         validation: series whose loss chooses the best epoch.
         folder, resume, on_step, on_resume: see `training.fit`.
+        schedule: given the objective, the examples and the settings, says how many epochs are made.
 
     Raises:
         InputError: as `prepare` and `training.fit`.
@@ -110,10 +113,12 @@ def pretrain(
         part = part if several.all() else part.select(several)
         return SeriesExamples(part, preprocessor, config.seed, config.strategy())
 
+    objective, data = Pretraining(model, beta=config.reconstruction_beta), examples(dataset)
+    training = config.pretraining()
     result = fit(
-        Pretraining(model, beta=config.reconstruction_beta),
-        examples(dataset),
-        config.pretraining(),
+        objective,
+        data,
+        training if schedule is None else schedule(objective, data, training),
         validation=None if validation is None or (validation.lengths < 2).all() else examples(validation),
         folder=folder,
         resume=resume,
@@ -135,6 +140,7 @@ def finetune(
     resume: str = "never",
     on_step: OnStep | None = None,
     on_resume: Callable[[str], None] | None = None,
+    schedule: Schedule | None = None,
 ) -> Trained:
     """A classifier or regressor that starts from all of the pre-trained encoder: projection, [CLS] and blocks.
 
@@ -146,6 +152,7 @@ def finetune(
         task: "classification" or "regression".
         validation: series and targets whose loss chooses the best epoch.
         folder, resume, on_step, on_resume: see `training.fit`.
+        schedule: given the objective, the examples and the settings, says how many epochs are made.
 
     Raises:
         InputError: fewer than two classes; a validation label that training lacks; and as `training.fit`.
@@ -163,10 +170,12 @@ def finetune(
         held = SeriesExamples(validation[0], preprocessor, config.seed, targets=wanted)
     with _seeded(config.seed):
         model = kind.model(copy_encoder(pretrained.model, config), preprocessor, config)
+    data = SeriesExamples(dataset, preprocessor, config.seed, targets=encoded, drop=config.drop, noise=config.noise)
+    objective, training = kind.objective(model, encoded, config), config.finetuning()
     result = fit(
-        kind.objective(model, encoded, config),
-        SeriesExamples(dataset, preprocessor, config.seed, targets=encoded, drop=config.drop, noise=config.noise),
-        config.finetuning(),
+        objective,
+        data,
+        training if schedule is None else schedule(objective, data, training),
         validation=held,
         folder=folder,
         resume=resume,

@@ -8,15 +8,55 @@ import os
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from contextvars import ContextVar
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
-from accelerate import Accelerator
+from accelerate import Accelerator, PartialState
 from accelerate.tracking import get_available_trackers
+from accelerate.utils import broadcast_object_list
 
 from rotarymae.errors import InputError
 from rotarymae.training.config import TrainConfig
+
+T = TypeVar("T")
+
+_ALONE = ContextVar("alone", default=False)
+
+
+def is_main_process() -> bool:
+    """Whether this process is the one that writes files."""
+    return _processes().is_main_process
+
+
+def of_main_process(value: T) -> T:
+    """The main process's value, on every process."""
+    if _processes().num_processes == 1:
+        return value
+    values = [value]
+    broadcast_object_list(values)
+    return values[0]
+
+
+@contextmanager
+def alone() -> Iterator[None]:
+    """Within, this process predicts by itself; others, if there are any, take no part."""
+    token = _ALONE.set(True)
+    try:
+        yield
+    finally:
+        _ALONE.reset(token)
+
+
+def are_several(accelerator: Accelerator) -> bool:
+    """Whether batches are shared among processes."""
+    return accelerator.num_processes > 1 and not _ALONE.get()
+
+
+def _processes() -> PartialState:
+    # Launchers say how many processes there are, not that they have no device.
+    return PartialState(cpu=not torch.accelerator.is_available())
 
 
 def make_accelerator(trackers: tuple[str, ...] = (), folder: str | Path | None = None) -> Accelerator:
@@ -33,6 +73,7 @@ def make_accelerator(trackers: tuple[str, ...] = (), folder: str | Path | None =
             raise InputError(f"the tracker {name} is not installed; run `pip install {name}`.")
         if name == "tensorboard" and folder is None:
             raise InputError("tensorboard writes to the folder of the run; give one.")
+    _processes()
     project = None if folder is None else str(folder)
     accelerator = Accelerator(mixed_precision="no", log_with=list(trackers) or None, project_dir=project)
     if accelerator.num_processes > 1:

@@ -16,7 +16,7 @@ from torch import nn
 from rotarymae.batch import Batch, Examples
 from rotarymae.training.batching import by_length
 from rotarymae.training.config import TrainConfig
-from rotarymae.training.distributed import autocast, make_accelerator, total
+from rotarymae.training.distributed import are_several, autocast, make_accelerator, total
 from rotarymae.training.objectives import Objective
 
 
@@ -75,7 +75,7 @@ def predict(
             rows += zip(index.tolist(), results, strict=True)
             if on_step is not None:
                 on_step(done, len(batches))
-    if accelerator.num_processes > 1:
+    if are_several(accelerator):
         rows = gather_object(rows)
     ordered: list[Any] = [None] * len(rows)
     for i, result in rows:
@@ -98,4 +98,4 @@ def _evaluating(module: nn.Module, config: TrainConfig, accelerator: Accelerator
 def _own_batches(examples: Examples, config: TrainConfig, accelerator: Accelerator) -> list[np.ndarray]:
     """This process's share of the evaluation batches, which group examples by length."""
     batches = by_length(examples.lengths, config.batch_size, config.batch_tokens)
-    return batches[accelerator.process_index :: accelerator.num_processes]
+    return batches[accelerator.process_index :: accelerator.num_processes] if are_several(accelerator) else batches

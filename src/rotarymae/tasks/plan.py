@@ -1,0 +1,130 @@
+"""How many epochs a run makes, and when it will be done: planned from a few measured steps before each training.
+
+A plan is kept in the run folder, so that a resumed run has the learning rates of the interrupted one.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import math
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from rotarymae.atomic_write import write_text
+from rotarymae.batch import Examples
+from rotarymae.model import MaskedAutoencoder
+from rotarymae.progress import Reporter, duration
+from rotarymae.tasks.config import FitConfig
+from rotarymae.tasks.cost import step_operations
+from rotarymae.training import Objective, TrainConfig, fit, is_main_process, of_main_process
+from rotarymae.training import plan as plan_batches
+
+PLAN = Path("training/plan.json")
+Schedule = Callable[[Objective, Examples, TrainConfig], TrainConfig]
+
+# Shares of the minutes at which the stages end; scoring and the report have the rest.
+PRETRAINED, TRAINED = 0.25, 0.85
+WARMUP, MEASURED, PATIENCE = 10, 10, 15.0  # steps, steps, seconds; what is measured is soon known well enough
+FEW = 100  # steps, which are over before a plan would be of use
+
+
+class Plan:
+    """The epochs of both trainings of a run.
+
+    Args:
+        out: the run folder.
+        config: how the run trains; with `minutes` they decide the epochs.
+        finetunes: whether fine-tuning follows pre-training.
+        started: time.monotonic() at the start of the run.
+    """
+
+    def __init__(self, out: Path, config: FitConfig, finetunes: bool, started: float, reporter: Reporter) -> None:
+        self.path, self.config, self.finetunes = out / PLAN, config, finetunes
+        self.started, self.reporter = started, reporter
+
+    def pretraining(self, objective: Objective, examples: Examples, training: TrainConfig) -> TrainConfig:
+        """The settings of pre-training, with the epochs that fit."""
+        end = PRETRAINED if self.finetunes else TRAINED
+        return self._schedule("pre-training", end, objective, examples, training)
+
+    def finetuning(self, objective: Objective, examples: Examples, training: TrainConfig) -> TrainConfig:
+        """The settings of fine-tuning, with the epochs that fit."""
+        return self._schedule("fine-tuning", TRAINED, objective, examples, training)
+
+    def _schedule(
+        self, stage: str, end: float, objective: Objective, examples: Examples, training: TrainConfig
+    ) -> TrainConfig:
+        """`end` is the share of the minutes that the run may have used when the stage ends."""
+        per_epoch = len(plan_batches(examples.lengths, training.seed, 0, training.batch_size, training.batch_tokens))
+        epochs = max(training.epochs, math.ceil(training.min_steps / per_epoch))
+        before = of_main_process(self._read())
+        minutes = self.config.minutes
+        if stage in before:
+            return replace(training, epochs=before[stage], min_steps=0)
+        if minutes is None and epochs * per_epoch < FEW:
+            return training
+        # Evaluations of the validation part come after every epoch; they cost a third of a step, each.
+        fraction = self.config.validation_fraction
+        per_step = of_main_process(measure_step(objective, examples, training))
+        per_epoch_seconds = per_epoch * per_step * (1 + fraction / (1 - fraction) / 3)
+        if minutes is not None:
+            # A resumed run does not know what the interrupted one took: no stage gets more than its share.
+            left = 60 * minutes * end - (time.monotonic() - self.started)
+            most = 60 * minutes * (TRAINED - PRETRAINED if stage == "fine-tuning" else end)
+            epochs = of_main_process(max(1, math.floor(min(left, most) / per_epoch_seconds)))
+            training = replace(training, epochs=epochs, min_steps=0)
+            if is_main_process():
+                write_text(self.path, json.dumps({**before, stage: epochs}) + "\n")
+        seconds = epochs * per_epoch_seconds
+        self.reporter.say(
+            f"plan: {stage} makes {epochs:,} epochs of {per_epoch:,} steps in about {duration(seconds)}; "
+            f"{self._end(stage, seconds, objective, examples)}"
+        )
+        return training
+
+    def _end(self, stage: str, seconds: float, objective: Objective, examples: Examples) -> str:
+        """When the run will be done, in words."""
+        if self.config.minutes is not None:
+            total = 60 * self.config.minutes - (time.monotonic() - self.started)
+        else:
+            if stage == "pre-training" and self.finetunes and isinstance(objective.model, MaskedAutoencoder):
+                sizes, lengths = objective.model.config, examples.lengths
+                one, other = (step_operations(self.config, sizes, lengths, before).sum() for before in (True, False))
+                seconds *= 1 + self.config.finetune_epochs / self.config.pretrain_epochs * other / one
+            total = seconds / TRAINED
+        return f"the whole run ends at about {time.strftime('%H:%M', time.localtime(time.time() + total))}."
+
+    def _read(self) -> dict[str, int]:
+        try:
+            found = json.loads(self.path.read_text(encoding="utf-8"))
+        except (FileNotFoundError, ValueError):
+            return {}
+        return {stage: epochs for stage, epochs in found.items() if type(epochs) is int and epochs > 0}
+
+
+class _Measured(Exception):
+    """Enough steps have been timed."""
+
+
+def measure_step(objective: Objective, examples: Examples, training: TrainConfig) -> float:
+    """Seconds per step of a training, from some steps of a copy; the objective is left as it is."""
+    ends: list[float] = []
+
+    def on_step(step: int, steps: int, loss: float) -> None:
+        ends.append(time.monotonic())
+        late = len(ends) > 2 and ends[-1] - ends[0] > PATIENCE
+        if of_main_process(late or len(ends) > WARMUP + MEASURED):
+            raise _Measured
+
+    started = time.monotonic()
+    try:
+        long_enough = replace(training, epochs=1, min_steps=WARMUP + MEASURED + 1, patience=None, keep_best=False)
+        fit(copy.deepcopy(objective), examples, long_enough, on_step=on_step)
+    except _Measured:
+        pass
+    ends = [started, *ends] if len(ends) == 1 else ends
+    warm = ends[min(WARMUP, len(ends) // 2) :] if len(ends) > 2 else ends
+    return (warm[-1] - warm[0]) / (len(warm) - 1) if len(warm) > 1 else warm[-1] - started

@@ -1,0 +1,66 @@
+"""A time budget decides the epochs of both trainings, and a resumed run keeps them."""
+
+import json
+import os
+import re
+import time
+
+import pytest
+
+from conftest import command
+from rotarymae.tasks import plan
+from rotarymae.tasks.config import FitConfig
+from rotarymae.tasks.plan import Plan
+
+STARS = ["--id", "star", "--time", "day", "--channel", "band", "--values", "flux"]
+
+
+def test_a_budget_decides_the_epochs_and_a_resumed_run_keeps_them(fitted, tmp_path, monkeypatch, capsys):
+    given = [fitted / "stars.csv", "--out", tmp_path / "run", *STARS, "--labels", fitted / "kinds.csv"]
+    given += ["--label", "kind", "--minutes", "0.2"]
+    monkeypatch.setattr(plan, "measure_step", lambda *_: 0.08)
+    with monkeypatch.context() as patch:
+        patch.setattr("rotarymae.tasks.pretrain_finetune.copy_encoder", lambda *_: os.kill(os.getpid(), 2))
+        assert command("fit", *given) == 130
+    err = " ".join(capsys.readouterr().err.split())
+    epochs = json.loads((tmp_path / "run/training/plan.json").read_text())
+    # A quarter of 12 s, less what was used before, at 0.08 s for the only batch of an epoch.
+    assert list(epochs) == ["pre-training"] and 1 <= epochs["pre-training"] <= 37
+    made = epochs["pre-training"]
+    assert re.search(rf"plan: pre-training makes {made} epochs of 1 steps in about .* ends at about \d", err)
+    log = (tmp_path / "run/training/pretrain/checkpoints").iterdir()
+    assert any(path.name.endswith(f"epoch-{epochs['pre-training']:04d}") for path in log)
+    monkeypatch.setattr(plan, "measure_step", lambda *_: 1.0)
+    assert command("fit", *given, "--resume") == 0
+    both = json.loads((tmp_path / "run/training/plan.json").read_text())
+    assert both["pre-training"] == epochs["pre-training"] and 1 <= both["fine-tuning"] <= 7
+
+
+def test_steps_are_measured_on_a_copy():
+    from _runs import digest, examples, objective, settings
+
+    what, data = objective(), examples()
+    before, started = digest(what.model), time.monotonic()
+    seconds = plan.measure_step(what, data, settings())
+    assert 0 < seconds < time.monotonic() - started and digest(what.model) == before
+
+
+@pytest.mark.parametrize("minutes", [0, -1, float("inf"), float("nan")])
+def test_minutes(minutes):
+    from conftest import refuses
+
+    with refuses("minutes", "positive"):
+        FitConfig(minutes=minutes)
+
+
+def test_without_a_budget_the_plan_is_said_and_nothing_changes(tmp_path, monkeypatch, capfd):
+    from _runs import examples, objective, settings
+    from rotarymae.progress import Reporter
+
+    monkeypatch.setattr(plan, "measure_step", lambda *_: 0.5)
+    made = Plan(tmp_path, FitConfig(), True, time.monotonic(), Reporter())
+    long, short = settings(epochs=1000), settings(epochs=2)
+    assert made.pretraining(objective(), examples(), long) == long
+    assert "pre-training makes 1,000 epochs of 4 steps in about 35 min" in " ".join(capfd.readouterr().err.split())
+    assert made.finetuning(objective(), examples(), short) == short and capfd.readouterr().err == ""
+    assert not list(tmp_path.iterdir())
