@@ -286,6 +286,25 @@ def test_labels_of_some_series_in_the_table_itself(tmp_path, capsys):
     assert metrics["series"]["unlabelled"] == 8 and sum(metrics["series"].values()) == 24
 
 
+def test_evaluate_scores_a_labelled_table_as_the_run_did(fitted, tmp_path, capsys):
+    found = pq.read_table(fitted / "run/predictions.parquet").to_pylist()
+    labels = write_csv(
+        tmp_path / "held.csv", "star,kind", [(r["id"], r["label"]) for r in found if r["part"] == "test"]
+    )
+    given = [fitted / "run", fitted / "stars.csv", "--out", tmp_path / "m.json", "--label", "kind"]
+    assert command("evaluate", *given, "--labels", labels) == 0
+    assert says_all(capsys.readouterr().out, ["classification, on 6 of 24 series", "accuracy"])
+    metrics, run = (json.loads(path.read_text()) for path in (tmp_path / "m.json", fitted / "run/metrics.json"))
+    assert metrics["series"] == {"scored": 6, "without a label": 18}
+    ours, theirs = metrics["classification"]["model"], run["classification"]["model"]
+    assert {name: pytest.approx(theirs[name]) for name in ours} == ours
+    assert command("evaluate", fitted / "run", fitted / "stars.csv") == 2
+    assert says_all(capsys.readouterr().err, ["--label", "--labels"])
+    other = write_csv(tmp_path / "other.csv", "star,kind", [("star 00", "z")])
+    assert command("evaluate", fitted / "run", fitted / "stars.csv", "--labels", other, "--label", "kind") == 2
+    assert says_all(capsys.readouterr().err, ["z", "a, b"])
+
+
 def test_python_m_is_the_command():
     out = subprocess.run([sys.executable, "-m", "rotarymae", "--version"], capture_output=True, text=True, check=True)
     assert out.stdout.startswith("rotarymae 0.")

@@ -99,8 +99,8 @@ def demo(
 
 
 @dataclass(frozen=True)
-class Labels:
-    """What fine-tuning learns to predict; without labels the model is only pre-trained."""
+class LabelColumn:
+    """Where the labels are."""
 
     labels: Annotated[Path | None, arg(help_behavior_hint="(default: TABLE)")] = None
     """This table has ids of series and labels, classes or numbers; series without a label are only pre-trained on."""
@@ -108,10 +108,6 @@ class Labels:
     """This column holds the labels; without it and --labels the model is only pre-trained."""
     label_id: Annotated[str | None, arg(help_behavior_hint="(default: as in TABLE)")] = None
     """This column of that table holds the ids."""
-    task: Literal["auto", "classification", "regression"] = "auto"
-    """The labels are classes or numbers; auto takes numbers that are not whole for a regression."""
-    holdout: float = 0.25
-    """This share of the series is only scored; with fewer than ten series none are."""
 
     @property
     def beside(self) -> tuple[str, ...]:
@@ -130,6 +126,16 @@ class Labels:
         else:
             found = read_table(self.labels, labels=[key])
         return align_labels(dataset, found, key, self.label or "label", unlabelled="none")
+
+
+@dataclass(frozen=True)
+class Labels(LabelColumn):
+    """What fine-tuning learns to predict; without labels the model is only pre-trained."""
+
+    task: Literal["auto", "classification", "regression"] = "auto"
+    """The labels are classes or numbers; auto takes numbers that are not whole for a regression."""
+    holdout: float = 0.25
+    """This share of the series is only scored; with fewer than ten series none are."""
 
     def check(self) -> None:
         """Raises InputError for an option that says how labels are read where there are none."""
@@ -242,6 +248,50 @@ def predict(
     reporter.say(f"{len(dataset)} predictions → {out}{_empty_rows(dataset)}")
 
 
+def evaluate(
+    model: Positional[Model],
+    table: Positional[Table],
+    columns: Columns,
+    labels: LabelColumn,
+    out: Annotated[Path | None, arg(help_behavior_hint="(default: no file)")] = None,
+    quiet: bool = False,
+) -> None:
+    """Score the predictions for a labelled table that the model has not seen.
+
+    For example: rotarymae evaluate run new.csv --labels kinds.csv --label kind --out metrics.json
+
+    Args:
+        model: This folder was written by `fit`, or is a model directory.
+        table: This table of observations is laid out as in training, unless options say otherwise.
+        out: The metrics go to this new JSON file as well.
+        quiet: Print only what goes wrong.
+    """
+    import json
+
+    from rotarymae.atomic_write import write_text
+    from rotarymae.checkpoints import open_model
+    from rotarymae.tasks import evaluate_predictions
+
+    reporter = _reporter(quiet)
+    if labels.labels is None and labels.label is None:
+        raise InputError("evaluate needs the true labels: name their column by --label, or their table by --labels.")
+    if out is not None and out.exists():
+        raise InputError(f"{out} exists; choose another name, or remove it.")
+    with reporter.catching_warnings():
+        directory = open_model(model, "finetuned")
+        with reporter.bar("reading"):
+            dataset = read_for(directory, table, columns, labels.beside)
+            assert directory.preprocessor is not None
+            layout = TableLayout.resolve(columns, directory.preprocessor.columns)
+            targets = labels.read(dataset, layout, table)
+        with reporter.bar("predicting") as on_step:
+            task, metrics, count = evaluate_predictions(directory, dataset, targets, on_step=on_step)
+    content = {"series": {"scored": count, "without a label": len(dataset) - count}, task: {"model": metrics}}
+    if out is not None:
+        write_text(out, json.dumps(content, indent=2) + "\n")
+    _print_table(f"{task}, on {count:,} of {len(dataset):,} series", content[task], reporter)
+
+
 def interpolate(
     model: Positional[Model],
     table: Positional[Table],
@@ -336,7 +386,8 @@ def embed(
     reporter.say(f"{len(dataset)} embeddings of {found.shape[1]} numbers → {out}{_empty_rows(dataset)}")
 
 
-COMMANDS = {"demo": demo, "fit": fit, "predict": predict, "interpolate": interpolate, "embed": embed}
+COMMANDS = {"demo": demo, "fit": fit, "predict": predict, "evaluate": evaluate, "interpolate": interpolate}
+COMMANDS |= {"embed": embed}
 COMMANDS |= {"list": list_recipes, "show": show, "run": run, "results": results}
 
 

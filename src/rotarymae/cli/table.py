@@ -151,11 +151,11 @@ class TableLayout:
             raise InputError(f"{table}: {error}") from error
 
 
-def read_for(directory: ModelDirectory, table: Path, columns: Columns) -> SeriesDataset:
+def read_for(directory: ModelDirectory, table: Path, columns: Columns, beside: tuple[str, ...] = ()) -> SeriesDataset:
     """The series of a table for a model that was made from another."""
     preprocessor = directory.preprocessor
     if preprocessor is None:
         raise InputError("the model has no preprocessor; it was not made from a table.")
     layout = TableLayout.resolve(columns, preprocessor.columns)
     needed = tuple(column.name for column in preprocessor.static)  # none, of a model that is only pre-trained
-    return replace(layout, static=needed).read(table, preprocessor.channel_names)
+    return replace(layout, static=needed).read(table, preprocessor.channel_names, beside)

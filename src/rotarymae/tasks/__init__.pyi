@@ -36,6 +36,7 @@ from .pretrain_finetune import prepare as prepare
 from .pretrain_finetune import pretrain as pretrain
 from .score import HIDDEN as HIDDEN
 from .score import SCALED_ERROR as SCALED_ERROR
+from .score import evaluate_predictions as evaluate_predictions
 from .split import split_off as split_off
 from .targets import TASKS as TASKS
 from .targets import Task as Task

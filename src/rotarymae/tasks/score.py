@@ -18,13 +18,15 @@ from sklearn.metrics import (
     roc_auc_score,
 )
 
+from rotarymae.checkpoints import ModelDirectory
+from rotarymae.errors import InputError
 from rotarymae.progress import Reporter
 from rotarymae.series import SeriesDataset, hide
 from rotarymae.tasks import baselines
 from rotarymae.tasks.interpolation import as_queries, interpolate
 from rotarymae.tasks.outcome import Outcome
 from rotarymae.tasks.predict import embed, predict_and_embed
-from rotarymae.tasks.targets import Task, narrowed, task_of
+from rotarymae.tasks.targets import Task, has_label, narrowed, task_of
 
 HIDDEN = 0.25  # share of a held-out series' observations that is hidden to score interpolation
 SCALED_ERROR = "root mean squared error, scaled"
@@ -132,6 +134,25 @@ BY_TASK = {
     "classification": (baselines.CLASSIFICATION, classification_metrics),
     "regression": (baselines.REGRESSION, regression_metrics),
 }
+
+
+def evaluate_predictions(
+    directory: ModelDirectory, dataset: SeriesDataset, labels: np.ndarray, on_step: Any = None
+) -> tuple[str, dict[str, float], int]:
+    """(task, metrics, series scored) of a fine-tuned model on series with labels [S]; those without are left out.
+
+    Raises:
+        InputError: a model without a head, a label that is none of its classes, no label at all.
+    """
+    task = task_of(directory.model)
+    if task is None or directory.preprocessor is None:
+        raise InputError("the model is not fine-tuned; `rotarymae fit` with labels makes one that predicts them.")
+    rows = np.flatnonzero(has_label(labels))
+    if not len(rows):
+        raise InputError("no series has a label; give the labels of some.")
+    truth = task.truth(directory.preprocessor, narrowed(labels[rows]))
+    predicted, _ = predict_and_embed(directory, dataset.select(rows), on_step=on_step)
+    return task.name, BY_TASK[task.name][1](truth, predicted), len(rows)
 
 
 def _score_interpolation(outcome: Outcome, part: SeriesDataset, reporter: Reporter) -> None:
