@@ -35,17 +35,20 @@ from rotarymae.model import Encoder, MaskedAutoencoder
 from rotarymae.progress import Reporter
 from rotarymae.series import Preprocessor, SeriesDataset, as_dataset
 from rotarymae.tasks import (
+    PREDICTOR,
     ClassificationOptions,
     FinetuningOptions,
     FitConfig,
     MaskingOptions,
     ModelOptions,
+    Predictor,
     Queries,
     ScalingOptions,
     TrainingOptions,
     embed,
     find_task,
     finetune,
+    fit_predictor,
     interpolate,
     predict_probabilities,
     predict_values,
@@ -139,7 +142,8 @@ class _Estimator(TrainingOptions, MaskingOptions, ScalingOptions, ModelOptions, 
         rows, held = np.arange(len(dataset)), np.arange(0)
         if config.validation_fraction > 0 and len(dataset) >= FEWEST:
             rows, held = split_off(rows, strata, config.validation_fraction, config.seed)
-        train, validation = dataset.select(rows), dataset.select(held) if len(held) else None
+        parts = Parts(dataset, rows, held, targets)
+        train, validation = parts.train, parts.validation
         if opened is None:
             preprocessor = prepare(train, config)
             with Reporter(quiet=not self.verbose).bar("pre-training") as on_step:
@@ -147,9 +151,7 @@ class _Estimator(TrainingOptions, MaskingOptions, ScalingOptions, ModelOptions, 
             opened = trained.directory
             self.history_["pretrain"] = trained.result.history
         self.pretrained_ = opened
-        if task is None:
-            return Parts(train, validation, None, None)
-        return Parts(train, validation, targets[rows], targets[held])
+        return parts
 
     def _keep(self, model: Any, preprocessor: Preprocessor) -> None:
         self.model_, self.preprocessor_ = model, preprocessor
@@ -167,12 +169,20 @@ class _Estimator(TrainingOptions, MaskingOptions, ScalingOptions, ModelOptions, 
 
 @dataclass(frozen=True)
 class Parts:
-    """The series and targets that are trained on, and those that choose the best epoch."""
+    """All series, the indices of those that are trained on and of those that choose, and the checked targets of all."""
 
-    train: SeriesDataset
-    validation: SeriesDataset | None
+    dataset: SeriesDataset
+    rows: np.ndarray
+    held: np.ndarray
     targets: np.ndarray | None
-    validation_targets: np.ndarray | None
+
+    @property
+    def train(self) -> SeriesDataset:
+        return self.dataset.select(self.rows)
+
+    @property
+    def validation(self) -> SeriesDataset | None:
+        return self.dataset.select(self.held) if len(self.held) else None
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -181,24 +191,53 @@ class _Supervised(FinetuningOptions, _Estimator):
 
     _stage = "finetuned"
 
+    def save(self, folder: str | Path) -> None:
+        """Writes the fitted model, and what predicts beside it, to a new folder.
+
+        Raises:
+            InputError: a folder that holds something already.
+        """
+        super().save(folder)
+        self.predictor_.save(Path(folder) / PREDICTOR)
+
+    @classmethod
+    def load(cls, folder: str | Path, **parameters: Any) -> Self:
+        """What `save` or `rotarymae fit` wrote; see `RoMAEInterpolator.load`."""
+        estimator = super().load(folder, **parameters)
+        estimator.predictor_ = Predictor.of_run(folder, estimator._directory)
+        return estimator
+
     def _fit(self, series: Any, targets: Any, task: str) -> None:
         config = self._config()
         parts = self._pretrain(series, config, task, targets)
-        assert parts.targets is not None and parts.validation_targets is not None
-        validation = None if parts.validation is None else (parts.validation, parts.validation_targets)
-        with Reporter(quiet=not self.verbose).bar("fine-tuning") as on_step:
+        targets, validation, reporter = parts.targets, parts.validation, Reporter(quiet=not self.verbose)
+        assert targets is not None
+        with reporter.bar("fine-tuning") as on_step:
             trained = finetune(
                 self.pretrained_,
                 parts.train,
-                parts.targets,
+                targets[parts.rows],
                 config,
                 task=task,
-                validation=validation,
+                validation=None if validation is None else (validation, targets[parts.held]),
                 on_step=on_step,
             )
         self._keep(trained.model, trained.preprocessor)
         self.loaded_ = trained.loaded
         self.history_["finetune"] = trained.result.history
+        of_model = np.zeros((0, 0)) if validation is None else self._of_model(validation)
+        truth = find_task(task).truth(trained.preprocessor, targets)
+        known = (parts.dataset, truth, parts.rows, parts.held, of_model, trained.preprocessor.static)
+        self.predictor_ = fit_predictor(config.predictor, task, *known, config.seed, reporter)
+
+    def _of_model(self, dataset: SeriesDataset) -> np.ndarray:
+        """The model's own predictions."""
+        job = predict_probabilities if isinstance(self.model_, Classifier) else predict_values
+        return job(self._directory, dataset)
+
+    def _predict(self, series: Any) -> np.ndarray:
+        dataset = self._read(series)
+        return self.predictor_.predict(self._of_model(dataset), dataset)
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -208,6 +247,7 @@ class RoMAEClassifier(ClassifierMixin, ClassificationOptions, _Supervised):
     Attributes:
         classes_: [classes] labels, sorted.
         model_, preprocessor_: the `Classifier` and its scalers.
+        predictor_: what predicts beside the model, and how it was chosen.
         pretrained_: the `MaskedAutoencoder` it started from, and its scalers, as a `ModelDirectory`.
         loaded_: names of the tensors that fine-tuning took from it.
         history_: what was logged, by stage.
@@ -233,8 +273,7 @@ class RoMAEClassifier(ClassifierMixin, ClassificationOptions, _Supervised):
 
     def predict_proba(self, series: Any) -> np.ndarray:
         """Probabilities [S, classes], in the order of `classes_`."""
-        dataset = self._read(series)
-        return predict_probabilities(self._directory, dataset)
+        return self._predict(series)
 
     def predict(self, series: Any) -> np.ndarray:
         """The most probable class [S]."""
@@ -247,7 +286,7 @@ class RoMAERegressor(RegressorMixin, _Supervised):
     """Pre-trains on the series, then fine-tunes to predict numbers, each output in its own units.
 
     Attributes:
-        model_, preprocessor_, pretrained_, loaded_, history_: as `RoMAEClassifier`'s, with a `Regressor`.
+        model_, preprocessor_, predictor_, pretrained_, loaded_, history_: as `RoMAEClassifier`'s, with a `Regressor`.
     """
 
     _kinds = (Regressor,)
@@ -268,8 +307,7 @@ class RoMAERegressor(RegressorMixin, _Supervised):
 
     def predict(self, series: Any) -> np.ndarray:
         """Numbers [S], or [S, outputs] when fitted on such; a loaded model of one output gives [S]."""
-        dataset = self._read(series)
-        values = predict_values(self._directory, dataset)
+        values = self._predict(series)
         return values[:, 0] if self._flat else values
 
 

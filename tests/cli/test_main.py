@@ -296,8 +296,10 @@ def test_evaluate_scores_a_labelled_table_as_the_run_did(fitted, tmp_path, capsy
     assert says_all(capsys.readouterr().out, ["classification, on 6 of 24 series", "accuracy"])
     metrics, run = (json.loads(path.read_text()) for path in (tmp_path / "m.json", fitted / "run/metrics.json"))
     assert metrics["series"] == {"scored": 6, "without a label": 18}
-    ours, theirs = metrics["classification"]["model"], run["classification"]["model"]
-    assert {name: pytest.approx(theirs[name]) for name in ours} == ours
+    assert metrics["predictor"] == run["predictor"] and run["predictor"]["chosen"] in metrics["classification"]
+    for method, ours in metrics["classification"].items():
+        theirs = run["classification"][method]
+        assert {name: pytest.approx(theirs[name]) for name in ours} == ours
     assert command("evaluate", fitted / "run", fitted / "stars.csv") == 2
     assert says_all(capsys.readouterr().err, ["--label", "--labels"])
     other = write_csv(tmp_path / "other.csv", "star,kind", [("star 00", "z")])
@@ -322,12 +324,16 @@ def test_the_command_answers_at_once_and_without_torch():
 def test_fit_writes_all_that_it_promises(fitted):
     names = {path.name for path in (fitted / "run").iterdir()}
     assert names == {
-        "pretrained", "finetuned", "training", "metrics.json", "report.html",
+        "pretrained", "finetuned", "predictor", "training", "metrics.json", "report.html",
         "predictions.parquet", "embeddings.parquet", "interpolations.parquet",
     }  # fmt: skip
     metrics = json.loads((fitted / "run/metrics.json").read_text())
     assert metrics["series"] == {"train": 15, "validation": 3, "test": 6}
-    assert set(metrics["classification"]) == {"model", "most common class", "gradient boosting"}
+    others = {"combined", "gradient boosting, more features", "most common class", "gradient boosting"}
+    assert set(metrics["classification"]) == {"model", *others}
+    assert metrics["predictor"]["chosen"] in metrics["classification"]
+    calibration = metrics["calibration of the model"]
+    assert calibration["after"]["log-loss"] == metrics["classification"]["model"]["log-loss"]
     predictions = pq.read_table(fitted / "run/predictions.parquet")
     assert predictions.column_names == ["id", "part", "label", "predicted", "probability_a", "probability_b"]
     _, labels = two_kinds()
@@ -338,6 +344,21 @@ def test_predict_gives_the_predictions_of_the_run(fitted, tmp_path):
     assert command("predict", fitted / "run", fitted / "stars.csv", "--out", tmp_path / "p.parquet", "--quiet") == 0
     ours, theirs = table(tmp_path / "p.parquet"), table(fitted / "run/predictions.parquet")
     assert ours.equals(theirs.select(ours.column_names))
+
+
+def test_predict_by_another_predictor(fitted, tmp_path, capfd):
+    """Each is another's prediction; a model directory has the model alone, and says so."""
+    run, found = fitted / "run", []
+    for predictor in ("model", "features", "combined"):
+        out = tmp_path / f"{predictor}.parquet"
+        assert command("predict", run, fitted / "stars.csv", "--out", out, "--predictor", predictor, "--quiet") == 0
+        found.append(table(out)["probability_a"].to_pylist())
+    assert len({tuple(column) for column in found}) == 3
+    out = tmp_path / "none.parquet"
+    assert command("predict", run / "finetuned", fitted / "stars.csv", "--out", out, "--predictor", "combined") == 2
+    message = capfd.readouterr().err
+    assert "'combined'" in message and "'model' alone" in message and "no folder 'predictor'" in message
+    assert not out.exists()
 
 
 def test_quiet_prints_nothing(fitted, tmp_path, capfd):

@@ -18,7 +18,7 @@ from rotarymae.series import memmap
 from rotarymae.series.dataset import SeriesDataset
 from rotarymae.series.files import open_table
 from rotarymae.series.scaling import Preprocessor
-from rotarymae.tasks.baselines import summary_features
+from rotarymae.tasks.features import summary_features
 
 ROLES: Any = {"id": "star", "time": "mjd", "channel": "band", "values": ["flux", "err"]}
 SUFFIXES = [".csv", ".tsv", ".csv.gz", ".parquet", ".arrow", ".feather"]

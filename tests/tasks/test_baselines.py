@@ -17,8 +17,8 @@ from rotarymae.tasks.baselines import (
     LinearInterpolation,
     MostCommonClass,
     TrainingMean,
-    summary_features,
 )
+from rotarymae.tasks.features import summary_features
 
 
 def dataset(rows, names=("flux", "flux_err"), channel_names=("g", "r")):

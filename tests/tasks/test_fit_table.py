@@ -28,7 +28,7 @@ from rotarymae.tasks.outputs import (
     prediction_columns,
     write_table,
 )
-from rotarymae.tasks.predict import embed, predict_probabilities
+from rotarymae.tasks.predict import embed, predict_and_embed, predict_probabilities
 from rotarymae.tasks.score import classification_metrics, regression_metrics
 from rotarymae.tasks.targets import choose_task
 
@@ -133,7 +133,7 @@ def test_scores_are_those_of_the_written_predictions(fitted):
     metrics = json.loads((fitted / "run/metrics.json").read_text())
     test = rows[rows.part == "test"]
     assert metrics["scored on"] == "held-out series" and len(test) == metrics["series"]["test"]
-    ours = metrics["classification"]["model"]
+    ours = metrics["classification"][metrics["predictor"]["chosen"]]
     assert ours["accuracy"] == accuracy_score(test.label, test.predicted)
     assert ours["macro-F1"] == f1_score(test.label, test.predicted, average="macro")
     assert (rows.predicted == np.where(rows.probability_a >= rows.probability_b, "a", "b")).all()
@@ -216,7 +216,8 @@ def test_a_failing_baseline_or_report_costs_itself_only(tmp_path, monkeypatch):
     config = ONCE
     run_fit(readings(), labels, config, tmp_path / "run", reporter=reporter, report=broken)
     metrics = json.loads((tmp_path / "run/metrics.json").read_text())
-    assert set(metrics["classification"]) == {"model", "most common class"}
+    others = {"combined", "gradient boosting, more features", "most common class"}
+    assert set(metrics["classification"]) == {"model", *others}
     assert len(metrics["warnings"]) == 2
     assert "gradient boosting" in metrics["warnings"][0] and "no bins" in metrics["warnings"][0]
     assert "the report failed" in metrics["warnings"][1]
@@ -271,7 +272,9 @@ def test_a_full_disk_is_named_and_can_be_resumed(tmp_path):
 def test_embeddings_and_predictions_of_one_pass_are_those_of_two(tmp_path):
     outcome = run_fit(readings(), np.arange(12) % 2, ONCE, tmp_path / "run")
     directory = outcome.finetuned.directory
-    assert np.allclose(outcome.predicted, predict_probabilities(directory, outcome.dataset), atol=1e-6)
+    predicted, embeddings = predict_and_embed(directory, outcome.dataset)
+    assert np.allclose(predicted, predict_probabilities(directory, outcome.dataset), atol=1e-6)
+    assert np.array_equal(embeddings, outcome.embeddings)
     assert np.allclose(outcome.embeddings, embed(directory, outcome.dataset), atol=1e-6)
 
 

@@ -28,6 +28,7 @@ from rotarymae.tasks import (
     FitConfig,
     MaskingOptions,
     ModelOptions,
+    Predicting,
     RunOptions,
     ScalingOptions,
     TrainingOptions,
@@ -211,6 +212,7 @@ def predict(
     table: Positional[Table],
     out: Path,
     columns: Columns,
+    predictor: Predicting = "auto",
     quiet: bool = False,
 ) -> None:
     """Predict the label of every series in a table.
@@ -218,16 +220,24 @@ def predict(
     For example: rotarymae predict run new.csv --out predictions.csv
 
     Args:
-        model: This folder was written by `fit`, or is a model directory.
+        model: This folder was written by `fit`, or is a model directory, which has the model alone.
         table: This table of observations is laid out as in training, unless options say otherwise.
         out: The predictions go to this new .csv or .parquet file: id, predicted, and a probability per class.
+        predictor: The model predicts, gradient boosting (features), both (combined), or what `fit` chose (auto).
         quiet: Print only what goes wrong.
     """
     import pyarrow as pa
 
     from rotarymae.checkpoints import open_model
     from rotarymae.heads import Classifier, Regressor
-    from rotarymae.tasks import predict_probabilities, predict_values, prediction_columns, with_empty_rows, write_table
+    from rotarymae.tasks import (
+        Predictor,
+        predict_probabilities,
+        predict_values,
+        prediction_columns,
+        with_empty_rows,
+        write_table,
+    )
 
     reporter = _reporter(quiet)
     _check_new(out)
@@ -238,11 +248,13 @@ def predict(
                 f"{model} is a {type(directory.model).__name__}; predictions need a fine-tuned Classifier or "
                 "Regressor, which `rotarymae fit` with --labels makes."
             )
+        chosen = Predictor.of_run(model, directory)
+        chosen.check(predictor)
         with reporter.bar("reading"):
             dataset = read_for(directory, table, columns)
         job = predict_probabilities if isinstance(directory.model, Classifier) else predict_values
         with reporter.bar("predicting") as on_step:
-            found = job(directory, dataset, on_step=on_step)
+            found = chosen.predict(job(directory, dataset, on_step=on_step), dataset, predictor)
         answers = pa.table({"id": pa.array(dataset.ids.tolist()), **prediction_columns(directory, found)})
         write_table(with_empty_rows(answers, dataset), out)
     reporter.say(f"{len(dataset)} predictions → {out}{_empty_rows(dataset)}")
@@ -270,7 +282,7 @@ def evaluate(
 
     from rotarymae.atomic_write import write_text
     from rotarymae.checkpoints import open_model
-    from rotarymae.tasks import evaluate_predictions
+    from rotarymae.tasks import Predictor, evaluate_predictions
 
     reporter = _reporter(quiet)
     if labels.labels is None and labels.label is None:
@@ -279,17 +291,19 @@ def evaluate(
         raise InputError(f"{out} exists; choose another name, or remove it.")
     with reporter.catching_warnings():
         directory = open_model(model, "finetuned")
+        predictor = Predictor.of_run(model, directory)
         with reporter.bar("reading"):
             dataset = read_for(directory, table, columns, labels.beside)
             assert directory.preprocessor is not None
             layout = TableLayout.resolve(columns, directory.preprocessor.columns)
             targets = labels.read(dataset, layout, table)
         with reporter.bar("predicting") as on_step:
-            task, metrics, count = evaluate_predictions(directory, dataset, targets, on_step=on_step)
-    content = {"series": {"scored": count, "without a label": len(dataset) - count}, task: {"model": metrics}}
+            task, metrics, count = evaluate_predictions(directory, predictor, dataset, targets, on_step=on_step)
+    content = {"series": {"scored": count, "without a label": len(dataset) - count}, task: metrics}
+    content["predictor"] = predictor.describe()
     if out is not None:
         write_text(out, json.dumps(content, indent=2) + "\n")
-    _print_table(f"{task}, on {count:,} of {len(dataset):,} series", content[task], reporter)
+    _print_table(f"{task}, on {count:,} of {len(dataset):,} series", metrics, reporter)
 
 
 def interpolate(

@@ -91,7 +91,7 @@ def data_uri(figure: Figure) -> str:
 
 
 # Of these the smallest is the best; of all other metrics the largest.
-ERRORS = ("RMSE", "MAE", "root mean", "median absolute", "log-loss", "Brier")
+ERRORS = ("RMSE", "MAE", "root mean", "median absolute", "log-loss", "Brier", "expected calibration")
 
 
 def _headlines(outcome: Outcome) -> Iterator[Headline]:
@@ -99,15 +99,19 @@ def _headlines(outcome: Outcome) -> Iterator[Headline]:
     for task, names in (("classification", ("macro-F1", "accuracy")), ("regression", ("RMSE",))):
         for name in names:
             if name in metrics.get(task, {}).get("model", {}):
-                yield _headline(name, metrics[task], name, where)
+                chosen = metrics.get("predictor", {}).get("chosen", "model")
+                by = where if chosen == "model" else f"{chosen}, {where}"
+                yield _headline(name, metrics[task], name, by, chosen)
     for name, found in list(metrics.get("interpolation", {}).items())[:1]:
         note = f"root mean square, in scaled units, {100 * HIDDEN:.0f} % of the observations hidden, {where}"
         yield _headline(f"error at hidden {name}", found["methods"], SCALED_ERROR, note)
 
 
-def _headline(title: str, methods: Mapping[str, Mapping[str, float]], name: str, note: str) -> Headline:
+def _headline(
+    title: str, methods: Mapping[str, Mapping[str, float]], name: str, note: str, chosen: str = "model"
+) -> Headline:
     values = {method: row[name] for method, row in methods.items()}
-    return Headline(title, values.pop("model"), values, not name.startswith(ERRORS), note)
+    return Headline(title, values.pop(chosen), values, not name.startswith(ERRORS), note)
 
 
 def _comparisons(outcome: Outcome) -> Section | None:
@@ -125,6 +129,9 @@ def _comparisons(outcome: Outcome) -> Section | None:
             title = f"{what} at {part['hidden observations']:,} hidden observations, {where}"
             tables.append(_methods(title, rows, caption))
     explanation = "The same data given to each method; the best value of a column is bold."
+    if "predictor" in metrics:
+        chosen = metrics["predictor"]
+        explanation += f" Predictions, and the pictures below, are those of: {chosen['chosen']} ({chosen['because']})."
     return Section("comparison", "Beside simpler methods", explanation, tables=tables) if tables else None
 
 

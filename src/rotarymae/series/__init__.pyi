@@ -13,6 +13,8 @@ from .scaling import TRANSFORMS as TRANSFORMS
 from .scaling import Preprocessor as Preprocessor
 from .static import StaticColumn as StaticColumn
 from .static import fit_static as fit_static
+from .static import is_static_column as is_static_column
+from .static import static_features as static_features
 from .tables import as_dates as as_dates
 from .tables import parse_time as parse_time
 from .tables import plain as plain

@@ -3,6 +3,7 @@ from .config import FinetuningOptions as FinetuningOptions
 from .config import FitConfig as FitConfig
 from .config import MaskingOptions as MaskingOptions
 from .config import ModelOptions as ModelOptions
+from .config import Predicting as Predicting
 from .config import RunOptions as RunOptions
 from .config import ScalingOptions as ScalingOptions
 from .config import TrainingOptions as TrainingOptions
@@ -30,6 +31,9 @@ from .predict import embed as embed
 from .predict import predict_and_embed as predict_and_embed
 from .predict import predict_probabilities as predict_probabilities
 from .predict import predict_values as predict_values
+from .predictor import PREDICTOR as PREDICTOR
+from .predictor import Predictor as Predictor
+from .predictor import fit_predictor as fit_predictor
 from .pretrain_finetune import Trained as Trained
 from .pretrain_finetune import finetune as finetune
 from .pretrain_finetune import prepare as prepare

@@ -2,14 +2,11 @@
 
 `CLASSIFICATION`, `REGRESSION` and `INTERPOLATION` list them; a new one is a class here, and its name in the list. Each
 has `name`, `fit` and `predict`. Nothing here loops over observations: rows are sorted by (series, channel, time) once,
-and numpy reduces or gathers; features are computed from a part of the series at a time, so that a data set in a file
-is never read whole.
+and numpy reduces or gathers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol, Self
 
 import numpy as np
@@ -17,10 +14,7 @@ from numpy.typing import NDArray
 
 from rotarymae.errors import InputError
 from rotarymae.series import SeriesDataset
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
-
+from rotarymae.tasks.features import Floats, Integers, Rows, chunks, divide, summary_features
 
 # ── classification and regression ─────────────────────────────────────────────────────────────────────────────────
 
@@ -134,88 +128,6 @@ class BoostedValues(_Boosting):
         return np.stack([model.predict(features) for model in self.models], 1)
 
 
-def summary_features(dataset: SeriesDataset) -> tuple[Floats, tuple[str, ...]]:
-    """What one would compute by hand: features [S, F] and their F names; NaN where there was nothing to compute.
-
-    Per channel and over the whole series: count, time span, and for every value column mean, std, min, max and skew.
-    Where a column is called as the first one with `_err` behind, also mean and largest signal-to-noise, the share of
-    observations above 5, and the time they span. Between neighbouring channels: the difference of the means of the
-    first value, and that difference over the sum of their sizes (it stays within -1..1 for fluxes of either sign).
-    Times keep the data's unit.
-    """
-    names = tuple(str(name) for name in dataset.value_names)
-    channel_names = dataset.channel_names or ("all",)
-    parts = [_features(rows, names, channel_names) for rows in _chunks(dataset)]
-    return np.concatenate([np.stack(list(part.values()), 1) for part in parts]), tuple(parts[0])
-
-
-def _features(rows: _Rows, names: tuple[str, ...], channel_names: Sequence[Any]) -> dict[str, Floats]:
-    error = names.index(f"{names[0]}_err") if f"{names[0]}_err" in names else None
-    features: dict[str, Floats] = {}
-    if rows.num_channels > 1:
-        shape = (rows.num_series, rows.num_channels)
-        keys = rows.series * rows.num_channels + rows.channels
-        summaries = _summaries(keys, rows.num_series * rows.num_channels, rows.times, rows.values, names, error)
-        per_channel = {name: column.reshape(shape) for name, column in summaries.items()}
-        for name, table in per_channel.items():
-            features |= {f"{channel}: {name}": table[:, i] for i, channel in enumerate(channel_names)}
-        means = per_channel[f"{names[0]} mean"]
-        for i in range(rows.num_channels - 1):
-            first, second = means[:, i], means[:, i + 1]
-            pair = f"{channel_names[i]} - {channel_names[i + 1]}"
-            features[f"{pair}: {names[0]}"] = first - second
-            features[f"{pair}: relative {names[0]}"] = _divide(first - second, np.abs(first) + np.abs(second))
-        features["all: channels"] = (per_channel["count"] > 0).sum(1).astype(np.float64)
-    whole = _summaries(rows.series, rows.num_series, rows.times, rows.values, names, error)
-    return features | {f"all: {name}": column for name, column in whole.items()}
-
-
-def _summaries(
-    keys: Integers, groups: int, times: Floats, values: Floats, names: Sequence[str], error: int | None
-) -> dict[str, Floats]:
-    """Summaries of each group of rows, each [groups]; NaN for a group without rows, except counts (0)."""
-    out: dict[str, Floats] = {"count": np.bincount(keys, minlength=groups).astype(np.float64)}
-    out["span"] = _reduce(np.maximum, keys, groups, times) - _reduce(np.minimum, keys, groups, times)
-    for v, name in enumerate(names):
-        finite = np.isfinite(values[:, v])
-        x, key = values[finite, v], keys[finite]
-        count = np.bincount(key, minlength=groups).astype(np.float64)
-        mean = _divide(np.bincount(key, x, groups), count)
-        deviation = x - mean[key]
-        std = np.sqrt(_divide(np.bincount(key, deviation**2, groups), count))
-        third = _divide(np.bincount(key, deviation**3, groups), count)
-        out[f"{name} mean"], out[f"{name} std"] = mean, std
-        out[f"{name} min"] = _reduce(np.minimum, key, groups, x)
-        out[f"{name} max"] = _reduce(np.maximum, key, groups, x)
-        out[f"{name} skew"] = _divide(third, std**3)
-    if error is not None:
-        usable = np.isfinite(values[:, 0]) & (values[:, error] > 0)  # NaN > 0 is False
-        ratio, key, when = values[usable, 0] / values[usable, error], keys[usable], times[usable]
-        count = np.bincount(key, minlength=groups).astype(np.float64)
-        strong = ratio > 5
-        out["signal-to-noise mean"] = _divide(np.bincount(key, ratio, groups), count)
-        out["signal-to-noise max"] = _reduce(np.maximum, key, groups, ratio)
-        out["share above 5 sigma"] = _divide(np.bincount(key[strong], minlength=groups), count)
-        last = _reduce(np.maximum, key[strong], groups, when[strong])
-        out["span above 5 sigma"] = last - _reduce(np.minimum, key[strong], groups, when[strong])
-    return out
-
-
-def _reduce(operation: np.ufunc, keys: Integers, groups: int, x: Floats) -> Floats:
-    """operation over the rows of each group, [groups]; NaN for a group without rows."""
-    out = np.full(groups, np.nan)
-    if keys.size:
-        order = np.argsort(keys, kind="stable")
-        present, starts = np.unique(keys[order], return_index=True)
-        out[present] = operation.reduceat(x[order], starts)
-    return out
-
-
-def _divide(a: NDArray[Any], b: NDArray[Any]) -> Floats:
-    """a / b; NaN where b is 0."""
-    return np.divide(a, b, out=np.full(np.shape(a), np.nan), where=np.asarray(b) != 0)
-
-
 # ── interpolation ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -227,15 +139,15 @@ class ChannelMean:
     def fit(self, dataset: SeriesDataset) -> Self:
         channels = 1 if dataset.channel_names is None else len(dataset.channel_names)
         total, count = np.zeros((channels, len(dataset.value_names))), np.zeros((channels, 1))
-        for rows in _chunks(dataset):
+        for rows in chunks(dataset):
             np.add.at(total, rows.channels, rows.values)
             count[:, 0] += np.bincount(rows.channels, minlength=channels)
-        self.means = _divide(total, np.broadcast_to(count, total.shape))
+        self.means = divide(total, np.broadcast_to(count, total.shape))
         return self
 
     def predict(self, visible: SeriesDataset, hidden: SeriesDataset) -> Floats:
         """[n, V] at the n rows of `hidden`, whose values are not read; both hold the same series in the same order."""
-        return self.means[_Rows.of(hidden).channels]
+        return self.means[Rows.of(hidden).channels]
 
 
 class LinearInterpolation(ChannelMean):
@@ -249,7 +161,7 @@ class LinearInterpolation(ChannelMean):
     def predict(self, visible: SeriesDataset, hidden: SeriesDataset) -> Floats:
         if not np.array_equal(np.asarray(visible.ids), np.asarray(hidden.ids)):
             raise InputError("visible and hidden must hold the same series ids in the same order.")
-        seen, asked = _Rows.of(visible), _Rows.of(hidden)
+        seen, asked = Rows.of(visible), Rows.of(hidden)
         keys, query_keys = (rows.series * rows.num_channels + rows.channels for rows in (seen, asked))
         fallback = super().predict(visible, hidden)
         return _fill(keys, seen.times, seen.values, query_keys, asked.times, fallback, linear=self.linear)
@@ -313,31 +225,3 @@ def _merge_duplicates(keys: Integers, times: Floats, x: Floats) -> tuple[Integer
     starts = np.flatnonzero(np.r_[True, (np.diff(keys) != 0) | (np.diff(times) != 0)])
     counts = np.diff(np.r_[starts, len(keys)])
     return keys[starts], times[starts], np.add.reduceat(x, starts) / counts
-
-
-# ── the rows of a data set ────────────────────────────────────────────────────────────────────────────────────────
-
-
-@dataclass(frozen=True, eq=False)
-class _Rows:
-    series: Integers  # [n] index of the series that owns the row
-    channels: Integers  # [n]
-    times: Floats  # [n]
-    values: Floats  # [n, V]
-    num_series: int
-    num_channels: int
-
-    @classmethod
-    def of(cls, dataset: SeriesDataset, index: Integers | None = None) -> _Rows:
-        """The rows of the series at `index`, or of all."""
-        index = np.arange(len(dataset)) if index is None else index
-        times, channels, values = dataset.gather(index)
-        number = np.zeros(len(times), np.int64) if channels is None else np.asarray(channels, np.int64)
-        series = np.repeat(np.arange(len(index)), np.asarray(dataset.lengths)[index])
-        named = 1 if dataset.channel_names is None else len(dataset.channel_names)
-        return cls(series, number, np.asarray(times, np.float64), np.asarray(values, np.float64), len(index), named)
-
-
-def _chunks(dataset: SeriesDataset) -> Iterator[_Rows]:
-    """The rows of all series, in parts that fit into memory."""
-    return (_Rows.of(dataset, index) for index in dataset.series_chunks())

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 # The strategies of `masking.MASKINGS` that hide a share of a table's series; tubes need images.
 MaskingStrategy = Literal["ratio", "rows", "channels"]
+Predicting = Literal["auto", "model", "features", "combined"]
 Transform = Literal["standard", "asinh", "none"]
 OVERRIDES = ("embed_dim", "num_heads", "depth", "decoder_embed_dim", "decoder_num_heads", "decoder_depth")
 
@@ -133,6 +134,9 @@ class FinetuningOptions:
     """Each step of fine-tuning sees this many series; without it, as many as in pre-training."""
     finetune_lr: float | None = None
     """The learning rate of fine-tuning rises to this peak; without it, to that of pre-training."""
+    predictor: Predicting = "auto"
+    """Predictions are the model's, gradient boosting's (features), both's (combined), or those of the best on the
+    validation series (auto)."""
     pool: Literal["cls", "mean", "attention"] = "attention"
     """The head reads the [CLS] token, the mean over all observations, or what attention picks of both (attention)."""
     static: tuple[str, ...] = ()

@@ -1,7 +1,8 @@
 """From a table to a run folder: split, pre-train, fine-tune, score beside what is simpler, and write it all down.
 
-A run folder holds `pretrained/` and `finetuned/` (model directories), `training/` (logs and checkpoints),
-metrics.json, predictions.parquet, embeddings.parquet, interpolations.parquet and report.html.
+A run folder holds `pretrained/` and `finetuned/` (model directories), `predictor/` (what predicts beside the model),
+`training/` (logs and checkpoints), metrics.json, predictions.parquet, embeddings.parquet, interpolations.parquet and
+report.html.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from rotarymae.tasks.identity import identify, keep_identity
 from rotarymae.tasks.outcome import Outcome, Split
 from rotarymae.tasks.outputs import check_folder, claim, write_metrics, write_tables
 from rotarymae.tasks.plan import Plan
+from rotarymae.tasks.predictor import PREDICTOR
 from rotarymae.tasks.pretrain_finetune import finetune, prepare, pretrain
 from rotarymae.tasks.score import score, without
 from rotarymae.tasks.split import split_off
@@ -136,6 +138,8 @@ def run_fit(
     score(outcome, reporter)
     if not writes:
         return outcome
+    if outcome.predictor is not None:
+        outcome.predictor.save(out / PREDICTOR)
     run = claim(out)
     write_tables(outcome, out)
     outcome.seconds, outcome.warnings = time.monotonic() - started, reporter.warnings

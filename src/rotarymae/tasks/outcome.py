@@ -10,6 +10,7 @@ import numpy as np
 from rotarymae.series import SeriesDataset
 from rotarymae.tasks.config import FitConfig
 from rotarymae.tasks.interpolation import Interpolation
+from rotarymae.tasks.predictor import Predictor
 from rotarymae.tasks.pretrain_finetune import Trained
 
 
@@ -47,11 +48,13 @@ class Outcome:
     """All that a run found out.
 
     Attributes:
-        metrics: the content of metrics.json under "scored on", "classification", "regression" and "interpolation".
+        metrics: the content of metrics.json under "scored on", "classification", "regression", "predictor",
+            "calibration of the model" and "interpolation".
         visible, hidden: the scored series' observations that interpolation saw, and those it was asked for.
         interpolated: predictions at the hidden observations.
-        predicted: [S, classes] probabilities or [S, outputs] values of all series.
-        baselines: the same of each baseline, by its name, at the scored series only.
+        predictor: what predicts, and what it was chosen among.
+        predicted: its [S, classes] probabilities or [S, outputs] values of all series.
+        baselines: the same of each other method, by its name, at the scored series only.
         embeddings: [S, D] of all series.
         seconds: wall time so far.
     """
@@ -66,6 +69,7 @@ class Outcome:
     hidden: SeriesDataset | None = None
     interpolated: Interpolation | None = None
     labels: np.ndarray | None = None
+    predictor: Predictor | None = None
     predicted: np.ndarray | None = None
     baselines: dict[str, np.ndarray] = field(default_factory=dict)
     embeddings: np.ndarray | None = None

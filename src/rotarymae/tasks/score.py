@@ -26,10 +26,12 @@ from rotarymae.tasks import baselines
 from rotarymae.tasks.interpolation import as_queries, interpolate
 from rotarymae.tasks.outcome import Outcome
 from rotarymae.tasks.predict import embed, predict_and_embed
+from rotarymae.tasks.predictor import TITLES, Predictor, fit_predictor
 from rotarymae.tasks.targets import Task, has_label, narrowed, task_of
 
 HIDDEN = 0.25  # share of a held-out series' observations that is hidden to score interpolation
 SCALED_ERROR = "root mean squared error, scaled"
+CALIBRATION = "expected calibration error"
 
 
 def score(outcome: Outcome, reporter: Reporter) -> None:
@@ -64,19 +66,39 @@ def without(what: str, reporter: Reporter) -> Iterator[None]:
 
 
 def _score_predictions(outcome: Outcome, task: Task, reporter: Reporter) -> None:
+    """Chooses what predicts, puts its predictions in place of the model's, and scores all methods."""
     assert outcome.finetuned is not None and outcome.predicted is not None
+    dataset, split, seed = outcome.dataset, outcome.split, outcome.config.seed
     truth = _truth(outcome, task)
     methods, measure = BY_TASK[task.name]
+    scored, raw, asked = split.scored, outcome.predicted, outcome.config.predictor
+    parts = (split.train, split.validation)
+    static = outcome.finetuned.preprocessor.static
+    known_to_model = (dataset, truth, *parts, raw[split.validation], static)
+    predictor = fit_predictor(asked, task.name, *known_to_model, seed, reporter)
+    outcome.predictor = predictor
     # The same series as the model in all: those it was trained on and those that chose its epoch.
-    known = np.sort(np.concatenate([outcome.split.train, outcome.split.validation]))
-    scored = outcome.split.scored
-    train, test = outcome.dataset.select(known), outcome.dataset.select(scored)
+    known = np.sort(np.concatenate(parts))
+    train, test = dataset.select(known), dataset.select(scored)
+    with reporter.bar("predicting"):
+        every = predictor.every(raw, dataset)
+    outcome.predicted = every[predictor.choice]
+    guesses = {TITLES[name]: predicted[scored] for name, predicted in every.items()}
     with reporter.bar("baselines"):
         for method in methods:
             with without(f"the baseline {method.name!r}", reporter):
-                outcome.baselines[method.name] = method().fit(train, truth[known]).predict(test)
-    guesses = {"model": outcome.predicted[scored], **outcome.baselines}
+                guesses[method.name] = method().fit(train, truth[known]).predict(test)
+    chosen = TITLES[predictor.choice]
+    outcome.baselines = {name: guess for name, guess in guesses.items() if name != chosen}
     outcome.metrics[task.name] = {name: measure(truth[scored], guess) for name, guess in guesses.items()}
+    outcome.metrics["predictor"] = predictor.describe()
+    if task.name == "classification":
+        stages = {"before": raw[scored], "after": every["model"][scored]}
+        outcome.metrics["calibration of the model"] = {"temperature": predictor.temperatures["model"]} | {
+            stage: {name: measure(truth[scored], guess)[name] for name in ("log-loss", CALIBRATION)}
+            for stage, guess in stages.items()
+        }
+    reporter.say(f"predictions are those of {chosen!r}: {predictor.because}")
 
 
 def _truth(outcome: Outcome, task: Task) -> np.ndarray:
@@ -100,6 +122,7 @@ def classification_metrics(truth: np.ndarray, probabilities: np.ndarray) -> dict
         "accuracy": float(accuracy_score(truth, best)),
         "macro-F1": float(f1_score(truth, best, average="macro")),
         "log-loss": float(log_loss(truth, probabilities, labels=np.arange(classes))),
+        CALIBRATION: expected_calibration_error(truth, probabilities),
     }
     compared = [1] if classes == 2 else range(classes)
     compared = [c for c in compared if 0 < (truth == c).sum() < len(truth)]
@@ -113,6 +136,14 @@ def classification_metrics(truth: np.ndarray, probabilities: np.ndarray) -> dict
     if classes == 2:
         found["Brier score"] = float(brier_score_loss(truth == 1, probabilities[:, 1]))
     return found
+
+
+def expected_calibration_error(truth: np.ndarray, probabilities: np.ndarray, bins: int = 15) -> float:
+    """How far the largest probability is from the share that is right, in even bins of it, on average over series."""
+    sure, right = probabilities.max(1), probabilities.argmax(1) == truth
+    bin_of = np.minimum((sure * bins).astype(int), bins - 1)
+    away = np.bincount(bin_of, right - sure, minlength=bins)
+    return float(np.abs(away).sum() / len(truth))
 
 
 def regression_metrics(truth: np.ndarray, predicted: np.ndarray) -> dict[str, float]:
@@ -137,9 +168,11 @@ BY_TASK = {
 
 
 def evaluate_predictions(
-    directory: ModelDirectory, dataset: SeriesDataset, labels: np.ndarray, on_step: Any = None
-) -> tuple[str, dict[str, float], int]:
-    """(task, metrics, series scored) of a fine-tuned model on series with labels [S]; those without are left out.
+    directory: ModelDirectory, predictor: Predictor, dataset: SeriesDataset, labels: np.ndarray, on_step: Any = None
+) -> tuple[str, dict[str, dict[str, float]], int]:
+    """(task, metrics of each method, series scored) on series with labels [S]; those without are left out.
+
+    The methods are the fine-tuned model, the others of its predictor, and their combination.
 
     Raises:
         InputError: a model without a head, a label that is none of its classes, no label at all.
@@ -151,8 +184,10 @@ def evaluate_predictions(
     if not len(rows):
         raise InputError("no series has a label; give the labels of some.")
     truth = task.truth(directory.preprocessor, narrowed(labels[rows]))
-    predicted, _ = predict_and_embed(directory, dataset.select(rows), on_step=on_step)
-    return task.name, BY_TASK[task.name][1](truth, predicted), len(rows)
+    part = dataset.select(rows)
+    every = predictor.every(predict_and_embed(directory, part, on_step=on_step)[0], part)
+    measure = BY_TASK[task.name][1]
+    return task.name, {TITLES[name]: measure(truth, predicted) for name, predicted in every.items()}, len(rows)
 
 
 def _score_interpolation(outcome: Outcome, part: SeriesDataset, reporter: Reporter) -> None:

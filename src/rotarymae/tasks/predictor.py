@@ -1,0 +1,430 @@
+"""What a run predicts with: the model, gradient boosting on summary features, or both combined.
+
+All are compared on the validation series, and unless a user decides otherwise the winner predicts. Beside a model
+directory the predictor is a folder of its own: predictor.json, and the arrays of each member as safetensors.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.numpy import load_file, save_file
+
+from rotarymae.atomic_write import replacing_folder
+from rotarymae.checkpoints import ModelDirectory
+from rotarymae.errors import InputError, ModelDirectoryError, listed
+from rotarymae.progress import Reporter
+from rotarymae.series import SeriesDataset, StaticColumn, is_static_column, static_features
+from rotarymae.tasks.combination import AVERAGES, choose_weights
+from rotarymae.tasks.convolutions import RandomConvolutions, share_a_grid, softmax
+from rotarymae.tasks.features import Floats, more_features
+from rotarymae.tasks.targets import task_of
+from rotarymae.tasks.trees import BoostedTrees
+
+FORMAT = 1
+PREDICTOR = "predictor"  # this folder, in a run's or beside an estimator's model
+MODEL, FEATURES, CONVOLUTIONS, COMBINED = "model", "features", "convolutions", "combined"
+CHOICES = (MODEL, FEATURES, COMBINED)
+TITLES = {  # as tables call them
+    MODEL: "model",
+    FEATURES: "gradient boosting, more features",
+    CONVOLUTIONS: "random convolutions",
+    COMBINED: "combined",
+}
+
+
+# ── members ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Member(Protocol):
+    """A method beside the model."""
+
+    def predict(self, dataset: SeriesDataset) -> Floats:
+        """Probabilities [S, classes], or values [S, outputs]."""
+        ...
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """What it has learnt."""
+        ...
+
+    def describe(self) -> dict[str, Any]:
+        """The rest, as JSON."""
+        ...
+
+
+# Two classes, or numbers: slowly and with equal weights, best on PhysioNet's deaths. More classes: as many trees for
+# each, so fewer; and weighted, best on PLAsTiCC's 14 both alone and combined. No early stopping, as it would split
+# classes of 30.
+SLOW: dict[str, Any] = {"learning_rate": 0.03, "max_iter": 400}
+BALANCED: dict[str, Any] = {"learning_rate": 0.1, "max_iter": 80, "class_weight": "balanced"}
+COMMON: dict[str, Any] = {
+    "max_leaf_nodes": 15,
+    "min_samples_leaf": 10,
+    "l2_regularization": 1.0,
+    "max_features": 0.3,
+    "early_stopping": False,
+}
+
+
+@dataclass(frozen=True, eq=False)
+class BoostedFeatures:
+    """Gradient boosting on `more_features` and the static columns.
+
+    Attributes:
+        names: of the features that are computed from observations.
+        used: places, among these and the static columns', of what is not missing in every series of training.
+        outputs: classes, or numbers.
+    """
+
+    task: str
+    names: tuple[str, ...]
+    static: tuple[StaticColumn, ...]
+    used: tuple[int, ...]
+    outputs: int
+    trees: BoostedTrees
+
+    @classmethod
+    def fit(
+        cls, task: str, dataset: SeriesDataset, truth: NDArray[Any], static: tuple[StaticColumn, ...], seed: int
+    ) -> Self:
+        """From classes int [S] (0, 1, .., all of them), or numbers [S, outputs] of which some may be NaN."""
+        from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+
+        observed, names = more_features(dataset)
+        features = np.concatenate([observed, static_features(static, dataset)], 1)
+        used = np.flatnonzero(~np.isnan(features).all(0))
+        features = features[:, used]
+        if task == "classification":
+            outputs = int(truth.max()) + 1
+            settings = COMMON | (SLOW if outputs == 2 else BALANCED)
+            models = [HistGradientBoostingClassifier(**settings, random_state=seed).fit(features, truth)]
+            if len(models[0].classes_) < max(2, outputs):
+                raise InputError("gradient boosting needs two classes, and a series of each, to train on.")
+        else:
+            outputs, models = truth.shape[1], []
+            for column in truth.T:
+                known, model = np.isfinite(column), HistGradientBoostingRegressor(**COMMON, **SLOW, random_state=seed)
+                models.append(model.fit(features[known], column[known]))
+        return cls(task, names, static, tuple(used.tolist()), outputs, BoostedTrees.of(models))
+
+    def predict(self, dataset: SeriesDataset) -> Floats:
+        observed, names = more_features(dataset)
+        if names != self.names:
+            known, others = set(self.names), [name for name in names if name not in self.names]
+            lacking = [name for name in self.names if name not in set(names)]
+            raise InputError(
+                f"the series have {len(names)} features and training had {len(known)}; lacking {listed(lacking, 3)}, "
+                f"unknown {listed(others, 3)}. Give the same channels and value columns as in training."
+            )
+        scores = self.trees.scores(np.concatenate([observed, static_features(self.static, dataset)], 1)[:, self.used])
+        if self.task == "regression":
+            return scores
+        # The score of two classes is that of the second against the first.
+        return softmax(np.concatenate([np.zeros_like(scores), scores], 1) if self.outputs == 2 else scores)
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        return self.trees.arrays()
+
+    def describe(self) -> dict[str, Any]:
+        static = [asdict(column) for column in self.static]
+        return {"names": self.names, "static": static, "used": self.used, "outputs": self.outputs}
+
+    @classmethod
+    def load(cls, task: str, described: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Self:
+        names, used, outputs = (described[key] for key in ("names", "used", "outputs"))
+        static = [StaticColumn(**fields) for fields in described["static"]]
+        static = tuple(replace(one, categories=one.categories and tuple(one.categories)) for one in static)
+        if not all(is_static_column(column) for column in static):
+            raise ModelDirectoryError("'static' holds what is no static column.")
+        columns = len(names) + sum(column.width for column in static)
+        if not all(isinstance(i, int) and 0 <= i < columns for i in used):
+            raise ModelDirectoryError(f"'used' holds places outside of {columns} features.")
+        scores = 1 if task == "classification" and outputs == 2 else outputs
+        trees = BoostedTrees.from_arrays(arrays, len(used), scores)
+        return cls(task, tuple(names), static, tuple(used), outputs, trees)
+
+
+@dataclass(frozen=True, eq=False)
+class ConvolvedClasses:
+    """Random convolutions and ridge; of classes only, and where series share a grid."""
+
+    convolutions: RandomConvolutions
+
+    @classmethod
+    def fit(
+        cls, task: str, dataset: SeriesDataset, truth: NDArray[Any], static: tuple[StaticColumn, ...], seed: int
+    ) -> Self:
+        return cls(RandomConvolutions.fit(dataset, truth, seed))
+
+    def predict(self, dataset: SeriesDataset) -> Floats:
+        return self.convolutions.probabilities(dataset)
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        return self.convolutions.arrays()
+
+    def describe(self) -> dict[str, Any]:
+        return {"variables": len(self.convolutions.center), "classes": len(self.convolutions.intercept)}
+
+    @classmethod
+    def load(cls, task: str, described: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Self:
+        return cls(RandomConvolutions.from_arrays(arrays, described["variables"], described["classes"]))
+
+
+MEMBERS: dict[str, Any] = {FEATURES: BoostedFeatures, CONVOLUTIONS: ConvolvedClasses}
+
+
+# ── the predictor ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, eq=False)
+class Predictor:
+    """Predictions of a fine-tuned model and its members, calibrated, and combined.
+
+    Attributes:
+        task: "classification" or "regression".
+        choice: what predicts: "model", "features" or "combined".
+        because: why, in words.
+        members: the methods beside the model, by name.
+        temperatures: of the model and each member; 1 leaves probabilities as they are.
+        weights: of the model and each member in the combination.
+        losses: of each and of the combination: nats per validation series (for a regression those of normal errors).
+    """
+
+    task: str
+    choice: str
+    because: str
+    members: dict[str, Member]
+    temperatures: dict[str, float]
+    weights: dict[str, float]
+    losses: dict[str, float]
+
+    @classmethod
+    def of_model(cls, task: str, because: str) -> Self:
+        """The model alone, as it is."""
+        return cls(task, MODEL, because, {}, {MODEL: 1.0}, {MODEL: 1.0}, {})
+
+    def predict(self, of_model: Floats, dataset: SeriesDataset, choice: str | None = None) -> Floats:
+        """Predictions [S, K] of series, given the model's.
+
+        Args:
+            choice: "model", "features" or "combined" instead of the predictor's own.
+
+        Raises:
+            InputError: a choice that this predictor has not; series that are laid out otherwise than in training.
+        """
+        choice = self.check(choice or "auto")
+        wanted = {MODEL: (), FEATURES: (FEATURES,)}.get(choice, tuple(self.members))
+        return self._read(of_model, {name: self.members[name].predict(dataset) for name in wanted})[choice]
+
+    def every(self, of_model: Floats, dataset: SeriesDataset) -> dict[str, Floats]:
+        """The predictions of the model, of each member, and of their combination, by name."""
+        return self._read(of_model, {name: member.predict(dataset) for name, member in self.members.items()})
+
+    def check(self, choice: str) -> str:
+        """What predicts: the choice, or for "auto" the predictor's own. Raises InputError for one that is not there."""
+        if choice not in ("auto", *self.available):
+            raise InputError(
+                f"predictor={choice!r}, but there is {listed(self.available)} alone ({self.because}); leave it out."
+            )
+        return self.choice if choice == "auto" else choice
+
+    @property
+    def available(self) -> tuple[str, ...]:
+        """What `choice` may be."""
+        there = {MODEL, *self.members} | ({COMBINED} if self.members else set())
+        return tuple(name for name in CHOICES if name in there)
+
+    def _read(self, of_model: Floats, of_members: dict[str, Floats]) -> dict[str, Floats]:
+        average = AVERAGES[self.task]
+        for name, predicted in of_members.items():
+            if predicted.shape != of_model.shape:
+                raise ModelDirectoryError(
+                    f"{TITLES[name]} predicts {predicted.shape[1]} outputs and the model {of_model.shape[1]}; the "
+                    "predictor is of another run."
+                )
+        out = {MODEL: average.temper(of_model, self.temperatures[MODEL])}
+        out |= {name: average.temper(p, self.temperatures[name]) for name, p in of_members.items()}
+        if self.members and set(out) == set(self.weights):
+            out[COMBINED] = average.mean(list(out.values()), np.array([self.weights[name] for name in out]))
+        return out
+
+    def describe(self) -> dict[str, Any]:
+        """What was chosen and why, for people and metrics.json."""
+        return {
+            "chosen": TITLES[self.choice],
+            "because": self.because,
+            "weights": {TITLES[name]: weight for name, weight in self.weights.items()},
+            "temperatures": {TITLES[name]: temperature for name, temperature in self.temperatures.items()},
+            "loss per validation series": {TITLES[name]: loss for name, loss in self.losses.items()},
+        }
+
+    # ── files ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def save(self, folder: str | Path) -> None:
+        """Writes predictor.json and the members' arrays: beside, flushed, renamed."""
+        described = {
+            "format": FORMAT,
+            "task": self.task,
+            "choice": self.choice,
+            "because": self.because,
+            "temperatures": self.temperatures,
+            "weights": self.weights,
+            "losses": self.losses,
+            "members": {name: member.describe() for name, member in self.members.items()},
+        }
+        with replacing_folder(folder) as beside:
+            text = json.dumps(described, indent=2, allow_nan=False)
+            (beside / "predictor.json").write_text(text + "\n", encoding="utf-8")
+            for name, member in self.members.items():
+                arrays = {key: np.ascontiguousarray(array) for key, array in member.arrays().items()}
+                save_file(arrays, beside / f"{name}.safetensors")
+
+    @classmethod
+    def of_run(cls, folder: str | Path, directory: ModelDirectory) -> Self:
+        """The predictor of a run folder; for a model directory, or a run without one, the model as it is.
+
+        Raises:
+            InputError: a model without a head.
+            ModelDirectoryError: as `load`; a predictor of another task than the model's.
+        """
+        task = task_of(directory.model)
+        if task is None:
+            raise InputError("the model is not fine-tuned; `rotarymae fit` with labels makes one that predicts them.")
+        path = Path(folder) / PREDICTOR
+        if not path.exists():
+            return cls.of_model(task.name, f"{folder} has no folder {PREDICTOR!r}, as a run of `rotarymae fit` has")
+        found = cls.load(path)
+        if found.task != task.name:
+            raise ModelDirectoryError(f"{path} is of a {found.task}, and the model beside it of a {task.name}.")
+        return found
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Self:
+        """What `save` wrote. No code is run from the files.
+
+        Raises:
+            ModelDirectoryError: a file that is missing, damaged or of another kind; the message names it.
+        """
+        path = Path(folder) / "predictor.json"
+        try:
+            described = json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError, RecursionError) as error:
+            raise ModelDirectoryError(f"{path} cannot be read as JSON ({error}).") from None
+        if not isinstance(described, dict) or described.get("format") != FORMAT:
+            raise ModelDirectoryError(f"{path} is no predictor of format {FORMAT}; it was not written by this version.")
+        try:
+            return cls._checked(described, path)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise ModelDirectoryError(f"{path} is damaged: {type(error).__name__}: {error}.") from None
+
+    @classmethod
+    def _checked(cls, described: dict[str, Any], path: Path) -> Self:
+        task, choice = described["task"], described["choice"]
+        if task not in AVERAGES or choice not in CHOICES:
+            raise ValueError(f"task {task!r}, choice {choice!r}")
+        names = {MODEL, *described["members"]}
+        for key in ("temperatures", "weights"):
+            numbers = described[key]
+            if set(numbers) != names or not all(isinstance(x, float) and 0 <= x < math.inf for x in numbers.values()):
+                raise ValueError(f"{key} are {numbers}; wanted a number of each of {', '.join(sorted(names))}")
+        if min(described["temperatures"].values()) <= 0:
+            raise ValueError("a temperature of 0")
+        members = {}
+        for name, content in described["members"].items():
+            file = path.with_name(f"{name}.safetensors")
+            try:
+                members[name] = MEMBERS[name].load(task, content, load_file(file))
+            except (SafetensorError, OSError, ModelDirectoryError, IndexError) as error:
+                raise ModelDirectoryError(f"{file} is missing or damaged: {error}") from None
+        found = cls(
+            task,
+            choice,
+            str(described["because"]),
+            members,
+            described["temperatures"],
+            described["weights"],
+            described["losses"],
+        )
+        if choice not in found.available:
+            raise ValueError(f"the choice {choice!r} without its members")
+        return found
+
+
+def fit_predictor(
+    asked: str,
+    task: str,
+    dataset: SeriesDataset,
+    truth: NDArray[Any],
+    train: NDArray[np.int64],
+    validation: NDArray[np.int64],
+    of_model: Floats,
+    static: tuple[StaticColumn, ...],
+    seed: int,
+    reporter: Reporter,
+) -> Predictor:
+    """Fits the members on the training part, lets the validation part choose, and fits the members on both.
+
+    Args:
+        asked: "auto", "model", "features" or "combined".
+        static: the columns that the model's head reads, too.
+        truth: class numbers [S] of all series, or numbers [S, outputs] of which some may be NaN.
+        train, validation: indices of the parts.
+        of_model: the model's predictions of the validation part [.., K]. They are slightly better there than elsewhere,
+            as that part has chosen the model's epoch.
+
+    Warns:
+        Through the reporter: where what is asked for cannot be had, as there is no validation part, or a member failed.
+    """
+    if not len(validation):
+        if asked in (FEATURES, COMBINED):
+            reporter.warn(f"predictor={asked!r} needs validation series and there are none; the model predicts.")
+        return Predictor.of_model(task, "there are no validation series to compare by")
+    average, compared = AVERAGES[task], truth[validation]
+    members: dict[str, Member] = {}
+    predictions = {MODEL: of_model}
+    part, held = dataset.select(train), dataset.select(validation)
+    known = np.sort(np.concatenate([train, validation]))
+    kinds = [] if asked == MODEL else [FEATURES]
+    if kinds and task == "classification" and share_a_grid(part):
+        kinds.append(CONVOLUTIONS)
+    for name in kinds:
+        try:
+            with reporter.bar(TITLES[name]) as on_step:
+                on_step(0, 2)
+                predicted = MEMBERS[name].fit(task, part, truth[train], static, seed).predict(held)
+                on_step(1, 2)
+                members[name] = MEMBERS[name].fit(task, dataset.select(known), truth[known], static, seed)
+                on_step(2, 2)
+            predictions[name] = predicted
+        except (ValueError, FloatingPointError, np.linalg.LinAlgError) as error:  # no training is lost to a member
+            reporter.warn(f"{TITLES[name]!r} failed and is left out ({type(error).__name__}: {error}).")
+    temperatures = {name: average.temperature(p, compared) for name, p in predictions.items()}
+    tempered = {name: average.temper(p, temperatures[name]) for name, p in predictions.items()}
+    weights = choose_weights(average, list(tempered.values()), compared)
+    if members:
+        tempered[COMBINED] = average.mean(list(tempered.values()), weights)
+    nats = {name: average.nats(p, compared) for name, p in tempered.items()}
+    found = Predictor(
+        task,
+        MODEL,
+        f"asked for by predictor={asked!r}",
+        members,
+        temperatures,
+        dict(zip(predictions, weights.tolist(), strict=True)),
+        {name: total / len(validation) for name, total in nats.items()},
+    )
+    if asked not in ("auto", *found.available):
+        reporter.warn(f"predictor={asked!r} could not be fitted; the model predicts.")
+        return replace(found, because=f"predictor={asked!r} could not be fitted")
+    if asked != "auto":
+        return replace(found, choice=asked)
+    # A combination is the safer choice: another must be better by more than one nat in all, which chance could bring.
+    best = min(found.available, key=lambda name: nats[name] - (name == COMBINED))
+    return replace(found, choice=best, because=f"the smallest loss on {len(validation)} validation series")

@@ -1,0 +1,330 @@
+"""What predicts: weights by hand, features that see what they should, members that learn, files that are checked."""
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file, save_file
+from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+
+from conftest import refuses
+from rotarymae import RoMAEClassifier, SeriesDataset
+from rotarymae.errors import ModelDirectoryError
+from rotarymae.progress import Reporter
+from rotarymae.series import fit_static
+from rotarymae.tasks.combination import Probabilities, Values, choose_weights
+from rotarymae.tasks.convolutions import RandomConvolutions, on_grid, share_a_grid
+from rotarymae.tasks.features import more_features
+from rotarymae.tasks.predictor import BoostedFeatures, Predictor, fit_predictor
+from rotarymae.tasks.score import expected_calibration_error
+from rotarymae.tasks.trees import BoostedTrees
+
+# ── combining ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def noisy(truth, classes, noise, seed):
+    """Probabilities of a method that sees the truth through noise, and states its uncertainty rightly."""
+    draw = np.random.default_rng(seed)
+    seen = np.eye(classes)[truth] + noise * draw.normal(size=(len(truth), classes))
+    raised = np.exp(seen / noise**2)
+    return raised / raised.sum(1, keepdims=True)
+
+
+def test_the_average_of_probabilities_is_geometric():
+    one, other = np.array([[0.8, 0.2]]), np.array([[0.5, 0.5]])
+    found = Probabilities().mean([one, other], np.array([0.5, 0.5]))
+    assert found[0, 0] == pytest.approx(np.sqrt(0.4) / (np.sqrt(0.4) + np.sqrt(0.1)))
+    certain = np.array([[1.0, 0.0]])
+    assert 0 < Probabilities().mean([certain, certain], np.array([0.5, 0.5]))[0, 1] < 1e-5
+
+
+def test_weights_go_to_who_knows_more():
+    truth = np.random.default_rng(0).integers(3, size=600)
+    good, bad = noisy(truth, 3, 0.7, 1), noisy(truth, 3, 5.0, 2)
+    weights = choose_weights(Probabilities(), [good, bad], truth)
+    assert weights.sum() == pytest.approx(1) and weights[0] > 0.9
+    alike = choose_weights(Probabilities(), [noisy(truth, 3, 0.9, 1), noisy(truth, 3, 0.9, 2)], truth)
+    assert 0.35 < alike[0] < 0.65  # two independent witnesses are both heard
+    wrong = np.roll(good, 1, axis=1)
+    assert choose_weights(Probabilities(), [wrong, good, bad], truth)[0] < 0.02
+
+
+def test_few_series_decide_little():
+    truth = np.array([0, 1, 2, 0])
+    good, bad = noisy(truth, 3, 0.7, 1), np.full((4, 3), 1 / 3)
+    few = choose_weights(Probabilities(), [good, bad], truth)
+    many = choose_weights(Probabilities(), [np.tile(good, (100, 1)), np.tile(bad, (100, 1))], np.tile(truth, 100))
+    assert 0.5 < few[0] < 0.8 < many[0]
+
+
+def test_weights_of_values():
+    draw = np.random.default_rng(0)
+    truth = draw.normal(size=(400, 2))
+    truth[::5, 1] = np.nan
+    filled = np.nan_to_num(truth)
+    one, other = filled + draw.normal(size=truth.shape), filled + 2 * draw.normal(size=truth.shape)
+    weights = choose_weights(Values(), [one, other], truth)
+    assert weights[0] == pytest.approx(0.8, abs=0.06)  # by the inverse of the variances, 1 and 4
+
+
+def test_temperature_undoes_a_known_one():
+    truth = np.random.default_rng(0).integers(3, size=3000)
+    honest, average = noisy(truth, 3, 1.0, 1), Probabilities()
+    boastful = average.temper(honest, 1 / 2)
+    assert average.temperature(boastful, truth) == pytest.approx(2, rel=0.15)
+    calibrated = average.temper(boastful, average.temperature(boastful, truth))
+    assert expected_calibration_error(truth, calibrated) < 0.5 * expected_calibration_error(truth, boastful)
+    assert (calibrated.argmax(1) == boastful.argmax(1)).all()
+    # One series, of which the method was sure and right, is no evidence.
+    assert 0.8 < average.temperature(np.array([[0.99, 0.01]]), np.array([0])) <= 1
+
+
+def test_expected_calibration_error_by_hand():
+    sure = np.array([[0.95, 0.05], [0.95, 0.05], [0.55, 0.45], [0.55, 0.45]])
+    truth = np.array([0, 0, 0, 1])  # right in 2 of 2 and in 1 of 2
+    assert expected_calibration_error(truth, sure) == pytest.approx(0.5 * 0.05 + 0.5 * 0.05)
+    assert expected_calibration_error(np.array([1, 1]), np.array([[1.0, 0.0]] * 2)) == 1
+
+
+# ── features ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_more_features_by_hand():
+    data = SeriesDataset.from_arrays(
+        [[10.0, 11.0, 13.0, 14.0], [5.0]],
+        [[[1.0, 0.1], [5.0, 0.5], [2.0, 1.0], [-2.0, 1.0]], [[3.0, 1.0]]],
+        [["g", "g", "g", "r"], ["r"]],
+        value_names=["flux", "flux_err"],
+    )
+    features, names = more_features(data)
+    assert len(set(names)) == len(names) and features.shape == (2, len(names))
+    first, second = (dict(zip(names, row)) for row in features)
+    assert (first["g: flux count"], first["g: flux first"], first["g: flux last"]) == (3, 1, 2)
+    assert first["g: flux time of last"] == 3 and first["r: flux time of last"] == 4  # since the series began
+    assert first["g: flux mean change"] == 0.5 and first["g: flux std of changes"] == 3.5
+    assert first["g: flux time of max"] == 1 and first["g: flux share above half"] == pytest.approx(1 / 3)
+    assert first["g: flux roughness"] == pytest.approx((16 + 9) / (2 * np.var([1, 5, 2])))
+    assert first["g: flux quantile 0.5"] == 2 and first["g: flux share above 3 sigma"] == pytest.approx(2 / 3)
+    assert first["g - r: flux time of max"] == -3
+    assert first["all: channels"] == 2 and first["g: signal-to-noise max"] == 10  # the baseline's, too
+    assert second["g: flux count"] == 0 and np.isnan(second["g: flux mean"]) and np.isnan(second["r: flux mean change"])
+
+
+def test_wide_tables_get_the_course_of_each_channel_and_no_shapes():
+    channels = [f"c{i:02d}" for i in range(40)]
+    data = SeriesDataset.from_arrays([np.arange(40.0)], [np.arange(40.0)], [channels])
+    _, names = more_features(data)
+    assert len(names) == 40 * 10 and not any("quantile" in name for name in names)
+
+
+# ── members ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_trees_predict_what_scikit_learn_does():
+    draw = np.random.default_rng(0)
+    x = draw.normal(size=(300, 5))
+    x[draw.random(x.shape) < 0.2] = np.nan
+    classes = np.arange(300) % 3
+    model = HistGradientBoostingClassifier(max_iter=20).fit(x, classes)
+    np.testing.assert_allclose(BoostedTrees.of([model]).scores(x), model.decision_function(x), rtol=1e-12)
+    values = [HistGradientBoostingRegressor(max_iter=n).fit(x, np.nan_to_num(x[:, n])) for n in (2, 3)]
+    both = BoostedTrees.of(values).scores(x)
+    np.testing.assert_allclose(both, np.stack([model.predict(x) for model in values], 1), rtol=1e-12)
+
+
+def waves(series=60, seed=0):
+    """Two classes by frequency, on a shared grid with gaps; and a static column that says nothing."""
+    draw = np.random.default_rng(seed)
+    classes = np.arange(series) % 2
+    times = [np.sort(draw.choice(40, 28, replace=False)).astype(float) for _ in classes]
+    phases = draw.uniform(0, 6, series)
+    values = [np.sin((0.4 + 0.5 * c) * t + p) for c, t, p in zip(classes, times, phases, strict=True)]
+    extra = {"age": draw.normal(size=series), "sex": np.array(["f", "m"])[draw.integers(2, size=series)]}
+    return SeriesDataset.from_arrays(times, values, static=extra), classes
+
+
+def test_convolutions_tell_frequencies_apart():
+    data, classes = waves()
+    train, test = np.arange(40), np.arange(40, 60)
+    found = RandomConvolutions.fit(data.select(train), classes[train], 0).probabilities(data.select(test))
+    np.testing.assert_allclose(found.sum(1), 1)
+    assert (found.argmax(1) == classes[test]).all()
+
+
+def test_the_grid_is_a_straight_line_between_observations():
+    data = SeriesDataset.from_arrays([[0.0, 4.0], [0.0, 1.0]], [[1.0, 3.0], [5.0, 5.0]])
+    assert on_grid(data, 5).tolist() == [[[1, 1.5, 2, 2.5, 3]], [[5, 5, 5, 5, 5]]]
+
+
+def test_only_series_of_a_grid_share_one():
+    assert share_a_grid(waves()[0])
+    draw = np.random.default_rng(0)
+    assert not share_a_grid(SeriesDataset.from_arrays(draw.random((60, 30)).cumsum(1), draw.random((60, 30))))
+    assert not share_a_grid(SeriesDataset.from_arrays([[0.0, 1.0, 2.0]] * 20, [[0.0, 1.0, 2.0]] * 20))  # short
+
+
+def test_static_columns_change_what_boosting_says():
+    data, _ = waves(80)
+    labels = (data.static["age"] > 0).astype(int)
+    train, test = np.arange(60), np.arange(60, 80)
+    static = fit_static(data.select(train), ["age", "sex"])
+    arguments = ("classification", data.select(train), labels[train])
+    seen = BoostedFeatures.fit(*arguments, static, 0)
+    assert (seen.predict(data.select(test)).argmax(1) == labels[test]).mean() > 0.9
+    blind = BoostedFeatures.fit(*arguments, (), 0)
+    assert (blind.predict(data.select(test)).argmax(1) == labels[test]).mean() < 0.8
+    with refuses("'age'", "does not have"):
+        seen.predict(dataclasses.replace(data, static={}))
+
+
+# ── the predictor ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def fitted_predictor(asked="auto", of_model=None, truth=None, task="classification", data=None):
+    data, classes = waves() if data is None else (data, truth)
+    truth = classes if truth is None else truth
+    train, validation = np.arange(len(data))[: len(data) * 2 // 3], np.arange(len(data))[len(data) * 2 // 3 :]
+    of_model = np.full((len(validation), 2), 0.5) if of_model is None else of_model
+    reporter = Reporter(quiet=True)
+    static = fit_static(data, ["age", "sex"])
+    found = fit_predictor(asked, task, data, truth, train, validation, of_model, static, 0, reporter)
+    return found, data, reporter
+
+
+def test_the_winner_is_chosen_by_validation_and_can_be_asked_for():
+    lost, *_ = fitted_predictor()
+    assert lost.choice == "combined" and lost.weights["model"] < 0.3
+    assert set(lost.members) == {"features", "convolutions"}
+    classes = waves()[1]
+    perfect = np.where(np.eye(2)[classes[40:]] == 1, 0.999, 0.001)
+    noise = np.random.default_rng(0).integers(2, size=60)
+    noise[40:] = classes[40:]
+    won, *_ = fitted_predictor(of_model=perfect, truth=noise)  # nobody else can know these labels
+    assert won.choice in ("model", "combined") and won.losses[won.choice] <= min(won.losses.values()) + 1 / 20
+    assert won.weights["model"] > 0.5
+    for asked in ("model", "features", "combined"):
+        assert fitted_predictor(asked)[0].choice == asked
+    assert not fitted_predictor("model")[0].members
+
+
+def test_a_saved_predictor_gives_the_same_predictions(tmp_path):
+    predictor, data, _ = fitted_predictor()
+    of_model = np.random.default_rng(0).dirichlet([1, 1], len(data))
+    predictor.save(tmp_path / "predictor")
+    loaded = Predictor.load(tmp_path / "predictor")
+    for choice in ("auto", "model", "features", "combined"):
+        ours, theirs = (one.predict(of_model, data, choice) for one in (predictor, loaded))
+        assert np.array_equal(ours, theirs)
+        np.testing.assert_allclose(ours.sum(1), 1)
+    assert loaded.describe() == predictor.describe()
+
+
+def test_a_regression_is_averaged_by_error(tmp_path):
+    data, _ = waves(60)
+    truth = np.stack([3 * data.static["age"] + 100, 1e-3 * data.static["age"]], 1)
+    truth[::7, 1] = np.nan
+    rough = np.nan_to_num(truth[40:]) + np.random.default_rng(0).normal(size=(20, 2)) * [1, 3e-4]
+    predictor, *_ = fitted_predictor(of_model=rough, truth=truth, task="regression", data=data)
+    assert set(predictor.members) == {"features"} and 0 < predictor.weights["model"] < 1
+    predictor.save(tmp_path / "p")
+    of_model = np.zeros((60, 2))
+    assert np.array_equal(Predictor.load(tmp_path / "p").predict(of_model, data), predictor.predict(of_model, data))
+
+
+def test_other_series_than_in_training_are_refused():
+    predictor, data, _ = fitted_predictor("features")
+    other = dataclasses.replace(data, value_names=("height",))
+    with refuses("lacking", "value", "unknown", "height"):
+        predictor.predict(np.full((60, 2), 0.5), other)
+    with refuses("outputs", "another run", error=ModelDirectoryError):
+        predictor.predict(np.full((60, 3), 1 / 3), data)
+
+
+def test_without_validation_the_model_predicts_and_says_so():
+    data, classes = waves(8)
+    reporter, nobody = Reporter(quiet=True), np.zeros(0, np.int64)
+    arguments = ("classification", data, classes, np.arange(8), nobody, np.zeros((0, 2)), (), 0, reporter)
+    found = fit_predictor("auto", *arguments)
+    assert found.choice == "model" and "no validation" in found.because and not reporter.warnings
+    raw = np.random.default_rng(0).dirichlet([1, 1], 8)
+    np.testing.assert_allclose(found.predict(raw, data), raw)
+    fit_predictor("combined", *arguments)
+    assert "'combined'" in reporter.warnings[0]
+
+
+@pytest.mark.parametrize("series", [4, 6, 12])
+def test_tiny_sets_and_one_class_in_validation(series):
+    data, classes = waves(series)
+    train, validation = np.arange(series - 1), np.array([series - 1])
+    of_model = np.array([[0.3, 0.7]])
+    arguments = (data, classes, train, validation, of_model, (), 0, Reporter(quiet=True))
+    found = fit_predictor("auto", "classification", *arguments)
+    predicted = found.predict(np.full((series, 2), 0.5), data)
+    assert np.isfinite(predicted).all() and all(0 < weight < 1 for weight in found.weights.values())
+
+
+def test_damaged_and_foreign_files_are_refused(tmp_path):
+    predictor, *_ = fitted_predictor()
+    folder = tmp_path / "p"
+
+    def fresh():
+        predictor.save(folder)
+        return json.loads((folder / "predictor.json").read_text()), load_file(folder / "features.safetensors")
+
+    def broken(*parts):
+        with refuses(*parts, error=ModelDirectoryError):
+            Predictor.load(folder)
+
+    fresh()
+    (folder / "predictor.json").write_text("{")
+    broken("predictor.json", "JSON")
+    (folder / "predictor.json").write_text('{"format": 9}')
+    broken("format 1")
+    for change in (
+        {"choice": "magic"},
+        {"weights": {}},
+        {"temperatures": {"model": 0.0, "features": 1.0, "convolutions": 1.0}},
+        {"members": {"pickle": {}}},
+        {"task": None},
+    ):
+        described, _ = fresh()
+        (folder / "predictor.json").write_text(json.dumps(described | change))
+        broken("predictor.json", "damaged")
+    fresh()
+    (folder / "features.safetensors").write_bytes(b"\x80\x04pickle")
+    broken("features.safetensors")
+    (folder / "features.safetensors").unlink()
+    broken("features.safetensors")
+    for name, index, value in (
+        ("left", 0, 0),
+        ("right", 0, 1 << 40),
+        ("feature", 0, 999),
+        ("root", 1, -1),
+        ("value", 1, np.nan),
+    ):
+        _, arrays = fresh()
+        arrays[name] = arrays[name].copy()
+        arrays[name][index] = value
+        save_file(arrays, folder / "features.safetensors")
+        broken("features.safetensors", "trees")
+    _, arrays = fresh()
+    save_file(arrays | {"threshold": arrays["threshold"][:-1]}, folder / "features.safetensors")
+    broken("threshold")
+    convolutions = load_file(folder / "convolutions.safetensors")
+    save_file(convolutions | {"dilation": convolutions["dilation"] * 1000}, folder / "convolutions.safetensors")
+    fresh_features = predictor.members["features"].arrays()
+    save_file(fresh_features, folder / "features.safetensors")
+    broken("convolutions.safetensors", "dilations")
+
+
+def test_the_estimator_predicts_with_its_predictor():
+    data, classes = waves(30)
+    tiny = {"pretrain_epochs": 1, "finetune_epochs": 1, "min_steps": 0, "depth": 1}
+    model = RoMAEClassifier(**tiny).fit(data, classes)
+    raw = model._of_model(data)
+    assert model.predictor_.choice == "combined"
+    assert np.array_equal(model.predict_proba(data), model.predictor_.predict(raw, data))
+    alone = RoMAEClassifier(**tiny, predictor="model").fit(data, classes)
+    assert not alone.predictor_.members
+    assert (alone.predict_proba(data).argmax(1) == raw.argmax(1)).all()
