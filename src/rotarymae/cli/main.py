@@ -524,11 +524,13 @@ def _print_metrics(metrics: dict[str, Any], reporter: Any) -> None:
 
 def _print_table(title: str, rows: dict[str, dict[str, float]], reporter: Any) -> None:
     from rich.console import Console
+    from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
     if reporter.quiet:
         return
-    table = Table("", *rows["model"], title=title)
+    # Narrow, so that eight metrics fit on 80 columns with whole words.
+    table = Table("", *rows["model"], title=title, box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for name, row in rows.items():
         table.add_row(name, *(f"{row[metric]:.4g}" if metric in row else "" for metric in rows["model"]))
     Console().print(table)  # results go to standard output, progress to standard error
