@@ -523,8 +523,8 @@ def _print_metrics(metrics: dict[str, Any], reporter: Any) -> None:
 
 
 def _print_table(title: str, rows: dict[str, dict[str, float]], reporter: Any) -> None:
-    from rich.console import Console
     from rich.box import SIMPLE_HEAD
+    from rich.console import Console
     from rich.table import Table
 
     if reporter.quiet:
