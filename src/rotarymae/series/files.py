@@ -307,8 +307,8 @@ def are_integers(labels: Iterable[str]) -> bool:
 
 def as_integers(table: pa.Table, columns: Sequence[str]) -> pa.Table:
     for name in columns:
-        numbers = pc.utf8_trim_whitespace(table[name]).cast(pa.int64())
-        table = table.set_column(table.schema.get_field_index(name), name, numbers)
+        trimmed = pc.call_function("utf8_trim_whitespace", [table[name]])
+        table = table.set_column(table.schema.get_field_index(name), name, trimmed.cast(pa.int64()))
     return table
 
 
