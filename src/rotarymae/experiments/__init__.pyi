@@ -2,6 +2,7 @@ from .classification import SMOKE_TRAINING as SMOKE_TRAINING
 from .classification import Labelled as Labelled
 from .classification import blank as blank
 from .classification import boost as boost
+from .classification import combine as combine
 from .classification import predict as predict
 from .classification import train_both as train_both
 from .regular_grid import SMOKE as SMOKE

@@ -9,8 +9,16 @@ import numpy as np
 from rotarymae.checkpoints import ModelDirectory
 from rotarymae.experiments.runner import Trial
 from rotarymae.model import MaskedAutoencoder
-from rotarymae.series import Preprocessor, SeriesDataset
-from rotarymae.tasks import FitConfig, Trained, baselines, finetune, predict_probabilities, pretrain
+from rotarymae.series import Preprocessor, SeriesDataset, StaticColumn
+from rotarymae.tasks import (
+    FitConfig,
+    Trained,
+    baselines,
+    finetune,
+    fit_predictor,
+    predict_probabilities,
+    pretrain,
+)
 
 # How a recipe of classification trains when this is only to see that everything runs.
 SMOKE_TRAINING: dict[str, Any] = {
@@ -64,6 +72,41 @@ def blank(config: FitConfig, preprocessor: Preprocessor) -> ModelDirectory:
 def predict(found: Trained, series: SeriesDataset) -> np.ndarray:
     """The most probable class [S]."""
     return np.array(found.preprocessor.classes)[predict_probabilities(found.directory, series).argmax(1)]
+
+
+def combine(
+    trial: Trial,
+    every: Labelled,
+    parts: tuple[np.ndarray, np.ndarray, np.ndarray],
+    of_model: tuple[np.ndarray, np.ndarray],
+    static: tuple[StaticColumn, ...] = (),
+) -> dict[str, np.ndarray]:
+    """Probabilities [S, classes] of the test series by "model", by "features" and by both, "combined".
+
+    "features" is the gradient boosting that `rotarymae fit` combines with the model; the validation series choose
+    temperatures and weights.
+
+    Args:
+        every: all series, as boosting reads them, and the class of each.
+        parts: which of them are for training, validation and testing.
+        of_model: the model's probabilities of the validation and of the test series, classes sorted.
+        static: the columns that the model's head reads, for boosting, too.
+    """
+    train, validation, test = parts
+    _, truth = np.unique(every.labels, return_inverse=True)
+    predictor = fit_predictor(
+        "combined",
+        "classification",
+        every.series,
+        truth,
+        train,
+        validation,
+        of_model[0],
+        static,
+        trial.seed,
+        trial.reporter,
+    )
+    return predictor.every(of_model[1], every.series.select(test))
 
 
 def boost(train: Labelled, series: SeriesDataset, seed: int) -> np.ndarray:

@@ -4,9 +4,10 @@ Stands in for Table 4 of arXiv:2505.20535, which is of ELAsTiCC; PLAsTiCC is the
 6,300 objects are public. `rotarymae run plasticc` with `--data-dir FOLDER`, where the challenge's files are.
 
 Five folds: seed s trains on four and is scored on fold s, which nothing else sees; a tenth of the training objects
-chooses the epoch. Light curves only, no metadata. The aim is a macro-F1 0.08 above that of gradient boosting on summary
-features of the same objects; it has not been run at scale yet. The paper's 0.8029 (tiny) and 0.7106 (tiny-shallow) are
-of other objects in 20 classes, and of whole light curves where those it is compared with saw the alerts only.
+chooses the epoch, and the weights of the combination with gradient boosting. Light curves only, no metadata. The aim is
+a macro-F1 0.05 above that of gradient boosting on summary features of the same objects, and 0.08 combined; it has not
+been run at scale yet. The paper's 0.8029 (tiny) and 0.7106 (tiny-shallow) are of other objects in 20 classes, and of
+whole light curves where those it is compared with saw the alerts only.
 
 `ours` differs from `paper` in five ways. The encoder also reads signal-to-noise and, as a one-hot vector, the band.
 Times count from the first detection, three days to a unit of position, and the detections themselves are left out. The
@@ -34,12 +35,13 @@ from rotarymae.experiments import (
     Setup,
     Trial,
     boost,
+    combine,
     parameters,
     predict,
     train_both,
 )
 from rotarymae.series import SeriesDataset
-from rotarymae.tasks import FitConfig, split_off
+from rotarymae.tasks import FitConfig, predict_probabilities, split_off
 
 FOUR, SHALLOW, TINY = "four layers", "tiny-shallow", "tiny"
 FOLDS = 5
@@ -132,9 +134,12 @@ def run(setup: PLAsTiCCSetup, case: str, trial: Trial) -> Score:
     config = dataclasses.replace(setup.fit, size="light" if case == FOUR else case)
     train, validation = (Labelled(dataset.select(part), labels[part]) for part in (fitted, held))
     found = train_both(trial, config, train, validation)
+    of_model = [predict_probabilities(found[0].directory, dataset.select(part)) for part in (held, test)]
+    both = combine(trial, Labelled(plain, labels), (fitted, held, test), (of_model[0], of_model[1]))["combined"]
     guesses = {
         "": predict(found[0], dataset.select(test)),
         " from scratch": predict(found[1], dataset.select(test)),
+        " combined": np.unique(labels)[both.argmax(1)],
         " of gradient boosting": boost(Labelled(plain.select(rest), labels[rest]), plain.select(test), trial.seed),
     }
     metrics: dict[str, float] = {}
@@ -148,12 +153,13 @@ SIMPLE = "macro-F1 of gradient boosting"
 RECIPE = Recipe(
     name="plasticc",
     table="Table 4 (of ELAsTiCC)",
-    expect="not run at scale yet; aim: a macro-F1 0.08 above gradient boosting's, without metadata",
+    expect="not run at scale yet; aim: a macro-F1 0.05 above gradient boosting's, 0.08 combined",
     hours={"paper": None, "ours": None},
     setup=setup,
     run=run,
     rows=(
-        Row("macro-F1, four layers", FOUR, "macro-F1", simple=SIMPLE, aim="boosting's + 0.08"),
+        Row("macro-F1, four layers", FOUR, "macro-F1", simple=SIMPLE, aim="boosting's + 0.05"),
+        Row("macro-F1, four layers, with boosting", FOUR, "macro-F1 combined", simple=SIMPLE, aim="boosting's + 0.08"),
         Row("accuracy, four layers", FOUR, "accuracy", simple="accuracy of gradient boosting"),
         Row("macro-F1, four layers, without pre-training", FOUR, "macro-F1 from scratch", simple=SIMPLE),
         Row("macro-F1, tiny-shallow", SHALLOW, "macro-F1", simple=SIMPLE),
