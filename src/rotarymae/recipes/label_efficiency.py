@@ -76,7 +76,6 @@ def setup(scale: str, setting: str) -> LabelEfficiencySetup:
     # The paper has no such experiment: its setting is ours with its mask ratio, its pooling and no augmentation.
     fit = dataclasses.replace(
         plasticc.setup("paper", "ours").fit,
-        depth=4,
         pretrain_epochs=5 if scale == "small" else 40,
         finetune_epochs=14,
         min_steps=300,

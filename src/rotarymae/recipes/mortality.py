@@ -67,7 +67,6 @@ def setup(scale: str, setting: str) -> MortalitySetup:
         num_heads=4,
         depth=2,
         decoder_embed_dim=64,
-        decoder_num_heads=4,
         pretrain_epochs=10,
         finetune_epochs=10,
         min_steps=0,
@@ -75,8 +74,7 @@ def setup(scale: str, setting: str) -> MortalitySetup:
         base_lr=2e-3,
         time_unit=1.0,
         time_origin="zero",
-        pool="attention",
-        drop=0.5,
+        noise=0.0,
     )
     found = MortalitySetup(fit=fit)
     if setting == "paper":
