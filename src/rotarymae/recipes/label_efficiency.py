@@ -10,6 +10,9 @@ embeddings, which leaves it as it is (the probe); the same model from random wei
 gradient boosting on summary features. Macro-F1 on the test fold, which nothing else sees. No epoch is chosen: with five
 labels per class there is nothing to choose it on. `--score-on validation` scores a part of the training objects
 instead, for whoever wants to choose settings.
+
+Measured so far: one draw of five labels per class, at an earlier width of 180 and without bands as inputs. Fine-tuned
+0.331, probe 0.260, from scratch 0.214, boosting 0.337. One seed: the spread over draws is not known.
 """
 
 from __future__ import annotations
