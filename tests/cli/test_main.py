@@ -649,7 +649,8 @@ def test_parquet_without_channels_with_missing_values_and_a_regression(tmp_path)
     assert out.column_names == ["id", "predicted"] and out["id"].to_pylist() == list(targets)
     assert out["predicted"].equals(pq.read_table(run / "predictions.parquet")["predicted"])
     metrics = json.loads((run / "metrics.json").read_text())
-    assert set(metrics["regression"]) == {"model", "training mean", "gradient boosting"}
+    rows = {"model", "training mean", "gradient boosting", "gradient boosting, more features", "combined"}
+    assert set(metrics["regression"]) == rows
     assert all(set(row) == {"RMSE", "MAE", "R²"} for row in metrics["regression"].values())
     page = (run / "report.html").read_text()
     assert "Predicted beside true" in page and "training mean" in page

@@ -17,7 +17,7 @@ from rotarymae.series.examples import thinned
 from rotarymae.tasks import cost
 from rotarymae.tasks.config import FitConfig
 
-CONFIG = FitConfig()
+CONFIG = FitConfig(size="tiny-shallow")
 SIZES = CONFIG.model_config(axes=1, features=1)
 
 
@@ -66,8 +66,8 @@ def test_what_is_refused_and_what_is_proposed(monkeypatch):
     with refuses("smaller size"):
         cost.check_cost(FitConfig(size="base", batch_size=10_000), SIZES, np.full(10_000, 300))
     # The proposal is enough, and so is what it proposes besides.
-    cost.check_cost(FitConfig(max_tokens=1024), SIZES, np.full(32, 4000))
-    cost.check_cost(FitConfig(batch_size=8), SIZES, np.full(32, 4000))
+    cost.check_cost(FitConfig(size="tiny-shallow", max_tokens=1024), SIZES, np.full(32, 4000))
+    cost.check_cost(FitConfig(size="tiny-shallow", batch_size=8), SIZES, np.full(32, 4000))
 
 
 def test_the_time_grows_with_the_square_and_memory_in_proportion():

@@ -190,7 +190,7 @@ def test_few_series_are_all_trained_on_and_the_run_says_so(tmp_path):
     assert outcome.metrics["scored on"].startswith("the training series")
     assert pq.read_table(tmp_path / "run/predictions.parquet")["part"].to_pylist() == ["train"] * 4
     assert prediction_columns(outcome.finetuned.directory, outcome.predicted)["predicted"].to_pylist()[0] in (0, 1)
-    assert embedding_table(data, outcome.embeddings).num_columns == 181
+    assert embedding_table(data, outcome.embeddings).num_columns == 121
 
 
 # ── what must not lose a training ───────────────────────────────────────────────────────────────────────────────────

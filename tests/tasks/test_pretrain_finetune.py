@@ -189,7 +189,7 @@ def test_series_of_one_observation_are_no_obstacle(data):
     mixed = data.mask_observations(keep)
     assert mixed.lengths[0] == 1
     trained = pretrain(mixed, FIT, validation=mixed.select([0]))
-    assert embed(trained.directory, mixed).shape == (16, 180)
+    assert embed(trained.directory, mixed).shape == (16, 120)
     with refuses("1 series", "two observations"):
         pretrain(mixed.select([0]), FIT)
 
@@ -258,7 +258,7 @@ def test_static_columns_change_predictions_and_come_back_with_the_model(task, ta
     assert np.array_equal(before, ask(directory, dataclasses.replace(known, static={"age": age, "sex": sex})))
     with refuses("static column 'sex'", "'age'"):
         ask(directory, dataclasses.replace(known, static={"age": age}))
-    assert embed(directory, known.select([0, 1])).shape == (2, 180)
+    assert embed(directory, known.select([0, 1])).shape == (2, 120)
     card = (tmp_path / "model" / "README.md").read_text()
     assert "static columns: age, sex" in card and "one-hot vector of 2" in card
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import get_args
 
+import docstring_parser
 import numpy as np
 import pytest
 import torch
@@ -189,8 +190,8 @@ def test_no_setting_is_forgotten():
 
 def test_each_setting_has_one_sentence_of_its_own():
     """Its text stands alone in --help."""
-    lines = [line.strip() for line in TrainConfig.__doc__.partition("Attributes:")[2].strip().splitlines()]
-    texts = dict(line.split(": ", 1) for line in lines)
+    fields_said = docstring_parser.parse(TrainConfig.__doc__).params
+    texts = {field.arg_name: " ".join(field.description.split()) for field in fields_said}
     assert list(texts) == [field.name for field in fields(TrainConfig)]
     assert all(text[0].isupper() and text.endswith(".") and ". " not in text for text in texts.values())
 
