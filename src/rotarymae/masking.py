@@ -11,6 +11,7 @@ in [0, 1). The default draws from torch's global generator; training passes `cou
 from __future__ import annotations
 
 import dataclasses
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -25,7 +26,7 @@ from rotarymae.tokens import Tokens, compact
 
 
 @dataclass(frozen=True)
-class Masking:
+class Masking(ABC):
     """A way of hiding tokens: `masking(tokens, noise)` gives the mask.
 
     `Masking.named(**dataclasses.asdict(masking))` is the same masking again, also after JSON.
@@ -49,9 +50,9 @@ class Masking:
                 )
         return MASKINGS[kind](**{key: tuple(v) if isinstance(v, list) else v for key, v in parameters.items()})
 
+    @abstractmethod
     def __call__(self, tokens: Tokens, noise: Noise | None = None, phase: float | None = None) -> Bool[Tensor, "B N"]:
         """The mask; `phase` is explained at `MaskShare`."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True)
