@@ -186,7 +186,7 @@ def positions_of(
     if preprocessor.axes == 1:
         return at[:, None]
     # Index axes count from 1: [CLS] is at 0.
-    return np.stack([at, (channels + 1) * preprocessor.positions.channel_spacing], axis=1)
+    return np.stack([at, (channels + 1.0) * preprocessor.positions.channel_spacing], axis=1)
 
 
 def empty_tokens(like: Tokens) -> Tokens:
