@@ -1,4 +1,4 @@
-"""The command: rotarymae demo | fit | predict | interpolate | embed, and those of `cli_recipes`.
+"""The command: rotarymae demo | fit | predict | evaluate | interpolate | embed, and those of `cli.recipes`.
 
 Each function here is a subcommand; its docstring is its help. Heavy modules are imported inside, so that --help and
 a misspelt option answer at once.

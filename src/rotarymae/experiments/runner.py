@@ -177,7 +177,7 @@ class Trial:
 
     @contextmanager
     def training(self, stage: str) -> Iterator[dict[str, Any]]:
-        """What `training.fit` and the calls of `workflows` are given, to train in this trial's folder and resume."""
+        """What `training.fit` and the calls of `tasks` are given, to train in this trial's folder and resume."""
         with self.reporter.bar(f"{self.folder.parent.name} {self.seed}") as on_step:
 
             def step(done: int, total: int, loss: float) -> None:
