@@ -68,7 +68,8 @@ def test_split():
     assert not np.array_equal(split.test, make_split(60, classes, 0.25, 1).test)
     few = make_split(FEWEST - 1, None, 0.25, 0)
     assert len(few.train) == FEWEST - 1 and len(few.test) == len(few.validation) == 0
-    assert len(make_split(60, None, 0, 0).test) == 0
+    all_known = make_split(60, None, 0, 0)  # nothing is held out, and a validation part still chooses the epoch
+    assert [len(part) for part in (all_known.train, all_known.validation, all_known.test)] == [51, 9, 0]
     for holdout in (-0.1, 1.0, float("nan")):
         with refuses("holdout"):
             make_split(60, None, holdout, 0)

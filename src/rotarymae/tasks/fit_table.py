@@ -157,10 +157,9 @@ def make_split(series: int, classes: np.ndarray | None, holdout: float, seed: in
     everything, none = np.arange(series), np.zeros(0, np.int64)
     if not 0 <= holdout < 1:
         raise InputError(f"holdout is {holdout}; wanted at least 0 and less than 1, the share of series to score.")
-    if series < FEWEST or holdout == 0:
+    if series < FEWEST:
         return Split(everything, none, none)
-
-    rest, test = split_off(everything, classes, holdout, seed)
+    rest, test = (everything, none) if holdout == 0 else split_off(everything, classes, holdout, seed)
     if validation == 0:
         return Split(rest, none, test)
     train, chooses = split_off(rest, classes, validation, seed)
