@@ -1,6 +1,6 @@
 """The commands about experiments: rotarymae list | show | run | results.
 
-As in `cli`, each function's docstring is its help, and heavy modules are imported inside.
+As in `cli.main`, each function's docstring is its help, and heavy modules are imported inside.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The table a command is given, read as its options say or as the model's training table was read."""
+"""The tables a command is given, read as its options say or as the model's training table was read."""
 
 from __future__ import annotations
 
@@ -13,6 +13,10 @@ from rotarymae.errors import InputError
 if TYPE_CHECKING:
     from rotarymae.checkpoints import ModelDirectory
     from rotarymae.series import SeriesDataset, TableFile
+
+
+Table = Annotated[Path, arg(metavar="TABLE")]
+Model = Annotated[Path, arg(metavar="MODEL")]
 
 
 def _default(text: str) -> Any:
@@ -159,3 +163,33 @@ def read_for(directory: ModelDirectory, table: Path, columns: Columns, beside: t
     layout = TableLayout.resolve(columns, preprocessor.columns)
     needed = tuple(column.name for column in preprocessor.static)  # none, of a model that is only pre-trained
     return replace(layout, static=needed).read(table, preprocessor.channel_names, beside)
+
+
+@dataclass(frozen=True)
+class LabelColumn:
+    """Where the labels are."""
+
+    labels: Annotated[Path | None, arg(help_behavior_hint="(default: TABLE)")] = None
+    """This table has ids of series and labels, classes or numbers; series without a label are only pre-trained on."""
+    label: Annotated[str | None, arg(help_behavior_hint="(default: label)")] = None
+    """This column holds the labels; without it and --labels the model is only pre-trained."""
+    label_id: Annotated[str | None, arg(help_behavior_hint="(default: as in TABLE)")] = None
+    """This column of that table holds the ids."""
+
+    @property
+    def beside(self) -> tuple[str, ...]:
+        """Columns of the table of observations that hold labels."""
+        return (self.label,) if self.label and self.labels is None else ()
+
+    def read(self, dataset: SeriesDataset, layout: TableLayout, table: Path) -> Any:
+        """The labels in the order of the series, or None. Raises InputError for labels that do not match."""
+        from rotarymae.series import align_labels, read_table
+
+        key = self.label_id or layout.id
+        if self.labels is None:
+            if self.label is None:
+                return None
+            found = layout.open(table).read([key, self.label], [key])
+        else:
+            found = read_table(self.labels, labels=[key])
+        return align_labels(dataset, found, key, self.label or "label", unlabelled="none")

@@ -1,0 +1,58 @@
+"""rotarymae evaluate: scores on a labelled table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from tyro.conf import Positional, arg
+
+from rotarymae.cli.output import new_reporter, print_table
+from rotarymae.cli.table import Columns, LabelColumn, Model, Table, TableLayout, read_for
+from rotarymae.errors import InputError
+
+
+def evaluate(
+    model: Positional[Model],
+    table: Positional[Table],
+    columns: Columns,
+    labels: LabelColumn,
+    out: Annotated[Path | None, arg(help_behavior_hint="(default: no file)")] = None,
+    quiet: bool = False,
+) -> None:
+    """Score the predictions for a labelled table that the model has not seen.
+
+    For example: rotarymae evaluate run new.csv --labels kinds.csv --label kind --out metrics.json
+
+    Args:
+        model: This folder was written by `fit`, or is a model directory.
+        table: This table of observations is laid out as in training, unless options say otherwise.
+        out: The metrics go to this new JSON file as well.
+        quiet: Print only what goes wrong.
+    """
+    import json
+
+    from rotarymae.atomic_write import write_text
+    from rotarymae.checkpoints import open_model
+    from rotarymae.tasks import Predictor, evaluate_predictions
+
+    reporter = new_reporter(quiet)
+    if labels.labels is None and labels.label is None:
+        raise InputError("evaluate needs the true labels: name their column by --label, or their table by --labels.")
+    if out is not None and out.exists():
+        raise InputError(f"{out} exists; choose another name, or remove it.")
+    with reporter.catching_warnings():
+        directory = open_model(model, "finetuned")
+        predictor = Predictor.of_run(model, directory)
+        with reporter.bar("reading"):
+            dataset = read_for(directory, table, columns, labels.beside)
+            assert directory.preprocessor is not None
+            layout = TableLayout.resolve(columns, directory.preprocessor.columns)
+            targets = labels.read(dataset, layout, table)
+        with reporter.bar("predicting") as on_step:
+            task, metrics, count = evaluate_predictions(directory, predictor, dataset, targets, on_step=on_step)
+    content = {"series": {"scored": count, "without a label": len(dataset) - count}, task: metrics}
+    content["predictor"] = predictor.describe()
+    if out is not None:
+        write_text(out, json.dumps(content, indent=2) + "\n")
+    print_table(f"{task}, on {count:,} of {len(dataset):,} series", metrics, reporter)

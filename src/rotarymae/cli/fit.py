@@ -1,0 +1,103 @@
+"""rotarymae fit: from a table to a folder with models, metrics, predictions and a report."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+from tyro.conf import Positional
+
+from rotarymae.cli.interruption import how_to_resume, stopping_on_signals
+from rotarymae.cli.output import describe, first_process, new_reporter, print_end, print_metrics, typed_command
+from rotarymae.cli.table import Columns, LabelColumn, Table, TableLayout
+from rotarymae.errors import InputError
+from rotarymae.tasks import (
+    ClassificationOptions,
+    FinetuningOptions,
+    FitConfig,
+    MaskingOptions,
+    ModelOptions,
+    RunOptions,
+    ScalingOptions,
+    TrainingOptions,
+)
+
+
+@dataclass(frozen=True)
+class Labels(LabelColumn):
+    """What fine-tuning learns to predict; without labels the model is only pre-trained."""
+
+    task: Literal["auto", "classification", "regression"] = "auto"
+    """The labels are classes or numbers; auto takes numbers that are not whole for a regression."""
+    holdout: float = 0.25
+    """This share of the series is only scored; with fewer than ten series none are."""
+
+    def check(self) -> None:
+        """Raises InputError for an option that says how labels are read where there are none."""
+        given = {"--label-id": self.label_id, "--task": self.task.replace("auto", "")}
+        for option, value in given.items():
+            if self.labels is None and self.label is None and value:
+                raise InputError(f"{option} {value} says how labels are read; name their table by --labels.")
+
+
+def fit(
+    table: Positional[Table],
+    out: Path,
+    columns: Columns,
+    labels: Labels,
+    model: ModelOptions,
+    scaling: ScalingOptions,
+    masking: MaskingOptions,
+    training: TrainingOptions,
+    finetuning: FinetuningOptions,
+    classification: ClassificationOptions,
+    run: RunOptions,
+    resume: bool = False,
+    quiet: bool = False,
+) -> None:
+    """Pre-train a model on a table of irregular observations, and fine-tune it when there are labels.
+
+    For example, with a table of the columns star, day, band and flux:
+
+    rotarymae fit stars.csv --id star --time day --channel band --values flux --labels kinds.csv --label kind --out run
+
+    Args:
+        table: This file, folder or quoted pattern has one row per observation; a single - reads standard input.
+        out: The models, metrics, predictions and the report go to this new folder.
+        resume: Continue the interrupted run in the folder.
+        quiet: Print only what goes wrong.
+    """
+    from rotarymae.report import write_report
+    from rotarymae.tasks import check_folder, run_fit
+
+    started, reporter, page = time.monotonic(), new_reporter(quiet), out / "report.html"
+    groups = (model, scaling, masking, training, finetuning, classification, run)
+    config = FitConfig(**{name: value for group in groups for name, value in vars(group).items()})
+    layout = replace(TableLayout.resolve(columns), static=config.static)
+    labels.check()
+    if first_process():
+        check_folder(out, resume)
+    with stopping_on_signals(lambda: how_to_resume(out)), reporter.catching_warnings():
+        with reporter.bar("reading"):
+            dataset = layout.read(table, beside=labels.beside)
+            targets = labels.read(dataset, layout, table)
+        reporter.say(f"{describe(dataset)} → {out}")
+        reporter.say(f"read {table.name}: {dataset.reading}")
+        outcome = run_fit(
+            dataset,
+            targets,
+            config,
+            out,
+            task=labels.task,
+            holdout=labels.holdout,
+            columns=asdict(layout.with_values_of(dataset)),
+            resume=resume,
+            command=typed_command(),
+            started=started,
+            reporter=reporter,
+            report=lambda outcome: write_report(outcome, page, title=table.name, time_label=layout.time),
+        )
+    print_metrics(outcome.metrics, reporter)
+    print_end(outcome.seconds, page, reporter)

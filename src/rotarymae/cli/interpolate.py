@@ -1,0 +1,69 @@
+"""rotarymae interpolate: values at any times."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from tyro.conf import Positional, arg
+
+from rotarymae.cli.output import check_new, empty_rows, new_reporter
+from rotarymae.cli.table import Columns, Model, Table, TableLayout, read_for
+from rotarymae.errors import InputError
+
+
+def interpolate(
+    model: Positional[Model],
+    table: Positional[Table],
+    out: Path,
+    columns: Columns,
+    at: Annotated[Path | None, arg(help_behavior_hint="(default: no table)")] = None,
+    times: Annotated[tuple[str, ...], arg(help_behavior_hint="(default: no times)")] = (),
+    grid: Annotated[int | None, arg(help_behavior_hint="(default: 100, if no times are given)")] = None,
+    quiet: bool = False,
+) -> None:
+    """Predict values at any times, with standard deviations and 68 and 95 % bands.
+
+    For example: rotarymae interpolate run new.csv --times 0 0.5 1 --out values.csv
+
+    Args:
+        model: This folder was written by `fit`, or is the directory of a pre-trained model.
+        table: This table of observations is laid out as in training, unless options say otherwise.
+        out: The answers go to this new .csv or .parquet file, with the mean, deviation and bands of each value.
+        at: This table holds the wanted times, with columns of ids, times and channels; without channels, of all.
+        times: These numbers or dates (2024-03-31T10:00) are the wanted times of every series and channel.
+        grid: So many even times are wanted, from each series' first to its last observation, for every channel.
+        quiet: Print only what goes wrong.
+    """
+    import numpy as np
+
+    from rotarymae.checkpoints import open_model
+    from rotarymae.series import parse_time
+    from rotarymae.tasks import grid as even
+    from rotarymae.tasks import interpolate as run
+    from rotarymae.tasks import interpolation_table, queries_at, queries_from_table, with_empty_rows, write_table
+
+    reporter = new_reporter(quiet)
+    check_new(out)
+    if sum([at is not None, bool(times), grid is not None]) > 1:
+        raise InputError("give one of --at, --times and --grid.")
+    with reporter.catching_warnings():
+        directory = open_model(model, "pretrained")
+        assert directory.preprocessor is not None
+        with reporter.bar("reading"):
+            dataset = read_for(directory, table, columns)
+        if at is not None:
+            layout = TableLayout.resolve(columns, directory.preprocessor.columns)
+            queries = queries_from_table(dataset, at, layout.id, layout.time, layout.channel)
+        elif times:
+            queries = queries_at(dataset, np.array([parse_time(one, dataset.time_zone) for one in times]))
+        else:
+            queries = even(dataset, 100 if grid is None else grid)
+        with reporter.bar("interpolating") as on_step:
+            found = run(directory, dataset, queries, on_step=on_step)
+        names = directory.preprocessor.value_names
+        ids = np.repeat(dataset.ids, queries.lengths)
+        channels, zone = dataset.channel_names, dataset.time_zone
+        answers = interpolation_table(ids, queries.times, queries.channels, channels, names, found, zone)
+        write_table(with_empty_rows(answers, dataset), out)
+    reporter.say(f"{len(queries.times)} values of {len(dataset)} series → {out}{empty_rows(dataset)}")

@@ -1,0 +1,80 @@
+"""What the commands print and refuse to overwrite. Heavy modules are imported inside."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rotarymae.errors import InputError
+
+if TYPE_CHECKING:
+    from rotarymae.progress import Reporter
+    from rotarymae.series import SeriesDataset
+
+
+def new_reporter(quiet: bool) -> Reporter:
+    from rotarymae.progress import Reporter
+
+    return Reporter(quiet or not first_process())
+
+
+def first_process() -> bool:
+    """Whether this is the one of the processes of a launcher, such as torchrun, that writes and speaks."""
+    return os.environ.get("RANK", "0") == "0"
+
+
+def typed_command() -> str:
+    return shlex.join(["rotarymae", *sys.argv[1:]])
+
+
+def check_new(out: Path) -> None:
+    """Refuses, before any work, to overwrite a file or to write one of another kind."""
+    from rotarymae.tasks import check_output
+
+    check_output(out)
+    if out.exists():
+        raise InputError(f"{out} exists; choose another name, or remove it.")
+
+
+def describe(dataset: SeriesDataset) -> str:
+    return repr(dataset).removeprefix("SeriesDataset(").removesuffix(")")
+
+
+def empty_rows(dataset: SeriesDataset) -> str:
+    count = len(dataset.reading.empty) if dataset.reading is not None else 0
+    return f"; {count} series without observations have an empty row" if count else ""
+
+
+def print_metrics(metrics: dict[str, Any], reporter: Reporter) -> None:
+    """One table per task: a row for the model and for each baseline."""
+    where = f"on {metrics['scored on']}"
+    for task in ("classification", "regression"):
+        if task in metrics:
+            print_table(f"{task}, {where}", metrics[task], reporter)
+    for name, row in metrics.get("interpolation", {}).items():
+        rows = {method: dict(errors) for method, errors in row["methods"].items()}
+        rows["model"] |= {f"inside {share}": inside for share, inside in row.get("share inside band", {}).items()}
+        print_table(f"{name} at {row['hidden observations']:,} hidden observations, {where}", rows, reporter)
+
+
+def print_table(title: str, rows: dict[str, dict[str, float]], reporter: Reporter) -> None:
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.table import Table
+
+    if reporter.quiet:
+        return
+    # Narrow, so that eight metrics fit on 80 columns with whole words.
+    table = Table("", *rows["model"], title=title, box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    for name, row in rows.items():
+        table.add_row(name, *(f"{row[metric]:.4g}" if metric in row else "" for metric in rows["model"]))
+    Console().print(table)  # results go to standard output, progress to standard error
+
+
+def print_end(seconds: float, page: Path, reporter: Reporter) -> None:
+    from rotarymae.progress import duration
+
+    reporter.say(f"took {duration(seconds)}; " + (f"the report is {page}" if page.exists() else f"there is no {page}"))
