@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from rotarymae.provenance import commit, processor
+from rotarymae.system import commit, processor
 
 
 @dataclass(frozen=True)

@@ -27,8 +27,8 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import torch
 
 from _runs import digest, examples, objective, settings
-from rotarymae import atomic_write
 from rotarymae.series import SeriesExamples
+from rotarymae.system import atomic_write
 from rotarymae.training import checkpointing
 from rotarymae.training import loop as training
 

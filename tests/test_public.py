@@ -19,7 +19,7 @@ MODULES = structure.modules(SOURCE)
 
 # A unit imports those of its own line and of lines before it.
 ORDER = [
-    ["errors", "atomic_write", "provenance", "counter_rng", "bands"],
+    ["errors", "system", "counter_rng"],
     # the paper
     [
         "tokens",
@@ -38,7 +38,7 @@ ORDER = [
     ["series"],
     ["checkpoints", "official"],
     ["training"],
-    ["data", "progress", "plots"],
+    ["data", "plots"],
     # what a user wants done
     ["tasks"],
     ["estimators", "report"],

@@ -22,12 +22,12 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 
 import rotarymae
-from rotarymae.atomic_write import replacing_folder
 from rotarymae.config import RoMAEConfig
 from rotarymae.errors import InputError, ModelDirectoryError
 from rotarymae.heads import Classifier, Regressor, TokenRegressor
 from rotarymae.model import Encoder, MaskedAutoencoder
 from rotarymae.series import Preprocessor, SeriesDataset
+from rotarymae.system import replacing_folder
 
 FORMAT = 1
 CARD = "written by rotarymae"  # in every model card

@@ -32,8 +32,8 @@ from rotarymae.checkpoints import ModelDirectory, open_model, save
 from rotarymae.errors import InputError, choose
 from rotarymae.heads import Classifier, Regressor
 from rotarymae.model import Encoder, MaskedAutoencoder
-from rotarymae.progress import Reporter
 from rotarymae.series import Preprocessor, SeriesDataset, as_dataset
+from rotarymae.system import Reporter
 from rotarymae.tasks import (
     PREDICTOR,
     ClassificationOptions,

@@ -10,7 +10,7 @@ import _uea
 from rotarymae.data import uea
 from rotarymae.experiments.classification import Labelled, boost, predict, train_both
 from rotarymae.experiments.runner import Trial
-from rotarymae.progress import Reporter
+from rotarymae.system import Reporter
 from rotarymae.tasks.config import FitConfig
 
 FIT = FitConfig(

@@ -13,9 +13,8 @@ from sklearn.metrics import accuracy_score, f1_score
 from _runs import series
 from conftest import refuses
 from rotarymae import SeriesDataset
-from rotarymae.atomic_write import replacing
 from rotarymae.errors import InputWarning
-from rotarymae.progress import Reporter
+from rotarymae.system import Reporter, replacing
 from rotarymae.tasks import baselines
 from rotarymae.tasks.config import FitConfig
 from rotarymae.tasks.fit_table import FEWEST, make_split, run_fit

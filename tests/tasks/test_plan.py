@@ -55,7 +55,7 @@ def test_minutes(minutes):
 
 def test_without_a_budget_the_plan_is_said_and_nothing_changes(tmp_path, monkeypatch, capfd):
     from _runs import examples, objective, settings
-    from rotarymae.progress import Reporter
+    from rotarymae.system import Reporter
 
     monkeypatch.setattr(plan, "measure_step", lambda *_: 0.5)
     made = Plan(tmp_path, FitConfig(), True, time.monotonic(), Reporter())

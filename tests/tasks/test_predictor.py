@@ -11,8 +11,8 @@ from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostin
 from conftest import refuses
 from rotarymae import RoMAEClassifier, SeriesDataset
 from rotarymae.errors import ModelDirectoryError
-from rotarymae.progress import Reporter
 from rotarymae.series import fit_static
+from rotarymae.system import Reporter
 from rotarymae.tasks.combination import Probabilities, Values, choose_weights
 from rotarymae.tasks.convolutions import RandomConvolutions, on_grid, share_a_grid
 from rotarymae.tasks.features import more_features

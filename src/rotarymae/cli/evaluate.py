@@ -32,8 +32,8 @@ def evaluate(
     """
     import json
 
-    from rotarymae.atomic_write import write_text
     from rotarymae.checkpoints import open_model
+    from rotarymae.system import write_text
     from rotarymae.tasks import Predictor, evaluate_predictions
 
     reporter = new_reporter(quiet)

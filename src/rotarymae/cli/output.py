@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 from rotarymae.errors import InputError
 
 if TYPE_CHECKING:
-    from rotarymae.progress import Reporter
     from rotarymae.series import SeriesDataset
+    from rotarymae.system import Reporter
 
 
 def new_reporter(quiet: bool) -> Reporter:
-    from rotarymae.progress import Reporter
+    from rotarymae.system import Reporter
 
     return Reporter(quiet or not first_process())
 
@@ -75,6 +75,6 @@ def print_table(title: str, rows: dict[str, dict[str, float]], reporter: Reporte
 
 
 def print_end(seconds: float, page: Path, reporter: Reporter) -> None:
-    from rotarymae.progress import duration
+    from rotarymae.system import duration
 
     reporter.say(f"took {duration(seconds)}; " + (f"the report is {page}" if page.exists() else f"there is no {page}"))

@@ -144,7 +144,7 @@ def _run(recipe: Recipe, options: RunOptions, setup: Setup, command: str) -> Non
     import torch
 
     from rotarymae.experiments import run as run_recipe
-    from rotarymae.progress import Reporter
+    from rotarymae.system import Reporter
 
     reporter = Reporter(options.quiet)
     if options.threads:

@@ -39,8 +39,8 @@ from numpy.typing import ArrayLike, NDArray
 from PIL import Image, ImageDraw
 from PIL import __version__ as pillow_version
 
-from rotarymae.atomic_write import replacing
 from rotarymae.errors import InputError
+from rotarymae.system import replacing
 
 GRAVITY = 9.81
 LENGTH = 1.0

@@ -10,10 +10,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rotarymae.bands import HALF_WIDTHS
 from rotarymae.batch import Batch
 from rotarymae.model import MaskedAutoencoder
-from rotarymae.tasks import predict_at
+from rotarymae.tasks import HALF_WIDTHS, predict_at
 from rotarymae.tokens import Tokens, compact
 
 # The sizes of an autoencoder that only has to show that everything runs.

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from rotarymae.atomic_write import replacing, write_text
 from rotarymae.errors import InputError
 from rotarymae.experiments.runner import SCALES, SETTINGS, Recipe, Result, Row
+from rotarymae.system import replacing, write_text
 
 KINDS = {"recipe": str, "setting": str, "scale": str, "date": str, "hardware": str, "hours": float, "config": dict}
 KINDS |= {"cases": dict, "command": str, "versions": dict}

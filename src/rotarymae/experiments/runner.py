@@ -24,11 +24,9 @@ import numpy as np
 import torch
 from torch import nn
 
-from rotarymae.atomic_write import replacing, write_text
 from rotarymae.batch import Examples
 from rotarymae.errors import InputError, did_you_mean
-from rotarymae.progress import Reporter
-from rotarymae.provenance import commit, hardware, versions
+from rotarymae.system import Reporter, commit, hardware, replacing, versions, write_text
 from rotarymae.tasks import FitConfig
 from rotarymae.training import Objective, TrainConfig, TrainResult, fit
 

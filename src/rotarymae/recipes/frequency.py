@@ -34,7 +34,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from rotarymae.bands import HALF_WIDTHS
 from rotarymae.batch import Batch
 from rotarymae.config import RoMAEConfig
 from rotarymae.counter_rng import counter_uniform
@@ -55,6 +54,7 @@ from rotarymae.experiments import (
     predict_masked,
 )
 from rotarymae.model import MaskedAutoencoder
+from rotarymae.tasks import HALF_WIDTHS
 from rotarymae.training import Pretraining, TrainConfig
 
 if TYPE_CHECKING:

@@ -25,7 +25,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from rotarymae.bands import HALF_WIDTHS
 from rotarymae.batch import Batch
 from rotarymae.config import RoMAEConfig
 from rotarymae.counter_rng import counter_uniform, standard_normal
@@ -47,6 +46,7 @@ from rotarymae.experiments import (
 )
 from rotarymae.masking import split
 from rotarymae.model import MaskedAutoencoder
+from rotarymae.tasks import HALF_WIDTHS
 from rotarymae.training import Pretraining, TrainConfig
 
 if TYPE_CHECKING:

@@ -16,12 +16,10 @@ import numpy as np
 from markupsafe import Markup
 from matplotlib.figure import Figure
 
-from rotarymae.atomic_write import write_text
-from rotarymae.progress import duration
-from rotarymae.provenance import hardware, versions
 from rotarymae.report.content import Headline, Image, Report, Section, Table
 from rotarymae.report.pictures import PICTURES, Picture, Words
 from rotarymae.series import TRANSFORMS
+from rotarymae.system import duration, hardware, versions, write_text
 from rotarymae.tasks import HIDDEN, SCALED_ERROR, Outcome
 
 LARGEST_SVG = 120_000  # bytes; beyond it the same figure is smaller as pixels

@@ -16,10 +16,9 @@ from numpy.typing import ArrayLike
 from sklearn.metrics import accuracy_score, confusion_matrix, precision_recall_fscore_support
 
 from rotarymae import plots
-from rotarymae.bands import HALF_WIDTHS
 from rotarymae.report.content import Table
 from rotarymae.series import plain
-from rotarymae.tasks import Outcome, curves, interpolate
+from rotarymae.tasks import HALF_WIDTHS, Outcome, curves, interpolate
 from rotarymae.training import TrainResult
 
 EXAMPLES = 6  # series shown with their hidden points

@@ -27,7 +27,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 
-from rotarymae.atomic_write import replacing
 from rotarymae.errors import InputError, InputWarning, listed
 from rotarymae.series import ingest as sources
 from rotarymae.series import tables
@@ -36,6 +35,7 @@ from rotarymae.series.files import TableFile, open_table, read_table
 from rotarymae.series.memmap import Columns, is_mapped, map_parts, map_table, series_chunks, too_large
 from rotarymae.series.reading import ReadingReport
 from rotarymae.series.tidy import Observations, leave_out_empty, offsets_of, refuse_empty, tidy
+from rotarymae.system import replacing
 
 __all__ = ["Series", "SeriesDataset"]
 

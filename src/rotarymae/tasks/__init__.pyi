@@ -1,3 +1,5 @@
+from .bands import HALF_WIDTHS as HALF_WIDTHS
+from .bands import SHOWN as SHOWN
 from .config import ClassificationOptions as ClassificationOptions
 from .config import FinetuningOptions as FinetuningOptions
 from .config import FitConfig as FitConfig

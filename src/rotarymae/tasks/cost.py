@@ -12,7 +12,7 @@ import torch
 from rotarymae.config import RoMAEConfig
 from rotarymae.errors import InputError
 from rotarymae.model import MaskedAutoencoder
-from rotarymae.progress import duration
+from rotarymae.system import duration
 from rotarymae.tasks.config import FitConfig
 from rotarymae.tokens import Tokens
 

@@ -17,8 +17,8 @@ import numpy as np
 
 from rotarymae.checkpoints import save
 from rotarymae.errors import InputError
-from rotarymae.progress import Reporter
 from rotarymae.series import SeriesDataset
+from rotarymae.system import Reporter
 from rotarymae.tasks.config import FitConfig
 from rotarymae.tasks.identity import identify, keep_identity
 from rotarymae.tasks.outcome import Outcome, Split

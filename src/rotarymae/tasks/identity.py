@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from rotarymae.atomic_write import write_text
 from rotarymae.errors import InputError
 from rotarymae.series import SeriesDataset
+from rotarymae.system import write_text
 from rotarymae.tasks.config import FitConfig
 from rotarymae.training import FREE_TO_CHANGE
 

@@ -12,12 +12,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rotarymae.bands import HALF_WIDTHS, SHOWN
 from rotarymae.batch import Batch
 from rotarymae.checkpoints import ModelDirectory
 from rotarymae.errors import InputError, InputWarning, did_you_mean, listed
 from rotarymae.model import MaskedAutoencoder
 from rotarymae.series import Preprocessor, SeriesDataset, assemble, open_table, plain, positions_of, read_table, tables
+from rotarymae.tasks.bands import HALF_WIDTHS, SHOWN
 from rotarymae.tasks.predict import INFERENCE
 from rotarymae.tokens import Tokens, pad_rows
 from rotarymae.training import TrainConfig, predict

@@ -17,11 +17,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from rotarymae.atomic_write import replacing, write_text
 from rotarymae.checkpoints import ModelDirectory
 from rotarymae.errors import InputError
-from rotarymae.provenance import hardware, versions
 from rotarymae.series import SeriesDataset, as_dates, plain
+from rotarymae.system import hardware, replacing, versions, write_text
 from rotarymae.tasks.interpolation import Interpolation
 from rotarymae.tasks.outcome import Outcome
 from rotarymae.tasks.targets import task_of

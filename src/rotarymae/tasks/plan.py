@@ -13,10 +13,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from rotarymae.atomic_write import write_text
 from rotarymae.batch import Examples
 from rotarymae.model import MaskedAutoencoder
-from rotarymae.progress import Reporter, duration
+from rotarymae.system import Reporter, duration, write_text
 from rotarymae.tasks.config import FitConfig
 from rotarymae.tasks.cost import step_operations
 from rotarymae.training import Objective, TrainConfig, fit, is_main_process, of_main_process

@@ -17,11 +17,10 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
-from rotarymae.atomic_write import replacing_folder
 from rotarymae.checkpoints import ModelDirectory
 from rotarymae.errors import InputError, ModelDirectoryError, listed
-from rotarymae.progress import Reporter
 from rotarymae.series import SeriesDataset, StaticColumn, is_static_column, static_features
+from rotarymae.system import Reporter, replacing_folder
 from rotarymae.tasks.combination import AVERAGES, choose_weights
 from rotarymae.tasks.convolutions import RandomConvolutions, share_a_grid, softmax
 from rotarymae.tasks.features import Floats, more_features

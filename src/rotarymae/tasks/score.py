@@ -20,8 +20,8 @@ from sklearn.metrics import (
 
 from rotarymae.checkpoints import ModelDirectory
 from rotarymae.errors import InputError
-from rotarymae.progress import Reporter
 from rotarymae.series import SeriesDataset, hide
+from rotarymae.system import Reporter
 from rotarymae.tasks import baselines
 from rotarymae.tasks.interpolation import as_queries, interpolate
 from rotarymae.tasks.outcome import Outcome

@@ -25,8 +25,8 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 import rotarymae
-from rotarymae.atomic_write import FolderLock, flush, replacing, replacing_folder
 from rotarymae.errors import InputError, ModelDirectoryError, choose
+from rotarymae.system import FolderLock, flush, replacing, replacing_folder
 
 MANIFEST = "manifest.json"
 WEIGHTS, OPTIMIZER, BEST = "model.safetensors", "optimizer.safetensors", "best.safetensors"

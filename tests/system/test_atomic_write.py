@@ -5,8 +5,7 @@ import os
 import pytest
 
 from conftest import refuses
-from rotarymae import atomic_write
-from rotarymae.atomic_write import flush, replacing, replacing_folder, write_text
+from rotarymae.system import atomic_write, flush, replacing, replacing_folder, write_text
 
 
 def listing(folder):
@@ -125,7 +124,7 @@ def test_files_obey_the_umask(tmp_path):
 def test_everything_is_flushed_before_the_rename(tmp_path, monkeypatch):
     seen = []
     monkeypatch.setattr(
-        "rotarymae.atomic_write.flush", lambda path: seen.append((path.name, (tmp_path / "model").exists()))
+        "rotarymae.system.atomic_write.flush", lambda path: seen.append((path.name, (tmp_path / "model").exists()))
     )
     with replacing_folder(tmp_path / "model") as beside:
         put(beside, a="1", b="2")

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from rotarymae.progress import Reporter, duration
+from rotarymae.system import Reporter, duration
 
 
 def test_a_stage_without_a_terminal_says_how_far_it_is(capfd):

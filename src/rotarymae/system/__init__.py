@@ -1,0 +1,6 @@
+"""The system around the work: files written whole, versions and hardware, what a person sees."""
+
+import lazy_loader
+
+# What others use, loaded on first use; the names stand in __init__.pyi.
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,0 +1,11 @@
+from .atomic_write import FolderLock as FolderLock
+from .atomic_write import flush as flush
+from .atomic_write import replacing as replacing
+from .atomic_write import replacing_folder as replacing_folder
+from .atomic_write import write_text as write_text
+from .progress import Reporter as Reporter
+from .progress import duration as duration
+from .provenance import commit as commit
+from .provenance import hardware as hardware
+from .provenance import processor as processor
+from .provenance import versions as versions
