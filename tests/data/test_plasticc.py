@@ -47,11 +47,13 @@ def test_read_by_hand(tmp_path):
 
 
 def test_read_says_where_to_get_the_files(tmp_path):
-    with pytest.raises(InputError, match=r"lightcurves.csv.gz is not in .*zenodo.*2539456.*CC BY 4.0.*sample\(\)"):
+    with pytest.raises(
+        InputError, match=r"lightcurves.csv.gz is missing.*zenodo.*2539456.*CC BY 4.0.*data plasticc.*sample\(\)"
+    ):
         plasticc.read(tmp_path)
     put(tmp_path)
     (tmp_path / "plasticc_train_metadata.csv").unlink()
-    with pytest.raises(InputError, match=r"metadata.csv.gz is not in"):
+    with pytest.raises(InputError, match=r"metadata.csv.gz is missing"):
         plasticc.read(tmp_path)
 
 

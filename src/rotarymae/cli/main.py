@@ -13,6 +13,7 @@ import sys
 import tyro
 from tyro.conf import DisallowNone, FlagCreatePairsOff, OmitArgPrefixes
 
+from rotarymae.cli.data import fetch_data
 from rotarymae.cli.demo import demo
 from rotarymae.cli.embed import embed
 from rotarymae.cli.evaluate import evaluate
@@ -32,6 +33,7 @@ COMMANDS = {
     "embed": embed,
     "list": list_recipes,
     "show": show,
+    "data": fetch_data,
     "run": run,
     "results": results,
 }

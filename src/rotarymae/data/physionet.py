@@ -22,10 +22,10 @@ from typing import Self
 import numpy as np
 import pyarrow as pa
 
+from rotarymae.data.sources import missing
 from rotarymae.errors import InputError
 from rotarymae.series import SeriesDataset, align_labels, read_table
 
-SOURCE = "https://physionet.org/content/challenge-2012/1.0.0/"
 SETS = ("set-a", "set-b")
 HEADER = "Time,Parameter,Value"
 OUTCOMES = ("Outcomes-a.txt", "Outcomes-b.txt")
@@ -127,7 +127,7 @@ def read_outcomes(folder: str | Path, dataset: SeriesDataset) -> np.ndarray:
     for name in OUTCOMES:
         path = Path(folder) / name
         if not path.is_file():
-            raise InputError(f"{path} is missing. Download {name} from {SOURCE} into that folder.")
+            raise missing(path, "physionet2012")
         tables.append(read_table(path, "csv").select(["RecordID", "In-hospital_death"]))
     outcomes = pa.concat_tables(tables)
     known = np.isin(np.asarray(outcomes["RecordID"]), dataset.ids)
@@ -269,15 +269,12 @@ def _records(folder: Path, name: str) -> Iterator[tuple[str, str]]:
                     if file is not None:
                         yield Path(member.name).name, file.read().decode("utf-8")
         except (tarfile.TarError, EOFError, OSError, UnicodeDecodeError) as error:
-            raise InputError(f"{packed} cannot be read ({error}); download it again from {SOURCE}.") from error
+            raise InputError(f"{packed} cannot be read ({error}); remove it and fetch it anew.") from error
     elif unpacked.is_dir():
         for path in sorted(unpacked.glob("*.txt")):
             yield path.name, path.read_text(encoding="utf-8")
     else:
-        raise InputError(
-            f"{packed} is missing. Download {name}.tar.gz from {SOURCE} (ODC-By 1.0) into {folder}, or say where it "
-            "is by --data-dir."
-        )
+        raise missing(packed, "physionet2012")
 
 
 def _number(record: str, name: str) -> int:

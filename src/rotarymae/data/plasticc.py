@@ -20,12 +20,12 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from rotarymae.data.sources import missing
 from rotarymae.errors import InputError, listed
 from rotarymae.series import SeriesDataset, align_labels, read_table
 
 BANDS = ("u", "g", "r", "i", "z", "Y")
 VALUES = ("flux", "flux_err", "detected")
-SOURCE = "https://zenodo.org/records/2539456"
 
 CLASSES = {
     6: "mu-Lens-Single",
@@ -120,11 +120,8 @@ def _find(folder: str | Path, name: str) -> Path:
     for path in (Path(folder) / f"{name}.gz", Path(folder) / name):
         if path.is_file():
             return path
-    raise InputError(
-        f"{name}.gz is not in {Path(folder)}. Download plasticc_train_lightcurves.csv.gz and "
-        f"plasticc_train_metadata.csv.gz of PLAsTiCC on Zenodo, {SOURCE} (record 2539456, CC BY 4.0), into that "
-        "folder, say where they are by --data-dir, or use rotarymae.data.plasticc.sample(), which needs no download."
-    )
+    advice = "rotarymae.data.plasticc.sample() needs no download."
+    raise InputError(f"{missing(Path(folder) / f'{name}.gz', 'plasticc')} {advice}")
 
 
 def _refuse_unknown_classes(labels: np.ndarray) -> None:

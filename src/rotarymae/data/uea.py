@@ -12,10 +12,9 @@ from pathlib import Path
 
 import numpy as np
 
+from rotarymae.data.sources import missing
 from rotarymae.errors import InputError
 from rotarymae.series import SeriesDataset
-
-SOURCE = "https://www.timeseriesclassification.com"
 
 
 @dataclass(frozen=True)
@@ -44,10 +43,7 @@ def read(folder: str | Path, name: str) -> Problem:
     for part in ("TRAIN", "TEST"):
         path = Path(folder) / name / f"{name}_{part}.ts"
         if not path.is_file():
-            raise InputError(
-                f"{path} is missing. Download {name} from {SOURCE} and unpack it as {Path(folder) / name}, or say "
-                "where it is by --data-dir."
-            )
+            raise missing(path, "uea")
         parts.append(read_ts(path))
     (train, train_labels), (test, test_labels) = parts
     if train.value_names != test.value_names:
