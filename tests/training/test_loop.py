@@ -34,7 +34,7 @@ from rotarymae.training import evaluation
 from rotarymae.training import loop as training
 from rotarymae.training.batching import plan, prefetch
 from rotarymae.training.checkpointing import RunFolder, read_manifest
-from rotarymae.training.config import Optimizer, TrainConfig
+from rotarymae.training.config import LoopOptions, Optimizer, TrainConfig
 from rotarymae.training.evaluation import evaluate, predict
 from rotarymae.training.loop import TrainingDiverged, fit
 from rotarymae.training.objectives import Pretraining
@@ -190,8 +190,8 @@ def test_no_setting_is_forgotten():
 
 def test_each_setting_has_one_sentence_of_its_own():
     """Its text stands alone in --help."""
-    fields_said = docstring_parser.parse(TrainConfig.__doc__).params
-    texts = {field.arg_name: " ".join(field.description.split()) for field in fields_said}
+    said = (docstring_parser.parse_from_object(kind).params for kind in (LoopOptions, TrainConfig))
+    texts = {field.arg_name: " ".join(field.description.split()) for fields_said in said for field in fields_said}
     assert list(texts) == [field.name for field in fields(TrainConfig)]
     assert all(text[0].isupper() and text.endswith(".") and ". " not in text for text in texts.values())
 

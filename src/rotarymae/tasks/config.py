@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args, get_type_hints
 
 from rotarymae.config import DecoderAttention, Likelihood, Size
 from rotarymae.errors import InputError, choose
-from rotarymae.training import Optimizer, Precision
+from rotarymae.training import LoopOptions
 
 if TYPE_CHECKING:
     from rotarymae.config import RoMAEConfig
@@ -89,7 +89,7 @@ class MaskingOptions:
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
-class TrainingOptions:
+class TrainingOptions(LoopOptions):
     """How the model is trained; fine-tuning uses the same numbers where it has none of its own."""
 
     pretrain_epochs: int = 5
@@ -98,30 +98,12 @@ class TrainingOptions:
     """Each training makes at least this many steps, so that a small table is not left half trained."""
     batch_size: int = 32
     """Each step sees this many series."""
-    base_lr: float = 1e-3
-    """The learning rate rises to this peak and then falls to zero as a cosine."""
-    warmup_steps: int | None = None
-    """The learning rate rises over this many steps; without it, over a tenth of all steps."""
-    optimizer: Optimizer = "adamw"
-    """The optimiser is AdamW, or stochastic gradient descent with a momentum of 0.9."""
     betas: tuple[float, float] | None = None
     """AdamW forgets at these rates; without them, 0.9 and 0.95 in pre-training and 0.9 and 0.999 in fine-tuning."""
-    weight_decay: float = 0.05
-    """Weight matrices decay at this rate; norms, biases and tokens do not decay."""
-    gradient_clip: float | None = 1.0
-    """A gradient with a larger norm is scaled down to this norm."""
     validation_fraction: float = 0.15
     """This share of the training series is set aside and chooses the best epoch, if there are at least ten series."""
     max_tokens: int | None = None
     """Each pass reads at most this many observations of a series, drawn anew; predictions read a fixed even share."""
-    precision: Precision = "auto"
-    """Matrix products are computed in this precision; "auto" takes bf16 where the hardware has it."""
-    compile: bool = False
-    """Compile the blocks of the model, which pays in long runs."""
-    workers: int = 0
-    """This many threads prepare batches ahead; with 0 they are prepared between the steps."""
-    log_every: int = 10
-    """The log of a training gets one line per this many steps."""
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -247,37 +229,22 @@ class FitConfig(
 
     def pretraining(self) -> TrainConfig:
         """How the training loop pre-trains."""
-        return self._training(self.pretrain_epochs, self.batch_size, self.base_lr, (0.9, 0.95))
+        return self._training(epochs=self.pretrain_epochs, betas=(0.9, 0.95) if self.betas is None else self.betas)
 
     def finetuning(self) -> TrainConfig:
         """How the training loop fine-tunes."""
-        batch_size = self.batch_size if self.finetune_batch_size is None else self.finetune_batch_size
-        base_lr = self.base_lr if self.finetune_lr is None else self.finetune_lr
-        return self._training(self.finetune_epochs, batch_size, base_lr, (0.9, 0.999))
+        betas = (0.9, 0.999) if self.betas is None else self.betas
+        own = {"batch_size": self.finetune_batch_size, "base_lr": self.finetune_lr}
+        given = {name: value for name, value in own.items() if value is not None}
+        return self._training(epochs=self.finetune_epochs, betas=betas, **given)
 
-    def _training(self, epochs: int, batch_size: int, base_lr: float, betas: tuple[float, float]) -> TrainConfig:
+    def _training(self, **own: Any) -> TrainConfig:
+        """The options that TrainConfig has by the same name, but for the stage's own."""
         from rotarymae.training import TrainConfig
 
-        if not self.checkpoint_minutes >= 0:
-            raise InputError(f"checkpoint_minutes is {self.checkpoint_minutes}; wanted a number of at least 0.")
-        return TrainConfig(
-            epochs=epochs,
-            min_steps=self.min_steps,
-            batch_size=batch_size,
-            optimizer=self.optimizer,
-            base_lr=base_lr,
-            betas=betas if self.betas is None else self.betas,
-            weight_decay=self.weight_decay,
-            warmup_steps=self.warmup_steps,
-            gradient_clip=self.gradient_clip,
-            precision=self.precision,
-            keep_best=True,
-            compile=self.compile,
-            workers=self.workers,
-            seed=self.seed,
-            log_every=self.log_every,
-            checkpoint_minutes=self.checkpoint_minutes,
-        )
+        ours, theirs = ({field.name for field in dataclasses.fields(kind)} for kind in (FitConfig, TrainConfig))
+        same = {name: getattr(self, name) for name in ours & theirs}
+        return TrainConfig(**{**same, **own}, keep_best=True)
 
     def strategy(self) -> Masking:
         """What pre-training hides."""

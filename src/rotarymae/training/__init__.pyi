@@ -1,5 +1,6 @@
 from .batching import padding_waste as padding_waste
 from .batching import plan as plan
+from .config import LoopOptions as LoopOptions
 from .config import Optimizer as Optimizer
 from .config import Precision as Precision
 from .config import TrainConfig as TrainConfig

@@ -12,67 +12,69 @@ Optimizer = Literal["adamw", "sgd"]
 Precision = Literal["auto", "fp32", "bf16", "fp16"]
 
 
-@dataclass(frozen=True)
-class TrainConfig:
-    """How a model is trained.
+@dataclass(kw_only=True, repr=False, eq=False)
+class LoopOptions:
+    """The options that the trainings of one fit share, under the names that the command and the estimators offer.
 
-    Attributes:
-        epochs: Training makes this many passes over the examples.
-        min_steps: Training makes at least this many steps; small data get more epochs until they make as many.
-        batch_size: A step sees this many examples over all processes; give either this or batch_tokens.
-        batch_tokens: A step sees this many tokens over all processes, padding included; give either this or
-            batch_size.
-        optimizer: The optimiser is AdamW, with decoupled weight decay (adamw), or has a momentum (sgd).
-        base_lr: The learning rate rises linearly to this peak during warm-up and then falls to zero as a
-            cosine.
-        betas: AdamW's two running averages decay at these rates.
-        momentum: SGD has this momentum.
-        weight_decay: Matrices decay at this rate; norms, biases and learned tokens do not decay.
-        warmup_steps: The learning rate rises over this many steps; None takes warmup_fraction of all steps.
-        warmup_fraction: This share of all steps is warm-up when warmup_steps is None.
-        layer_decay: The learning rate of a block is this times that of the block above it; 1 gives all the same
-            rate.
-        gradient_clip: A gradient with a larger norm is scaled down to this norm; None clips nothing.
-        precision: Matrix products are computed in this precision; auto takes bf16 on GPUs that have it and fp32
-            elsewhere.
-        accumulation: A step is computed in this many micro-batches, which saves memory and changes no result.
-        patience: Training stops after this many evaluations without a better validation loss; None never stops.
-        keep_best: Training ends with the weights of the best validation loss instead of the last ones.
-        compile: The blocks are compiled with torch.compile, which takes a minute and then saves time.
-        workers: This many threads prepare batches ahead; with 0 each batch is prepared when it is needed.
-        seed: This number fixes order, masks, augmentation and dropout.
-        log_every: The log gets one line per this many steps.
-        checkpoint_minutes: A run that has a folder writes a checkpoint at least this often, in minutes.
-        checkpoint_steps: A checkpoint is written after this many steps, too; None goes by the clock alone.
-        keep: This many checkpoints are kept; the weights of the best validation loss are kept besides.
-        max_skipped: Training ends after this many steps were skipped for a non-finite loss or gradient.
+    A new one is a field here, a line in `TrainConfig.__post_init__`, and the place that reads it.
     """
 
-    epochs: int = 20
-    min_steps: int = 0
-    batch_size: int | None = 64
-    batch_tokens: int | None = None
-    optimizer: Optimizer = "adamw"
     base_lr: float = 1e-3
-    betas: tuple[float, float] = (0.9, 0.95)
-    momentum: float = 0.9
-    weight_decay: float = 0.05
+    """The learning rate rises linearly to this peak during warm-up and then falls to zero as a cosine."""
     warmup_steps: int | None = None
-    warmup_fraction: float = 0.1
-    layer_decay: float = 1.0
+    """The learning rate rises over this many steps; without it, over a share of all steps, by default a tenth."""
+    optimizer: Optimizer = "adamw"
+    """The optimiser is AdamW, with decoupled weight decay, or stochastic gradient descent with momentum (sgd)."""
+    weight_decay: float = 0.05
+    """Weight matrices decay at this rate; norms, biases and learned tokens do not decay."""
     gradient_clip: float | None = 1.0
+    """A gradient with a larger norm is scaled down to this norm."""
     precision: Precision = "auto"
-    accumulation: int = 1
-    patience: int | None = None
-    keep_best: bool = False
+    """Matrix products are computed in this precision; "auto" takes bf16 where the hardware has it."""
     compile: bool = False
+    """Compile the blocks of the model, which takes a minute and pays in long runs."""
     workers: int = 0
-    seed: int = 0
+    """This many threads prepare batches ahead; with 0 they are prepared between the steps."""
     log_every: int = 10
+    """The log of a training gets one line per this many steps."""
+
+
+@dataclass(kw_only=True)
+class TrainConfig(LoopOptions):
+    """How a model is trained. Raises InputError for a value out of its range."""
+
+    epochs: int = 20
+    """Training makes this many passes over the examples."""
+    min_steps: int = 0
+    """Training makes at least this many steps; small data get more epochs until they make as many."""
+    batch_size: int | None = 64
+    """A step sees this many examples over all processes; give either this or batch_tokens."""
+    batch_tokens: int | None = None
+    """A step sees this many tokens over all processes, padding included; give either this or batch_size."""
+    betas: tuple[float, float] = (0.9, 0.95)
+    """AdamW's two running averages decay at these rates."""
+    momentum: float = 0.9
+    """SGD has this momentum."""
+    warmup_fraction: float = 0.1
+    """This share of all steps is warm-up when warmup_steps is None."""
+    layer_decay: float = 1.0
+    """The learning rate of a block is this times that of the block above it; 1 gives all the same rate."""
+    accumulation: int = 1
+    """A step is computed in this many micro-batches, which saves memory and changes no result."""
+    patience: int | None = None
+    """Training stops after this many evaluations without a better validation loss; None never stops."""
+    keep_best: bool = False
+    """Training ends with the weights of the best validation loss instead of the last ones."""
+    seed: int = 0
+    """This number fixes order, masks, augmentation and dropout."""
     checkpoint_minutes: float = 1.0
+    """A run that has a folder writes a checkpoint at least this often, in minutes."""
     checkpoint_steps: int | None = None
+    """A checkpoint is written after this many steps, too; None goes by the clock alone."""
     keep: int = 2
+    """This many checkpoints are kept; the weights of the best validation loss are kept besides."""
     max_skipped: int = 10
+    """Training ends after this many steps were skipped for a non-finite loss or gradient."""
 
     def __post_init__(self) -> None:
         if (self.batch_size is None) == (self.batch_tokens is None):
