@@ -382,12 +382,12 @@ def test_csv_and_parquet_hold_the_same(fitted, tmp_path):
             assert a == b or np.allclose(a, b, rtol=1e-6)
 
 
-def test_interpolate_on_a_grid_at_times_and_at_a_table(fitted, tmp_path):
+def test_interpolate_on_a_grid_at_times_and_at_a_table(fitted, tmp_path, capsys):
     run, stars = fitted / "run", fitted / "stars.csv"
     assert command("interpolate", run, stars, "--out", tmp_path / "grid.parquet", "--grid", "4", "--quiet") == 0
     grid = table(tmp_path / "grid.parquet").to_pydict()
     bands = ["flux_std", "flux_lower68", "flux_upper68", "flux_lower95", "flux_upper95"]
-    assert list(grid) == ["id", "time", "channel", "flux", *bands]
+    assert list(grid) == ["id", "time", "channel", "flux", *bands, "extrapolated"]
     assert len(grid["id"]) == 24 * 2 * 4
     order = [np.array(grid[name]) for name in ("flux_lower95", "flux_lower68", "flux", "flux_upper68", "flux_upper95")]
     assert all((a < b).all() for a, b in itertools.pairwise(order))
@@ -399,13 +399,19 @@ def test_interpolate_on_a_grid_at_times_and_at_a_table(fitted, tmp_path):
     assert command("interpolate", run, stars, "--out", tmp_path / "times.csv", *times, "--quiet") == 0
     found = table(tmp_path / "times.csv").to_pydict()
     assert found["time"] == [-1, 2.5, 10] * 2 * 24 and found["channel"][:6] == ["g"] * 3 + ["r"] * 3
+    assert (
+        not any(grid["extrapolated"]) and found["extrapolated"][::3] == [True] * 48 and not all(found["extrapolated"])
+    )
 
     # The same times from a table whose rows are in any order: the same values. Series not asked have none.
     asked = [(row["id"], row["time"], row["channel"]) for row in table(tmp_path / "times.csv").to_pylist()]
     asked = [row for row in asked if row[0] != "star 01"]
     shuffled = [asked[i] for i in np.random.default_rng(0).permutation(len(asked))]
     wanted = write_csv(tmp_path / "wanted.csv", "star,day,band", shuffled)
-    assert command("interpolate", run, stars, "--out", tmp_path / "at.csv", "--at", wanted, "--quiet") == 0
+    assert command("interpolate", run, stars, "--out", tmp_path / "at.csv", "--at", wanted) == 0
+    outside = sum(table(tmp_path / "at.csv").to_pydict()["extrapolated"])
+    said = " ".join(capsys.readouterr().err.split())
+    assert f"138 values of 23 series, {outside} of them extrapolated" in said
     answer = {(row["id"], row["time"], row["channel"]): row["flux"] for row in table(tmp_path / "at.csv").to_pylist()}
     known = {(row["id"], row["time"], row["channel"]): row["flux"] for row in table(tmp_path / "times.csv").to_pylist()}
     assert set(answer) == set(asked)

@@ -1,11 +1,13 @@
 """Writing: a reader sees the old or the new, and nobody's file is lost."""
 
 import os
+import shutil
+from contextlib import suppress
 
 import pytest
 
 from conftest import refuses
-from rotarymae.system import atomic_write, flush, replacing, replacing_folder, write_text
+from rotarymae.system import atomic_write, flush, remove_leftovers, replacing, replacing_folder, write_text
 
 
 def listing(folder):
@@ -139,3 +141,21 @@ def test_flush_takes_files_and_folders(tmp_path):
     flush(tmp_path), flush(tmp_path / "a")
     with refuses("missing", error=FileNotFoundError):
         flush(tmp_path / "missing")
+
+
+def test_what_killed_writes_left_is_removed_and_nothing_else(tmp_path):
+    """Half files and folders beside the given names only; a link goes, and what it leads to stays."""
+    with suppress(KeyboardInterrupt), replacing_folder(tmp_path / "model") as beside:
+        shutil.copytree(beside, tmp_path / ".model.ffffffff.part")  # as a killed process leaves it
+        raise KeyboardInterrupt
+    with replacing(tmp_path / "table.csv") as beside:
+        beside.write_text("half")
+        mark = beside.name.split(".")[3]
+        shutil.copy(beside, tmp_path / beside.name.replace(mark, "ffffffff"))
+    (tmp_path / "mine").mkdir()
+    (tmp_path / ".model.eeeeeeee.part").symlink_to(tmp_path / "mine")
+    for others in (".other.ffffffff.part", ".model.mine", ".model.ffffffff.part.d.e"):
+        (tmp_path / others).mkdir()
+    assert {".model.ffffffff.part", ".table.csv.ffffffff.part.csv"} < set(listing(tmp_path))
+    remove_leftovers(tmp_path, ("model", "table.csv"))
+    assert listing(tmp_path) == [".model.ffffffff.part.d.e", ".model.mine", ".other.ffffffff.part", "mine", "table.csv"]

@@ -10,6 +10,7 @@ from _runs import FIT, waves
 from conftest import command, refuses, write_csv
 from rotarymae.errors import InputWarning
 from rotarymae.model import MaskedAutoencoder
+from rotarymae.series import SeriesDataset
 from rotarymae.tasks.interpolation import CHUNK, Queries, as_queries, grid, interpolate, queries_at
 from rotarymae.tasks.pretrain_finetune import pretrain
 
@@ -132,10 +133,48 @@ def test_the_scaled_distribution_is_the_one_behind_the_bands(data):
     assert np.allclose(scaler.transform(found.mean, queries.channels), found.scaled_mean, atol=1e-6)
 
 
+def test_bands_widen_outside_the_observations_of_a_series(pretrained, data):
+    """Over a quarter of the span to the training values' own spread, as it would be about the answer; nowhere less
+    than the model's own, and within the span nothing changes."""
+    first, last = data[0].times[[0, -1]]
+    quarter = (last - first) / 4
+    asked = [first - 2 * quarter, first - quarter, first, last, last + quarter / 100, last + quarter / 2]
+    asked += [last + quarter, last + 2 * quarter]
+    found = ask(pretrained, data.select([0]), [np.array(asked)])
+    assert found.extrapolated.tolist() == [True, True, False, False, True, True, True, True] * 2
+    values, channels = np.asarray(data.values, np.float64), np.asarray(data.channels)
+    for channel, part in enumerate((slice(0, 8), slice(8, 16))):
+        mean, std = found.mean[part, 0], found.std[part, 0]
+        spread = np.array([np.sqrt(np.mean((values[channels == channel, 0] - one) ** 2)) for one in mean])
+        assert (std[[0, 1, 6, 7]] >= spread[[0, 1, 6, 7]] * (1 - 1e-6)).all()
+        assert (std[2:4] < 0.99 * spread[2:4]).all() and std[4] < 1.1 * std[3] and std[3] < std[5] < std[6]
+    one = data.select([0])
+    alone = one.mask_observations(np.arange(len(one.times)) == 0)  # of one observation, which has no span
+    found = ask(pretrained, alone, [np.array([first, first + 1e-6])])
+    spread = pretrained.preprocessor.values.spread_about(found.scaled_mean, np.array([0, 0, 1, 1]))
+    assert found.extrapolated.tolist() == (found.scaled_std >= spread - 1e-9)[:, 0].tolist() == [False, True] * 2
+
+
+@pytest.mark.parametrize("transform", ["standard", "asinh", "none"])
+def test_bands_beyond_the_training_range_hold_what_they_promise(transform):
+    """Steps that no model foresees: seen and trained on up to two thirds of the time only."""
+    draw, n = np.random.default_rng(0), 64
+    times = np.linspace(0, 1, 31)
+    curves = 5 + 3 * np.repeat(draw.standard_normal((n, 11)), 3, axis=1)[:, :31]
+    early = SeriesDataset.from_arrays([times[:21]] * n, list(curves[:, :21]))
+    config = dataclasses.replace(FIT, transforms={"value": transform}, pretrain_epochs=3)
+    found = ask(pretrain(early, config), early, [times[21:]] * n)
+    low, high = found.bands[0.95]
+    assert found.extrapolated.all()
+    inside = (curves[:, 21:].ravel() >= low[:, 0]) & (curves[:, 21:].ravel() <= high[:, 0])
+    assert 0.92 < inside.mean() < 0.995
+
+
 def test_without_a_likelihood_there_is_no_deviation(data):
     plain = pretrain(data, dataclasses.replace(FIT, likelihood="point"))
     found = interpolate(plain.directory, data, grid(data, 2))
     assert found.std is None and found.scaled_std is None and not found.bands and np.isfinite(found.mean).all()
+    assert not found.extrapolated.any()
 
 
 def test_a_table_of_queries_needs_its_channel(fitted, tmp_path, capsys):

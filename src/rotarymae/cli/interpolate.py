@@ -66,4 +66,7 @@ def interpolate(
         channels, zone = dataset.channel_names, dataset.time_zone
         answers = interpolation_table(ids, queries.times, queries.channels, channels, names, found, zone)
         write_table(with_empty_rows(answers, dataset), out)
-    reporter.say(f"{len(queries.times)} values of {len(dataset)} series → {out}{empty_rows(dataset)}")
+    asked, outside = int((queries.lengths > 0).sum()), int(found.extrapolated.sum())
+    said = f"{len(queries.times):,} values of {asked:,} series"
+    said += f", {outside:,} of them extrapolated" if outside else ""
+    reporter.say(f"{said} → {out}{empty_rows(dataset)}")

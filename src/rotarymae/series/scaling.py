@@ -137,6 +137,13 @@ class ValueScaler:
         compressed = np.asarray(scaled, np.float64) * np.array(self.std)[channels] + np.array(self.mean)[channels]
         return self._apply("inverse", compressed, channels)
 
+    def spread_about(self, scaled: np.ndarray, channels: np.ndarray) -> np.ndarray:
+        """The root mean squared distance of a channel's training values from given ones [n, V], all standardised."""
+        as_is = np.array([not TRANSFORMS[name].standardised for name in self.transforms])
+        # What is left as it is has the spread of its middle; all else has mean 0 and deviation 1.
+        centre, width = np.where(as_is, self.centre, 0.0), np.where(as_is, self.width, 1.0)
+        return np.hypot(width[channels], scaled - centre[channels])
+
     def _apply(self, direction: Literal["forward", "inverse"], values: np.ndarray, channels: np.ndarray) -> np.ndarray:
         for name in set(self.transforms):
             function = getattr(TRANSFORMS[name], direction)

@@ -1,5 +1,6 @@
 from .atomic_write import FolderLock as FolderLock
 from .atomic_write import flush as flush
+from .atomic_write import remove_leftovers as remove_leftovers
 from .atomic_write import replacing as replacing
 from .atomic_write import replacing_folder as replacing_folder
 from .atomic_write import write_text as write_text

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
 import shutil
 import socket
 import sys
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -97,6 +98,20 @@ def _exchange(one: Path, other: Path) -> bool:
     rename = getattr(ctypes.CDLL(None), "renameat2", None)
     here, exchange = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
     return rename is not None and rename(here, os.fsencode(one), here, os.fsencode(other), exchange) == 0
+
+
+def remove_leftovers(folder: Path, names: Iterable[str]) -> None:
+    """Removes what a killed process left half written in a folder of ours, beside files or folders of these names.
+
+    Links are removed, never followed.
+    """
+    known = "|".join(map(re.escape, names))
+    for path in folder.iterdir():
+        if re.fullmatch(rf"\.({known})\.[0-9a-f]{{8}}\.(part(\.\w+)?|old)", path.name):
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path)
+            else:
+                path.unlink()
 
 
 def write_text(path: str | Path, text: str) -> None:

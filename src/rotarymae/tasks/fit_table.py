@@ -18,11 +18,11 @@ import numpy as np
 from rotarymae.checkpoints import save
 from rotarymae.errors import InputError
 from rotarymae.series import SeriesDataset
-from rotarymae.system import Reporter
+from rotarymae.system import Reporter, remove_leftovers
 from rotarymae.tasks.config import FitConfig
 from rotarymae.tasks.identity import identify, keep_identity
 from rotarymae.tasks.outcome import Outcome, Split
-from rotarymae.tasks.outputs import check_folder, claim, write_metrics, write_tables
+from rotarymae.tasks.outputs import RESULTS, check_folder, claim, write_metrics, write_tables
 from rotarymae.tasks.plan import Plan
 from rotarymae.tasks.predictor import PREDICTOR
 from rotarymae.tasks.pretrain_finetune import finetune, prepare, pretrain
@@ -94,6 +94,7 @@ def run_fit(
     if writes:
         out.mkdir(parents=True, exist_ok=True)
         keep_identity(out, identify(dataset, labels, config, task, holdout))
+        remove_leftovers(out, (*RESULTS, "pretrained", "finetuned", PREDICTOR))
     outcome = Outcome(dataset, split, config, labels=labels, command=command)
     if len(split.validation):
         validation = dataset.select(split.validation)

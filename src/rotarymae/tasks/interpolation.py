@@ -26,6 +26,9 @@ MAX_QUERIES = 10**8  # in one call: their answers take some 10 GB
 CHUNK = 4096  # queries per pass of the decoder
 # Pre-training hides at most some four observations for each that it shows: who asks for more wants a curve.
 CURVE = 4
+# Outside a series' span bands widen over this share of it, chosen on validation series of the recipe synthetic and of
+# PLAsTiCC: of 0.25 and 0.5 the one whose 95 % bands held 95 % or more up to half a span beyond the last observation.
+WIDENS_OVER = 0.25
 
 
 class Predicted(NamedTuple):
@@ -69,6 +72,8 @@ class Interpolation:
     """Predictions at n queries, all [n, V].
 
     Attributes:
+        extrapolated: [n] True before the first or after the last of a series' observations. There bands widen: over a
+            quarter of the series' span they grow to no less than the spread of the training values about the answer.
         mean: centre of the predicted distribution, in the table's units.
         std: half the distance between one deviation below and one above; None without a likelihood. Where a value
             was compressed (asinh), the distribution is skewed in its own unit and the bands say more.
@@ -76,6 +81,7 @@ class Interpolation:
         bands: share → (lower, upper) edges of the central interval that holds it; empty without a likelihood.
     """
 
+    extrapolated: np.ndarray
     mean: np.ndarray
     std: np.ndarray | None
     scaled_mean: np.ndarray
@@ -181,14 +187,29 @@ def interpolate(
     if preprocessor.join_times:  # of the channels predicted for a time, the one that is asked for
         parts = scaled.reshape(*scaled.shape[:2], -1, len(preprocessor.value_names))
         scaled = parts[:, np.arange(len(channels)), channels]
+    scaler, mean, beyond = preprocessor.values, scaled[0], _spans_beyond(queries, dataset)
+    if model.config.likelihood != "gaussian":
+        return Interpolation(beyond > 0, scaler.inverse(mean, channels), None, mean, None)
+    # What training never asked for, the model answers with the certainty of what it was asked for.
+    share = np.minimum(beyond / WIDENS_OVER, 1.0)[:, None]
+    least = scaler.spread_about(mean, channels)
+    std = np.sqrt(scaled[1] ** 2 + share * np.maximum(least**2 - scaled[1] ** 2, 0))
 
     def at(deviations: float) -> np.ndarray:
-        return preprocessor.values.inverse(scaled[0] + deviations * scaled[-1], channels)
+        return scaler.inverse(mean + deviations * std, channels)
 
-    if model.config.likelihood != "gaussian":
-        return Interpolation(preprocessor.values.inverse(scaled[0], channels), None, scaled[0], None)
     bands = {share: (at(-HALF_WIDTHS[share]), at(HALF_WIDTHS[share])) for share in SHOWN}
-    return Interpolation(at(0), (at(1) - at(-1)) / 2, scaled[0], scaled[1], bands)
+    return Interpolation(beyond > 0, at(0), (at(1) - at(-1)) / 2, mean, std, bands)
+
+
+def _spans_beyond(queries: Queries, dataset: SeriesDataset) -> np.ndarray:
+    """How far each query lies before its series' first or after its last observation [n], in spans of the series; 0
+    between them, infinity outside of a series of one time."""
+    first = np.repeat(dataset.times[dataset.offsets[:-1]], queries.lengths)
+    last = np.repeat(dataset.times[dataset.offsets[1:] - 1], queries.lengths)
+    away = np.maximum(np.maximum(first - queries.times, queries.times - last), 0.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(away > 0, away / (last - first), 0.0)
 
 
 def _warn_if_joint(model: MaskedAutoencoder, queries: Queries, dataset: SeriesDataset) -> None:

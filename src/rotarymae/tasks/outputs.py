@@ -147,7 +147,8 @@ def interpolation_table(
     found: Interpolation,
     time_zone: str | None = None,
 ) -> pa.Table:
-    """One row per query: id, time (a date, if there is a zone), channel, and for each value its mean, std and bands."""
+    """One row per query: id, time (a date, if there is a zone), channel, for each value its mean, std and bands, and
+    whether the query lies outside its series' observations."""
     when = pa.array(np.asarray(times)) if time_zone is None else as_dates(times, time_zone)
     columns: dict[str, Any] = {"id": pa.array(ids.tolist()), "time": when}
     if channels is not None and channel_names is not None:
@@ -159,6 +160,7 @@ def interpolation_table(
         for share, (lower, upper) in found.bands.items():
             columns[f"{name}_lower{100 * share:.0f}"] = pa.array(lower[:, v])
             columns[f"{name}_upper{100 * share:.0f}"] = pa.array(upper[:, v])
+    columns["extrapolated"] = pa.array(found.extrapolated)
     return pa.table(columns)
 
 
