@@ -50,6 +50,7 @@ from rotarymae.tasks import (
     finetune,
     fit_predictor,
     interpolate,
+    open_pretrained,
     predict_probabilities,
     predict_values,
     prepare,
@@ -60,9 +61,6 @@ from rotarymae.tasks import (
 __all__ = ["RoMAEClassifier", "RoMAEEmbedder", "RoMAEInterpolator", "RoMAERegressor"]
 
 FEWEST = 10  # series; of fewer none are kept for validation
-OF_PRETRAINED = [
-    field for group in (ModelOptions, ScalingOptions, MaskingOptions) for field in dataclasses.fields(group)
-]
 
 
 # No generated repr and no generated comparison, here and below: scikit-learn has its own.
@@ -75,7 +73,7 @@ class _Estimator(TrainingOptions, MaskingOptions, ScalingOptions, ModelOptions, 
     _kinds: ClassVar[tuple[type, ...]] = (MaskedAutoencoder,)
 
     pretrained: Any = None
-    """A model directory, its path, or a run folder of `rotarymae fit`; nothing is pre-trained then."""
+    """A model directory, its path, or a run folder of `fit`; pre-trained further with pretrain_epochs only."""
     random_state: int | np.random.RandomState | None = 0
     """The seed of the split, the order, the masks, the augmentation and the first weights; None draws one."""
     verbose: bool = False
@@ -122,16 +120,14 @@ class _Estimator(TrainingOptions, MaskingOptions, ScalingOptions, ModelOptions, 
             seed = int(state.randint(2**31)) if isinstance(state, np.random.RandomState) else state
         names = {field.name for field in dataclasses.fields(FitConfig)}
         own = {name: value for name, value in self.get_params(deep=False).items() if name in names}
-        if self.pretrained is not None:
-            changed = [field.name for field in OF_PRETRAINED if own[field.name] != field.default]
-            if changed:
-                raise InputError(f"{', '.join(changed)} are those of the pretrained model; leave them out.")
+        if self.pretrained is not None and not isinstance(self.pretrained, str):
+            own["pretrained"] = f"a {type(self.pretrained).__name__}"  # which `open_pretrained` looks at
         return FitConfig(**{**own, "seed": seed, **changes})
 
     def _pretrain(self, series: Any, config: FitConfig, task: str | None, targets: Any) -> Parts:
         """Sets pretrained_ and history_; returns the parts, the targets' among them, that fine-tuning takes."""
         self.history_: dict[str, list[dict[str, Any]]] = {}
-        opened = None if self.pretrained is None else _opened(self.pretrained)
+        opened = None if self.pretrained is None else open_pretrained(self.pretrained)
         dataset = as_dataset(series, None if opened is None else opened.preprocessor)
         strata = None
         if task is not None:
@@ -144,10 +140,10 @@ class _Estimator(TrainingOptions, MaskingOptions, ScalingOptions, ModelOptions, 
             rows, held = split_off(rows, strata, config.validation_fraction, config.seed)
         parts = Parts(dataset, rows, held, targets)
         train, validation = parts.train, parts.validation
-        if opened is None:
-            preprocessor = prepare(train, config)
+        if opened is None or config.pretrains:
+            how = {"preprocessor": prepare(train, config, opened), "start": opened, "validation": validation}
             with Reporter(quiet=not self.verbose).bar("pre-training") as on_step:
-                trained = pretrain(train, config, preprocessor=preprocessor, validation=validation, on_step=on_step)
+                trained = pretrain(train, config, **how, on_step=on_step)
             opened = trained.directory
             self.history_["pretrain"] = trained.result.history
         self.pretrained_ = opened
@@ -436,14 +432,3 @@ def _times(at: Any, series: int) -> tuple[list[np.ndarray], bool]:
         if not np.isfinite(times).all():
             raise InputError(f"at of series {i} holds NaN or infinity; every time must be a finite number.")
     return each, len({len(times) for times in each}) == 1
-
-
-def _opened(pretrained: Any) -> ModelDirectory:
-    if isinstance(pretrained, str | Path):
-        return open_model(pretrained, "pretrained")
-    if isinstance(pretrained, ModelDirectory):
-        return pretrained
-    raise InputError(
-        f"pretrained is a {type(pretrained).__name__}; wanted the path of a model directory, or what "
-        "rotarymae.checkpoints.load_directory gives: the weights alone do not say how values are scaled."
-    )

@@ -70,18 +70,24 @@ def fit(
         quiet: Print only what goes wrong.
     """
     from rotarymae.report import write_report
-    from rotarymae.tasks import check_folder, run_fit
+    from rotarymae.tasks import check_folder, open_pretrained, run_fit
 
     started, reporter, page = time.monotonic(), new_reporter(quiet), out / "report.html"
     groups = (model, scaling, masking, training, finetuning, classification, run)
     config = FitConfig(**{name: value for group in groups for name, value in vars(group).items()})
-    layout = replace(TableLayout.resolve(columns), static=config.static)
     labels.check()
     if first_process():
         check_folder(out, resume)
+    start = None if config.pretrained is None else open_pretrained(config.pretrained).preprocessor
+    layout = replace(TableLayout.resolve(columns, start and start.columns), static=config.static)
+    reading, channels = layout, None
+    if start is not None:
+        # A channel that a wide table lacks was never observed; one that the model does not know may be a mistake.
+        unknown = "drop" if layout.wide else columns.unknown_channels or "error"
+        reading, channels = replace(layout, unknown_channels=unknown), start.channel_names
     with stopping_on_signals(lambda: how_to_resume(out)), reporter.catching_warnings():
         with reporter.bar("reading"):
-            dataset = layout.read(table, beside=labels.beside)
+            dataset = reading.read(table, channels, beside=labels.beside)
             targets = labels.read(dataset, layout, table)
         reporter.say(f"{describe(dataset)} → {out}")
         reporter.say(f"read {table.name}: {dataset.reading}")

@@ -45,7 +45,7 @@ class Columns:
     duplicates: Annotated[Literal["error", "mean", "first"] | None, _default("error")] = None
     """Two rows of the same series, time and channel are an error, are averaged, or the first counts."""
     unknown_channels: Annotated[Literal["error", "drop"] | None, _default("drop")] = None
-    """For predict, interpolate and embed: rows of channels that the model does not know are left out, or an error."""
+    """Rows of channels that a trained model does not know are left out, or an error, as fit takes them unless told."""
     na: Annotated[tuple[str, ...], _default("empty, NA, NaN, null and the like")] = ()
     """These cells of a text file mean that a value is missing, too."""
     time_format: Annotated[str | None, _default("ISO dates, or numbers")] = None

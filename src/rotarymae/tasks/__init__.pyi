@@ -40,6 +40,8 @@ from .pretrain_finetune import Trained as Trained
 from .pretrain_finetune import finetune as finetune
 from .pretrain_finetune import prepare as prepare
 from .pretrain_finetune import pretrain as pretrain
+from .pretrained import describe_pretrained as describe_pretrained
+from .pretrained import open_pretrained as open_pretrained
 from .score import HIDDEN as HIDDEN
 from .score import SCALED_ERROR as SCALED_ERROR
 from .score import evaluate_predictions as evaluate_predictions

@@ -26,14 +26,17 @@ if TYPE_CHECKING:
 MaskingStrategy = Literal["ratio", "rows", "channels"]
 Predicting = Literal["auto", "model", "features", "combined"]
 Transform = Literal["standard", "asinh", "none"]
+PRETRAIN_EPOCHS = 5
 OVERRIDES = ("embed_dim", "num_heads", "depth", "decoder_embed_dim", "decoder_num_heads", "decoder_depth")
 
 
 # No generated repr and no generated comparison: the estimators that inherit these groups have scikit-learn's.
 @dataclass(kw_only=True, repr=False, eq=False)
 class ModelOptions:
-    """The shape of the model."""
+    """The shape of the model, or the trained one to start from."""
 
+    pretrained: str | None = None
+    """Training starts from this model: a run folder of `fit` or a model directory, which brings shape and scaling."""
     size: Size = "light"
     """The encoder has this named size; a larger one is slower and needs more data."""
     embed_dim: int | None = None
@@ -92,8 +95,8 @@ class MaskingOptions:
 class TrainingOptions(LoopOptions):
     """How the model is trained; fine-tuning uses the same numbers where it has none of its own."""
 
-    pretrain_epochs: int = 5
-    """Pre-training makes this many passes over the series."""
+    pretrain_epochs: int | None = None
+    """Pre-training makes this many passes over the series; without it 5, or none if it starts from a trained model."""
     min_steps: int = 500
     """Each training makes at least this many steps, so that a small table is not left half trained."""
     batch_size: int = 32
@@ -186,6 +189,7 @@ class FitConfig(
             if number is not None and not 0 < number < math.inf:
                 raise InputError(f"{name} is {number}; wanted a positive number.")
         self._check_masking()
+        self._check_pretrained()
         if self.pool == "cls" and not self.cls_token:
             raise InputError("pool='cls' reads a [CLS] token and cls_token=False leaves it out; use pool='mean'.")
         if self.optimizer == "sgd" and self.betas is not None:
@@ -210,6 +214,23 @@ class FitConfig(
                 f"beta is {self.beta}; wanted 0 (plain likelihood) to 1 (means learn as under squared error)."
             )
 
+    def _check_pretrained(self) -> None:
+        """What comes with a trained model cannot be asked for again."""
+        if self.pretrained is None:
+            return
+        groups = (ModelOptions, ScalingOptions) if self.pretrains else (ModelOptions, ScalingOptions, MaskingOptions)
+        own = [field for group in groups for field in dataclasses.fields(group) if field.name != "pretrained"]
+        changed = [field.name for field in own if getattr(self, field.name) != field.default]
+        if changed:
+            instead = ", or go on pre-training it by pretrain_epochs" if set(changed) <= _names(MaskingOptions) else ""
+            are, them = ("are those", "them") if len(changed) > 1 else ("is that", "it")
+            raise InputError(f"{', '.join(changed)} {are} of the pretrained model; leave {them} out{instead}.")
+
+    @property
+    def pretrains(self) -> bool:
+        """Whether there is any pre-training: not of a trained model, unless its epochs are given."""
+        return self.pretrained is None or bool(self.pretrain_epochs)
+
     @property
     def _mask_ratios(self) -> tuple[float, float]:
         """The smallest and the largest share to hide."""
@@ -228,8 +249,9 @@ class FitConfig(
         return 0.5 if self.beta is None else self.beta
 
     def pretraining(self) -> TrainConfig:
-        """How the training loop pre-trains."""
-        return self._training(epochs=self.pretrain_epochs, betas=(0.9, 0.95) if self.betas is None else self.betas)
+        """How the training loop pre-trains, where it does."""
+        epochs = PRETRAIN_EPOCHS if self.pretrain_epochs is None or not self.pretrains else self.pretrain_epochs
+        return self._training(epochs=epochs, betas=(0.9, 0.95) if self.betas is None else self.betas)
 
     def finetuning(self) -> TrainConfig:
         """How the training loop fine-tunes."""
@@ -265,3 +287,7 @@ class FitConfig(
         for name in ("decoder_attention", "likelihood", "cls_token"):
             changes[name] = getattr(self, name)
         return RoMAEConfig.named(self.size, axes=axes, features=features, input_features=input_features, **changes)
+
+
+def _names(group: type) -> set[str]:
+    return {field.name for field in dataclasses.fields(group)}

@@ -24,7 +24,7 @@ TRIED = (8192, 4096, 2048, 1024, 512, 256)  # observations per series that are p
 
 
 def check_cost(config: FitConfig, sizes: RoMAEConfig, lengths: np.ndarray) -> None:
-    """Refuses a pre-training whose steps do not fit into memory, or which would take days.
+    """Refuses a training whose steps do not fit into memory, or which would take days: the first one of the run.
 
     Args:
         config: how it is trained.
@@ -56,8 +56,9 @@ def check_cost(config: FitConfig, sizes: RoMAEConfig, lengths: np.ndarray) -> No
             f"Read at most {enough[0]} observations of a series at a time (max_tokens={enough[0]}), cut the series "
             "into shorter ones, or take"
         )
+    stage = "pre-training" if config.pretrains else "fine-tuning"
     raise InputError(
-        f"pre-training would take about {duration(seconds)} ({steps:,} steps) and {memory / 2**30:.3g} GiB of memory "
+        f"{stage} would take about {duration(seconds)} ({steps:,} steps) and {memory / 2**30:.3g} GiB of memory "
         f"for its largest step ({free / 2**30:.3g} GiB are free): the longest of the {len(read):,} series has "
         f"{read.max():,} observations, the time of a step grows with the square of that, and its memory in "
         f"proportion. {advice} a smaller size, a smaller batch_size, or fewer epochs."
@@ -81,19 +82,22 @@ def _blocks(tokens: np.ndarray, pairs: np.ndarray, width: int, mlp_ratio: float,
 
 
 def _operations(config: FitConfig, sizes: RoMAEConfig, lengths: np.ndarray) -> float:
-    """Of all steps of a pre-training."""
-    return _epochs(config, len(lengths)) * float(step_operations(config, sizes, lengths).sum())
+    """Of all steps of the training."""
+    return _epochs(config, len(lengths)) * float(step_operations(config, sizes, lengths, config.pretrains).sum())
 
 
 def _epochs(config: FitConfig, series: int) -> int:
     if config.minutes is not None:
         return 1  # at least
-    return max(config.pretrain_epochs, math.ceil(config.min_steps / math.ceil(series / config.batch_size)))
+    training = config.pretraining() if config.pretrains else config.finetuning()
+    return max(training.epochs, math.ceil(config.min_steps / math.ceil(series / config.batch_size)))
 
 
 def _memory(config: FitConfig, sizes: RoMAEConfig, lengths: np.ndarray) -> float:
     """Bytes that the largest batch keeps for its backward pass; attention keeps no matrix of its scores."""
     tokens = int(lengths.max()) * min(config.batch_size, len(lengths))
+    if not config.pretrains:
+        return 4.0 * KEPT * float(tokens * sizes.depth * sizes.embed_dim)
     encoder = tokens * (1 - np.mean(config.mask_ratio)) * sizes.depth * sizes.embed_dim
     return 4.0 * KEPT * float(encoder + tokens * sizes.decoder_depth * sizes.decoder_embed_dim)
 

@@ -25,11 +25,12 @@ from rotarymae.tasks.outcome import Outcome, Split
 from rotarymae.tasks.outputs import RESULTS, check_folder, claim, write_metrics, write_tables
 from rotarymae.tasks.plan import Plan
 from rotarymae.tasks.predictor import PREDICTOR
-from rotarymae.tasks.pretrain_finetune import finetune, prepare, pretrain
+from rotarymae.tasks.pretrain_finetune import Trained, finetune, prepare, pretrain
+from rotarymae.tasks.pretrained import autoencoder_of, describe_pretrained, open_pretrained
 from rotarymae.tasks.score import score, without
 from rotarymae.tasks.split import split_off
 from rotarymae.tasks.targets import choose_task, has_label, narrowed
-from rotarymae.training import alone, is_main_process
+from rotarymae.training import TrainResult, alone, is_main_process
 
 FEWEST = 10  # series; with fewer none are held out
 
@@ -63,7 +64,8 @@ def run_fit(
 
     Raises:
         InputError: before anything is written: an `out` that holds something already and no `resume`; labels or
-            settings that cannot be used, as `pretrain` and `finetune` say.
+            settings that cannot be used, as `pretrain` and `finetune` say; a pretrained model of other values or
+            channels, or nothing to train.
     """
     reporter = reporter or Reporter(quiet=True)
     started, out = time.monotonic() if started is None else started, Path(out)
@@ -71,6 +73,14 @@ def run_fit(
     writes = is_main_process()  # one of several processes
     if writes:
         check_folder(out, resume)
+    start = None if config.pretrained is None else open_pretrained(config.pretrained)
+    if start is not None:
+        reporter.say(f"started from {config.pretrained}: {describe_pretrained(start)}")
+    if labels is None and not config.pretrains:
+        raise InputError(
+            "there is nothing to train: the model is pre-trained already and there are no labels. Give labels "
+            "(--labels, --label), or pretrain_epochs (--pretrain-epochs) to go on pre-training."
+        )
     kind, strata, rows = None, None, np.arange(len(dataset))
     if labels is not None:
         given = labels
@@ -89,30 +99,35 @@ def run_fit(
         reporter.say(f"{len(others):,} of {len(dataset):,} series have no label: they are pre-trained on and embedded")
     train, validation = dataset.select(split.pretrain), None
     with reporter.bar("scaling"):
-        preprocessor = dataclasses.replace(prepare(train, config), columns=columns or {})
+        preprocessor = dataclasses.replace(prepare(train, config, start), columns=columns or {})
         dataset.warn_constant_channels()
     if writes:
         out.mkdir(parents=True, exist_ok=True)
-        keep_identity(out, identify(dataset, labels, config, task, holdout))
+        keep_identity(out, identify(dataset, labels, config, task, holdout, start and start.model))
         remove_leftovers(out, (*RESULTS, "pretrained", "finetuned", PREDICTOR))
     outcome = Outcome(dataset, split, config, labels=labels, command=command)
     if len(split.validation):
         validation = dataset.select(split.validation)
     going, plan = "auto" if resume else "never", Plan(out, config, kind is not None, started, reporter)
-    with reporter.bar("pre-training") as on_step:
-        outcome.pretrained = pretrain(
-            train,
-            config,
-            preprocessor=preprocessor,
-            validation=validation,
-            folder=out / "training" / "pretrain",
-            resume=going,
-            on_step=on_step,
-            on_resume=reporter.say,
-            schedule=plan.pretraining,
-        )
+    if start is not None and not config.pretrains:
+        outcome.pretrained, note = Trained(autoencoder_of(start), preprocessor, TrainResult()), "Pre-trained elsewhere."
+    else:
+        with reporter.bar("pre-training") as on_step:
+            outcome.pretrained = pretrain(
+                train,
+                config,
+                preprocessor=preprocessor,
+                start=start,
+                validation=validation,
+                folder=out / "training" / "pretrain",
+                resume=going,
+                on_step=on_step,
+                on_resume=reporter.say,
+                schedule=plan.pretraining,
+            )
+        note = f"Pre-trained {'' if start is None else 'elsewhere and then '}on {len(train):,} series."
     if writes:
-        save(outcome.pretrained.model, out / "pretrained", preprocessor, f"Pre-trained on {len(train):,} series.")
+        save(outcome.pretrained.model, out / "pretrained", preprocessor, note)
     if labels is not None and kind is not None:
         with reporter.bar("fine-tuning") as on_step:
             outcome.finetuned = finetune(
@@ -134,7 +149,7 @@ def run_fit(
                 outcome.finetuned.model,
                 out / "finetuned",
                 outcome.finetuned.preprocessor,
-                f"Pre-trained and fine-tuned ({kind.name}) on {len(split.train):,} series.",
+                f"{note} Fine-tuned ({kind.name}) on {len(split.train):,} series.",
             )
     score(outcome, reporter)
     if not writes:

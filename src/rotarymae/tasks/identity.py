@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
 from rotarymae.errors import InputError
 from rotarymae.series import SeriesDataset
@@ -17,12 +18,21 @@ from rotarymae.tasks.config import FitConfig
 from rotarymae.training import FREE_TO_CHANGE
 
 IDENTITY = Path("training/identity.json")
+DIGESTS = {"table": "table", "labels": "labels", "pretrained": "pretrained model"}  # and what messages call them
 
 
-def identify(dataset: SeriesDataset, labels: np.ndarray | None, config: FitConfig, task: str, holdout: float) -> Any:
-    """All that decides what a run finds, as JSON."""
+def identify(
+    dataset: SeriesDataset,
+    labels: np.ndarray | None,
+    config: FitConfig,
+    task: str,
+    holdout: float,
+    start: torch.nn.Module | None = None,
+) -> Any:
+    """All that decides what a run finds, as JSON; `start` is the trained model that it starts from."""
     settings = {name: value for name, value in dataclasses.asdict(config).items() if name not in FREE_TO_CHANGE}
     digest = None if labels is None else hashlib.sha256(repr(labels.tolist()).encode()).hexdigest()
+    settings["pretrained"] = None if start is None else _digest(start)  # wherever it lies
     parts = {**settings, "task": task, "holdout": holdout, "labels": digest, "table": dataset.fingerprint()}
     return json.loads(json.dumps(parts))
 
@@ -43,8 +53,8 @@ def keep_identity(out: Path, identity: dict[str, Any]) -> None:
     changed = [name for name in {**before, **identity} if before.get(name) != identity.get(name)]
     if changed:
         found = [
-            f"the {name} changed"
-            if name in ("table", "labels")
+            f"the {DIGESTS[name]} changed"
+            if name in DIGESTS
             else f"{name} was {before.get(name)!r} and is {identity.get(name)!r} now"
             for name in changed[:5]
         ]
@@ -52,3 +62,12 @@ def keep_identity(out: Path, identity: dict[str, Any]) -> None:
             f"the run in {out} is another: {'; '.join(found)}. Resume with the same data and settings, or "
             "choose another folder."
         )
+
+
+def _digest(model: torch.nn.Module) -> str:
+    """SHA-256 of a model's tensors."""
+    digest = hashlib.sha256()
+    for name, tensor in sorted(model.state_dict().items()):
+        digest.update(name.encode())
+        digest.update(tensor.detach().cpu().contiguous().view(torch.uint8).numpy().tobytes())
+    return digest.hexdigest()

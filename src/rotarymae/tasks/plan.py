@@ -72,7 +72,8 @@ class Plan:
         if minutes is not None:
             # A resumed run does not know what the interrupted one took: no stage gets more than its share.
             left = 60 * minutes * end - (time.monotonic() - self.started)
-            most = 60 * minutes * (TRAINED - PRETRAINED if stage == "fine-tuning" else end)
+            before_it = PRETRAINED if stage == "fine-tuning" and self.config.pretrains else 0.0
+            most = 60 * minutes * (end - before_it)
             epochs = of_main_process(max(1, math.floor(min(left, most) / per_epoch_seconds)))
             training = replace(training, epochs=epochs, min_steps=0)
             if is_main_process():
@@ -92,7 +93,7 @@ class Plan:
             if stage == "pre-training" and self.finetunes and isinstance(objective.model, MaskedAutoencoder):
                 sizes, lengths = objective.model.config, examples.lengths
                 one, other = (step_operations(self.config, sizes, lengths, before).sum() for before in (True, False))
-                seconds *= 1 + self.config.finetune_epochs / self.config.pretrain_epochs * other / one
+                seconds *= 1 + self.config.finetune_epochs / self.config.pretraining().epochs * other / one
             total = seconds / TRAINED
         return f"the whole run ends at about {time.strftime('%H:%M', time.localtime(time.time() + total))}."
 

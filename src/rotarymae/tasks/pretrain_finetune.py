@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -11,6 +12,7 @@ import numpy as np
 import torch
 
 from rotarymae.checkpoints import ModelDirectory
+from rotarymae.config import RoMAEConfig
 from rotarymae.errors import InputError
 from rotarymae.heads import Classifier, Regressor
 from rotarymae.model import Encoder, MaskedAutoencoder
@@ -18,6 +20,7 @@ from rotarymae.series import Inputs, Preprocessor, SeriesDataset, SeriesExamples
 from rotarymae.tasks.config import FitConfig
 from rotarymae.tasks.cost import check_cost
 from rotarymae.tasks.plan import Schedule
+from rotarymae.tasks.pretrained import autoencoder_of
 from rotarymae.tasks.targets import find_task
 from rotarymae.training import Pretraining, TrainResult, fit
 
@@ -45,18 +48,34 @@ class Trained:
         return ModelDirectory(self.model, self.preprocessor)
 
 
-def prepare(dataset: SeriesDataset, config: FitConfig) -> Preprocessor:
-    """The scalers of a training set, after everything that pre-training could refuse has been checked.
+def prepare(dataset: SeriesDataset, config: FitConfig, start: ModelDirectory | None = None) -> Preprocessor:
+    """The scalers of a training set, after everything that the trainings could refuse has been checked.
+
+    Args:
+        dataset: the training set.
+        config: model, masking and training.
+        start: the trained model to start from, whose scalers are used as they are.
 
     Raises:
-        InputError: no series with two observations; an option that does not fit the data; a training that would not
-            fit into memory, or would take days.
+        InputError: no series with two observations; an option that does not fit the data; other values or channels
+            than those of `start`; a training that would not fit into memory, or would take days.
     """
-    if (dataset.lengths < 2).all():
+    if config.pretrains and (dataset.lengths < 2).all():
         raise InputError(
             f"none of the {len(dataset):,} series to train on has two observations; pre-training hides some and "
             "predicts them from the others."
         )
+    preprocessor, sizes = _new_scalers(dataset, config) if start is None else _scalers_of(start, dataset, config)
+    fit_static(dataset, config.static)
+    if config.masking == "channels" and preprocessor.join_times:
+        raise InputError("masking of channels hides tokens, and join_times makes one token of all channels of a time.")
+    if config.masking == "channels" and preprocessor.channel_names is None:
+        raise InputError("masking of channels, but the table has none; use masking='ratio', or name its channels.")
+    check_cost(config, sizes, preprocessor.lengths(dataset))
+    return preprocessor
+
+
+def _new_scalers(dataset: SeriesDataset, config: FitConfig) -> tuple[Preprocessor, RoMAEConfig]:
     preprocessor = Preprocessor.fit(
         dataset,
         dict(config.transforms or {}),
@@ -67,14 +86,20 @@ def prepare(dataset: SeriesDataset, config: FitConfig) -> Preprocessor:
         config.join_times,
     )
     sizes = config.model_config(preprocessor.axes, preprocessor.features, preprocessor.input_features)
-    fit_static(dataset, config.static)
-    preprocessor = replace(preprocessor, max_tokens=config.max_tokens)
-    if config.masking == "channels" and config.join_times:
-        raise InputError("masking of channels hides tokens, and join_times makes one token of all channels of a time.")
-    if config.masking == "channels" and preprocessor.channel_names is None:
-        raise InputError("masking of channels, but the table has none; use masking='ratio', or name its channels.")
-    check_cost(config, sizes, preprocessor.lengths(dataset))
-    return preprocessor
+    return replace(preprocessor, max_tokens=config.max_tokens), sizes
+
+
+def _scalers_of(start: ModelDirectory, dataset: SeriesDataset, config: FitConfig) -> tuple[Preprocessor, RoMAEConfig]:
+    """Those of a trained model, without what its head decoded."""
+    if start.preprocessor is None:
+        raise InputError("the pretrained model has no preprocessor; it was not made from series.")
+    sizes = autoencoder_of(start).config if config.pretrains else _encoder(start.model).config
+    if config.pool == "cls" and not sizes.cls_token:
+        raise InputError("pool='cls' reads a [CLS] token and the pretrained model has none; use pool='mean'.")
+    most = config.max_tokens or start.preprocessor.max_tokens
+    preprocessor = replace(start.preprocessor, classes=None, target=None, static=(), max_tokens=most)
+    preprocessor.check(dataset)
+    return preprocessor, sizes
 
 
 def pretrain(
@@ -82,6 +107,7 @@ def pretrain(
     config: FitConfig,
     *,
     preprocessor: Preprocessor | None = None,
+    start: ModelDirectory | None = None,
     validation: SeriesDataset | None = None,
     folder: str | Path | None = None,
     resume: str = "never",
@@ -94,7 +120,8 @@ def pretrain(
     Args:
         dataset: the series to train on.
         config: model, masking and training.
-        preprocessor: the data set's scalers, if `prepare` has fitted them already.
+        preprocessor: the data set's scalers, if `prepare` has made them already.
+        start: the trained model to start from, instead of random weights; it is left as it is.
         validation: series whose loss chooses the best epoch.
         folder, resume, on_step, on_resume: see `training.fit`.
         schedule: given the objective, the examples and the settings, says how many epochs are made.
@@ -103,17 +130,21 @@ def pretrain(
         InputError: as `prepare` and `training.fit`.
     """
     if preprocessor is None:
-        preprocessor = prepare(dataset, config)
-    with _seeded(config.seed):
-        sizes = config.model_config(preprocessor.axes, preprocessor.features, preprocessor.input_features)
-        model = MaskedAutoencoder(sizes)
+        preprocessor = prepare(dataset, config, start)
+    if start is not None:
+        model = copy.deepcopy(autoencoder_of(start))
+    else:
+        with _seeded(config.seed):
+            sizes = config.model_config(preprocessor.axes, preprocessor.features, preprocessor.input_features)
+            model = MaskedAutoencoder(sizes)
 
     def examples(part: SeriesDataset) -> SeriesExamples:
         several = part.lengths >= 2
         part = part if several.all() else part.select(several)
         return SeriesExamples(part, preprocessor, config.seed, config.strategy())
 
-    objective, data = Pretraining(model, beta=config.reconstruction_beta), examples(dataset)
+    beta = config.reconstruction_beta if model.config.likelihood == "gaussian" else 0.0
+    objective, data = Pretraining(model, beta=beta), examples(dataset)
     training = config.pretraining()
     result = fit(
         objective,
@@ -187,11 +218,16 @@ def finetune(
 
 def copy_encoder(source: torch.nn.Module, config: FitConfig) -> Encoder:
     """A copy of a model's encoder, with every tensor, under the dropout of fine-tuning."""
-    encoder = source if isinstance(source, Encoder) else source.encoder
+    encoder = _encoder(source)
+    own = Encoder(replace(encoder.config, dropout=config.dropout, drop_path=config.drop_path))
+    own.load_state_dict(encoder.state_dict())
+    return own
+
+
+def _encoder(model: torch.nn.Module) -> Encoder:
+    encoder = model if isinstance(model, Encoder) else model.encoder
     assert isinstance(encoder, Encoder), "every model of this library has an encoder"
-    copy = Encoder(replace(encoder.config, dropout=config.dropout, drop_path=config.drop_path))
-    copy.load_state_dict(encoder.state_dict())
-    return copy
+    return encoder
 
 
 @contextmanager
