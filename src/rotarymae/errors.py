@@ -30,6 +30,18 @@ class InputError(RotaryMAEError, ValueError):
     """A table, array, setting or label that cannot be used; the message says what to do."""
 
 
+class NoObservations(InputError):
+    """A table that is laid out as it should be, in which nothing was observed.
+
+    Attributes:
+        reading: what became of its rows, a `series.reading.ReadingReport`; None of a table without rows.
+    """
+
+    def __init__(self, message: object = "", reading: Any = None) -> None:
+        self.reading = reading
+        super().__init__(message)
+
+
 class ModelDirectoryError(RotaryMAEError):
     """A model directory or checkpoint that is incomplete, damaged or of another kind."""
 

@@ -148,8 +148,9 @@ def test_memory_decides(tmp_path):
     path = write(tmp_path, table())
     need = pyarrow.parquet.read_metadata(path).num_rows * 5 * 8 * memmap.COPIES
     source = open_table(path)
-    assert memmap.too_large(source, 5, need - 1) and not memmap.too_large(source, 5, need)
-    assert not memmap.too_large(source, 5)
+    columns = ["star", "mjd", "band", "flux", "err"]
+    assert memmap.too_large(source, columns, need - 1) and not memmap.too_large(source, columns, need)
+    assert not memmap.too_large(source, columns)
 
 
 def test_large_selections_are_mapped_and_statistics_and_features_are_the_same(tmp_path, monkeypatch):

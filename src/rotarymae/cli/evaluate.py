@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 from tyro.conf import Positional, arg
 
 from rotarymae.cli.output import new_reporter, print_table
-from rotarymae.cli.table import Columns, LabelColumn, Model, Table, TableLayout, read_for
+from rotarymae.cli.table import Columns, LabelColumn, Model, Table, read_for
 from rotarymae.errors import InputError
 
 
@@ -33,6 +34,7 @@ def evaluate(
     import json
 
     from rotarymae.checkpoints import open_model
+    from rotarymae.series import TableLayout
     from rotarymae.system import write_text
     from rotarymae.tasks import Predictor, evaluate_predictions
 
@@ -46,8 +48,7 @@ def evaluate(
         predictor = Predictor.of_run(model, directory)
         with reporter.bar("reading"):
             dataset = read_for(directory, table, columns, labels.beside)
-            assert directory.preprocessor is not None
-            layout = TableLayout.resolve(columns, directory.preprocessor.columns)
+            layout = TableLayout.for_model(directory.preprocessor, asdict(columns))
             targets = labels.read(dataset, layout, table)
         with reporter.bar("predicting") as on_step:
             task, metrics, count = evaluate_predictions(directory, predictor, dataset, targets, on_step=on_step)

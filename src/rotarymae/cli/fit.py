@@ -11,7 +11,7 @@ from tyro.conf import Positional
 
 from rotarymae.cli.interruption import how_to_resume, stopping_on_signals
 from rotarymae.cli.output import describe, first_process, new_reporter, print_end, print_metrics, typed_command
-from rotarymae.cli.table import Columns, LabelColumn, Table, TableLayout
+from rotarymae.cli.table import Columns, LabelColumn, Table
 from rotarymae.errors import InputError
 from rotarymae.tasks import (
     ClassificationOptions,
@@ -70,6 +70,7 @@ def fit(
         quiet: Print only what goes wrong.
     """
     from rotarymae.report import write_report
+    from rotarymae.series import TableLayout
     from rotarymae.tasks import check_folder, open_pretrained, run_fit
 
     started, reporter, page = time.monotonic(), new_reporter(quiet), out / "report.html"
@@ -79,7 +80,7 @@ def fit(
     if first_process():
         check_folder(out, resume)
     start = None if config.pretrained is None else open_pretrained(config.pretrained).preprocessor
-    layout = replace(TableLayout.resolve(columns, start and start.columns), static=config.static)
+    layout = replace(TableLayout.resolve(asdict(columns), start and start.columns), static=config.static)
     reading, channels = layout, None
     if start is not None:
         # A channel that a wide table lacks was never observed; one that the model does not know may be a mistake.

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 from tyro.conf import Positional, arg
 
 from rotarymae.cli.output import check_new, empty_rows, new_reporter
-from rotarymae.cli.table import Columns, Model, Table, TableLayout, read_for
+from rotarymae.cli.table import Columns, Model, Table, read_for
 from rotarymae.errors import InputError
 
 
@@ -38,7 +39,7 @@ def interpolate(
     import numpy as np
 
     from rotarymae.checkpoints import open_model
-    from rotarymae.series import parse_time
+    from rotarymae.series import TableLayout, parse_time
     from rotarymae.tasks import grid as even
     from rotarymae.tasks import interpolate as run
     from rotarymae.tasks import interpolation_table, queries_at, queries_from_table, with_empty_rows, write_table
@@ -53,7 +54,7 @@ def interpolate(
         with reporter.bar("reading"):
             dataset = read_for(directory, table, columns)
         if at is not None:
-            layout = TableLayout.resolve(columns, directory.preprocessor.columns)
+            layout = TableLayout.for_model(directory.preprocessor, asdict(columns))
             queries = queries_from_table(dataset, at, layout.id, layout.time, layout.channel)
         elif times:
             queries = queries_at(dataset, np.array([parse_time(one, dataset.time_zone) for one in times]))

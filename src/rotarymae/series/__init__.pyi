@@ -9,12 +9,15 @@ from .files import read_table as read_table
 from .hiding import hide as hide
 from .inputs import Inputs as Inputs
 from .labels import align_labels as align_labels
+from .layout import TableLayout as TableLayout
 from .scaling import TRANSFORMS as TRANSFORMS
 from .scaling import Preprocessor as Preprocessor
 from .static import StaticColumn as StaticColumn
 from .static import fit_static as fit_static
 from .static import is_static_column as is_static_column
 from .static import static_features as static_features
+from .table_reader import Part as Part
+from .table_reader import TableReader as TableReader
 from .tables import as_dates as as_dates
 from .tables import parse_time as parse_time
 from .tables import plain as plain

@@ -32,7 +32,7 @@ from rotarymae.series import ingest as sources
 from rotarymae.series import tables
 from rotarymae.series.columns import choose_options, names_of
 from rotarymae.series.files import TableFile, open_table, read_table
-from rotarymae.series.memmap import Columns, is_mapped, map_parts, map_table, series_chunks, too_large
+from rotarymae.series.memmap import Columns, is_mapped, map_parts, series_chunks
 from rotarymae.series.reading import ReadingReport
 from rotarymae.series.tidy import Observations, leave_out_empty, offsets_of, refuse_empty, tidy
 from rotarymae.system import replacing
@@ -294,6 +294,7 @@ class SeriesDataset:
         values: Sequence[str] = ("value",),
         static: Sequence[str] = (),
         *,
+        flags: Sequence[str] = (),
         channel_names: Sequence[Any] | np.ndarray | None = None,
         unknown_channels: Unknown = "error",
         tokens: Tokenisation = "channel",
@@ -303,12 +304,14 @@ class SeriesDataset:
         """From a long pandas, polars or Arrow table: one row per observation, rows in any order.
 
         Args:
-            frame: the table. Rows of one series need not be together.
+            frame: the table. Rows of one series need not be together. A row may hold lists with an entry per
+                observation, also as fields of a nested column: see `from_nested`.
             id: column that says which series a row belongs to: integers or strings.
             time: column of times: numbers in any unit, or dates, which become days since 1970-01-01 UTC.
             channel: column of channels (band, sensor, ...); without it each row is one time.
             values: one or more numeric columns.
             static: columns with one value per series, repeated on each of its rows.
+            flags: columns of numbers or booleans; an observation with another flag than 0 in one of them is missing.
             channel_names: the channels known from training, in that order.
             unknown_channels: rows of other channels than these are an "error", or "drop": left out and counted.
             tokens: "channel", or "time" for all channels of one time as one row (V = channels × values).
@@ -327,8 +330,38 @@ class SeriesDataset:
                 value, channels or whole series are left out; where a value looks like a code for "not observed".
         """
         choose_options(tokens, missing, duplicates, unknown_channels)
-        found = sources.long_table(frame, id, time, channel, values, static, channel_names, unknown_channels)
+        found = sources.long_table(frame, id, time, channel, values, static, channel_names, unknown_channels, flags)
         return cls._of(found, tokens, missing, duplicates)
+
+    @classmethod
+    def from_nested(
+        cls,
+        frame: Any,
+        id: str = "id",
+        time: str = "lc.time",
+        channel: str | None = None,
+        values: Sequence[str] = ("lc.value",),
+        static: Sequence[str] = (),
+        *,
+        flags: Sequence[str] = (),
+        channel_names: Sequence[Any] | np.ndarray | None = None,
+        unknown_channels: Unknown = "error",
+        tokens: Tokenisation = "channel",
+        missing: Missing = "drop",
+        duplicates: Duplicates = "error",
+    ) -> SeriesDataset:
+        """From a table with one row per object and its observations in lists, as surveys publish light curves.
+
+        The lists are columns (pandas, polars, Arrow), fields of a struct, or one list of structs, as nested-pandas and
+        LSDB have them; "lc.time" is the field "time" of the column "lc". A column without lists, such as the filter of
+        a row, holds for all observations of its row; rows with one id are one series. An entry without a time and
+        without values fills a list up and is no observation.
+
+        Args, Raises, Warns: as `from_frame`; lists of a row that differ in length are refused.
+        """
+        roles: Any = (id, time, channel, values, static)
+        options: Any = {"channel_names": channel_names, "unknown_channels": unknown_channels, "tokens": tokens}
+        return cls.from_frame(frame, *roles, flags=flags, missing=missing, duplicates=duplicates, **options)
 
     @classmethod
     def from_csv(
@@ -381,6 +414,7 @@ class SeriesDataset:
         values: Sequence[str] = ("value",),
         static: Sequence[str] = (),
         *,
+        flags: Sequence[str] = (),
         wide: bool = False,
         channel_names: Sequence[Any] | np.ndarray | None = None,
         unknown_channels: Unknown = "error",
@@ -400,7 +434,7 @@ class SeriesDataset:
         Args:
             path: a file, a folder, a pattern, "-" for standard input, or what `open_table` made of them.
             id: as in `from_frame`; None makes each file one series with the file's name.
-            time, channel, values, static, channel_names, tokens, missing, duplicates: as in `from_frame`.
+            time, channel, values, static, flags, channel_names, tokens, missing, duplicates: as in `from_frame`.
             wide: `values` are the channels, as in `from_wide`.
             unknown_channels: as in `from_frame`; in a wide table "drop" takes a channel without a column as one that
                 was never observed.
@@ -412,41 +446,28 @@ class SeriesDataset:
         Raises:
             InputError: as `from_frame` and `open_table`; a folder that cannot be written.
         """
+        from rotarymae.series.table_reader import TableReader
+
         formats = {} if time_format is None else {time: time_format}
         source = path if isinstance(path, TableFile) else open_table(path, None, missing_cells, formats)
         if id is None:
-            id = "file"
-            source = replace(source, of_file=id, notes=(*source.notes, _one_series_per_file(source)))
-        columns, labels = _columns(id, time, channel, values, static)
-        names = source.column_names()
-        absent = [name for name in values if name not in names] if wide and unknown_channels == "drop" else []
-        columns = [name for name in columns if name not in absent]
-        options: Any = {"tokens": tokens, "duplicates": duplicates}
-        if not wide:
-            options |= {"missing": missing, "channel_names": channel_names, "unknown_channels": unknown_channels}
-
-        def build(table: pa.Table, channels: Sequence[Any] | np.ndarray | None = None) -> SeriesDataset:
-            for name in absent:
-                table = table.append_column(name, pa.nulls(len(table)))
-            if wide:
-                return cls.from_wide(table, id, time, values, static, **options)
-            return cls.from_frame(table, id, time, channel, values, static, **(options | {"channel_names": channels}))
-
-        if absent:
-            text = f"{source.name} has no column {listed(absent)}; it is taken as never observed."
-            warnings.warn(text, InputWarning, stacklevel=2)
-        if too_large(source, len(columns), memory):
-            known = None if channel_names is None else [tables.plain(name) for name in channel_names]
-            roles = [wide, id, time, channel, values, static, options | {"channel_names": known}]
-            source.need(columns, names)
-            beside = None if folder is None else Path(folder)
-            found = map_table(
-                source, columns, id, channel, lambda part, found: build(part, known or found), {"roles": roles}, beside
-            )
-        else:
-            found = build(source.read(columns, labels), channel_names)
-        assert found.reading is not None
-        return replace(found, reading=replace(found.reading, notes=(*source.notes, *found.reading.notes)))
+            id, source = "file", source.with_ids_of_files()
+        reader = TableReader(
+            source,
+            id,
+            time,
+            channel,
+            names_of(values, "values"),
+            names_of(static, "static", empty=True),
+            names_of(flags, "flags", empty=True),
+            wide,
+            None if channel_names is None else tuple(channel_names),
+            unknown_channels,
+            tokens,
+            missing,
+            duplicates,
+        )
+        return reader.read(memory, None if folder is None else Path(folder))
 
     @classmethod
     def from_wide(
@@ -603,10 +624,6 @@ class SeriesDataset:
         table = self.to_arrow(id, time, channel)
         with replacing(path) as beside:
             pyarrow.parquet.write_table(table, beside, compression="zstd")
-
-
-def _one_series_per_file(source: TableFile) -> str:
-    return "no column of ids: " + ("the table is one series" if len(source.paths) == 1 else "each file is one series")
 
 
 def _columns(

@@ -21,6 +21,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
@@ -47,7 +48,11 @@ FORMATS = {
 }
 PACKED = (".gz", ".bz2", ".zst")  # of text files
 BEGINNINGS = {b"PAR1": ".parquet", b"ARROW1": ".arrow", b"PK\3\4": ".xlsx", b"\x1f\x8b": ".csv.gz", b"{": ".jsonl"}
-ROWS = 1 << 18  # that are streamed at a time
+ROWS = 1 << 18  # observations that are streamed at a time
+BUFFER = 1 << 20  # bytes of a Parquet file that are read ahead per column
+# In a Parquet file, what stands between a list and its entries.
+WITHIN_LISTS = re.compile(r"\.(list\.(element|item|array)|bag\.array_element)(?=\.|$)")
+IN_MEMORY = "memory"  # the format of a table that is no file
 HEAD = 1 << 16  # bytes from which the form of a text file is guessed
 
 
@@ -84,31 +89,53 @@ class TableFile:
     whole: pa.Table | None = field(default=None, repr=False)
     notes: tuple[str, ...] = ()
 
+    @classmethod
+    def of_table(cls, table: pa.Table) -> TableFile:
+        """A table that is in memory already."""
+        return cls((Path("table"),), IN_MEMORY, whole=table)
+
+    def with_ids_of_files(self) -> TableFile:
+        """The same with a column "file" that holds the name of the file that a row is from."""
+        alone = "the table is one series" if len(self.paths) == 1 else "each file is one series"
+        return replace(self, of_file="file", notes=(*self.notes, f"no column of ids: {alone}"))
+
+    @property
+    def in_memory(self) -> bool:
+        return self.format == IN_MEMORY
+
     @property
     def name(self) -> str:
         return self.paths[0].name if len(self.paths) == 1 else f"{self.paths[0].name} and {len(self.paths) - 1} more"
 
     def column_names(self) -> list[str]:
-        """Of the first file, without reading it; the fields of a struct column as "column.field".
+        """Of the first file, without reading it; the fields of nested columns as "column.field".
 
         Raises:
             InputError: a file that cannot be parsed.
         """
+        schema = self._schema()
+        names = schema.names if _repeats(schema.names) else tables.flat(schema.empty_table()).column_names
+        return [*names, *([self.of_file] if self.of_file else [])]
+
+    def list_columns(self) -> list[str]:
+        """Those that hold a list per row, by the names of `column_names`."""
+        schema = self._schema()
+        schema = schema if _repeats(schema.names) else tables.flat(schema.empty_table()).schema
+        return [field.name for field in schema if tables.is_list(field.type)]
+
+    def _schema(self) -> pa.Schema:
         path = self.paths[0]
         with _named(path, self.format):
             if self.whole is not None:
-                schema = self.whole.schema
-            elif self.format == "parquet":
-                schema = pyarrow.parquet.read_schema(path)
-            elif self.format == "arrow":
+                return self.whole.schema
+            if self.format == "parquet":
+                return pyarrow.parquet.read_schema(path)
+            if self.format == "arrow":
                 with pa.memory_map(str(path)) as mapped:
-                    schema = pa.ipc.open_file(mapped).schema
-            else:
-                read, parse, _ = self._csv(0)
-                with pyarrow.csv.open_csv(path, read_options=read, parse_options=parse) as head:
-                    schema = head.schema
-        names = schema.names if _repeats(schema.names) else _flat(schema.empty_table()).column_names
-        return [*names, *([self.of_file] if self.of_file else [])]
+                    return pa.ipc.open_file(mapped).schema
+            read, parse, _ = self._csv(0)
+            with pyarrow.csv.open_csv(path, read_options=read, parse_options=parse) as head:
+                return head.schema
 
     def read(self, columns: Sequence[str] | None = None, labels: Sequence[str] = ()) -> pa.Table:
         """Some columns (all of them, if None), as `read_table`."""
@@ -123,7 +150,8 @@ class TableFile:
                 if self.whole is not None:
                     part = self.whole
                 elif self.format == "parquet":
-                    part = pyarrow.parquet.ParquetFile(path).read(columns=own)
+                    file = pyarrow.parquet.ParquetFile(path)
+                    part = file.read(columns=_leaves(own, file))
                 elif self.format == "arrow":
                     part = pyarrow.feather.read_table(path, columns=_tops(own, path))
                 else:
@@ -136,14 +164,17 @@ class TableFile:
         return table
 
     def stream(self, columns: Sequence[str], labels: Sequence[str]) -> Iterator[dict[str, pa.Array]]:
-        """Some columns, a few rows at a time; all labels of a CSV file as text."""
+        """Some columns, about ROWS observations at a time; all labels of a CSV file as text."""
         for i, path in enumerate(self.paths):
             own = [name for name in columns if name != self.of_file]
             with _named(path, self.format):
                 if self.whole is not None:
                     batches = iter(self.whole.to_batches())
                 elif self.format == "parquet":
-                    batches = pyarrow.parquet.ParquetFile(path).iter_batches(ROWS, columns=own)
+                    file = pyarrow.parquet.ParquetFile(path, buffer_size=BUFFER)
+                    leaves = _leaves(own, file)
+                    rows = max(1, ROWS * file.metadata.num_rows // max(1, _cells(file, leaves)))
+                    batches = file.iter_batches(rows, columns=leaves)
                 elif self.format == "arrow":
                     mapped = pa.memory_map(str(path))
                     fields = [pa.ipc.open_file(mapped).schema.get_field_index(name) for name in _tops(own, path)]
@@ -152,9 +183,9 @@ class TableFile:
                 else:
                     batches = self._stream_csv(i, own, labels)
                 for batch in batches:
-                    for start in range(0, len(batch), ROWS):
-                        part = self._finished(pa.Table.from_batches([batch.slice(start, ROWS)]), columns, i)
-                        yield {name: tables.to_arrow(part[name]) for name in columns}
+                    part = self._finished(pa.Table.from_batches([batch]), columns, i)
+                    for start, stop in _pieces(part):
+                        yield {name: tables.to_arrow(part[name].slice(start, stop - start)) for name in columns}
 
     def need(self, wanted: Sequence[str], names: Sequence[str]) -> None:
         """Refuse a header that lacks a column or names one twice.
@@ -170,16 +201,24 @@ class TableFile:
                 f"columns {listed(names, 20)}."
             )
 
-    def rows(self) -> int:
-        """The rows; of text a guess, at 32 characters each (8 where they are compressed)."""
-        return sum(map(self._rows, self.paths))
+    def observations(self, columns: Sequence[str]) -> int:
+        """The rows, or the entries of lists in some columns.
 
-    def _rows(self, path: Path) -> int:
+        It is a guess for text, at 32 characters per row (8 where they are compressed), and counts rows with lists in
+        an Arrow file as rows.
+        """
+        return sum(self._observations(path, columns) for path in self.paths)
+
+    def _observations(self, path: Path, columns: Sequence[str]) -> int:
         with _named(path, self.format):
             if self.whole is not None:
-                return len(self.whole)
+                table = tables.flat(self.whole)
+                lists = [name for name in columns if name in table.column_names and tables.is_list(table[name].type)]
+                lengths = [tables.list_lengths(tables.to_arrow(table[name])).sum() for name in lists]
+                return int(max(lengths, default=len(table)))
             if self.format == "parquet":
-                return pyarrow.parquet.read_metadata(path).num_rows
+                file = pyarrow.parquet.ParquetFile(path)
+                return _cells(file, _leaves([name for name in columns if name != self.of_file], file))
             if self.format == "arrow":
                 with pa.memory_map(str(path)) as mapped:
                     return pa.ipc.open_file(mapped).count_rows()
@@ -189,7 +228,7 @@ class TableFile:
         """The wanted columns of a part of file i: validated, structs as their fields, text times parsed, file named."""
         # Arrow trusts the offsets in a file, and a wrong one ends the process when the column is used.
         table.validate(full=True)
-        table = _flat(table)
+        table = tables.flat(table)
         if self.of_file is not None:
             table = table.append_column(self.of_file, pa.array([stem(self.paths[i])] * len(table), pa.string()))
         for name, how in self.times.items():
@@ -435,18 +474,38 @@ def _read_json_lines(path: Path, _: Sequence[str]) -> pa.Table:
 WHOLE = {"excel": _read_excel, "json": _read_json, "jsonl": _read_json_lines}
 
 
-def _flat(table: pa.Table) -> pa.Table:
-    """The fields of struct columns as columns "column.field"."""
-    while any(pa.types.is_struct(kind) for kind in table.schema.types):
-        table = table.flatten()
-    return table
-
-
 def _tops(names: Sequence[str], path: Path) -> list[str]:
-    """The columns of an Arrow file that hold some fields, by the names of `_flat`."""
+    """The columns of an Arrow file that hold some fields, by the names of `flat`."""
     with pa.memory_map(str(path)) as mapped:
         there = pa.ipc.open_file(mapped).schema.names
     return list(dict.fromkeys(name if name in there else name.split(".")[0] for name in names))
+
+
+def _leaves(names: Sequence[str], file: pyarrow.parquet.ParquetFile) -> list[str]:
+    """The columns of a Parquet file that hold some fields, by the names of `flat`: "lc.list.element.t" is "lc.t"."""
+    paths = [file.schema.column(i).path for i in range(len(file.schema))]
+    own = {path: WITHIN_LISTS.sub("", path) for path in paths}
+    return [path for name in names for path in paths if own[path] == name or own[path].startswith(f"{name}.")]
+
+
+def _cells(file: pyarrow.parquet.ParquetFile, leaves: Sequence[str]) -> int:
+    """The most cells that one of the columns has, entries of lists counted one by one."""
+    places = [i for i in range(len(file.schema)) if file.schema.column(i).path in set(leaves)]
+    groups = [file.metadata.row_group(k) for k in range(file.metadata.num_row_groups)]
+    return max((sum(group.column(i).num_values for group in groups) for i in places), default=file.metadata.num_rows)
+
+
+def _pieces(table: pa.Table) -> Iterator[tuple[int, int]]:
+    """Runs of rows (start, stop) with about ROWS observations each; of lists, every entry is one."""
+    lists = [name for name in table.column_names if tables.is_list(table.schema.field(name).type)]
+    lengths = tables.list_lengths(tables.to_arrow(table[lists[0]])) if lists else np.ones(len(table), np.int64)
+    ends = np.cumsum(np.maximum(lengths, 1))
+    start = 0
+    while start < len(table):
+        before = 0 if start == 0 else ends[start - 1]
+        stop = max(start + 1, int(np.searchsorted(ends, before + ROWS, side="right")))
+        yield start, stop
+        start = stop
 
 
 def _repeats(names: Sequence[str]) -> bool:

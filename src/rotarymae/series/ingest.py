@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from rotarymae.errors import InputError, listed
 from rotarymae.series import tables
@@ -40,13 +41,16 @@ def long_table(
     static: Sequence[str],
     channel_names: Sequence[Any] | np.ndarray | None,
     unknown_channels: str = "error",
+    flags: Sequence[str] = (),
     role: str = "value",
 ) -> Found:
     """Of `SeriesDataset.from_frame`; messages call the columns of `values` by their `role`."""
     values, static = names_of(values, f"{role}s"), names_of(static, "static", empty=True)
-    seen = tables.as_frame(frame)
+    flags = names_of(flags, "flags", empty=True)
     roles = [("id", id), ("time", time)] + ([] if channel is None else [("channel", channel)])
     roles += [(role, name) for name in values] + [("static", name) for name in static]
+    roles += [("flags", name) for name in flags]
+    seen = tables.with_fields(tables.as_frame(frame), [name for _, name in roles])
     tables.need_columns(seen, roles)
     if channel is None and channel_names is not None:
         raise InputError(f"channel_names {listed(channel_names)} need a channel column; give channel=...")
@@ -55,6 +59,21 @@ def long_table(
     fixed = {name: static_column(columns[name], name, series, ids) for name in static}
     columns, row_of = tables.explode({name: column for name, column in columns.items() if name not in static})
     series = series if row_of is None else series[row_of]
+    total, missing, flagged = len(series), 0, {}
+    found = np.stack([tables.numbers(columns[name], name) for name in values], axis=1)
+    keep = np.ones(total, bool)
+    for name in flags:
+        marked = np.nan_to_num(tables.numbers(columns[name], name)) != 0
+        flagged[name] = int((marked & keep).sum())
+        keep &= ~marked
+    if row_of is not None:  # lists may be filled up to one length: an entry without a time and values is none
+        blank = np.isnan(found).all(1) & keep
+        blank[blank] = columns[time].filter(pa.array(blank)).is_null(nan_is_null=True).to_numpy(zero_copy_only=False)
+        missing = int(blank.sum())
+        keep &= ~blank
+    if not keep.all():
+        series, found = series[keep], found[keep]
+        columns = {name: column.filter(pa.array(keep)) for name, column in columns.items()}
     when, unit = frame_times(columns[time], time, series, ids)
     which, known, unknown = None, None, {}
     if channel is not None:
@@ -62,13 +81,14 @@ def long_table(
         which, known, unknown = encode_channels(
             labels, channel_names, series, ids, f"column {channel!r}", unknown_channels
         )
-    found = [tables.numbers(columns[name], name) for name in values]
-    notes = () if row_of is None else (f"{len(seen):,} rows with lists are {len(series):,} observations",)
     zone = tables.zone(columns[time])
-    notes += ("times have no zone and are taken as UTC",) if zone == "" else ()
-    report = ReadingReport(len(series), unknown=unknown, notes=notes)
+    notes = ("times have no zone and are taken as UTC",) if zone == "" else ()
+    by_column = dict.fromkeys(values, missing) if missing else {}
+    flagged = {name: count for name, count in flagged.items() if count}
+    lists = 0 if row_of is None else len(seen)
+    report = ReadingReport(total, missing, by_column, 0, unknown, flagged, lists=lists, notes=notes)
     zone = None if zone is None else zone or "UTC"
-    rows = Observations(series, ids, when, which, known, np.stack(found, axis=1), values, unit, report, zone)
+    rows = Observations(series, ids, when, which, known, found, values, unit, report, zone)
     if unknown and which is not None:
         rows = rows.keep(which >= 0)
     return rows, fixed

@@ -12,7 +12,7 @@ import json
 import shutil
 import tempfile
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,7 +22,7 @@ import psutil
 import pyarrow as pa
 import pyarrow.parquet
 
-from rotarymae.errors import InputError, InputWarning
+from rotarymae.errors import InputError, InputWarning, NoObservations
 from rotarymae.series import tables
 from rotarymae.series.files import TableFile, are_integers, as_integers
 from rotarymae.series.reading import ReadingReport
@@ -38,10 +38,10 @@ FORMAT = 2  # of the folders below
 Columns = tuple[np.ndarray, np.ndarray | None, np.ndarray]  # times, channels, values
 
 
-def too_large(source: TableFile, columns: int, memory: float | None = None) -> bool:
-    """Whether reading so many columns of a table takes more than `memory` bytes (half of what is free, if None)."""
+def too_large(source: TableFile, columns: Sequence[str], memory: float | None = None) -> bool:
+    """Whether reading some columns of a table takes more than `memory` bytes (half of what is free, if None)."""
     memory = psutil.virtual_memory().available / 2 if memory is None else memory
-    return source.rows() * columns * 8 * COPIES > memory
+    return source.observations(columns) * len(columns) * 8 * COPIES > memory
 
 
 # ── columns on disk ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -161,24 +161,27 @@ def _write(
     build: Callable[[pa.Table, tuple[Any, ...] | None], SeriesDataset],
 ) -> None:
     labels = [id] if channel is None else [id, channel]
+    lists = [name for name in columns if name in source.list_columns()]
     ranks: dict[Any, int] = {}  # of the series, by first appearance
     counts, channels, done = np.zeros(0, np.int64), set(), 0
-    for piece in source.stream(labels, labels):
+    for piece in source.stream([*labels, *(name for name in lists[:1] if name not in labels)], labels):
         try:
             codes, ids = tables.encode(tables.label_array(piece[id], id))
             if channel is not None:
-                channels |= set(tables.encode(tables.label_array(piece[channel], channel))[1].tolist())
+                each = piece[channel].flatten() if channel in lists else piece[channel]
+                channels |= set(tables.encode(tables.label_array(each, channel))[1].tolist())
         except InputError as error:
             raise InputError(f"rows counted from row {done}: {error}") from error
         rank = np.array([ranks.setdefault(name, len(ranks)) for name in ids.tolist()])
         counts = np.concatenate([counts, np.zeros(len(ranks) - len(counts), np.int64)])
-        counts += np.bincount(rank[codes], minlength=len(ranks))
+        weights = np.maximum(tables.list_lengths(piece[lists[0]]), 1) if lists else None
+        counts += np.bincount(rank[codes], weights, minlength=len(ranks)).astype(np.int64)
         done += len(codes)
     # The labels of a CSV file are text, unless all of them are written as integers.
     seen = [(id, ranks), (channel, channels)] if source.format in ("csv", "tsv") else []
     integers = [name for name, found in seen if name is not None and are_integers(found)]
     known = tuple(sorted(int(name) if channel in integers else name for name in channels)) or None
-    part_of = (np.cumsum(counts) - counts) // max(CHUNK, -(-done // PARTS))
+    part_of = (np.cumsum(counts) - counts) // max(CHUNK, -(-int(counts.sum()) // PARTS))
     with contextlib.ExitStack() as stack:
         writers: dict[int, Any] = {}
         for piece in source.stream(columns, labels):
@@ -197,9 +200,16 @@ def _write(
     def parts() -> Iterator[Columns]:
         for k in sorted(writers):
             file = beside / f"part-{k}"
-            with pa.memory_map(str(file)) as source:
-                dataset = build(as_integers(pa.ipc.open_stream(source).read_all(), integers), known)
-            file.unlink()
+            try:
+                with pa.memory_map(str(file)) as source:
+                    dataset = build(as_integers(pa.ipc.open_stream(source).read_all(), integers), known)
+            except NoObservations as error:
+                if k == max(writers) and not ids:
+                    raise
+                reports.append(error.reading)
+                continue
+            finally:
+                file.unlink()
             ids.append(dataset.ids)
             lengths.append(dataset.lengths)
             static.append(dataset.static)
@@ -213,19 +223,27 @@ def _write(
     with warnings.catch_warnings(record=True) as raised:
         warnings.simplefilter("always")
         _write_columns(beside, parts())
+    report = tell_once(reports, raised, len(writers), source.name)
+    columns_of = {"id": np.concatenate(ids), "length": np.concatenate(lengths)}
+    columns_of |= {f"static {name}": np.concatenate([one[name] for one in static]) for name in static[0]}
+    pyarrow.parquet.write_table(pa.table(columns_of), beside / "series.parquet")
+    about["reading"] = asdict(report)
+    (beside / "about.json").write_text(json.dumps(about, default=tables.plain), encoding="utf-8")
+
+
+def tell_once(
+    reports: list[ReadingReport], raised: list[warnings.WarningMessage], parts: int, name: str
+) -> ReadingReport:
+    """The reading of a table from those of its parts; warns of what the parts warned of, once for the table."""
     report = sum(reports[1:], reports[0])
     of_parts = {loss for part in reports for loss in part.losses()}
     raised = [warning for warning in raised if str(warning.message) not in of_parts]
     for loss in report.losses():
         warnings.warn(loss, InputWarning, stacklevel=5)
     if raised:
-        more = "" if len(writers) == 1 else f" ({len(raised)} of {len(writers)} parts of {source.name} warn like this.)"
+        more = "" if parts == 1 else f" ({len(raised)} of {parts} parts of {name} warn like this.)"
         warnings.warn(f"{raised[0].message}{more}", InputWarning, stacklevel=5)
-    columns_of = {"id": np.concatenate(ids), "length": np.concatenate(lengths)}
-    columns_of |= {f"static {name}": np.concatenate([one[name] for one in static]) for name in static[0]}
-    pyarrow.parquet.write_table(pa.table(columns_of), beside / "series.parquet")
-    about["reading"] = asdict(report)
-    (beside / "about.json").write_text(json.dumps(about, default=tables.plain), encoding="utf-8")
+    return report
 
 
 def _load(folder: Path) -> SeriesDataset:

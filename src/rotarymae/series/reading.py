@@ -19,8 +19,10 @@ class ReadingReport:
         missing_by_column: the same by column; a row that lacks two values counts in both columns.
         incomplete: of `missing`, the rows in which another value was there and is lost.
         unknown: rows dropped because the model does not know their channel, by channel.
+        flagged: rows dropped because a column of flags says so, by column; a row counts under the first that does.
         merged: rows that repeated the series, time and channel of another.
         counted: what the numbers count.
+        lists: rows with lists, whose entries are the `total`; 0 where no column holds lists.
         empty: ids of the series that are left out, as none of their rows was kept.
         suspects: values that look like a code for "not observed", as a text, with their number.
         notes: how the file was read, where that was guessed.
@@ -31,15 +33,21 @@ class ReadingReport:
     missing_by_column: dict[str, int] = field(default_factory=dict)
     incomplete: int = 0
     unknown: dict[str, int] = field(default_factory=dict)
+    flagged: dict[str, int] = field(default_factory=dict)
     merged: int = 0
     counted: Literal["rows", "cells"] = "rows"
+    lists: int = 0
     empty: tuple[Any, ...] = ()
     suspects: dict[str, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
     @property
     def kept(self) -> int:
-        return self.total - self.missing - self.merged - sum(self.unknown.values())
+        return self.total - self.merged - self._dropped
+
+    @property
+    def _dropped(self) -> int:
+        return self.missing + sum(self.unknown.values()) + sum(self.flagged.values())
 
     def __add__(self, other: ReadingReport) -> ReadingReport:
         """Of two parts of one table that share no series."""
@@ -53,8 +61,10 @@ class ReadingReport:
             both("missing_by_column"),
             self.incomplete + other.incomplete,
             both("unknown"),
+            both("flagged"),
             self.merged + other.merged,
             self.counted,
+            self.lists + other.lists,
             self.empty + other.empty,
             both("suspects"),
             tuple(dict.fromkeys(self.notes + other.notes)),
@@ -63,15 +73,17 @@ class ReadingReport:
     def __str__(self) -> str:
         """ "351 of 4,485 rows dropped: mag missing 351, magerr missing 20": one line for the terminal."""
         parts = []
-        dropped = self.missing + sum(self.unknown.values())
+        dropped = self._dropped
         if dropped:
             reasons = [f"{name} missing {count:,}" for name, count in self.missing_by_column.items()]
             reasons += [f"channel {name} unknown {count:,}" for name, count in self.unknown.items()]
+            reasons += [f"flagged by {name} {count:,}" for name, count in self.flagged.items()]
             more = f", ... ({len(reasons)} reasons in all)" if len(reasons) > 12 else ""
             parts.append(f"{dropped:,} of {self.total:,} {self.counted} dropped: {', '.join(reasons[:12])}{more}")
         else:
             parts.append(f"none of {self.total:,} {self.counted} dropped")
         parts += [f"{self.merged:,} duplicates merged"] if self.merged else []
+        parts += [f"{self.lists:,} rows with lists are {self.total:,} observations"] if self.lists else []
         parts += [f"{len(self.empty):,} series without observations left out"] if self.empty else []
         return "; ".join([*parts, *self.notes])
 

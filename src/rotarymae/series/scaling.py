@@ -488,7 +488,7 @@ def _check_columns(columns: Any) -> None:
         raise InputError(f"columns is {columns!r:.60}; wanted an object that says how the table was read.")
     for name, found in columns.items():
         wanted, fits = "text", found is None or isinstance(found, str)
-        if name in ("values", "static", "na"):
+        if name in ("values", "static", "flags", "na"):
             wanted = "a list of names"
             fits = isinstance(found, list | tuple) and all(isinstance(one, str) for one in found)
         elif name == "wide":

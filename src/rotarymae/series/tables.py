@@ -20,7 +20,7 @@ import pyarrow.csv
 import pyarrow.feather
 import pyarrow.parquet
 
-from rotarymae.errors import InputError, did_you_mean, listed
+from rotarymae.errors import InputError, NoObservations, did_you_mean, listed
 
 PER_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
 
@@ -46,8 +46,57 @@ def as_frame(frame: Any, what: str = "frame") -> nw.DataFrame[Any]:
         twice = " ".join(str(error).split())
         raise InputError(f"the {what} has a column name more than once ({twice}); rename those columns.") from error
     if len(seen) == 0:
-        raise InputError(f"the {what} has no rows (columns: {listed(seen.columns)}); there is nothing to learn from.")
+        raise NoObservations(
+            f"the {what} has no rows (columns: {listed(seen.columns)}); there is nothing to learn from."
+        )
     return seen
+
+
+def is_list(kind: pa.DataType) -> bool:
+    return pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
+
+
+def _is_nested(kind: pa.DataType) -> bool:
+    return pa.types.is_struct(kind) or (is_list(kind) and pa.types.is_struct(kind.value_type))
+
+
+def flat(table: pa.Table) -> pa.Table:
+    """The fields of structs, and of lists of structs, as columns "column.field"; those of lists are lists."""
+    while any(map(_is_nested, table.schema.types)):
+        names, columns = [], []
+        for name, column in zip(table.column_names, table.columns, strict=True):
+            if pa.types.is_struct(column.type):
+                names += [f"{name}.{field.name}" for field in column.type.fields]
+                columns += column.flatten()
+            elif _is_nested(column.type):
+                lists = to_arrow(column)
+                entries = lists.flatten()
+                offsets = pa.array(np.concatenate([[0], np.cumsum(list_lengths(lists))]))
+                for i, field in enumerate(entries.type.fields):
+                    names.append(f"{name}.{field.name}")
+                    entry = pc.struct_field(entries, i)  # pyright: ignore
+                    columns.append(pa.LargeListArray.from_arrays(offsets, entry))
+            else:
+                names.append(name)
+                columns.append(column)
+        table = pa.table(columns, names=names)
+    return table
+
+
+def list_lengths(lists: pa.Array) -> np.ndarray:
+    """Entries of each list, int64 [n]; 0 where there is none."""
+    lengths = pc.list_value_length(lists).fill_null(0)  # pyright: ignore
+    return lengths.to_numpy(zero_copy_only=False).astype(np.int64)
+
+
+def with_fields(frame: nw.DataFrame[Any], names: Sequence[str]) -> nw.DataFrame[Any]:
+    """The frame with columns "column.field" for nested columns, where some of `names` are such."""
+    tops = {name.split(".")[0] for name in names if isinstance(name, str) and name not in frame.columns}
+    tops &= set(frame.columns)
+    if not tops:
+        return frame
+    wanted = [name for name in frame.columns if name in tops or name in names]
+    return nw.from_native(flat(pa.table({name: arrow_column(frame, name) for name in wanted})), eager_only=True)
 
 
 def refuse_twice(names: Sequence[str], where: str) -> None:
@@ -290,15 +339,10 @@ def explode(columns: dict[str, pa.Array]) -> tuple[dict[str, pa.Array], np.ndarr
     Raises:
         InputError: lists of one row that differ in length.
     """
-    types = pa.types
-    lists = [
-        name
-        for name, column in columns.items()
-        if types.is_list(column.type) or types.is_large_list(column.type) or types.is_fixed_size_list(column.type)
-    ]
+    lists = [name for name, column in columns.items() if is_list(column.type)]
     if not lists:
         return columns, None
-    lengths = {name: pc.list_value_length(columns[name]).fill_null(0).to_numpy() for name in lists}  # pyright: ignore
+    lengths = {name: list_lengths(columns[name]) for name in lists}
     for name in lists[1:]:
         differs = np.flatnonzero(lengths[name] != lengths[lists[0]])
         if len(differs):

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from rotarymae.errors import InputError, InputWarning, listed
+from rotarymae.errors import InputError, InputWarning, NoObservations, listed
 from rotarymae.series.reading import ReadingReport
 
 LARGEST = float(np.finfo(np.float32).max)
@@ -89,7 +89,13 @@ def drop_missing(rows: Observations, absent: np.ndarray, tokens: str) -> Observa
     """
     counts = {name: int(n) for name, n in zip(rows.value_names, absent.sum(axis=0), strict=True) if n}
     if absent.all():
-        raise InputError(f"no value was observed: {_in_rows(counts)} of {len(absent):,} rows have none.")
+        reading = replace(
+            rows.report,
+            missing=rows.report.missing + len(absent),
+            missing_by_column={name: rows.report.missing_by_column.get(name, 0) + len(absent) for name in counts},
+            empty=tuple(rows.ids.tolist()),
+        )
+        raise NoObservations(f"no value was observed: {_in_rows(counts)} of {len(absent):,} rows have none.", reading)
     # With tokens="time" a row that lacks only some values is kept for now: `refuse_partial` names what it lacks.
     gone = np.asarray(absent.all(axis=1) if tokens == "time" else absent.any(axis=1))
     lost = int((~absent[gone]).sum())
@@ -105,7 +111,9 @@ def drop_missing(rows: Observations, absent: np.ndarray, tokens: str) -> Observa
         rows.report,
         missing=rows.report.missing + int(gone.sum()),
         missing_by_column={
-            name: int(absent[gone, v].sum()) for v, name in enumerate(rows.value_names) if name in counts
+            name: rows.report.missing_by_column.get(name, 0) + int(absent[gone, v].sum())
+            for v, name in enumerate(rows.value_names)
+            if name in counts or name in rows.report.missing_by_column
         },
         incomplete=incomplete,
     )
@@ -155,7 +163,9 @@ def leave_out_empty(rows: Observations) -> tuple[Observations, np.ndarray]:
     if there.all():
         return rows, there
     if not there.any():
-        refuse_empty(rows.lengths, rows.ids, f"{rows.report}.")
+        every = f"{len(rows.ids)} of {len(rows.ids)} series"
+        reading = replace(rows.report, empty=rows.report.empty + tuple(rows.ids.tolist()))
+        raise NoObservations(f"{every} have no observation left: {listed(rows.ids)}. {rows.report}.", reading)
     number = np.cumsum(there) - 1
     empty = tuple(rows.ids[~there].tolist())
     report = replace(rows.report, empty=rows.report.empty + empty)

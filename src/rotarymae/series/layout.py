@@ -1,0 +1,155 @@
+"""How a table is laid out: which column is what. A model remembers it, so that later tables need no telling."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import pyarrow as pa
+
+from rotarymae.errors import InputError, did_you_mean, listed
+from rotarymae.series.dataset import SeriesDataset
+from rotarymae.series.files import TableFile, open_table
+from rotarymae.series.scaling import Preprocessor
+from rotarymae.series.table_reader import TableReader
+
+
+@dataclass(frozen=True)
+class TableLayout:
+    """How a table is read, with nothing left open; kept with the model as a dictionary.
+
+    Attributes: as the arguments of `SeriesDataset.from_file`; `id` may be "file", where each file is one series, and
+        `na` are the cells of a text file that mean "missing", too.
+    """
+
+    id: str = "id"
+    time: str = "time"
+    channel: str | None = None
+    values: tuple[str, ...] = ("value",)
+    wide: bool = False
+    tokens: Literal["channel", "time"] = "channel"
+    missing: Literal["error", "drop"] = "drop"
+    duplicates: Literal["error", "mean", "first"] = "error"
+    unknown_channels: Literal["error", "drop"] = "drop"
+    static: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()
+    na: tuple[str, ...] = ()
+    time_format: str | None = None
+
+    @classmethod
+    def resolve(cls, given: Mapping[str, Any], of_model: Mapping[str, Any] | None = None) -> TableLayout:
+        """What is given (None, False and () are not), else the model's, else the defaults.
+
+        Raises:
+            InputError: options that exclude each other.
+        """
+        given = {name: value for name, value in given.items() if value}
+        before, wide = dict(of_model or {}), given.get("wide")
+        if wide and "channel" in given:
+            raise InputError("--channel names a column of channels, --wide says each has its own; give one of them.")
+        if wide:
+            before.pop("channel", None)
+        if "channel" in given:
+            before.pop("wide", None)
+        layout = {"values": () if wide else cls.values, **before, **given}
+        lists = {name: tuple(layout.get(name, ())) for name in ("values", "static", "flags", "na")}
+        return cls(**{**layout, **lists})
+
+    @classmethod
+    def for_model(cls, preprocessor: Preprocessor | None, given: Mapping[str, Any] | None = None) -> TableLayout:
+        """How a table for a model is laid out: as its training table, but for what is given.
+
+        Raises:
+            InputError: a model that was not made from a table.
+        """
+        if preprocessor is None:
+            raise InputError("the model has no preprocessor; it was not made from a table.")
+        layout = cls.resolve(given or {}, preprocessor.columns)
+        # None, of a model that is only pre-trained.
+        return replace(layout, static=tuple(column.name for column in preprocessor.static))
+
+    def with_values_of(self, dataset: SeriesDataset) -> TableLayout:
+        """The same with the channels by name, where a wide table's were all columns that have no other role."""
+        if not self.wide:
+            return self
+        return replace(self, values=tuple(dataset.channel_names or dataset.value_names))
+
+    def open(self, table: Path | pa.Table) -> TableFile:
+        """The table, its file or its files, read as the options say."""
+        if isinstance(table, pa.Table):
+            return TableFile.of_table(table)
+        times = {} if self.time_format is None else {self.time: self.time_format}
+        return open_table(table, missing=self.na, times=times)
+
+    def reader(
+        self,
+        table: Path | pa.Table,
+        channel_names: tuple[Any, ...] | None = None,
+        beside: tuple[str, ...] = (),
+    ) -> TableReader:
+        """What reads the series of a table.
+
+        Args:
+            channel_names: those of the model, if there is one.
+            beside: columns that are neither of these nor channels, such as a label's.
+
+        Raises:
+            InputError: a column that is not there, by the option that names it.
+        """
+        source = self.open(table)
+        what = "the table" if source.in_memory else table
+        names = source.column_names()
+        roles = {self.id, self.time, self.channel, *self.values, *self.static, *self.flags, *beside}
+        # A table of one series needs no ids; another column that is left over might hold them, though.
+        alone = self.id not in names and (self.id == "file" or (self.id == "id" and set(names) <= roles))
+        values = self.values or tuple(name for name in names if name not in roles)
+        forgiving = channel_names is not None and self.unknown_channels == "drop"
+        wanted = [("id", self.id)] if not alone else []
+        wanted += [("time", self.time)]
+        wanted += [] if self.wide and forgiving else [("values", name) for name in values]
+        wanted += [("channel", self.channel)] if self.channel else []
+        wanted += [("flags", name) for name in self.flags]
+        lacking = [name for name in self.static if name not in names]
+        if lacking:
+            raise InputError(
+                f"{what} has no column {lacking[0]!r}, one of the static columns that the model reads (--static in "
+                f"training).{did_you_mean(lacking[0], names)} Its columns are {listed(names, 20)}."
+            )
+        for option, name in wanted:
+            if name not in names:
+                raise InputError(
+                    f"{what} has no column {name!r}; name the right one by --{option}."
+                    f"{did_you_mean(name, names)} Its columns are {listed(names, 20)}."
+                    f"{' If each file is one series, give --id file.' if option == 'id' else ''}"
+                )
+        return TableReader(
+            source.with_ids_of_files() if alone else source,
+            "file" if alone else self.id,
+            self.time,
+            self.channel,
+            values,
+            self.static,
+            self.flags,
+            self.wide,
+            None if self.wide else channel_names,
+            "drop" if forgiving else "error",
+            self.tokens if self.channel or self.wide else "channel",
+            self.missing,
+            self.duplicates,
+        )
+
+    def read(
+        self, table: Path, channel_names: tuple[Any, ...] | None = None, beside: tuple[str, ...] = ()
+    ) -> SeriesDataset:
+        """The series of a table; arguments as `reader`.
+
+        Raises:
+            InputError: as `reader` and `SeriesDataset.from_frame`, naming the table.
+        """
+        reader = self.reader(table, channel_names, beside)
+        try:
+            return reader.read()
+        except InputError as error:
+            raise InputError(f"{table}: {error}") from error

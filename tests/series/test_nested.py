@@ -1,0 +1,142 @@
+"""One row per object, its observations in lists: every form that Arrow has of it is the same data set."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.feather
+import pyarrow.parquet
+import pytest
+
+from conftest import refuses
+from rotarymae.errors import InputWarning
+from rotarymae.series import SeriesDataset, memmap
+
+IDS = [7, 3, 9, 7]
+TIMES: Any = [[0.5, 1.5], [0.25], [], [3.0, 2.0, 4.0]]
+FLUX: Any = [[1.25, -2.5], [3.0], [], [np.nan, 1.0, 2.0]]
+BAND: Any = [["g", "r"], ["r"], [], ["g", "g", "r"]]
+ROLES: Any = ("id", "lc.t", "lc.b", ["lc.f"])
+ROWS = [[{"t": t, "f": f, "b": b} for t, f, b in zip(*row, strict=True)] for row in zip(TIMES, FLUX, BAND, strict=True)]
+
+
+def lists(kind):
+    columns = {"lc.t": (TIMES, pa.float64()), "lc.f": (FLUX, pa.float64()), "lc.b": (BAND, pa.string())}
+    return pa.table({"id": IDS, **{name: pa.array(c, kind(of)) for name, (c, of) in columns.items()}})
+
+
+def structs(lists_of=pa.list_):
+    kind = pa.struct([("t", pa.float64()), ("f", pa.float64()), ("b", pa.string())])
+    return pa.table({"id": IDS, "lc": pa.array(ROWS, lists_of(kind))})
+
+
+FORMS = {
+    "lists": lambda: lists(pa.list_),
+    "large lists": lambda: lists(pa.large_list),
+    "a struct of lists": lambda: pa.table(
+        {"id": IDS, "lc": [{"t": t, "f": f, "b": b} for t, f, b in zip(TIMES, FLUX, BAND, strict=True)]}
+    ),
+    "a list of structs": structs,
+    "a large list of structs": lambda: structs(pa.large_list),
+    "pandas": lambda: lists(pa.list_).to_pandas(),
+    "pandas of structs": lambda: structs().to_pandas(),
+    "polars": lambda: pl.from_arrow(structs()),
+}
+
+
+def long():
+    """The same observations, a row each."""
+    rows = [
+        (name, t, f, b)
+        for name, *row in zip(IDS, TIMES, FLUX, BAND, strict=True)
+        for t, f, b in zip(*row, strict=True)
+        if not np.isnan(f)
+    ]
+    return (
+        pd.DataFrame(rows, columns=["id", "lc.t", "lc.f", "lc.b"])
+        .sort_values("lc.t", kind="stable")
+        .loc[[0, 1, 2, 3, 4]]
+    )
+
+
+@pytest.mark.filterwarnings("ignore::rotarymae.errors.InputWarning")
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_is_the_long_table(tmp_path, monkeypatch, form):
+    wanted = SeriesDataset.from_frame(long(), *ROLES).fingerprint()
+    table = FORMS[form]()
+    found = SeriesDataset.from_nested(table, *ROLES)
+    assert found.fingerprint() == wanted and found.reading is not None
+    assert found.reading.empty == (9,) and found.reading.missing == 1 and found.reading.kept == 5
+    if isinstance(table, pa.Table):
+        monkeypatch.setattr(memmap, "CHUNK", 3)
+        pyarrow.parquet.write_table(table, tmp_path / "t.parquet", row_group_size=2)
+        pyarrow.feather.write_feather(table, tmp_path / "t.feather", chunksize=2)
+        for suffix in ("parquet", "feather"):
+            for memory in (None, 0):
+                read = SeriesDataset.from_file(tmp_path / f"t.{suffix}", *ROLES, memory=memory)
+                assert read.fingerprint() == wanted and read.reading == found.reading
+
+
+def test_flags_and_padding_are_missing_observations():
+    nan = np.nan
+    table = pa.table(
+        {
+            "id": ["a", "b"],
+            "t": pa.array([[1.0, 2.0, 3.0, nan], [1.0, 2.0, nan, nan]], pa.list_(pa.float64(), 4)),
+            "f": [[5.0, 6.0, 7.0, nan], [8.0, nan, nan, nan]],
+            "catflags": [[0, 32768, 0, 0], [0, 0, None, 0]],
+            "saturated": [[False, True, True, False], [False] * 4],
+        }
+    )
+    data = SeriesDataset.from_nested(table, "id", "t", None, "f", flags=["catflags", "saturated"])
+    assert data.times.tolist() == [1, 1] and data.values.ravel().tolist() == [5, 8] and data.reading is not None
+    assert data.reading.flagged == {"catflags": 1, "saturated": 1}
+    assert (data.reading.total, data.reading.missing, data.reading.kept) == (8, 4, 2)
+    said = "6 of 8 rows dropped: f missing 4, flagged by catflags 1, flagged by saturated 1; 2 rows with lists are 8"
+    assert said in str(data.reading)
+    every = SeriesDataset.from_nested(table, "id", "t", None, "f")
+    assert every.times.tolist() == [1, 2, 3, 1]
+
+
+def test_flags_of_a_wide_table_are_refused(tmp_path):
+    pyarrow.parquet.write_table(pa.table({"id": [1], "time": [0.5], "u": [1.0], "bad": [1]}), tmp_path / "t.parquet")
+    with refuses("flags 'bad'", "several per row", "empty cell"):
+        SeriesDataset.from_file(tmp_path / "t.parquet", values=["u"], wide=True, flags=["bad"])
+
+
+def test_a_time_that_is_missing_beside_a_value_is_refused():
+    with refuses("'t'", "missing", "row 1"):
+        table = pa.table({"id": ["a"], "t": [[1.0, None]], "f": [[1.0, 2.0]]})
+        SeriesDataset.from_nested(table, "id", "t", None, "f")
+
+
+def test_rows_of_one_object_and_one_filter_each_join():
+    """As ZTF has them: the filter is a column without lists."""
+    table = pa.table(
+        {
+            "object": [4, 4, 5],
+            "filter": [1, 2, 1],
+            "lc": [
+                {"mjd": [1.0, 3.0], "mag": [20.0, 21.0]},
+                {"mjd": [2.0], "mag": [19.0]},
+                {"mjd": [9.0], "mag": [18.0]},
+            ],
+        }
+    )
+    with pytest.warns(InputWarning, match="times were not ascending"):
+        data = SeriesDataset.from_nested(table, "object", "lc.mjd", "filter", ["lc.mag"])
+    assert data.ids.tolist() == [4, 5] and data.times.tolist() == [1, 2, 3, 9]
+    assert data.channels is not None and data.channels.tolist() == [0, 1, 0, 0] and data.channel_names == (1, 2)
+
+
+def test_names_of_fields_are_checked():
+    with refuses("'lc.mjd' is missing", "Did you mean 'lc.mjdd'?"):
+        SeriesDataset.from_nested(
+            pa.table({"id": [1], "lc": [{"mjdd": [1.0], "f": [1.0]}]}), "id", "lc.mjd", None, "lc.f"
+        )
+    with refuses("row 0 has 2 entries in column 'lc.t' but 1 in 'lc.f'"):
+        SeriesDataset.from_nested(
+            pa.table({"id": [1], "lc": [{"t": [1.0, 2.0], "f": [1.0]}]}), "id", "lc.t", None, "lc.f"
+        )

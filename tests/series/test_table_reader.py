@@ -1,0 +1,130 @@
+"""A table in parts of whole series is the same series, in the same order, as the table at once."""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.feather
+import pyarrow.parquet
+import pytest
+
+from rotarymae.errors import InputWarning, NoObservations
+from rotarymae.series import TableReader, files, memmap, table_reader
+from rotarymae.series.files import TableFile, open_table
+
+SERIES = 30
+
+
+@pytest.fixture(autouse=True)
+def small_pieces(monkeypatch):
+    for module in (files, table_reader):
+        monkeypatch.setattr(module, "ROWS", 40)
+    monkeypatch.setattr(table_reader, "MERGED", 3)
+    monkeypatch.setattr(memmap, "CHUNK", 40)
+
+
+def table(ids=None, longest=20, nested=False):
+    """Series of 1 to `longest` observations, and one of 150; the values of two series are all missing."""
+    draw = np.random.default_rng(0)
+    lengths = draw.integers(1, longest, SERIES)
+    lengths[7] = 150
+    ids = pa.array([f"star {i}" for i in range(SERIES)] if ids is None else ids)
+    which = np.repeat(np.arange(SERIES), lengths)
+    flux = draw.standard_normal(len(which))
+    flux[np.isin(which, [4, 20, SERIES - 1])] = np.nan
+    time = np.arange(len(which)) / 4
+    band = np.array(["g", "r"])[draw.integers(0, 2, len(which))]
+    if not nested:
+        return pa.table({"id": ids.take(pa.array(which)), "time": time, "band": band.tolist(), "flux": flux})
+    offsets = pa.array(np.concatenate([[0], np.cumsum(lengths)]), pa.int32())
+    lists = {"time": pa.array(time), "band": pa.array(band.tolist()), "flux": pa.array(flux)}
+    lists = {name: pa.ListArray.from_arrays(offsets, column) for name, column in lists.items()}
+    return pa.table({"id": ids, **lists})
+
+
+def reader(source, **changes):
+    return TableReader(source, **{"id": "id", "time": "time", "channel": "band", "values": ("flux",), **changes})
+
+
+def written(folder, rows, how):
+    path = folder / f"t.{how}"
+    if how == "memory":
+        return TableFile.of_table(rows)
+    if how == "csv":
+        pyarrow.csv.write_csv(rows, path)
+    elif how == "parquet":
+        pyarrow.parquet.write_table(rows, path, row_group_size=35)
+    else:
+        pyarrow.feather.write_feather(rows, path, chunksize=35)
+    return open_table(path)
+
+
+def joined(parts):
+    """All series of parts, one behind the other: (ids, whether observed, times, values)."""
+    ids = [name for part in parts for name in part.ids.to_pylist()]
+    observed = np.concatenate([part.observed for part in parts])
+    sets = [part.dataset for part in parts if part.dataset is not None]
+    return ids, observed, np.concatenate([d.times for d in sets]), np.concatenate([d.values for d in sets])
+
+
+@pytest.mark.parametrize("how", ["memory", "csv", "parquet", "feather"])
+@pytest.mark.parametrize("form", ["long", "nested", "shuffled"])
+def test_parts_are_the_whole_in_its_order(tmp_path, monkeypatch, form, how):
+    if (form, how) == ("nested", "csv"):
+        pytest.skip("text has no lists")
+    rows = table(nested=form == "nested")
+    if form == "shuffled":
+        rows = rows.take(pa.array(np.random.default_rng(1).permutation(len(rows))))
+    source = written(tmp_path, rows, how)
+    with pytest.warns(InputWarning) as raised:
+        parts = list(reader(source).parts())
+    losses = [str(warning.message) for warning in raised if "no observation" in str(warning.message)]
+    assert len(losses) == 1 and losses[0].startswith("3 series have no observation and are left out")
+    monkeypatch.undo()
+    with pytest.warns(InputWarning):
+        whole = reader(source).read()
+    ids, observed, times, values = joined(parts)
+    assert len(parts) > 5 and ids == rows["id"].unique().to_pylist()
+    assert [name for name, there in zip(ids, observed, strict=True) if there] == whole.ids.tolist()
+    assert np.array_equal(times, whole.times) and np.array_equal(values, whole.values)
+    if form != "shuffled":  # a part is one piece, or one series that is longer
+        assert all(part.dataset is None or len(part.dataset.times) <= 150 + 80 for part in parts)
+
+
+@pytest.mark.filterwarnings("ignore::rotarymae.errors.InputWarning")
+@pytest.mark.parametrize("kind", [pa.int32(), pa.uint16(), pa.string(), pa.large_string(), pa.float32()])
+@pytest.mark.parametrize("rows", [40, 10_000], ids=["streamed", "at once"])
+def test_ids_keep_their_type(monkeypatch, kind, rows):
+    monkeypatch.setattr(table_reader, "ROWS", rows)
+    for nested in (False, True):
+        own = pa.array(np.arange(SERIES)).cast(kind)
+        parts = list(reader(TableFile.of_table(table(own, nested=nested))).parts())
+        assert pa.concat_arrays([part.ids for part in parts]).equals(own)
+
+
+@pytest.mark.filterwarnings("ignore::rotarymae.errors.InputWarning")
+@pytest.mark.parametrize("last, kind", [("29", int), ("029", str)])
+def test_labels_of_a_text_file_are_integers_only_where_all_are(tmp_path, last, kind):
+    path = tmp_path / "t.csv"
+    rows = table([*map(str, range(SERIES - 1)), last])
+    pyarrow.csv.write_csv(rows, path, pyarrow.csv.WriteOptions(quoting_style="none"))
+    parts = list(reader(open_table(path)).parts())
+    ids = [name for part in parts for name in part.ids.to_pylist()]
+    assert ids == [*map(kind, range(SERIES - 1)), kind(last)]
+    assert {kind(name) for part in parts if part.dataset for name in part.dataset.ids} <= set(ids)
+
+
+def test_files_as_series(tmp_path):
+    for i in range(4):
+        rows = pa.table({"time": np.arange(25.0) + i, "flux": np.ones(25) * i})
+        pyarrow.parquet.write_table(rows, tmp_path / f"night{i}.parquet")
+    source = open_table(tmp_path).with_ids_of_files()
+    parts = list(reader(source, id="file", channel=None).parts())
+    assert len(parts) > 1 and joined(parts)[0] == [f"night{i}" for i in range(4)]
+
+
+def test_a_table_without_rows_has_no_parts_and_one_without_observations_says_why():
+    rows = table(nested=True)
+    assert list(reader(TableFile.of_table(rows.slice(0, 0))).parts()) == []
+    (part,) = reader(TableFile.of_table(rows.slice(4, 1))).parts()
+    assert part.dataset is None and part.ids.to_pylist() == ["star 4"] and not part.observed.any()
+    assert isinstance(part.why, NoObservations) and "no value was observed" in str(part.why)
