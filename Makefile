@@ -28,7 +28,7 @@ bench: $(READY)
 $(READY): pyproject.toml constraints.txt
 	test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)
 	$(VENV)/bin/python -m pip install --quiet --constraint constraints.txt "$$(grep '^torch==' constraints.txt)"
-	$(VENV)/bin/python -m pip install --quiet --constraint constraints.txt --editable '.[dev,trackers]'
+	$(VENV)/bin/python -m pip install --quiet --constraint constraints.txt --editable '.[dev,all,docs]'
 	touch $(READY)
 
 clean:
