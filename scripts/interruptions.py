@@ -1,24 +1,30 @@
-"""Pulls the plug on small runs at random moments, resumes them, and compares with runs that were left alone.
+"""Pulls the plug on `rotarymae fit` at random moments of every stage, resumes it, and compares with a run left alone.
 
     python scripts/interruptions.py --count 40
 
-Half of the interruptions are SIGKILL, half SIGTERM or SIGINT. They come during a step, during a save (between any two
-flushes to disk), while a file of weights is written (half of it lies there under a temporary name, as safetensors does
-it), during an evaluation, or at a moment of the clock. Pre-training and fine-tuning take turns, with dropout,
-stochastic depth, augmentation, early stopping and the best weights kept, with and without workers. A run counts when
-its final weights and its log are the same bytes as those of the run that was left alone. Exit code 0: all did.
+Half of the blows are SIGKILL, half SIGTERM or SIGINT, up to three in one run. A run says over a pipe where it is:
+which stage begins, when a file is flushed to disk, and when half of a file of weights lies on disk under a temporary
+name, as safetensors writes it. The blow falls after one of these, drawn at random, within the time until the next. A
+run counts when SIGTERM and SIGINT are answered within five seconds with their exit code, and when after `--resume` its
+weights, logs, predictions and metrics are the same bytes as those of the run left alone, with no file left over. Exit
+code 0: all did.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
+import hashlib
+import importlib
+import json
 import os
 import random
 import signal
 import sys
 import tempfile
-import threading
 import time
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
@@ -26,152 +32,188 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import torch
 
-from _runs import digest, examples, objective, settings
-from rotarymae.series import SeriesExamples
-from rotarymae.system import atomic_write
+from _runs import series
+from rotarymae import checkpoints
+from rotarymae.cli.main import main as rotarymae
+from rotarymae.system import Reporter, atomic_write
+from rotarymae.tasks import predictor
 from rotarymae.training import checkpointing
-from rotarymae.training import loop as training
 
-WHERE = ("step", "save", "write", "evaluation", "clock")
+# Loaded before the fork: together they take longer than a run.
+for slow in ("torch._dynamo", "accelerate", "sklearn.ensemble", "rotarymae.report.build"):
+    importlib.import_module(slow)
+BLOWS = (signal.SIGKILL, signal.SIGTERM, signal.SIGKILL, signal.SIGINT)
+GRACE = 5.0  # seconds in which SIGTERM and SIGINT are to be answered
+SIZES = "--embed-dim 24 --num-heads 2 --depth 2 --decoder-embed-dim 12 --decoder-num-heads 1 --decoder-depth 1"
+COMMON = f"--channel channel --min-steps 0 --batch-size 10 --log-every 1 {SIZES} --pretrain-epochs 3 --quiet"
 SCENES = [
-    {"kind": "pretrain", "workers": 0, "checkpoint_steps": 3, "keep_best": True, "patience": 2},
-    {"kind": "classify", "workers": 2, "checkpoint_steps": 1, "keep_best": True, "patience": 3, "accumulation": 2},
-    {"kind": "pretrain", "workers": 2, "checkpoint_steps": 2, "batch_size": None, "batch_tokens": 64},
-    {"kind": "regress", "workers": 0, "checkpoint_steps": 5, "keep_best": True, "keep": 1, "optimizer": "sgd"},
+    "--label kind --finetune-epochs 3 --checkpoint-minutes 0 --dropout 0.1 --drop-path 0.2",
+    "--label size --finetune-epochs 2 --checkpoint-minutes 1e-3 --workers 2 --optimizer sgd",
+    "--checkpoint-minutes 0 --masking rows",
 ]
 
 
-def run(scene: dict, folder: Path, strike: tuple[str, int, int] | None) -> None:
-    """The whole run, or up to the blow: `strike` is (where, the how manieth time, signal)."""
+@dataclass(frozen=True)
+class Blow:
+    """Falls `delay` seconds after the `nth` time that a run says `moment`."""
+
+    signum: signal.Signals
+    moment: str
+    nth: int
+    delay: float
+
+
+def write_table(path: Path) -> None:
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["id", "time", "channel", "value", "kind", "size"])
+        for i, one in enumerate(series(40)):
+            for time_, channel, value in zip(one.times, one.channels, one.values[:, 0], strict=True):
+                writer.writerow([one.id, time_, "gr"[channel], value, "abc"[i % 3], i**0.5])
+
+
+def run(scene: str, table: Path, folder: Path, pipe: int) -> None:
+    """The command, which says over the pipe where it is."""
     torch.set_num_threads(1)
-    held = examples(scene["kind"], 11, of=1, augment=False)
-    if strike is not None:
-        arm(*strike, held)
-    changes = {key: value for key, value in scene.items() if key != "kind"}
-    kind = scene["kind"]
-    what = objective(kind)
-    try:
-        training.fit(
-            what,
-            examples(kind),
-            settings(epochs=6, **changes),
-            validation=held,
-            folder=folder,
-            resume="auto",
-        )
-    except training.Interrupted:
-        os._exit(75)
-    (folder / "final.txt").write_text(digest(what.model))
+
+    def say(moment: str) -> None:
+        os.write(pipe, f"{moment}\n".encode())
+
+    bar = Reporter.bar
+
+    @contextmanager
+    def saying_bar(self: Reporter, title: str):
+        say(title)
+        with bar(self, title) as on_step:
+            yield on_step
+
+    Reporter.bar = saying_bar
+    for module in (atomic_write, checkpointing):
+        module.flush = saying(module.flush, say)
+    for module in (checkpointing, checkpoints, predictor):
+        module.save_file = saying(module.save_file, say, half=True)
+    rotarymae(["fit", str(table), "--out", str(folder), *COMMON.split(), *scene.split(), "--resume"])
 
 
-def arm(where: str, at: int, blow: int, held: SeriesExamples) -> None:
-    """Strikes this process itself at the `at`-th moment of a kind; for "clock" after `at` milliseconds."""
-    if where == "clock":
-
-        def later() -> None:
-            time.sleep(at / 1000)
-            os.kill(os.getpid(), blow)
-
-        threading.Thread(target=later, daemon=True).start()
-        return
-    passed = 0
-
-    def count() -> None:
-        nonlocal passed
-        passed += 1
-        if passed == at:
-            os.kill(os.getpid(), blow)
-
-    if where == "step":  # between the gradients and the weights' change
-        owners, name = [training.nn.utils], "get_total_norm"
-    elif where == "save":
-        owners, name = [atomic_write, checkpointing], "flush"
-    elif where == "write":
-        owners, name = [checkpointing], "save_file"
-    else:
-        owners, name = [held], "batch"
-    inner = getattr(owners[0], name)
+def saying(inner, say, half: bool = False):
+    """The same function, which says before it works that it is about to; with `half` of its file on disk."""
 
     def outer(*arguments, **named):
-        if where == "write":
-            half = arguments[1].with_name(".tmpAbCdEf")
-            half.write_bytes(b"half")
-            count()
-            half.unlink()
-        else:
-            count()
+        if not half:
+            say("flush")
+            return inner(*arguments, **named)
+        part = Path(arguments[1]).with_name(".tmpAbCdEf")
+        part.write_bytes(b"half")
+        say("weights")
+        time.sleep(0.02)  # for the blow to fall
+        part.unlink()
         return inner(*arguments, **named)
 
-    for owner in owners:
-        setattr(owner, name, outer)
+    return outer
 
 
-def child(scene: dict, folder: Path, strike: tuple[str, int, int] | None) -> int:
-    """Runs in a forked process, which is warm; returns how it ended, minus the signal or the exit code."""
+def child(scene: str, table: Path, folder: Path, blow: Blow | None = None):
+    """Runs in a forked process, which is warm: (exit code or minus the signal, seconds from the blow to the end, what
+    it said and when). The seconds are None when the run had ended before the blow."""
+    reader, writer = os.pipe()
     pid = os.fork()
     if pid == 0:
+        os.close(reader)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         code = 1
-        signal.signal(signal.SIGINT, signal.SIG_DFL)  # ends the process, as SIGTERM does, where nobody watches it
         try:
-            run(scene, folder, strike)
+            run(scene, table, folder, writer)
             code = 0
+        except SystemExit as end:
+            code = int(end.code or 0)
         finally:
             sys.stderr.flush()
             os._exit(code)
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    os.close(writer)
+    said, struck = [], None
+    with os.fdopen(reader) as lines:
+        for line in lines:
+            said.append((line.strip(), time.monotonic()))
+            if blow is not None and struck is None and [name for name, _ in said].count(blow.moment) == blow.nth:
+                time.sleep(blow.delay)
+                struck = time.monotonic()
+                os.kill(pid, blow.signum)
+    code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    return code, None if struck is None or code == 0 else time.monotonic() - struck, said
+
+
+def draw_blow(draw: random.Random, said: list[tuple[str, float]], signum: signal.Signals) -> Blow:
+    """Stages, flushes and weights are as likely; then one of them, then a moment before the next."""
+    moment = draw.choice(sorted({name for name, _ in said}))
+    at = [i for i, (name, _) in enumerate(said) if name == moment]
+    nth = draw.randrange(len(at))
+    delay = 0.0
+    if moment != "weights" and at[nth] + 1 < len(said):
+        delay = draw.uniform(0, said[at[nth] + 1][1] - said[at[nth]][1])
+    return Blow(signum, moment, nth + 1, delay)
+
+
+def contents(folder: Path) -> dict[str, object]:
+    """What must be the same: each file's digest, and metrics.json but for what tells of this very run."""
+    found: dict[str, object] = {}
+    for path in sorted(folder.rglob("*")):
+        if path.is_dir() or path.name in (".lock", "report.html", "results.json") or "checkpoints" in path.parts:
+            assert not path.name.startswith(".") or path.name == ".lock", f"{path} was left over"
+        elif path.name == "metrics.json":
+            metrics = json.loads(path.read_text())
+            found["metrics.json"] = {k: v for k, v in metrics.items() if k not in ("run", "seconds", "command")}
+        else:
+            found[str(path.relative_to(folder))] = hashlib.sha256(path.read_bytes()).hexdigest()
+    return found
 
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--count", type=int, default=40)
+    parser.add_argument("--count", type=int, default=40, help="blows")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--quiet", action="store_true")
     given = parser.parse_args()
     draw = random.Random(given.seed)
-    struck = {signal.SIGKILL: 0, signal.SIGTERM: 0, signal.SIGINT: 0}
-    moments = dict.fromkeys(WHERE, 0)
-    same = late = number = 0
+    struck: list[Blow] = []
+    bad = runs = 0
+    slowest = 0.0
     with tempfile.TemporaryDirectory() as root:
-        wanted = []
+        table, alone = Path(root) / "table.csv", []
+        write_table(table)
         for i, scene in enumerate(SCENES[: given.count]):
-            folder = Path(root) / f"alone-{i}"
-            started = time.monotonic()
-            assert child(scene, folder, None) == 0, f"scene {scene} cannot even be run"
-            took = time.monotonic() - started
-            wanted.append(((folder / "final.txt").read_text(), (folder / "log.jsonl").read_bytes(), took))
-        while sum(struck.values()) < given.count:
-            number_struck = sum(struck.values())
-            blow = (signal.SIGKILL, signal.SIGTERM, signal.SIGKILL, signal.SIGINT)[number_struck % 4]
-            where = WHERE[(number_struck // 2) % len(WHERE)]
-            scene = draw.randrange(len(wanted))
-            final, log, took = wanted[scene]
-            # Moments of the whole run: 24 steps, some 60 flushes, 6 evaluations of 2 batches, took seconds.
-            most = {"step": 20, "save": 25, "write": 12, "evaluation": 12, "clock": round(900 * took)}[where]
-            folder = Path(root) / f"run-{number}"
-            number += 1
-            ended = child(SCENES[scene], folder, (where, draw.randint(1, most), blow))
-            if ended == 0:  # the moment came after the end of the run: it does not count
-                late += 1
+            code, _, said = child(scene, table, Path(root) / f"alone-{i}")
+            assert code == 0, f"{scene} cannot even be run"
+            alone.append((contents(Path(root) / f"alone-{i}"), said))
+        while len(struck) < given.count:
+            scene, folder = draw.randrange(len(alone)), Path(root) / f"run-{runs}"
+            wanted, said = alone[scene]
+            runs, history, wrong = runs + 1, [], []
+            for _ in range(min(draw.randint(1, 3), given.count - len(struck))):
+                blow = draw_blow(draw, said, BLOWS[len(struck) % len(BLOWS)])
+                code, seconds, _ = child(SCENES[scene], table, folder, blow)
+                if seconds is None:  # the moment came after the end of the run: it does not count
+                    wrong += [] if code == 0 else [f"ended with {code}"]
+                    break
+                struck.append(blow)
+                history.append(f"{blow.signum.name} in {blow.moment} {blow.nth}")
+                soft = blow.signum != signal.SIGKILL
+                slowest = max(slowest, seconds if soft else 0.0)
+                if code != (128 + blow.signum if soft else -blow.signum) or (soft and seconds > GRACE):
+                    wrong.append(f"ended with {code} after {seconds:.1f} s")
+            if not history:
                 continue
-            assert ended in (-9, -15, -2, 75), f"the run ended with {ended}"
-            struck[blow] += 1
-            moments[where] += 1
-            again = child(SCENES[scene], folder, None)
-            left = [path.name for path in (folder / "checkpoints").glob(".*")]
-            equal = (
-                again == 0
-                and not left
-                and (folder / "final.txt").read_text() == final
-                and (folder / "log.jsonl").read_bytes() == log
-            )
-            same += equal
-            if not given.quiet or not equal:
-                print(f"{blow.name} during {where}: {'identical' if equal else 'DIFFERENT'} {left or ''}", flush=True)
-    total = sum(struck.values())
-    signals = ", ".join(f"{n} {blow.name}" for blow, n in struck.items())
-    when = ", ".join(f"{n} during {where}" for where, n in moments.items())
-    print(f"{same} of {total} interrupted runs ended bit-identical ({signals}; {when})")
-    sys.exit(0 if same == total else 1)
+            if not (folder / "metrics.json").exists():
+                code, _, _ = child(SCENES[scene], table, folder)
+                wrong += [] if code == 0 else [f"the resumed run ended with {code}"]
+            found = contents(folder)
+            wrong += [f"{name} differs" for name in wanted.keys() | found.keys() if wanted.get(name) != found.get(name)]
+            bad += bool(wrong)
+            print(f"{', '.join(history)}: {'; '.join(wrong) or 'identical'}", flush=True)
+    kinds = ", ".join(f"{sum(blow.signum == one for blow in struck)} {one.name}" for one in dict.fromkeys(BLOWS))
+    moments = sorted({blow.moment for blow in struck})
+    where = ", ".join(f"{sum(blow.moment == one for blow in struck)} in {one}" for one in moments)
+    print(f"{len(struck)} blows ({kinds}; {where}), the soft ones answered within {slowest:.1f} s")
+    print("every run ended bit-identical" if not bad else f"{bad} runs went wrong")
+    sys.exit(bool(bad))
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -141,3 +142,11 @@ def test_another_run_is_refused_before_there_is_a_checkpoint(fitted, tmp_path, m
     assert "the labels changed" in " ".join(capsys.readouterr().err.split())
     assert command("fit", *given, "--resume") == 0
     assert "no checkpoint to resume; training begins at step 1" in " ".join(capsys.readouterr().err.split())
+
+
+def test_blows_at_random_moments():
+    """The long version is scripts/interruptions.py, 40 of them."""
+    script = Path(__file__).resolve().parents[2] / "scripts" / "interruptions.py"
+    done = subprocess.run([sys.executable, script, "--count", "2"], capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "2 blows (1 SIGKILL, 1 SIGTERM" in done.stdout and "every run ended bit-identical" in done.stdout

@@ -23,7 +23,6 @@ from rotarymae.training.loop import fit
 from rotarymae.training.optimizer import OPTIMIZERS
 
 TESTS = Path(__file__).resolve().parents[1]
-ROOT = TESTS.parent
 
 
 def train(folder, kind="pretrain", resume="never", count=40, seed=0, what=None, **changes):
@@ -180,14 +179,6 @@ def test_broken_off_and_gone_on_with_is_the_same_run(finished, at, workers, tmp_
     assert (tmp_path / "run" / "log.jsonl").read_bytes() == (folder / "log.jsonl").read_bytes()
     assert resumed.history == result.history == log(folder)
     assert (resumed.steps, resumed.tokens, resumed.best) == (result.steps, result.tokens, result.best)
-
-
-def test_interruptions_at_random_moments():
-    """The long version is scripts/interruptions.py, 40 of them."""
-    command = [sys.executable, ROOT / "scripts" / "interruptions.py", "--count", "6", "--seed", "1"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "6 of 6 interrupted runs ended bit-identical (3 SIGKILL, 2 SIGTERM, 1 SIGINT; 2 during step" in done.stdout
 
 
 def test_a_finished_run_gone_on_with_changes_nothing(run, finished):

@@ -20,9 +20,9 @@ from rotarymae.errors import InputError
 from rotarymae.series import SeriesDataset
 from rotarymae.system import Reporter, remove_leftovers
 from rotarymae.tasks.config import FitConfig
-from rotarymae.tasks.identity import identify, keep_identity
+from rotarymae.tasks.identity import IDENTITY, identify, keep_identity
 from rotarymae.tasks.outcome import Outcome, Split
-from rotarymae.tasks.outputs import RESULTS, check_folder, claim, write_metrics, write_tables
+from rotarymae.tasks.outputs import CLAIM, RESULTS, check_folder, claim, write_metrics, write_tables
 from rotarymae.tasks.plan import Plan
 from rotarymae.tasks.predictor import PREDICTOR
 from rotarymae.tasks.pretrain_finetune import Trained, finetune, prepare, pretrain
@@ -105,6 +105,7 @@ def run_fit(
         out.mkdir(parents=True, exist_ok=True)
         keep_identity(out, identify(dataset, labels, config, task, holdout, start and start.model))
         remove_leftovers(out, (*RESULTS, "pretrained", "finetuned", PREDICTOR))
+        remove_leftovers(out / "training", (IDENTITY.name, CLAIM.name))
     outcome = Outcome(dataset, split, config, labels=labels, command=command)
     if len(split.validation):
         validation = dataset.select(split.validation)
