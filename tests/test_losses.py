@@ -18,7 +18,7 @@ def outcome(predicted, target, padding=None, log_variance=None):
     predicted, target = torch.tensor(predicted), torch.tensor(target)
     padding = None if padding is None else torch.tensor(padding)
     masked = Tokens(target, torch.zeros(*target.shape[:2], 1), padding, check_values=False)
-    return Reconstruction(predicted, log_variance, masked)
+    return Reconstruction(predicted, log_variance, masked, "point" if log_variance is None else "gaussian")
 
 
 def test_reconstruction_by_hand():
@@ -120,7 +120,7 @@ def test_missing_targets_of_regression_count_for_nothing():
 
 def test_losses_are_computed_in_float32_at_least():
     big = torch.full((1, 1, 1), 300.0, dtype=torch.float16)  # its square is beyond float16
-    out = Reconstruction(big, None, Tokens(torch.zeros_like(big), torch.zeros(1, 1, 1)))
+    out = Reconstruction(big, None, Tokens(torch.zeros_like(big), torch.zeros(1, 1, 1)), "point")
     for loss in (
         reconstruction(out),
         regression(big, torch.zeros_like(big)),

@@ -11,7 +11,9 @@ from rotarymae.errors import InputError, choose, did_you_mean
 
 Size = Literal["light", "tiny-shallow", "tiny", "small", "base", "pendulum"]
 DecoderAttention = Literal["context", "joint"]
+# What the decoder predicts of a value; how each is scored stands in `losses.TERMS`.
 Likelihood = Literal["point", "gaussian"]
+WITH_VARIANCE: tuple[Likelihood, ...] = ("gaussian",)  # those with a log-variance beside each value
 # embed_dim, num_heads, depth, mlp_ratio. Table 8; "pendulum" is Table 14; "light" is ours, for tables on a CPU.
 SIZES: dict[Size, tuple[int, int, int, float]] = {
     "light": (120, 2, 4, 4.0),
@@ -147,6 +149,10 @@ class RoMAEConfig:
     @property
     def head_dim(self) -> int:
         return self.embed_dim // self.num_heads
+
+    @property
+    def predicts_variance(self) -> bool:
+        return self.likelihood in WITH_VARIANCE
 
     @property
     def encoder_sizes(self) -> BlockSizes:

@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from rotarymae.config import RoMAEConfig
+from rotarymae.config import Likelihood, RoMAEConfig
 from rotarymae.errors import InputError
 from rotarymae.masking import split
 from rotarymae.position_encodings import position_encoding
@@ -30,14 +30,16 @@ class Reconstruction:
     """What the autoencoder predicts for the masked tokens, standardised like its input.
 
     Attributes:
-        predicted: [B, M, V]; under likelihood="gaussian" the mean.
-        log_variance: [B, M, V], or None under likelihood="point".
+        predicted: [B, M, V]; the mean, where a variance is predicted.
+        log_variance: [B, M, V], or None where the likelihood has none.
         masked: the hidden tokens with the V values that are to be predicted; its padding says which of the M are real.
+        likelihood: the configuration's, by which the loss scores them.
     """
 
     predicted: Float[Tensor, "B M V"]
     log_variance: Float[Tensor, "B M V"] | None
     masked: Tokens
+    likelihood: Likelihood
 
 
 class Context(NamedTuple):
@@ -107,7 +109,7 @@ class MaskedAutoencoder(nn.Module):
         self.position_encoding = position_encoding(config, config.decoder_sizes)
         self.decoder = Transformer(config.decoder_sizes)
         self.norm = nn.RMSNorm(dim, eps=config.norm_eps)
-        self.head = nn.Linear(dim, config.features * (2 if config.likelihood == "gaussian" else 1))
+        self.head = nn.Linear(dim, config.features * (2 if config.predicts_variance else 1))
         initialise(self)
 
     def forward(self, tokens: Tokens, mask: Bool[Tensor, "B N"]) -> Reconstruction:
@@ -120,7 +122,7 @@ class MaskedAutoencoder(nn.Module):
         mean, log_variance = self.decode(self.context(visible), masked.positions, masked.padding)
         if self.config.input_features:
             masked = replace(masked, values=masked.values[..., : self.config.features], check_values=False)
-        return Reconstruction(mean, log_variance, masked)
+        return Reconstruction(mean, log_variance, masked, self.config.likelihood)
 
     def reconstruct(
         self,
@@ -135,9 +137,9 @@ class MaskedAutoencoder(nn.Module):
         in pre-training.
 
         Raises:
-            InputError: `return_std` of a model whose likelihood is "point"; positions of another shape.
+            InputError: `return_std` of a model that predicts no variance; positions of another shape.
         """
-        if return_std and self.config.likelihood != "gaussian":
+        if return_std and not self.config.predicts_variance:
             raise InputError("this model predicts no spread; train it with likelihood='gaussian' for return_std.")
         mean, log_variance = self.decode(self.context(visible), positions, padding)
         if return_std and log_variance is not None:
@@ -154,7 +156,7 @@ class MaskedAutoencoder(nn.Module):
     def decode(
         self, context: Context, positions: Float[Tensor, "B M A"], padding: Bool[Tensor, "B M"] | None = None
     ) -> tuple[Float[Tensor, "B M V"], Float[Tensor, "B M V"] | None]:
-        """Mean and log-variance at the query positions; the log-variance is None under likelihood="point".
+        """Mean and log-variance at the query positions; the log-variance is None where the likelihood has none.
 
         What is predicted under `padding` has no meaning.
 
@@ -182,7 +184,7 @@ class MaskedAutoencoder(nn.Module):
         keys = visible if self.config.decoder_attention == "context" else None
         x = self.decoder(x, self.position_encoding.rotation(positions), padding, slice(visible, None), keys)
         out = self.head(self.norm(x)).to(x.dtype)
-        if self.config.likelihood == "point":
+        if not self.config.predicts_variance:
             return out, None
         mean, log_variance = out.chunk(2, dim=-1)
         # Standardised values: a spread below 1e-4 or above 1e4 is noise of the optimiser, and its exponential a risk.

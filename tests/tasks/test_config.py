@@ -6,7 +6,8 @@ from typing import get_args
 import pytest
 
 from conftest import refuses
-from rotarymae.config import SIZES, Size
+from rotarymae.config import SIZES, WITH_VARIANCE, Likelihood, Size
+from rotarymae.losses import TERMS
 from rotarymae.masking import Masking
 from rotarymae.series.scaling import TRANSFORMS
 from rotarymae.tasks.config import FitConfig, MaskingStrategy, Transform
@@ -37,6 +38,7 @@ def meaning(config):
 def test_the_choices_are_those_that_exist():
     assert set(get_args(Size)) == set(SIZES)
     assert set(get_args(Transform)) == set(TRANSFORMS)
+    assert set(get_args(Likelihood)) == set(TERMS) >= set(WITH_VARIANCE)
     for strategy in get_args(MaskingStrategy):
         assert Masking.named(strategy, ratio=(0.1, 0.5)).kind == strategy
 

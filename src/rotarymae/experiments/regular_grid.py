@@ -70,7 +70,7 @@ def predict_masked(
         Mean and standard deviation (None of a model without) [S, N, V], NaN where nothing was asked.
     """
     mean = np.full((*queries.shape, tokens.features), np.nan)
-    std = mean.copy() if model.config.likelihood == "gaussian" else None
+    std = mean.copy() if model.config.predicts_variance else None
     size = max(1, 50_000 // tokens.length)
     with torch.no_grad():
         for start in range(0, len(queries), size):

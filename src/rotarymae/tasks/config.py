@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_type_hints
 
-from rotarymae.config import DecoderAttention, Likelihood, Size
+from rotarymae.config import WITH_VARIANCE, DecoderAttention, Likelihood, Size
 from rotarymae.errors import InputError, choose
 from rotarymae.training import LoopOptions
 
@@ -207,7 +207,7 @@ class FitConfig(
                 raise InputError(f"mask_ratio is {ratio}; wanted more than 0 and less than 1, the share to hide.")
         if low > high:
             raise InputError(f"mask_ratio goes from {low} to {high}; wanted the smaller first.")
-        if self.beta is not None and self.likelihood == "point":
+        if self.beta is not None and self.likelihood not in WITH_VARIANCE:
             raise InputError(f"beta ({self.beta}) weights by the predicted variance; leave it out, or use a gaussian.")
         if not 0 <= self.reconstruction_beta <= 1:
             raise InputError(
@@ -244,7 +244,7 @@ class FitConfig(
     @property
     def reconstruction_beta(self) -> float:
         """The β of the β-NLL that pre-training minimises; 0 where no variance is predicted."""
-        if self.likelihood == "point":
+        if self.likelihood not in WITH_VARIANCE:
             return 0.0
         return 0.5 if self.beta is None else self.beta
 

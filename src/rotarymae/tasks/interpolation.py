@@ -188,7 +188,7 @@ def interpolate(
         parts = scaled.reshape(*scaled.shape[:2], -1, len(preprocessor.value_names))
         scaled = parts[:, np.arange(len(channels)), channels]
     scaler, mean, beyond = preprocessor.values, scaled[0], _spans_beyond(queries, dataset)
-    if model.config.likelihood != "gaussian":
+    if not model.config.predicts_variance:
         return Interpolation(beyond > 0, scaler.inverse(mean, channels), None, mean, None)
     # What training never asked for, the model answers with the certainty of what it was asked for.
     share = np.minimum(beyond / WIDENS_OVER, 1.0)[:, None]

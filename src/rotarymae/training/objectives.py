@@ -51,7 +51,7 @@ class Pretraining(Objective):
     def __init__(self, model: MaskedAutoencoder, normalize_targets: bool = False, beta: float = 0.0) -> None:
         super().__init__()
         check_beta(beta)
-        if beta and model.config.likelihood != "gaussian":
+        if beta and not model.config.predicts_variance:
             raise InputError(f"beta ({beta}) weights terms by the predicted variance; use likelihood='gaussian'.")
         self.model = model
         self.normalize_targets = normalize_targets
