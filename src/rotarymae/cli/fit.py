@@ -5,14 +5,14 @@ from __future__ import annotations
 import time
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
-from tyro.conf import Positional
+from tyro.conf import Positional, arg
 
 from rotarymae.cli.interruption import how_to_resume, stopping_on_signals
 from rotarymae.cli.output import describe, first_process, new_reporter, print_end, print_metrics, typed_command
 from rotarymae.cli.table import Columns, LabelColumn, Table
-from rotarymae.errors import InputError
+from rotarymae.errors import InputError, did_you_mean
 from rotarymae.tasks import (
     ClassificationOptions,
     FinetuningOptions,
@@ -24,6 +24,10 @@ from rotarymae.tasks import (
     TrainingOptions,
 )
 
+if TYPE_CHECKING:
+    from rotarymae.series import SeriesDataset, TableLayout
+    from rotarymae.tasks import SplitColumn
+
 
 @dataclass(frozen=True)
 class Labels(LabelColumn):
@@ -33,6 +37,33 @@ class Labels(LabelColumn):
     """The labels are classes or numbers; auto takes numbers that are not whole for a regression."""
     holdout: float = 0.25
     """This share of the series is only scored; with fewer than ten series none are."""
+    split_by: Annotated[str | None, arg(help_behavior_hint="(default: at random)")] = None
+    """Whole groups (words) or the latest series (dates, numbers) of this column are held out; the words train,
+    validation and test are obeyed."""
+
+    def read_split(self, dataset: SeriesDataset, layout: TableLayout, table: Path) -> SplitColumn | None:
+        """The column that decides the split, in the order of the series: of the labels' table, or of the table itself.
+
+        Raises:
+            InputError: a column that neither has, or one that differs within a series.
+        """
+        from rotarymae.series import align_column, open_table
+        from rotarymae.tasks import SplitColumn
+
+        if self.split_by is None:
+            return None
+        source, key = layout.open(table), layout.id
+        names = source.column_names()
+        if self.labels is not None:
+            of_labels = open_table(self.labels)
+            if self.split_by in of_labels.column_names():
+                source, key = of_labels, self.label_id or layout.id
+            names = [*names, *of_labels.column_names()]
+        if self.split_by not in names:
+            where = f"{table} has no" if self.labels is None else f"neither {table} nor {self.labels} has a"
+            raise InputError(f"{where} column {self.split_by!r} to split by.{did_you_mean(self.split_by, names)}")
+        values, dates = align_column(dataset, source.read([key, self.split_by], [key]), key, self.split_by)
+        return SplitColumn(self.split_by, values, dates)
 
     def check(self) -> None:
         """Raises InputError for an option that says how labels are read where there are none."""
@@ -88,8 +119,10 @@ def fit(
         reading, channels = replace(layout, unknown_channels=unknown), start.channel_names
     with stopping_on_signals(lambda: how_to_resume(out)), reporter.catching_warnings():
         with reporter.bar("reading"):
-            dataset = reading.read(table, channels, beside=labels.beside)
+            beside = labels.beside if labels.split_by is None else (*labels.beside, labels.split_by)
+            dataset = reading.read(table, channels, beside)
             targets = labels.read(dataset, layout, table)
+            split_by = labels.read_split(dataset, layout, table)
         reporter.say(f"{describe(dataset)} → {out}")
         reporter.say(f"read {table.name}: {dataset.reading}")
         outcome = run_fit(
@@ -99,6 +132,7 @@ def fit(
             out,
             task=labels.task,
             holdout=labels.holdout,
+            split_by=split_by,
             columns=asdict(layout.with_values_of(dataset)),
             resume=resume,
             command=typed_command(),

@@ -167,6 +167,7 @@ def _data(outcome: Outcome) -> Section:
         "observations": len(dataset.times),
         "observations per series": f"{lengths.min()} to {lengths.max()}, median {np.median(lengths):.0f}",
         "series trained on, for validation, held out": f"{split['train']}, {split['validation']}, {split['test']}",
+        "split": outcome.metrics.get("split", "at random"),
         "times count from": preprocessor.describe()["times count from"],
     }
     if preprocessor.channel_names is not None:

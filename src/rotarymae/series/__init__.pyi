@@ -8,6 +8,7 @@ from .files import open_table as open_table
 from .files import read_table as read_table
 from .hiding import hide as hide
 from .inputs import Inputs as Inputs
+from .labels import align_column as align_column
 from .labels import align_labels as align_labels
 from .layout import TableLayout as TableLayout
 from .scaling import TRANSFORMS as TRANSFORMS

@@ -39,6 +39,24 @@ def align_labels(
     choose("unlabelled", unlabelled, ("error", "none"))
     seen = tables.as_frame(labels_frame, "labels table")
     tables.need_columns(seen, [("id", id), ("label", label)], "labels table")
+    return _align(dataset, seen, id, label, unlabelled, "label")
+
+
+def align_column(dataset: SeriesDataset, frame: Any, id: str, name: str) -> tuple[np.ndarray, bool]:
+    """A column's values [S] in the order of a dataset's series, None where one has none; and whether they were dates,
+    which become days since 1970-01-01. Arguments and errors as of `align_labels`."""
+    seen = tables.as_frame(frame)
+    tables.need_columns(seen, [("id", id), ("value", name)])
+    cells = tables.arrow_column(seen, name)
+    dates = tables.zone(cells) is not None
+    if dates:
+        days = pa.array(tables.times(cells, name)[0], from_pandas=True)
+        seen = tables.as_frame(pa.table({id: tables.arrow_column(seen, id), name: days}))
+    return _align(dataset, seen, id, name, "none", f"value of {name!r}"), dates
+
+
+def _align(dataset: SeriesDataset, seen: Any, id: str, label: str, unlabelled: str, what: str) -> np.ndarray:
+    """`align_labels`; messages call what is aligned `what`."""
     ids, cells = tables.label_array(tables.arrow_column(seen, id), id), tables.arrow_column(seen, label)
     if unlabelled == "none":
         gone = tables.absent_labels(cells)
@@ -50,7 +68,7 @@ def align_labels(
     differs = found[rows] != each
     if differs.any():
         twice = labelled[np.unique(rows[differs])]
-        raise InputError(f"{len(twice)} ids have more than one label: {listed(twice)}; keep one label per id.")
+        raise InputError(f"{len(twice)} ids have more than one {what}: {listed(twice)}; keep one {what} per id.")
     if labelled.dtype.kind == "f" and (np.abs(labelled) > 2**53).any() and dataset.ids.dtype.kind in "iu":
         raise InputError(
             f"the ids of the labels table are floating point numbers above 2^53 ({listed(labelled[:1])}), which have "
@@ -66,9 +84,9 @@ def align_labels(
     there = np.isin(dataset.ids, labelled)
     lost = np.unique(dataset.ids[~there])
     if len(lost) and (unlabelled == "error" or not there.any()):
-        raise InputError(f"{len(lost)} series have no label: {listed(lost)}; add their labels or select the others.")
+        raise InputError(f"{len(lost)} series have no {what}: {listed(lost)}; add their {what}s or select the others.")
     surplus = labelled[~np.isin(labelled, dataset.ids)]
-    if len(surplus):
+    if len(surplus) and what == "label":
         text = f"{len(surplus):,} labels belong to no series and are not used: {listed(surplus)}."
         warnings.warn(text, InputWarning, stacklevel=2)
     order = np.argsort(labelled, kind="stable")

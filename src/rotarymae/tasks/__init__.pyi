@@ -46,6 +46,7 @@ from .score import HIDDEN as HIDDEN
 from .score import SCALED_ERROR as SCALED_ERROR
 from .score import evaluate_predictions as evaluate_predictions
 from .split import split_off as split_off
+from .split_by import SplitColumn as SplitColumn
 from .targets import TASKS as TASKS
 from .targets import Task as Task
 from .targets import choose_task as choose_task

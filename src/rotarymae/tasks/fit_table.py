@@ -29,6 +29,7 @@ from rotarymae.tasks.pretrain_finetune import Trained, finetune, prepare, pretra
 from rotarymae.tasks.pretrained import autoencoder_of, describe_pretrained, open_pretrained
 from rotarymae.tasks.score import score, without
 from rotarymae.tasks.split import split_off
+from rotarymae.tasks.split_by import SplitColumn
 from rotarymae.tasks.targets import choose_task, has_label, narrowed
 from rotarymae.training import TrainResult, alone, is_main_process
 
@@ -43,6 +44,7 @@ def run_fit(
     *,
     task: str = "auto",
     holdout: float = 0.25,
+    split_by: SplitColumn | None = None,
     columns: dict[str, Any] | None = None,
     resume: bool = False,
     command: str = "",
@@ -57,6 +59,7 @@ def run_fit(
             and embedded; the others are fine-tuned on and scored.
         task: "classification", "regression", or "auto": regression for numbers that are not whole.
         holdout: share of series that is only scored; none are with fewer than ten series.
+        split_by: what decides the parts instead of chance; see `SplitColumn.split`.
         columns: how the table was read; kept with the model.
         resume: go on with an interrupted run of the same table and configuration.
         started: time.monotonic() when the work on the table began; without it, now.
@@ -92,21 +95,29 @@ def run_fit(
         kind = choose_task(given, task)
         kind.check_config(config)
         strata = kind.strata(kind.check(given, len(rows)))
-    parts = make_split(len(rows), strata, holdout, config.seed, config.validation_fraction)
-    others = np.setdiff1d(np.arange(len(dataset)), rows)
-    split = Split(rows[parts.train], rows[parts.validation], rows[parts.test], others)
-    if len(others):
-        reporter.say(f"{len(others):,} of {len(dataset):,} series have no label: they are pre-trained on and embedded")
+    how = None
+    if split_by is None:
+        parts = make_split(len(rows), strata, holdout, config.seed, config.validation_fraction)
+        others = np.setdiff1d(np.arange(len(dataset)), rows)
+        split = Split(rows[parts.train], rows[parts.validation], rows[parts.test], others)
+    else:
+        split, how = split_by.split(rows, strata, holdout, config.validation_fraction, config.seed)
+        reporter.say(how)
+    if len(split.unlabelled):
+        reporter.say(
+            f"{len(split.unlabelled):,} of {len(dataset):,} series have no label: they are pre-trained on and embedded"
+        )
     train, validation = dataset.select(split.pretrain), None
     with reporter.bar("scaling"):
         preprocessor = dataclasses.replace(prepare(train, config, start), columns=columns or {})
         dataset.warn_constant_channels()
     if writes:
         out.mkdir(parents=True, exist_ok=True)
-        keep_identity(out, identify(dataset, labels, config, task, holdout, start and start.model))
+        keep_identity(out, identify(dataset, labels, config, task, holdout, split_by, start and start.model))
         remove_leftovers(out, (*RESULTS, "pretrained", "finetuned", PREDICTOR))
         remove_leftovers(out / "training", (IDENTITY.name, CLAIM.name))
     outcome = Outcome(dataset, split, config, labels=labels, command=command)
+    outcome.metrics["split"] = how or "at random"
     if len(split.validation):
         validation = dataset.select(split.validation)
     going, plan = "auto" if resume else "never", Plan(out, config, kind is not None, started, reporter)

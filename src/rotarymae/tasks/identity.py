@@ -15,10 +15,12 @@ from rotarymae.errors import InputError
 from rotarymae.series import SeriesDataset
 from rotarymae.system import write_text
 from rotarymae.tasks.config import FitConfig
+from rotarymae.tasks.split_by import SplitColumn
 from rotarymae.training import FREE_TO_CHANGE
 
 IDENTITY = Path("training/identity.json")
-DIGESTS = {"table": "table", "labels": "labels", "pretrained": "pretrained model"}  # and what messages call them
+# What is kept as a digest, and what messages call it.
+DIGESTS = {"table": "table", "labels": "labels", "split_by": "split", "pretrained": "pretrained model"}
 
 
 def identify(
@@ -27,12 +29,14 @@ def identify(
     config: FitConfig,
     task: str,
     holdout: float,
+    split_by: SplitColumn | None = None,
     start: torch.nn.Module | None = None,
 ) -> Any:
     """All that decides what a run finds, as JSON; `start` is the trained model that it starts from."""
     settings = {name: value for name, value in dataclasses.asdict(config).items() if name not in FREE_TO_CHANGE}
-    digest = None if labels is None else hashlib.sha256(repr(labels.tolist()).encode()).hexdigest()
+    digest = None if labels is None else _digest_of(labels)
     settings["pretrained"] = None if start is None else _digest(start)  # wherever it lies
+    settings["split_by"] = None if split_by is None else [split_by.name, _digest_of(split_by.values)]
     parts = {**settings, "task": task, "holdout": holdout, "labels": digest, "table": dataset.fingerprint()}
     return json.loads(json.dumps(parts))
 
@@ -62,6 +66,10 @@ def keep_identity(out: Path, identity: dict[str, Any]) -> None:
             f"the run in {out} is another: {'; '.join(found)}. Resume with the same data and settings, or "
             "choose another folder."
         )
+
+
+def _digest_of(column: np.ndarray) -> str:
+    return hashlib.sha256(repr(column.tolist()).encode()).hexdigest()
 
 
 def _digest(model: torch.nn.Module) -> str:

@@ -19,13 +19,14 @@ class Split:
     """Indices of the series that are trained on, that choose the best epoch, and that are only scored.
 
     Where some series have labels and others have none, these three are of the labelled ones; `unlabelled` are the
-    others, which pre-training reads as well.
+    others, which pre-training reads as well, and `left_out` those that belong to a held-out group, which nothing reads.
     """
 
     train: np.ndarray
     validation: np.ndarray
     test: np.ndarray
     unlabelled: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
+    left_out: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
 
     @property
     def pretrain(self) -> np.ndarray:
@@ -48,7 +49,7 @@ class Outcome:
     """All that a run found out.
 
     Attributes:
-        metrics: the content of metrics.json under "scored on", "classification", "regression", "predictor",
+        metrics: the content of metrics.json under "split", "scored on", "classification", "regression", "predictor",
             "calibration of the model" and "interpolation".
         visible, hidden: the scored series' observations that interpolation saw, and those it was asked for.
         interpolated: predictions at the hidden observations.

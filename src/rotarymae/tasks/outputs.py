@@ -70,8 +70,8 @@ def write_tables(outcome: Outcome, out: Path) -> None:
     """The tables of predictions, embeddings and interpolations, as far as there are any."""
     dataset, split = outcome.dataset, outcome.split
     part = np.empty(len(dataset), object)
-    for name in ("train", "validation", "test", "unlabelled"):
-        part[getattr(split, name)] = name
+    for name, rows in vars(split).items():
+        part[rows] = name.replace("_", " ")
     ids = pa.array(dataset.ids.tolist())
     if outcome.predicted is not None and outcome.finetuned is not None and outcome.labels is not None:
         columns: dict[str, Any] = {"id": ids, "part": pa.array(part.tolist()), "label": pa.array(list(outcome.labels))}

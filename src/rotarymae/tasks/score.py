@@ -38,7 +38,9 @@ def score(outcome: Outcome, reporter: Reporter) -> None:
     """Fills in predictions, metrics and baselines, on series that training never saw where there are any."""
     dataset, split = outcome.dataset, outcome.split
     outcome.metrics |= {
-        "series": {part: len(rows) for part, rows in vars(split).items() if part != "unlabelled" or len(rows)},
+        "series": {
+            part: len(rows) for part, rows in vars(split).items() if part not in ("unlabelled", "left_out") or len(rows)
+        },
         "scored on": "held-out series" if len(split.test) else "the training series, for want of others",
     }
     _score_interpolation(outcome, dataset.select(split.scored), reporter)

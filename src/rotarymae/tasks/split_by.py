@@ -1,0 +1,196 @@
+"""A split that a column decides: whole groups are held out, or the latest series, or what the column itself says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from rotarymae.errors import InputError, listed
+from rotarymae.series import as_dates, plain
+from rotarymae.tasks.outcome import Split
+from rotarymae.tasks.split import split_off
+
+TRAIN, VALIDATION, TEST = range(3)
+WORDS = {"train": TRAIN, "validation": VALIDATION, "val": VALIDATION, "test": TEST}
+AS_IT_SAYS, GROUPS, LATEST = "as it says", "whole groups held out", "the latest held out"
+
+
+@dataclass(frozen=True, eq=False)
+class SplitColumn:
+    """A column with one value per series.
+
+    Attributes:
+        name: of the column.
+        values: [S] words or truth values, which name groups; or numbers, such as days, which come in an order. None or
+            NaN where a series has none.
+        dates: whether the numbers are days since 1970-01-01.
+    """
+
+    name: str
+    values: np.ndarray
+    dates: bool = False
+
+    def split(
+        self, rows: np.ndarray, classes: np.ndarray | None, holdout: float, validation: float, seed: int
+    ) -> tuple[Split, str]:
+        """The parts, and how they came about, in a sentence.
+
+        Words train, validation (or val) and test, whatever their case, are obeyed. Other words name groups: groups
+        drawn at random are held out whole, and as near to the share as whole groups come. Of numbers and dates the
+        latest are held out; equal ones stay together. Series without a label share the fate of their group, and where
+        that is held out, nothing is trained on them.
+
+        Args:
+            rows: the series with labels, among all.
+            classes: of these, or None.
+            holdout: share of them that is only scored.
+            validation: share of the others that chooses the best epoch.
+            seed: of the draw.
+
+        Raises:
+            InputError: a labelled series without a value; one value in all; a class that is held out as a whole.
+        """
+        for name, share in (("holdout", holdout), ("validation_fraction", validation)):
+            if not 0 <= share < 1:
+                raise InputError(f"{name} is {share}; wanted at least 0 and less than 1, a share of the series.")
+        known = np.array([value is not None and value == value for value in self.values.tolist()], bool)
+        if not known[rows].all():
+            lost = rows[~known[rows]]
+            raise InputError(
+                f"{len(lost):,} series have no value in the column {self.name!r}, by which they are to be split "
+                f"(series {listed(lost)}, counted from 0); fill it in."
+            )
+        there = self.values[known].tolist()
+        if all(isinstance(value, str) and value.strip().lower() in WORDS for value in there):
+            part_of, how = self._as_it_says(known, rows, classes, validation, seed)
+        else:
+            ordered = all(isinstance(value, int | float) and not isinstance(value, bool) for value in there)
+            part_of, how = self._drawn(known, rows, classes, (holdout, validation), seed, ordered)
+        self._check_classes(part_of[rows], classes)
+        labelled = np.isin(np.arange(len(part_of)), rows)
+        train, choosing, test = (np.flatnonzero(labelled & (part_of == part)) for part in (TRAIN, VALIDATION, TEST))
+        unlabelled, left_out = np.flatnonzero(~labelled & (part_of == TRAIN)), ~labelled & (part_of != TRAIN)
+        split = Split(train, choosing, test, unlabelled, np.flatnonzero(left_out))
+        if not len(split.train):
+            raise InputError(f"by the column {self.name!r} no series is left to train on.")
+        return split, f"split by {self.name!r}, {how}: {self._describe(split, how)}"
+
+    def _as_it_says(
+        self, known: np.ndarray, rows: np.ndarray, classes: np.ndarray | None, share: float, seed: int
+    ) -> tuple[np.ndarray, str]:
+        part_of = np.full(len(known), TRAIN)
+        part_of[known] = [WORDS[value.strip().lower()] for value in self.values[known]]
+        train = np.flatnonzero(part_of[rows] == TRAIN)
+        if VALIDATION in part_of[rows] or share == 0 or len(train) < 2:
+            return part_of, AS_IT_SAYS
+        part_of[rows[split_off(train, classes, share, seed)[1]]] = VALIDATION
+        return part_of, f"{AS_IT_SAYS}, validation series drawn from those of train"
+
+    def _drawn(
+        self,
+        known: np.ndarray,
+        rows: np.ndarray,
+        classes: np.ndarray | None,
+        shares: tuple[float, float],
+        seed: int,
+        ordered: bool,
+    ) -> tuple[np.ndarray, str]:
+        """Parts of all series: the test part first, then the validation part of the rest."""
+        different, numbers = np.unique(self.values[known].astype(float if ordered else str), return_inverse=True)
+        group = np.full(len(known), len(different))  # of a series without a value: one more, which is trained on
+        group[known] = numbers
+        part_of_group = np.full(len(different) + 1, TRAIN)
+        if len(np.unique(group[rows])) < 2:
+            raise InputError(
+                f"every series has the value {plain(self.values[rows[0]])!r} in the column {self.name!r}; a split "
+                "needs two different ones."
+            )
+        draw, left = np.random.default_rng(seed), np.arange(len(rows))
+        for part, share in zip((TEST, VALIDATION), shares, strict=True):
+            own = group[rows[left]]
+            if share == 0:
+                continue
+            if len(np.unique(own)) < 2:
+                part_of = part_of_group[group]
+                part_of[rows[split_off(left, classes, share, seed)[1]]] = part
+                return part_of, f"{LATEST if ordered else GROUPS}, validation series drawn from the rest"
+            if ordered:
+                later = (np.arange(len(part_of_group) - 1) >= latest(own, share)) & (part_of_group[:-1] == TRAIN)
+                part_of_group[:-1][later] = part
+            else:
+                part_of_group[whole_groups(own, None if classes is None else classes[left], share, draw)] = part
+            left = left[part_of_group[own] == TRAIN]
+        return part_of_group[group], LATEST if ordered else GROUPS
+
+    def _check_classes(self, part_of: np.ndarray, classes: np.ndarray | None) -> None:
+        if classes is None:
+            return
+        lost = np.setdiff1d(classes[part_of != TRAIN], classes[part_of == TRAIN])
+        if len(lost):
+            raise InputError(
+                f"by the column {self.name!r} every series of the class {listed(lost)} is held out, so that nothing "
+                "could learn it. Hold out less (holdout), split by another column, or leave this class out."
+            )
+
+    def _describe(self, split: Split, how: str) -> str:
+        texts = []
+        for name, rows in (
+            ("are trained on", split.train),
+            ("choose the best epoch", split.validation),
+            ("are held out", split.test),
+        ):
+            groups, which = len({str(value) for value in self.values[rows]}), ""
+            if how.startswith(GROUPS):
+                which = f" of {groups:,} group{'s' if groups > 1 else ''}"
+            elif how.startswith(LATEST) and len(rows):
+                which = f" from {self._text(min(self.values[rows]))} to {self._text(max(self.values[rows]))}"
+            texts += [f"{len(rows):,} series{which} {name}"] if len(rows) else []
+        if len(split.left_out):
+            texts.append(f"{len(split.left_out):,} of the same groups have no label and are not trained on")
+        return ", ".join(texts)
+
+    def _text(self, value: Any) -> str:
+        return as_dates(np.array([value]))[0].as_py().strftime("%Y-%m-%d") if self.dates else f"{value:.10g}"
+
+
+def whole_groups(group: np.ndarray, classes: np.ndarray | None, share: float, draw: np.random.Generator) -> np.ndarray:
+    """Groups drawn to be set aside: their series are as near to the share as whole groups come, one group and every
+    class remain.
+
+    Args:
+        group: [S] the group's number of each series, from 0; not all numbers need occur.
+        classes: [S], or None.
+
+    Raises:
+        InputError: no group can be set aside without a class.
+    """
+    numbers, own = np.unique(group, return_inverse=True)
+    kinds = np.zeros(len(group), np.int64) if classes is None else np.unique(classes, return_inverse=True)[1]
+    table = np.zeros((len(numbers), kinds.max() + 1), np.int64)
+    np.add.at(table, (own, kinds), 1)
+    sizes, left, wanted, count = table.sum(1), table.sum(0), share * len(group), 0
+    chosen: list[int] = []
+    order = draw.permutation(len(numbers))
+    # A second round, the smallest group first, where the share is smaller than half of each.
+    for enough, candidates in ((False, order), (True, order[np.argsort(sizes[order], kind="stable")])):
+        for g in candidates.tolist():
+            fits = count + sizes[g] / 2 < wanted or (enough and not chosen)
+            if g not in chosen and fits and (left > table[g]).all() and len(chosen) < len(numbers) - 1:
+                chosen.append(g)
+                left, count = left - table[g], count + sizes[g]
+        if chosen:
+            return np.sort(numbers[chosen])
+    raise InputError(
+        "no whole group can be held out: each is all there is of a class. Split by another column, or leave that class "
+        "out."
+    )
+
+
+def latest(number: np.ndarray, share: float) -> int:
+    """The smallest number to hold out: with all larger ones it is as near to the share of all series as equal ones
+    stay together. The smallest of all remains."""
+    different, counts = np.unique(number, return_counts=True)
+    held = np.cumsum(counts[::-1])[::-1]  # series with this number or a larger one
+    return int(different[1 + int(np.abs(held[1:] - share * len(number)).argmin())])

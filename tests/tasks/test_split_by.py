@@ -1,0 +1,146 @@
+"""Splits that a column decides: groups stay whole, the latest are held out, and what a table says is obeyed."""
+
+import json
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from _runs import FIT, series
+from conftest import TINY, command, refuses, two_kinds, write_csv
+from rotarymae.tasks.fit_table import run_fit
+from rotarymae.tasks.split_by import SplitColumn, latest, whole_groups
+
+
+def split(values, classes=None, rows=None, holdout=0.25, validation=0.2, seed=0, dates=False):
+    values = np.array(values)
+    rows = np.arange(len(values)) if rows is None else np.array(rows)
+    classes = None if classes is None else np.array(classes)
+    return SplitColumn("site", values, dates).split(rows, classes, holdout, validation, seed)
+
+
+def parts(found):
+    return {name: set(rows.tolist()) for name, rows in vars(found).items() if len(rows)}
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_no_group_is_in_two_parts_and_every_class_is_trained_on(seed):
+    draw = np.random.default_rng(seed)
+    group = draw.choice(list("abcdefghij"), 120, p=draw.dirichlet(np.full(10, 0.7)))
+    classes = draw.choice(["x", "y", "z"], 120)
+    found, how = split(group, classes, seed=seed)
+    of_part = {name: set(group[list(rows)]) for name, rows in parts(found).items()}
+    assert Counter(g for groups in of_part.values() for g in groups).most_common(1)[0][1] == 1
+    assert set(classes[found.train]) == set(classes)
+    assert f"{len(found.test)} series of {len(of_part['test'])} group" in how and "whole groups held out" in how
+
+
+def test_the_share_is_met_as_nearly_as_groups_allow():
+    sizes = np.repeat(np.arange(40), 5)
+    held = whole_groups(sizes, None, 0.25, np.random.default_rng(0))
+    assert len(held) == 10
+    assert len(whole_groups(np.array([0, 0, 0, 0, 1, 1]), None, 0.1, np.random.default_rng(0))) == 1  # at least one
+    with refuses("no whole group", "class"):
+        whole_groups(np.array([0, 0, 1, 1]), np.array(["x", "x", "y", "y"]), 0.5, np.random.default_rng(0))
+
+
+def test_the_latest_are_held_out_and_equal_ones_stay_together():
+    days = [10.0, 30.0, 20.0, 30.0, 5.0, 40.0, 20.0, 7.0]
+    found, how = split(days, validation=0.3, dates=True)
+    # 40 and both of 30 are three of eight, 40 alone is one: both are one away from two.
+    assert parts(found) == {"test": {1, 3, 5}, "validation": {2, 6}, "train": {0, 4, 7}}
+    assert how.endswith(
+        "the latest held out: 3 series from 1970-01-06 to 1970-01-11 are trained on, 2 series from 1970-01-21 to "
+        "1970-01-21 choose the best epoch, 3 series from 1970-01-31 to 1970-02-10 are held out"
+    )
+    assert latest(np.array([0, 0, 0, 1]), 0.9) == 1 and "from 5 to 10" in split(days, validation=0.3)[1]
+    with refuses("class 'y'", "held out", "holdout"):
+        split(days, ["x", "x", "x", "x", "x", "y", "x", "x"])
+
+
+def test_what_the_table_says_is_obeyed():
+    words = ["Train", "TEST", "train ", "val", "validation", "train", "test"]
+    found, how = split(words)
+    assert parts(found) == {"train": {0, 2, 5}, "test": {1, 6}, "validation": {3, 4}} and "as it says" in how
+    some, how = split(["train"] * 8 + ["test"] * 2)
+    assert set(some.test) == {8, 9} and len(some.validation) == 2 and "drawn from those of train" in how
+    none, _ = split(["train"] * 8 + ["test"] * 2, validation=0.0)
+    assert len(none.validation) == 0 and len(none.train) == 8
+    with refuses("no series is left to train on"):
+        split(["test", "val", "test"])
+    with refuses("class 'b'"):
+        split(["train", "train", "train", "test"], ["a", "a", "c", "b"], validation=0.0)
+
+
+def test_series_without_labels_share_the_fate_of_their_group():
+    group = np.array(["a"] * 4 + ["b"] * 4 + ["c"] * 4 + [None], object)
+    found, how = split(group, rows=[0, 1, 4, 5, 8, 9], holdout=0.3, validation=0.3)
+    held = set(group[np.concatenate([found.test, found.validation])])
+    assert len(held) == 2 and set(group[found.left_out]) == held and "4 of the same groups have no label" in how
+    assert set(found.unlabelled) == {i for i in (2, 3, 6, 7, 10, 11, 12) if group[i] not in held}
+    with refuses("1 series have no value in the column 'site'"):
+        split(group)
+
+
+def test_one_group_that_is_left_gives_validation_series_at_random():
+    found, how = split(["a"] * 10 + ["b"] * 3)
+    assert len(found.test) == 3 and len(found.validation) == 2 and "validation series drawn from the rest" in how
+    with refuses("every series has the value 'a'", "two"):
+        split(["a"] * 5)
+    with refuses("holdout is 1.5"):
+        split(["a", "b"], holdout=1.5)
+
+
+def test_numbers_and_words_with_gaps_are_what_they_are():
+    assert "the latest" in split(np.array([3, 1, 2, 2], object))[1]
+    assert "whole groups" in split(np.array([True, False, True, False]))[1]
+    assert "whole groups" in split(["2019", "2020", "2019", "2021"])[1]
+
+
+def test_a_run_keeps_its_split_and_says_it(tmp_path):
+    dataset, values = series(24), np.array([f"site {i % 6}" for i in range(24)])
+    config = replace(FIT, predictor="model")
+    outcome = run_fit(dataset, None, config, tmp_path / "run", split_by=SplitColumn("site", values))
+    assert outcome.metrics["split"].startswith("split by 'site', whole groups held out: 16 series of 4 groups")
+    (tmp_path / "run/metrics.json").unlink()
+    with refuses("the split changed"):
+        run_fit(dataset, None, config, tmp_path / "run", resume=True)
+    with refuses("the split changed"):
+        moved = SplitColumn("site", np.roll(values, 1))
+        run_fit(dataset, None, config, tmp_path / "run", resume=True, split_by=moved)
+
+
+@pytest.fixture
+def no_report(monkeypatch):
+    monkeypatch.setattr("rotarymae.report.write_report", lambda *_, **__: None)
+
+
+def test_the_command_splits_by_columns_of_either_table(tmp_path, no_report, capsys):
+    rows, labels = two_kinds(24)
+    place = {name: f"2020-01-{1 + i:02d}" for i, name in enumerate(labels)}
+    write_csv(tmp_path / "t.csv", "id,time,band,flux,site", [(*row, f"site {int(row[0][-2:]) % 8}") for row in rows])
+    write_csv(tmp_path / "l.csv", "id,label,seen", [(name, kind, place[name]) for name, kind in labels.items()])
+    fit = ["fit", tmp_path / "t.csv", "--channel", "band", "--values", "flux", "--labels", tmp_path / "l.csv", *TINY]
+    fit += ["--predictor", "model"]
+    assert command(*fit, "--split-by", "site", "--out", tmp_path / "a") == 0
+    found = pq.read_table(tmp_path / "a/predictions.parquet").to_pandas()
+    site = {row[0]: int(row[0][-2:]) % 8 for row in rows}
+    held = {site[name] for name in found.id[found.part == "test"]}
+    assert len(held) == 2 and not held & {site[name] for name in found.id[found.part != "test"]}
+    metrics = json.loads((tmp_path / "a/metrics.json").read_text())
+    assert metrics["split"].startswith("split by 'site', whole groups") and metrics["split"] in " ".join(
+        capsys.readouterr().err.split()
+    )
+    assert command(*fit, "--split-by", "seen", "--out", tmp_path / "b") == 0
+    found = pq.read_table(tmp_path / "b/predictions.parquet").to_pandas()
+    last = sorted(labels)[-6:]
+    assert set(found.id[found.part == "test"]) == set(last)
+    assert "the latest held out: 15 series from 2020-01-01 to 2020-01-15" in " ".join(capsys.readouterr().err.split())
+    assert command(*fit, "--split-by", "sites", "--out", tmp_path / "c") == 2
+    said = capsys.readouterr().err
+    assert "column 'sites'" in said and "'site'" in said
+    assert command(*fit, "--split-by", "flux", "--out", tmp_path / "c") == 2
+    assert "more than one value of 'flux'" in capsys.readouterr().err
+    assert not (tmp_path / "c").exists()
