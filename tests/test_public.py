@@ -34,8 +34,8 @@ ORDER = [
         "losses",
     ],
     ["batch"],
-    # tables in, tokens out
-    ["series"],
+    # tables and arrays in, tokens out
+    ["series", "arrays"],
     ["checkpoints", "official"],
     ["training"],
     ["data", "plots"],

@@ -22,11 +22,12 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 
 import rotarymae
+from rotarymae.arrays import ArrayPreprocessor
 from rotarymae.config import RoMAEConfig
 from rotarymae.errors import InputError, ModelDirectoryError
 from rotarymae.heads import Classifier, Regressor, TokenRegressor
 from rotarymae.model import Encoder, MaskedAutoencoder
-from rotarymae.series import Preprocessor, SeriesDataset
+from rotarymae.series import Preprocessor, SeriesDataset, check_targets
 from rotarymae.system import replacing_folder
 
 FORMAT = 1
@@ -37,6 +38,7 @@ KINDS: dict[str, type[nn.Module]] = {
     kind.__name__: kind for kind in (Encoder, MaskedAutoencoder, Classifier, Regressor, TokenRegressor)
 }
 Model = Encoder | MaskedAutoencoder | Classifier | Regressor | TokenRegressor
+AnyPreprocessor = Preprocessor | ArrayPreprocessor
 # What a head is built with beside the encoder; saved under "head" in config.json.
 HEADS: dict[str, dict[str, type]] = {
     "Classifier": {"classes": int, "pool": str, "dropout": float, "static_features": int},
@@ -51,16 +53,30 @@ class ModelDirectory:
     """What a model directory holds. `preprocessor` is None for a model whose tokens the caller makes."""
 
     model: Model
-    preprocessor: Preprocessor | None
+    preprocessor: AnyPreprocessor | None
+
+    def of_series(self) -> Preprocessor:
+        """The preprocessor of a model of series. Raises InputError for a model of something else."""
+        if self.preprocessor is None:
+            raise InputError("the model has no preprocessor; it was not made from series.")
+        if isinstance(self.preprocessor, ArrayPreprocessor):
+            raise InputError(f"the model was made from {self.preprocessor.noun}, and this needs one made from series.")
+        return self.preprocessor
+
+    def of_arrays(self) -> ArrayPreprocessor:
+        """The preprocessor of a model of pictures, videos or sounds. Raises InputError for another model."""
+        if not isinstance(self.preprocessor, ArrayPreprocessor):
+            raise InputError("the model was not made from pictures, videos or sounds, and this needs one that was.")
+        return self.preprocessor
 
 
-def save(model: Model, folder: str | Path, preprocessor: Preprocessor | None = None, note: str = "") -> None:
+def save(model: Model, folder: str | Path, preprocessor: AnyPreprocessor | None = None, note: str = "") -> None:
     """Writes a model directory: a reader sees the old one or the new one, never half of either.
 
     Args:
         model: an Encoder, MaskedAutoencoder, Classifier, Regressor or TokenRegressor.
         folder: new, empty, or a model directory, which is replaced; anything else is left alone.
-        preprocessor: what turns tables into this model's tokens.
+        preprocessor: what turns tables or arrays into this model's tokens.
         note: a paragraph for the model card.
 
     Raises:
@@ -166,7 +182,9 @@ def load_directory(folder: str | Path) -> ModelDirectory:
     fields = _read_json(folder / "preprocessor.json", (dict, type(None)))
     if fields is not None:
         try:
-            preprocessor = Preprocessor.from_dict(fields)
+            kind_of = ArrayPreprocessor if "patch_size" in fields else Preprocessor
+            preprocessor = kind_of.from_dict(fields)
+            check_targets(preprocessor.classes, preprocessor.target)
         except (InputError, TypeError, ValueError) as error:
             raise ModelDirectoryError(f"{folder / 'preprocessor.json'}: {error}") from None
         made = (preprocessor.features, preprocessor.axes, preprocessor.input_features)
@@ -316,7 +334,7 @@ def _dump(path: Path, content: Any) -> None:
     path.write_text(json.dumps(content, indent=2, allow_nan=False) + "\n", encoding="utf-8")
 
 
-def _card(model: Model, preprocessor: Preprocessor | None, note: str) -> str:
+def _card(model: Model, preprocessor: AnyPreprocessor | None, note: str) -> str:
     config = _config(model)
     lines = [
         "---",
@@ -343,11 +361,11 @@ def _card(model: Model, preprocessor: Preprocessor | None, note: str) -> str:
         lines += [f"- {name}: {html.escape(' '.join(str(value).split()))}" for name, value in described.items()]
         lines.append("")
     lines += ["## Use", ""]
-    commands = _commands(model) if preprocessor is not None else []
-    if commands:
-        lines += ["`table.csv` is laid out as the training table was.", "", "```sh", "pip install rotarymae"]
-        lines += [*commands, "```", ""]
+    commands = [] if preprocessor is None else _commands(model, preprocessor)
     if preprocessor is not None and commands:
+        if isinstance(preprocessor, Preprocessor):
+            lines += ["`table.csv` is laid out as the training table was.", ""]
+        lines += ["```sh", "pip install rotarymae", *commands, "```", ""]
         lines += ["In Python:", "", "```python", *_python(model, preprocessor), "```", ""]
     lines += [
         'As a PyTorch module that takes `rotarymae.Tokens`: `rotarymae.load("FOLDER")`.',
@@ -360,9 +378,14 @@ def _card(model: Model, preprocessor: Preprocessor | None, note: str) -> str:
     return "\n".join(lines)
 
 
-def _commands(model: Model) -> list[str]:
+def _commands(model: Model, preprocessor: AnyPreprocessor) -> list[str]:
     """What the command can do with a model directory FOLDER."""
-    if isinstance(model, Classifier | Regressor):
+    predicts = isinstance(model, Classifier | Regressor)
+    if isinstance(preprocessor, ArrayPreprocessor):
+        if predicts:
+            return [f"rotarymae predict FOLDER {preprocessor.noun}/ --out predictions.csv"]
+        return [f"rotarymae embed FOLDER {preprocessor.noun}/ --out vectors.parquet"]
+    if predicts:
         return ["rotarymae predict FOLDER table.csv --out predictions.csv"]
     if isinstance(model, MaskedAutoencoder):
         return [
@@ -372,18 +395,25 @@ def _commands(model: Model) -> list[str]:
     return []
 
 
-def _python(model: Model, preprocessor: Preprocessor) -> list[str]:
-    """The lines of Python that read a table as the training table was read, and answer for it."""
+def _python(model: Model, preprocessor: AnyPreprocessor) -> list[str]:
+    """The lines of Python that read what the model was trained on, and answer for it."""
+    jobs = {Classifier: "RoMAEClassifier", Regressor: "RoMAERegressor"}
+    estimator = jobs.get(type(model), "RoMAEEmbedder")
+    method = "transform" if estimator == "RoMAEEmbedder" else "predict"
+    if isinstance(preprocessor, ArrayPreprocessor):
+        return [
+            f"from rotarymae import {estimator}",
+            "",
+            f'answers = {estimator}.load("FOLDER").{method}({preprocessor.noun})  # a list of arrays',
+        ]
     parameters = inspect.signature(SeriesDataset.from_file).parameters
     layout = {name: list(value) if isinstance(value, tuple) else value for name, value in preprocessor.columns.items()}
     given = ['"table.csv"']
     given += [f"{name}={value!r}" for name, value in layout.items() if name in parameters and value is not None]
-    jobs = {Classifier: "RoMAEClassifier", Regressor: "RoMAERegressor"}
-    estimator = jobs.get(type(model), "RoMAEEmbedder")
     return [
         f"from rotarymae import {estimator}, SeriesDataset",
         "",
         f"series = SeriesDataset.from_file({', '.join(given)})",
         f'estimator = {estimator}.load("FOLDER")',
-        "answers = estimator." + ("transform" if estimator == "RoMAEEmbedder" else "predict") + "(series)",
+        f"answers = estimator.{method}(series)",
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import importlib
 import signal
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -44,6 +45,10 @@ class NoObservations(InputError):
 
 class ModelDirectoryError(RotaryMAEError):
     """A model directory or checkpoint that is incomplete, damaged or of another kind."""
+
+
+class MissingExtra(RotaryMAEError, ImportError):
+    """A package that an extra of this library brings is not installed; the message says how to install it."""
 
 
 class Interrupted(RotaryMAEError):
@@ -92,3 +97,18 @@ def choose(name: str, value: object, options: Sequence[str]) -> None:
     """
     if value not in options:
         raise InputError(f"{name}={value!r} is not known; use one of {listed(options)}.{did_you_mean(value, options)}")
+
+
+def import_extra(module: str, extra: str) -> Any:
+    """The module, which comes with an extra of this library; imported inside the function that needs it.
+
+    Raises:
+        MissingExtra: it is not installed.
+    """
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        package = module.partition(".")[0]
+        if error.name is None or error.name.partition(".")[0] != package:
+            raise  # the package is there and lacks something itself
+        raise MissingExtra(f'{package} is not installed: pip install "rotarymae[{extra}]"') from None

@@ -108,7 +108,7 @@ class _Estimator(TrainingOptions, MaskingOptions, ScalingOptions, ModelOptions, 
         if directory.preprocessor is None:
             raise InputError(f"the model in {folder} has no preprocessor; it was not made from series.")
         estimator = cls(**parameters)
-        estimator._keep(directory.model, directory.preprocessor)
+        estimator._keep(directory.model, directory.of_series())
         return estimator
 
     def _config(self, **changes: Any) -> FitConfig:
@@ -128,7 +128,7 @@ class _Estimator(TrainingOptions, MaskingOptions, ScalingOptions, ModelOptions, 
         """Sets pretrained_ and history_; returns the parts, the targets' among them, that fine-tuning takes."""
         self.history_: dict[str, list[dict[str, Any]]] = {}
         opened = None if self.pretrained is None else open_pretrained(self.pretrained)
-        dataset = as_dataset(series, None if opened is None else opened.preprocessor)
+        dataset = as_dataset(series, None if opened is None else opened.of_series())
         strata = None
         if task is not None:
             kind = find_task(task)
@@ -218,7 +218,7 @@ class _Supervised(FinetuningOptions, _Estimator):
                 validation=None if validation is None else (validation, targets[parts.held]),
                 on_step=on_step,
             )
-        self._keep(trained.model, trained.preprocessor)
+        self._keep(trained.model, trained.directory.of_series())
         self.loaded_ = trained.loaded
         self.history_["finetune"] = trained.result.history
         of_model = np.zeros((0, 0)) if validation is None else self._of_model(validation)
@@ -320,9 +320,9 @@ class _Unsupervised(_Estimator):
 
     def _fit(self, series: Any) -> None:
         parts = self._pretrain(series, self._config(pool=self._pool()), None, None)
-        assert self.pretrained_.preprocessor is not None
-        self.pretrained_.preprocessor.check(parts.train)
-        self._keep(self.pretrained_.model, self.pretrained_.preprocessor)
+        preprocessor = self.pretrained_.of_series()
+        preprocessor.check(parts.train)
+        self._keep(self.pretrained_.model, preprocessor)
 
 
 @dataclass(kw_only=True, repr=False, eq=False)

@@ -48,7 +48,7 @@ def evaluate(
         predictor = Predictor.of_run(model, directory)
         with reporter.bar("reading"):
             dataset = read_for(directory, table, columns, labels.beside)
-            layout = TableLayout.for_model(directory.preprocessor, asdict(columns))
+            layout = TableLayout.for_model(directory.of_series(), asdict(columns))
             targets = labels.read(dataset, layout, table)
         with reporter.bar("predicting") as on_step:
             task, metrics, count = evaluate_predictions(directory, predictor, dataset, targets, on_step=on_step)

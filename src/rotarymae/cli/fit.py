@@ -110,7 +110,7 @@ def fit(
     labels.check()
     if first_process():
         check_folder(out, resume)
-    start = None if config.pretrained is None else open_pretrained(config.pretrained).preprocessor
+    start = None if config.pretrained is None else open_pretrained(config.pretrained).of_series()
     layout = replace(TableLayout.resolve(asdict(columns), start and start.columns), static=config.static)
     reading, channels = layout, None
     if start is not None:

@@ -50,11 +50,11 @@ def interpolate(
         raise InputError("give one of --at, --times and --grid.")
     with reporter.catching_warnings():
         directory = open_model(model, "pretrained")
-        assert directory.preprocessor is not None
+        preprocessor = directory.of_series()
         with reporter.bar("reading"):
             dataset = read_for(directory, table, columns)
         if at is not None:
-            layout = TableLayout.for_model(directory.preprocessor, asdict(columns))
+            layout = TableLayout.for_model(preprocessor, asdict(columns))
             queries = queries_from_table(dataset, at, layout.id, layout.time, layout.channel)
         elif times:
             queries = queries_at(dataset, np.array([parse_time(one, dataset.time_zone) for one in times]))
@@ -62,7 +62,7 @@ def interpolate(
             queries = even(dataset, 100 if grid is None else grid)
         with reporter.bar("interpolating") as on_step:
             found = run(directory, dataset, queries, on_step=on_step)
-        names = directory.preprocessor.value_names
+        names = preprocessor.value_names
         ids = np.repeat(dataset.ids, queries.lengths)
         channels, zone = dataset.channel_names, dataset.time_zone
         answers = interpolation_table(ids, queries.times, queries.channels, channels, names, found, zone)

@@ -56,8 +56,8 @@ def read_for(directory: ModelDirectory, table: Path, columns: Columns, beside: t
     """The series of a table for a model that was made from another."""
     from rotarymae.series import TableLayout
 
-    layout, preprocessor = TableLayout.for_model(directory.preprocessor, asdict(columns)), directory.preprocessor
-    assert preprocessor is not None, "for_model refuses a model without one"
+    preprocessor = directory.of_series()
+    layout = TableLayout.for_model(preprocessor, asdict(columns))
     return layout.read(table, preprocessor.channel_names, beside)
 
 

@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rotarymae.checkpoints import ModelDirectory
+from rotarymae.checkpoints import AnyPreprocessor, ModelDirectory
 from rotarymae.experiments.runner import Trial
 from rotarymae.model import MaskedAutoencoder
-from rotarymae.series import Preprocessor, SeriesDataset, StaticColumn
+from rotarymae.series import SeriesDataset, StaticColumn
 from rotarymae.tasks import (
     FitConfig,
     Trained,
@@ -63,7 +63,7 @@ def train_both(
     return found[0], found[1]
 
 
-def blank(config: FitConfig, preprocessor: Preprocessor) -> ModelDirectory:
+def blank(config: FitConfig, preprocessor: AnyPreprocessor) -> ModelDirectory:
     """A model of random weights, to fine-tune from: what pre-training is compared with."""
     sizes = config.model_config(preprocessor.axes, preprocessor.features, preprocessor.input_features)
     return ModelDirectory(MaskedAutoencoder(sizes), preprocessor)

@@ -159,7 +159,7 @@ def _pictured(picture: Picture, outcome: Outcome, words: Words) -> Section | Non
 
 def _data(outcome: Outcome) -> Section:
     assert outcome.pretrained is not None, "a report needs a finished run"
-    dataset, preprocessor = outcome.dataset, outcome.pretrained.preprocessor
+    dataset, preprocessor = outcome.dataset, outcome.pretrained.directory.of_series()
     split = outcome.metrics["series"]
     lengths = dataset.lengths
     facts: dict[str, object] = {

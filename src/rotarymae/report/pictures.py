@@ -55,7 +55,7 @@ class Words:
         cls, outcome: Outcome, class_names: Mapping[Any, str], time: str | None, value: str | None, invert: bool
     ) -> Words:
         assert outcome.pretrained is not None, "a report needs a finished run"
-        preprocessor = outcome.pretrained.preprocessor
+        preprocessor = outcome.pretrained.directory.of_series()
         classes = () if outcome.finetuned is None else outcome.finetuned.preprocessor.classes or ()
         dates = outcome.dataset.time_zone is not None
         return cls(
@@ -79,7 +79,7 @@ def series(outcome: Outcome, words: Words) -> Iterator[Drawing]:
     """Some series with what was shown, what was hidden, and the predicted curve."""
     if outcome.visible is None or outcome.hidden is None or outcome.pretrained is None:
         return
-    preprocessor = outcome.pretrained.preprocessor
+    preprocessor = outcome.pretrained.directory.of_series()
     names = preprocessor.value_names
     chosen = np.sort(np.random.default_rng(0).permutation(len(outcome.visible))[:EXAMPLES])
     visible, hidden = outcome.visible.select(chosen), outcome.hidden.select(chosen)
@@ -124,7 +124,7 @@ def bands(outcome: Outcome, words: Words) -> Iterator[Drawing | Table]:
         return
     # The share inside a band is the same in scaled units, where the distribution is a normal one.
     channels = np.zeros(len(hidden.times), int) if hidden.channels is None else hidden.channels
-    truth = outcome.pretrained.preprocessor.values.transform(hidden.values, channels)[:, 0]
+    truth = outcome.pretrained.directory.of_series().values.transform(hidden.values, channels)[:, 0]
     away, std = np.abs(truth - found.scaled_mean[:, 0]), found.scaled_std[:, 0]
     points = len(away)
     rows, observed = [], []

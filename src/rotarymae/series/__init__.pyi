@@ -13,6 +13,7 @@ from .labels import align_labels as align_labels
 from .layout import TableLayout as TableLayout
 from .scaling import TRANSFORMS as TRANSFORMS
 from .scaling import Preprocessor as Preprocessor
+from .scaling import check_targets as check_targets
 from .static import StaticColumn as StaticColumn
 from .static import fit_static as fit_static
 from .static import is_static_column as is_static_column

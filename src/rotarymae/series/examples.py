@@ -14,14 +14,14 @@ from typing import Any
 import numpy as np
 import torch
 
-from rotarymae.batch import Batch
-from rotarymae.counter_rng import Noise, counter_uniform, standard_normal
+from rotarymae.batch import Batch, augment, check_augmentation, split_at_random
+from rotarymae.counter_rng import Noise, counter_uniform
 from rotarymae.errors import InputError
-from rotarymae.masking import Masking, split
+from rotarymae.masking import Masking
 from rotarymae.series.dataset import SeriesDataset
 from rotarymae.series.scaling import Preprocessor, opens_a_time
 from rotarymae.series.static import static_features
-from rotarymae.tokens import Tokens, compact, pad_rows
+from rotarymae.tokens import Tokens, pad_rows
 
 PACE = 4.0  # units of position after which a value that is carried forward counts as half as recent
 
@@ -53,8 +53,7 @@ class SeriesExamples:
         self.static = None
         if preprocessor.static:
             self.static = torch.from_numpy(static_features(preprocessor.static, dataset))
-        if not 0 <= drop < 1 or noise < 0:
-            raise InputError(f"drop {drop}, noise {noise}; wanted 0 <= drop < 1 and noise >= 0.")
+        check_augmentation(drop, noise)
         if targets is not None and len(targets) != len(dataset):
             raise InputError(f"{len(targets)} targets for {len(dataset)} series; wanted one each.")
         self.dataset = dataset
@@ -79,24 +78,10 @@ class SeriesExamples:
     def batch(self, index: np.ndarray, epoch: int | None) -> Batch:
         drawn = None if epoch is None else counter_uniform(self.seed, epoch, index, stream=3)
         tokens = observed_tokens(self.dataset, self.preprocessor, index, drawn)
-        # Evaluation draws from a stream of its own: the same masks in every epoch and for every model.
-        hidden, dropped, noisy = (
-            counter_uniform(self.seed, -1 if epoch is None else epoch, index, stream) for stream in range(3)
-        )
-        if epoch is not None and self.drop > 0:
-            tokens = drop_observations(tokens, self.drop, dropped)
-        if epoch is not None and self.noise > 0:
-            features = self.preprocessor.features
-            noise = standard_normal(noisy(tokens.length * features)).view(*tokens.values.shape[:2], features)
-            noise = torch.nn.functional.pad(noise, (0, tokens.features - features))
-            tokens = replace(tokens, values=tokens.values + self.noise * noise, check_values=False)
+        tokens = augment(tokens, index, epoch, self.seed, self.drop, self.noise, self.preprocessor.features)
         masked = None
         if self.masking is not None:
-            # One phase an epoch; evaluation draws row by row, so that its masks do not depend on anything else.
-            phase = None if epoch is None else float(counter_uniform(self.seed, epoch, [-1])(1))
-            mask = self.masking(tokens, hidden, phase)
-            # One process's part of a batch may be rows in which there is nothing to hide; its part of the loss is 0.
-            tokens, masked = split(tokens, mask) if mask.any() else (tokens, empty_tokens(tokens))
+            tokens, masked = split_at_random(tokens, index, epoch, self.seed, self.masking)
         if self.preprocessor.join_times:  # after hiding: what is hidden must not be carried forward
             tokens = carry_forward(tokens)
         targets = None if self.targets is None else self.targets[torch.from_numpy(index)]
@@ -187,19 +172,3 @@ def positions_of(
         return at[:, None]
     # Index axes count from 1: [CLS] is at 0.
     return np.stack([at, (channels + 1.0) * preprocessor.positions.channel_spacing], axis=1)
-
-
-def empty_tokens(like: Tokens) -> Tokens:
-    """As many rows with nothing in them: one token of padding each."""
-    values, positions = like.values[:, :1] * 0, like.positions[:, :1] * 0
-    return Tokens(values, positions, torch.ones(values.shape[:2], dtype=torch.bool), check_values=False)
-
-
-def drop_observations(tokens: Tokens, most: float, draw: Noise) -> Tokens:
-    """Leaves out a random share, up to `most`, of each row's tokens; at least one stays."""
-    uniform = draw(tokens.length + 1)
-    share, uniform = most * uniform[:, :1], uniform[:, 1:]
-    keep = tokens.real & (uniform >= share)
-    # A row that would become empty keeps the token with the largest draw.
-    largest = uniform.masked_fill(~tokens.real, -1.0).argmax(1, keepdim=True)
-    return compact(tokens, keep.scatter(1, largest, True))

@@ -375,18 +375,9 @@ class Preprocessor:
                 raise InputError(f"{name} is {getattr(own, name)!r}; wanted a list of names.")
         if not own.value_names or len(set(own.value_names)) < len(own.value_names):
             raise InputError("value_names holds no name, or one twice; wanted each once.")
-        for name, kinds in (
-            ("value_names", (str,)),
-            ("channel_names", (str, int, float)),
-            ("classes", (str, int, float)),
-        ):
-            strange = [item for item in getattr(own, name) or () if not isinstance(item, kinds)]
-            if strange:
-                raise InputError(f"{name} holds {strange[0]!r:.60}, which is no name.")
-            unwritable = [item for item in getattr(own, name) or () if not _is_writable(item)]
-            if unwritable:
-                raise InputError(f"{name} holds {unwritable[0]!r:.60}, which is no Unicode text or no 64-bit number.")
-        _check_classes(own.classes)
+        _check_names("value_names", own.value_names, str)
+        _check_names("channel_names", own.channel_names or (), str, int, float)
+        check_targets(own.classes, own.target)
         _check_inputs(own)
         if type(own.join_times) is not bool or (own.join_times and (own.channel_names is None or own.inputs.width)):
             raise InputError(f"join_times is {own.join_times!r:.60}; wanted true only with channels and no inputs.")
@@ -404,8 +395,6 @@ class Preprocessor:
             enough = type(number) in (int, float) and (number > 0 or (number == 0 and name == "reach"))
             if not (enough and number <= sys.float_info.max):
                 raise InputError(f"positions.{name} is {number!r:.60}; wanted a positive number.")
-        if own.target is not None and not _are_scales(own.target):
-            raise InputError(f"target is {own.target!r:.60}; wanted a mean and a positive deviation for each output.")
         width = len(own.value_names)
         channels = 1 if own.channel_names is None else len(own.channel_names)
         for name in ("centre", "width", "mean", "std"):
@@ -460,16 +449,28 @@ def _is_writable(name: str | float) -> bool:
     return math.isfinite(name) if isinstance(name, float) else abs(name) < 2**63
 
 
-def _check_classes(classes: Any) -> None:
-    if classes is None:
-        return
-    if not isinstance(classes, tuple) or len(classes) < 2:
-        raise InputError(f"classes is {classes!r:.60}; wanted a list of at least two labels, or null.")
-    kinds = {bool if isinstance(one, bool) else str if isinstance(one, str) else float for one in classes}
-    if len(kinds) > 1:
-        raise InputError("classes mix text, numbers and true or false; wanted labels of one kind.")
-    if len(set(classes)) < len(classes):
-        raise InputError("classes holds a label twice; wanted each once.")
+def check_targets(classes: Any, target: Any) -> None:
+    """Raises InputError unless these are what a file may say of a classifier's labels and a regressor's scales."""
+    if classes is not None:
+        if not isinstance(classes, tuple) or len(classes) < 2:
+            raise InputError(f"classes is {classes!r:.60}; wanted a list of at least two labels, or null.")
+        _check_names("classes", classes, str, int, float)
+        kinds = {bool if isinstance(one, bool) else str if isinstance(one, str) else float for one in classes}
+        if len(kinds) > 1:
+            raise InputError("classes mix text, numbers and true or false; wanted labels of one kind.")
+        if len(set(classes)) < len(classes):
+            raise InputError("classes holds a label twice; wanted each once.")
+    if target is not None and not _are_scales(target):
+        raise InputError(f"target is {target!r:.60}; wanted a mean and a positive deviation for each output.")
+
+
+def _check_names(name: str, items: Any, *kinds: type) -> None:
+    strange = [item for item in items if not isinstance(item, kinds)]
+    if strange:
+        raise InputError(f"{name} holds {strange[0]!r:.60}, which is no name.")
+    unwritable = [item for item in items if not _is_writable(item)]
+    if unwritable:
+        raise InputError(f"{name} holds {unwritable[0]!r:.60}, which is no Unicode text or no 64-bit number.")
 
 
 def _check_inputs(own: Preprocessor) -> None:

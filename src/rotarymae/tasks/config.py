@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_type_hints
 
@@ -247,6 +247,13 @@ class FitConfig(
         if self.likelihood not in WITH_VARIANCE:
             return 0.0
         return 0.5 if self.beta is None else self.beta
+
+    def refuse_changed(self, names: Iterable[str], why: str) -> None:
+        """Raises InputError where one of these options is not at its default."""
+        defaults = {field.name: field.default for field in dataclasses.fields(self)}
+        changed = [name for name in names if getattr(self, name) != defaults[name]]
+        if changed:
+            raise InputError(f"{', '.join(changed)}: {why}; leave out what is of no use.")
 
     def pretraining(self) -> TrainConfig:
         """How the training loop pre-trains, where it does."""

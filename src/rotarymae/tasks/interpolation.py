@@ -162,11 +162,12 @@ def interpolate(
         InputError: a model that is not a MaskedAutoencoder; queries for another number of series, with NaN, or of a
             channel that is none.
     """
-    model, preprocessor = directory.model, directory.preprocessor
-    if not isinstance(model, MaskedAutoencoder) or preprocessor is None:
+    model = directory.model
+    if not isinstance(model, MaskedAutoencoder):
         raise InputError(
             f"the model is a {type(model).__name__}; interpolation needs the pre-trained MaskedAutoencoder."
         )
+    preprocessor = directory.of_series()
     _check_queries(queries, dataset, preprocessor)
     preprocessor.check(dataset)
     _warn_if_far(queries, dataset, preprocessor)

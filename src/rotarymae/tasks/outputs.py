@@ -80,7 +80,7 @@ def write_tables(outcome: Outcome, out: Path) -> None:
     if outcome.embeddings is not None:
         write_table(embedding_table(dataset, outcome.embeddings), out / "embeddings.parquet")
     if outcome.interpolated is not None and outcome.hidden is not None and outcome.pretrained is not None:
-        hidden, names = outcome.hidden, outcome.pretrained.preprocessor.value_names
+        hidden, names = outcome.hidden, outcome.pretrained.directory.of_series().value_names
         ids = np.repeat(hidden.ids, hidden.lengths)
         table = interpolation_table(
             ids, hidden.times, hidden.channels, hidden.channel_names, names, outcome.interpolated, hidden.time_zone

@@ -14,7 +14,7 @@ from rotarymae.checkpoints import ModelDirectory
 from rotarymae.errors import InputError
 from rotarymae.heads import Classifier, Regressor, pooled
 from rotarymae.model import Encoder
-from rotarymae.series import SeriesDataset, SeriesExamples
+from rotarymae.tasks.data import AnyDataset, make_examples
 from rotarymae.tasks.targets import task_of
 from rotarymae.training import TrainConfig, predict
 
@@ -22,7 +22,7 @@ INFERENCE = TrainConfig(batch_size=None, batch_tokens=8192)
 
 
 def predict_probabilities(
-    directory: ModelDirectory, dataset: SeriesDataset, config: TrainConfig | None = None, on_step: Any = None
+    directory: ModelDirectory, dataset: AnyDataset, config: TrainConfig | None = None, on_step: Any = None
 ) -> np.ndarray:
     """Class probabilities [S, classes] of a fine-tuned classifier, in the order of `preprocessor.classes`."""
     if not isinstance(directory.model, Classifier):
@@ -33,7 +33,7 @@ def predict_probabilities(
 
 
 def predict_values(
-    directory: ModelDirectory, dataset: SeriesDataset, config: TrainConfig | None = None, on_step: Any = None
+    directory: ModelDirectory, dataset: AnyDataset, config: TrainConfig | None = None, on_step: Any = None
 ) -> np.ndarray:
     """Values [S, outputs] of a fine-tuned regressor, in the unit of its training targets."""
     if not isinstance(directory.model, Regressor):
@@ -42,7 +42,7 @@ def predict_values(
 
 
 def predict_and_embed(
-    directory: ModelDirectory, dataset: SeriesDataset, config: TrainConfig | None = None, on_step: Any = None
+    directory: ModelDirectory, dataset: AnyDataset, config: TrainConfig | None = None, on_step: Any = None
 ) -> tuple[np.ndarray, np.ndarray]:
     """(predictions, embeddings) of a fine-tuned model, as the other functions give them, in one pass."""
 
@@ -57,7 +57,7 @@ def predict_and_embed(
 
 def embed(
     directory: ModelDirectory,
-    dataset: SeriesDataset,
+    dataset: AnyDataset,
     pool: str | None = None,
     config: TrainConfig | None = None,
     on_step: Any = None,
@@ -106,12 +106,12 @@ def _finite(outputs: Sequence[Tensor]) -> Tensor:
 
 def _run(
     directory: ModelDirectory,
-    dataset: SeriesDataset,
+    dataset: AnyDataset,
     read: Callable[[torch.nn.Module, Batch], list[Any]],
     config: TrainConfig | None,
     on_step: Any,
 ) -> list[Any]:
     if directory.preprocessor is None:
-        raise InputError("the model has no preprocessor; it was not made from a SeriesDataset.")
-    examples = SeriesExamples(dataset, directory.preprocessor)
+        raise InputError("the model has no preprocessor; it was not made from a data set.")
+    examples = make_examples(dataset, directory.preprocessor)
     return predict(directory.model, examples, read, config or INFERENCE, on_step)

@@ -11,20 +11,25 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from rotarymae.checkpoints import ModelDirectory
-from rotarymae.config import RoMAEConfig
+from rotarymae.arrays import ArrayDataset, ArrayPreprocessor
+from rotarymae.batch import Examples
+from rotarymae.checkpoints import AnyPreprocessor, ModelDirectory
 from rotarymae.errors import InputError
 from rotarymae.heads import Classifier, Regressor
 from rotarymae.model import Encoder, MaskedAutoencoder
-from rotarymae.series import Inputs, Preprocessor, SeriesDataset, SeriesExamples, fit_static
+from rotarymae.series import Inputs, Preprocessor, SeriesDataset, fit_static
 from rotarymae.tasks.config import FitConfig
 from rotarymae.tasks.cost import check_cost
+from rotarymae.tasks.data import AnyDataset, make_examples
 from rotarymae.tasks.plan import Schedule
 from rotarymae.tasks.pretrained import autoencoder_of
 from rotarymae.tasks.targets import find_task
 from rotarymae.training import Pretraining, TrainResult, fit
 
 OnStep = Callable[[int, int, float], None]
+# Options that mean nothing to pictures, videos and sounds.
+SERIES_ONLY = ("time_unit", "time_origin", "channel_spacing", "join_times", "channel_one_hot", "signal_to_noise")
+SERIES_ONLY += ("transforms", "max_tokens", "static")
 
 
 @dataclass(frozen=True)
@@ -39,7 +44,7 @@ class Trained:
     """
 
     model: MaskedAutoencoder | Classifier | Regressor
-    preprocessor: Preprocessor
+    preprocessor: AnyPreprocessor
     result: TrainResult
     loaded: tuple[str, ...] = ()
 
@@ -48,7 +53,7 @@ class Trained:
         return ModelDirectory(self.model, self.preprocessor)
 
 
-def prepare(dataset: SeriesDataset, config: FitConfig, start: ModelDirectory | None = None) -> Preprocessor:
+def prepare(dataset: AnyDataset, config: FitConfig, start: ModelDirectory | None = None) -> AnyPreprocessor:
     """The scalers of a training set, after everything that the trainings could refuse has been checked.
 
     Args:
@@ -57,72 +62,89 @@ def prepare(dataset: SeriesDataset, config: FitConfig, start: ModelDirectory | N
         start: the trained model to start from, whose scalers are used as they are.
 
     Raises:
-        InputError: no series with two observations; an option that does not fit the data; other values or channels
-            than those of `start`; a training that would not fit into memory, or would take days.
+        InputError: nothing with two tokens; an option that does not fit the data; other data than those of `start`; a
+            training that would not fit into memory, or would take days.
     """
+    if isinstance(dataset, ArrayDataset):
+        preprocessor, lengths = _array_scalers(dataset, config, start), dataset.lengths
+    else:
+        preprocessor = _series_scalers(dataset, config, start)
+        lengths = preprocessor.lengths(dataset)
+    if start is None:
+        sizes = config.model_config(preprocessor.axes, preprocessor.features, preprocessor.input_features)
+    else:
+        sizes = autoencoder_of(start).config if config.pretrains else _encoder(start.model).config
+        if config.pool == "cls" and not sizes.cls_token:
+            raise InputError("pool='cls' reads a [CLS] token and the pretrained model has none; use pool='mean'.")
+    check_cost(config, sizes, lengths)
+    return preprocessor
+
+
+def _array_scalers(dataset: ArrayDataset, config: FitConfig, start: ModelDirectory | None) -> ArrayPreprocessor:
+    if config.pretrains and (dataset.lengths < 2).all():
+        raise InputError(
+            f"none of the {len(dataset):,} {dataset.noun} to train on has two patches of {dataset.patch_size}; "
+            "pre-training hides some and predicts them from the others. Choose a smaller patch_size."
+        )
+    config.refuse_changed(SERIES_ONLY, f"{dataset.noun} have no times, channels or columns as series have")
+    if start is None:
+        return ArrayPreprocessor.fit(dataset)
+    preprocessor = replace(start.of_arrays(), classes=None, target=None)
+    preprocessor.check(dataset)
+    return preprocessor
+
+
+def _series_scalers(dataset: SeriesDataset, config: FitConfig, start: ModelDirectory | None) -> Preprocessor:
     if config.pretrains and (dataset.lengths < 2).all():
         raise InputError(
             f"none of the {len(dataset):,} series to train on has two observations; pre-training hides some and "
             "predicts them from the others."
         )
-    preprocessor, sizes = _new_scalers(dataset, config) if start is None else _scalers_of(start, dataset, config)
+    if start is None:
+        preprocessor = Preprocessor.fit(
+            dataset,
+            dict(config.transforms or {}),
+            config.time_unit,
+            config.time_origin,
+            config.channel_spacing,
+            None if config.join_times else Inputs.fit(dataset, config.channel_one_hot, config.signal_to_noise),
+            config.join_times,
+        )
+        preprocessor = replace(preprocessor, max_tokens=config.max_tokens)
+    else:
+        before = start.of_series()
+        most = config.max_tokens or before.max_tokens
+        preprocessor = replace(before, classes=None, target=None, static=(), max_tokens=most)
+        preprocessor.check(dataset)
     fit_static(dataset, config.static)
     if config.masking == "channels" and preprocessor.join_times:
         raise InputError("masking of channels hides tokens, and join_times makes one token of all channels of a time.")
     if config.masking == "channels" and preprocessor.channel_names is None:
         raise InputError("masking of channels, but the table has none; use masking='ratio', or name its channels.")
-    check_cost(config, sizes, preprocessor.lengths(dataset))
     return preprocessor
 
 
-def _new_scalers(dataset: SeriesDataset, config: FitConfig) -> tuple[Preprocessor, RoMAEConfig]:
-    preprocessor = Preprocessor.fit(
-        dataset,
-        dict(config.transforms or {}),
-        config.time_unit,
-        config.time_origin,
-        config.channel_spacing,
-        None if config.join_times else Inputs.fit(dataset, config.channel_one_hot, config.signal_to_noise),
-        config.join_times,
-    )
-    sizes = config.model_config(preprocessor.axes, preprocessor.features, preprocessor.input_features)
-    return replace(preprocessor, max_tokens=config.max_tokens), sizes
-
-
-def _scalers_of(start: ModelDirectory, dataset: SeriesDataset, config: FitConfig) -> tuple[Preprocessor, RoMAEConfig]:
-    """Those of a trained model, without what its head decoded."""
-    if start.preprocessor is None:
-        raise InputError("the pretrained model has no preprocessor; it was not made from series.")
-    sizes = autoencoder_of(start).config if config.pretrains else _encoder(start.model).config
-    if config.pool == "cls" and not sizes.cls_token:
-        raise InputError("pool='cls' reads a [CLS] token and the pretrained model has none; use pool='mean'.")
-    most = config.max_tokens or start.preprocessor.max_tokens
-    preprocessor = replace(start.preprocessor, classes=None, target=None, static=(), max_tokens=most)
-    preprocessor.check(dataset)
-    return preprocessor, sizes
-
-
 def pretrain(
-    dataset: SeriesDataset,
+    dataset: AnyDataset,
     config: FitConfig,
     *,
-    preprocessor: Preprocessor | None = None,
+    preprocessor: AnyPreprocessor | None = None,
     start: ModelDirectory | None = None,
-    validation: SeriesDataset | None = None,
+    validation: AnyDataset | None = None,
     folder: str | Path | None = None,
     resume: str = "never",
     on_step: OnStep | None = None,
     on_resume: Callable[[str], None] | None = None,
     schedule: Schedule | None = None,
 ) -> Trained:
-    """A masked autoencoder of a data set. Series of one observation have nothing to hide and are left out.
+    """A masked autoencoder of a data set. What has only one token has nothing to hide and is left out.
 
     Args:
-        dataset: the series to train on.
+        dataset: the series or arrays to train on.
         config: model, masking and training.
         preprocessor: the data set's scalers, if `prepare` has made them already.
         start: the trained model to start from, instead of random weights; it is left as it is.
-        validation: series whose loss chooses the best epoch.
+        validation: others, whose loss chooses the best epoch.
         folder, resume, on_step, on_resume: see `training.fit`.
         schedule: given the objective, the examples and the settings, says how many epochs are made.
 
@@ -138,10 +160,10 @@ def pretrain(
             sizes = config.model_config(preprocessor.axes, preprocessor.features, preprocessor.input_features)
             model = MaskedAutoencoder(sizes)
 
-    def examples(part: SeriesDataset) -> SeriesExamples:
-        several = part.lengths >= 2
-        part = part if several.all() else part.select(several)
-        return SeriesExamples(part, preprocessor, config.seed, config.strategy())
+    def examples(part: AnyDataset) -> Examples:
+        several = np.flatnonzero(part.lengths >= 2)
+        part = part if len(several) == len(part) else part.select(several)
+        return make_examples(part, preprocessor, config.seed, config.strategy())
 
     beta = config.reconstruction_beta if model.config.likelihood == "gaussian" else 0.0
     objective, data = Pretraining(model, beta=beta), examples(dataset)
@@ -161,12 +183,12 @@ def pretrain(
 
 def finetune(
     pretrained: Trained | ModelDirectory,
-    dataset: SeriesDataset,
+    dataset: AnyDataset,
     targets: np.ndarray,
     config: FitConfig,
     *,
     task: str = "classification",
-    validation: tuple[SeriesDataset, np.ndarray] | None = None,
+    validation: tuple[AnyDataset, np.ndarray] | None = None,
     folder: str | Path | None = None,
     resume: str = "never",
     on_step: OnStep | None = None,
@@ -177,11 +199,11 @@ def finetune(
 
     Args:
         pretrained: as `pretrain` gives it, or a loaded model directory. It is left as it is.
-        dataset: the series to train on.
+        dataset: the series or arrays to train on.
         targets: [S] labels of any kind, or numbers [S] or [S, outputs] for task="regression".
         config: fine-tuning.
         task: "classification" or "regression".
-        validation: series and targets whose loss chooses the best epoch.
+        validation: others and their targets, whose loss chooses the best epoch.
         folder, resume, on_step, on_resume: see `training.fit`.
         schedule: given the objective, the examples and the settings, says how many epochs are made.
 
@@ -190,18 +212,19 @@ def finetune(
     """
     kind = find_task(task)
     if pretrained.preprocessor is None:
-        raise InputError("the pre-trained model has no preprocessor; it was not made from a SeriesDataset.")
+        raise InputError("the pre-trained model has no preprocessor; it was not made from a data set.")
     kind.check_config(config)
     targets = kind.check(targets, len(dataset))
     preprocessor = kind.fit(pretrained.preprocessor, targets)
-    preprocessor = replace(preprocessor, static=fit_static(dataset, config.static))
+    if isinstance(preprocessor, Preprocessor) and isinstance(dataset, SeriesDataset):
+        preprocessor = replace(preprocessor, static=fit_static(dataset, config.static))
     encoded, held = kind.encode(preprocessor, targets), None
     if validation is not None:
         wanted = kind.encode(preprocessor, validation[1])
-        held = SeriesExamples(validation[0], preprocessor, config.seed, targets=wanted)
+        held = make_examples(validation[0], preprocessor, config.seed, targets=wanted)
     with _seeded(config.seed):
         model = kind.model(copy_encoder(pretrained.model, config), preprocessor, config)
-    data = SeriesExamples(dataset, preprocessor, config.seed, targets=encoded, drop=config.drop, noise=config.noise)
+    data = make_examples(dataset, preprocessor, config.seed, None, encoded, config.drop, config.noise)
     objective, training = kind.objective(model, encoded, config), config.finetuning()
     result = fit(
         objective,

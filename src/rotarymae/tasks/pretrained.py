@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from rotarymae.arrays import ArrayPreprocessor
 from rotarymae.checkpoints import ModelDirectory, open_model
 from rotarymae.errors import InputError
 from rotarymae.model import MaskedAutoencoder
@@ -55,8 +56,10 @@ def describe_pretrained(directory: ModelDirectory) -> str:
     parts = [
         f"MaskedAutoencoder {model.config.embed_dim}/{model.config.num_heads}/{model.config.depth}",
         f"all {len(model.state_dict())} tensors",
-        f"values {', '.join(preprocessor.value_names)}",
     ]
+    if isinstance(preprocessor, ArrayPreprocessor):
+        return ", ".join([*parts, f"{preprocessor.noun} in patches of {preprocessor.patch_size}", "its scaling"])
+    parts.append(f"values {', '.join(preprocessor.value_names)}")
     if preprocessor.channel_names is not None:
         parts.append(f"channels {', '.join(map(str, preprocessor.channel_names))}")
     return ", ".join([*parts, f"its scaling (unit of time {preprocessor.positions.unit:.4g})"])

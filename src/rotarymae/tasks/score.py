@@ -206,7 +206,8 @@ def _score_interpolation(outcome: Outcome, part: SeriesDataset, reporter: Report
             with without(f"the baseline {method.name!r}", reporter):
                 guesses[method.name] = method().fit(train).predict(visible, hidden)
 
-    scaler, truth = outcome.pretrained.preprocessor.values, np.asarray(hidden.values, np.float64)
+    preprocessor = outcome.pretrained.directory.of_series()
+    scaler, truth = preprocessor.values, np.asarray(hidden.values, np.float64)
     channels = np.zeros(len(truth), int) if hidden.channels is None else np.asarray(hidden.channels)
     scaled = {name: scaler.transform(guess, channels) for name, guess in guesses.items() if name != "model"}
     scaled["model"] = found.scaled_mean
@@ -230,7 +231,7 @@ def _score_interpolation(outcome: Outcome, part: SeriesDataset, reporter: Report
 
     every = np.arange(len(truth))
     outcome.metrics["interpolation"] = {}
-    for v, name in enumerate(outcome.pretrained.preprocessor.value_names):
+    for v, name in enumerate(preprocessor.value_names):
         # Channels may have different units (heart rate, pH): only scaled errors are pooled over them.
         row = measure(every, v, own_unit=hidden.channel_names is None)
         if hidden.channel_names is not None:

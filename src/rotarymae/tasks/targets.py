@@ -15,10 +15,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from rotarymae.checkpoints import AnyPreprocessor
 from rotarymae.errors import InputError, InputWarning, choose
 from rotarymae.heads import Classifier, Regressor
 from rotarymae.model import Encoder
-from rotarymae.series import Preprocessor, plain
+from rotarymae.series import plain
 from rotarymae.tasks.config import FitConfig
 from rotarymae.training import Classification, Objective, Regression
 
@@ -54,19 +55,19 @@ class Task(ABC):
         """What a split keeps in proportion: [S], or None."""
 
     @abstractmethod
-    def fit(self, preprocessor: Preprocessor, targets: np.ndarray) -> Preprocessor:
+    def fit(self, preprocessor: AnyPreprocessor, targets: np.ndarray) -> AnyPreprocessor:
         """The preprocessor with what encoding and decoding need, measured on the training targets."""
 
     @abstractmethod
-    def encode(self, preprocessor: Preprocessor, targets: np.ndarray) -> np.ndarray:
+    def encode(self, preprocessor: AnyPreprocessor, targets: np.ndarray) -> np.ndarray:
         """Targets as the loss reads them. Raises InputError for targets that training did not have."""
 
     @abstractmethod
-    def truth(self, preprocessor: Preprocessor, targets: np.ndarray) -> np.ndarray:
+    def truth(self, preprocessor: AnyPreprocessor, targets: np.ndarray) -> np.ndarray:
         """Targets as predictions are compared with them: class numbers [S], or values [S, outputs]."""
 
     @abstractmethod
-    def model(self, encoder: Encoder, preprocessor: Preprocessor, config: FitConfig) -> Classifier | Regressor:
+    def model(self, encoder: Encoder, preprocessor: AnyPreprocessor, config: FitConfig) -> Classifier | Regressor:
         """The encoder with a new head."""
 
     @abstractmethod
@@ -74,11 +75,11 @@ class Task(ABC):
         """What fine-tuning minimises, given the encoded training targets."""
 
     @abstractmethod
-    def decode(self, preprocessor: Preprocessor, outputs: Tensor) -> np.ndarray:
+    def decode(self, preprocessor: AnyPreprocessor, outputs: Tensor) -> np.ndarray:
         """Predictions [S, K], float64, from the model's outputs [S, K]: probabilities, or values in their own units."""
 
     @abstractmethod
-    def columns(self, preprocessor: Preprocessor, predicted: np.ndarray) -> dict[str, list[Any]]:
+    def columns(self, preprocessor: AnyPreprocessor, predicted: np.ndarray) -> dict[str, list[Any]]:
         """The columns of an output table, by name, from `decode`'s predictions."""
 
 
@@ -110,16 +111,16 @@ class ClassificationTask(Task):
     def strata(self, targets: np.ndarray) -> np.ndarray | None:
         return targets
 
-    def fit(self, preprocessor: Preprocessor, targets: np.ndarray) -> Preprocessor:
+    def fit(self, preprocessor: AnyPreprocessor, targets: np.ndarray) -> AnyPreprocessor:
         return replace(preprocessor, classes=tuple(plain(name) for name in np.unique(targets)), target=None)
 
-    def encode(self, preprocessor: Preprocessor, targets: np.ndarray) -> np.ndarray:
+    def encode(self, preprocessor: AnyPreprocessor, targets: np.ndarray) -> np.ndarray:
         return class_index(targets, _classes(preprocessor))
 
-    def truth(self, preprocessor: Preprocessor, targets: np.ndarray) -> np.ndarray:
+    def truth(self, preprocessor: AnyPreprocessor, targets: np.ndarray) -> np.ndarray:
         return self.encode(preprocessor, targets)
 
-    def model(self, encoder: Encoder, preprocessor: Preprocessor, config: FitConfig) -> Classifier:
+    def model(self, encoder: Encoder, preprocessor: AnyPreprocessor, config: FitConfig) -> Classifier:
         classes = len(_classes(preprocessor))
         return Classifier(encoder, classes, config.pool, static_features=preprocessor.static_features)
 
@@ -131,10 +132,10 @@ class ClassificationTask(Task):
             weights = torch.tensor(len(encoded) / (model.classes * counts), dtype=torch.float32)
         return Classification(model, config.label_smoothing, weights)
 
-    def decode(self, preprocessor: Preprocessor, outputs: Tensor) -> np.ndarray:
+    def decode(self, preprocessor: AnyPreprocessor, outputs: Tensor) -> np.ndarray:
         return outputs.double().softmax(-1).numpy()
 
-    def columns(self, preprocessor: Preprocessor, predicted: np.ndarray) -> dict[str, list[Any]]:
+    def columns(self, preprocessor: AnyPreprocessor, predicted: np.ndarray) -> dict[str, list[Any]]:
         classes = _classes(preprocessor)
         best: dict[str, list[Any]] = {"predicted": [classes[i] for i in predicted.argmax(1)]}
         return best | {f"probability_{name}": predicted[:, i].tolist() for i, name in enumerate(classes)}
@@ -170,23 +171,23 @@ class RegressionTask(Task):
     def strata(self, targets: np.ndarray) -> np.ndarray | None:
         return None
 
-    def fit(self, preprocessor: Preprocessor, targets: np.ndarray) -> Preprocessor:
+    def fit(self, preprocessor: AnyPreprocessor, targets: np.ndarray) -> AnyPreprocessor:
         mean, std = np.nanmean(targets, axis=0), np.nanstd(targets, axis=0)
         # The spread of rounding errors is no spread: dividing by it would turn a constant target into noise.
         std = np.where(std > 1e-9 * np.maximum(np.abs(mean), 1e-30), std, 1.0)
         target = tuple((float(m), float(s)) for m, s in zip(mean, std, strict=True))
         return replace(preprocessor, target=target, classes=None)
 
-    def encode(self, preprocessor: Preprocessor, targets: np.ndarray) -> np.ndarray:
+    def encode(self, preprocessor: AnyPreprocessor, targets: np.ndarray) -> np.ndarray:
         numbers, (mean, std) = self.check(targets, len(targets)), _target(preprocessor)
         if numbers.shape[1] != len(mean):
             raise InputError(f"there are {numbers.shape[1]} targets per series; training had {len(mean)}.")
         return ((numbers - mean) / std).astype(np.float32)
 
-    def truth(self, preprocessor: Preprocessor, targets: np.ndarray) -> np.ndarray:
+    def truth(self, preprocessor: AnyPreprocessor, targets: np.ndarray) -> np.ndarray:
         return self.check(targets, len(targets))
 
-    def model(self, encoder: Encoder, preprocessor: Preprocessor, config: FitConfig) -> Regressor:
+    def model(self, encoder: Encoder, preprocessor: AnyPreprocessor, config: FitConfig) -> Regressor:
         outputs = len(_target(preprocessor)[0])
         return Regressor(encoder, outputs, config.pool, static_features=preprocessor.static_features)
 
@@ -194,11 +195,11 @@ class RegressionTask(Task):
         assert isinstance(model, Regressor)
         return Regression(model)
 
-    def decode(self, preprocessor: Preprocessor, outputs: Tensor) -> np.ndarray:
+    def decode(self, preprocessor: AnyPreprocessor, outputs: Tensor) -> np.ndarray:
         mean, std = _target(preprocessor)
         return outputs.double().numpy() * std + mean
 
-    def columns(self, preprocessor: Preprocessor, predicted: np.ndarray) -> dict[str, list[Any]]:
+    def columns(self, preprocessor: AnyPreprocessor, predicted: np.ndarray) -> dict[str, list[Any]]:
         outputs = predicted.shape[1]
         names = ["predicted"] if outputs == 1 else [f"predicted_{i}" for i in range(outputs)]
         return {name: predicted[:, i].tolist() for i, name in enumerate(names)}
@@ -286,13 +287,13 @@ def _is_number(label: Any) -> bool:
     return True
 
 
-def _classes(preprocessor: Preprocessor) -> tuple[Any, ...]:
+def _classes(preprocessor: AnyPreprocessor) -> tuple[Any, ...]:
     if preprocessor.classes is None:
         raise InputError("the model's preprocessor has no classes; it was not made by a classification.")
     return preprocessor.classes
 
 
-def _target(preprocessor: Preprocessor) -> tuple[np.ndarray, np.ndarray]:
+def _target(preprocessor: AnyPreprocessor) -> tuple[np.ndarray, np.ndarray]:
     """Mean and standard deviation [outputs] of the training targets."""
     if preprocessor.target is None:
         raise InputError("the model's preprocessor has no scale of targets; it was not made by a regression.")

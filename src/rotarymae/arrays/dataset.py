@@ -1,0 +1,208 @@
+"""Arrays of any number of regular axes, of equal or unequal sizes, that are cut into patches of one size.
+
+A grey picture is [H, W, 1], a coloured one [H, W, 3], a video [T, H, W, C], a sound a spectrogram [frames, bins, 1].
+Sizes need not be whole numbers of patches: what is left over is cropped, evenly on both sides of an axis, so that no
+patch is padded.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from rotarymae.arrays.filterbank import BINS, FRAME_SECONDS, STEP_SECONDS, filterbank
+from rotarymae.errors import InputError
+
+NOUNS = {2: "pictures", 3: "videos"}  # by number of axes
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ArrayDataset:
+    """S arrays with D axes and C channels in each cell. Make one with `from_arrays` or `from_waveforms`.
+
+    Attributes:
+        arrays: S arrays [d_1, .., d_D, C] of numbers, whose sizes may differ; or one array [S, d_1, .., d_D, C].
+        patch_size: p_1 .. p_D, cells of a patch along each axis.
+        ids: [S] what messages and tables call them.
+        sample_rate: of sounds, in Hz; None of anything else.
+        notes: how the files were read, for people.
+
+    Raises:
+        InputError: an array of another number of axes or channels than the first, one smaller than a patch, or one
+            that holds NaN or infinity; the message names it.
+    """
+
+    arrays: Sequence[np.ndarray] | np.ndarray
+    patch_size: tuple[int, ...]
+    ids: np.ndarray
+    sample_rate: int | None = None
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.patch_size or any(type(p) is not int or p < 1 for p in self.patch_size):
+            raise InputError(f"patch_size is {self.patch_size}; wanted a whole number of at least 1 for each axis.")
+        if len(self.arrays) == 0:
+            raise InputError("there are no arrays; give at least one.")
+        if len(self.arrays) != len(self.ids):
+            raise InputError(f"{len(self.arrays)} arrays and {len(self.ids)} ids came; wanted one id for each.")
+        if isinstance(self.arrays, np.ndarray):
+            self._check(self.arrays[0], 0)
+            self._check_numbers(self.arrays)
+            return
+        for i, array in enumerate(self.arrays):
+            self._check(array, i)
+            self._check_numbers(array[None], i)
+
+    def _check(self, array: np.ndarray, i: int) -> None:
+        name, axes = f"{self.noun[:-1]} {_plain(self.ids[i])!r}", len(self.patch_size)
+        if array.ndim != axes + 1 or array.shape[-1] != self.arrays[0].shape[-1]:
+            channels = f"{self.arrays[0].shape[-1]} as the first" if i else "one or more"
+            raise InputError(
+                f"{name} has the shape {array.shape}; wanted {axes} axes (patch_size {self.patch_size}) and, last, "
+                f"the channels ({channels})."
+            )
+        if array.dtype.kind not in "fiub":
+            raise InputError(f"{name} holds {array.dtype}; wanted numbers.")
+        for axis, (size, patch) in enumerate(zip(array.shape, self.patch_size, strict=False)):
+            if size < patch:
+                least = ""
+                if self.sample_rate is not None and axis == 0:
+                    least = f" It lasts less than {FRAME_SECONDS + (patch - 1) * STEP_SECONDS:.3g} s."
+                raise InputError(
+                    f"{name} has the size {size} along axis {axis}, less than a patch of {patch}; leave it out, or "
+                    f"choose a smaller patch_size.{least}"
+                )
+
+    def _check_numbers(self, arrays: np.ndarray, first: int = 0) -> None:
+        if arrays.dtype.kind != "f":
+            return
+        for i, array in enumerate(arrays, start=first):
+            if not np.isfinite(array).all():
+                raise InputError(f"{self.noun[:-1]} {_plain(self.ids[i])!r} holds NaN or infinity; leave it out.")
+
+    @classmethod
+    def from_arrays(
+        cls, arrays: Any, patch_size: int | Sequence[int], ids: Sequence[Any] | np.ndarray | None = None
+    ) -> ArrayDataset:
+        """From pictures, videos, or arrays of any number D of axes.
+
+        Args:
+            arrays: one array [S, *sizes] or [S, *sizes, C], or a list of S arrays [*sizes] or [*sizes, C] of unequal
+                sizes. Channels come last.
+            patch_size: rows and columns of a patch of pictures, frames, rows and columns of one of videos: a number
+                per axis. A single number is that of the rows and of the columns of pictures.
+            ids: S names; 0 to S - 1 if not given.
+
+        Raises:
+            InputError: as the class; arrays with neither as many axes as `patch_size` nor one more.
+        """
+        patch = (patch_size, patch_size) if isinstance(patch_size, int) else tuple(patch_size)
+        equal = isinstance(arrays, np.ndarray) and arrays.dtype != object
+        given = arrays if equal else tuple(np.asarray(array) for array in arrays)
+        if len(given) and given[0].ndim == len(patch):
+            given = given[..., None] if isinstance(given, np.ndarray) else tuple(one[..., None] for one in given)
+        elif len(given) and given[0].ndim != len(patch) + 1:
+            video = " Videos need three numbers: frames, rows, columns." if given[0].ndim == 4 else ""
+            raise InputError(
+                f"each array has the shape {given[0].shape}; wanted {len(patch)} axes as patch_size {patch} has, or "
+                f"these and channels last.{video}"
+            )
+        return cls(given, patch, np.arange(len(given)) if ids is None else np.asarray(ids))
+
+    @classmethod
+    def from_waveforms(
+        cls,
+        waveforms: Sequence[Any],
+        sample_rate: int,
+        patch_size: int | Sequence[int] = 16,
+        ids: Sequence[Any] | np.ndarray | None = None,
+    ) -> ArrayDataset:
+        """From sounds: each becomes a spectrogram [frames, 128, 1] by `filterbank`.
+
+        Args:
+            waveforms: S arrays [n_i] of unequal lengths: floats from -1 to 1, or whole numbers in the range of their
+                type.
+            sample_rate: of all of them, in Hz.
+            patch_size: frames and bins of a patch; a single number is both.
+            ids: S names; 0 to S - 1 if not given.
+
+        Raises:
+            InputError: as the class and `filterbank`; names the waveform.
+            MissingExtra: without the extra `audio`.
+        """
+        names = np.arange(len(waveforms)) if ids is None else np.asarray(ids)
+        patch = (patch_size, patch_size) if isinstance(patch_size, int) else tuple(patch_size)
+        if len(patch) != 2:
+            raise InputError(f"patch_size {patch} of sounds; wanted two numbers, frames and bins (of {BINS}).")
+        spectrograms = []
+        for name, waveform in zip(names, waveforms, strict=True):
+            try:
+                spectrograms.append(filterbank(np.asarray(waveform), sample_rate)[..., None])
+            except InputError as error:
+                raise InputError(f"sound {_plain(name)!r}: {error}") from None
+        return cls(tuple(spectrograms), patch, names, sample_rate)
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __repr__(self) -> str:
+        sizes = np.array([array.shape[:-1] for array in self.arrays])
+        low, high = ("×".join(map(str, edge)) for edge in (sizes.min(0), sizes.max(0)))
+        parts = [f"{len(self):,} {self.noun}", f"sizes {low}" + (f" to {high}" if low != high else "")]
+        parts.append(f"{self.channels} channel" + ("s" if self.channels > 1 else ""))
+        parts += [f"{self.sample_rate} Hz"] if self.sample_rate is not None else []
+        parts.append(f"{self.lengths.min()} to {self.lengths.max()} patches of {'×'.join(map(str, self.patch_size))}")
+        return f"ArrayDataset({', '.join(parts)})"
+
+    @property
+    def noun(self) -> str:
+        """What these are, for people: "pictures", "videos", "sounds" or "arrays"."""
+        return "sounds" if self.sample_rate is not None else NOUNS.get(len(self.patch_size), "arrays")
+
+    @property
+    def channels(self) -> int:
+        return self.arrays[0].shape[-1]
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """Patches of each array, int64 [S]."""
+        if isinstance(self.arrays, np.ndarray):
+            return np.full(len(self), math.prod(patch_counts(self.arrays.shape[1:-1], self.patch_size)))
+        return np.array([math.prod(patch_counts(one.shape[:-1], self.patch_size)) for one in self.arrays], np.int64)
+
+    def select(self, index: np.ndarray | Sequence[int]) -> ArrayDataset:
+        """The arrays at `index`, in that order."""
+        at = np.asarray(index, np.int64)
+        chosen = self.arrays[at] if isinstance(self.arrays, np.ndarray) else tuple(self.arrays[i] for i in at)
+        return replace(self, arrays=chosen, ids=self.ids[at])
+
+    def fingerprint(self) -> str:
+        """SHA-256 of content, ids, patch size and sample rate, as 64 hex digits."""
+        digest = hashlib.sha256(repr((self.patch_size, self.sample_rate, self.ids.tolist())).encode())
+        for array in self.arrays:
+            digest.update(f"{array.dtype.newbyteorder('<').str} {array.shape}".encode())
+            digest.update(np.ascontiguousarray(array, array.dtype.newbyteorder("<")).tobytes())
+        return digest.hexdigest()
+
+
+def patch_counts(sizes: Sequence[int], patch_size: Sequence[int]) -> tuple[int, ...]:
+    """Whole patches along each axis."""
+    return tuple(size // patch for size, patch in zip(sizes, patch_size, strict=True))
+
+
+def crop(array: np.ndarray, patch_size: Sequence[int]) -> np.ndarray:
+    """The middle of an array [*sizes, C] that is whole patches; an odd cell more is cropped at the end of an axis."""
+    cuts = []
+    for size, patch in zip(array.shape, patch_size, strict=False):
+        left = (size % patch) // 2
+        cuts.append(slice(left, left + size - size % patch))
+    return array[tuple(cuts)]
+
+
+def _plain(name: Any) -> Any:
+    return name.item() if isinstance(name, np.generic) else name

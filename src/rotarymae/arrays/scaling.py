@@ -1,0 +1,179 @@
+"""What turns arrays into what the model sees; fitted on training data and saved with the model."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import warnings
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from rotarymae.arrays.dataset import NOUNS, ArrayDataset
+from rotarymae.errors import InputError, InputWarning
+
+CHUNK = 1 << 24  # cells whose sums are taken at once
+
+
+@dataclass(frozen=True)
+class ArrayPreprocessor:
+    """All that turns an ArrayDataset into tokens; saved as preprocessor.json.
+
+    Attributes:
+        patch_size: cells of a patch along each axis.
+        mean, std: of each channel over all cells of the training arrays.
+        sample_rate: of sounds, in Hz; None of anything else.
+        longest_side: pictures that are read from files are scaled down to this, in pixels; None leaves them as they
+            are.
+        classes: labels in the order of a classifier's outputs, or None.
+        target: (mean, std) of each output of a regressor, which are standardised by them; or None.
+    """
+
+    patch_size: tuple[int, ...]
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+    sample_rate: int | None = None
+    longest_side: int | None = None
+    classes: tuple[str | int | float, ...] | None = None
+    target: tuple[tuple[float, float], ...] | None = None
+
+    @classmethod
+    def fit(cls, dataset: ArrayDataset) -> Self:
+        """The mean and deviation of each channel of a training set; a constant channel gets the deviation 1.
+
+        Warns:
+            InputWarning: once, for constant channels.
+        """
+        total, squares, count = np.zeros(dataset.channels), np.zeros(dataset.channels), 0
+        # Around the first array's mean, so that squares do not lose digits.
+        around = np.asarray(dataset.arrays[0], np.float64).reshape(-1, dataset.channels).mean(0)
+        for array in dataset.arrays:
+            cells = array.reshape(-1, dataset.channels)
+            for start in range(0, len(cells), CHUNK):
+                away = cells[start : start + CHUNK] - around
+                total, squares = total + away.sum(0), squares + np.square(away).sum(0)
+            count += len(cells)
+        mean = total / count
+        std = np.sqrt(np.maximum(squares / count - mean**2, 0.0))
+        constant = std <= 1e-9 * np.maximum(np.abs(mean + around), 1e-30)
+        if constant.any():
+            which = ", ".join(str(c) for c in np.flatnonzero(constant))
+            text = f"channel {which} (counted from 0) of the {dataset.noun} never changes; nothing can be learnt of it."
+            warnings.warn(text, InputWarning, stacklevel=2)
+        scale = np.where(constant, 1.0, std)
+        return cls(dataset.patch_size, _floats(mean + around), _floats(scale), dataset.sample_rate)
+
+    @property
+    def axes(self) -> int:
+        """A, one for each axis of the arrays."""
+        return len(self.patch_size)
+
+    @property
+    def channels(self) -> int:
+        return len(self.mean)
+
+    @property
+    def features(self) -> int:
+        """V, the values of a patch."""
+        return math.prod(self.patch_size) * self.channels
+
+    @property
+    def input_features(self) -> int:
+        """None beside the values."""
+        return 0
+
+    @property
+    def static(self) -> tuple[()]:
+        """None: arrays have no columns beside them."""
+        return ()
+
+    @property
+    def static_features(self) -> int:
+        return 0
+
+    @property
+    def noun(self) -> str:
+        return "sounds" if self.sample_rate is not None else NOUNS.get(self.axes, "arrays")
+
+    def check(self, dataset: ArrayDataset) -> None:
+        """Raises InputError for arrays that the model was not made for; names what differs."""
+        theirs = (dataset.patch_size, dataset.channels, dataset.sample_rate)
+        ours = (self.patch_size, self.channels, self.sample_rate)
+        for name, came, wanted in zip(("patch_size", "channels", "sample_rate"), theirs, ours, strict=True):
+            if came != wanted:
+                raise InputError(f"the {dataset.noun} have {name} {came}; the model was trained on {wanted}.")
+
+    def lengths(self, dataset: ArrayDataset) -> np.ndarray:
+        """Tokens of each array [S]."""
+        return dataset.lengths
+
+    def scale(self, array: np.ndarray) -> np.ndarray:
+        """Standardised cells [*sizes, C], float32."""
+        return (array.astype(np.float32) - np.array(self.mean, np.float32)) / np.array(self.std, np.float32)
+
+    def unscale(self, scaled: np.ndarray) -> np.ndarray:
+        """The inverse of `scale`."""
+        return np.asarray(scaled, np.float32) * np.array(self.std, np.float32) + np.array(self.mean, np.float32)
+
+    def describe(self) -> dict[str, Any]:
+        """What is done to the data, in words and numbers, for reports and model cards."""
+        found: dict[str, Any] = {
+            "input": self.noun,
+            "patch": "×".join(map(str, self.patch_size)),
+            "cells": "to mean 0 and deviation 1, channel by channel",
+            "mean and deviation in training": ", ".join(
+                f"{m:.6g} ± {s:.6g}" for m, s in zip(self.mean, self.std, strict=True)
+            ),
+            "what is left over beside whole patches": "cropped, evenly on both sides",
+        }
+        if self.sample_rate is not None:
+            found["sample rate"] = f"{self.sample_rate} Hz"
+        if self.longest_side is not None:
+            found["longest side of a picture"] = f"at most {self.longest_side} pixels"
+        return found
+
+    def to_dict(self) -> dict[str, Any]:
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def from_dict(cls, fields: dict[str, Any]) -> Self:
+        """The inverse of `to_dict`, also after JSON; `classes` and `target` are for the reader to check.
+
+        Raises:
+            InputError: names a wrong, missing or misshapen field.
+        """
+        known = {field.name: field for field in dataclasses.fields(cls)}
+        for name in fields:
+            if name not in known:
+                raise InputError(f"preprocessor has no field {name!r}; there are {', '.join(known)}.")
+        for name in ("patch_size", "mean", "std"):
+            if name not in fields:
+                raise InputError(f"preprocessor lacks the field {name!r}.")
+        own = cls(**{name: _tuples(value) for name, value in fields.items()})
+        if not _are(own.patch_size, int) or min(own.patch_size) < 1:
+            raise InputError(f"patch_size is {own.patch_size!r:.60}; wanted a whole number of at least 1 per axis.")
+        for name in ("mean", "std"):
+            numbers = getattr(own, name)
+            if not _are(numbers, int, float) or not np.isfinite(np.array(numbers, np.float64)).all():
+                raise InputError(f"{name} is {numbers!r:.60}; wanted a finite number per channel.")
+        if len(own.mean) != len(own.std) or min(own.std) <= 0:
+            raise InputError(f"std is {own.std!r:.60}; wanted a positive number for each of {len(own.mean)} channels.")
+        for name in ("sample_rate", "longest_side"):
+            number = getattr(own, name)
+            if number is not None and (type(number) is not int or not 0 < number < 1 << 31):
+                raise InputError(f"{name} is {number!r:.60}; wanted a positive whole number, or null.")
+        return own
+
+
+def _floats(numbers: np.ndarray) -> tuple[float, ...]:
+    return tuple(float(number) for number in numbers)
+
+
+def _tuples(value: Any) -> Any:
+    return tuple(_tuples(item) for item in value) if isinstance(value, list | tuple) else value
+
+
+def _are(items: Any, *kinds: type) -> bool:
+    """Whether it is a tuple of at least one of these kinds (true and false are none)."""
+    return isinstance(items, tuple) and len(items) > 0 and all(type(item) in kinds for item in items)

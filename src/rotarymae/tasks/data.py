@@ -1,0 +1,37 @@
+"""What the tasks are done on: series or arrays, each with scalers and examples of its own."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rotarymae.arrays import ArrayDataset, ArrayExamples, ArrayPreprocessor
+from rotarymae.batch import Examples
+from rotarymae.checkpoints import AnyPreprocessor
+from rotarymae.errors import InputError
+from rotarymae.masking import Masking
+from rotarymae.series import Preprocessor, SeriesDataset, SeriesExamples
+
+AnyDataset = SeriesDataset | ArrayDataset
+
+
+def make_examples(
+    dataset: AnyDataset,
+    preprocessor: AnyPreprocessor,
+    seed: int = 0,
+    masking: Masking | None = None,
+    targets: np.ndarray | None = None,
+    drop: float = 0.0,
+    noise: float = 0.0,
+) -> Examples:
+    """Batches of a data set; arguments as those of `SeriesExamples` and `ArrayExamples`.
+
+    Raises:
+        InputError: series for a model of arrays, or the other way round; and as these.
+    """
+    if isinstance(dataset, SeriesDataset) and isinstance(preprocessor, Preprocessor):
+        return SeriesExamples(dataset, preprocessor, seed, masking, targets, drop, noise)
+    if isinstance(dataset, ArrayDataset) and isinstance(preprocessor, ArrayPreprocessor):
+        return ArrayExamples(dataset, preprocessor, seed, masking, targets, drop, noise)
+    came = dataset.noun if isinstance(dataset, ArrayDataset) else "series"
+    wanted = preprocessor.noun if isinstance(preprocessor, ArrayPreprocessor) else "series"
+    raise InputError(f"{came} came; the model was made from {wanted}.")

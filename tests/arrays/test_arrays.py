@@ -1,0 +1,244 @@
+"""Pictures, videos and sounds as tokens: shapes, crops, scales, refusals, and the same answers in a batch as alone."""
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+import torch
+
+from conftest import refuses, small
+from rotarymae.arrays import ArrayDataset, ArrayExamples, ArrayPreprocessor, array_tokens, as_arrays
+from rotarymae.checkpoints import ModelDirectory, load_directory, save
+from rotarymae.errors import InputWarning, ModelDirectoryError
+from rotarymae.heads import Classifier
+from rotarymae.masking import Masking
+from rotarymae.model import Encoder
+from rotarymae.series import SeriesDataset
+from rotarymae.tasks import FitConfig, embed, finetune, predict_probabilities, pretrain
+from rotarymae.tokenizers import unpatchify
+from rotarymae.training import TrainConfig
+
+
+def ragged_pictures(count=9, channels=3, seed=0):
+    """Pictures of unequal sizes, 8 to 21 rows and columns."""
+    draw = np.random.default_rng(seed)
+    return [draw.integers(0, 256, (*draw.integers(8, 22, 2), channels)).astype(np.uint8) for _ in range(count)]
+
+
+@pytest.fixture(scope="module")
+def stripes():
+    """40 grey pictures of 12 × 16 whose stripes lie ("h") or stand ("v"), in noise, and their classes."""
+    draw = np.random.default_rng(1)
+    wave = np.sin(np.arange(16) * np.pi / 2)
+    pictures = [
+        (np.ones((12, 1)) * wave if i % 2 else wave[:12, None] * np.ones((1, 16))) + 0.5 * draw.normal(size=(12, 16))
+        for i in range(40)
+    ]
+    return np.stack(pictures), np.array(["h", "v"] * 20)
+
+
+@pytest.mark.parametrize(
+    ("shape", "patch_size", "tokens", "features"),
+    [
+        ((5, 8, 12), 4, 6, 16),
+        ((5, 8, 12, 3), 4, 6, 48),
+        ((5, 8, 12, 3), (4, 2), 12, 24),
+        ((2, 4, 8, 8, 3), (2, 4, 4), 8, 96),
+        ((2, 4, 8, 8), (2, 4, 4), 8, 32),
+        ((3, 20), (5,), 4, 5),
+    ],
+)
+def test_forms_that_are_taken(shape, patch_size, tokens, features):
+    draw = np.random.default_rng(0)
+    array = draw.normal(size=shape)
+    together, one_by_one = as_arrays(array, patch_size), as_arrays(list(array), patch_size)
+    preprocessor = ArrayPreprocessor.fit(together)
+    assert preprocessor.features == features and preprocessor.axes == len(together.patch_size)
+    for dataset in (together, one_by_one):
+        found = array_tokens(dataset, preprocessor, range(shape[0]))
+        assert found.values.shape == (shape[0], tokens, features) and found.padding is None
+        assert dataset.lengths.tolist() == [tokens] * shape[0]
+        assert found.positions[0, 0].tolist() == [1.0] * preprocessor.axes
+    assert as_arrays(together, None) is together
+    assert np.allclose(ArrayPreprocessor.fit(one_by_one).std, preprocessor.std)
+
+
+def test_tokens_are_the_standardised_patches_of_the_middle():
+    pictures = ragged_pictures()
+    dataset = ArrayDataset.from_arrays(pictures, 4)
+    preprocessor = ArrayPreprocessor.fit(dataset)
+    cells = np.concatenate([picture.reshape(-1, 3) for picture in pictures]).astype(np.float64)
+    assert np.allclose(preprocessor.mean, cells.mean(0)) and np.allclose(preprocessor.std, cells.std(0))
+    found = array_tokens(dataset, preprocessor, range(len(pictures)))
+    for i, picture in enumerate(pictures):
+        rows, columns = (size // 4 for size in picture.shape[:2])
+        top, left = (size % 4 // 2 for size in picture.shape[:2])
+        middle = picture[top : top + 4 * rows, left : left + 4 * columns]
+        n = rows * columns
+        assert dataset.lengths[i] == n == int(found.real[i].sum())
+        again = unpatchify(found.values[i : i + 1, :n], middle.shape[:2], (4, 4))[0].numpy()
+        assert np.allclose(preprocessor.unscale(again), middle, atol=1e-3)
+        assert found.positions[i, n - 1].tolist() == [rows, columns]
+
+
+@pytest.mark.parametrize("pool", ["mean", "cls", "attention"])
+def test_pictures_of_unequal_size_give_in_one_batch_what_they_give_alone(pool):
+    dataset = ArrayDataset.from_arrays(ragged_pictures(), 4)
+    preprocessor = dataclasses.replace(ArrayPreprocessor.fit(dataset), classes=("a", "b", "c"))
+    sizes = small(axes=2, features=preprocessor.features)
+    directory = ModelDirectory(Classifier(Encoder(sizes), 3, pool).eval(), preprocessor)
+    alone = TrainConfig(batch_size=1)
+    together = TrainConfig(batch_size=len(dataset))
+    for job in (predict_probabilities, embed):
+        one_by_one = job(directory, dataset, config=alone)
+        assert np.abs(job(directory, dataset, config=together) - one_by_one).max() < 1e-5
+        assert np.ptp(one_by_one, axis=0).max() > 1e-3  # they do differ
+
+
+def test_batches_depend_on_seed_epoch_and_example_alone():
+    dataset = ArrayDataset.from_arrays(ragged_pictures(), 4)
+    preprocessor = ArrayPreprocessor.fit(dataset)
+    examples = ArrayExamples(dataset, preprocessor, 3, Masking.named("ratio", ratio=0.5), noise=0.1)
+    both, one = examples.batch(np.array([2, 5]), 1), examples.batch(np.array([5]), 1)
+    assert both.masked is not None and one.masked is not None
+    n = int(one.masked.real.sum())
+    assert both.masked.positions[1, :n].equal(one.masked.positions[0])
+    assert not examples.batch(np.array([5]), 2).masked.positions.equal(one.masked.positions)
+    fixed = [examples.batch(np.array([5]), None).masked.values for _ in range(2)]
+    assert fixed[0].equal(fixed[1])
+    hidden, seen = int(both.masked.real.sum()), int(both.inputs.real.sum())
+    assert hidden + seen == dataset.lengths[[2, 5]].sum()
+
+
+def test_a_transform_of_arrays_is_for_training_alone():
+    dataset = ArrayDataset.from_arrays(np.arange(2 * 4 * 4).reshape(2, 4, 4), 2)
+    preprocessor = ArrayPreprocessor.fit(dataset)
+    seeds = []
+
+    def mirror(arrays, drawn):
+        seeds.append(drawn.tolist())
+        return [array[:, ::-1] for array in arrays]
+
+    examples, plain = ArrayExamples(dataset, preprocessor, transform=mirror), ArrayExamples(dataset, preprocessor)
+    index = np.array([0, 1])
+    wanted = array_tokens(ArrayDataset.from_arrays(dataset.arrays[:, :, ::-1, 0], 2), preprocessor, index)
+    assert examples.batch(index, 0).inputs.values.equal(wanted.values)
+    assert examples.batch(index, None).inputs.values.equal(plain.batch(index, None).inputs.values)
+    examples.batch(index[1:], 0)
+    examples.batch(index, 1)
+    assert seeds[0][1] == seeds[1][0] and seeds[2] != seeds[0]
+    assert examples.identity() != plain.identity()
+
+
+@pytest.mark.parametrize("likelihood", ["gaussian", "point"])
+def test_pretraining_and_finetuning_learn_to_tell_pictures_apart(stripes, likelihood, tmp_path):
+    pictures, labels = stripes
+    dataset = ArrayDataset.from_arrays(pictures, 4)
+    config = FitConfig(
+        **{"embed_dim": 24, "num_heads": 2, "depth": 2, "decoder_embed_dim": 24, "decoder_num_heads": 2},
+        **{"decoder_depth": 1, "likelihood": likelihood, "mask_ratio": 0.5, "pretrain_epochs": 8},
+        **{"finetune_epochs": 8, "min_steps": 0, "batch_size": 8, "label_smoothing": 0.1, "base_lr": 3e-3},
+    )
+    train = np.arange(30)
+    pretrained = pretrain(dataset.select(train), config)
+    losses = [line["loss"] for line in pretrained.result.history if "loss" in line]
+    assert losses[-1] < losses[0]
+    tuned = finetune(pretrained, dataset.select(train), labels[train], config)
+    held = dataset.select(np.arange(30, 40))
+    probabilities = predict_probabilities(tuned.directory, held)
+    found = np.array(tuned.preprocessor.classes)[probabilities.argmax(1)]
+    assert (found == labels[30:]).all()
+    save(tuned.model, tmp_path / "model", tuned.preprocessor)
+    loaded = load_directory(tmp_path / "model")
+    assert loaded.preprocessor == tuned.preprocessor
+    assert np.array_equal(predict_probabilities(loaded, held), probabilities)
+    assert embed(loaded, held).shape == (10, 24)
+    assert "pictures" in (tmp_path / "model" / "README.md").read_text(encoding="utf-8")
+
+
+def test_options_of_series_are_refused_for_pictures(stripes):
+    dataset = ArrayDataset.from_arrays(stripes[0], 4)
+    for changes in ({"time_unit": 2.0}, {"join_times": True}, {"max_tokens": 5}, {"static": ("age",)}):
+        with refuses(next(iter(changes)), "pictures have no times"):
+            pretrain(dataset, FitConfig(**changes))
+    with refuses("40 pictures", "two patches", "smaller patch_size"):
+        pretrain(ArrayDataset.from_arrays(stripes[0], (12, 16)), FitConfig())
+
+
+def test_series_and_pictures_are_not_mixed_up(stripes):
+    dataset = ArrayDataset.from_arrays(stripes[0], 4)
+    preprocessor = ArrayPreprocessor.fit(dataset)
+    directory = ModelDirectory(Encoder(small(axes=2, features=16)).eval(), preprocessor)
+    series = SeriesDataset.from_arrays([[0.0, 1.0]], [[1.0, 2.0]])
+    with refuses("series came", "made from pictures"):
+        embed(directory, series)
+    with refuses("made from pictures", "made from series"):
+        directory.of_series()
+    with refuses("channels 3", "trained on 1"):
+        embed(directory, ArrayDataset.from_arrays(ragged_pictures(), 4))
+    with refuses("patch_size (2, 2)", "trained on (4, 4)"):
+        embed(directory, ArrayDataset.from_arrays(stripes[0], 2))
+
+
+@pytest.mark.parametrize(
+    ("arrays", "patch_size", "parts"),
+    [
+        ([np.zeros((8, 8)), np.zeros((3, 8))], 4, ("picture 1", "size 3", "axis 0", "patch of 4")),
+        ([np.zeros((8, 8, 3)), np.zeros((8, 8, 1))], 4, ("picture 1", "(8, 8, 1)", "3 as the first")),
+        ([np.zeros((8, 8)), np.full((8, 8), np.nan)], 4, ("picture 1", "NaN")),
+        (np.full((2, 8, 8), np.inf), 4, ("picture 0", "infinity")),
+        (np.zeros((2, 4, 8, 8, 3)), 4, ("(4, 8, 8, 3)", "patch_size (4, 4)", "three numbers")),
+        (np.array([["a"]]), (1,), ("array 0", "wanted numbers")),
+        (np.zeros((2, 8, 8)), (4, 0), ("patch_size is (4, 0)",)),
+        (np.zeros((2, 8, 8)), None, ("need patch_size",)),
+        ([], 4, ("data came as list",)),
+        ("pictures", 4, ("data came as str",)),
+    ],
+)
+def test_what_cannot_be_used_is_named(arrays, patch_size, parts):
+    with refuses(*parts):
+        as_arrays(arrays, patch_size)
+
+
+def test_a_constant_channel_is_told(stripes):
+    pictures = np.stack([stripes[0], np.zeros_like(stripes[0])], -1)
+    with pytest.warns(InputWarning, match="channel 1"):
+        preprocessor = ArrayPreprocessor.fit(ArrayDataset.from_arrays(pictures, 4))
+    assert preprocessor.std[1] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "parts"),
+    [
+        ("patch_size", [4, 0], ("patch_size", "at least 1")),
+        ("patch_size", [], ("patch_size",)),
+        ("mean", ["a"], ("mean", "finite number")),
+        ("std", [0.0], ("std", "positive")),
+        ("std", [1.0, 1.0], ("std", "1 channels")),
+        ("sample_rate", -1, ("sample_rate",)),
+        ("classes", ["a"], ("classes", "two labels")),
+        ("colour", 1, ("no field 'colour'",)),
+    ],
+)
+def test_a_damaged_file_is_refused(stripes, field, value, parts, tmp_path):
+    preprocessor = ArrayPreprocessor.fit(ArrayDataset.from_arrays(stripes[0], 4))
+    save(Encoder(small(axes=2, features=16)), tmp_path / "model", preprocessor)
+    file = tmp_path / "model" / "preprocessor.json"
+    fields = json.loads(file.read_text(encoding="utf-8"))
+    assert ArrayPreprocessor.from_dict(fields) == preprocessor
+    file.write_text(json.dumps(fields | {field: value}), encoding="utf-8")
+    with refuses("preprocessor.json", *parts, error=ModelDirectoryError):
+        load_directory(tmp_path / "model")
+
+
+def test_equal_sizes_are_never_padded_and_fingerprints_tell_data_apart(stripes):
+    dataset = ArrayDataset.from_arrays(stripes[0], 4)
+    other = ArrayDataset.from_arrays(list(stripes[0]), 4)
+    assert dataset.fingerprint() == other.fingerprint() != dataset.select([0, 1]).fingerprint()
+    assert dataset.fingerprint() != ArrayDataset.from_arrays(stripes[0], 2).fingerprint()
+    assert "40 pictures" in repr(dataset) and "12 to 12 patches of 4×4" in repr(dataset)
+    assert torch.equal(
+        array_tokens(dataset, ArrayPreprocessor.fit(dataset), [3]).values,
+        array_tokens(other, ArrayPreprocessor.fit(other), [3]).values,
+    )
