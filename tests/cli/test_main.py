@@ -16,9 +16,11 @@ import pytest
 from conftest import TINY, command, refuses, two_kinds, write_csv
 from rotarymae import RoMAEClassifier, RoMAEEmbedder, RoMAEInterpolator, SeriesDataset, recipes
 from rotarymae.cli import main as cli
+from rotarymae.cli.output import print_table
 from rotarymae.errors import InputWarning, ModelDirectoryError
 from rotarymae.series.files import read_table
 from rotarymae.series.labels import align_labels
+from rotarymae.system import Reporter
 
 FAST = {"pretrain_epochs": 1, "min_steps": 0, "batch_size": 8}
 STARS = ["--id", "star", "--time", "day", "--channel", "band", "--values", "flux"]
@@ -221,6 +223,7 @@ def test_a_wrong_option_is_answered_without_torch(name):
     code = f"""
 import sys
 from rotarymae.cli import main as cli
+from rotarymae.cli.output import print_table
 try:
     cli.main(["{name}", "run", "table.csv", "--out", "new.csv", "--quite"])
 except SystemExit as end:
@@ -712,3 +715,18 @@ def test_static_columns_are_read_in_fit_and_predict_and_missed_by_name(tmp_path,
     assert command(*["predict", "run", "without.csv", "--out", "q.csv", "--quiet"]) == 2
     assert "no column 'age', one of the static columns" in capsys.readouterr().err
     assert command(*["interpolate", "run", "without.csv", "--grid", "3", "--out", "i.csv", "--quiet"]) == 0
+
+
+@pytest.mark.parametrize("width", [80, 50, 20])
+def test_names_and_numbers_of_a_result_table_are_never_cut(width, capsys, monkeypatch):
+    names = ["model", "gradient boosting, more features", "most common class"]
+    metrics = ["accuracy", "expected calibration error", "AUROC", "average precision", "Brier score", "log-loss"]
+    rows = {name: {metric: 0.1234 + i for i, metric in enumerate(metrics)} for name in names}
+    del rows["most common class"]["AUROC"]
+    monkeypatch.setenv("COLUMNS", str(width))
+    print_table("classes", rows, Reporter())
+    text = capsys.readouterr().out
+    assert "…" not in text and max(map(len, text.splitlines())) <= width
+    assert all(text.count(f"{0.1234 + i:.4g}") == (2 if i == 2 else 3) for i in range(6))
+    if width > 40:
+        assert all(name in text for name in names)

@@ -1,5 +1,6 @@
 """The report of a run: what is in it, and that curves and words fit the run."""
 
+import dataclasses
 import html
 import re
 
@@ -38,7 +39,7 @@ def test_the_commands_report(fitted):
     for part in (
         "stars.csv", "At a glance", "macro-F1", "gradient boosting", "Classes, on held-out series",
         "linear interpolation", "Are the bands honest?", "Class by class", "Map of embeddings",
-        "each series' first observation", "light", "flux at", "held-out series",
+        "each series' first observation", "light", "flux of g", "held-out series",
     ):  # fmt: skip
         assert part in html.unescape(text), part
     assert page.count("<img") >= 5 and "<script" not in page and "http://" not in page.replace("http://www.w3.org", "")
@@ -50,8 +51,25 @@ def test_a_regression_has_its_own_part(data, tmp_path):
     text = words(write_report(outcome, tmp_path / "run/report.html", title="A <b>title").read_text())
     assert "Predicted beside true" in text and "Regression, on held-out series" in text and "training mean" in text
     assert "A &lt;b&gt;title" in text and "Class by class" not in text
-    # One table for each value: numbers of different units are not compared with one another.
-    assert "flux at" in text and "flux_err at" in text
+    # Numbers of different units are not compared with one another: a row each, and the best of each row is bold.
+    assert all(f"{value} of {channel}" in text for value in ("flux", "flux_err") for channel in ("u", "$v&lt;"))
+
+
+def test_many_channels_are_one_table_of_the_worst_and_the_best(two_classes, tmp_path):
+    def part(error):
+        errors = {"root mean squared error, scaled": error, "root mean squared error": 7 * error}
+        return {"hidden observations": 3, "methods": {"model": errors, "mean": errors}}
+
+    many = part(0.5) | {"channels": {f"channel-{i}-": part(i / 10) for i in range(100)}}
+    few = part(0.5) | {"channels": {f"channel-{i}-": part(i / 10) for i in range(20)}}
+    for found, shown in ((many, [*range(99, 89, -1), *range(9, -1, -1)]), (few, range(20))):
+        metrics = two_classes.metrics | {"interpolation": {"flux": found}}
+        outcome = dataclasses.replace(two_classes, metrics=metrics)
+        text = words(write_report(outcome, tmp_path / "report.html", title="many").read_text())
+        rows = re.findall(r"flux of channel-(\d+)- ([\d.]+)", text)
+        assert [int(channel) for channel, _ in rows] == list(shown)
+        assert rows[0][1] == f"{0.7 * shown[0]:.4g}" or shown[0] == 0
+        assert ("Of 100, the 10 with the largest scaled errors" in text) == (found is many)
 
 
 def test_without_labels_and_with_few_series(data, tmp_path):

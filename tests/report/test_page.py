@@ -145,6 +145,13 @@ def test_the_best_of_each_column_is_bold():
     assert Page(page).rows[-1] == ["c", "–", "–", "–"]
 
 
+def test_the_smallest_of_each_row_is_bold_where_rows_have_units_of_their_own():
+    rows = [("pH", {"model": 0.02, "mean": 0.05, "n": 0}), ("rate", {"model": 9.0, "mean": 8.0}), ("x", {"mean": 1.0})]
+    table = Table(rows, first="value", across=["model", "mean"])
+    page = render(Report("title", sections=[Section("a", "b", "c", tables=[table])]))
+    assert re.findall("<strong>(.*?)</strong>", page) == ["0.020", "8.000"]
+
+
 def test_configuration_is_flattened_and_exact():
     settings = {"seed": 0, "train": {"base_lr": 3e-4, "betas": [0.9, 0.95], "mask": {"ratio": 0.5}, "none": {}}}
     section = Section("a", "b", "c", tables=[Table(list(settings_rows(settings)))])

@@ -61,17 +61,35 @@ def print_metrics(metrics: dict[str, Any], reporter: Reporter) -> None:
 
 
 def print_table(title: str, rows: dict[str, dict[str, float]], reporter: Reporter) -> None:
+    """A row per method and a column per metric, below one another as many columns as fit beside the whole names."""
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
-    from rich.table import Table
+    from rich.table import Column, Table
 
     if reporter.quiet:
         return
-    # Narrow, so that eight metrics fit on 80 columns with whole words.
-    table = Table("", *rows["model"], title=title, box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    for name, row in rows.items():
-        table.add_row(name, *(f"{row[metric]:.4g}" if metric in row else "" for metric in rows["model"]))
-    Console().print(table)  # results go to standard output, progress to standard error
+    console = Console()  # results go to standard output, progress to standard error
+    cells = {
+        metric: [f"{row[metric]:.4g}" if metric in row else "" for row in rows.values()] for metric in rows["model"]
+    }
+    room, blocks = console.width - max(map(len, rows)) - 3, [[]]
+    for metric, column in cells.items():
+        width = 2 + max(map(len, [*metric.split(), *column]))
+        if blocks[-1] and sum(taken for _, taken in blocks[-1]) + width > room:
+            blocks.append([])
+        blocks[-1].append((metric, width))
+    for i, block in enumerate(blocks):
+        columns = [Column(metric, overflow="fold", justify="right") for metric, _ in block]
+        table = Table(
+            Column(overflow="fold", no_wrap=room > 20),
+            *columns,
+            title=None if i else title,
+            box=SIMPLE_HEAD,
+            padding=(0, 1, 0, 0),
+        )
+        for method, *row in zip(rows, *(cells[metric] for metric, _ in block), strict=True):
+            table.add_row(method, *row)
+        console.print(table)
 
 
 def print_end(seconds: float, page: Path, reporter: Reporter) -> None:

@@ -16,6 +16,7 @@ import numpy as np
 from markupsafe import Markup
 from matplotlib.figure import Figure
 
+from rotarymae.errors import listed
 from rotarymae.report.content import Headline, Image, Report, Section, Table
 from rotarymae.report.pictures import PICTURES, Picture, Words
 from rotarymae.series import TRANSFORMS
@@ -23,6 +24,7 @@ from rotarymae.system import duration, hardware, versions, write_text
 from rotarymae.tasks import HIDDEN, SCALED_ERROR, Outcome
 
 LARGEST_SVG = 120_000  # bytes; beyond it the same figure is smaller as pixels
+ENDS = 10  # of a long table of channels, as many of the worst and of the best are shown
 
 
 def write_report(
@@ -118,19 +120,43 @@ def _comparisons(outcome: Outcome) -> Section | None:
     for task, name in (("classification", "Classes"), ("regression", "Regression")):
         if task in metrics:
             tables.append(_methods(f"{name}, {where}", metrics[task]))
-    for name, found in metrics.get("interpolation", {}).items():
-        parts = {name: found} | {f"{name} of {channel}": part for channel, part in found.get("channels", {}).items()}
-        for what, part in parts.items():
-            rows = {method: dict(row) for method, row in part["methods"].items()}
-            rows["model"] |= {f"inside {share} band": x for share, x in part.get("share inside band", {}).items()}
-            caption = "Scaled: after the compression and scaling described under what was done to the data."
-            title = f"{what} at {part['hidden observations']:,} hidden observations, {where}"
-            tables.append(_methods(title, rows, caption))
-    explanation = "The same data given to each method; the best value of a column is bold."
+    tables += _interpolations(metrics.get("interpolation", {}), where)
+    explanation = "The same data given to each method; the best value is bold."
     if "predictor" in metrics:
         chosen = metrics["predictor"]
         explanation += f" Predictions, and the pictures below, are those of: {chosen['chosen']} ({chosen['because']})."
     return Section("comparison", "Beside simpler methods", explanation, tables=tables) if tables else None
+
+
+def _interpolations(values: Mapping[str, Any], where: str) -> Iterator[Table]:
+    """Errors at hidden observations: of each value over all channels, scaled, then of each channel in its own unit."""
+    errors = [(name, found) for name, found in values.items()]
+    caption = "Root mean squared errors, scaled as described under what was done to the data: small beside 1 is good."
+    yield from _errors(f"Hidden observations, {where}", errors, SCALED_ERROR, caption)
+    each = []
+    for name, found in values.items():
+        channels = found.get("channels")
+        each += [(name, found)] if channels is None else [(f"{name} of {c}", part) for c, part in channels.items()]
+    caption, count = "Root mean squared errors, each in its own unit.", len(each)
+    if count > 2 * ENDS:
+        each = sorted(each, key=lambda row: -np.nan_to_num(row[1]["methods"]["model"][SCALED_ERROR], nan=-1.0))
+        caption += (
+            f" Of {count:,}, the {ENDS} with the largest scaled errors and the {ENDS} with the smallest; all are in "
+            "metrics.json."
+        )
+        each = each[:ENDS] + each[-ENDS:]
+    yield from _errors(f"In the table's units, {where}", each, "root mean squared error", caption)
+
+
+def _errors(title: str, parts: list[tuple[str, Any]], error: str, caption: str) -> Iterator[Table]:
+    """A row per part and a column per method."""
+    rows = []
+    for name, found in parts:
+        row = {method: errors[error] for method, errors in found["methods"].items()}
+        row |= {f"inside {share} band": x for share, x in found.get("share inside band", {}).items()}
+        rows.append((name, row | {"hidden": found["hidden observations"]}))
+    if rows:
+        yield Table(rows, title, "value", caption, across=list(parts[0][1]["methods"]))
 
 
 def _methods(title: str, methods: Mapping[str, Mapping[str, float]], caption: str = "") -> Table:
@@ -171,7 +197,7 @@ def _data(outcome: Outcome) -> Section:
         "times count from": preprocessor.describe()["times count from"],
     }
     if preprocessor.channel_names is not None:
-        facts["channels"] = ", ".join(map(str, preprocessor.channel_names))
+        facts["channels"] = listed(map(str, preprocessor.channel_names), 20)
     names, transforms = preprocessor.value_names, preprocessor.values.transforms
     scaling: dict[str, object] = {name: TRANSFORMS[how].describe() for name, how in zip(names, transforms, strict=True)}
     measured = "the median gap between distinct times, or a thousandth of the span"

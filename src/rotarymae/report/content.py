@@ -23,7 +23,8 @@ class Headline:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of (name, {column: value}); the best value of each column in `highest` or `lowest` is set in bold."""
+    """Rows of (name, {column: value}). Set in bold is the best value of each column in `highest` or `lowest`, or the
+    smallest of each row in the columns `across`."""
 
     rows: Sequence[tuple[str, Mapping[str, object]]]
     title: str = ""
@@ -31,17 +32,21 @@ class Table:
     caption: str = ""
     highest: Sequence[str] = ()
     lowest: Sequence[str] = ()
+    across: Sequence[str] = ()
 
     @property
     def columns(self) -> list[str]:
         return list(dict.fromkeys(column for _, row in self.rows for column in row))
 
-    def is_best(self, column: str, value: object) -> bool:
-        others = [row[column] for _, row in self.rows if column in row]
-        numbers = [x for x in others if isinstance(x, int | float) and math.isfinite(x)]
-        if len(numbers) < 2 or column not in {*self.highest, *self.lowest}:
+    def is_best(self, column: str, row: Mapping[str, object]) -> bool:
+        if column in self.across:
+            others = [row.get(name) for name in self.across]
+        elif column in {*self.highest, *self.lowest}:
+            others = [each[column] for _, each in self.rows if column in each]
+        else:
             return False
-        return value == (max(numbers) if column in self.highest else min(numbers))
+        numbers = [x for x in others if isinstance(x, int | float) and math.isfinite(x)]
+        return len(numbers) > 1 and row.get(column) == (max if column in self.highest else min)(numbers)
 
 
 @dataclass(frozen=True)
