@@ -165,7 +165,7 @@ def pretrain(
         part = part if len(several) == len(part) else part.select(several)
         return make_examples(part, preprocessor, config.seed, config.strategy())
 
-    beta = config.reconstruction_beta if model.config.likelihood == "gaussian" else 0.0
+    beta = config.reconstruction_beta if model.config.predicts_variance else 0.0
     objective, data = Pretraining(model, beta=beta), examples(dataset)
     training = config.pretraining()
     result = fit(
