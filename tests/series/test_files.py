@@ -6,6 +6,8 @@ import io
 import json
 import sys
 import types
+from datetime import time as clock
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -34,8 +36,14 @@ def parquet(path, table):
     pyarrow.parquet.write_table(pa.table(table), path)
 
 
+def zstandard(path):
+    with pa.output_stream(str(path), compression="zstd") as file:
+        file.write(CSV.encode())
+
+
 LISTS = {"id": ["a", "b"], "time": [[0.5, 1.5], [0.25]], "value": [[1.25, -2.5], [3.0]]}
 NESTED = {"id": ["a", "b"], "lc": [{"time": [0.5, 1.5], "value": [1.25, -2.5]}, {"time": [0.25], "value": [3.0]}]}
+RECORDS = {"id": ["a", "b"], "lc": [[{"time": t, "value": v} for i, t, v in ROWS if i == one] for one in "ab"]}
 OF_LC = {"time": "lc.time", "values": ["lc.value"]}
 GERMAN = CSV.replace(",", ";").replace(".", ",")
 EVERY_LINE = CSV.replace("\n", "\r\n")
@@ -94,6 +102,35 @@ READ: Any = {
     "json lines": ("t.jsonl", "\n".join(json.dumps(dict(zip(columns(), row, strict=True))) for row in ROWS), {}, ""),
     "json records": ("t.json", json.dumps([dict(zip(columns(), row, strict=True)) for row in ROWS]), {}, ""),
     "json columns": ("t.json", json.dumps(columns()), {}, ""),
+    "zstandard": ("t.csv.zst", zstandard, {}, ""),
+    "comments": ("t.csv", "# made today\n#\n# units: d, mJy\n" + CSV, {}, "below 3 lines of comment"),
+    "comments in utf-16": ("t.csv", ("# made in Köln\n" + GERMAN).encode("utf-16"), {}, "below 1 lines of comment"),
+    "a header with a hash": ("t.csv", f"# made today\n#{CSV}", {"id": "#id"}, "below 1 lines of comment"),
+    "units in names": (
+        "t.csv",
+        CSV.replace("time,value", "time [d],flux (mJy)"),
+        {"time": "time [d]", "values": ["flux (mJy)"]},
+        "",
+    ),
+    "json lines with lists": (
+        "t.jsonl",
+        "\n".join(json.dumps({name: column[i] for name, column in LISTS.items()}) for i in range(2)),
+        {},
+        "2 rows with lists",
+    ),
+    "lists of records": ("t.parquet", lambda path: parquet(path, RECORDS), OF_LC, "2 rows with lists"),
+    "durations": (
+        "t.parquet",
+        lambda path: parquet(path, columns(time=pa.array([43_200, 129_600, 21_600], pa.duration("s")))),
+        {},
+        "",
+    ),
+    "decimals": (
+        "t.parquet",
+        lambda path: parquet(path, columns(value=list(map(Decimal, ("1.25", "-2.5", "3"))))),
+        {},
+        "",
+    ),
     "no ids": (
         "only a.csv",
         CSV.replace("id,", "").replace("a,", "").replace("b,", ""),
@@ -157,6 +194,20 @@ REFUSED: Any = {
     "utf-8 in name only": ("t.parquet", CSV, {}, ["cannot be read as parquet"]),
     "text among numbers": ("t.csv", CSV + "b,1,high\n", {}, ["'value'", "'high' in row 3"]),
     "a column without any value": ("t.csv", "id,time,value\na,1,\na,2,\n", {}, ["no value was observed"]),
+    "columns aligned by blanks": ("t.dat", CSV.replace(",", "   "), {}, ["'id'", "missing", "'id   time   value'"]),
+    "blanks after commas": ("t.csv", CSV.replace(",", ", "), {}, ["'time', 'value'", "Did you mean ' time'?"]),
+    "thousands with commas": ("t.csv", CSV + 'b,9,"1,234.5"\n', {}, ["'value'", "'1,234.5' in row 3"]),
+    "units in cells": ("t.csv", CSV.replace("1.25", "1.25 mJy"), {}, ["'value'", "'1.25 mJy' in row 0"]),
+    "limits in cells": ("t.csv", CSV.replace("1.25", "<1.25"), {}, ["'value'", "'<1.25' in row 0"]),
+    "a time of day": (
+        "t.parquet",
+        lambda p: parquet(p, columns(time=[clock(i) for i in range(3)])),
+        {},
+        ["'time'", "time64"],
+    ),
+    "no header": ("t.csv", CSV.split("\n", 1)[1], {}, ["'id', 'time', 'value'", "missing", "'a', '0.5', '1.25'"]),
+    "a column twice": ("t.csv", CSV.replace("time,", "value,"), {"time": "value"}, ["'value' more than once"]),
+    "packed in name only": ("t.csv.gz", CSV, {}, ["t.csv.gz cannot be read"]),
     "header only": ("t.csv", "id,time,value\n", {}, ["no rows"]),
 }
 

@@ -63,6 +63,7 @@ class Text:
     separator: str = ","
     decimal: str = "."
     encoding: str = "utf-8"
+    comments: int = 0  # lines above the header that begin with #
 
 
 @dataclass(frozen=True)
@@ -245,7 +246,7 @@ class TableFile:
         how.null_values = [*how.null_values, *self.missing]
         how.column_types = dict.fromkeys([*labels, *self.times], pa.string())
         how.include_columns = list(columns)
-        read = pyarrow.csv.ReadOptions(encoding=form.encoding)
+        read = pyarrow.csv.ReadOptions(encoding=form.encoding, skip_rows=form.comments)
         return read, pyarrow.csv.ParseOptions(delimiter=form.separator), how
 
     def _read_csv(self, i: int, columns: Sequence[str], labels: Sequence[str]) -> pa.Table:
@@ -421,6 +422,8 @@ def _sniff(path: Path, format: str) -> Text:
             encoding = "latin-1"
     lines = head.decode(encoding, errors="ignore").removeprefix("\ufeff").splitlines()
     lines = lines[: 100 if len(head) < HEAD else max(1, min(100, len(lines) - 1))]  # the last one may be cut
+    comments = next((i for i, line in enumerate(lines) if not line.startswith("#")), 0)
+    above, lines = lines[:comments], lines[comments:]
     best, most, cells = usual, 1, []
     for separator in dict.fromkeys((usual, ",", ";", "\t", "|")):
         rows = [row for row in csv.reader(lines, delimiter=separator) if row]
@@ -428,14 +431,17 @@ def _sniff(path: Path, format: str) -> Text:
             best, most, cells = separator, len(rows[0]), [cell for row in rows[1:] for cell in row]
     comma = any(re.fullmatch(r"\s*-?\d*,\d+([eE][-+]?\d+)?\s*", cell) for cell in cells)
     point = any(re.fullmatch(r"\s*-?\d*\.\d+([eE][-+]?\d+)?\s*", cell) for cell in cells)
-    return Text(best, "," if best != "," and comma and not point else ".", encoding)
+    if above and most > 1 and len(above[-1].split(best)) == most:
+        comments -= 1  # "#id,time,value" is the header
+    return Text(best, "," if best != "," and comma and not point else ".", encoding, comments)
 
 
 def _words(form: Text) -> str:
     encodings = {"utf-8": "", "utf-16": ", read as UTF-16", "latin-1": ", read as Latin-1, as it is no UTF-8"}
     comma = " and decimal commas" if form.decimal == "," else ""
     name = {"\t": "tabs"}.get(form.separator, repr(form.separator))
-    return f"separated by {name}{comma}{encodings[form.encoding]}"
+    below = f", below {form.comments} lines of comment" if form.comments else ""
+    return f"separated by {name}{comma}{below}{encodings[form.encoding]}"
 
 
 # ── formats that are read whole ─────────────────────────────────────────────────────────────────────────────────────
