@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from rotarymae import SeriesDataset
-from rotarymae.report import build
+from rotarymae.report import build, pictures
 from rotarymae.report.build import write_report
 from rotarymae.report.pictures import PICTURES, POINTS, Picture, learning_curves, verdict
 from rotarymae.series import hide
@@ -163,6 +163,23 @@ def test_two_classes_have_curves_over_thresholds(two_classes, tmp_path):
     text = words(write_report(two_classes, tmp_path / "report.html", title="two").read_text())
     assert "Other thresholds" in text and "Class by class" in text and "ids and values from your table" in text
     assert "Bars are ± mag&lt;b&gt;_err" in text
+
+
+def test_of_many_channels_the_most_observed_are_drawn(tmp_path, monkeypatch):
+    draw = np.random.default_rng(0)
+    common = [np.r_[np.repeat(np.arange(15), 3), np.repeat(15 + draw.permutation(25)[:12], 1)] for _ in range(12)]
+    times = [np.sort(draw.uniform(0, 20, len(one))) for one in common]
+    channels = [np.array([f"c{i:02d}" for i in draw.permutation(one)]) for one in common]
+    data = SeriesDataset.from_arrays(times, [np.sin(t) for t in times], channels)
+    outcome, drawn = run_fit(data, None, ONCE, tmp_path / "run"), []
+    inner = pictures.plots.interpolation
+    monkeypatch.setattr(pictures.plots, "interpolation", lambda *a, **k: drawn.append((a, k)) or inner(*a, **k))
+    text = words(write_report(outcome, tmp_path / "report.html", title="many").read_text())
+    assert text.count("Of 27 channels the 12 with most observations.") == len(drawn) == 3
+    for (times_, values), given in drawn:
+        assert len(np.unique(given["channels"])) == len(np.unique(given["curve"].channels)) == 12
+        assert max(given["channels"]) < 15 and len(times_) == len(values) == len(given["hidden"]) == 36
+        assert given["hidden"].any() and not given["hidden"].all()
 
 
 def test_a_new_picture_is_one_entry_and_one_that_fails_costs_only_itself(two_classes, tmp_path, monkeypatch):

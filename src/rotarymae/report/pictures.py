@@ -23,6 +23,7 @@ from rotarymae.training import TrainResult
 
 EXAMPLES = 6  # series shown with their hidden points
 POINTS = 150  # of each interpolated curve
+PANELS = 12  # of each series, one per channel
 LEVELS = tuple(HALF_WIDTHS)  # bands whose promise is checked
 
 
@@ -85,23 +86,30 @@ def series(outcome: Outcome, words: Words) -> Iterator[Drawing]:
     visible, hidden = outcome.visible.select(chosen), outcome.hidden.select(chosen)
     queries = curves(visible, hidden, POINTS)
     found = interpolate(outcome.pretrained.directory, visible, queries)
+    asked = _or_zeros(queries.channels, len(queries.times))
     error = names.index(f"{names[0]}_err") if f"{names[0]}_err" in names else None
     for i, (seen, left) in enumerate(zip(visible, hidden, strict=True)):
-        at = slice(int(queries.offsets[i]), int(queries.offsets[i + 1]))
         values = np.concatenate([seen.values, left.values])
+        channels = np.concatenate(
+            [_or_zeros(seen.channels, len(seen.times)), _or_zeros(left.channels, len(left.times))]
+        )
+        drawn = _most_observed(channels)
+        shown = np.flatnonzero(np.isin(channels, drawn))
+        at = np.arange(queries.offsets[i], queries.offsets[i + 1])
+        at = at[np.isin(asked[at], drawn)]
         curve = plots.Curve(
             queries.times[at],
             found.mean[at, 0],
             {share: (low[at, 0], high[at, 0]) for share, (low, high) in found.bands.items()},
-            None if queries.channels is None else queries.channels[at],
+            asked[at],
         )
         spread = float(np.median(np.abs(values[:, 0] - np.median(values[:, 0])))) or 1.0
         figure = plots.interpolation(
-            np.concatenate([seen.times, left.times]),
-            values[:, 0],
-            channels=None if seen.channels is None else np.concatenate([seen.channels, left.channels]),  # type: ignore[list-item]
-            errors=None if error is None else values[:, error],
-            hidden=np.arange(len(values)) >= len(seen.times),
+            np.concatenate([seen.times, left.times])[shown],
+            values[shown, 0],
+            channels=channels[shown],
+            errors=None if error is None else values[shown, error],
+            hidden=shown >= len(seen.times),
             curve=curve,
             channel_names=None if preprocessor.channel_names is None else [str(x) for x in preprocessor.channel_names],
             time_label=words.time,
@@ -113,8 +121,20 @@ def series(outcome: Outcome, words: Words) -> Iterator[Drawing]:
         alt = (
             f"{words.value} of {seen.id} by {words.time}: {len(seen.times)} observations seen, {len(left.times)} hidden"
         )
-        bars = "" if error is None else f"Bars are ± {names[error]}, as the table gives it."
-        yield Drawing(figure, alt, bars, heading=str(seen.id))
+        caption = "" if error is None else f"Bars are ± {names[error]}, as the table gives it. "
+        if len(shown) < len(values):
+            caption += f"Of {len(np.unique(channels))} channels the {PANELS} with most observations."
+        yield Drawing(figure, alt, caption.strip(), heading=str(seen.id))
+
+
+def _or_zeros(channels: np.ndarray | None, count: int) -> np.ndarray:
+    return np.zeros(count, np.int64) if channels is None else channels
+
+
+def _most_observed(channels: np.ndarray) -> np.ndarray:
+    """As many channels as there is room for panels."""
+    present, counts = np.unique(channels, return_counts=True)
+    return present[np.argsort(-counts, kind="stable")[:PANELS]]
 
 
 def bands(outcome: Outcome, words: Words) -> Iterator[Drawing | Table]:
