@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 READY := $(VENV)/.ready
 
-.PHONY: demo test check format bench clean
+.PHONY: demo test check format bench docs clean
 
 demo: $(READY)
 	$(VENV)/bin/rotarymae demo
@@ -19,6 +19,9 @@ check: $(READY)
 format: $(READY)
 	$(VENV)/bin/ruff check --fix .
 	$(VENV)/bin/ruff format .
+
+docs: $(READY)
+	$(VENV)/bin/mkdocs build --strict
 
 bench: $(READY)
 	$(VENV)/bin/python -m benchmarks

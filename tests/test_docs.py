@@ -1,0 +1,72 @@
+"""The documentation says what is so: its code runs, its links and its lines of the code exist."""
+
+import importlib.util
+import re
+import shlex
+from pathlib import Path
+
+import matplotlib
+import pytest
+
+import rotarymae
+from rotarymae.cli.main import main
+from rotarymae.tasks import FitConfig
+
+matplotlib.use("Agg")
+ROOT = Path(__file__).parents[1]
+PAGES = sorted(path for path in (ROOT / "docs").glob("*.md") if path.name != "results.md")
+BLOCK = re.compile(r"^(?:```|<!-- )(?P<kind>python|bash|setup)\n(?P<code>.*?)^(?:```|-->)$", re.MULTILINE | re.DOTALL)
+# A page shows the defaults, which train for minutes; here one epoch must do.
+QUICK = {"pretrain_epochs": 1, "finetune_epochs": 1, "min_steps": 0}
+OPTIONS = [word for name, value in QUICK.items() for word in (f"--{name.replace('_', '-')}", str(value))]
+
+
+def blocks(page):
+    return [(match["kind"], match["code"]) for match in BLOCK.finditer(page)]
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    for kind in (FitConfig, *(getattr(rotarymae, name) for name in dir(rotarymae) if name.startswith("RoMAE"))):
+        defaults = getattr(kind.__init__, "__kwdefaults__", None) or {}
+        for name in QUICK.keys() & defaults.keys():
+            monkeypatch.setitem(defaults, name, QUICK[name])
+
+
+@pytest.mark.parametrize(
+    "page", [path for path in PAGES if blocks(path.read_text(encoding="utf-8"))], ids=lambda p: p.stem
+)
+def test_every_block_of_code_runs(page, tmp_path, monkeypatch, quick):
+    monkeypatch.chdir(tmp_path)
+    names = {}
+    for kind, code in blocks(page.read_text(encoding="utf-8")):
+        if kind != "bash":
+            exec(compile(code, page.name, "exec"), names)
+            continue
+        for line in filter(None, code.replace("\\\n", " ").splitlines()):
+            words = shlex.split(line, comments=True)
+            assert words[0] == "rotarymae", f"{page.name}: {line!r} cannot be run here; mark it as text"
+            main([*words[1:], *(OPTIONS if words[1] == "fit" else [])])
+
+
+def test_links_between_pages_lead_somewhere():
+    for path in (*PAGES, ROOT / "README.md"):
+        for link in re.findall(r"\]\((?!https?:|#)([^)#]+)", path.read_text(encoding="utf-8")):
+            assert (path.parent / link).exists(), f"{path.name} links to {link}, which is not there"
+
+
+def test_the_navigation_names_every_page():
+    navigation = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    named = set(re.findall(r": ([\w-]+\.md)$", navigation, re.MULTILINE))
+    assert named == {path.name for path in (ROOT / "docs").glob("*.md")} | {"changelog.md"}
+
+
+def test_the_paper_is_where_the_page_says():
+    spec = importlib.util.spec_from_file_location("paper_map", ROOT / "scripts/paper_map.py")
+    paper_map = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(paper_map)
+    page = paper_map.PAGE.read_text(encoding="utf-8")
+    assert page.count("`src/") == 0 and len(paper_map.ENTRY.findall(page)) > 25
+    assert page == paper_map.lines(page), "names have moved: run python scripts/paper_map.py"
+    with pytest.raises(ValueError, match="does not define nothing_of_the_kind"):
+        paper_map.lines("src/rotarymae/rope.py `nothing_of_the_kind`")
