@@ -116,7 +116,7 @@ def test_interpolator_shapes(interpolator, lists):
 
 
 def test_interpolator_with_channels(fitted):
-    stars = SeriesDataset.from_csv(fitted / "stars.csv", "star", "day", "band", ["flux"])
+    stars = SeriesDataset.from_file(fitted / "stars.csv", "star", "day", "band", ["flux"])
     model = RoMAEInterpolator(pretrained=fitted / "run").fit(stars)
     assert model.history_ == {}
     mean = model.predict(stars, at=[1.0, 5.0, 9.0])
@@ -167,7 +167,7 @@ def test_every_form_of_series_is_the_same(interpolator, lists):
 
 def test_agrees_with_the_command(fitted):
     """The same settings, the same series, the same split: the estimator is a layer over the same jobs."""
-    stars = SeriesDataset.from_csv(fitted / "stars.csv", "star", "day", "band", ["flux"])
+    stars = SeriesDataset.from_file(fitted / "stars.csv", "star", "day", "band", ["flux"])
     rows = pq.read_table(fitted / "run/embeddings.parquet").to_pandas().set_index("id")
     model = RoMAEEmbedder(pretrained=load_directory(fitted / "run/finetuned")).fit(stars)
     assert np.array_equal(model.transform(stars), rows.loc[stars.ids].to_numpy())
@@ -199,7 +199,7 @@ def test_a_model_saved_and_loaded_gives_the_same_bits(classifier, lists, tmp_pat
 
 
 def test_fewer_channels_than_in_training_and_unknown_ones(fitted):
-    stars = SeriesDataset.from_csv(fitted / "stars.csv", "star", "day", "band", ["flux"])
+    stars = SeriesDataset.from_file(fitted / "stars.csv", "star", "day", "band", ["flux"])
     model = RoMAEEmbedder(pretrained=fitted / "run").fit(stars)
     rows = [row for row in two_kinds()[0] if row[2] == "r"]
     frame = {name: [row[i] for row in rows] for i, name in enumerate(("star", "day", "band", "flux"))}
@@ -296,7 +296,7 @@ def test_a_saved_estimator_loaded_predicts_the_same(kind, lists, tmp_path):
 
 
 def test_estimators_load_a_run_folder(fitted):
-    stars = SeriesDataset.from_csv(fitted / "stars.csv", "star", "day", "band", ["flux"])
+    stars = SeriesDataset.from_file(fitted / "stars.csv", "star", "day", "band", ["flux"])
     rows = pq.read_table(fitted / "run/predictions.parquet").to_pandas().set_index("id").loc[stars.ids]
     assert RoMAEClassifier.load(fitted / "run").predict(stars).tolist() == rows["predicted"].tolist()
     assert RoMAEInterpolator.load(fitted / "run").predict(stars, at=[1.0]).shape == (24, 2, 1, 1)

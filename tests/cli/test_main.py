@@ -63,7 +63,7 @@ def test_bad_tables(case, tmp_path, capsys):
     path = tmp_path / "table.csv"
     path.write_text("\n".join(["id,time,value", *rows]) + "\n")
     with refuses(*parts[:1]) as caught:
-        RoMAEInterpolator(**FAST).fit(SeriesDataset.from_csv(path, **options))
+        RoMAEInterpolator(**FAST).fit(SeriesDataset.from_file(path, **options))
     assert says_all(str(caught.value), parts)
     given = [word for name, to in options.items() for word in (f"--{name}", *([to] if isinstance(to, str) else to))]
     assert command("fit", path, "--out", tmp_path / "run", *given, *TINY) == 2
@@ -88,7 +88,7 @@ def test_bad_labels(case, tmp_path, capsys):
     labels = write_csv(tmp_path / "labels.csv", "id,label", [row.split(",") for row in rows])
     parts = [part.replace("two", "2 classes") for part in parts]
     with refuses() as caught:
-        dataset = SeriesDataset.from_csv(path)
+        dataset = SeriesDataset.from_file(path)
         RoMAEClassifier(finetune_epochs=1, **FAST).fit(dataset, align_labels(dataset, read_table(labels)))
     assert says_all(str(caught.value), parts)
     if case in ("a series without", "a missing one"):  # the command leaves it to pre-training; one class remains
@@ -143,7 +143,7 @@ def test_what_can_be_repaired_is_repaired_with_a_warning(tmp_path, capsys):
     rows = ["a,3,u,2", "a,1,u,2", "b,2,u,2", "b,4,v,9", "b,5,v,8"]
     path = write_csv(tmp_path / "table.csv", "id,time,channel,value", [row.split(",") for row in rows])
     with pytest.warns(InputWarning) as caught:
-        SeriesDataset.from_csv(path, channel="channel").warn_constant_channels()
+        SeriesDataset.from_file(path, channel="channel").warn_constant_channels()
     wanted = ["not ascending", "'a'", "constant", "channel 'u'"]
     assert says_all(" ".join(str(warning.message) for warning in caught), wanted)
     # Warnings are not "nothing": they are printed in spite of --quiet.
@@ -476,7 +476,7 @@ def test_a_channel_never_seen_in_training(fitted, tmp_path, capsys):
         said = ["'band'", "'z'", rows[20][0], "'g', 'r'", "--unknown-channels drop"]
         assert says_all(capsys.readouterr().err, said)
     assert contents(tmp_path) == ["strange.csv"]
-    dataset = SeriesDataset.from_csv(strange, "star", "day", "band", ["flux"])
+    dataset = SeriesDataset.from_file(strange, "star", "day", "band", ["flux"])
     with refuses("'z'", rows[20][0], "'g', 'r'"):
         RoMAEEmbedder(pretrained=fitted / "run").fit(dataset)
 
@@ -521,7 +521,7 @@ def test_other_columns_than_in_training(fitted, tmp_path, capsys):
     renamed = ["--values", "brightness"]
     assert command("embed", fitted / "run", other, "--out", tmp_path / "out.csv", *renamed) == 2
     assert says_all(capsys.readouterr().err, ["brightness", "flux"])
-    dataset = SeriesDataset.from_csv(other, "star", "day", "band", ["brightness"])
+    dataset = SeriesDataset.from_file(other, "star", "day", "band", ["brightness"])
     with refuses("brightness", "flux"):
         RoMAEInterpolator(pretrained=fitted / "run").fit(dataset)
 
@@ -533,7 +533,7 @@ def test_times_far_outside_training_are_warned_of(fitted, tmp_path, capsys):
     assert says_all(capsys.readouterr().err, ["warning", "'far'", "5000"])
     model = RoMAEEmbedder(pretrained=fitted / "run")
     with pytest.warns(InputWarning, match="'far' has times up to 5000"):
-        model.fit(SeriesDataset.from_csv(far, "star", "day", "band", ["flux"]))
+        model.fit(SeriesDataset.from_file(far, "star", "day", "band", ["flux"]))
     asked = ["--times", "0", "7000"]
     near = write_csv(tmp_path / "near.csv", "star,day,band,flux", rows[:2])
     assert command("interpolate", fitted / "run", near, "--out", tmp_path / "i.csv", *asked, "--quiet") == 0
@@ -588,7 +588,7 @@ def test_damaged_and_foreign_model_directories(damage, parts, fitted, tmp_path, 
     assert command("embed", tmp_path / "model", fitted / "stars.csv", "--out", tmp_path / "out.csv") == 2
     assert says_all(capsys.readouterr().err, parts)
     assert contents(tmp_path) == before
-    stars = SeriesDataset.from_csv(fitted / "stars.csv", "star", "day", "band", ["flux"])
+    stars = SeriesDataset.from_file(fitted / "stars.csv", "star", "day", "band", ["flux"])
     with pytest.raises(ModelDirectoryError) as caught:
         RoMAEEmbedder(pretrained=tmp_path / "model").fit(stars)
     assert says_all(str(caught.value), parts)

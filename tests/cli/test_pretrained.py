@@ -144,7 +144,7 @@ def test_a_run_is_resumed_from_the_same_model_only(fitted, other, tmp_path, caps
 
 
 def test_estimators_go_on_pretraining_when_its_epochs_are_given(fitted):
-    stars = SeriesDataset.from_csv(fitted / "stars.csv", "star", "day", "band", ["flux"])
+    stars = SeriesDataset.from_file(fitted / "stars.csv", "star", "day", "band", ["flux"])
     labels = np.array(["a", "b"] * 12)
     options = {"finetune_epochs": 1, "min_steps": 0, "batch_size": 8, "predictor": "model"}
     as_it_is = RoMAEClassifier(pretrained=fitted / "run", **options).fit(stars, labels)

@@ -191,7 +191,7 @@ def test_ids_of_a_csv_file_are_text_unless_all_are_written_as_integers(tmp_path)
         path.write_text("id,time,value\n" + "".join(f"{name},{t},1.5\n" for name in ids for t in range(2)))
         for memory in (None, 0):
             assert json.dumps(SeriesDataset.from_file(path, memory=memory).ids.tolist()) == json.dumps(wanted)
-        assert SeriesDataset.from_csv(path).ids.tolist() == wanted
+        assert SeriesDataset.from_file(path).ids.tolist() == wanted
 
 
 def test_numbers_of_a_csv_file_may_begin_as_integers(tmp_path):

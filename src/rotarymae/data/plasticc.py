@@ -98,7 +98,7 @@ def sample() -> tuple[SeriesDataset, np.ndarray]:
         resources.as_file(folder / "plasticc.parquet") as observations,
         resources.as_file(folder / "plasticc_labels.parquet") as labelled,
     ):
-        dataset = SeriesDataset.from_parquet(observations, "object_id", "mjd", "passband", VALUES, channel_names=BANDS)
+        dataset = SeriesDataset.from_file(observations, "object_id", "mjd", "passband", VALUES, channel_names=BANDS)
         labels = align_labels(dataset, read_table(labelled), id="object_id", label="label")
     _refuse_unknown_classes(labels)
     return dataset, labels

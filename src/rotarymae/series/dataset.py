@@ -31,7 +31,7 @@ from rotarymae.errors import InputError, InputWarning, listed
 from rotarymae.series import ingest as sources
 from rotarymae.series import tables
 from rotarymae.series.columns import choose_options, names_of
-from rotarymae.series.files import TableFile, open_table, read_table
+from rotarymae.series.files import TableFile, open_table
 from rotarymae.series.memmap import Columns, is_mapped, map_parts, series_chunks
 from rotarymae.series.reading import ReadingReport
 from rotarymae.series.tidy import Observations, leave_out_empty, offsets_of, refuse_empty, tidy
@@ -342,13 +342,7 @@ class SeriesDataset:
         channel: str | None = None,
         values: Sequence[str] = ("lc.value",),
         static: Sequence[str] = (),
-        *,
-        flags: Sequence[str] = (),
-        channel_names: Sequence[Any] | np.ndarray | None = None,
-        unknown_channels: Unknown = "error",
-        tokens: Tokenisation = "channel",
-        missing: Missing = "drop",
-        duplicates: Duplicates = "error",
+        **options: Any,
     ) -> SeriesDataset:
         """From a table with one row per object and its observations in lists, as surveys publish light curves.
 
@@ -357,52 +351,9 @@ class SeriesDataset:
         a row, holds for all observations of its row; rows with one id are one series. An entry without a time and
         without values fills a list up and is no observation.
 
-        Args, Raises, Warns: as `from_frame`; lists of a row that differ in length are refused.
+        Args, options, Raises, Warns: as `from_frame`; lists of a row that differ in length are refused.
         """
-        roles: Any = (id, time, channel, values, static)
-        options: Any = {"channel_names": channel_names, "unknown_channels": unknown_channels, "tokens": tokens}
-        return cls.from_frame(frame, *roles, flags=flags, missing=missing, duplicates=duplicates, **options)
-
-    @classmethod
-    def from_csv(
-        cls,
-        path: str | Path,
-        id: str = "id",
-        time: str = "time",
-        channel: str | None = None,
-        values: Sequence[str] = ("value",),
-        static: Sequence[str] = (),
-        *,
-        channel_names: Sequence[Any] | np.ndarray | None = None,
-        tokens: Tokenisation = "channel",
-        missing: Missing = "drop",
-        duplicates: Duplicates = "error",
-    ) -> SeriesDataset:
-        """From a CSV file (tab-separated if its name ends in .tsv or .tsv.gz; .gz is unpacked): see `from_frame`."""
-        kind = "tsv" if str(path).lower().endswith((".tsv", ".tsv.gz")) else "csv"
-        options: Any = {"channel_names": channel_names, "tokens": tokens, "missing": missing, "duplicates": duplicates}
-        table = read_table(path, kind, *_columns(id, time, channel, values, static))
-        return cls.from_frame(table, id, time, channel, values, static, **options)
-
-    @classmethod
-    def from_parquet(
-        cls,
-        path: str | Path,
-        id: str = "id",
-        time: str = "time",
-        channel: str | None = None,
-        values: Sequence[str] = ("value",),
-        static: Sequence[str] = (),
-        *,
-        channel_names: Sequence[Any] | np.ndarray | None = None,
-        tokens: Tokenisation = "channel",
-        missing: Missing = "drop",
-        duplicates: Duplicates = "error",
-    ) -> SeriesDataset:
-        """From a Parquet file: see `from_frame`."""
-        options: Any = {"channel_names": channel_names, "tokens": tokens, "missing": missing, "duplicates": duplicates}
-        table = read_table(path, "parquet", *_columns(id, time, channel, values, static))
-        return cls.from_frame(table, id, time, channel, values, static, **options)
+        return cls.from_frame(frame, id, time, channel, values, static, **options)
 
     @classmethod
     def from_file(
@@ -624,12 +575,3 @@ class SeriesDataset:
         table = self.to_arrow(id, time, channel)
         with replacing(path) as beside:
             pyarrow.parquet.write_table(table, beside, compression="zstd")
-
-
-def _columns(
-    id: str, time: str, channel: str | None, values: Sequence[str] | str, static: Sequence[str] | str
-) -> tuple[list[str], list[str]]:
-    """The columns of a table that are needed, and of these the columns of labels."""
-    labels = [id] if channel is None else [id, channel]
-    values, static = names_of(values, "values"), names_of(static, "static", empty=True)
-    return list(dict.fromkeys([*labels, time, *values, *static])), labels

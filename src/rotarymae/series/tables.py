@@ -40,7 +40,7 @@ def as_frame(frame: Any, what: str = "frame") -> nw.DataFrame[Any]:
         raise InputError(
             f"the {what} is a {type(frame).__module__}.{type(frame).__name__}; a pandas, polars or Arrow table was "
             "wanted. Collect a lazy frame with .collect(), make any other kind a data frame first, and read a file "
-            "with SeriesDataset.from_csv, .from_parquet or rotarymae.series.read_table."
+            "with SeriesDataset.from_file or rotarymae.series.read_table."
         ) from error
     except nw.exceptions.DuplicateError as error:
         twice = " ".join(str(error).split())
