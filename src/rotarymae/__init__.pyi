@@ -1,0 +1,17 @@
+from . import official as official
+from .checkpoints import load as load
+from .checkpoints import save as save
+from .config import RoMAEConfig as RoMAEConfig
+from .estimators import RoMAEClassifier as RoMAEClassifier
+from .estimators import RoMAEEmbedder as RoMAEEmbedder
+from .estimators import RoMAEInterpolator as RoMAEInterpolator
+from .estimators import RoMAERegressor as RoMAERegressor
+from .heads import Classifier as Classifier
+from .heads import Regressor as Regressor
+from .heads import TokenRegressor as TokenRegressor
+from .model import Encoder as Encoder
+from .model import MaskedAutoencoder as MaskedAutoencoder
+from .series import SeriesDataset as SeriesDataset
+from .tokens import Tokens as Tokens
+
+__version__: str
