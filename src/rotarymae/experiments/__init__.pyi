@@ -14,6 +14,7 @@ from .regular_grid import predict_masked as predict_masked
 from .results import read as read
 from .results import table as table
 from .results import write_page as write_page
+from .runner import Figures as Figures
 from .runner import Recipe as Recipe
 from .runner import Result as Result
 from .runner import Row as Row

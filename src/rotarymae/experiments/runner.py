@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 SCALES = ("smoke", "small", "paper")
 SETTINGS = ("paper", "ours")
 Result = dict[str, Any]
+Figures = dict[str, "Figure"]  # by name; matplotlib's own
 Config = TypeVar("Config", TrainConfig, FitConfig)
 
 
@@ -101,8 +102,8 @@ class Recipe:
     rows: tuple[Row, ...] = ()
     table: str = "–"
     hours: Mapping[str, float | None] = field(default_factory=dict)
-    figures: Callable[[Result], dict[str, Figure]] | None = None
-    compare: Callable[[Mapping[str, Result]], dict[str, Figure]] | None = None
+    figures: Callable[[Result], Figures] | None = None
+    compare: Callable[[Mapping[str, Result]], Figures] | None = None
     trains: bool = True
 
     def describe(self) -> str:

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 from sklearn.linear_model import LogisticRegression
@@ -32,6 +32,7 @@ from rotarymae.data import plasticc as data
 from rotarymae.experiments import (
     SMOKE,
     SMOKE_TRAINING,
+    Figures,
     Labelled,
     Recipe,
     Result,
@@ -46,9 +47,6 @@ from rotarymae.experiments import (
 )
 from rotarymae.recipes import plasticc
 from rotarymae.tasks import FitConfig, embed, finetune, pretrain, split_off
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 COUNTS = {"5 labels": 5, "20 labels": 20, "100 labels": 100, "all labels": None}
 METHODS = ("fine-tuned", "linear probe", "from scratch", "gradient boosting")
@@ -139,7 +137,7 @@ def _probe(embedded: np.ndarray, labels: np.ndarray, others: np.ndarray) -> np.n
     return make_pipeline(StandardScaler(), regression).fit(embedded, labels).predict(others)
 
 
-def figures(result: Result) -> dict[str, Figure]:
+def figures(result: Result) -> Figures:
     """Macro-F1 by labels per class: a line per method, and its spread over the seeds."""
     from rotarymae import plots
 

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -26,14 +25,11 @@ from rotarymae.batch import Batch
 from rotarymae.config import RoMAEConfig
 from rotarymae.counter_rng import counter_uniform
 from rotarymae.data import pendulum as data
-from rotarymae.experiments import DrawnExamples, Recipe, Result, Row, Score, Setup, Trial, parameters
+from rotarymae.experiments import DrawnExamples, Figures, Recipe, Result, Row, Score, Setup, Trial, parameters
 from rotarymae.heads import Regressor, TokenRegressor
 from rotarymae.model import Encoder
 from rotarymae.tokens import Tokens
 from rotarymae.training import Regression, TrainConfig
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 SMALL, DEEPER = "Table 14's size", "deeper"
 MEAN = 0.25  # of the training pixels; their deviation is 0.27
@@ -176,7 +172,7 @@ def _predict(model: TokenRegressor | Regressor, part: data.PendulumSet, setup: P
     return np.concatenate(found)
 
 
-def figures(result: Result) -> dict[str, Figure]:
+def figures(result: Result) -> Figures:
     """Three test sequences: the sine of the angle by frame."""
     from rotarymae import plots
 

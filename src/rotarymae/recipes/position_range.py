@@ -13,20 +13,16 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from rotarymae.config import RoMAEConfig
 from rotarymae.data import position as data
-from rotarymae.experiments import Recipe, Result, Row, Score, Setup, Trial, parameters
+from rotarymae.experiments import Figures, Recipe, Result, Row, Score, Setup, Trial, parameters
 from rotarymae.heads import TokenRegressor
 from rotarymae.model import Encoder
 from rotarymae.recipes.position import examples, predict
 from rotarymae.training import Regression, TrainConfig
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 HIGH = {"(0, 100)": 100.0, "(0, 1000)": 1000.0}
 
@@ -91,7 +87,7 @@ def run(setup: RangeSetup, case: str, trial: Trial) -> Score:
     return Score(metrics, {"fraction": curve.fraction, "mse": curve.mse}, parameters(model))
 
 
-def figures(result: Result) -> dict[str, Figure]:
+def figures(result: Result) -> Figures:
     """Figure 2: both curves."""
     from rotarymae import plots
 

@@ -14,15 +14,11 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rotarymae.experiments import Recipe, Result, Row, Score, Setup, Trial
+from rotarymae.experiments import Figures, Recipe, Result, Row, Score, Setup, Trial
 from rotarymae.recipes import frequency, synthetic
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 SCALES = {"synthetic": (1.0, 5.0, 50.0, 500.0), "frequency": (1.0, 10.0, 100.0, 1000.0)}
 CASES = tuple(f"{name} × {scale:g}" for name, scales in SCALES.items() for scale in scales)
@@ -58,7 +54,7 @@ def run(setup: ScaleSetup, case: str, trial: Trial) -> Score:
     return frequency.run(dataclasses.replace(setup.frequency, position_scale=float(scale)), "sine", trial)
 
 
-def figures(result: Result) -> dict[str, Figure]:
+def figures(result: Result) -> Figures:
     """Error over the optimum's by scale, for each set that was swept."""
     from rotarymae import plots
 

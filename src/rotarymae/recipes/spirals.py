@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -29,6 +29,7 @@ from rotarymae.data import spirals as data
 from rotarymae.experiments import (
     SMOKE,
     DrawnExamples,
+    Figures,
     Recipe,
     Result,
     Row,
@@ -43,9 +44,6 @@ from rotarymae.experiments import (
 from rotarymae.model import MaskedAutoencoder
 from rotarymae.tokens import Tokens
 from rotarymae.training import Pretraining, TrainConfig
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 CONTIFORMER, ROMAE = "ContiFormer's protocol", "RoMAE's protocol"
 TRIALS = 10
@@ -252,7 +250,7 @@ def _shown(test: data.Spirals, seen: np.ndarray, predicted: np.ndarray, half: sl
     return found
 
 
-def figures(result: Result) -> dict[str, Figure]:
+def figures(result: Result) -> Figures:
     """Figure 7: a spiral of each chirality, by each protocol."""
     from rotarymae import plots
 

@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -32,6 +31,7 @@ from rotarymae.data import synthetic as data
 from rotarymae.experiments import (
     SMOKE,
     DrawnExamples,
+    Figures,
     Recipe,
     Result,
     Row,
@@ -48,9 +48,6 @@ from rotarymae.masking import split
 from rotarymae.model import MaskedAutoencoder
 from rotarymae.tasks import HALF_WIDTHS
 from rotarymae.training import Pretraining, TrainConfig
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 CASE = "3 to 9 points"
 COUNTS = {CASE: (3, 9), "3 points": (3, 3), "10 points": (10, 10), "20 points": (20, 20), "25 points": (25, 25)}
@@ -228,7 +225,7 @@ def _score(
     return found | {f"optimum {name}": value for name, value in best.items()}
 
 
-def figures(result: Result) -> dict[str, Figure]:
+def figures(result: Result) -> Figures:
     """Figure 8: a test series at 3, 10 and 20 points, with the exact posterior mean."""
     from rotarymae import plots
 

@@ -15,21 +15,17 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 
 from rotarymae.config import RoMAEConfig
 from rotarymae.data import synthetic as data
-from rotarymae.experiments import Recipe, Result, Row, Score, Setup, Trial, on_grid, parameters
+from rotarymae.experiments import Figures, Recipe, Result, Row, Score, Setup, Trial, on_grid, parameters
 from rotarymae.model import MaskedAutoencoder
 from rotarymae.recipes import synthetic
 from rotarymae.tokens import Tokens
 from rotarymae.training import Pretraining, TrainConfig
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 WITH, WITHOUT = "with [CLS]", "without [CLS]"
 SHIFTS = (0.1, 1.0, 10.0, 100.0, 1_000.0, 10_000.0)
@@ -82,7 +78,7 @@ def largest_change(model: MaskedAutoencoder, tokens: Tokens, shift: float, doubl
     return float((moved - still).abs().max() / still.std())
 
 
-def figures(result: Result) -> dict[str, Figure]:
+def figures(result: Result) -> Figures:
     from rotarymae import plots
 
     curves = {case: np.mean([c["change"] for c in part["curves"]], axis=0) for case, part in result["cases"].items()}
