@@ -1,6 +1,11 @@
 from .coerce import as_arrays as as_arrays
 from .dataset import ArrayDataset as ArrayDataset
+from .dataset import crop as crop
 from .examples import ArrayExamples as ArrayExamples
 from .examples import array_tokens as array_tokens
 from .filterbank import filterbank as filterbank
+from .folders import FolderData as FolderData
+from .folders import read_pictures as read_pictures
+from .folders import read_sounds as read_sounds
 from .scaling import ArrayPreprocessor as ArrayPreprocessor
+from .summary import array_features as array_features

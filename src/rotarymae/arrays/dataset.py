@@ -30,7 +30,9 @@ class ArrayDataset:
         patch_size: p_1 .. p_D, cells of a patch along each axis.
         ids: [S] what messages and tables call them.
         sample_rate: of sounds, in Hz; None of anything else.
-        notes: how the files were read, for people.
+        longest_side: to which pictures from files were scaled down, in pixels; None where they were not.
+        notes: how files were read, for people.
+        left_out: the ids of files that could not be read.
 
     Raises:
         InputError: an array of another number of axes or channels than the first, one smaller than a patch, or one
@@ -41,7 +43,9 @@ class ArrayDataset:
     patch_size: tuple[int, ...]
     ids: np.ndarray
     sample_rate: int | None = None
+    longest_side: int | None = None
     notes: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.patch_size or any(type(p) is not int or p < 1 for p in self.patch_size):
@@ -133,7 +137,6 @@ class ArrayDataset:
 
         Raises:
             InputError: as the class and `filterbank`; names the waveform.
-            MissingExtra: without the extra `audio`.
         """
         names = np.arange(len(waveforms)) if ids is None else np.asarray(ids)
         patch = (patch_size, patch_size) if isinstance(patch_size, int) else tuple(patch_size)

@@ -24,8 +24,7 @@ class ArrayPreprocessor:
         patch_size: cells of a patch along each axis.
         mean, std: of each channel over all cells of the training arrays.
         sample_rate: of sounds, in Hz; None of anything else.
-        longest_side: pictures that are read from files are scaled down to this, in pixels; None leaves them as they
-            are.
+        longest_side: pictures from files are scaled down to this, in pixels; None leaves them as they are.
         classes: labels in the order of a classifier's outputs, or None.
         target: (mean, std) of each output of a regressor, which are standardised by them; or None.
     """
@@ -62,7 +61,8 @@ class ArrayPreprocessor:
             text = f"channel {which} (counted from 0) of the {dataset.noun} never changes; nothing can be learnt of it."
             warnings.warn(text, InputWarning, stacklevel=2)
         scale = np.where(constant, 1.0, std)
-        return cls(dataset.patch_size, _floats(mean + around), _floats(scale), dataset.sample_rate)
+        mean = _floats(mean + around)
+        return cls(dataset.patch_size, mean, _floats(scale), dataset.sample_rate, dataset.longest_side)
 
     @property
     def axes(self) -> int:

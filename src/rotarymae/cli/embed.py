@@ -7,8 +7,9 @@ from typing import Literal
 
 from tyro.conf import Positional
 
+from rotarymae.cli.folders import FolderReading, read_any
 from rotarymae.cli.output import check_new, empty_rows, new_reporter
-from rotarymae.cli.table import Columns, Model, Table, read_for
+from rotarymae.cli.table import Columns, Model, Table
 
 
 def embed(
@@ -16,6 +17,7 @@ def embed(
     table: Positional[Table],
     out: Path,
     columns: Columns,
+    folder: FolderReading,
     pool: Literal["auto", "mean", "cls"] = "auto",
     stage: Literal["pretrained", "finetuned"] = "pretrained",
     quiet: bool = False,
@@ -26,7 +28,7 @@ def embed(
 
     Args:
         model: This folder was written by `fit`, or is a model directory.
-        table: This table of observations is laid out as in training, unless options say otherwise.
+        table: This table of observations is laid out as in training, unless options say otherwise; or it is a folder.
         out: The embeddings go to this new .csv or .parquet file, as id and the columns e0, e1, and so on.
         pool: The embedding is the mean over a series' tokens, the [CLS] token, or what the model was trained to use.
         stage: This model of the folder that `fit` wrote makes the embedding.
@@ -40,8 +42,8 @@ def embed(
     check_new(out)
     with reporter.catching_warnings():
         directory = open_model(model, stage)
-        with reporter.bar("reading"):
-            dataset = read_for(directory, table, columns)
+        with reporter.bar("reading") as on_file:
+            dataset = read_any(directory, table, columns, folder, on_file)
         with reporter.bar("embedding") as on_step:
             found = run(directory, dataset, None if pool == "auto" else pool, on_step=on_step)
         write_table(with_empty_rows(embedding_table(dataset, found), dataset), out)

@@ -8,6 +8,7 @@ from typing import Annotated
 
 from tyro.conf import Positional, arg
 
+from rotarymae.cli.folders import FolderReading, known_labels, read_folder
 from rotarymae.cli.output import new_reporter, print_table
 from rotarymae.cli.table import Columns, LabelColumn, Model, Table, read_for
 from rotarymae.errors import InputError
@@ -18,6 +19,7 @@ def evaluate(
     table: Positional[Table],
     columns: Columns,
     labels: LabelColumn,
+    folder: FolderReading,
     out: Annotated[Path | None, arg(help_behavior_hint="(default: no file)")] = None,
     quiet: bool = False,
 ) -> None:
@@ -27,33 +29,45 @@ def evaluate(
 
     Args:
         model: This folder was written by `fit`, or is a model directory.
-        table: This table of observations is laid out as in training, unless options say otherwise.
+        table: This table of observations is laid out as in training, unless options say otherwise; or it is a folder
+            of pictures or sounds with one folder per class.
         out: The metrics go to this new JSON file as well.
         quiet: Print only what goes wrong.
     """
     import json
 
+    from rotarymae.arrays import ArrayPreprocessor
     from rotarymae.checkpoints import open_model
     from rotarymae.series import TableLayout
     from rotarymae.system import write_text
-    from rotarymae.tasks import Predictor, evaluate_predictions
+    from rotarymae.tasks import Predictor, evaluate_predictions, noun_of
 
     reporter = new_reporter(quiet)
-    if labels.labels is None and labels.label is None:
-        raise InputError("evaluate needs the true labels: name their column by --label, or their table by --labels.")
     if out is not None and out.exists():
         raise InputError(f"{out} exists; choose another name, or remove it.")
     with reporter.catching_warnings():
         directory = open_model(model, "finetuned")
         predictor = Predictor.of_run(model, directory)
-        with reporter.bar("reading"):
-            dataset = read_for(directory, table, columns, labels.beside)
-            layout = TableLayout.for_model(directory.of_series(), asdict(columns))
-            targets = labels.read(dataset, layout, table)
+        of_table = labels.labels is not None or labels.label is not None
+        made_of = directory.preprocessor
+        with reporter.bar("reading") as on_file:
+            if isinstance(made_of, ArrayPreprocessor):
+                if of_table:
+                    raise InputError("--labels and --label concern tables; a picture's or sound's class is its folder.")
+                found = read_folder(table, made_of, folder, on_file)
+                dataset, targets = found.dataset, known_labels(found, table, made_of.classes or ())
+            else:
+                if not of_table:
+                    raise InputError(
+                        "evaluate needs the true labels: name their column by --label, or their table by --labels."
+                    )
+                dataset = read_for(directory, table, columns, labels.beside)
+                layout = TableLayout.for_model(directory.of_series(), asdict(columns))
+                targets = labels.read(dataset, layout, table)
         with reporter.bar("predicting") as on_step:
             task, metrics, count = evaluate_predictions(directory, predictor, dataset, targets, on_step=on_step)
     content = {"series": {"scored": count, "without a label": len(dataset) - count}, task: metrics}
     content["predictor"] = predictor.describe()
     if out is not None:
         write_text(out, json.dumps(content, indent=2) + "\n")
-    print_table(f"{task}, on {count:,} of {len(dataset):,} series", metrics, reporter)
+    print_table(f"{task}, on {count:,} of {len(dataset):,} {noun_of(dataset)}", metrics, reporter)

@@ -1,14 +1,15 @@
-"""rotarymae fit: from a table to a folder with models, metrics, predictions and a report."""
+"""rotarymae fit: from a table, or pictures or sounds, to a folder with models, metrics, predictions and a report."""
 
 from __future__ import annotations
 
 import time
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from tyro.conf import Positional, arg
 
+from rotarymae.cli.folders import FolderOptions
 from rotarymae.cli.interruption import how_to_resume, stopping_on_signals
 from rotarymae.cli.output import describe, first_process, new_reporter, print_end, print_metrics, typed_command
 from rotarymae.cli.table import Columns, LabelColumn, Table
@@ -25,8 +26,8 @@ from rotarymae.tasks import (
 )
 
 if TYPE_CHECKING:
-    from rotarymae.series import SeriesDataset, TableLayout
-    from rotarymae.tasks import SplitColumn
+    from rotarymae.series import Preprocessor, SeriesDataset, TableLayout
+    from rotarymae.tasks import AnyDataset, SplitColumn
 
 
 @dataclass(frozen=True)
@@ -77,6 +78,7 @@ def fit(
     table: Positional[Table],
     out: Path,
     columns: Columns,
+    folder: FolderOptions,
     labels: Labels,
     model: ModelOptions,
     scaling: ScalingOptions,
@@ -94,6 +96,8 @@ def fit(
 
     rotarymae fit stars.csv --id star --time day --channel band --values flux --labels kinds.csv --label kind --out run
 
+    Or with pictures (or sounds, by --audio) in one folder per class: rotarymae fit photos --images --out run
+
     Args:
         table: This file, folder or quoted pattern has one row per observation; a single - reads standard input.
         out: The models, metrics, predictions and the report go to this new folder.
@@ -101,7 +105,6 @@ def fit(
         quiet: Print only what goes wrong.
     """
     from rotarymae.report import write_report
-    from rotarymae.series import TableLayout
     from rotarymae.tasks import check_folder, open_pretrained, run_fit
 
     started, reporter, page = time.monotonic(), new_reporter(quiet), out / "report.html"
@@ -110,35 +113,64 @@ def fit(
     labels.check()
     if first_process():
         check_folder(out, resume)
-    start = None if config.pretrained is None else open_pretrained(config.pretrained).of_series()
+    if folder.given:
+        folder.check(columns, {name: value for name, value in vars(labels).items() if name not in ("task", "holdout")})
+    start = None if config.pretrained is None else open_pretrained(config.pretrained)
+    with stopping_on_signals(lambda: how_to_resume(out)), reporter.catching_warnings():
+        with reporter.bar("reading") as on_file:
+            if folder.given:
+                found = folder.read(table, None if start is None else start.of_arrays(), on_file)
+                given = Given(found.dataset, found.labels, "; ".join(found.dataset.notes))
+            else:
+                given = _read_table(table, columns, labels, config, None if start is None else start.of_series())
+        reporter.say(f"{describe(given.dataset)} → {out}")
+        reporter.say(f"read {table.name}: {given.notes}")
+        outcome = run_fit(
+            given.dataset,
+            given.targets,
+            config,
+            out,
+            task=labels.task,
+            holdout=labels.holdout,
+            split_by=given.split_by,
+            columns=given.columns,
+            resume=resume,
+            command=typed_command(),
+            started=started,
+            reporter=reporter,
+            report=lambda outcome: write_report(outcome, page, title=table.name, time_label=given.columns.get("time")),
+        )
+    print_metrics(outcome.metrics, reporter)
+    print_end(outcome.seconds, page, reporter)
+
+
+@dataclass(frozen=True)
+class Given:
+    """What the command was given, read: the data, and what is true of each example.
+
+    Attributes:
+        notes: how it was read, for people.
+        columns: how the table was laid out; kept with the model.
+    """
+
+    dataset: AnyDataset
+    targets: Any
+    notes: str
+    split_by: SplitColumn | None = None
+    columns: dict[str, Any] = field(default_factory=dict)
+
+
+def _read_table(table: Path, columns: Columns, labels: Labels, config: FitConfig, start: Preprocessor | None) -> Given:
+    """`start` is the preprocessor of a model that was trained already."""
+    from rotarymae.series import TableLayout
+
     layout = replace(TableLayout.resolve(asdict(columns), start and start.columns), static=config.static)
     reading, channels = layout, None
     if start is not None:
         # A channel that a wide table lacks was never observed; one that the model does not know may be a mistake.
         unknown = "drop" if layout.wide else columns.unknown_channels or "error"
         reading, channels = replace(layout, unknown_channels=unknown), start.channel_names
-    with stopping_on_signals(lambda: how_to_resume(out)), reporter.catching_warnings():
-        with reporter.bar("reading"):
-            beside = labels.beside if labels.split_by is None else (*labels.beside, labels.split_by)
-            dataset = reading.read(table, channels, beside)
-            targets = labels.read(dataset, layout, table)
-            split_by = labels.read_split(dataset, layout, table)
-        reporter.say(f"{describe(dataset)} → {out}")
-        reporter.say(f"read {table.name}: {dataset.reading}")
-        outcome = run_fit(
-            dataset,
-            targets,
-            config,
-            out,
-            task=labels.task,
-            holdout=labels.holdout,
-            split_by=split_by,
-            columns=asdict(layout.with_values_of(dataset)),
-            resume=resume,
-            command=typed_command(),
-            started=started,
-            reporter=reporter,
-            report=lambda outcome: write_report(outcome, page, title=table.name, time_label=layout.time),
-        )
-    print_metrics(outcome.metrics, reporter)
-    print_end(outcome.seconds, page, reporter)
+    beside = labels.beside if labels.split_by is None else (*labels.beside, labels.split_by)
+    dataset = reading.read(table, channels, beside)
+    targets, split_by = labels.read(dataset, layout, table), labels.read_split(dataset, layout, table)
+    return Given(dataset, targets, str(dataset.reading), split_by, asdict(layout.with_values_of(dataset)))

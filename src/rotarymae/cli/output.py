@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from rotarymae.errors import InputError
 
 if TYPE_CHECKING:
-    from rotarymae.series import SeriesDataset
     from rotarymae.system import Reporter
+    from rotarymae.tasks import AnyDataset
 
 
 def new_reporter(quiet: bool) -> Reporter:
@@ -39,13 +39,17 @@ def check_new(out: Path) -> None:
         raise InputError(f"{out} exists; choose another name, or remove it.")
 
 
-def describe(dataset: SeriesDataset) -> str:
-    return repr(dataset).removeprefix("SeriesDataset(").removesuffix(")")
+def describe(dataset: AnyDataset) -> str:
+    return repr(dataset).partition("(")[2].removesuffix(")")
 
 
-def empty_rows(dataset: SeriesDataset) -> str:
-    count = len(dataset.reading.empty) if dataset.reading is not None else 0
-    return f"; {count} series without observations have an empty row" if count else ""
+def empty_rows(dataset: AnyDataset) -> str:
+    from rotarymae.series import SeriesDataset
+    from rotarymae.tasks import without_answer
+
+    count = len(without_answer(dataset))
+    what = "series without observations" if isinstance(dataset, SeriesDataset) else "files that cannot be read"
+    return f"; {count} {what} have an empty row" if count else ""
 
 
 def print_metrics(metrics: dict[str, Any], reporter: Reporter) -> None:
@@ -58,6 +62,9 @@ def print_metrics(metrics: dict[str, Any], reporter: Reporter) -> None:
         rows = {method: dict(errors) for method, errors in row["methods"].items()}
         rows["model"] |= {f"inside {share}": inside for share, inside in row.get("share inside band", {}).items()}
         print_table(f"{name} at {row['hidden observations']:,} hidden observations, {where}", rows, reporter)
+    if "reconstruction" in metrics:
+        row = metrics["reconstruction"]
+        print_table(f"{row['hidden patches']:,} hidden patches, {where}", row["methods"], reporter)
 
 
 def print_table(title: str, rows: dict[str, dict[str, float]], reporter: Reporter) -> None:

@@ -6,8 +6,9 @@ from pathlib import Path
 
 from tyro.conf import Positional
 
+from rotarymae.cli.folders import FolderReading, read_any
 from rotarymae.cli.output import check_new, empty_rows, new_reporter
-from rotarymae.cli.table import Columns, Model, Table, read_for
+from rotarymae.cli.table import Columns, Model, Table
 from rotarymae.errors import InputError
 from rotarymae.tasks import Predicting
 
@@ -17,6 +18,7 @@ def predict(
     table: Positional[Table],
     out: Path,
     columns: Columns,
+    folder: FolderReading,
     predictor: Predicting = "auto",
     quiet: bool = False,
 ) -> None:
@@ -26,7 +28,7 @@ def predict(
 
     Args:
         model: This folder was written by `fit`, or is a model directory, which has the model alone.
-        table: This table of observations is laid out as in training, unless options say otherwise.
+        table: This table of observations is laid out as in training, unless options say otherwise; or it is a folder.
         out: The predictions go to this new .csv or .parquet file: id, predicted, and a probability per class.
         predictor: The model predicts, gradient boosting (features), both (combined), or what `fit` chose (auto).
         quiet: Print only what goes wrong.
@@ -55,8 +57,8 @@ def predict(
             )
         chosen = Predictor.of_run(model, directory)
         chosen.check(predictor)
-        with reporter.bar("reading"):
-            dataset = read_for(directory, table, columns)
+        with reporter.bar("reading") as on_file:
+            dataset = read_any(directory, table, columns, folder, on_file)
         job = predict_probabilities if isinstance(directory.model, Classifier) else predict_values
         with reporter.bar("predicting") as on_step:
             found = chosen.predict(job(directory, dataset, on_step=on_step), dataset, predictor)

@@ -16,12 +16,13 @@ import numpy as np
 from markupsafe import Markup
 from matplotlib.figure import Figure
 
+from rotarymae.arrays import ArrayDataset
 from rotarymae.errors import listed
 from rotarymae.report.content import Headline, Image, Report, Section, Table
 from rotarymae.report.pictures import PICTURES, Picture, Words
-from rotarymae.series import TRANSFORMS
+from rotarymae.series import TRANSFORMS, SeriesDataset
 from rotarymae.system import duration, hardware, versions, write_text
-from rotarymae.tasks import HIDDEN, SCALED_ERROR, Outcome
+from rotarymae.tasks import HIDDEN, SCALED_ERROR, Outcome, noun_of
 
 LARGEST_SVG = 120_000  # bytes; beyond it the same figure is smaller as pixels
 ENDS = 10  # of a long table of channels, as many of the worst and of the best are shown
@@ -105,6 +106,9 @@ def _headlines(outcome: Outcome) -> Iterator[Headline]:
     for name, found in list(metrics.get("interpolation", {}).items())[:1]:
         note = f"root mean square, in scaled units, {100 * HIDDEN:.0f} % of the observations hidden, {where}"
         yield _headline(f"error at hidden {name}", found["methods"], SCALED_ERROR, note)
+    if "reconstruction" in metrics:
+        note = f"root mean square, in scaled units, hidden as in pre-training, {where}"
+        yield _headline("error at hidden patches", metrics["reconstruction"]["methods"], SCALED_ERROR, note)
 
 
 def _headline(
@@ -121,6 +125,10 @@ def _comparisons(outcome: Outcome) -> Section | None:
         if task in metrics:
             tables.append(_methods(f"{name}, {where}", metrics[task]))
     tables += _interpolations(metrics.get("interpolation", {}), where)
+    if "reconstruction" in metrics:
+        found = metrics["reconstruction"]
+        title = f"{found['hidden patches']:,} hidden patches, {where}"
+        tables.append(_methods(title, found["methods"], "Scaled: to mean 0 and deviation 1, channel by channel."))
     explanation = "The same data given to each method; the best value is bold."
     if "predictor" in metrics:
         chosen = metrics["predictor"]
@@ -184,8 +192,34 @@ def _pictured(picture: Picture, outcome: Outcome, words: Words) -> Section | Non
 
 
 def _data(outcome: Outcome) -> Section:
+    dataset = outcome.dataset
+    facts, scaling = _of_arrays(outcome, dataset) if isinstance(dataset, ArrayDataset) else _of_series(outcome, dataset)
+    return Section(
+        "data",
+        "What was done to the data",
+        "What happened between your data and the model's input; the scalers were fitted on the training part alone "
+        "and are saved with the model.",
+        tables=(_pairs(facts), _pairs(scaling, "Scaling")),
+        items=[f"Warning: {warning}" for warning in outcome.warnings],
+    )
+
+
+def _of_arrays(outcome: Outcome, dataset: ArrayDataset) -> tuple[dict[str, object], dict[str, object]]:
     assert outcome.pretrained is not None, "a report needs a finished run"
-    dataset, preprocessor = outcome.dataset, outcome.pretrained.directory.of_series()
+    split, lengths = outcome.metrics["series"], dataset.lengths
+    facts: dict[str, object] = {
+        dataset.noun: len(dataset),
+        "patches of each": f"{lengths.min()} to {lengths.max()}, median {np.median(lengths):.0f}",
+        "trained on, for validation, held out": f"{split['train']}, {split['validation']}, {split['test']}",
+        "split": outcome.metrics.get("split", "at random"),
+    }
+    facts |= {"files": "; ".join(dataset.notes)} if dataset.notes else {}
+    return facts, outcome.pretrained.preprocessor.describe()
+
+
+def _of_series(outcome: Outcome, dataset: SeriesDataset) -> tuple[dict[str, object], dict[str, object]]:
+    assert outcome.pretrained is not None, "a report needs a finished run"
+    preprocessor = outcome.pretrained.directory.of_series()
     split = outcome.metrics["series"]
     lengths = dataset.lengths
     facts: dict[str, object] = {
@@ -204,14 +238,7 @@ def _data(outcome: Outcome) -> Section:
     how = "as given" if outcome.config.time_unit else measured
     days = " days" if dataset.time_unit == "day" else ""
     scaling["unit of positions"] = f"{preprocessor.positions.unit:.4g}{days} ({how})"
-    return Section(
-        "data",
-        "What was done to the data",
-        "What happened between your table and the model's input; the scalers were fitted on the training part alone "
-        "and are saved with the model.",
-        tables=(_pairs(facts), _pairs(scaling, "Scaling")),
-        items=[f"Warning: {warning}" for warning in outcome.warnings],
-    )
+    return facts, scaling
 
 
 def _run(outcome: Outcome) -> Section:
@@ -237,8 +264,8 @@ def _run(outcome: Outcome) -> Section:
 
 def _notes(outcome: Outcome, notes: tuple[str, ...]) -> Section:
     private = (
-        f"This page holds ids and values from your table ({len(outcome.dataset):,} series). Mind this before you show "
-        "it to others."
+        f"This page holds ids and values from your data ({len(outcome.dataset):,} {noun_of(outcome.dataset)}). Mind "
+        "this before you show it to others."
     )
     return Section(
         "notes", "Notes and limits", "What to keep in mind before you use this page.", items=(*notes, private)

@@ -16,9 +16,10 @@ from numpy.typing import ArrayLike
 from sklearn.metrics import accuracy_score, confusion_matrix, precision_recall_fscore_support
 
 from rotarymae import plots
+from rotarymae.arrays import ArrayDataset
 from rotarymae.report.content import Table
 from rotarymae.series import plain
-from rotarymae.tasks import HALF_WIDTHS, Outcome, curves, interpolate
+from rotarymae.tasks import HALF_WIDTHS, Outcome, curves, drawn, interpolate, noun_of
 from rotarymae.training import TrainResult
 
 EXAMPLES = 6  # series shown with their hidden points
@@ -56,11 +57,14 @@ class Words:
         cls, outcome: Outcome, class_names: Mapping[Any, str], time: str | None, value: str | None, invert: bool
     ) -> Words:
         assert outcome.pretrained is not None, "a report needs a finished run"
-        preprocessor = outcome.pretrained.directory.of_series()
         classes = () if outcome.finetuned is None else outcome.finetuned.preprocessor.classes or ()
+        names = tuple(class_names.get(name, str(name)) for name in classes)
+        if isinstance(outcome.dataset, ArrayDataset):
+            return cls(names, time or "", value or "", False, invert)
+        preprocessor = outcome.pretrained.directory.of_series()
         dates = outcome.dataset.time_zone is not None
         return cls(
-            tuple(class_names.get(name, str(name)) for name in classes),
+            names,
             time or str(preprocessor.columns.get("time") or "time"),
             value or preprocessor.value_names[0],
             dates,
@@ -135,6 +139,42 @@ def _most_observed(channels: np.ndarray) -> np.ndarray:
     """As many channels as there is room for panels."""
     present, counts = np.unique(channels, return_counts=True)
     return present[np.argsort(-counts, kind="stable")[:PANELS]]
+
+
+def reconstructions(outcome: Outcome, words: Words) -> Iterator[Drawing]:
+    """Some pictures, or spectrograms, with what was hidden and what the model makes of it."""
+    dataset = outcome.dataset
+    if not isinstance(dataset, ArrayDataset) or outcome.pretrained is None or not outcome.reconstructions:
+        return
+    scored = outcome.split.scored
+    rows = scored[dataset.lengths[scored] >= 2]  # as `score` reconstructs them
+    chosen = np.sort(np.random.default_rng(0).permutation(len(rows))[:EXAMPLES])
+    for i in chosen:
+        found, name = outcome.reconstructions[i], str(plain(dataset.ids[rows[i]]))
+        array = dataset.arrays[rows[i]]
+        lowest, highest = float(array.min()), float(array.max())
+        limits = (0.0, np.iinfo(array.dtype).max) if array.dtype.kind == "u" else (min(lowest, 0.0), max(highest, 1.0))
+        three = [_flat(part, dataset, *limits) for part in drawn(outcome.pretrained.directory, array, found)]
+        figure = plots.reconstruction(*three, cmap="gray" if dataset.sample_rate is None else "magma")
+        hidden = f"{int(found.hidden.sum())} of {len(found.hidden)} patches hidden"
+        yield Drawing(figure, f"{name}: input, {hidden}, and reconstruction", f"{hidden}.", heading=name)
+
+
+def _flat(array: np.ndarray, dataset: ArrayDataset, black: float, white: float) -> np.ndarray:
+    """An array [*sizes, C] as a picture [H, W], or [H, W, 3] in colours from 0 to 1.
+
+    Of a video it is the first frame; the time of a sound runs from left to right, and low frequencies are below.
+    """
+    picture = array
+    while picture.ndim > 3:
+        picture = picture[0]
+    if picture.ndim == 2:  # one axis
+        picture = picture[None]
+    if dataset.sample_rate is not None:
+        return picture[:, ::-1, 0].T
+    if picture.shape[-1] != 3:
+        return picture[..., 0]
+    return np.clip((picture - black) / (white - black), 0, 1)
 
 
 def bands(outcome: Outcome, words: Words) -> Iterator[Drawing | Table]:
@@ -212,7 +252,8 @@ def classes(outcome: Outcome, words: Words) -> Iterator[Drawing | Table]:
     there = support > 0
     means: dict[str, object] = {name: float(x[there].mean()) for name, x in columns.items()}
     rows.append(("mean over classes (macro)", means | {"objects": len(found.labels)}))
-    kind = "held-out series" if len(outcome.split.test) else "series, all of which were trained on"
+    noun = noun_of(outcome.dataset)
+    kind = f"held-out {noun}" if len(outcome.split.test) else f"{noun}, all of which were trained on"
     caption = f"Accuracy {accuracy_score(found.labels, found.predicted):.3f} on {len(found.labels):,} {kind}."
     if not there.all():
         caption += " Classes without any of them are left out of the means."
@@ -250,7 +291,7 @@ def regression(outcome: Outcome, words: Words) -> Iterator[Drawing]:
         return
     at = outcome.split.scored
     axes = plots.regression(np.asarray(outcome.labels, np.float64)[at], outcome.predicted[at, 0])
-    caption = f"Each point is one of {len(at):,} series, on {outcome.metrics['scored on']}."
+    caption = f"Each point is one of {len(at):,} {noun_of(outcome.dataset)}, on {outcome.metrics['scored on']}."
     yield Drawing.of(axes, "Predicted against true values", caption)
 
 
@@ -266,7 +307,7 @@ def embedding(outcome: Outcome, words: Words) -> Iterator[Drawing]:
         method, caption = "PCA", "The two directions of largest variation; what overlaps here may differ in others."
     points = plots.project(outcome.embeddings[at], method.replace("-", "").lower())
     axes = plots.embedding_map(points, *known, method=method)
-    yield Drawing.of(axes, f"Embeddings of {len(at)} series in two dimensions ({method})", caption)
+    yield Drawing.of(axes, f"Embeddings of {len(at)} {noun_of(outcome.dataset)} in two dimensions ({method})", caption)
 
 
 def learning(outcome: Outcome, words: Words) -> Iterator[Drawing]:
@@ -298,6 +339,12 @@ PICTURES = [
         "Filled points were shown to the model and hollow points were hidden from it; the line is its prediction, and "
         "the bands should hold 68 % and 95 % of the hollow points.",
         series,
+    ),
+    Picture(
+        "reconstructions",
+        "Hidden patches",
+        "The model saw the middle one, where grey is hidden, and drew the hidden patches anew.",
+        reconstructions,
     ),
     Picture(
         "bands",

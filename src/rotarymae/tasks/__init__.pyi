@@ -9,6 +9,8 @@ from .config import Predicting as Predicting
 from .config import RunOptions as RunOptions
 from .config import ScalingOptions as ScalingOptions
 from .config import TrainingOptions as TrainingOptions
+from .data import AnyDataset as AnyDataset
+from .data import noun_of as noun_of
 from .fit_table import run_fit as run_fit
 from .interpolation import Interpolation as Interpolation
 from .interpolation import Predicted as Predicted
@@ -28,6 +30,7 @@ from .outputs import embedding_table as embedding_table
 from .outputs import interpolation_table as interpolation_table
 from .outputs import prediction_columns as prediction_columns
 from .outputs import with_empty_rows as with_empty_rows
+from .outputs import without_answer as without_answer
 from .outputs import write_table as write_table
 from .predict import embed as embed
 from .predict import predict_and_embed as predict_and_embed
@@ -42,6 +45,9 @@ from .pretrain_finetune import prepare as prepare
 from .pretrain_finetune import pretrain as pretrain
 from .pretrained import describe_pretrained as describe_pretrained
 from .pretrained import open_pretrained as open_pretrained
+from .reconstruction import Reconstruction as Reconstruction
+from .reconstruction import drawn as drawn
+from .reconstruction import reconstruct as reconstruct
 from .score import HIDDEN as HIDDEN
 from .score import SCALED_ERROR as SCALED_ERROR
 from .score import evaluate_predictions as evaluate_predictions

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from rotarymae.errors import InputError
 from rotarymae.series import SeriesDataset
+from rotarymae.tasks.data import AnyDataset
 from rotarymae.tasks.features import Floats, Integers, Rows, chunks, divide, summary_features
 
 # ── classification and regression ─────────────────────────────────────────────────────────────────────────────────
@@ -24,11 +25,11 @@ class Supervised(Protocol):
 
     name: str
 
-    def fit(self, dataset: SeriesDataset, targets: NDArray[Any]) -> Self:
+    def fit(self, dataset: AnyDataset, targets: NDArray[Any]) -> Self:
         """Learns from classes int [S] (0, 1, ..), or from numbers [S, outputs] of which some may be NaN."""
         ...
 
-    def predict(self, dataset: SeriesDataset) -> Floats:
+    def predict(self, dataset: AnyDataset) -> Floats:
         """Probabilities [S, classes] of the classes 0 to the largest that `fit` saw, or numbers [S, outputs]."""
         ...
 
@@ -38,12 +39,12 @@ class MostCommonClass:
 
     name = "most common class"
 
-    def fit(self, dataset: SeriesDataset, targets: NDArray[Any]) -> Self:
+    def fit(self, dataset: AnyDataset, targets: NDArray[Any]) -> Self:
         counts = np.bincount(targets)
         self.shares = counts / counts.sum()
         return self
 
-    def predict(self, dataset: SeriesDataset) -> Floats:
+    def predict(self, dataset: AnyDataset) -> Floats:
         return np.tile(self.shares, (len(dataset), 1))
 
 
@@ -52,11 +53,11 @@ class TrainingMean:
 
     name = "training mean"
 
-    def fit(self, dataset: SeriesDataset, targets: NDArray[Any]) -> Self:
+    def fit(self, dataset: AnyDataset, targets: NDArray[Any]) -> Self:
         self.means = np.nanmean(targets, axis=0)
         return self
 
-    def predict(self, dataset: SeriesDataset) -> Floats:
+    def predict(self, dataset: AnyDataset) -> Floats:
         return np.tile(self.means, (len(dataset), 1))
 
 
@@ -81,10 +82,10 @@ class _Boosting:
     def __init__(self, seed: int = 0) -> None:
         self.seed = seed
 
-    def _features(self, dataset: SeriesDataset) -> Floats:
+    def _features(self, dataset: AnyDataset) -> Floats:
         return summary_features(dataset)[0][:, self.usable]
 
-    def _learn(self, dataset: SeriesDataset) -> Floats:
+    def _learn(self, dataset: AnyDataset) -> Floats:
         features, _ = summary_features(dataset)
         # What is missing for every series (the skew of a constant channel, say) cannot be cut into bins.
         self.usable = ~np.isnan(features).all(0)
@@ -94,7 +95,7 @@ class _Boosting:
 class BoostedClasses(_Boosting):
     """Gradient boosting, with each class weighted by the inverse of its count."""
 
-    def fit(self, dataset: SeriesDataset, targets: NDArray[Any]) -> Self:
+    def fit(self, dataset: AnyDataset, targets: NDArray[Any]) -> Self:
         from sklearn.ensemble import HistGradientBoostingClassifier
 
         if len(np.unique(targets)) < 2:
@@ -103,7 +104,7 @@ class BoostedClasses(_Boosting):
         self.model = model.fit(self._learn(dataset), targets)
         return self
 
-    def predict(self, dataset: SeriesDataset) -> Floats:
+    def predict(self, dataset: AnyDataset) -> Floats:
         out = np.zeros((len(dataset), int(self.model.classes_.max()) + 1))
         out[:, self.model.classes_] = self.model.predict_proba(self._features(dataset))
         return out
@@ -112,7 +113,7 @@ class BoostedClasses(_Boosting):
 class BoostedValues(_Boosting):
     """Gradient boosting, one model per output."""
 
-    def fit(self, dataset: SeriesDataset, targets: NDArray[Any]) -> Self:
+    def fit(self, dataset: AnyDataset, targets: NDArray[Any]) -> Self:
         from sklearn.ensemble import HistGradientBoostingRegressor
 
         features = self._learn(dataset)
@@ -123,7 +124,7 @@ class BoostedValues(_Boosting):
             self.models.append(model.fit(features[known], column[known]))
         return self
 
-    def predict(self, dataset: SeriesDataset) -> Floats:
+    def predict(self, dataset: AnyDataset) -> Floats:
         features = self._features(dataset)
         return np.stack([model.predict(features) for model in self.models], 1)
 

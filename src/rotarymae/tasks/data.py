@@ -32,6 +32,9 @@ def make_examples(
         return SeriesExamples(dataset, preprocessor, seed, masking, targets, drop, noise)
     if isinstance(dataset, ArrayDataset) and isinstance(preprocessor, ArrayPreprocessor):
         return ArrayExamples(dataset, preprocessor, seed, masking, targets, drop, noise)
-    came = dataset.noun if isinstance(dataset, ArrayDataset) else "series"
-    wanted = preprocessor.noun if isinstance(preprocessor, ArrayPreprocessor) else "series"
-    raise InputError(f"{came} came; the model was made from {wanted}.")
+    raise InputError(f"{noun_of(dataset)} came; the model was made from {noun_of(preprocessor)}.")
+
+
+def noun_of(data: AnyDataset | AnyPreprocessor) -> str:
+    """What people call the examples: "series", "pictures", "videos", "sounds" or "arrays"."""
+    return data.noun if isinstance(data, ArrayDataset | ArrayPreprocessor) else "series"

@@ -14,7 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rotarymae.arrays import ArrayDataset, array_features
 from rotarymae.series import SeriesDataset
+from rotarymae.tasks.data import AnyDataset
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -29,15 +31,17 @@ STRONG = 5  # standard deviations from zero; where the first value has an error 
 # ── of the printed baseline ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def summary_features(dataset: SeriesDataset) -> tuple[Floats, tuple[str, ...]]:
+def summary_features(dataset: AnyDataset) -> tuple[Floats, tuple[str, ...]]:
     """What one would compute by hand: features [S, F] and their F names; NaN where there was nothing to compute.
 
     Per channel and over the whole series: count, time span, and for every value column mean, std, min, max and skew.
     Where a column is called as the first one with `_err` behind, also mean and largest signal-to-noise, the share of
     observations above 5, and the time they span. Between neighbouring channels: the difference of the means of the
     first value, and that difference over the sum of their sizes (it stays within -1..1 for fluxes of either sign).
-    Times keep the data's unit.
+    Times keep the data's unit. Of arrays, `array_features`.
     """
+    if isinstance(dataset, ArrayDataset):
+        return array_features(dataset)
     names = tuple(str(name) for name in dataset.value_names)
     channel_names = dataset.channel_names or ("all",)
     parts = [_features(rows, names, channel_names) for rows in chunks(dataset)]
@@ -114,14 +118,17 @@ def divide(a: NDArray[Any], b: NDArray[Any]) -> Floats:
 # ── of the predictor ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def more_features(dataset: SeriesDataset) -> tuple[Floats, tuple[str, ...]]:
+def more_features(dataset: AnyDataset) -> tuple[Floats, tuple[str, ...]]:
     """Features [S, F] and their F names; NaN where there was nothing to compute.
 
     For every channel and value column: count, mean, std, min, max, first, last, time of the last, and mean and std of
     the changes from one observation to the next. For at most `NARROW` of them also all of `summary_features`, the
     shape of each (quantiles, times around the maximum, roughness, tails, and fit of a constant where there are errors)
     and how neighbouring channels differ. Times count from the first observation of the series.
+    Of arrays, `array_features`.
     """
+    if isinstance(dataset, ArrayDataset):
+        return array_features(dataset)
     names = tuple(str(name) for name in dataset.value_names)
     channel_names = dataset.channel_names or ("all",)
     parts = [_more(rows, names, channel_names) for rows in chunks(dataset)]

@@ -1,4 +1,4 @@
-"""From a table to a run folder: split, pre-train, fine-tune, score beside what is simpler, and write it all down.
+"""From a data set to a run folder: split, pre-train, fine-tune, score beside what is simpler, and write it all down.
 
 A run folder holds `pretrained/` and `finetuned/` (model directories), `predictor/` (what predicts beside the model),
 `training/` (logs and checkpoints), metrics.json, predictions.parquet, embeddings.parquet, interpolations.parquet and
@@ -17,9 +17,10 @@ import numpy as np
 
 from rotarymae.checkpoints import save
 from rotarymae.errors import InputError
-from rotarymae.series import SeriesDataset
+from rotarymae.series import Preprocessor, SeriesDataset
 from rotarymae.system import Reporter, remove_leftovers
 from rotarymae.tasks.config import FitConfig
+from rotarymae.tasks.data import AnyDataset, noun_of
 from rotarymae.tasks.identity import IDENTITY, identify, keep_identity
 from rotarymae.tasks.outcome import Outcome, Split
 from rotarymae.tasks.outputs import CLAIM, RESULTS, check_folder, claim, write_metrics, write_tables
@@ -37,7 +38,7 @@ FEWEST = 10  # series; with fewer none are held out
 
 
 def run_fit(
-    dataset: SeriesDataset,
+    dataset: AnyDataset,
     labels: np.ndarray | None,
     config: FitConfig,
     out: str | Path,
@@ -74,6 +75,7 @@ def run_fit(
     started, out = time.monotonic() if started is None else started, Path(out)
     # Everything that can be refused is refused before a file is written.
     writes = is_main_process()  # one of several processes
+    noun = noun_of(dataset)
     if writes:
         check_folder(out, resume)
     start = None if config.pretrained is None else open_pretrained(config.pretrained)
@@ -105,12 +107,14 @@ def run_fit(
         reporter.say(how)
     if len(split.unlabelled):
         reporter.say(
-            f"{len(split.unlabelled):,} of {len(dataset):,} series have no label: they are pre-trained on and embedded"
+            f"{len(split.unlabelled):,} of {len(dataset):,} {noun} have no label: they are pre-trained on and embedded"
         )
     train, validation = dataset.select(split.pretrain), None
     with reporter.bar("scaling"):
-        preprocessor = dataclasses.replace(prepare(train, config, start), columns=columns or {})
-        dataset.warn_constant_channels()
+        preprocessor = prepare(train, config, start)
+        if isinstance(dataset, SeriesDataset) and isinstance(preprocessor, Preprocessor):
+            preprocessor = dataclasses.replace(preprocessor, columns=columns or {})
+            dataset.warn_constant_channels()
     if writes:
         out.mkdir(parents=True, exist_ok=True)
         keep_identity(out, identify(dataset, labels, config, task, holdout, split_by, start and start.model))
@@ -137,7 +141,7 @@ def run_fit(
                 on_resume=reporter.say,
                 schedule=plan.pretraining,
             )
-        note = f"Pre-trained {'' if start is None else 'elsewhere and then '}on {len(train):,} series."
+        note = f"Pre-trained {'' if start is None else 'elsewhere and then '}on {len(train):,} {noun}."
     if writes:
         save(outcome.pretrained.model, out / "pretrained", preprocessor, note)
     if labels is not None and kind is not None:
@@ -161,7 +165,7 @@ def run_fit(
                 outcome.finetuned.model,
                 out / "finetuned",
                 outcome.finetuned.preprocessor,
-                f"{note} Fine-tuned ({kind.name}) on {len(split.train):,} series.",
+                f"{note} Fine-tuned ({kind.name}) on {len(split.train):,} {noun}.",
             )
     score(outcome, reporter)
     if not writes:

@@ -12,9 +12,9 @@ import numpy as np
 import torch
 
 from rotarymae.errors import InputError
-from rotarymae.series import SeriesDataset
 from rotarymae.system import write_text
 from rotarymae.tasks.config import FitConfig
+from rotarymae.tasks.data import AnyDataset
 from rotarymae.tasks.split_by import SplitColumn
 from rotarymae.training import FREE_TO_CHANGE
 
@@ -24,7 +24,7 @@ DIGESTS = {"table": "table", "labels": "labels", "split_by": "split", "pretraine
 
 
 def identify(
-    dataset: SeriesDataset,
+    dataset: AnyDataset,
     labels: np.ndarray | None,
     config: FitConfig,
     task: str,

@@ -9,9 +9,11 @@ import numpy as np
 
 from rotarymae.series import SeriesDataset
 from rotarymae.tasks.config import FitConfig
+from rotarymae.tasks.data import AnyDataset
 from rotarymae.tasks.interpolation import Interpolation
 from rotarymae.tasks.predictor import Predictor
 from rotarymae.tasks.pretrain_finetune import Trained
+from rotarymae.tasks.reconstruction import Reconstruction
 
 
 @dataclass(frozen=True)
@@ -50,9 +52,10 @@ class Outcome:
 
     Attributes:
         metrics: the content of metrics.json under "split", "scored on", "classification", "regression", "predictor",
-            "calibration of the model" and "interpolation".
+            "calibration of the model", "interpolation" and "reconstruction".
         visible, hidden: the scored series' observations that interpolation saw, and those it was asked for.
         interpolated: predictions at the hidden observations.
+        reconstructions: of the scored arrays, in their order.
         predictor: what predicts, and what it was chosen among.
         predicted: its [S, classes] probabilities or [S, outputs] values of all series.
         baselines: the same of each other method, by its name, at the scored series only.
@@ -60,7 +63,7 @@ class Outcome:
         seconds: wall time so far.
     """
 
-    dataset: SeriesDataset
+    dataset: AnyDataset
     split: Split
     config: FitConfig
     metrics: dict[str, Any] = field(default_factory=dict)
@@ -69,6 +72,7 @@ class Outcome:
     visible: SeriesDataset | None = None
     hidden: SeriesDataset | None = None
     interpolated: Interpolation | None = None
+    reconstructions: list[Reconstruction] = field(default_factory=list)
     labels: np.ndarray | None = None
     predictor: Predictor | None = None
     predicted: np.ndarray | None = None

@@ -17,10 +17,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from rotarymae.arrays import ArrayDataset
 from rotarymae.checkpoints import ModelDirectory
 from rotarymae.errors import InputError
-from rotarymae.series import SeriesDataset, as_dates, plain
+from rotarymae.series import as_dates, plain
 from rotarymae.system import hardware, replacing, versions, write_text
+from rotarymae.tasks.data import AnyDataset
 from rotarymae.tasks.interpolation import Interpolation
 from rotarymae.tasks.outcome import Outcome
 from rotarymae.tasks.targets import task_of
@@ -100,12 +102,19 @@ def write_metrics(outcome: Outcome, out: Path, run: str) -> None:
         "seed": outcome.config.seed,
         "settings": dataclasses.asdict(outcome.config),
         "preprocessing": None if outcome.pretrained is None else outcome.pretrained.preprocessor.describe(),
-        "reading": None if outcome.dataset.reading is None else outcome.dataset.reading.as_json(),
+        "reading": _reading(outcome.dataset),
         "warnings": outcome.warnings,
         "versions": versions(),
         "hardware": hardware(),
     }
     write_text(out / "metrics.json", json.dumps(_finite(content), indent=2, allow_nan=False) + "\n")
+
+
+def _reading(dataset: AnyDataset) -> dict[str, Any] | None:
+    """What became of the rows of a table, or of the files of a folder."""
+    if isinstance(dataset, ArrayDataset):
+        return {"summary": "; ".join(dataset.notes), "left out": list(dataset.left_out)}
+    return None if dataset.reading is None else dataset.reading.as_json()
 
 
 def _finite(content: Any) -> Any:
@@ -124,17 +133,25 @@ def prediction_columns(directory: ModelDirectory, predicted: np.ndarray) -> dict
     return {name: pa.array(column) for name, column in task.columns(preprocessor, predicted).items()}
 
 
-def embedding_table(dataset: SeriesDataset, embeddings: np.ndarray) -> pa.Table:
+def embedding_table(dataset: AnyDataset, embeddings: np.ndarray) -> pa.Table:
     """One row per series: id, and the embedding as columns e0, e1, .."""
     columns = {"id": pa.array(dataset.ids.tolist())}
     return pa.table(columns | {f"e{i}": pa.array(embeddings[:, i]) for i in range(embeddings.shape[1])})
 
 
-def with_empty_rows(answers: pa.Table, dataset: SeriesDataset) -> pa.Table:
-    """Answers with a row more for every series that had no observation: its id, and nothing else."""
-    if dataset.reading is None or not dataset.reading.empty:
+def without_answer(dataset: AnyDataset) -> tuple[Any, ...]:
+    """The ids of series that had no observation, or of files that could not be read."""
+    if isinstance(dataset, ArrayDataset):
+        return dataset.left_out
+    return () if dataset.reading is None else dataset.reading.empty
+
+
+def with_empty_rows(answers: pa.Table, dataset: AnyDataset) -> pa.Table:
+    """Answers with a row more for each of `without_answer`: its id, and nothing else."""
+    gone = without_answer(dataset)
+    if not gone:
         return answers
-    ids = pa.array(list(dataset.reading.empty), answers.schema.field("id").type)
+    ids = pa.array(list(gone), answers.schema.field("id").type)
     return pa.concat_tables([answers, pa.table({"id": ids})], promote_options="default")
 
 

@@ -23,6 +23,7 @@ from rotarymae.series import SeriesDataset, StaticColumn, is_static_column, stat
 from rotarymae.system import Reporter, replacing_folder
 from rotarymae.tasks.combination import AVERAGES, choose_weights
 from rotarymae.tasks.convolutions import RandomConvolutions, share_a_grid, softmax
+from rotarymae.tasks.data import AnyDataset
 from rotarymae.tasks.features import Floats, more_features
 from rotarymae.tasks.targets import task_of
 from rotarymae.tasks.trees import BoostedTrees
@@ -45,7 +46,7 @@ TITLES = {  # as tables call them
 class Member(Protocol):
     """A method beside the model."""
 
-    def predict(self, dataset: SeriesDataset) -> Floats:
+    def predict(self, dataset: AnyDataset) -> Floats:
         """Probabilities [S, classes], or values [S, outputs]."""
         ...
 
@@ -91,13 +92,12 @@ class BoostedFeatures:
 
     @classmethod
     def fit(
-        cls, task: str, dataset: SeriesDataset, truth: NDArray[Any], static: tuple[StaticColumn, ...], seed: int
+        cls, task: str, dataset: AnyDataset, truth: NDArray[Any], static: tuple[StaticColumn, ...], seed: int
     ) -> Self:
         """From classes int [S] (0, 1, .., all of them), or numbers [S, outputs] of which some may be NaN."""
         from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
-        observed, names = more_features(dataset)
-        features = np.concatenate([observed, static_features(static, dataset)], 1)
+        features, names = _features(dataset, static)
         used = np.flatnonzero(~np.isnan(features).all(0))
         features = features[:, used]
         if task == "classification":
@@ -113,8 +113,8 @@ class BoostedFeatures:
                 models.append(model.fit(features[known], column[known]))
         return cls(task, names, static, tuple(used.tolist()), outputs, BoostedTrees.of(models))
 
-    def predict(self, dataset: SeriesDataset) -> Floats:
-        observed, names = more_features(dataset)
+    def predict(self, dataset: AnyDataset) -> Floats:
+        features, names = _features(dataset, self.static)
         if names != self.names:
             known, others = set(self.names), [name for name in names if name not in self.names]
             lacking = [name for name in self.names if name not in set(names)]
@@ -122,7 +122,7 @@ class BoostedFeatures:
                 f"the series have {len(names)} features and training had {len(known)}; lacking {listed(lacking, 3)}, "
                 f"unknown {listed(others, 3)}. Give the same channels and value columns as in training."
             )
-        scores = self.trees.scores(np.concatenate([observed, static_features(self.static, dataset)], 1)[:, self.used])
+        scores = self.trees.scores(features[:, self.used])
         if self.task == "regression":
             return scores
         # The score of two classes is that of the second against the first.
@@ -150,6 +150,14 @@ class BoostedFeatures:
         return cls(task, tuple(names), static, tuple(used), outputs, trees)
 
 
+def _features(dataset: AnyDataset, static: tuple[StaticColumn, ...]) -> tuple[Floats, tuple[str, ...]]:
+    """Features [S, F] and the names of those that are computed from observations, which come first."""
+    observed, names = more_features(dataset)
+    if isinstance(dataset, SeriesDataset):
+        observed = np.concatenate([observed, static_features(static, dataset)], 1)
+    return observed, names
+
+
 @dataclass(frozen=True, eq=False)
 class ConvolvedClasses:
     """Random convolutions and ridge; of classes only, and where series share a grid."""
@@ -158,11 +166,13 @@ class ConvolvedClasses:
 
     @classmethod
     def fit(
-        cls, task: str, dataset: SeriesDataset, truth: NDArray[Any], static: tuple[StaticColumn, ...], seed: int
+        cls, task: str, dataset: AnyDataset, truth: NDArray[Any], static: tuple[StaticColumn, ...], seed: int
     ) -> Self:
+        assert isinstance(dataset, SeriesDataset), ONLY_SERIES
         return cls(RandomConvolutions.fit(dataset, truth, seed))
 
-    def predict(self, dataset: SeriesDataset) -> Floats:
+    def predict(self, dataset: AnyDataset) -> Floats:
+        assert isinstance(dataset, SeriesDataset), ONLY_SERIES
         return self.convolutions.probabilities(dataset)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
@@ -176,6 +186,7 @@ class ConvolvedClasses:
         return cls(RandomConvolutions.from_arrays(arrays, described["variables"], described["classes"]))
 
 
+ONLY_SERIES = "convolutions are fitted only where series share a grid"
 MEMBERS: dict[str, Any] = {FEATURES: BoostedFeatures, CONVOLUTIONS: ConvolvedClasses}
 
 
@@ -209,7 +220,7 @@ class Predictor:
         """The model alone, as it is."""
         return cls(task, MODEL, because, {}, {MODEL: 1.0}, {MODEL: 1.0}, {})
 
-    def predict(self, of_model: Floats, dataset: SeriesDataset, choice: str | None = None) -> Floats:
+    def predict(self, of_model: Floats, dataset: AnyDataset, choice: str | None = None) -> Floats:
         """Predictions [S, K] of series, given the model's.
 
         Args:
@@ -222,7 +233,7 @@ class Predictor:
         wanted = {MODEL: (), FEATURES: (FEATURES,)}.get(choice, tuple(self.members))
         return self._read(of_model, {name: self.members[name].predict(dataset) for name in wanted})[choice]
 
-    def every(self, of_model: Floats, dataset: SeriesDataset) -> dict[str, Floats]:
+    def every(self, of_model: Floats, dataset: AnyDataset) -> dict[str, Floats]:
         """The predictions of the model, of each member, and of their combination, by name."""
         return self._read(of_model, {name: member.predict(dataset) for name, member in self.members.items()})
 
@@ -359,7 +370,7 @@ class Predictor:
 def fit_predictor(
     asked: str,
     task: str,
-    dataset: SeriesDataset,
+    dataset: AnyDataset,
     truth: NDArray[Any],
     train: NDArray[np.int64],
     validation: NDArray[np.int64],
@@ -391,7 +402,7 @@ def fit_predictor(
     part, held = dataset.select(train), dataset.select(validation)
     known = np.sort(np.concatenate([train, validation]))
     kinds = [] if asked == MODEL else [FEATURES]
-    if kinds and task == "classification" and share_a_grid(part):
+    if kinds and task == "classification" and isinstance(part, SeriesDataset) and share_a_grid(part):
         kinds.append(CONVOLUTIONS)
     for name in kinds:
         try:

@@ -18,15 +18,18 @@ from sklearn.metrics import (
     roc_auc_score,
 )
 
+from rotarymae.arrays import ArrayDataset
 from rotarymae.checkpoints import ModelDirectory
 from rotarymae.errors import InputError
 from rotarymae.series import SeriesDataset, hide
 from rotarymae.system import Reporter
 from rotarymae.tasks import baselines
+from rotarymae.tasks.data import AnyDataset, noun_of
 from rotarymae.tasks.interpolation import as_queries, interpolate
 from rotarymae.tasks.outcome import Outcome
 from rotarymae.tasks.predict import embed, predict_and_embed
 from rotarymae.tasks.predictor import TITLES, Predictor, fit_predictor
+from rotarymae.tasks.reconstruction import reconstruct
 from rotarymae.tasks.targets import Task, has_label, narrowed, task_of
 
 HIDDEN = 0.25  # share of a held-out series' observations that is hidden to score interpolation
@@ -36,14 +39,17 @@ CALIBRATION = "expected calibration error"
 
 def score(outcome: Outcome, reporter: Reporter) -> None:
     """Fills in predictions, metrics and baselines, on series that training never saw where there are any."""
-    dataset, split = outcome.dataset, outcome.split
+    dataset, split, noun = outcome.dataset, outcome.split, noun_of(outcome.dataset)
     outcome.metrics |= {
         "series": {
             part: len(rows) for part, rows in vars(split).items() if part not in ("unlabelled", "left_out") or len(rows)
         },
-        "scored on": "held-out series" if len(split.test) else "the training series, for want of others",
+        "scored on": f"held-out {noun}" if len(split.test) else f"the training {noun}, for want of others",
     }
-    _score_interpolation(outcome, dataset.select(split.scored), reporter)
+    if isinstance(dataset, ArrayDataset):
+        _score_reconstruction(outcome, dataset.select(split.scored), reporter)
+    else:
+        _score_interpolation(outcome, dataset.select(split.scored), reporter)
     assert outcome.pretrained is not None
     if outcome.finetuned is None:
         with reporter.bar("embedding") as on_step:
@@ -170,7 +176,7 @@ BY_TASK = {
 
 
 def evaluate_predictions(
-    directory: ModelDirectory, predictor: Predictor, dataset: SeriesDataset, labels: np.ndarray, on_step: Any = None
+    directory: ModelDirectory, predictor: Predictor, dataset: AnyDataset, labels: np.ndarray, on_step: Any = None
 ) -> tuple[str, dict[str, dict[str, float]], int]:
     """(task, metrics of each method, series scored) on series with labels [S]; those without are left out.
 
@@ -190,6 +196,31 @@ def evaluate_predictions(
     every = predictor.every(predict_and_embed(directory, part, on_step=on_step)[0], part)
     measure = BY_TASK[task.name][1]
     return task.name, {TITLES[name]: measure(truth, predicted) for name, predicted in every.items()}, len(rows)
+
+
+def _score_reconstruction(outcome: Outcome, part: ArrayDataset, reporter: Reporter) -> None:
+    """How far the model's hidden patches are from what was there, beside means; hidden as in pre-training."""
+    assert outcome.pretrained is not None
+    several = np.flatnonzero(part.lengths >= 2)
+    if not len(several):
+        return
+    with reporter.bar("reconstructing") as on_step:
+        directory, masking = outcome.pretrained.directory, outcome.config.strategy()
+        found = reconstruct(directory, part.select(several), masking, on_step=on_step)
+    outcome.reconstructions = found
+    channels = directory.of_arrays().channels
+    away: dict[str, float] = {"model": 0.0, "mean of the visible patches": 0.0, "training mean": 0.0}
+    for one in found:
+        # By channel: the last axis of a patch's values.
+        mean = np.tile(one.visible.reshape(-1, channels).mean(0), one.truth.shape[1] // channels)
+        guesses = (one.predicted, mean, np.zeros(1, np.float32))
+        for name, guess in zip(away, guesses, strict=True):
+            away[name] += float(np.square(one.truth - guess, dtype=np.float64).sum())
+    cells = sum(one.truth.size for one in found)
+    outcome.metrics["reconstruction"] = {
+        "hidden patches": sum(len(one.truth) for one in found),
+        "methods": {name: {SCALED_ERROR: float(np.sqrt(total / cells))} for name, total in away.items()},
+    }
 
 
 def _score_interpolation(outcome: Outcome, part: SeriesDataset, reporter: Reporter) -> None:

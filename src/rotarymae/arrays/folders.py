@@ -1,0 +1,250 @@
+"""Folders of pictures or sounds, with one folder per class inside."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from rotarymae.arrays.dataset import ArrayDataset
+from rotarymae.arrays.filterbank import filterbank
+from rotarymae.errors import InputError, InputWarning, choose, import_extra, listed
+
+PICTURES = (".png", ".jpg", ".jpeg", ".webp", ".gif", ".bmp", ".tif", ".tiff", ".ppm", ".pgm")
+SOUNDS = (".wav", ".flac", ".ogg", ".opus", ".mp3", ".aiff", ".aif")
+Broken = Literal["skip", "error"]
+OnFile = Callable[[int, int], object]
+
+
+@dataclass(frozen=True)
+class FolderData:
+    """What a folder of pictures or sounds holds.
+
+    Attributes:
+        dataset: its ids are the files' paths below the folder, with "/".
+        labels: [S] the name of the folder inside which a file lies, None of a file that lies in no folder inside;
+            None where no file has one.
+    """
+
+    dataset: ArrayDataset
+    labels: np.ndarray | None
+
+
+def read_pictures(
+    folder: str | Path,
+    patch_size: int | Sequence[int],
+    longest_side: int | None = None,
+    channels: int | None = None,
+    broken: Broken = "skip",
+    on_file: OnFile | None = None,
+) -> FolderData:
+    """The pictures below a folder, in the order of their paths, turned as their cameras say.
+
+    Args:
+        folder: with one folder per class, or with pictures alone.
+        patch_size: rows and columns of a patch; a single number is both.
+        longest_side: larger pictures are scaled down to this, in pixels, and keep their proportions.
+        channels: 1 for grey or 3 for colours; None takes grey where all pictures are, else colours. Transparency is
+            left out.
+        broken: "skip" leaves out a file that cannot be read as a picture, or that is smaller than a patch, and warns;
+            "error" refuses it.
+        on_file: called with (files read, files) after each.
+
+    Raises:
+        InputError: no folder, no picture in it, none that can be read; names the file.
+        MissingExtra: without the extra `images`.
+
+    Warns:
+        InputWarning: once, for all files that were left out; names the first of them.
+    """
+    image = import_extra("PIL.Image", "images")
+    turn = import_extra("PIL.ImageOps", "images").exif_transpose
+    patch = (patch_size, patch_size) if isinstance(patch_size, int) else tuple(patch_size)
+    if channels not in (None, 1, 3):
+        raise InputError(f"channels is {channels}; wanted 1 (grey) or 3 (colours).")
+    if longest_side is not None and longest_side < max(patch):
+        raise InputError(f"longest_side is {longest_side}, less than a patch of {patch}; wanted at least {max(patch)}.")
+
+    def read(path: Path) -> np.ndarray:
+        with image.open(path) as opened:
+            picture = opened.convert("RGB") if opened.mode == "P" else opened  # colours by number cannot be averaged
+            if longest_side is not None:
+                picture.thumbnail((longest_side, longest_side), image.Resampling.LANCZOS)
+            picture = turn(picture)
+            grey = channels == 1 or (channels is None and picture.mode in (*GREY, *DEEP))
+            if picture.mode not in DEEP:
+                picture = picture.convert("L" if grey else "RGB")
+            array = np.array(picture)
+        _refuse_small(array.shape[:2], patch)
+        array = array[..., None] if array.ndim == 2 else array
+        return array if grey else np.broadcast_to(array, (*array.shape[:2], 3))
+
+    found = _read_all(Path(folder), PICTURES, "pictures", read, broken, on_file)
+    arrays = found.contents
+    if len({array.shape[-1] for array in arrays}) > 1:  # grey among coloured ones
+        arrays = [np.broadcast_to(array, (*array.shape[:2], 3)) for array in arrays]
+    return found.as_data(ArrayDataset(tuple(arrays), patch, found.ids, None, longest_side, found.notes, found.left_out))
+
+
+def read_sounds(
+    folder: str | Path,
+    patch_size: int | Sequence[int] = 16,
+    sample_rate: int | None = None,
+    resample: bool = False,
+    broken: Broken = "skip",
+    on_file: OnFile | None = None,
+) -> FolderData:
+    """The sounds below a folder as spectrograms, in the order of their paths; of several channels the mean.
+
+    Args:
+        folder: with one folder per class, or with sounds alone.
+        patch_size: frames and bins of a patch; a single number is both.
+        sample_rate: of all sounds, in Hz; None takes that of the first.
+        resample: sounds of another sample rate are resampled; otherwise they are refused.
+        broken: "skip" leaves out a file that cannot be read as a sound, or that is shorter than a patch, and warns;
+            "error" refuses it.
+        on_file: called with (files read, files) after each.
+
+    Raises:
+        InputError: no folder, no sound in it, none that can be read, another sample rate; names the file.
+        MissingExtra: without the extra `audio`.
+
+    Warns:
+        InputWarning: once, for all files that were left out; names the first of them.
+    """
+    soundfile = import_extra("soundfile", "audio")
+    patch = (patch_size, patch_size) if isinstance(patch_size, int) else tuple(patch_size)
+    rate = sample_rate
+
+    def read(path: Path) -> np.ndarray:
+        nonlocal rate
+        samples, own = soundfile.read(path, dtype="float32", always_2d=True)
+        waveform = samples.mean(1)
+        rate = own if rate is None else rate
+        if own != rate:
+            if not resample:
+                raise WrongSampleRate(
+                    f"{path} has a sample rate of {own} Hz, and {rate} Hz are wanted, as "
+                    f"{'the first file has' if sample_rate is None else 'the model was trained on'}; resample it, or "
+                    "let it be resampled by resample=True."
+                )
+            waveform = _resampled(waveform, own, rate)
+        spectrogram = filterbank(waveform, rate)
+        _refuse_small(spectrogram.shape, patch)
+        return spectrogram[..., None]
+
+    found = _read_all(Path(folder), SOUNDS, "sounds", read, broken, on_file)
+    return found.as_data(ArrayDataset(tuple(found.contents), patch, found.ids, rate, None, found.notes, found.left_out))
+
+
+# ── files ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+GREY, DEEP = ("1", "L", "LA"), ("I", "I;16", "I;16B", "F")  # Pillow's modes; these of more than 8 bits are grey, too
+
+
+class WrongSampleRate(InputError):
+    """A sound whose sample rate is not the others'. It is no broken file: it is refused in any case."""
+
+
+@dataclass(frozen=True)
+class _Found:
+    """The files that could be read, and what was left out."""
+
+    paths: tuple[Path, ...]  # below the folder
+    contents: list[np.ndarray]
+    notes: tuple[str, ...]
+    left_out: tuple[str, ...]
+
+    @property
+    def ids(self) -> np.ndarray:
+        return np.array([path.as_posix() for path in self.paths])
+
+    def as_data(self, dataset: ArrayDataset) -> FolderData:
+        labels = [path.parts[0] if len(path.parts) > 1 else None for path in self.paths]
+        if all(label is None for label in labels):
+            return FolderData(dataset, None)
+        return FolderData(dataset, np.array(labels, object if None in labels else None))
+
+
+def _read_all(
+    folder: Path,
+    kinds: tuple[str, ...],
+    noun: str,
+    read: Callable[[Path], np.ndarray],
+    broken: Broken,
+    on_file: OnFile | None,
+) -> _Found:
+    choose("broken", broken, ("skip", "error"))
+    paths, others = _list(folder, kinds, noun)
+    kept, contents, reasons = [], [], {}
+    for done, path in enumerate(paths, start=1):
+        try:
+            contents.append(read(folder / path))
+            kept.append(path)
+        except WrongSampleRate:
+            raise
+        except MemoryError:
+            raise
+        except Exception as error:  # whatever a decoder finds wrong with a file
+            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+            if broken == "error":
+                raise InputError(f"{folder / path} cannot be read: {reason}") from None
+            reasons[path.as_posix()] = reason
+        if on_file is not None:
+            on_file(done, len(paths))
+    notes = [f"{len(kept):,} of {len(paths):,} {noun} read"]
+    if others:
+        kinds_found = ", ".join(f"{count} {kind}" for kind, count in others.most_common(5))
+        notes.append(f"{others.total()} other files left alone ({kinds_found})")
+    if reasons:
+        first, reason = next(iter(reasons.items()))
+        text = f"{len(reasons):,} of {len(paths):,} {noun} cannot be read and are left out: {listed(reasons)}"
+        text += f"; of {first}: {reason}"
+        if not kept:
+            raise InputError(f"{folder}: {text}")
+        warnings.warn(text, InputWarning, stacklevel=3)
+        notes.append(text)
+    return _Found(tuple(kept), contents, tuple(notes), tuple(reasons))
+
+
+def _list(folder: Path, kinds: tuple[str, ...], noun: str) -> tuple[list[Path], Counter[str]]:
+    """The files of these kinds, as paths below the folder, and the kinds of the others; hidden ones do not count."""
+    if not folder.is_dir():
+        raise InputError(f"{folder} is no folder; wanted a folder of {noun}, with one folder per class inside.")
+    paths, others, seen = [], Counter(), set()
+    for place, folders, files in os.walk(folder, followlinks=True):
+        real = Path(place).resolve()
+        folders[:] = [] if real in seen else sorted(name for name in folders if not name.startswith("."))
+        if real in seen:  # a link back
+            continue
+        seen.add(real)
+        for name in sorted(files):
+            if name.startswith("."):
+                continue
+            path = Path(place, name).relative_to(folder)
+            if path.suffix.lower() in kinds:
+                paths.append(path)
+            else:
+                others[path.suffix.lower() or "without a suffix"] += 1
+    if not paths:
+        found = f"its files are {', '.join(others)}" if others else "it holds no files"
+        raise InputError(f"{folder} holds no {noun} ({', '.join(kinds)}); {found}.")
+    return sorted(paths), others
+
+
+def _refuse_small(sizes: Sequence[int], patch: Sequence[int]) -> None:
+    if any(size < p for size, p in zip(sizes, patch, strict=True)):
+        raise InputError(f"{'×'.join(map(str, sizes))} is smaller than a patch of {'×'.join(map(str, patch))}")
+
+
+def _resampled(waveform: np.ndarray, before: int, after: int) -> np.ndarray:
+    from scipy.signal import resample_poly
+
+    divisor = int(np.gcd(before, after))
+    return resample_poly(waveform, after // divisor, before // divisor).astype(np.float32)

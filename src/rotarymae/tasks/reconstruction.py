@@ -1,0 +1,103 @@
+"""What a pre-trained model makes of hidden patches, beside what was there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from rotarymae.arrays import ArrayDataset, ArrayExamples, crop
+from rotarymae.batch import Batch
+from rotarymae.checkpoints import ModelDirectory
+from rotarymae.errors import InputError
+from rotarymae.masking import Masking
+from rotarymae.model import MaskedAutoencoder
+from rotarymae.tasks.predict import INFERENCE
+from rotarymae.tokenizers import unpatchify
+from rotarymae.training import TrainConfig, predict
+
+
+@dataclass(frozen=True, eq=False)
+class Reconstruction:
+    """One array with hidden patches, in standardised cells.
+
+    Attributes:
+        hidden: [N] bool, the patches that were hidden.
+        truth, predicted: [M, V] what was there, and what the model expects.
+        visible: [N - M, V].
+    """
+
+    hidden: np.ndarray
+    truth: np.ndarray
+    predicted: np.ndarray
+    visible: np.ndarray
+
+
+def reconstruct(
+    directory: ModelDirectory,
+    dataset: ArrayDataset,
+    masking: Masking,
+    seed: int = 0,
+    config: TrainConfig | None = None,
+    on_step: Any = None,
+) -> list[Reconstruction]:
+    """Hides patches of every array, the same ones every time, and predicts them from the others.
+
+    Args:
+        masking: how patches are hidden.
+        seed: of the masks.
+
+    Raises:
+        InputError: a model that is not a MaskedAutoencoder, or one of other data.
+    """
+    if not isinstance(directory.model, MaskedAutoencoder):
+        raise InputError(
+            f"the model is a {type(directory.model).__name__}; reconstruction needs the pre-trained MaskedAutoencoder."
+        )
+    examples = ArrayExamples(dataset, directory.of_arrays(), seed, masking)
+
+    def read(model: torch.nn.Module, batch: Batch) -> list[Reconstruction]:
+        assert isinstance(model, MaskedAutoencoder) and batch.masked is not None
+        predicted = model.predict(batch.inputs, batch.masked).predicted.float().cpu().numpy()
+        seen, masked = batch.inputs.to("cpu"), batch.masked.to("cpu")
+        rows = []
+        for i in range(len(predicted)):
+            at, left = masked.real[i].numpy(), seen.real[i].numpy()
+            numbers = _patch_numbers(masked.positions[i, at], seen.positions[i, left])
+            hidden = np.zeros(int(at.sum() + left.sum()), bool)
+            hidden[numbers] = True
+            truth, visible = masked.values[i].numpy()[at], seen.values[i].numpy()[left]
+            rows.append(Reconstruction(hidden, truth, predicted[i, at], visible))
+        return rows
+
+    return predict(directory.model, examples, read, config or INFERENCE, on_step)
+
+
+def drawn(
+    directory: ModelDirectory, array: np.ndarray, found: Reconstruction
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """An array [*sizes, C] cropped to whole patches, the same with NaN where it was hidden, and with what was expected
+    there instead."""
+    preprocessor = directory.of_arrays()
+    patch_size = preprocessor.patch_size
+    original = crop(np.asarray(array, np.float32), patch_size)
+    patches = np.empty((2, len(found.hidden), preprocessor.features), np.float32)
+    patches[:, ~found.hidden] = found.visible
+    patches[0, found.hidden], patches[1, found.hidden] = np.nan, found.predicted
+    masked, filled = (
+        preprocessor.unscale(part)
+        for part in unpatchify(torch.from_numpy(patches), original.shape[:-1], patch_size).numpy()
+    )
+    return original, masked, filled
+
+
+def _patch_numbers(masked: torch.Tensor, seen: torch.Tensor) -> np.ndarray:
+    """Which patches, counted with the last axis running fastest, the masked positions [M, A] are of."""
+    both = torch.cat([masked, seen]).long()
+    counts = both.amax(0)
+    number = torch.zeros(len(masked), dtype=torch.long)
+    for axis in range(both.shape[1]):
+        number = number * counts[axis] + both[: len(masked), axis] - 1
+    return number.numpy()

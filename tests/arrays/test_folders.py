@@ -1,0 +1,196 @@
+"""Folders of pictures and sounds: what is read, what is left out and said, what is refused, and the command on them."""
+
+import json
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+import scipy.io.wavfile
+from PIL import Image
+
+from conftest import TINY, command, refuses
+from rotarymae.arrays import ArrayDataset, read_pictures, read_sounds
+from rotarymae.errors import InputWarning
+
+SMALL = ["--embed-dim", "24", "--num-heads", "2", "--depth", "1"]
+SMALL += ["--decoder-embed-dim", "24", "--decoder-num-heads", "2"]
+SMALL += ["--decoder-depth", "1", "--predictor", "model", *TINY]
+
+
+def write_pictures(folder, count=12, seed=0):
+    """Pictures of unequal sizes in the folders "dark" and "light", as PNG and JPEG."""
+    draw = np.random.default_rng(seed)
+    for i in range(count):
+        kind = ("dark", "light")[i % 2]
+        size = (*draw.integers(8, 20, 2), 3)
+        pixels = draw.integers(0, 100, size) + (i % 2) * 150
+        place = folder / kind
+        place.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(pixels.astype(np.uint8)).save(place / f"{i:02d}.{'png' if i % 3 else 'jpg'}")
+    return folder
+
+
+def write_sounds(folder, count=12, rate=16_000, seed=0):
+    """Tones of unequal lengths in the folders "low" and "high", as WAV."""
+    draw = np.random.default_rng(seed)
+    for i in range(count):
+        time = np.arange(int(rate * draw.uniform(0.2, 0.6))) / rate
+        tone = 0.5 * np.sin(2 * np.pi * (300 if i % 2 else 3000) * time) + 0.05 * draw.normal(size=len(time))
+        place = folder / ("low" if i % 2 else "high")
+        place.mkdir(parents=True, exist_ok=True)
+        scipy.io.wavfile.write(place / f"{i:02d}.wav", rate, (20_000 * tone).astype(np.int16))
+    return folder
+
+
+def truncate(file):
+    content = file.read_bytes()
+    file.write_bytes(content[: len(content) // 2])
+
+
+def test_pictures_are_read_in_the_order_of_their_paths_with_their_classes(tmp_path):
+    folder = write_pictures(tmp_path)
+    (folder / "notes.txt").write_text("not a picture", encoding="utf-8")
+    (folder / ".hidden.png").write_bytes(b"not looked at")
+    found = read_pictures(folder, 4)
+    assert found.dataset.ids.tolist()[:2] == ["dark/00.jpg", "dark/02.png"]
+    assert found.labels is not None and found.labels.tolist() == ["dark"] * 6 + ["light"] * 6
+    png = np.array(Image.open(folder / "dark" / "02.png"))
+    assert np.array_equal(found.dataset.arrays[1], png)
+    assert "12 of 12 pictures read" in found.dataset.notes and "1 .txt" in found.dataset.notes[1]
+    flat = read_pictures(folder / "dark", 4)
+    assert flat.labels is None and flat.dataset.ids[0] == "00.jpg"
+    (folder / "alone.png").write_bytes((folder / "dark" / "02.png").read_bytes())
+    mixed = read_pictures(folder, 4)
+    assert mixed.labels is not None and mixed.labels.tolist()[0] is None and mixed.labels.tolist()[1] == "dark"
+
+
+def test_sizes_colours_depth_and_turns(tmp_path):
+    draw = np.random.default_rng(0)
+    pixels = draw.integers(0, 256, (16, 32, 3), dtype=np.uint8)
+    Image.fromarray(pixels).save(tmp_path / "a.png")
+    assert read_pictures(tmp_path, 4, longest_side=16).dataset.arrays[0].shape == (8, 16, 3)
+    assert read_pictures(tmp_path, 4, longest_side=64).dataset.arrays[0].shape == (16, 32, 3)
+    assert read_pictures(tmp_path, 4, channels=1).dataset.channels == 1
+    with refuses("longest_side is 2", "at least 4"):
+        read_pictures(tmp_path, 4, longest_side=2)
+    turned = Image.Exif()
+    turned[0x0112] = 6  # the camera stood on its side
+    Image.fromarray(pixels).save(tmp_path / "a.png", exif=turned)
+    assert np.array_equal(read_pictures(tmp_path, 4).dataset.arrays[0], np.rot90(pixels, -1))
+    deep = draw.integers(0, 60_000, (8, 8)).astype(np.uint16)
+    (tmp_path / "grey").mkdir()
+    Image.fromarray(deep).save(tmp_path / "grey" / "deep.tif")
+    assert np.array_equal(read_pictures(tmp_path / "grey", 4).dataset.arrays[0][..., 0], deep)
+    both = read_pictures(tmp_path, 4).dataset  # a grey one among coloured ones
+    assert both.channels == 3 and np.array_equal(both.arrays[1][..., 2], deep)
+
+
+def test_a_broken_picture_is_named_counted_and_left_out_or_refused(tmp_path):
+    folder = write_pictures(tmp_path)
+    truncate(folder / "dark" / "02.png")
+    (folder / "light" / "03.jpg").write_text("no picture at all", encoding="utf-8")
+    Image.new("RGB", (3, 9)).save(folder / "light" / "05.png")
+    with pytest.warns(InputWarning, match=r"3 of 12 pictures.*dark/02.png.*light/03.jpg.*light/05.png.*truncated"):
+        found = read_pictures(folder, 4)
+    assert len(found.dataset) == 9 and found.dataset.left_out == ("dark/02.png", "light/03.jpg", "light/05.png")
+    with refuses("dark/02.png", "cannot be read", "truncated"):
+        read_pictures(folder, 4, broken="error")
+    for file in (folder / "light").iterdir():
+        file.write_bytes(b"")
+    with refuses("6 of 6 pictures cannot be read", "01.png"):
+        read_pictures(folder / "light", 4)
+
+
+def test_folders_without_what_is_wanted(tmp_path):
+    with refuses("missing is no folder", "one folder per class"):
+        read_pictures(tmp_path / "missing", 4)
+    with refuses("holds no pictures", "it holds no files"):
+        read_pictures(tmp_path, 4)
+    write_sounds(tmp_path, 2)
+    with refuses("holds no pictures", "its files are .wav"):
+        read_pictures(tmp_path, 4)
+    (tmp_path / "loop").symlink_to(tmp_path)
+    assert len(read_sounds(tmp_path).dataset) == 2
+
+
+def test_sounds(tmp_path):
+    folder = write_sounds(tmp_path)
+    found = read_sounds(folder)
+    assert found.labels is not None and found.labels.tolist() == ["high"] * 6 + ["low"] * 6
+    assert found.dataset.sample_rate == 16_000 and found.dataset.channels == 1
+    rate, samples = scipy.io.wavfile.read(folder / "high" / "00.wav")
+    assert np.allclose(found.dataset.arrays[0], ArrayDataset.from_waveforms([samples], rate).arrays[0], atol=1e-3)
+    stereo = np.stack([samples, np.zeros_like(samples)], 1)
+    scipy.io.wavfile.write(folder / "high" / "00.wav", rate, stereo)
+    halved = read_sounds(folder).dataset.arrays[0]
+    strong = found.dataset.arrays[0] > 5  # where the floor of silence does not count
+    assert np.allclose((halved - found.dataset.arrays[0])[strong], 2 * np.log(0.5), atol=0.02)
+
+
+def test_a_sound_of_another_sample_rate_is_refused_by_name_or_resampled(tmp_path):
+    folder = write_sounds(tmp_path, 4)
+    write_sounds(tmp_path / "other", 2, rate=22_050)
+    with refuses("other/high/00.wav", "22050 Hz", "16000 Hz", "as the first file has", "resample"):
+        read_sounds(folder)
+    with refuses("high/00.wav", "16000 Hz", "8000 Hz", "model was trained on"):
+        read_sounds(folder, sample_rate=8000)
+    found = read_sounds(folder, resample=True).dataset
+    assert len(found) == 6
+    tone = np.exp(found.arrays[list(found.ids).index("other/low/01.wav")][..., 0]).mean(0)
+    same = np.exp(found.arrays[list(found.ids).index("low/01.wav")][..., 0]).mean(0)
+    assert abs(int(tone.argmax()) - int(same.argmax())) <= 1
+
+
+def test_a_broken_sound_is_named_and_left_out(tmp_path):
+    folder = write_sounds(tmp_path, 4)
+    (folder / "low" / "01.wav").write_bytes(b"RIFF")
+    scipy.io.wavfile.write(folder / "low" / "03.wav", 16_000, np.zeros(1000, np.int16))
+    with pytest.warns(InputWarning, match=r"2 of 4 sounds.*low/01.wav.*low/03.wav"):
+        assert len(read_sounds(folder).dataset) == 2
+    with refuses("low/01.wav", "cannot be read"):
+        read_sounds(folder, broken="error")
+
+
+@pytest.mark.parametrize(("kind", "patch"), [("images", "4"), ("audio", "16")])
+def test_the_command_fits_predicts_embeds_and_evaluates_a_folder(kind, patch, tmp_path, capsys):
+    write = write_pictures if kind == "images" else write_sounds
+    folder, new, run = write(tmp_path / "train", 16), write(tmp_path / "new", 6, seed=1), tmp_path / "run"
+    assert command("fit", folder, f"--{kind}", "--patch-size", patch, "--out", run, *SMALL, "--quiet") == 0
+    metrics = json.loads((run / "metrics.json").read_text(encoding="utf-8"))
+    assert metrics["reconstruction"]["methods"].keys() == {"model", "mean of the visible patches", "training mean"}
+    assert 0 <= metrics["classification"]["model"]["accuracy"] <= 1
+    assert "16 of 16" in metrics["reading"]["summary"]
+    page = (run / "report.html").read_text(encoding="utf-8")
+    assert "Hidden patches" in page and "patches hidden, and reconstruction" in page
+    assert "This part was left out" not in page
+    for file in (new / ("light" if kind == "images" else "low")).iterdir():
+        truncated = file
+    truncated.write_bytes(b"broken")
+    assert command("predict", run, new, "--out", tmp_path / "answers.parquet", "--quiet") == 0
+    answers = pq.read_table(tmp_path / "answers.parquet").to_pydict()
+    assert len(answers["id"]) == 6 and answers["predicted"].count(None) == 1
+    assert answers["id"][-1] == truncated.relative_to(new).as_posix() and answers["predicted"][-1] is None
+    assert command("embed", run, new, "--out", tmp_path / "vectors.parquet", "--quiet") == 0
+    assert pq.read_table(tmp_path / "vectors.parquet").shape == (6, 25)
+    assert command("evaluate", run, new, "--out", tmp_path / "scores.json", "--quiet") == 0
+    assert json.loads((tmp_path / "scores.json").read_text(encoding="utf-8"))["series"]["scored"] == 5
+    (new / ("dark" if kind == "images" else "high")).rename(new / "green")
+    capsys.readouterr()
+    assert command("evaluate", run, new, "--quiet") == 2
+    assert "lies in the folder 'green', which is no class of the model" in capsys.readouterr().err
+    assert command("predict", run, new, "--broken", "error", "--out", tmp_path / "more.csv", "--quiet") == 2
+    assert truncated.name in capsys.readouterr().err
+
+
+def test_the_command_refuses_options_of_tables_beside_a_folder(tmp_path, capsys):
+    folder = write_pictures(tmp_path / "train", 4)
+    for options, said in (
+        (["--images", "--id", "star"], "--id concern tables; leave them out with --images"),
+        (["--images", "--audio"], "give one of --images and --audio"),
+        (["--images", "--label", "kind"], "--label concern tables"),
+        (["--images", "--patch-size", "1", "2", "3"], "--patch-size has 3 numbers"),
+        (["--images", "--time-unit", "3", "--patch-size", "4"], "time_unit: pictures have no times"),
+    ):
+        assert command("fit", folder, *options, "--out", tmp_path / "run", "--quiet") == 2
+        assert said in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
