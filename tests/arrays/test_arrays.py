@@ -8,16 +8,28 @@ import pytest
 import torch
 
 from conftest import refuses, small
-from rotarymae.arrays import ArrayDataset, ArrayExamples, ArrayPreprocessor, array_tokens, as_arrays
+from rotarymae.arrays import (
+    ArrayDataset,
+    ArrayExamples,
+    ArrayPreprocessor,
+    array_features,
+    array_tokens,
+    as_arrays,
+)
 from rotarymae.checkpoints import ModelDirectory, load_directory, save
+from rotarymae.config import RoMAEConfig
 from rotarymae.errors import InputWarning, ModelDirectoryError
 from rotarymae.heads import Classifier
 from rotarymae.masking import Masking
 from rotarymae.model import Encoder
 from rotarymae.series import SeriesDataset
-from rotarymae.tasks import FitConfig, embed, finetune, predict_probabilities, pretrain
+from rotarymae.tasks import FitConfig, drawn, embed, finetune, predict_probabilities, pretrain, reconstruct
+from rotarymae.tasks.cost import check_cost
 from rotarymae.tokenizers import unpatchify
 from rotarymae.training import TrainConfig
+
+TINY = {"embed_dim": 24, "num_heads": 2, "depth": 1, "decoder_embed_dim": 24, "decoder_num_heads": 2}
+TINY |= {"decoder_depth": 1, "pretrain_epochs": 1, "min_steps": 0}
 
 
 def ragged_pictures(count=9, channels=3, seed=0):
@@ -136,9 +148,8 @@ def test_pretraining_and_finetuning_learn_to_tell_pictures_apart(stripes, likeli
     pictures, labels = stripes
     dataset = ArrayDataset.from_arrays(pictures, 4)
     config = FitConfig(
-        **{"embed_dim": 24, "num_heads": 2, "depth": 2, "decoder_embed_dim": 24, "decoder_num_heads": 2},
-        **{"decoder_depth": 1, "likelihood": likelihood, "mask_ratio": 0.5, "pretrain_epochs": 8},
-        **{"finetune_epochs": 8, "min_steps": 0, "batch_size": 8, "label_smoothing": 0.1, "base_lr": 3e-3},
+        **{**TINY, "depth": 2, "likelihood": likelihood, "mask_ratio": 0.5, "pretrain_epochs": 5},
+        **{"finetune_epochs": 6, "batch_size": 8, "label_smoothing": 0.1, "base_lr": 3e-3},
     )
     train = np.arange(30)
     pretrained = pretrain(dataset.select(train), config)
@@ -162,6 +173,9 @@ def test_options_of_series_are_refused_for_pictures(stripes):
     for changes in ({"time_unit": 2.0}, {"join_times": True}, {"max_tokens": 5}, {"static": ("age",)}):
         with refuses(next(iter(changes)), "pictures have no times"):
             pretrain(dataset, FitConfig(**changes))
+    for masking in ("tubes", "channels"):
+        with refuses(f"masking='{masking}'", "pictures have none"):
+            pretrain(dataset, FitConfig(masking=masking))
     with refuses("40 pictures", "two patches", "smaller patch_size"):
         pretrain(ArrayDataset.from_arrays(stripes[0], (12, 16)), FitConfig())
 
@@ -242,3 +256,50 @@ def test_equal_sizes_are_never_padded_and_fingerprints_tell_data_apart(stripes):
         array_tokens(dataset, ArrayPreprocessor.fit(dataset), [3]).values,
         array_tokens(other, ArrayPreprocessor.fit(other), [3]).values,
     )
+
+
+def test_tubes_hide_the_same_patches_in_all_frames_of_a_video():
+    videos = np.random.default_rng(0).normal(size=(6, 4, 8, 8))
+    dataset = ArrayDataset.from_arrays(videos, (1, 4, 4))
+    config = FitConfig(masking="tubes", mask_ratio=0.5, **TINY)
+    directory = pretrain(dataset, config).directory
+    for found in reconstruct(directory, dataset, config.strategy()):
+        hidden = found.hidden.reshape(4, 4)  # frames, places
+        assert (hidden == hidden[0]).all() and hidden[0].sum() == 2
+    with refuses("masking='tubes'", "series have none"):
+        pretrain(SeriesDataset.from_arrays([[0.0, 1.0]], [[1.0, 2.0]]), config)
+
+
+def test_reconstructions_show_what_was_there_and_hide_whole_patches():
+    pictures = ragged_pictures(6, channels=1)
+    dataset = ArrayDataset.from_arrays(pictures, 4)
+    config = FitConfig(mask_ratio=0.75, **TINY)
+    directory = pretrain(dataset, config).directory
+    together = reconstruct(directory, dataset, config.strategy())
+    alone = reconstruct(directory, dataset, config.strategy(), config=TrainConfig(batch_size=1))
+    for i, (one, same) in enumerate(zip(together, alone, strict=True)):
+        assert (one.hidden == same.hidden).all() and np.abs(one.predicted - same.predicted).max() < 1e-4
+        original, masked, filled = drawn(directory, dataset.arrays[i], one)
+        gone = np.isnan(masked)
+        assert gone.sum() == 16 * one.hidden.sum() == 16 * np.ceil(0.75 * dataset.lengths[i] - 1e-9)
+        assert np.allclose(masked[~gone], original[~gone], atol=1e-3) and np.isfinite(filled).all()
+        assert np.allclose(filled[~gone], original[~gone], atol=1e-3)
+        unscaled = directory.of_arrays().unscale(one.truth.reshape(-1, 1)).ravel()
+        assert np.allclose(np.sort(unscaled), np.sort(original[gone]), atol=1e-3)
+    with refuses("Encoder", "reconstruction needs the pre-trained MaskedAutoencoder"):
+        reconstruct(ModelDirectory(directory.model.encoder, directory.preprocessor), dataset, config.strategy())
+
+
+def test_features_for_boosting_are_means_and_deviations_of_regions():
+    draw = np.random.default_rng(0)
+    picture, small_one = draw.normal(size=(9, 8, 2)), draw.normal(size=(3, 3, 2))
+    features, names = array_features(ArrayDataset.from_arrays([picture, small_one], 1))
+    assert features.shape == (2, 64) and len(set(names)) == 64
+    assert np.isclose(features[0, names.index("mean of channel 1, region 5")], picture[2:4, 2:4, 1].mean())
+    assert np.isclose(features[0, names.index("std of channel 0, region 15")], picture[6:, 6:, 0].std())
+    assert np.isfinite(features).all()
+
+
+def test_what_would_take_too_long_is_refused_with_what_to_do():
+    with refuses("longest of the 2 arrays has 1,000,000 patches", "Take larger patches, make the arrays smaller"):
+        check_cost(FitConfig(minutes=1e-3), RoMAEConfig(axes=2), np.full(2, 1_000_000), "arrays")

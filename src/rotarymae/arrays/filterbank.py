@@ -57,7 +57,8 @@ def filterbank(waveform: np.ndarray, sample_rate: int) -> np.ndarray:
 
 def _mel_weights(width: int, sample_rate: int) -> np.ndarray:
     """The weight of each frequency of the spectrum in each bin, [frequencies, 128]: triangles on the mel scale."""
-    edges = np.linspace(*_mel(np.array([LOWEST, sample_rate / 2])), BINS + 2)
+    lowest, highest = _mel(np.array([LOWEST, sample_rate / 2]))
+    edges = np.linspace(lowest, highest, BINS + 2)
     left, middle, right = edges[:-2], edges[1:-1], edges[2:]
     frequencies = 2 ** int(np.ceil(np.log2(width))) // 2
     while True:

@@ -197,8 +197,8 @@ def _data(outcome: Outcome) -> Section:
     return Section(
         "data",
         "What was done to the data",
-        "What happened between your data and the model's input; the scalers were fitted on the training part alone "
-        "and are saved with the model.",
+        f"What happened between your {_source(outcome)} and the model's input; the scalers were fitted on the training "
+        "part alone and are saved with the model.",
         tables=(_pairs(facts), _pairs(scaling, "Scaling")),
         items=[f"Warning: {warning}" for warning in outcome.warnings],
     )
@@ -241,6 +241,10 @@ def _of_series(outcome: Outcome, dataset: SeriesDataset) -> tuple[dict[str, obje
     return facts, scaling
 
 
+def _source(outcome: Outcome) -> str:
+    return "table" if isinstance(outcome.dataset, SeriesDataset) else "files"
+
+
 def _run(outcome: Outcome) -> Section:
     assert outcome.pretrained is not None
     facts = {
@@ -264,8 +268,8 @@ def _run(outcome: Outcome) -> Section:
 
 def _notes(outcome: Outcome, notes: tuple[str, ...]) -> Section:
     private = (
-        f"This page holds ids and values from your data ({len(outcome.dataset):,} {noun_of(outcome.dataset)}). Mind "
-        "this before you show it to others."
+        f"This page holds ids and values from your {_source(outcome)} ({len(outcome.dataset):,} "
+        f"{noun_of(outcome.dataset)}). Mind this before you show it to others."
     )
     return Section(
         "notes", "Notes and limits", "What to keep in mind before you use this page.", items=(*notes, private)

@@ -149,9 +149,10 @@ def reconstructions(outcome: Outcome, words: Words) -> Iterator[Drawing]:
     scored = outcome.split.scored
     rows = scored[dataset.lengths[scored] >= 2]  # as `score` reconstructs them
     chosen = np.sort(np.random.default_rng(0).permutation(len(rows))[:EXAMPLES])
-    for i in chosen:
-        found, name = outcome.reconstructions[i], str(plain(dataset.ids[rows[i]]))
-        array = dataset.arrays[rows[i]]
+    for i in chosen.tolist():
+        row = int(rows[i])
+        found, name = outcome.reconstructions[i], str(plain(dataset.ids[row]))
+        array = dataset.arrays[row]
         lowest, highest = float(array.min()), float(array.max())
         limits = (0.0, np.iinfo(array.dtype).max) if array.dtype.kind == "u" else (min(lowest, 0.0), max(highest, 1.0))
         three = [_flat(part, dataset, *limits) for part in drawn(outcome.pretrained.directory, array, found)]

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from rotarymae.masking import Masking
     from rotarymae.training import TrainConfig
 
-# The strategies of `masking.MASKINGS` that hide a share of a table's series; tubes need images.
-MaskingStrategy = Literal["ratio", "rows", "channels"]
+# The strategies of `masking.MASKINGS` that hide a share of each example.
+MaskingStrategy = Literal["ratio", "rows", "channels", "tubes"]
 Predicting = Literal["auto", "model", "features", "combined"]
 Transform = Literal["standard", "asinh", "none"]
 PRETRAIN_EPOCHS = 5
@@ -84,7 +84,8 @@ class MaskingOptions:
     """What pre-training hides, and how it scores what is predicted."""
 
     masking: MaskingStrategy = "ratio"
-    """Pre-training hides single observations, all observations of a time (rows), or whole channels."""
+    """Pre-training hides single observations (or patches), all of a time (rows), whole channels, or, of videos, the
+    same patches in all frames (tubes)."""
     mask_ratio: float | tuple[float, float] = (0.3, 0.8)
     """Pre-training hides this share of each series; with two numbers, a share between them drawn per series."""
     beta: float | None = None

@@ -23,13 +23,14 @@ BACKWARD = 3  # a step costs so many forward passes
 TRIED = (8192, 4096, 2048, 1024, 512, 256)  # observations per series that are proposed
 
 
-def check_cost(config: FitConfig, sizes: RoMAEConfig, lengths: np.ndarray) -> None:
+def check_cost(config: FitConfig, sizes: RoMAEConfig, lengths: np.ndarray, noun: str = "series") -> None:
     """Refuses a training whose steps do not fit into memory, or which would take days: the first one of the run.
 
     Args:
         config: how it is trained.
         sizes: the model.
-        lengths: [S] tokens per series.
+        lengths: [S] tokens of each example.
+        noun: what the examples are.
 
     Raises:
         InputError: with what it would take, and what to do.
@@ -51,17 +52,20 @@ def check_cost(config: FitConfig, sizes: RoMAEConfig, lengths: np.ndarray) -> No
         and most < read.max()
     ]
     steps, advice = _epochs(config, len(read)) * math.ceil(len(read) / config.batch_size), "Take"
-    if enough:
+    if noun != "series":
+        advice = f"Take larger patches, make the {noun} smaller, or take"
+    elif enough:
         advice = (
             f"Read at most {enough[0]} observations of a series at a time (max_tokens={enough[0]}), cut the series "
             "into shorter ones, or take"
         )
     stage = "pre-training" if config.pretrains else "fine-tuning"
+    tokens = "observations" if noun == "series" else "patches"
     raise InputError(
         f"{stage} would take about {duration(seconds)} ({steps:,} steps) and {memory / 2**30:.3g} GiB of memory "
-        f"for its largest step ({free / 2**30:.3g} GiB are free): the longest of the {len(read):,} series has "
-        f"{read.max():,} observations, the time of a step grows with the square of that, and its memory in "
-        f"proportion. {advice} a smaller size, a smaller batch_size, or fewer epochs."
+        f"for its largest step ({free / 2**30:.3g} GiB are free): the longest of the {len(read):,} {noun} has "
+        f"{read.max():,} {tokens}, the time of a step grows with the square of that, and its memory in proportion. "
+        f"{advice} a smaller size, a smaller batch_size, or fewer epochs."
     )
 
 

@@ -20,7 +20,7 @@ from rotarymae.model import Encoder, MaskedAutoencoder
 from rotarymae.series import Inputs, Preprocessor, SeriesDataset, fit_static
 from rotarymae.tasks.config import FitConfig
 from rotarymae.tasks.cost import check_cost
-from rotarymae.tasks.data import AnyDataset, make_examples
+from rotarymae.tasks.data import AnyDataset, make_examples, noun_of
 from rotarymae.tasks.plan import Schedule
 from rotarymae.tasks.pretrained import autoencoder_of
 from rotarymae.tasks.targets import find_task
@@ -76,7 +76,7 @@ def prepare(dataset: AnyDataset, config: FitConfig, start: ModelDirectory | None
         sizes = autoencoder_of(start).config if config.pretrains else _encoder(start.model).config
         if config.pool == "cls" and not sizes.cls_token:
             raise InputError("pool='cls' reads a [CLS] token and the pretrained model has none; use pool='mean'.")
-    check_cost(config, sizes, lengths)
+    check_cost(config, sizes, lengths, noun_of(dataset))
     return preprocessor
 
 
@@ -87,6 +87,10 @@ def _array_scalers(dataset: ArrayDataset, config: FitConfig, start: ModelDirecto
             "pre-training hides some and predicts them from the others. Choose a smaller patch_size."
         )
     config.refuse_changed(SERIES_ONLY, f"{dataset.noun} have no times, channels or columns as series have")
+    if config.masking == "tubes" and len(dataset.patch_size) < 3:
+        raise InputError(f"masking='tubes' hides the same patches in all frames, and {dataset.noun} have none.")
+    if config.masking == "channels":
+        raise InputError(f"masking='channels' hides channels of series; {dataset.noun} have none as tokens.")
     if start is None:
         return ArrayPreprocessor.fit(dataset)
     preprocessor = replace(start.of_arrays(), classes=None, target=None)
@@ -117,6 +121,8 @@ def _series_scalers(dataset: SeriesDataset, config: FitConfig, start: ModelDirec
         preprocessor = replace(before, classes=None, target=None, static=(), max_tokens=most)
         preprocessor.check(dataset)
     fit_static(dataset, config.static)
+    if config.masking == "tubes":
+        raise InputError("masking='tubes' hides the same patches in all frames of videos; series have none.")
     if config.masking == "channels" and preprocessor.join_times:
         raise InputError("masking of channels hides tokens, and join_times makes one token of all channels of a time.")
     if config.masking == "channels" and preprocessor.channel_names is None:

@@ -49,7 +49,7 @@ def score(outcome: Outcome, reporter: Reporter) -> None:
     if isinstance(dataset, ArrayDataset):
         _score_reconstruction(outcome, dataset.select(split.scored), reporter)
     else:
-        _score_interpolation(outcome, dataset.select(split.scored), reporter)
+        _score_interpolation(outcome, dataset.select(split.train), dataset.select(split.scored), reporter)
     assert outcome.pretrained is not None
     if outcome.finetuned is None:
         with reporter.bar("embedding") as on_step:
@@ -223,7 +223,7 @@ def _score_reconstruction(outcome: Outcome, part: ArrayDataset, reporter: Report
     }
 
 
-def _score_interpolation(outcome: Outcome, part: SeriesDataset, reporter: Reporter) -> None:
+def _score_interpolation(outcome: Outcome, train: SeriesDataset, part: SeriesDataset, reporter: Reporter) -> None:
     assert outcome.pretrained is not None
     if (part.lengths < 2).all():
         return
@@ -231,7 +231,7 @@ def _score_interpolation(outcome: Outcome, part: SeriesDataset, reporter: Report
     with reporter.bar("interpolating") as on_step:
         found = interpolate(outcome.pretrained.directory, visible, as_queries(hidden), on_step=on_step)
     outcome.visible, outcome.hidden, outcome.interpolated = visible, hidden, found
-    train, guesses = outcome.dataset.select(outcome.split.train), {"model": found.mean}
+    guesses = {"model": found.mean}
     with reporter.bar("baselines"):
         for method in baselines.INTERPOLATION:
             with without(f"the baseline {method.name!r}", reporter):
