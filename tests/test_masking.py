@@ -17,6 +17,7 @@ from rotarymae.masking import (
     MASKINGS,
     MaskChannels,
     MaskCount,
+    MaskFuture,
     Masking,
     MaskRatio,
     MaskRows,
@@ -146,7 +147,15 @@ def test_tubes_of_a_video_by_hand():
     assert MaskRows(0.5)(tokens)[0].tolist() in ([True] * 4 + [False] * 4, [False] * 4 + [True] * 4)
 
 
-SHARES = [MaskRatio, MaskRows, MaskChannels, MaskTubes]
+def test_the_future_by_hand():
+    """Half of the span from the first to the last real token, whatever their order; of one time nothing."""
+    at = torch.tensor([[3.0, 10.0, 0.0, 5.0, 6.0, 90.0], [7.0, 7.0, 0.0, 0.0, 0.0, 0.0]])[..., None]
+    padding = torch.tensor([[False] * 5 + [True], [False] * 2 + [True] * 4])
+    mask = MaskFuture(0.5)(Tokens(torch.zeros(2, 6, 1), at, padding))
+    assert mask.tolist() == [[False, True, False, False, True, False], [False] * 6]
+
+
+SHARES = [MaskRatio, MaskRows, MaskChannels, MaskTubes, MaskFuture]
 EXAMPLES = [
     MaskRatio(0.4),
     MaskRatio((0.2, 0.6)),
@@ -155,6 +164,7 @@ EXAMPLES = [
     MaskRows(0.4),
     MaskChannels((0.2, 0.6)),
     MaskTubes(0.4),
+    MaskFuture((0.2, 0.6)),
 ]
 
 
@@ -228,7 +238,7 @@ def test_split_is_an_exact_partition_of_rows_of_unequal_length(lengths, placemen
         (lambda t: MaskCount(1, 2, of="hidden"), ("of='hidden'", "'masked', 'visible'")),
         (lambda t: MaskChannels(0.5)(t), ("'channels'", "only one axis")),
         (lambda t: MaskTubes(0.5)(t), ("'tubes'", "only one axis")),
-        (lambda t: Masking.named("blocks"), ("'blocks'", "'ratio', 'count', 'rows', 'channels', 'tubes'")),
+        (lambda t: Masking.named("blocks"), ("'blocks'", "'ratio', 'count', 'rows', 'channels', 'tubes', 'future'")),
         (lambda t: Masking.named("row"), ("'row'", "Did you mean 'rows'?")),
         (lambda t: Masking.named("ratio", low=3), ("masking 'ratio' has no parameter 'low'", "it has ratio")),
         (lambda t: Masking.named("count", ratio=0.5), ("'count' has no parameter 'ratio'", "low, high, of")),

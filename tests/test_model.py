@@ -114,6 +114,7 @@ CHANGES = {
     "drop_path": 0.5,
     "norm_eps": 1e-2,
     "likelihood": "gaussian",
+    "neighbours": True,
 }
 
 

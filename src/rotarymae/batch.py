@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 import numpy as np
 import torch
+from jaxtyping import Bool
 from torch import Tensor
 
 from rotarymae.counter_rng import Noise, counter_uniform, standard_normal
@@ -100,13 +101,20 @@ def split_at_random(
     tokens: Tokens, index: np.ndarray, epoch: int | None, seed: int, masking: Masking
 ) -> tuple[Tokens, Tokens]:
     """(visible, masked) tokens of the examples at `index`; epoch None hides the same ones every time."""
+    mask = random_mask(tokens, index, epoch, seed, masking)
+    # One process's part of a batch may be rows in which there is nothing to hide; its part of the loss is 0.
+    return split(tokens, mask) if mask.any() else (tokens, nothing(tokens))
+
+
+def random_mask(
+    tokens: Tokens, index: np.ndarray, epoch: int | None, seed: int, masking: Masking
+) -> Bool[Tensor, "B N"]:
+    """What is hidden of the examples at `index`; epoch None hides the same tokens every time."""
     # Evaluation draws from a stream of its own: the same masks in every epoch and for every model.
     hidden = counter_uniform(seed, -1 if epoch is None else epoch, index)
     # One phase an epoch; evaluation draws row by row, so that its masks do not depend on anything else.
     phase = None if epoch is None else float(counter_uniform(seed, epoch, [-1])(1))
-    mask = masking(tokens, hidden, phase)
-    # One process's part of a batch may be rows in which there is nothing to hide; its part of the loss is 0.
-    return split(tokens, mask) if mask.any() else (tokens, _nothing(tokens))
+    return masking(tokens, hidden, phase)
 
 
 def drop_tokens(tokens: Tokens, most: float, draw: Noise) -> Tokens:
@@ -119,7 +127,7 @@ def drop_tokens(tokens: Tokens, most: float, draw: Noise) -> Tokens:
     return compact(tokens, keep.scatter(1, largest, True))
 
 
-def _nothing(like: Tokens) -> Tokens:
+def nothing(like: Tokens) -> Tokens:
     """As many rows with nothing in them: one token of padding each."""
     values, positions = like.values[:, :1] * 0, like.positions[:, :1] * 0
     return Tokens(values, positions, torch.ones(values.shape[:2], dtype=torch.bool), check_values=False)

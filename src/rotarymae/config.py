@@ -70,6 +70,8 @@ class RoMAEConfig:
         drop_path: Training skips the last block at this rate, and earlier ones at lower rates, linearly.
         norm_eps: RMSNorm adds this number to the mean square.
         likelihood: The decoder predicts values (point), or values and a log-variance beside each (gaussian).
+        neighbours: A query also reads the nearest visible values of each feature, before and after it, and the
+            decoder predicts what to add to the straight line between them. Positions must be times alone.
 
     Raises:
         InputError: a value out of its range, or sizes that do not divide; the message gives the numbers.
@@ -95,6 +97,7 @@ class RoMAEConfig:
     drop_path: float = 0.0
     norm_eps: float = 1e-6
     likelihood: Likelihood = "point"
+    neighbours: bool = False
 
     def __post_init__(self) -> None:
         for name, kind in get_type_hints(type(self)).items():
@@ -113,6 +116,11 @@ class RoMAEConfig:
             raise InputError(
                 f"p ({self.p}) means nothing with position_encoding={self.position_encoding!r}; leave it at "
                 f"{type(self).p}."
+            )
+        if self.neighbours and self.axes != 1:
+            raise InputError(
+                f"neighbours are found by time alone, and tokens have {self.axes} position axes; make one token of "
+                "all channels of a time (join_times), or leave neighbours out."
             )
         for prefix in ("", "decoder_"):
             self._check_sizes(prefix)

@@ -179,12 +179,28 @@ class MaskTubes(MaskShare):
         return _hide_groups(tokens, range(1, tokens.axes), *self._draw(tokens, noise, phase))
 
 
+@dataclass(frozen=True)
+class MaskFuture(MaskShare):
+    """Hides all that comes after a time (axis 0): the last `ratio` of each row's span, so that a model learns to
+    forecast. A row of one time hides nothing."""
+
+    kind: str = field(default="future", init=False)
+
+    def __call__(self, tokens: Tokens, noise: Noise | None = None, phase: float | None = None) -> Bool[Tensor, "B N"]:
+        share, _ = self._draw(tokens, noise, phase)
+        times = tokens.positions[..., 0].double()
+        first = times.masked_fill(~tokens.real, torch.inf).amin(1)
+        last = times.masked_fill(~tokens.real, -torch.inf).amax(1)
+        return (times > (last - share * (last - first))[:, None]) & tokens.real
+
+
 MASKINGS: dict[str, type[Masking]] = {
     "ratio": MaskRatio,
     "count": MaskCount,
     "rows": MaskRows,
     "channels": MaskChannels,
     "tubes": MaskTubes,
+    "future": MaskFuture,
 }
 
 

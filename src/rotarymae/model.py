@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from rotarymae.config import Likelihood, RoMAEConfig
 from rotarymae.errors import InputError
 from rotarymae.masking import split
+from rotarymae.neighbours import NUMBERS, NeighbourHead, Observed, neighbours, observe
 from rotarymae.position_encodings import position_encoding
 from rotarymae.tokens import Tokens
 from rotarymae.transformer import ALL, Transformer
@@ -51,6 +52,7 @@ class Context(NamedTuple):
     tokens: Float[Tensor, "B C E"]
     positions: Float[Tensor, "B C A"]
     padding: Bool[Tensor, "B C"] | None
+    observed: Observed | None = None  # what queries read of their neighbours, if they do
 
 
 class Encoder(nn.Module):
@@ -109,7 +111,12 @@ class MaskedAutoencoder(nn.Module):
         self.position_encoding = position_encoding(config, config.decoder_sizes)
         self.decoder = Transformer(config.decoder_sizes)
         self.norm = nn.RMSNorm(dim, eps=config.norm_eps)
-        self.head = nn.Linear(dim, config.features * (2 if config.predicts_variance else 1))
+        outputs = 2 if config.predicts_variance else 1
+        if config.neighbours:
+            self.neighbour_projection = nn.Linear(config.features * NUMBERS, dim, bias=False)
+            self.head = NeighbourHead(dim, config.features, outputs)
+        else:
+            self.head = nn.Linear(dim, config.features * outputs)
         initialise(self)
 
     def forward(self, tokens: Tokens, mask: Bool[Tensor, "B N"]) -> Reconstruction:
@@ -119,7 +126,10 @@ class MaskedAutoencoder(nn.Module):
 
     def predict(self, visible: Tokens, masked: Tokens) -> Reconstruction:
         """As `forward`, for a batch that is split already."""
-        mean, log_variance = self.decode(self.context(visible), masked.positions, masked.padding)
+        wanted = None
+        if self.config.neighbours:
+            wanted = ~masked.values[..., : self.config.features].isnan() & masked.real[..., None]
+        mean, log_variance = self.decode(self.context(visible), masked.positions, masked.padding, wanted)
         if self.config.input_features:
             masked = replace(masked, values=masked.values[..., : self.config.features], check_values=False)
         return Reconstruction(mean, log_variance, masked, self.config.likelihood)
@@ -151,14 +161,19 @@ class MaskedAutoencoder(nn.Module):
         latent = self.encoder(visible)
         encoded = latent.tokens if latent.cls is None else torch.cat([latent.cls[:, None], latent.tokens], dim=1)
         tokens = self.decoder_projection(encoded).to(self.decoder_projection.weight.dtype)
-        return Context(tokens, *with_cls(visible.positions, visible.padding, self.config.cls_token))
+        observed = observe(visible, self.config.features) if self.config.neighbours else None
+        return Context(tokens, *with_cls(visible.positions, visible.padding, self.config.cls_token), observed)
 
     def decode(
-        self, context: Context, positions: Float[Tensor, "B M A"], padding: Bool[Tensor, "B M"] | None = None
+        self,
+        context: Context,
+        positions: Float[Tensor, "B M A"],
+        padding: Bool[Tensor, "B M"] | None = None,
+        wanted: Bool[Tensor, "B M V"] | None = None,
     ) -> tuple[Float[Tensor, "B M V"], Float[Tensor, "B M V"] | None]:
         """Mean and log-variance at the query positions; the log-variance is None where the likelihood has none.
 
-        What is predicted under `padding` has no meaning.
+        What is predicted under `padding` has no meaning, nor, for a model with `neighbours`, where it is not `wanted`.
 
         Raises:
             InputError: positions or padding of another shape.
@@ -174,7 +189,12 @@ class MaskedAutoencoder(nn.Module):
                 f"query padding has shape {tuple(padding.shape)}; wanted {tuple(positions.shape[:2])} (batch, queries)."
             )
         queries = positions.shape[1]
-        x = torch.cat([context.tokens, self.mask_token.expand(batch, queries, -1)], dim=1)
+        asked = self.mask_token.expand(batch, queries, -1)
+        near = None
+        if context.observed is not None:
+            near = neighbours(context.observed, positions[..., 0].to(context.positions.dtype))
+            asked = asked + self.neighbour_projection(near.numbers.flatten(2)).to(asked.dtype)
+        x = torch.cat([context.tokens, asked], dim=1)
         positions = torch.cat([context.positions, positions.to(context.positions.dtype)], dim=1)
         if context.padding is not None or padding is not None:
             parts = (context.padding, visible), (padding, queries)
@@ -183,7 +203,8 @@ class MaskedAutoencoder(nn.Module):
         x = self.position_encoding.add(x, positions)
         keys = visible if self.config.decoder_attention == "context" else None
         x = self.decoder(x, self.position_encoding.rotation(positions), padding, slice(visible, None), keys)
-        out = self.head(self.norm(x)).to(x.dtype)
+        x = self.norm(x)
+        out = (self.head(x) if near is None else self.head(x, near, wanted)).to(x.dtype)
         if not self.config.predicts_variance:
             return out, None
         mean, log_variance = out.chunk(2, dim=-1)
@@ -212,6 +233,8 @@ def initialise(module: nn.Module) -> None:
     | bias of the input projection      | normal, with the spread of its weights: with a zero bias the first     |
     |                                   | RMSNorm would leave of a one-feature token nothing but its sign        |
     | weight of attention pooling       | 0: it starts as the mean over tokens                                  |
+    | what a NeighbourHead adds         | 0: a query starts from the straight line                               |
+    | embedding of features             | N(0, 0.5²)                                                            |
     | any other bias                    | 0                                                                     |
     | scale of an RMSNorm               | 1                                                                     |
     | [CLS], [MASK]                     | N(0, 0.02²): a zero [MASK] before an RMSNorm gets a first gradient     |
@@ -220,7 +243,8 @@ def initialise(module: nn.Module) -> None:
     for name, layer in module.named_modules():
         if isinstance(layer, nn.Linear):
             last = name.split(".")[-1]
-            nn.init.zeros_(layer.weight) if last == "scores" else nn.init.xavier_uniform_(layer.weight)
+            zero = last in ("scores", "correction", "readout")
+            nn.init.zeros_(layer.weight) if zero else nn.init.xavier_uniform_(layer.weight)
             if layer.bias is not None:
                 fan = sum(layer.weight.shape)
                 nn.init.normal_(layer.bias, std=math.sqrt(2 / fan) if last == "projection" else 0.0)
@@ -229,6 +253,8 @@ def initialise(module: nn.Module) -> None:
     for name, parameter in module.named_parameters():
         if name.split(".")[-1] in ("cls_token", "mask_token"):
             nn.init.normal_(parameter, std=0.02)
+        elif name.split(".")[-1] == "embedding":
+            nn.init.normal_(parameter, std=0.5)
 
 
 def _check_sizes(tokens: Tokens, config: RoMAEConfig) -> None:

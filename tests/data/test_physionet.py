@@ -9,7 +9,7 @@ import pytest
 import _physionet
 from rotarymae.data import physionet
 from rotarymae.errors import InputError
-from rotarymae.series import hide
+from rotarymae.series import SeriesDataset, hide
 
 CHALLENGE = Path(__file__).resolve().parents[3] / "shared" / "data" / "physionet2012"
 A = "Time,Parameter,Value\n00:00,RecordID,7\n00:00,Age,54\n00:00,Weight,-1\n01:30,HR,80\n01:30,HR,90\n47:15,HR,70\n"
@@ -90,6 +90,36 @@ def test_the_split_and_the_scale(tmp_path):
     again = physionet.prepare(replace(data, values=values))
     np.testing.assert_array_equal(again.train.values, sets.train.values)
     assert len(again.test.times) == len(sets.test.times) - 1
+
+
+def test_the_second_day_from_the_first():
+    """Fifty records of two variables; one record ends at hour 24, and a slip of the pen is predicted, not learnt."""
+    draw = np.random.default_rng(0)
+    times = [np.sort(draw.uniform(0, 48, 30)) for _ in range(50)]
+    names = [np.array(["HR", "pH"])[draw.integers(0, 2, 30)] for _ in range(50)]
+    values = [np.where(name == "HR", draw.normal(80, 9, 30), draw.normal(7, 1, 30)) for name in names]
+    data = SeriesDataset.from_arrays(times, values, names)
+    parts = physionet.prepare_forecasting(data)
+    assert [len(part) for part in (parts.train, parts.valid, parts.visible, parts.hidden)] == [30, 10, 10, 10]
+    assert parts.visible.ids.tolist() == parts.hidden.ids.tolist()
+    assert not {*parts.train.ids, *parts.valid.ids} & {*parts.hidden.ids}
+    assert parts.visible.times.max() < 24 <= parts.hidden.times.min()
+    for channel in (0, 1):
+        low, high = data.values[data.channels == channel].min(), data.values[data.channels == channel].max()
+        one = int(np.flatnonzero(data.channels == channel)[0])
+        whole = np.concatenate([part.values[part.channels == channel] for part in vars(parts).values()])
+        assert 0 <= whole.min() < 0.1 and 0.9 < whole.max() <= 1
+        assert np.isclose((data.values[one] - low) / (high - low), whole, atol=1e-12).any()
+    ended, slip = parts.visible.ids[3], parts.visible.ids[4]
+    kept = ~((np.repeat(data.ids, data.lengths) == ended) & (data.times >= 24))
+    values = np.array(data.values)
+    owner, late = np.repeat(data.ids, data.lengths) == slip, data.times >= 24
+    values[np.flatnonzero(owner & late)[0]] = values[np.flatnonzero(owner & ~late)[0]] = 1e4
+    again = physionet.prepare_forecasting(replace(data, values=values).mask_observations(kept))
+    assert ended not in again.visible.ids and len(again.visible) == 9
+    at = again.hidden.ids.tolist().index(slip)
+    assert again.hidden[at].values.max() == 1.0 and again.visible[at].values.max() < 1.0
+    assert len(again.visible[at].times) == len(parts.visible[4].times) - 1
 
 
 @pytest.mark.parametrize("by", ["time", "observation"])

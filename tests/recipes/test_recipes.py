@@ -7,6 +7,7 @@ from pathlib import Path
 import docstring_parser
 import pytest
 
+import _elasticc
 import _physionet
 import _uea
 import rotarymae.recipes
@@ -24,7 +25,7 @@ def helps(kind):
     return {line.arg_name: " ".join(line.description.split()) for lines in texts for line in lines}
 
 
-MADE_UP = {"uea": _uea.write, "physionet": _physionet.write, "mortality": _physionet.write}
+MADE_UP = {"elasticc": _elasticc.write, "uea": _uea.write, "physionet": _physionet.write, "mortality": _physionet.write}
 FILES = {f.stem for f in Path(rotarymae.recipes.__file__).parent.glob("*.py") if f.stem != "__init__"}
 
 

@@ -91,8 +91,6 @@ def test_trained_saved_and_asked(tmp_path):
 def test_what_cannot_be_joined_is_refused():
     with refuses("join_times", "no channels"):
         made(SeriesDataset.from_arrays([[0.0, 1.0]], [[1.0, 2.0]]))
-    with refuses("masking of channels", "join_times"):
-        pretrain(waves(), dataclasses.replace(FIT, join_times=True, masking="channels", mask_ratio=0.5))
     fields = made(sparse()).to_dict()
     for change in ({"join_times": 1}, {"channel_names": None}):
         with refuses("join_times is"):

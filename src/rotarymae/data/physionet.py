@@ -5,7 +5,8 @@ series a record, `times` in hours since admission, channels the variables, and o
 own unit. Age, Gender, Height, ICUType and Weight are observed at time 0; -1, which stands there for unknown, stays a
 value. Values of one variable at one minute are averaged.
 
-For interpolation records are split as HeTVAE (ICLR 2022) and mTAN (ICLR 2021) split them, and standardised: `prepare`.
+For interpolation records are split as HeTVAE (ICLR 2022) and mTAN (ICLR 2021) split them, and standardised: `prepare`;
+for forecasts of the second day from the first as t-PatchGNN (ICML 2024) has them: `prepare_forecasting`.
 For in-hospital death `with_static` makes columns of what is known at admission, `Hourly` turns the rest into one row
 per hour, `read_outcomes` reads who died, and `read_splits` which records train and test.
 """
@@ -32,6 +33,7 @@ OUTCOMES = ("Outcomes-a.txt", "Outcomes-b.txt")
 SPLITS = "splits.json"
 PARTS = ("train", "validation", "test")
 STATIC = ("Age", "Gender", "Height", "ICUType", "Weight")  # known at admission; -1 is unknown
+HORIZON = 24.0  # hours that a forecast is made from
 LIMITS = (0.001, 0.9995)  # quantiles of the training values; what lies beyond is taken for a slip of the pen
 
 
@@ -100,18 +102,66 @@ def prepare(dataset: SeriesDataset) -> Prepared:
 
     seen, test = train_test_split(np.arange(len(dataset)), train_size=0.8, random_state=42, shuffle=True)
     train, valid = train_test_split(seen, train_size=0.8, random_state=11, shuffle=True)
-    assert dataset.channels is not None and dataset.channel_names is not None
-    known = np.isin(np.repeat(np.arange(len(dataset)), dataset.lengths), seen)
-    values, keep = np.array(dataset.values), np.ones(len(dataset.times), bool)
-    for channel in range(len(dataset.channel_names)):
-        own = dataset.channels == channel
-        low, high = np.quantile(values[own & known], LIMITS)
-        keep &= ~own | ((values[:, 0] >= low) & (values[:, 0] <= high))
+    keep = _within_limits(dataset, seen)
+    values = np.array(dataset.values)
+    for own, known in _variables(dataset, seen):
         inside = values[own & known & keep]
         spread = inside.std()
         values[own] = (values[own] - inside.mean()) / (spread if spread > 0 else 1.0)
     clean = replace(dataset, values=values).mask_observations(keep)
     return Prepared(*(clean.select(np.sort(part)) for part in (train, valid, test)))
+
+
+@dataclass(frozen=True)
+class Forecasting:
+    """Records to train and validate on, and those of the test: what is known at hour 24, and what came after."""
+
+    train: SeriesDataset
+    valid: SeriesDataset
+    visible: SeriesDataset
+    hidden: SeriesDataset
+
+
+def prepare_forecasting(dataset: SeriesDataset) -> Forecasting:
+    """Three fifths of the records to train on, one to validate and one to test, as t-PatchGNN (ICML 2024) has it.
+
+    Every variable is shifted and scaled to 0 to 1 over all records. Values outside the quantiles `LIMITS` are left
+    out, but not of what is to be predicted. Records without a value on either side of hour 24 are not tested.
+    """
+    from sklearn.model_selection import train_test_split
+
+    seen, test = train_test_split(np.arange(len(dataset)), train_size=0.8, random_state=42, shuffle=True)
+    train, valid = train_test_split(seen, train_size=0.75, random_state=42, shuffle=False)
+    keep, test = _within_limits(dataset, seen), np.sort(test)
+    values = np.array(dataset.values)
+    for own, _ in _variables(dataset, seen):
+        low, high = values[own].min(), values[own].max()
+        values[own] = (values[own] - low) / (high - low if high > low else 1.0)
+    scaled = replace(dataset, values=values)
+    clean = scaled.mask_observations(keep)
+    late, record = np.asarray(dataset.times) >= HORIZON, np.repeat(np.arange(len(dataset)), dataset.lengths)
+    parts = [keep & ~late, late]
+    both = test[np.all([np.isin(test, record[part]) for part in parts], axis=0)]
+    inside = np.isin(record, both)
+    visible, hidden = (scaled.select(both).mask_observations(part[inside]) for part in parts)
+    return Forecasting(clean.select(np.sort(train)), clean.select(np.sort(valid)), visible, hidden)
+
+
+def _variables(dataset: SeriesDataset, seen: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Of each variable the observations [n] that are its own, and those of the records `seen`, of all variables."""
+    assert dataset.channels is not None and dataset.channel_names is not None
+    known = np.isin(np.repeat(np.arange(len(dataset)), dataset.lengths), seen)
+    for channel in range(len(dataset.channel_names)):
+        yield np.asarray(dataset.channels) == channel, known
+
+
+def _within_limits(dataset: SeriesDataset, seen: np.ndarray) -> np.ndarray:
+    """True [n] where a value lies within the quantiles `LIMITS` of its variable in the records `seen`."""
+    values, keep = np.asarray(dataset.values)[:, 0], np.ones(len(dataset.times), bool)
+    for own, known in _variables(dataset, seen):
+        low, high = np.quantile(values[own & known], LIMITS)
+        keep &= ~own | ((values >= low) & (values <= high))
+    return keep
 
 
 # ── in-hospital death ───────────────────────────────────────────────────────────────────────────────────────────────

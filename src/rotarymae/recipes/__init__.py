@@ -19,6 +19,7 @@ NAMES = (
     "position",
     "position_range",
     "translation",
+    "elasticc",
     "plasticc",
     "label_efficiency",
     "pendulum",

@@ -1,19 +1,23 @@
-"""What was measured at the other half of the times? Intensive-care records of 41 variables, half of each hidden.
+"""What was measured at the other half of the times, and on the next day? Intensive-care records of 41 variables.
 
 Table 7, column PhysioNet, of arXiv:2505.20535; hyper-parameters of Table 21. `rotarymae run physionet` with
 `--data-dir FOLDER`, where set-a.tar.gz and set-b.tar.gz of the 2012 challenge are.
 
-Two protocols. `rows`, HeTVAE's: half of a record's times are hidden with all that was measured then. `tokens`, of the
-paper's appendix: half of all measurements are hidden, so that others of the same minute may be seen. Values are in
-standard deviations of each variable. The paper prints 0.467 in its table and 0.570 in its text, HeTVAE 0.562; but a
-straight line between a variable's neighbouring measurements already scores 0.443 and 0.451 here, so their unit is
-another one. The aim is to beat that line by a fifth; six epochs of one seed beat it by 14 and 13 %, and their loss on
-the validation records was still falling. Of the measurements 80 % lie in the band that should hold 68 %: those bands
-are too wide.
+Three protocols. `rows`, HeTVAE's: half of a record's times are hidden with all that was measured then. `tokens`, of the
+paper's appendix: half of all measurements are hidden, so that others of the same minute may be seen. Both are scored in
+standard deviations of each variable. `forecast`, t-PatchGNN's (ICML 2024; not in the paper): the second day from the
+first, every variable scaled to 0 to 1.
 
-`ours` differs from `paper` in four ways: the encoder has four narrower layers, not twelve; the rate is twenty times as
-high, of batches twice as large; AdamW remembers squares for a shorter time and decays weights more; and the model
-predicts a variance with every value. Both hide in training what will be asked for, in halves.
+The paper prints 0.467 in its table and 0.570 in its text, HeTVAE 0.562; but a straight line between a variable's
+neighbouring measurements already scores 0.443 and 0.451 here, so their unit is another one. The aim is to beat that
+line by a fifth. One token per measurement beats it by 14 and 13 % after six epochs: the model must first learn which of
+41 variables is which, and where its neighbours are. Gradient boosting that is told the neighbours, on a third of the
+records, is 18 % below the line. `ours` tells them, too (`rotarymae.neighbours`), at a tenth of the time per epoch.
+
+`ours` differs from `paper` in five ways: all measurements of a time are one token; queries read the nearest
+measurements before and after, and correct the line between them; the model is far smaller; the rate is thirty times as
+high, of batches twice as large; and a variance is predicted with every value. Both hide in training what will be asked
+for.
 """
 
 from __future__ import annotations
@@ -26,10 +30,11 @@ import numpy as np
 
 from rotarymae.data import physionet as data
 from rotarymae.experiments import SMOKE, Recipe, Row, Score, Setup, Trial, parameters
-from rotarymae.series import hide
-from rotarymae.tasks import FitConfig, as_queries, baselines, interpolate, pretrain
+from rotarymae.series import SeriesDataset, hide
+from rotarymae.tasks import FitConfig, MaskingStrategy, as_queries, baselines, interpolate, pretrain
 
-ROWS, TOKENS = "rows", "tokens"
+ROWS, TOKENS, FORECAST = "rows", "tokens", "forecast"
+MASKING: dict[str, MaskingStrategy] = {ROWS: "rows", TOKENS: "ratio", FORECAST: "future"}
 
 
 @dataclass(frozen=True)
@@ -42,14 +47,13 @@ class PhysioNetSetup(Setup):
         fit: Use this model and training; the case sets the masking.
     """
 
-    cases: tuple[str, ...] = (ROWS, TOKENS)
+    cases: tuple[str, ...] = (ROWS, TOKENS, FORECAST)
     data_dir: str = "data/physionet2012"
     records: int | None = None
     fit: FitConfig = field(default_factory=FitConfig)
 
 
 def setup(scale: str, setting: str) -> PhysioNetSetup:
-    epochs = 200 if scale == "paper" else 6
     if setting == "paper":
         fit = FitConfig(
             size="tiny",
@@ -57,7 +61,7 @@ def setup(scale: str, setting: str) -> PhysioNetSetup:
             likelihood="point",
             channel_one_hot=False,
             signal_to_noise=False,
-            pretrain_epochs=epochs,
+            pretrain_epochs=200 if scale == "paper" else 6,
             min_steps=0,
             batch_size=16,
             base_lr=1e-4,
@@ -67,38 +71,42 @@ def setup(scale: str, setting: str) -> PhysioNetSetup:
         )
     else:
         fit = FitConfig(
+            join_times=True,
+            neighbours=True,
+            embed_dim=64,
+            num_heads=2,
+            depth=2,
+            decoder_embed_dim=64,
+            decoder_num_heads=2,
+            decoder_depth=1,
             beta=1.0,
-            pretrain_epochs=epochs,
+            pretrain_epochs=30 if scale == "paper" else 15,
             min_steps=0,
-            base_lr=2e-3,
+            base_lr=3e-3,
+            time_unit=1.0,
         )
     found = PhysioNetSetup(fit=fit)
     if scale == "smoke":
         short: dict[str, Any] = {"pretrain_epochs": 4, "batch_size": 8, "warmup_steps": 2, "base_lr": 3e-3}
-        fit = dataclasses.replace(fit, size="tiny-shallow", **short, **SMOKE)
+        fit = dataclasses.replace(fit, **short, **SMOKE)
         found = dataclasses.replace(found, cases=(ROWS,), records=40, fit=fit)
     return dataclasses.replace(found, seeds=(0, 1, 2, 3, 4) if scale == "paper" else (0,))
 
 
 def run(setup: PhysioNetSetup, case: str, trial: Trial) -> Score:
-    sets = data.prepare(data.read(setup.data_dir))
-    train, valid, test = (
-        part.select(np.arange(len(part))[: setup.records]) for part in (sets.train, sets.valid, sets.test)
-    )
+    train, valid, visible, hidden = _parts(setup, case)
     config = dataclasses.replace(
         trial.own(setup.fit),
-        masking="rows" if case == ROWS else "ratio",
-        mask_ratio=0.5,
+        masking=MASKING[case],
+        mask_ratio=(0.3, 0.7) if case == FORECAST else 0.5,
         transforms={"value": "standard"},
     )
     with trial.training("training") as how:
         trained = pretrain(train, config, validation=valid, **how)
     trial.keep("training", trained.result)
-    by: Literal["time", "observation"] = "time" if case == ROWS else "observation"
-    visible, hidden, _ = hide(test, 0.5, by=by)  # the same for every seed
     truth = np.asarray(hidden.values)
     found = interpolate(trained.directory, visible, as_queries(hidden))
-    metrics = {"MSE": _mse(found.mean, truth)}
+    metrics = {"MSE": _mse(found.mean, truth), "MAE": float(np.abs(found.mean - truth).mean())}
     for name, method in (
         ("linear interpolation", baselines.LinearInterpolation),
         ("the last value", baselines.LastValue),
@@ -108,7 +116,30 @@ def run(setup: PhysioNetSetup, case: str, trial: Trial) -> Score:
     if found.bands:
         lower, upper = found.bands[0.68]
         metrics["share within the 68 % band"] = float(((truth >= lower) & (truth <= upper)).mean())
-    return Score(metrics, {}, parameters(trained.model))
+    assert hidden.channels is not None and hidden.channel_names is not None
+    error, channels = np.square(found.mean - truth)[:, 0], np.asarray(hidden.channels)
+    by_variable = {
+        str(name): float(error[channels == number].mean())
+        for number, name in enumerate(hidden.channel_names)
+        if (channels == number).any()
+    }
+    return Score(metrics, {"MSE by variable": by_variable}, parameters(trained.model))
+
+
+def _parts(setup: PhysioNetSetup, case: str) -> tuple[SeriesDataset, SeriesDataset, SeriesDataset, SeriesDataset]:
+    """Training, validation, and of the test records what is seen and what is asked for."""
+
+    def first(part: SeriesDataset) -> SeriesDataset:
+        return part.select(np.arange(len(part))[: setup.records])
+
+    records = data.read(setup.data_dir)
+    if case == FORECAST:
+        days = data.prepare_forecasting(records)
+        return first(days.train), first(days.valid), first(days.visible), first(days.hidden)
+    sets = data.prepare(records)
+    by: Literal["time", "observation"] = "time" if case == ROWS else "observation"
+    visible, hidden, _ = hide(first(sets.test), 0.5, by=by)  # the same for every seed
+    return first(sets.train), first(sets.valid), visible, hidden
 
 
 def _mse(predicted: np.ndarray, truth: np.ndarray) -> float:
@@ -118,16 +149,18 @@ def _mse(predicted: np.ndarray, truth: np.ndarray) -> float:
 UNIT = "A straight line scores less than HeTVAE's figure here, so it is in another unit."
 DOUBT = f"0.467 in the table, 0.570 in the text; no code runs it. {UNIT}"
 LINE = "MSE of linear interpolation"
+THREE_SETS = "t-PatchGNN 0.00498, of three sets"
 RECIPE = Recipe(
     name="physionet",
     table="Table 7, column PhysioNet",
-    expect="MSE in squared standard deviations: by rows 0.38, where linear interpolation has 0.443 (aim 0.356)",
-    hours={"paper": None, "ours": 1.29},
+    expect="MSE in squared standard deviations: by rows 0.35, where linear interpolation has 0.443 (aim 0.356)",
+    hours={"paper": None, "ours": None},
     setup=setup,
     run=run,
     rows=(
         Row("MSE, rows", ROWS, "MSE", "0.467", "HeTVAE 0.562", LINE, DOUBT, "≤ 0.356"),
         Row("MSE, tokens", TOKENS, "MSE", "0.467", "HeTVAE 0.562", LINE, DOUBT, "≤ 0.8 of the line"),
         Row("share within the 68 % band, rows", ROWS, "share within the 68 % band", aim="0.68"),
+        Row("MSE, the second day from the first", FORECAST, "MSE", "–", THREE_SETS, "MSE of the last value"),
     ),
 )

@@ -13,15 +13,17 @@ from typing import Any
 
 import numpy as np
 import torch
+from jaxtyping import Bool
+from torch import Tensor
 
-from rotarymae.batch import Batch, augment, check_augmentation, split_at_random
+from rotarymae.batch import Batch, augment, check_augmentation, nothing, random_mask, split_at_random
 from rotarymae.counter_rng import Noise, counter_uniform
 from rotarymae.errors import InputError
 from rotarymae.masking import Masking
 from rotarymae.series.dataset import SeriesDataset
 from rotarymae.series.scaling import Preprocessor, opens_a_time
 from rotarymae.series.static import static_features
-from rotarymae.tokens import Tokens, pad_rows
+from rotarymae.tokens import Tokens, compact, pad_rows
 
 PACE = 4.0  # units of position after which a value that is carried forward counts as half as recent
 
@@ -81,7 +83,8 @@ class SeriesExamples:
         tokens = augment(tokens, index, epoch, self.seed, self.drop, self.noise, self.preprocessor.features)
         masked = None
         if self.masking is not None:
-            tokens, masked = split_at_random(tokens, index, epoch, self.seed, self.masking)
+            split = split_joined_at_random if self.preprocessor.join_times else split_at_random
+            tokens, masked = split(tokens, index, epoch, self.seed, self.masking)
         if self.preprocessor.join_times:  # after hiding: what is hidden must not be carried forward
             tokens = carry_forward(tokens)
         targets = None if self.targets is None else self.targets[torch.from_numpy(index)]
@@ -130,6 +133,36 @@ def observed_tokens(
     padded, padding = pad_rows(scaled.astype(np.float32), lengths)
     padded_positions = pad_rows(positions.astype(np.float32), lengths)[0]
     return Tokens(padded, padded_positions, padding, check_values=not preprocessor.join_times)
+
+
+def observations(joined: Tokens) -> Tokens:
+    """Tokens of times [B, N, V] as B × N·V tokens of one observation, at its time and feature, to be masked as such."""
+    observed = ~joined.values.isnan() & joined.real[..., None]
+    feature = torch.arange(1.0, joined.features + 1).expand_as(joined.values)
+    positions = torch.stack([joined.positions[..., :1].expand_as(feature), feature], -1)
+    return Tokens(observed.flatten(1)[..., None] * 1.0, positions.flatten(1, 2), ~observed.flatten(1))
+
+
+def split_joined_at_random(
+    joined: Tokens, index: np.ndarray, epoch: int | None, seed: int, masking: Masking
+) -> tuple[Tokens, Tokens]:
+    """As `batch.split_at_random`, of single observations of tokens of times."""
+    mask = random_mask(observations(joined), index, epoch, seed, masking)
+    return split_joined(joined, mask) if mask.any() else (joined, nothing(joined))
+
+
+def split_joined(joined: Tokens, mask: Bool[Tensor, "B K"]) -> tuple[Tokens, Tokens]:
+    """(visible, masked) as `masking.split`, of a mask over `observations`: NaN is what belongs to the other part.
+
+    A time of which something is hidden and something visible is a token of both.
+    """
+    hidden = mask.unflatten(1, (joined.length, joined.features))
+    parts = []
+    for kept in (~hidden, hidden):
+        values = joined.values.masked_fill(~kept, torch.nan)
+        part = replace(joined, values=values, check_values=False)
+        parts.append(compact(part, ~values.isnan().all(-1) & joined.real))
+    return parts[0], parts[1]
 
 
 def carry_forward(tokens: Tokens) -> Tokens:

@@ -4,6 +4,7 @@ from .config import ClassificationOptions as ClassificationOptions
 from .config import FinetuningOptions as FinetuningOptions
 from .config import FitConfig as FitConfig
 from .config import MaskingOptions as MaskingOptions
+from .config import MaskingStrategy as MaskingStrategy
 from .config import ModelOptions as ModelOptions
 from .config import Predicting as Predicting
 from .config import RunOptions as RunOptions

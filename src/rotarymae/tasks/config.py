@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rotarymae.training import TrainConfig
 
 # The strategies of `masking.MASKINGS` that hide a share of each example.
-MaskingStrategy = Literal["ratio", "rows", "channels", "tubes"]
+MaskingStrategy = Literal["ratio", "rows", "channels", "tubes", "future"]
 Predicting = Literal["auto", "model", "features", "combined"]
 Transform = Literal["standard", "asinh", "none"]
 PRETRAIN_EPOCHS = 5
@@ -55,6 +55,9 @@ class ModelOptions:
     """Queries attend to what is visible alone (context), or to one another as well (joint), as in the paper."""
     likelihood: Likelihood = "gaussian"
     """The decoder predicts a mean and a variance (gaussian), which bands need, or a value alone (point)."""
+    neighbours: bool = False
+    """Each query reads the nearest values of every channel and corrects the straight line between them; needs
+    join_times where there are channels."""
     cls_token: bool = True
     """A [CLS] token anchors positions; without it the model sees them only relative to each other."""
 
@@ -84,8 +87,8 @@ class MaskingOptions:
     """What pre-training hides, and how it scores what is predicted."""
 
     masking: MaskingStrategy = "ratio"
-    """Pre-training hides single observations (or patches), all of a time (rows), whole channels, or, of videos, the
-    same patches in all frames (tubes)."""
+    """Pre-training hides single observations (or patches), all of a time (rows), whole channels, of videos the same
+    patches in all frames (tubes), or the last part (future)."""
     mask_ratio: float | tuple[float, float] = (0.3, 0.8)
     """Pre-training hides this share of each series; with two numbers, a share between them drawn per series."""
     beta: float | None = None
@@ -292,7 +295,7 @@ class FitConfig(
         from rotarymae.config import RoMAEConfig
 
         changes: dict[str, Any] = {name: getattr(self, name) for name in OVERRIDES if getattr(self, name) is not None}
-        for name in ("decoder_attention", "likelihood", "cls_token"):
+        for name in ("decoder_attention", "likelihood", "neighbours", "cls_token"):
             changes[name] = getattr(self, name)
         return RoMAEConfig.named(self.size, axes=axes, features=features, input_features=input_features, **changes)
 

@@ -101,6 +101,17 @@ class Queries:
     def lengths(self) -> np.ndarray:
         return np.diff(self.offsets)
 
+    def distinct_times(self) -> tuple[Queries, np.ndarray]:
+        """Each time of a series once, without channels, and which of them each query asks for [n]."""
+        series = np.repeat(np.arange(len(self.lengths)), self.lengths)
+        order = np.lexsort((self.times, series))
+        times, owner = self.times[order], series[order]
+        opens = np.append(True, (np.diff(times) != 0) | (np.diff(owner) != 0))
+        place = np.empty(len(order), np.int64)
+        place[order] = np.cumsum(opens) - 1
+        offsets = np.searchsorted(owner[opens], np.arange(len(self.offsets)))
+        return Queries(times[opens], None, offsets), place
+
     @classmethod
     def cross(
         cls, dataset: SeriesDataset, times: Sequence[np.ndarray], channels: Sequence[np.ndarray] | None = None
@@ -182,13 +193,17 @@ def interpolate(
         both = torch.stack([part for part in found if part is not None], 1).cpu().double().numpy()
         return [row[:, :n] for row, n in zip(both, queries.lengths[batch.series], strict=True)]
 
+    channels = np.zeros(len(queries.times), int) if queries.channels is None else queries.channels
+    beyond, place = _spans_beyond(queries, dataset), np.arange(len(channels))
+    if preprocessor.join_times:  # one query predicts all channels of a time
+        queries, place = queries.distinct_times()
+        chunk = chunk and max(1, chunk // preprocessor.features)
     rows = predict(model, _Interpolating(dataset, queries, preprocessor), read, config or INFERENCE, on_step)
     scaled = np.concatenate(rows, axis=1)
-    channels = np.zeros(len(queries.times), int) if queries.channels is None else queries.channels
-    if preprocessor.join_times:  # of the channels predicted for a time, the one that is asked for
+    if preprocessor.join_times:
         parts = scaled.reshape(*scaled.shape[:2], -1, len(preprocessor.value_names))
-        scaled = parts[:, np.arange(len(channels)), channels]
-    scaler, mean, beyond = preprocessor.values, scaled[0], _spans_beyond(queries, dataset)
+        scaled = parts[:, place, channels]
+    scaler, mean = preprocessor.values, scaled[0]
     if not model.config.predicts_variance:
         return Interpolation(beyond > 0, scaler.inverse(mean, channels), None, mean, None)
     # What training never asked for, the model answers with the certainty of what it was asked for.

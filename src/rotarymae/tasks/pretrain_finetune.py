@@ -123,8 +123,6 @@ def _series_scalers(dataset: SeriesDataset, config: FitConfig, start: ModelDirec
     fit_static(dataset, config.static)
     if config.masking == "tubes":
         raise InputError("masking='tubes' hides the same patches in all frames of videos; series have none.")
-    if config.masking == "channels" and preprocessor.join_times:
-        raise InputError("masking of channels hides tokens, and join_times makes one token of all channels of a time.")
     if config.masking == "channels" and preprocessor.channel_names is None:
         raise InputError("masking of channels, but the table has none; use masking='ratio', or name its channels.")
     return preprocessor

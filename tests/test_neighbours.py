@@ -1,0 +1,108 @@
+"""What a query is told of its neighbours: by hand, whatever else is asked, and the line before any training."""
+
+import dataclasses
+
+import numpy as np
+import torch
+
+from _runs import FIT, waves
+from conftest import refuses
+from rotarymae import SeriesDataset
+from rotarymae.checkpoints import ModelDirectory
+from rotarymae.config import RoMAEConfig
+from rotarymae.masking import Masking
+from rotarymae.model import MaskedAutoencoder
+from rotarymae.neighbours import neighbours, observe
+from rotarymae.series import hide
+from rotarymae.series.examples import SeriesExamples, observed_tokens
+from rotarymae.series.scaling import Preprocessor
+from rotarymae.tasks.baselines import LinearInterpolation
+from rotarymae.tasks.interpolation import as_queries, interpolate
+from rotarymae.tasks.pretrain_finetune import pretrain
+from rotarymae.tokens import Tokens
+
+SMALL = {"embed_dim": 16, "num_heads": 2, "depth": 1, "decoder_embed_dim": 16, "decoder_num_heads": 2}
+
+
+def test_by_hand():
+    """Two features at times 0, 4, 8, 12, out of order; the second is observed at 4 and 12 alone."""
+    values = [[7.0, 3.0, 1, 1], [1.0, 0.0, 1, 0], [5.0, 0.0, 1, 0], [2.0, 1.0, 1, 1]]
+    inputs = torch.tensor([[*row, 0, 0] for row in values])[None]
+    visible = Tokens(inputs, torch.tensor([12.0, 0.0, 8.0, 4.0])[None, :, None])
+    found = neighbours(observe(visible, 2), torch.tensor([[6.0, 13.0, 2.0]]))
+    assert torch.allclose(found.line, torch.tensor([[[3.5, 1.5], [7.0, 3.0], [1.5, 1.0]]]))
+    line, before, after, near, near2, change, change2, mean, _ = found.numbers[0, 0].T.tolist()
+    assert (before, after) == ([2.0, 1.0], [5.0, 3.0])
+    assert np.allclose(near, [1 / 1.5, 1 / 1.5]) and np.allclose(near2, [1 / 1.5, 1 / 2.5])
+    assert (change, change2) == ([-1.0, 0.0], [2.0, 0.0])  # the second feature has no further neighbours
+    assert line == [3.5, 1.5] and mean == [3.75, 2.0]
+    _, before, after, near, near2, *_ = found.numbers[0, 1].T.tolist()
+    assert after == near2 == [0.0, 0.0] and before == [7.0, 3.0] and np.allclose(near, [0.8, 0.8])
+
+
+def test_an_untrained_model_draws_the_straight_line():
+    data = waves()
+    config = dataclasses.replace(FIT, join_times=True, neighbours=True, likelihood="gaussian")
+    fitted = Preprocessor.fit(data, join_times=True)
+    model = MaskedAutoencoder(config.model_config(fitted.axes, fitted.features, fitted.input_features))
+    visible, hidden, _ = hide(data, 0.5, by="time")
+    found = interpolate(ModelDirectory(model, fitted), visible, as_queries(hidden))
+    wanted = LinearInterpolation().fit(data).predict(visible, hidden)
+    assert len(wanted) > 50 and np.allclose(found.mean, wanted, atol=1e-4)
+
+
+def test_an_answer_depends_on_nothing_else():
+    model = MaskedAutoencoder(
+        RoMAEConfig(features=2, input_features=4, likelihood="gaussian", neighbours=True, **SMALL)
+    )
+    torch.nn.init.normal_(model.head.correction.weight)
+    values = torch.randn(3, 9, 6)
+    values[..., 2:4] = (torch.rand(3, 9, 2) < 0.5).float()
+    visible = Tokens(values, 20 * torch.rand(3, 9, 1), torch.arange(9) >= torch.tensor([[9], [4], [6]]))
+    queries = 24 * torch.rand(3, 7, 1) - 2
+    whole = model.reconstruct(visible, queries)
+    parts = [model.reconstruct(visible, queries[:, [i]]) for i in range(7)]
+    assert whole.std() > 0.1 and (torch.cat(parts, 1) - whole).abs().max() < 1e-5
+    order = torch.stack([torch.randperm(9) for _ in range(3)])
+    assert (model.reconstruct(visible.select(order), queries) - whole).abs().max() < 1e-5
+
+
+def test_every_parameter_learns():
+    config = dataclasses.replace(FIT, join_times=True, neighbours=True, likelihood="gaussian", masking="ratio")
+    trained = pretrain(waves(), config)
+    fresh = MaskedAutoencoder(trained.model.config)
+    assert isinstance(trained.model, MaskedAutoencoder)
+    before = dict(fresh.named_parameters())
+    for name, parameter in trained.model.named_parameters():
+        assert (parameter - before[name]).abs().max() > 1e-4, name
+
+
+def test_positions_must_be_times_alone():
+    with refuses("neighbours", "2 position axes", "join_times"):
+        RoMAEConfig(axes=2, neighbours=True)
+    with refuses("neighbours", "join_times"):
+        pretrain(waves(), dataclasses.replace(FIT, neighbours=True))
+
+
+def test_single_observations_of_joined_times_are_hidden():
+    """Half of all observations, not of all times; and rows, channels as their names say."""
+    draw = np.random.default_rng(0)
+    times = [np.repeat(np.arange(20.0), 3) for _ in range(8)]
+    channels = [np.tile(["a", "b", "c"], 20) for _ in range(8)]
+    data = SeriesDataset.from_arrays(times, [draw.standard_normal(60) for _ in range(8)], channels)
+    fitted = Preprocessor.fit(data, join_times=True)
+    whole = observed_tokens(data, fitted, np.arange(8)).values
+    for kind, ratio in (("ratio", 0.5), ("rows", 0.5), ("channels", 0.3)):
+        batch = SeriesExamples(data, fitted, masking=Masking.named(kind, ratio=ratio)).batch(np.arange(8), None)
+        assert batch.masked is not None
+        seen, masked = batch.inputs.values[..., 3:6] > 0, ~batch.masked.values.isnan() & batch.masked.real[..., None]
+        assert (seen.sum((1, 2)) + masked.sum((1, 2)) == 60).all()
+        for row in range(8):
+            assert torch.isin(batch.masked.values[row][masked[row]], whole[row]).all()
+        if kind == "ratio":
+            assert (masked.sum((1, 2)) == 30).all()
+            assert ((masked.sum(2) > 0) & (masked.sum(2) < 3)).sum() > 50
+        elif kind == "rows":
+            assert (masked.sum(2)[batch.masked.real] == 3).all() and (batch.masked.real.sum(1) == 10).all()
+        else:
+            assert (masked.any(1).sum(1) == 1).all() and (masked.sum((1, 2)) == 20).all()
