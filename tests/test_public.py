@@ -29,6 +29,7 @@ ORDER = [
         "position_encodings",
         "masking",
         "transformer",
+        "neighbours",
         "model",
         "heads",
         "losses",

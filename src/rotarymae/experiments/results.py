@@ -14,6 +14,7 @@ from rotarymae.system import replacing, write_text
 
 KINDS = {"recipe": str, "setting": str, "scale": str, "date": str, "hardware": str, "hours": float, "config": dict}
 KINDS |= {"cases": dict, "command": str, "versions": dict}
+NOT_AT_HAND = "data not at hand; command ready"
 
 
 @dataclass(frozen=True)
@@ -24,7 +25,7 @@ class Line:
         recipe: its name.
         row: what it is, and what others published.
         simple: the simple method's figure, or the exact optimum's, with its name.
-        measured: by setting, the figure with spread, seeds and scale; "not run" where there is none.
+        measured: by setting, the figure with spread, seeds and scale; where there is none, why.
     """
 
     recipe: str
@@ -81,8 +82,9 @@ def table(recipes: Sequence[Recipe], results: Sequence[Result]) -> list[Line]:
         for row in recipe.rows:
             parts = {setting: _newest(results, recipe, setting, row) for setting in SETTINGS}
             simple = next((_simple(part, row) for part in reversed(parts.values()) if part is not None), "")
+            none = NOT_AT_HAND if row.case in recipe.not_at_hand else "not run"
             measured = {
-                setting: "not run" if part is None else _measured(part, row.case, row.metric)
+                setting: none if part is None else _measured(part, row.case, row.metric)
                 for setting, part in parts.items()
             }
             lines.append(Line(recipe.name, row, simple, measured))
@@ -103,9 +105,10 @@ def _last(results: Sequence[Result], name: str, setting: str) -> Result | None:
 
 
 def _simple(result: Result, row: Row) -> str:
-    if not row.simple:
+    metrics = result["cases"][row.case]["metrics"]
+    if row.simple not in metrics:  # there is none, or what it needs was not installed
         return ""
-    return f"{row.simple} {_number(result['cases'][row.case]['metrics'][row.simple]['mean'])}"
+    return f"{row.simple} {_number(metrics[row.simple]['mean'])}"
 
 
 def _measured(result: Result, case: str, metric: str) -> str:
@@ -120,7 +123,7 @@ def _number(value: float, digits: int = 4) -> str:
 
 
 def page(recipes: Sequence[Recipe], found: Sequence[tuple[Path, Result]], beside: Path) -> str:
-    """Markdown: for each recipe its rows, what is in doubt about published figures and why, its runs and its figures.
+    """Markdown: for each recipe its rows and figures, what is in doubt about published figures, what it is, its runs.
 
     Links to figures lead from the page `beside` to the result files' folder.
     """
@@ -128,25 +131,32 @@ def page(recipes: Sequence[Recipe], found: Sequence[tuple[Path, Result]], beside
     rows = table(recipes, [result for _, result in found])
     for recipe in recipes:
         own = [line for line in rows if line.recipe == recipe.name]
-        lines += ["", f"## {recipe.name}: {recipe.table}", "", recipe.describe(), ""]
+        question, _, about = recipe.describe().partition("\n\n")
+        lines += ["", f"## {recipe.name}: {recipe.table}", "", question, ""]
         lines += ["| what | paper | best other | simple or optimum | `paper` here | `ours` here | aim |"]
         lines += ["| --- | --- | --- | --- | --- | --- | --- |"]
         for line in own:
             row, measured = line.row, line.measured
             cells = [row.what, row.paper, row.best, line.simple, measured["paper"], measured["ours"], row.aim]
             lines.append("| " + " | ".join(cells) + " |")
-        lines += ["", *(f"- {line.row.what}: {line.row.doubt}" for line in own if line.row.doubt)]
-        lines += _runs(recipe.name, found, beside)
         for figure in sorted((beside.parent / COMPARED).glob(f"{recipe.name}-*.png")):
             lines += ["", f"![{figure.stem}: both settings]({_link(figure, beside)})"]
+        lines += _figures(recipe.name, found, beside)
+        for doubt in dict.fromkeys(line.row.doubt for line in own if line.row.doubt):
+            of = ", ".join(line.row.what for line in own if line.row.doubt == doubt)
+            lines += ["", f"In doubt ({of}): {doubt}"]
+        lines += ["", about] if about else []
+        lines += _runs(recipe.name, found, beside)
     return "\n".join(lines) + "\n"
 
 
 INTRODUCTION = (
     "Made by `rotarymae results --page docs/results.md` from the files in `results/`; do not edit it. Figures are the",
     "mean over seeds ± their standard deviation. `paper` is the paper's setting, `ours` is ours; `small` is a scale a",
-    "CPU manages, with fewer epochs, seeds or samples than the paper's. Below each table: what is doubtful about the",
-    "published figure of each row, the runs behind the figures, and pictures.",
+    "CPU manages, with fewer epochs, seeds or samples than the paper's. Below each table stand its pictures, what is",
+    "doubtful about published figures and why, what the experiment is, and the runs behind the figures.",
+    "",
+    "The sizes of Table 8 are `RoMAEConfig.named`'s; a test compares their numbers of parameters with the table's.",
 )
 
 
@@ -159,10 +169,15 @@ def _runs(name: str, found: Sequence[tuple[Path, Result]], beside: Path) -> list
         if not lines:
             lines.append("")
         lines.append(
-            f"- {result['setting']}, {result['scale']}; {cases}; {result['hours']:.2f} hours on {result['hardware']}; "
-            f"the last call was `{result['command']}` at commit {result.get('commit')}, torch "
-            f"{result['versions'].get('torch')}, {result['date']}; [{path.name}]({_link(path, beside)})"
+            f"- {result['setting']}, {result['scale']}; {cases}; {result['hours']:.2f} hours on {result['hardware']}, "
+            f"commit {result.get('commit')}, torch {result['versions'].get('torch')}, {result['date'][:10]}; last call "
+            f"`{result['command']}`; [{path.name}]({_link(path, beside)})"
         )
+    return lines
+
+
+def _figures(name: str, found: Sequence[tuple[Path, Result]], beside: Path) -> list[str]:
+    lines: list[str] = []
     for path, result in found:
         if result["recipe"] == name:
             for figure in sorted(path.parent.glob(f"{path.stem}-*.png")):

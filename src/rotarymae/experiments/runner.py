@@ -93,6 +93,7 @@ class Recipe:
         figures: draws from the result file's content; a figure by name.
         compare: draws from the contents of both settings' files, by setting; for the page of results.
         trains: False when nothing is learnt, so no loss can fall.
+        not_at_hand: the cases whose data this project has not, so that nobody has run them yet.
     """
 
     name: str
@@ -105,6 +106,7 @@ class Recipe:
     figures: Callable[[Result], Figures] | None = None
     compare: Callable[[Mapping[str, Result]], Figures] | None = None
     trains: bool = True
+    not_at_hand: tuple[str, ...] = ()
 
     def describe(self) -> str:
         """The docstring of the recipe's file: what it is, what to expect."""

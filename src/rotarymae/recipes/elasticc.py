@@ -142,6 +142,7 @@ RECIPE = Recipe(
     hours={"paper": None, "ours": None},
     setup=setup,
     run=run,
+    not_at_hand=(FOUR, SHALLOW, TINY),
     rows=(
         Row("macro-F1, tiny-shallow", SHALLOW, "macro-F1", "0.7106", "ATAT 0.627", SIMPLE, VIEWS),
         Row("macro-F1, tiny", TINY, "macro-F1", "0.8029", "ATAT 0.627", SIMPLE, VIEWS),
