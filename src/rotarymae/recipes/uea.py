@@ -180,5 +180,6 @@ RECIPE = Recipe(
     hours={"paper": None, "ours": 0.83},
     setup=setup,
     run=run,
+    not_at_hand=("CharacterTrajectories", "Heartbeat", "LSST"),
     rows=_rows(),
 )
