@@ -38,7 +38,7 @@ def put(folder, curves=CURVES, metadata=METADATA):
 def test_read_by_hand(tmp_path):
     data, labels, metadata = plasticc.read(put(tmp_path))
     assert data.ids.tolist() == [20, 7] and labels.tolist() == [92, 42]
-    assert data.channel_names == ("u", "g", "r", "i", "z", "Y")
+    assert data.channel_names == ("u", "g", "r", "i", "z", "y")
     assert data.channels is not None and data.channels.tolist() == [2, 5, 0]
     assert data.value_names == ("flux", "flux_err", "detected")
     assert data.values.tolist() == [[-544.8, 3.6, 1.0], [10.5, 5.5, 0.0], [1.5, 0.5, 0.0]]

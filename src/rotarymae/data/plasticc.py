@@ -2,7 +2,7 @@
 
 The training set of the Photometric LSST Astronomical Time-series Classification Challenge (PLAsTiCC team and
 collaborators, doi:10.5281/zenodo.2539456, CC BY 4.0) as a `SeriesDataset`: one series per object, `times` in days (MJD,
-59580 to 60674), channels the six passbands u g r i z Y, and per observation
+59580 to 60674), channels the six passbands u g r i z y, and per observation
 
     flux       calibrated flux (arbitrary linear scale, zero point 27.5 mag; may be negative; up to ±2e6)
     flux_err   its 1-sigma error, same scale
@@ -24,7 +24,7 @@ from rotarymae.data.sources import missing
 from rotarymae.errors import InputError, listed
 from rotarymae.series import SeriesDataset, align_labels, read_table
 
-BANDS = ("u", "g", "r", "i", "z", "Y")
+BANDS = ("u", "g", "r", "i", "z", "y")
 VALUES = ("flux", "flux_err", "detected")
 
 CLASSES = {
@@ -98,7 +98,9 @@ def sample() -> tuple[SeriesDataset, np.ndarray]:
         resources.as_file(folder / "plasticc.parquet") as observations,
         resources.as_file(folder / "plasticc_labels.parquet") as labelled,
     ):
-        dataset = SeriesDataset.from_file(observations, "object_id", "mjd", "passband", VALUES, channel_names=BANDS)
+        stored = (*BANDS[:-1], "Y")  # as PLAsTiCC calls it; surveys write y
+        dataset = SeriesDataset.from_file(observations, "object_id", "mjd", "passband", VALUES, channel_names=stored)
+        dataset = replace(dataset, channel_names=BANDS)
         labels = align_labels(dataset, read_table(labelled), id="object_id", label="label")
     _refuse_unknown_classes(labels)
     return dataset, labels
