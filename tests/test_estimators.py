@@ -220,7 +220,7 @@ def test_cross_validation(lists):
 
 
 BAD = {
-    "a table": (lambda s: np.zeros((3, 4)), "ndarray of shape (3, 4)"),
+    "a film": (lambda s: np.zeros((3, 4, 2, 2)), "ndarray of shape (3, 4, 2, 2)"),
     "a number": (lambda s: 3, "int"),
     "no series": (lambda s: [], "list"),
     "NaN in a list": (lambda s: [(s[0][0], np.full(len(s[0][0]), np.nan)), *s[1:]], "no observation left: 0"),

@@ -1,9 +1,21 @@
 """The main jobs as scikit-learn estimators: classify, regress, interpolate, embed.
 
-Series are a `SeriesDataset`; a NaN-padded array [cases, channels, time]; or a list with (times [n], values [n] or
-[n, V]) of every series, or (times, values, channels [n]). An array is read with all channels of a time as one token,
-or, where some are missing at some times, with one token for every time and channel; `SeriesDataset.from_padded` with
-tokens="channel" makes it the latter always, so that gaps may come later.
+Series come in any of these forms, and the same data in all of them give the same predictions:
+
+    SeriesDataset                       of a table, a file, arrays
+    data frame                          long: one row per observation; pandas, polars or Arrow. Its columns are named by
+                                        the parameters id, time, channel, values and static. Series are in the order of
+                                        their first rows. Labels may be the name of a column, or a dictionary or pandas
+                                        Series by id.
+    list of (times, values)             times [n] and values [n] or [n, V] of every series, or also channels [n]
+    array [cases, channels, time]       at the times 0, 1, 2, ...; NaN is no observation (aeon's layout)
+    list of arrays [channels, time]     of unequal length (aeon's layout)
+    array [cases, time]                 scikit-learn's X: each row is a series of one channel at the times 0, 1, 2, ...,
+                                        NaN is no observation, and all have as many columns as in `fit`
+
+An array is read with all channels of a time as one token, or, where some are missing at some times, with one token for
+every time and channel; `SeriesDataset.from_padded` with tokens="channel" makes it the latter always, so that gaps may
+come later. A data frame cannot be cut by rows: for cross-validation make it a SeriesDataset first.
 
 `fit` pre-trains on the series and, with labels, fine-tunes; `pretrained=` takes an encoder that has been trained
 already. The parameters are the options of `tasks.FitConfig`, which describes and checks each, and three more.
@@ -14,7 +26,8 @@ same; `load` reads a run folder of `rotarymae fit` as well.
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
@@ -26,15 +39,17 @@ from sklearn.base import (
     RegressorMixin,
     TransformerMixin,
 )
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from rotarymae.checkpoints import ModelDirectory, open_model, save
 from rotarymae.errors import InputError, choose
 from rotarymae.heads import Classifier, Regressor
 from rotarymae.model import Encoder, MaskedAutoencoder
-from rotarymae.series import Preprocessor, SeriesDataset, as_dataset
+from rotarymae.series import FrameColumns, Preprocessor, SeriesDataset, as_dataset, hide, is_frame, labels_of
 from rotarymae.system import Reporter
 from rotarymae.tasks import (
+    HIDDEN,
     PREDICTOR,
     ClassificationOptions,
     FinetuningOptions,
@@ -45,6 +60,7 @@ from rotarymae.tasks import (
     Queries,
     ScalingOptions,
     TrainingOptions,
+    as_queries,
     embed,
     find_task,
     finetune,
@@ -61,6 +77,8 @@ from rotarymae.tasks import (
 __all__ = ["RoMAEClassifier", "RoMAEEmbedder", "RoMAEInterpolator", "RoMAERegressor"]
 
 FEWEST = 10  # series; of fewer none are kept for validation
+COLUMNS = tuple(field.name for field in dataclasses.fields(FrameColumns))  # parameters that name a data frame's
+LISTS = ("values", "static")
 
 
 # No generated repr and no generated comparison, here and below: scikit-learn has its own.
@@ -74,6 +92,16 @@ class _Estimator(TrainingOptions, MaskingOptions, ScalingOptions, ModelOptions, 
 
     pretrained: Any = None
     """A model directory, its path, or a run folder of `fit`; pre-trained further with pretrain_epochs only."""
+    warm_start: bool = False
+    """A further `fit` goes on from the fitted model, with its scalers and without a new pre-training."""
+    id: str = "id"
+    """Of a data frame, this column says which series a row belongs to."""
+    time: str = "time"
+    """Of a data frame, this column holds the times, numbers or dates."""
+    channel: str | None = None
+    """Of a data frame, this column says which channel was observed; without it there is one channel."""
+    values: tuple[str, ...] = ("value",)
+    """Of a data frame, these columns hold the values."""
     random_state: int | np.random.RandomState | None = 0
     """The seed of the split, the order, the masks, the augmentation and the first weights; None draws one."""
     verbose: bool = False
@@ -93,7 +121,7 @@ class _Estimator(TrainingOptions, MaskingOptions, ScalingOptions, ModelOptions, 
 
         Args:
             folder: what `save` or the command wrote.
-            parameters: the estimator's; a model directory does not hold them.
+            parameters: the estimator's. A model directory does not hold them, but the columns of its training table.
 
         Raises:
             InputError: a model that does another job, or one without a preprocessor.
@@ -107,9 +135,19 @@ class _Estimator(TrainingOptions, MaskingOptions, ScalingOptions, ModelOptions, 
             )
         if directory.preprocessor is None:
             raise InputError(f"the model in {folder} has no preprocessor; it was not made from series.")
-        estimator = cls(**parameters)
-        estimator._keep(directory.model, directory.of_series())
+        preprocessor, own = directory.of_series(), [field.name for field in dataclasses.fields(cls)]
+        columns = preprocessor.columns
+        layout = {name: columns[name] for name in COLUMNS if name in columns and name in own}
+        layout |= {name: tuple(layout[name]) for name in LISTS if name in layout}
+        estimator = cls(**{**layout, **parameters})
+        estimator._keep(directory.model, preprocessor)
         return estimator
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True  # NaN in an array is no observation
+        tags.input_tags.three_d_array = True
+        return tags
 
     def _config(self, **changes: Any) -> FitConfig:
         """The parameters with the changes, checked."""
@@ -127,27 +165,66 @@ class _Estimator(TrainingOptions, MaskingOptions, ScalingOptions, ModelOptions, 
     def _pretrain(self, series: Any, config: FitConfig, task: str | None, targets: Any) -> Parts:
         """Sets pretrained_ and history_; returns the parts, the targets' among them, that fine-tuning takes."""
         self.history_: dict[str, list[dict[str, Any]]] = {}
+        going_on = self._goes_on()
         opened = None if self.pretrained is None else open_pretrained(self.pretrained)
-        dataset = as_dataset(series, None if opened is None else opened.of_series())
+        opened = self._directory if going_on else opened
+        like = None if opened is None else opened.of_series()
+        dataset = self._dataset(series, like, fits=task or "unsupervised")
         strata = None
         if task is not None:
             kind = find_task(task)
             kind.check_config(config)
-            targets = kind.check(targets, len(dataset))
+            targets = kind.check(labels_of(dataset, series, targets, self.id), len(dataset))
             strata = kind.strata(targets)
         rows, held = np.arange(len(dataset)), np.arange(0)
         if config.validation_fraction > 0 and len(dataset) >= FEWEST:
             rows, held = split_off(rows, strata, config.validation_fraction, config.seed)
         parts = Parts(dataset, rows, held, targets)
+        if going_on and task is not None:
+            return parts
         train, validation = parts.train, parts.validation
-        if opened is None or config.pretrains:
+        if going_on and self.pretrained is None:
+            self._check_sizes(config)
+        if config.pretrains:
             how = {"preprocessor": prepare(train, config, opened), "start": opened, "validation": validation}
             with Reporter(quiet=not self.verbose).bar("pre-training") as on_step:
                 trained = pretrain(train, config, **how, on_step=on_step)
             opened = trained.directory
             self.history_["pretrain"] = trained.result.history
+        assert opened is not None
+        if is_frame(series):
+            columns = dataclasses.asdict(self._columns())
+            opened = replace(opened, preprocessor=replace(opened.of_series(), columns=columns))
         self.pretrained_ = opened
         return parts
+
+    def _goes_on(self) -> bool:
+        return self.warm_start and hasattr(self, "model_")
+
+    def _check_sizes(self, config: FitConfig) -> None:
+        """Refuses to go on from a model of other sizes than the parameters'."""
+        known = self.preprocessor_
+        if self.model_.config != config.model_config(known.axes, known.features, known.input_features):
+            raise InputError("the sizes of the model have changed; warm_start goes on from a model of the same.")
+
+    def _dataset(self, series: Any, like: Preprocessor | None, fits: str = "") -> SeriesDataset:
+        """Series in one of the forms; `fits` is what is fitted on them, or nothing where something is predicted."""
+        if _is_flat(series):
+            options: dict[str, Any] = {"dtype": [np.float64, np.float32], "ensure_all_finite": "allow-nan"}
+            if fits:
+                options |= {"ensure_min_features": 2, "ensure_min_samples": 1 if fits == "unsupervised" else 2}
+            try:
+                flat = validate_data(self, series, reset=bool(fits), **options)
+            except ValueError as error:
+                raise InputError(str(error)) from None
+            series = np.asarray(flat)[:, None]
+        return as_dataset(series, like, self._columns())
+
+    def _columns(self) -> FrameColumns:
+        """The parameters that name the columns of a data frame."""
+        own = {name: value for name, value in self.get_params(deep=False).items() if name in COLUMNS}
+        own |= {name: (own[name],) if isinstance(own[name], str) else tuple(own[name]) for name in LISTS if name in own}
+        return FrameColumns(**own)
 
     def _keep(self, model: Any, preprocessor: Preprocessor) -> None:
         self.model_, self.preprocessor_ = model, preprocessor
@@ -155,7 +232,7 @@ class _Estimator(TrainingOptions, MaskingOptions, ScalingOptions, ModelOptions, 
     def _read(self, series: Any) -> SeriesDataset:
         """Series for a fitted model, laid out as those it was fitted on."""
         check_is_fitted(self, "model_")
-        return as_dataset(series, self.preprocessor_)
+        return self._dataset(series, self.preprocessor_)
 
     @property
     def _directory(self) -> ModelDirectory:
@@ -204,18 +281,23 @@ class _Supervised(FinetuningOptions, _Estimator):
         return estimator
 
     def _fit(self, series: Any, targets: Any, task: str) -> None:
-        config = self._config()
+        if targets is None:
+            raise InputError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None; give one per series."
+            )
+        config, going_on = self._config(), self._goes_on()
         parts = self._pretrain(series, config, task, targets)
         targets, validation, reporter = parts.targets, parts.validation, Reporter(quiet=not self.verbose)
         assert targets is not None
         with reporter.bar("fine-tuning") as on_step:
             trained = finetune(
-                self.pretrained_,
+                self._directory if going_on else self.pretrained_,
                 parts.train,
                 targets[parts.rows],
                 config,
                 task=task,
                 validation=None if validation is None else (validation, targets[parts.held]),
+                goes_on=going_on,
                 on_step=on_step,
             )
         self._keep(trained.model, trained.directory.of_series())
@@ -230,6 +312,10 @@ class _Supervised(FinetuningOptions, _Estimator):
         """The model's own predictions."""
         job = predict_probabilities if isinstance(self.model_, Classifier) else predict_values
         return job(self._directory, dataset)
+
+    def _truth(self, series: Any, y: Any) -> Any:
+        """What `score` compares with, in the order of the series."""
+        return labels_of(self._read(series), series, y, self.id) if isinstance(y, str | Mapping) else y
 
     def _predict(self, series: Any) -> np.ndarray:
         dataset = self._read(series)
@@ -257,15 +343,18 @@ class RoMAEClassifier(ClassifierMixin, ClassificationOptions, _Supervised):
         super()._keep(model, preprocessor)
         self.classes_ = np.array(preprocessor.classes)
 
-    def fit(self, series: Any, labels: Any) -> Self:
-        """Trains. `labels` [S] are of any kind, in the order of the series.
+    def fit(self, series: Any, y: Any) -> Self:
+        """Trains. The labels `y` [S] are of any kind, in the order of the series.
 
         Raises:
             InputError: series or labels that cannot be used, or a parameter; before any training.
         """
-        self._fit(series, labels, "classification")
-        self.classes_ = np.unique(np.asarray(labels))
+        self._fit(series, _class_labels(y), "classification")
         return self
+
+    def score(self, series: Any, y: Any) -> float:
+        """The share of series [S] whose most probable class is that of `y`."""
+        return super().score(series, self._truth(series, y))
 
     def predict_proba(self, series: Any) -> np.ndarray:
         """Probabilities [S, classes], in the order of `classes_`."""
@@ -287,19 +376,28 @@ class RoMAERegressor(RegressorMixin, _Supervised):
 
     _kinds = (Regressor,)
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
+
     def _keep(self, model: Any, preprocessor: Preprocessor) -> None:
         super()._keep(model, preprocessor)
         self._flat = model.outputs == 1
 
-    def fit(self, series: Any, targets: Any) -> Self:
-        """Trains. `targets` are numbers [S] or [S, outputs] in the order of the series; NaN where one is missing.
+    def fit(self, series: Any, y: Any) -> Self:
+        """Trains. The targets `y` are numbers [S] or [S, outputs] in the order of the series; NaN where one is missing.
 
         Raises:
             InputError: series or targets that cannot be used, or a parameter; before any training.
         """
-        self._fit(series, targets, "regression")
-        self._flat = np.ndim(targets) == 1
+        self._fit(series, y, "regression")
+        self._flat = isinstance(y, str) or np.ndim(y) < 2
         return self
+
+    def score(self, series: Any, y: Any) -> float:
+        """R² of the predictions."""
+        return super().score(series, self._truth(series, y))
 
     def predict(self, series: Any) -> np.ndarray:
         """Numbers [S], or [S, outputs] when fitted on such; a loaded model of one output gives [S]."""
@@ -344,41 +442,112 @@ class RoMAEInterpolator(_Unsupervised):
         self._fit(series)
         return self
 
-    def predict(self, series: Any, at: Any, return_std: bool = False) -> Any:
+    def predict(self, series: Any, at: Any = None, return_std: bool = False) -> Any:
         """Values of the series at other times, in their own units.
 
         Args:
             series: what was observed, laid out as in `fit`.
-            at: times [q], the same for all series; or one array of times [q_i] for each series.
+            at: times [q], the same for all series; or one array of times [q_i] for each series. Without them, the
+                times of an array, which fills its gaps, or each series' own times.
             return_std: return (mean, std), two of the same shape.
 
         Returns:
             For times [q], or [S, q]: an array [S, q, V], or [S, C, q, V] when the series have C channels. For times
             of different number: a list with [q_i, V] or [C, q_i, V] for each series. When `series` is an array
-            [cases, channels, time], they are laid out as it is: [cases, channels, q].
+            [cases, channels, time] or [cases, time], they are laid out as it is: [cases, channels, q] or [cases, q].
+
+        Raises:
+            InputError: series or times that cannot be used; `return_std` of a model without a likelihood.
         """
-        dataset = self._read(series)
-        per_series, common = _times(at, len(dataset))
-        channels = 1 if dataset.channel_names is None else len(dataset.channel_names)
-        queries = Queries.cross(dataset, per_series)
+        dataset, queries, shaped = self._ask(series, at)
         found = interpolate(self._directory, dataset, queries)
         if return_std and found.std is None:
             raise InputError("the model was trained without a likelihood and has no deviation; leave out return_std.")
-        padded = isinstance(series, np.ndarray)
+        if return_std and found.std is not None:
+            return shaped(found.mean), shaped(found.std)
+        return shaped(found.mean)
+
+    def sample(
+        self, series: Any, at: Any = None, draws: int = 10, joint: bool = False, random_state: int | None = 0
+    ) -> Any:
+        """Random values at other times, drawn from what the model predicts for each of them alone.
+
+        The spread over draws is that of each value. Neighbouring values of one draw are as if they had nothing to do
+        with each other: draws are no curves.
+
+        Args:
+            series, at: as `predict`.
+            draws: so many values for each time.
+            joint: draws whose values belong together; the model has none.
+            random_state: the seed of the draws; None draws one.
+
+        Returns:
+            As `predict`, with the draws in front: [draws, S, q, V], or a list with [draws, q_i, V] for each series.
+
+        Raises:
+            InputError: `joint`, whose message says why; a model without a likelihood; as `predict`.
+        """
+        if joint:
+            raise InputError(
+                "joint draws need the covariance between times, and the model predicts the mean and the variance of "
+                "each value by itself; use joint=False for draws of each value alone, which are no curves."
+            )
+        if type(draws) is not int or draws < 1:
+            raise InputError(f"draws is {draws!r}; wanted a whole number of at least 1.")
+        dataset, queries, shaped = self._ask(series, at)
+        found = interpolate(self._directory, dataset, queries)
+        if found.scaled_std is None:
+            raise InputError("the model was trained without a likelihood: it predicts one value for each time.")
+        channels = np.zeros(len(queries.times), int) if queries.channels is None else queries.channels
+        normal = np.random.default_rng(random_state).standard_normal((draws, *found.mean.shape))
+        drawn = [
+            shaped(self.preprocessor_.values.inverse(found.scaled_mean + found.scaled_std * one, channels))
+            for one in normal
+        ]
+        if isinstance(drawn[0], np.ndarray):
+            return np.stack(drawn)
+        return [np.stack(of_series) for of_series in zip(*drawn, strict=True)]
+
+    def score(self, series: Any, y: Any = None) -> float:
+        """R² at hidden observations: a quarter of each series' is hidden, always the same, and predicted from the rest.
+
+        It is computed from standardised values, all channels and value columns together; 1 is perfect, 0 as good as
+        the mean. `y` is not read.
+
+        Raises:
+            InputError: no series has two observations.
+        """
+        from sklearn.metrics import r2_score
+
+        visible, hidden, _ = hide(self._read(series), HIDDEN, seed=0)
+        queries = as_queries(hidden)
+        found = interpolate(self._directory, visible, queries)
+        channels = np.zeros(len(queries.times), int) if queries.channels is None else queries.channels
+        truth = self.preprocessor_.values.transform(hidden.values, channels)
+        return float(r2_score(truth.ravel(), found.scaled_mean.ravel()))
+
+    def _ask(self, series: Any, at: Any) -> tuple[SeriesDataset, Queries, Callable[[np.ndarray], Any]]:
+        """The series, where to ask, and what brings flat answers into their shape."""
+        dataset = self._read(series)
+        padded = _is_flat(series) or (isinstance(series, np.ndarray) and series.ndim == 3)
+        if at is None:
+            at = np.arange(np.shape(series)[-1]) if padded else [np.unique(one.times) for one in dataset]
+        per_series, common = _times(at, len(dataset))
+        channels = 1 if dataset.channel_names is None else len(dataset.channel_names)
+        queries = Queries.cross(dataset, per_series)
 
         def shaped(flat: np.ndarray) -> Any:
             parts = []
             for part in np.split(flat, queries.offsets[1:-1]):
                 part = part.reshape(channels, -1, part.shape[-1])
                 if padded:
-                    parts.append(part[..., 0] if dataset.channel_names is not None else part[0].T)
+                    part = part[..., 0] if dataset.channel_names is not None else part[0].T
+                    parts.append(part[0] if _is_flat(series) else part)
                 else:
                     parts.append(part if dataset.channel_names is not None else part[0])
             return np.stack(parts) if common else parts
 
-        if return_std and found.std is not None:
-            return shaped(found.mean), shaped(found.std)
-        return shaped(found.mean)
+        return dataset, queries, shaped
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -393,6 +562,11 @@ class RoMAEEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Unsuperv
 
     pool: Literal["auto", "mean", "cls"] = "auto"
     """The vector is the mean over a series' observations, the [CLS] token, or what the model was trained to use."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float32"]
+        return tags
 
     def _pool(self) -> str:
         choose("pool", self.pool, ("auto", "mean", "cls"))
@@ -415,6 +589,31 @@ class RoMAEEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Unsuperv
         """Embeddings [S, D], float32."""
         dataset = self._read(series)
         return embed(self._directory, dataset, None if self.pool == "auto" else self.pool)
+
+
+def _is_flat(series: Any) -> bool:
+    """Whether this is scikit-learn's X: a table of numbers, or what shall be one; its errors are scikit-learn's."""
+    if isinstance(series, SeriesDataset) or is_frame(series):
+        return False
+    if isinstance(series, list | tuple):
+        rows = [row for row in series if isinstance(row, list | tuple | np.ndarray) and len(row)]
+        return len(rows) == len(series) > 0 and all(np.isscalar(row[0]) for row in rows)
+    return hasattr(series, "toarray") or (hasattr(series, "__array__") and np.asarray(series).ndim < 3)
+
+
+def _class_labels(y: Any) -> Any:
+    """Labels as they are, a column of them flat. Raises InputError for measurements."""
+    if y is None or isinstance(y, str | Mapping):
+        return y
+    labels = np.asarray(y)
+    if labels.ndim == 2 and labels.shape[1] == 1:
+        return column_or_1d(y, warn=True)
+    if labels.ndim and labels.dtype.kind == "f" and np.isfinite(labels).all():
+        try:
+            check_classification_targets(labels)
+        except ValueError as error:
+            raise InputError(str(error)) from None
+    return y
 
 
 def _times(at: Any, series: int) -> tuple[list[np.ndarray], bool]:

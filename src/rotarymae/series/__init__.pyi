@@ -1,4 +1,7 @@
+from .coerce import FrameColumns as FrameColumns
 from .coerce import as_dataset as as_dataset
+from .coerce import is_frame as is_frame
+from .coerce import labels_of as labels_of
 from .dataset import SeriesDataset as SeriesDataset
 from .examples import SeriesExamples as SeriesExamples
 from .examples import assemble as assemble

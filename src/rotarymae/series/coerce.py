@@ -2,67 +2,168 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
+import narwhals as nw
 import numpy as np
 
 from rotarymae.errors import InputError, listed
+from rotarymae.series import tables
 from rotarymae.series.dataset import Series, SeriesDataset
+from rotarymae.series.labels import align_labels
 from rotarymae.series.scaling import Preprocessor
 
 
-def as_dataset(series: Any, like: Preprocessor | None = None) -> SeriesDataset:
+@dataclass(frozen=True)
+class FrameColumns:
+    """Which columns of a long data frame hold what; as the arguments of `SeriesDataset.from_frame`."""
+
+    id: str = "id"
+    time: str = "time"
+    channel: str | None = None
+    values: tuple[str, ...] = ("value",)
+    static: tuple[str, ...] = ()
+
+
+def as_dataset(series: Any, like: Preprocessor | None = None, columns: FrameColumns | None = None) -> SeriesDataset:
     """Series in any of the forms the estimators take, as a `SeriesDataset`; laid out as `like`, when that is given.
 
+    The forms are those of `rotarymae.estimators`; `columns` are of a data frame.
+
     Raises:
-        InputError: another form; and as `SeriesDataset.from_padded` and `from_arrays`.
+        InputError: another form; and as `SeriesDataset.from_frame`, `from_padded` and `from_arrays`.
     """
     if isinstance(series, SeriesDataset):
-        return series if like is None else _with_channels(series, like)
-    if isinstance(series, np.ndarray) and series.ndim == 3:
-        return _from_padded(series, like)
-    if isinstance(series, list | tuple) and len(series) and all(_is_one(one) for one in series):
-        parts = [(one.times, one.values, one.channels) if isinstance(one, Series) else tuple(one) for one in series]
-        lengths = {len([part for part in one if part is not None]) for one in parts}
-        if len(lengths) > 1:
-            raise InputError("some series come with channels and others without; give all in one form.")
-        times, values = [one[0] for one in parts], [one[1] for one in parts]
-        channels = [one[2] for one in parts] if lengths == {3} else None
-        names: dict[str, Any] = {}
-        if like is not None:
-            if (channels is None) != (like.channel_names is None):
-                has = "none" if channels is None else "one"
-                raise InputError(f"series with {has} came; the model was fitted on channels {like.channel_names}.")
-            names["channel_names"] = like.channel_names
-            names["value_names"] = like.value_names if _width(values[0]) == len(like.value_names) else None
-        return SeriesDataset.from_arrays(times, values, channels, **names)
-    came = type(series).__name__ + (f" of shape {series.shape}" if isinstance(series, np.ndarray) else "")
-    raise InputError(
-        f"series came as {came}; wanted a SeriesDataset (SeriesDataset.from_frame reads a data frame), an array "
-        "[cases, channels, time], or a list with (times, values) of every series."
-    )
+        dataset = series
+    elif is_frame(series):
+        dataset = _from_frame(series, like, columns or FrameColumns())
+    elif isinstance(series, np.ndarray) and series.ndim == 3:
+        dataset = _from_padded(series, like)
+    elif isinstance(series, list | tuple) and len(series) and all(_is_table(one) for one in series):
+        dataset = _from_tables(series, like)
+    elif isinstance(series, list | tuple) and len(series) and all(_is_one(one) for one in series):
+        dataset = _from_list(series, like)
+    else:
+        came = type(series).__name__ + (f" of shape {series.shape}" if isinstance(series, np.ndarray) else "")
+        raise InputError(
+            f"series came as {came}; wanted a SeriesDataset, a long data frame, an array [cases, channels, time], a "
+            "list of arrays [channels, time], or a list with (times, values) of every series."
+        )
+    return dataset if like is None else _with_channels(dataset, like)
+
+
+def is_frame(series: Any) -> bool:
+    """Whether this is a table with named columns. One of numbered columns, as pandas makes of an array, is none."""
+    seen = nw.from_native(series, pass_through=True)
+    if isinstance(seen, nw.LazyFrame):
+        return True
+    return isinstance(seen, nw.DataFrame) and all(isinstance(name, str) for name in seen.columns)
+
+
+def labels_of(dataset: SeriesDataset, series: Any, labels: Any, id: str) -> Any:
+    """The labels [S] of series that came in one of the forms, in their order.
+
+    A data frame's may be the name of its column, or a dictionary or pandas Series by id; everything else is left as it
+    is, in the order of the series.
+
+    Raises:
+        InputError: as `align_labels`.
+    """
+    if isinstance(labels, str) and is_frame(series):
+        return align_labels(dataset, series, id, labels)
+    if isinstance(labels, Mapping):
+        by_id = dict(labels)
+    elif is_frame(series) and nw.dependencies.is_pandas_series(labels):
+        by_id = dict(zip(labels.index, labels, strict=True))
+    else:
+        return labels
+    return align_labels(dataset, _two_columns(by_id), "id", "label")
+
+
+def _two_columns(by_id: Mapping[Any, Any]) -> Any:
+    import pyarrow as pa
+
+    return pa.table({"id": tables.to_arrow(np.array(list(by_id))), "label": tables.to_arrow(list(by_id.values()))})
 
 
 def _is_one(one: Any) -> bool:
     return isinstance(one, Series) or (isinstance(one, list | tuple) and len(one) in (2, 3))
 
 
+def _is_table(one: Any) -> bool:
+    return isinstance(one, np.ndarray) and one.ndim == 2
+
+
 def _width(values: Any) -> int:
     return 1 if np.ndim(values) < 2 else np.shape(values)[1]
 
 
+def _from_frame(frame: Any, like: Preprocessor | None, columns: FrameColumns) -> SeriesDataset:
+    names = None if like is None or columns.channel is None else like.channel_names
+    found = SeriesDataset.from_frame(
+        frame, columns.id, columns.time, columns.channel, columns.values, columns.static, channel_names=names
+    )
+    # Predictions and labels are matched by order: a series that is left out would shift all that follow.
+    if found.reading is not None and len(found.reading.empty):
+        raise InputError(f"series {listed(found.reading.empty)} have no observations; leave their rows out.")
+    return found
+
+
+def _from_list(series: Any, like: Preprocessor | None) -> SeriesDataset:
+    """(times, values) or (times, values, channels) of every series."""
+    parts = [(one.times, one.values, one.channels) if isinstance(one, Series) else tuple(one) for one in series]
+    lengths = {len([part for part in one if part is not None]) for one in parts}
+    if len(lengths) > 1:
+        raise InputError("some series come with channels and others without; give all in one form.")
+    times, values = [one[0] for one in parts], [one[1] for one in parts]
+    channels = [one[2] for one in parts] if lengths == {3} else None
+    if like is not None and (channels is None) != (like.channel_names is None):
+        has = "none" if channels is None else "one"
+        raise InputError(f"series with {has} came; the model was fitted on channels {like.channel_names}.")
+    names, static = None if like is None else like.channel_names, {}
+    if all(isinstance(one, Series) for one in series):  # a selection of a data set's, by scikit-learn for example
+        if channels is not None:
+            channels = [np.asarray(one.channel_names)[one.channels] for one in series]
+            names = names or series[0].channel_names
+        static = {name: [one.static[name] for one in series] for name in series[0].static}
+    return _named(SeriesDataset.from_arrays(times, values, channels, channel_names=names, static=static), like)
+
+
 def _from_padded(array: np.ndarray, like: Preprocessor | None) -> SeriesDataset:
     if like is not None:
-        wide = like.channel_names is None
-        names = like.value_names if wide else like.channel_names
-        assert names is not None
+        names = like.value_names if like.channel_names is None else like.channel_names
         if array.shape[1] != len(names):
             raise InputError(f"the array has {array.shape[1]} channels; the model was fitted on {len(names)}.")
-        return SeriesDataset.from_padded(array, tokens="time" if wide else "channel", channel_names=[*map(str, names)])
+        if like.channel_names is None:
+            return SeriesDataset.from_padded(array, tokens="time", channel_names=[*map(str, names)])
+        dataset = SeriesDataset.from_padded(array, tokens="channel", channel_names=[*map(str, names)])
+        return _named(replace(dataset, channel_names=like.channel_names), like)
     gone = np.isnan(array) if array.dtype.kind == "f" else np.zeros(array.shape, bool)
     together = bool((gone.all(1) == gone.any(1)).all())
     return SeriesDataset.from_padded(array, tokens="time" if together else "channel")
+
+
+def _from_tables(arrays: Any, like: Preprocessor | None) -> SeriesDataset:
+    """Arrays [channels, time] of unequal length, as the padded array [cases, channels, time] of them."""
+    widths, kinds = sorted({one.shape[0] for one in arrays}), sorted({str(one.dtype) for one in arrays})
+    if len(widths) > 1 or any(one.dtype.kind not in "fiub" for one in arrays):
+        raise InputError(
+            f"the arrays have {listed(widths)} channels and are {listed(kinds)}; wanted numbers [channels, time], "
+            "with as many channels in all."
+        )
+    padded = np.full((len(arrays), widths[0], max(one.shape[1] for one in arrays)), np.nan)
+    for row, one in zip(padded, arrays, strict=True):
+        row[:, : one.shape[1]] = one
+    return _from_padded(padded, like)
+
+
+def _named(dataset: SeriesDataset, like: Preprocessor | None) -> SeriesDataset:
+    """The data set, made from arrays without names, with the names of the model's values, if these are as many."""
+    if like is None or len(dataset.value_names) != len(like.value_names):
+        return dataset
+    return replace(dataset, value_names=like.value_names)
 
 
 def _with_channels(dataset: SeriesDataset, like: Preprocessor) -> SeriesDataset:

@@ -49,12 +49,17 @@ SAMPLE = 1 << 22  # observations that statistics of a larger set are taken from
 
 @dataclass(frozen=True, eq=False)
 class Series:
-    """One series: its id, times float64 [n], channels int32 [n] (or None) and values [n, V]."""
+    """One series: its id, times float64 [n], channels int32 [n] (or None) and values [n, V].
+
+    Channels count from 0 and index `channel_names`; `static` holds its one value of each static column.
+    """
 
     id: Any
     times: np.ndarray
     channels: np.ndarray | None
     values: np.ndarray
+    channel_names: tuple[Any, ...] | None = None
+    static: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -127,7 +132,9 @@ class SeriesDataset:
         at %= len(self)
         rows = slice(self.offsets[at], self.offsets[at + 1])
         channels = None if self.channels is None else self.channels[rows]
-        return Series(tables.plain(self.ids[at]), self.times[rows], channels, self.values[rows])
+        static = {name: tables.plain(column[at]) for name, column in self.static.items()}
+        own = (self.times[rows], channels, self.values[rows], self.channel_names, static)
+        return Series(tables.plain(self.ids[at]), *own)
 
     def __iter__(self) -> Iterator[Series]:
         return (self[i] for i in range(len(self)))

@@ -109,6 +109,8 @@ class TrainingOptions(LoopOptions):
     """AdamW forgets at these rates; without them, 0.9 and 0.95 in pre-training and 0.9 and 0.999 in fine-tuning."""
     validation_fraction: float = 0.15
     """This share of the training series is set aside and chooses the best epoch, if there are at least ten series."""
+    patience: int | None = None
+    """Training stops after this many passes without a better validation loss; without it, never early."""
     max_tokens: int | None = None
     """Each pass reads at most this many observations of a series, drawn anew; predictions read a fixed even share."""
 
@@ -194,6 +196,11 @@ class FitConfig(
                 raise InputError(f"{name} is {number}; wanted a positive number.")
         self._check_masking()
         self._check_pretrained()
+        if self.patience is not None and not self.validation_fraction:
+            raise InputError(
+                f"patience={self.patience} waits for a better validation loss, and validation_fraction=0 leaves no "
+                "series for one; set aside 0.15, for example."
+            )
         if self.pool == "cls" and not self.cls_token:
             raise InputError("pool='cls' reads a [CLS] token and cls_token=False leaves it out; use pool='mean'.")
         if self.optimizer == "sgd" and self.betas is not None:

@@ -193,6 +193,7 @@ def finetune(
     *,
     task: str = "classification",
     validation: tuple[AnyDataset, np.ndarray] | None = None,
+    goes_on: bool = False,
     folder: str | Path | None = None,
     resume: str = "never",
     on_step: OnStep | None = None,
@@ -208,6 +209,7 @@ def finetune(
         config: fine-tuning.
         task: "classification" or "regression".
         validation: others and their targets, whose loss chooses the best epoch.
+        goes_on: `pretrained` is a fine-tuned model: its head is kept, too, and what its preprocessor says of targets.
         folder, resume, on_step, on_resume: see `training.fit`.
         schedule: given the objective, the examples and the settings, says how many epochs are made.
 
@@ -219,8 +221,8 @@ def finetune(
         raise InputError("the pre-trained model has no preprocessor; it was not made from a data set.")
     kind.check_config(config)
     targets = kind.check(targets, len(dataset))
-    preprocessor = kind.fit(pretrained.preprocessor, targets)
-    if isinstance(preprocessor, Preprocessor) and isinstance(dataset, SeriesDataset):
+    preprocessor = pretrained.preprocessor if goes_on else kind.fit(pretrained.preprocessor, targets)
+    if not goes_on and isinstance(preprocessor, Preprocessor) and isinstance(dataset, SeriesDataset):
         preprocessor = replace(preprocessor, static=fit_static(dataset, config.static))
     encoded, held = kind.encode(preprocessor, targets), None
     if validation is not None:
@@ -228,6 +230,10 @@ def finetune(
         held = make_examples(validation[0], preprocessor, config.seed, targets=wanted)
     with _seeded(config.seed):
         model = kind.model(copy_encoder(pretrained.model, config), preprocessor, config)
+    if goes_on:
+        if not isinstance(pretrained.model, kind.head) or pretrained.model.pool != config.pool:
+            raise InputError(f"the head has changed; fine-tuning can go on with a {kind.name} of the same pool alone.")
+        model.load_state_dict(pretrained.model.state_dict())
     data = make_examples(dataset, preprocessor, config.seed, None, encoded, config.drop, config.noise)
     objective, training = kind.objective(model, encoded, config), config.finetuning()
     result = fit(

@@ -1,0 +1,274 @@
+"""scikit-learn's own checks of the estimators, the tools people put around them, and the forms of series they take."""
+
+import joblib
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import r2_score
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from conftest import command, refuses
+from rotarymae import RoMAEClassifier, RoMAEEmbedder, RoMAEInterpolator, RoMAERegressor, SeriesDataset
+from rotarymae.data import plasticc
+from rotarymae.errors import InputWarning
+
+SMALL = {"embed_dim": 12, "num_heads": 1, "depth": 1, "decoder_embed_dim": 12, "decoder_num_heads": 1}
+SMALL |= {"decoder_depth": 1, "pretrain_epochs": 1, "min_steps": 0, "batch_size": 8}
+BOTH = {**SMALL, "finetune_epochs": 1, "predictor": "model"}
+# No augmentation: it drops half of the two numbers of scikit-learn's blobs.
+LEARNS = {**BOTH, "pool": "mean", "drop": 0.0, "noise": 0.0}
+CHECKED = [
+    RoMAEClassifier(**{**LEARNS, "finetune_epochs": 4, "base_lr": 2e-2}),
+    RoMAERegressor(**{**LEARNS, "finetune_epochs": 25, "base_lr": 1e-2}),
+    RoMAEInterpolator(**SMALL),
+    RoMAEEmbedder(**SMALL),
+]
+
+
+# No check is waived.
+@parametrize_with_checks(CHECKED)
+def test_checks_of_scikit_learn(estimator, check):
+    check(estimator)
+
+
+# ── the same data in every form ─────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture(scope="module")
+def gappy():
+    """An array [16, 3, 20] of slow and fast waves; 40 % of the numbers are NaN, and some series end early."""
+    draw = np.random.default_rng(0)
+    speed = np.where(np.arange(16) % 2, 0.9, 0.3)[:, None, None]
+    array = np.sin(speed * np.arange(20) + np.arange(3)[:, None]) + 0.05 * draw.normal(size=(16, 3, 20))
+    array[draw.random(array.shape) < 0.4] = np.nan
+    for row, length in zip(array, draw.integers(12, 21, 16), strict=True):
+        row[:, length:] = np.nan
+    array[:, 0, 0] = 0.0
+    return array, np.array(["slow", "fast"] * 8)
+
+
+def forms_of(array):
+    """The same series in every form that can hold channels with gaps."""
+    case, time, channel = np.nonzero(~np.isnan(array.transpose(0, 2, 1)))
+    value, name = array[case, channel, time], np.array([f"channel_{c}" for c in range(array.shape[1])])[channel]
+    long = {"star": case, "day": time.astype(float), "band": name, "flux": value}
+    groups = [(time[case == i], value[case == i], name[case == i]) for i in range(len(array))]
+    names = {"channel": "band", "values": ("flux",)}
+    dataset = SeriesDataset.from_frame(pd.DataFrame(long), "star", "day", "band", ["flux"])
+    ends = np.where(~np.isnan(array).all(1), np.arange(array.shape[2]) + 1, 0).max(1)
+    return {
+        "pandas": (pd.DataFrame(long), {"id": "star", "time": "day", **names}),
+        "polars": (pl.DataFrame(long), {"id": "star", "time": "day", **names}),
+        "arrow": (pa.table(long), {"id": "star", "time": "day", **names}),
+        "data set": (dataset, {}),
+        "series": (list(dataset), {}),
+        "lists": (groups, {}),
+        "padded": (array, {}),
+        "arrays": ([one[:, :end] for one, end in zip(array, ends, strict=True)], {}),
+    }
+
+
+def test_the_same_series_in_all_forms_give_the_same_predictions(gappy):
+    array, labels = gappy
+    forms = forms_of(array)
+    want, want_at = None, None
+    for name, (series, columns) in forms.items():
+        found = RoMAEClassifier(**BOTH, **columns).fit(series, labels).predict_proba(series)
+        interpolator = RoMAEInterpolator(**SMALL, **columns).fit(series)
+        at = np.asarray(interpolator.predict(series, at=[2.0, 5.5])).reshape(16, 3, 2)
+        want, want_at = (found, at) if want is None else (want, want_at)
+        assert np.allclose(found, want, rtol=0, atol=1e-6), name
+        assert np.allclose(at, want_at, rtol=0, atol=1e-6), name
+    assert np.ptp(want[:, 0]) > 1e-3
+
+
+def test_a_model_fitted_on_one_form_reads_the_others(gappy):
+    array, labels = gappy
+    forms = forms_of(array)
+    frame, columns = forms["pandas"]
+    model = RoMAEClassifier(**BOTH, **columns).fit(frame, labels)
+    want = model.predict_proba(frame)
+    for name, (series, _) in forms.items():
+        assert np.allclose(model.predict_proba(series), want, rtol=0, atol=1e-6), name
+
+
+def test_rows_of_a_table_are_series_of_one_channel():
+    draw = np.random.default_rng(0)
+    table = draw.normal(size=(16, 9))
+    table[0, 4] = np.nan
+    rows = [(np.flatnonzero(~np.isnan(row)), row[~np.isnan(row)]) for row in table]
+    frame = pd.DataFrame(
+        [(i, t, v) for i, row in enumerate(rows) for t, v in zip(*row)], columns=["id", "time", "value"]
+    )
+    forms = [table, table.tolist(), pd.DataFrame(table), table[:, None], list(table[:, None]), rows, frame]
+    found = [RoMAEEmbedder(**SMALL).fit(series).transform(series) for series in forms]
+    for other in found[1:]:
+        assert np.allclose(other, found[0], rtol=0, atol=1e-6)
+    filled = RoMAEInterpolator(**SMALL).fit(table).predict(table)
+    assert filled.shape == table.shape and np.isfinite(filled).all()
+    padded = RoMAEInterpolator(**SMALL).fit(table[:, None])
+    assert np.allclose(padded.predict(table[:, None])[:, 0], filled, atol=1e-6)
+    assert padded.predict(rows)[0].shape == (8, 1)  # without times: a series' own
+
+
+def test_labels_of_a_frame_may_come_by_id(gappy):
+    array, labels = gappy
+    frame, columns = forms_of(array)["pandas"]
+    frame["kind"] = labels[frame["star"]]
+    order = np.random.default_rng(0).permutation(16)
+    shuffled = pd.concat([frame[frame["star"] == i] for i in order])
+    by_id = dict(enumerate(labels))
+    model = RoMAEClassifier(**{**BOTH, **columns})
+    want = clone(model).fit(shuffled, "kind")
+    for given in (by_id, pd.Series(by_id), labels[order]):
+        assert np.array_equal(clone(model).fit(shuffled, given).predict_proba(frame), want.predict_proba(frame))
+    assert want.score(shuffled, "kind") == want.score(shuffled, by_id) == want.score(shuffled, labels[order])
+    with refuses("1 series have no label", "5"):
+        clone(model).fit(frame, {i: label for i, label in by_id.items() if i != 5})
+    with pytest.warns(InputWarning, match="left out: 3"), refuses("series 3 have no observations"):
+        model.fit(frame.assign(flux=frame["flux"].where(frame["star"] != 3)), labels)
+
+
+def test_a_saved_estimator_knows_the_columns_of_its_frame(gappy, tmp_path):
+    array, labels = gappy
+    frame, columns = forms_of(array)["pandas"]
+    model = RoMAEClassifier(**BOTH, **columns).fit(frame, labels)
+    model.save(tmp_path / "model")
+    loaded = RoMAEClassifier.load(tmp_path / "model")
+    assert (loaded.id, loaded.time, loaded.channel, loaded.values) == ("star", "day", "band", ("flux",))
+    assert np.array_equal(loaded.predict_proba(frame), model.predict_proba(frame))
+    frame.to_csv(tmp_path / "table.csv", index=False)
+    assert (
+        command("predict", tmp_path / "model", tmp_path / "table.csv", "--out", tmp_path / "found.csv", "--quiet") == 0
+    )
+    assert pd.read_csv(tmp_path / "found.csv")["predicted"].tolist() == model.predict(frame).tolist()
+
+
+@pytest.mark.parametrize(
+    ("make", "parts"),
+    [
+        (lambda a: [a[0], a[1][:2]], ["2, 3 channels"]),
+        (lambda a: pd.DataFrame({"id": [1], "when": [2.0], "value": [1.0]}), ["'time' is missing", "'when'"]),
+        (lambda a: a[:, 0, 1], ["Reshape your data"]),
+    ],
+)
+def test_forms_that_cannot_be_read(make, parts, gappy):
+    with refuses(*parts):
+        RoMAEEmbedder(**SMALL).fit(make(gappy[0]))
+
+
+# ── tools around estimators ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture(scope="module")
+def stars():
+    """40 light curves of PLAsTiCC of two classes, with six bands, and their labels."""
+    dataset, labels = plasticc.sample()
+    some = np.concatenate([np.flatnonzero(labels == name)[:20] for name in (65, 90)])
+    return dataset.select(some), labels[some]
+
+
+def test_cross_validation_grid_search_and_joblib_on_light_curves(stars, tmp_path):
+    series, labels = stars
+    assert len(cross_val_score(RoMAEClassifier(**BOTH), series, labels, cv=2)) == 2
+    search = GridSearchCV(RoMAEClassifier(**BOTH), {"pool": ["mean", "attention"]}, cv=2).fit(series, labels)
+    assert len(search.cv_results_["params"]) == 2 and search.best_estimator_.pool == search.best_params_["pool"]
+    joblib.dump(search, tmp_path / "search.joblib")
+    again = joblib.load(tmp_path / "search.joblib")
+    assert np.array_equal(again.predict_proba(series), search.predict_proba(series))
+
+
+def test_cross_validation_reads_static_columns(stars):
+    series, labels = stars
+    static = {"redshift": np.arange(40.0)}
+    dataset = SeriesDataset(**{**vars(series), "static": static})
+    scores = cross_val_score(RoMAEClassifier(**BOTH, static=("redshift",)), dataset, labels, cv=2, error_score="raise")
+    assert len(scores) == 2
+
+
+def test_a_pipeline_of_embedder_and_regression(gappy):
+    array, labels = gappy
+    pipeline = make_pipeline(RoMAEEmbedder(**SMALL), LogisticRegression(max_iter=500))
+    pipeline.fit(array, labels)
+    assert pipeline.predict(array).shape == (16,)
+    search = GridSearchCV(pipeline, {"romaeembedder__pool": ["mean", "cls"]}, cv=2).fit(array, labels)
+    assert set(search.best_params_) == {"romaeembedder__pool"}
+
+
+# ── what fit and predict offer besides ──────────────────────────────────────────────────────────────────────────────
+
+
+def test_early_stopping(gappy):
+    array, labels = gappy
+    settings = {**BOTH, "finetune_epochs": 40, "base_lr": 0.1, "validation_fraction": 0.25}
+    whole = RoMAEClassifier(**settings).fit(array, labels).history_["finetune"]
+    short = RoMAEClassifier(**settings, patience=2).fit(array, labels).history_["finetune"]
+    assert short[-1]["epoch"] < whole[-1]["epoch"]
+    with refuses("patience=2", "validation_fraction=0"):
+        RoMAEInterpolator(**SMALL, patience=2).fit(array)
+
+
+def test_warm_start_goes_on_from_the_fitted_model(gappy):
+    array, labels = gappy
+    model = RoMAEClassifier(**{**BOTH, "warm_start": True, "validation_fraction": 0.0}).fit(array, labels)
+    before, scalers = model.predict_proba(array), model.preprocessor_
+    model.set_params(base_lr=1e-30).fit(array[:12] * 3, labels[:12])
+    assert np.array_equal(model.predict_proba(array), before) and model.preprocessor_ == scalers
+    assert set(model.history_) == {"finetune"}
+    model.set_params(base_lr=1e-2).fit(array, labels)
+    assert not np.array_equal(model.predict_proba(array), before)
+    with refuses("labels other", "fast, slow"):
+        model.fit(array, np.where(labels == "slow", "other", labels))
+    with refuses("same pool"):
+        model.set_params(pool="mean").fit(array, labels)
+    embedder = RoMAEEmbedder(**{**SMALL, "warm_start": True}).fit(array)
+    before = embedder.transform(array)
+    assert np.array_equal(embedder.set_params(base_lr=1e-30).fit(array[:12] * 3).transform(array), before)
+    with refuses("sizes of the model have changed"):
+        embedder.set_params(depth=2).fit(array)
+
+
+def test_the_interpolator_is_scored_at_hidden_points(gappy):
+    array, _ = gappy
+    from rotarymae.series import as_dataset, hide
+
+    model = RoMAEInterpolator(**SMALL).fit(array)
+    score = model.score(array)
+    dataset = as_dataset(array, model.preprocessor_)
+    visible, hidden, _ = hide(dataset, 0.25, seed=0)
+    predicted = [
+        model.predict([(seen.times, seen.values, np.array(dataset.channel_names)[seen.channels])], at=left.times)
+        for seen, left in zip(visible, hidden, strict=True)
+    ]
+    found = [p[0, one.channels, np.arange(len(one.times)), 0] for p, one in zip(predicted, hidden, strict=True)]
+
+    def scaled(values):
+        return model.preprocessor_.values.transform(np.concatenate(values).reshape(-1, 1), hidden.channels)
+
+    assert score == pytest.approx(r2_score(scaled([one.values[:, 0] for one in hidden]), scaled(found)), abs=1e-5)
+    assert model.set_params(base_lr=1e-2, pretrain_epochs=60).fit(array).score(array) > score
+
+
+def test_marginal_draws_have_the_spread_of_the_prediction_and_joint_ones_are_refused(gappy):
+    array, _ = gappy
+    model = RoMAEInterpolator(**SMALL).fit(array)
+    mean, std = model.predict(array, at=[1.0, 7.5], return_std=True)
+    drawn = model.sample(array, at=[1.0, 7.5], draws=2000)
+    assert drawn.shape == (2000, 16, 3, 2)
+    assert np.allclose(drawn.mean(0), mean, atol=6 * std.max() / 2000**0.5)
+    assert np.allclose(drawn.std(0) / std, 1, atol=0.1)
+    assert np.array_equal(model.sample(array, at=[1.0, 7.5], draws=2000), drawn)
+    ragged = model.sample([(np.arange(4.0), np.ones(4), ["channel_0"] * 4)] * 2, at=[[1.0], [2.0, 3.0]], draws=5)
+    assert [one.shape for one in ragged] == [(5, 3, 1, 1), (5, 3, 2, 1)]
+    with refuses("joint draws need the covariance", "joint=False"):
+        model.sample(array, at=[1.0], joint=True)
+    with refuses("draws is 0"):
+        model.sample(array, at=[1.0], draws=0)
+    with refuses("without a likelihood"):
+        RoMAEInterpolator(**SMALL, likelihood="point").fit(array).sample(array)
