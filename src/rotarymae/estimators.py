@@ -301,7 +301,7 @@ class _Supervised(FinetuningOptions, _Estimator):
                 on_step=on_step,
             )
         self._keep(trained.model, trained.directory.of_series())
-        self.loaded_ = trained.loaded
+        self.loaded_, self.trained_weights_ = trained.loaded, trained.trained_weights
         self.history_["finetune"] = trained.result.history
         of_model = np.zeros((0, 0)) if validation is None else self._of_model(validation)
         truth = find_task(task).truth(trained.preprocessor, targets)
@@ -332,6 +332,7 @@ class RoMAEClassifier(ClassifierMixin, ClassificationOptions, _Supervised):
         predictor_: what predicts beside the model, and how it was chosen.
         pretrained_: the `MaskedAutoencoder` it started from, and its scalers, as a `ModelDirectory`.
         loaded_: names of the tensors that fine-tuning took from it.
+        trained_weights_: how many weights fine-tuning trained (see `tune`).
         history_: what was logged, by stage.
 
     One that was loaded has classes_, model_ and preprocessor_.

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_type_hints
@@ -125,6 +126,11 @@ class FinetuningOptions:
     """Each step of fine-tuning sees this many series; without it, as many as in pre-training."""
     finetune_lr: float | None = None
     """The learning rate of fine-tuning rises to this peak; without it, to that of pre-training."""
+    tune: str = "full"
+    """Fine-tuning trains all weights (full), the head alone (probe), the head and the last N blocks (top:N), or the
+    head and low-rank adapters of the encoder's matrices (lora)."""
+    layer_decay: float = 1.0
+    """Each block of the encoder is fine-tuned at this times the learning rate of the block above it."""
     predictor: Predicting = "auto"
     """Predictions are the model's, gradient boosting's (features), both's (combined), or those of the best on the
     validation series (auto)."""
@@ -196,6 +202,12 @@ class FitConfig(
                 raise InputError(f"{name} is {number}; wanted a positive number.")
         self._check_masking()
         self._check_pretrained()
+        if not re.fullmatch(r"full|probe|lora|top:[1-9]\d*", self.tune):
+            raise InputError(
+                f"tune={self.tune!r} is not known; use 'full', 'probe', 'lora', or 'top:2' for the last two blocks."
+            )
+        if self.tune == "probe" and self.layer_decay != 1:
+            raise InputError(f"layer_decay={self.layer_decay} is of blocks, and tune='probe' trains none; leave it out.")
         if self.patience is not None and not self.validation_fraction:
             raise InputError(
                 f"patience={self.patience} waits for a better validation loss, and validation_fraction=0 leaves no "
@@ -269,7 +281,8 @@ class FitConfig(
     def pretraining(self) -> TrainConfig:
         """How the training loop pre-trains, where it does."""
         epochs = PRETRAIN_EPOCHS if self.pretrain_epochs is None or not self.pretrains else self.pretrain_epochs
-        return self._training(epochs=epochs, betas=(0.9, 0.95) if self.betas is None else self.betas)
+        betas = (0.9, 0.95) if self.betas is None else self.betas
+        return self._training(epochs=epochs, betas=betas, layer_decay=1.0)
 
     def finetuning(self) -> TrainConfig:
         """How the training loop fine-tunes."""

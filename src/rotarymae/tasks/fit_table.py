@@ -159,7 +159,10 @@ def run_fit(
                 on_resume=reporter.say,
                 schedule=plan.finetuning,
             )
-        reporter.say(f"fine-tuning started from all {len(outcome.finetuned.loaded)} tensors of the pre-trained encoder")
+        reporter.say(
+            f"fine-tuning started from all {len(outcome.finetuned.loaded)} tensors of the pre-trained encoder and "
+            f"trained {outcome.finetuned.trained_weights:,} weights (tune={config.tune})"
+        )
         if writes:
             save(
                 outcome.finetuned.model,

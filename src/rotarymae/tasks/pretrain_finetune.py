@@ -24,6 +24,7 @@ from rotarymae.tasks.data import AnyDataset, make_examples, noun_of
 from rotarymae.tasks.plan import Schedule
 from rotarymae.tasks.pretrained import autoencoder_of
 from rotarymae.tasks.targets import find_task
+from rotarymae.tasks.tuning import check_tune, count_trained, freeze, merge_adapters
 from rotarymae.training import Pretraining, TrainResult, fit
 
 OnStep = Callable[[int, int, float], None]
@@ -41,12 +42,14 @@ class Trained:
         preprocessor: the scalers, and what decodes the outputs of a head.
         result: losses and the best epoch.
         loaded: names of the tensors that fine-tuning took from the pre-trained model.
+        trained_weights: how many weights fine-tuning trained.
     """
 
     model: MaskedAutoencoder | Classifier | Regressor
     preprocessor: AnyPreprocessor
     result: TrainResult
     loaded: tuple[str, ...] = ()
+    trained_weights: int = 0
 
     @property
     def directory(self) -> ModelDirectory:
@@ -76,6 +79,7 @@ def prepare(dataset: AnyDataset, config: FitConfig, start: ModelDirectory | None
         sizes = autoencoder_of(start).config if config.pretrains else _encoder(start.model).config
         if config.pool == "cls" and not sizes.cls_token:
             raise InputError("pool='cls' reads a [CLS] token and the pretrained model has none; use pool='mean'.")
+    check_tune(config.tune, sizes.depth)
     check_cost(config, sizes, lengths, noun_of(dataset))
     return preprocessor
 
@@ -234,6 +238,10 @@ def finetune(
         if not isinstance(pretrained.model, kind.head) or pretrained.model.pool != config.pool:
             raise InputError(f"the head has changed; fine-tuning can go on with a {kind.name} of the same pool alone.")
         model.load_state_dict(pretrained.model.state_dict())
+    check_tune(config.tune, model.encoder.config.depth)
+    with _seeded(config.seed):
+        freeze(model, config.tune)
+    trained_weights = count_trained(model)
     data = make_examples(dataset, preprocessor, config.seed, None, encoded, config.drop, config.noise)
     objective, training = kind.objective(model, encoded, config), config.finetuning()
     result = fit(
@@ -246,7 +254,11 @@ def finetune(
         on_step=on_step,
         on_resume=on_resume,
     )
-    return Trained(model, preprocessor, result, tuple(f"encoder.{name}" for name in model.encoder.state_dict()))
+    if config.tune == "lora":
+        merge_adapters(model)
+    model.requires_grad_(True)
+    loaded = tuple(f"encoder.{name}" for name in model.encoder.state_dict())
+    return Trained(model, preprocessor, result, loaded, trained_weights)
 
 
 def copy_encoder(source: torch.nn.Module, config: FitConfig) -> Encoder:

@@ -32,7 +32,9 @@ class Objective(nn.Module, ABC):
         }
         if not isinstance(model, MaskedAutoencoder):
             head["dropout"] = model.dropout.p
-        return {"objective": type(self).__name__, "model": encoder.config.to_dict(), "head": head}
+        trained = sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
+        own = {"objective": type(self).__name__, "model": encoder.config.to_dict(), "head": head}
+        return {**own, "trained weights": trained}
 
     @abstractmethod
     def forward(self, batch: Batch) -> Loss:
