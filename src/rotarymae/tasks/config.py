@@ -207,7 +207,9 @@ class FitConfig(
                 f"tune={self.tune!r} is not known; use 'full', 'probe', 'lora', or 'top:2' for the last two blocks."
             )
         if self.tune == "probe" and self.layer_decay != 1:
-            raise InputError(f"layer_decay={self.layer_decay} is of blocks, and tune='probe' trains none; leave it out.")
+            raise InputError(
+                f"layer_decay={self.layer_decay} concerns blocks, and tune='probe' trains none; leave it out."
+            )
         if self.patience is not None and not self.validation_fraction:
             raise InputError(
                 f"patience={self.patience} waits for a better validation loss, and validation_fraction=0 leaves no "
