@@ -24,7 +24,7 @@ from torch import nn
 import rotarymae
 from rotarymae.arrays import ArrayPreprocessor
 from rotarymae.config import RoMAEConfig
-from rotarymae.errors import InputError, ModelDirectoryError
+from rotarymae.errors import InputError, ModelDirectoryError, listed
 from rotarymae.heads import Classifier, Regressor, TokenRegressor
 from rotarymae.model import Encoder, MaskedAutoencoder
 from rotarymae.series import Preprocessor, SeriesDataset, check_targets
@@ -33,6 +33,7 @@ from rotarymae.system import replacing_folder
 FORMAT = 1
 CARD = "written by rotarymae"  # in every model card
 LEFT_AFTER = 3600  # seconds; saving takes far less
+SHIPPED = Path(__file__).parent / "models"  # a folder per model that ships with the library
 FILES = ("config.json", "model.safetensors", "preprocessor.json", "README.md")
 KINDS: dict[str, type[nn.Module]] = {
     kind.__name__: kind for kind in (Encoder, MaskedAutoencoder, Classifier, Regressor, TokenRegressor)
@@ -208,14 +209,35 @@ def load_directory(folder: str | Path) -> ModelDirectory:
     return ModelDirectory(model.eval(), preprocessor)
 
 
-def open_model(folder: str | Path, want: str) -> ModelDirectory:
-    """Loads a model directory, or the one called `want` ("pretrained" or "finetuned") of a run folder.
+def shipped_models() -> tuple[str, ...]:
+    """The names of the models that ship with the library."""
+    return tuple(sorted(path.name for path in SHIPPED.iterdir() if path.is_dir())) if SHIPPED.is_dir() else ()
+
+
+def find_model(source: str | Path) -> Path:
+    """The folder of a model: the path itself if there is one, or that of a model that ships with the library.
 
     Raises:
-        InputError: a run folder without such a model.
+        InputError: neither; the message names the models that ship.
+    """
+    if Path(source).exists():
+        return Path(source)
+    if str(source) in shipped_models():
+        return SHIPPED / source
+    raise InputError(
+        f"there is no model {str(source)!r}; wanted the folder of a run or of a model, or the name of one that ships "
+        f"with the library: {listed(shipped_models())}."
+    )
+
+
+def open_model(folder: str | Path, want: str) -> ModelDirectory:
+    """Loads a model directory, the one called `want` ("pretrained" or "finetuned") of a run folder, or a shipped one.
+
+    Raises:
+        InputError: no such folder or name; a run folder without such a model.
         ModelDirectoryError: as `load_directory`.
     """
-    folder = Path(folder)
+    folder = find_model(folder)
     if not (folder / "config.json").exists() and (folder / "pretrained").is_dir():
         if not (folder / want).is_dir():
             raise InputError(f"{folder} has no {want} model; `rotarymae fit` with --labels makes one.")
