@@ -18,6 +18,7 @@ from rotarymae.cli.demo import demo
 from rotarymae.cli.embed import embed
 from rotarymae.cli.evaluate import evaluate
 from rotarymae.cli.fit import fit
+from rotarymae.cli.info import info
 from rotarymae.cli.interpolate import interpolate
 from rotarymae.cli.interruption import Stopped, exit_code, stopping_on_signals
 from rotarymae.cli.predict import predict
@@ -26,6 +27,7 @@ from rotarymae.errors import InputError, Interrupted, ModelDirectoryError, Rotar
 
 COMMANDS = {
     "demo": demo,
+    "info": info,
     "fit": fit,
     "predict": predict,
     "evaluate": evaluate,

@@ -21,6 +21,7 @@ from .static import StaticColumn as StaticColumn
 from .static import fit_static as fit_static
 from .static import is_static_column as is_static_column
 from .static import static_features as static_features
+from .suggest import suggest_columns as suggest_columns
 from .table_reader import Part as Part
 from .table_reader import TableReader as TableReader
 from .tables import as_dates as as_dates

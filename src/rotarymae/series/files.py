@@ -124,6 +124,13 @@ class TableFile:
         schema = schema if _repeats(schema.names) else tables.flat(schema.empty_table()).schema
         return [field.name for field in schema if tables.is_list(field.type)]
 
+    def numeric_columns(self) -> list[str]:
+        """Those that hold numbers, or lists of numbers; of a text file as its first block of rows says."""
+        schema = self._schema()
+        schema = schema if _repeats(schema.names) else tables.flat(schema.empty_table()).schema
+        kinds = {field.name: field.type.value_type if tables.is_list(field.type) else field.type for field in schema}
+        return [name for name, kind in kinds.items() if pa.types.is_integer(kind) or pa.types.is_floating(kind)]
+
     def _schema(self) -> pa.Schema:
         path = self.paths[0]
         with _named(path, self.format):
@@ -134,8 +141,8 @@ class TableFile:
             if self.format == "arrow":
                 with pa.memory_map(str(path)) as mapped:
                     return pa.ipc.open_file(mapped).schema
-            read, parse, _ = self._csv(0)
-            with pyarrow.csv.open_csv(path, read_options=read, parse_options=parse) as head:
+            read, parse, how = self._csv(0)
+            with pyarrow.csv.open_csv(path, read_options=read, parse_options=parse, convert_options=how) as head:
                 return head.schema
 
     def read(self, columns: Sequence[str] | None = None, labels: Sequence[str] = ()) -> pa.Table:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from dataclasses import dataclass
 
 import numpy as np
 import psutil
@@ -15,12 +16,40 @@ from rotarymae.model import MaskedAutoencoder
 from rotarymae.system import duration
 from rotarymae.tasks.config import FitConfig
 from rotarymae.tokens import Tokens
+from rotarymae.training import TrainConfig
 
 LONGEST = 2 * 86_400.0  # seconds of one training, beyond which it is refused
 SLOWEST = 1e9  # operations per second; no computer is slower, so that what is quick enough at this rate needs no look
 KEPT = 24  # numbers kept per token, block and unit of width: 18 measured, and a third more for gradients on the way
 BACKWARD = 3  # a step costs so many forward passes
 TRIED = (8192, 4096, 2048, 1024, 512, 256)  # observations per series that are proposed
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a run is expected to take on this computer.
+
+    Attributes:
+        pretraining, finetuning: seconds of all steps.
+        memory: bytes that the largest step keeps.
+    """
+
+    pretraining: float
+    finetuning: float
+    memory: float
+
+
+def estimate_cost(config: FitConfig, sizes: RoMAEConfig, lengths: np.ndarray) -> Cost:
+    """The cost of pre-training and fine-tuning on series of these lengths [S], from one small measured step."""
+    read = lengths if config.max_tokens is None else np.minimum(lengths, config.max_tokens)
+    rate = _measure_rate(sizes, int(read.max()))
+    seconds = [
+        _passes(training, len(read), config.batch_size)
+        * float(step_operations(config, sizes, read, before).sum())
+        / rate
+        for before, training in ((True, config.pretraining()), (False, config.finetuning()))
+    ]
+    return Cost(*seconds, _memory(config, sizes, read))
 
 
 def check_cost(config: FitConfig, sizes: RoMAEConfig, lengths: np.ndarray, noun: str = "series") -> None:
@@ -93,8 +122,11 @@ def _operations(config: FitConfig, sizes: RoMAEConfig, lengths: np.ndarray) -> f
 def _epochs(config: FitConfig, series: int) -> int:
     if config.minutes is not None:
         return 1  # at least
-    training = config.pretraining() if config.pretrains else config.finetuning()
-    return max(training.epochs, math.ceil(config.min_steps / math.ceil(series / config.batch_size)))
+    return _passes(config.pretraining() if config.pretrains else config.finetuning(), series, config.batch_size)
+
+
+def _passes(training: TrainConfig, series: int, batch_size: int) -> int:
+    return max(training.epochs, math.ceil(training.min_steps / math.ceil(series / batch_size)))
 
 
 def _memory(config: FitConfig, sizes: RoMAEConfig, lengths: np.ndarray) -> float:

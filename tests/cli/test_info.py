@@ -1,0 +1,81 @@
+"""rotarymae info: guesses columns by their names, counts what is there, and prints a command that works."""
+
+import shlex
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from rotarymae.cli.main import main
+from rotarymae.series import suggest_columns
+
+
+@pytest.mark.parametrize(
+    "names, numeric, wanted",
+    [
+        (
+            ["object_id", "mjd", "passband", "flux", "flux_err", "target"],
+            ["object_id", "mjd", "passband", "flux", "flux_err", "target"],
+            {"id": "object_id", "time": "mjd", "channel": "passband", "values": ("flux", "flux_err")}
+            | {"label": "target"},
+        ),
+        (
+            ["oid", "lc.mjd", "lc.mag", "lc.magerr", "lc.filterid"],
+            ["lc.mjd", "lc.mag", "lc.magerr", "lc.filterid"],
+            {"id": "oid", "time": "lc.mjd", "values": ("lc.mag", "lc.magerr")},
+        ),
+        (
+            ["patient", "hour", "HR", "Lactate", "remark"],
+            ["patient", "hour", "HR", "Lactate"],
+            {"id": "patient", "time": "hour", "values": ("HR", "Lactate"), "wide": True},
+        ),
+        (["stay_id", "charttime", "itemid", "valuenum"], ["stay_id", "itemid", "valuenum"],
+         {"id": "stay_id", "time": "charttime", "channel": "itemid", "values": ("valuenum",)}),
+        (["a", "b"], [], {}),
+    ],
+)  # fmt: skip
+def test_names_that_are_usual_in_the_field(names, numeric, wanted):
+    assert suggest_columns(names, numeric) == wanted
+
+
+@pytest.fixture
+def table(tmp_path):
+    rng = np.random.default_rng(0)
+    rows = [(f"s{i}", t, band, rng.normal(), 0.1) for i in range(12) for t in range(8) for band in "gr"]
+    frame = pd.DataFrame(rows, columns=["star", "mjd", "band", "flux", "flux_err"])
+    frame.loc[3, "flux"] = np.nan
+    frame["kind"] = [("a", "b")[int(star[1:]) % 2] for star in frame.star]
+    frame.to_csv(tmp_path / "stars.csv", index=False)
+    return tmp_path / "stars.csv"
+
+
+def test_it_says_what_is_there_and_the_command_it_prints_trains(table, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    main(["info", str(table)])
+    said = capsys.readouterr().out
+    for fact in ("1 of 192 rows dropped", "12, with 15 to 16 observations", "g 96, r 95", "median 1", "flux_err"):
+        assert fact in said
+    command = shlex.split(said.strip().splitlines()[-1])
+    assert command[:2] == ["rotarymae", "fit"] and command[-2:] == ["--out", "run"] and "kind" in command
+    main([*command[1:], "--pretrain-epochs", "1", "--finetune-epochs", "1", "--min-steps", "0", "--quiet"])
+    assert (tmp_path / "run/metrics.json").exists()
+
+
+def test_decimal_commas_dates_and_a_column_per_channel(tmp_path, capsys):
+    rows = [
+        "patient;Datum;hr;temp",
+        *(f"{p};2024-01-0{d} 10:00;{80 + d},5;37,{p}" for p in (1, 2) for d in range(1, 6)),
+    ]
+    (tmp_path / "wide.csv").write_text("\n".join(rows))
+    main(["info", str(tmp_path / "wide.csv"), "--time", "Datum"])
+    said = capsys.readouterr().out
+    assert "--wide --values hr temp" in said and "2024-01-01 10:00" in said and "1 days" in said
+    assert "81.5 to 85.5" in said and "37.1 to 37.2" in said  # never pooled over units
+
+
+def test_what_cannot_be_guessed_is_asked_for(tmp_path, capsys):
+    (tmp_path / "odd.csv").write_text("foo,bar\n1,2\n")
+    with pytest.raises(SystemExit) as stop:
+        main(["info", str(tmp_path / "odd.csv")])
+    assert stop.value.code == 2
+    assert "no column looks like time; name it by --time" in capsys.readouterr().err
