@@ -30,6 +30,8 @@ class Batch:
         masked: the hidden tokens, in pre-training only.
         targets: labels [B] or values, in supervised training only.
         static: [B, F] features of each series, which a head reads beside the series; None without.
+        log_errors: [B, M, V] logarithm of the standard error of each hidden value, standardised as the value is; None
+            where errors are not known.
     """
 
     series: np.ndarray
@@ -37,6 +39,7 @@ class Batch:
     masked: Tokens | None = None
     targets: Tensor | None = None
     static: Tensor | None = None
+    log_errors: Tensor | None = None
 
     def to(self, device: torch.device | str) -> Batch:
         return replace(
@@ -45,6 +48,7 @@ class Batch:
             masked=None if self.masked is None else self.masked.to(device, non_blocking=True),
             targets=None if self.targets is None else self.targets.to(device, non_blocking=True),
             static=None if self.static is None else self.static.to(device, non_blocking=True),
+            log_errors=None if self.log_errors is None else self.log_errors.to(device, non_blocking=True),
         )
 
 

@@ -430,6 +430,8 @@ def _python(model: Model, preprocessor: AnyPreprocessor) -> list[str]:
         ]
     parameters = inspect.signature(SeriesDataset.from_file).parameters
     layout = {name: list(value) if isinstance(value, tuple) else value for name, value in preprocessor.columns.items()}
+    if preprocessor.errors and "values" in layout:
+        layout["values"] = [*layout["values"], *preprocessor.errors]
     given = ['"table.csv"']
     given += [f"{name}={value!r}" for name, value in layout.items() if name in parameters and value is not None]
     return [

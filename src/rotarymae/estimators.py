@@ -224,6 +224,8 @@ class _Estimator(TrainingOptions, MaskingOptions, ScalingOptions, ModelOptions, 
         """The parameters that name the columns of a data frame."""
         own = {name: value for name, value in self.get_params(deep=False).items() if name in COLUMNS}
         own |= {name: (own[name],) if isinstance(own[name], str) else tuple(own[name]) for name in LISTS if name in own}
+        if self.errors:
+            own["values"] = (*own["values"], *self.errors)
         return FrameColumns(**own)
 
     def _keep(self, model: Any, preprocessor: Preprocessor) -> None:

@@ -713,7 +713,7 @@ def test_static_columns_are_read_in_fit_and_predict_and_missed_by_name(tmp_path,
     assert command(*["predict", "run", "t.csv", "--out", "p.csv", "--quiet"]) == 0
     (tmp_path / "without.csv").write_text("\n".join(line.rpartition(",")[0] for line in lines))
     assert command(*["predict", "run", "without.csv", "--out", "q.csv", "--quiet"]) == 2
-    assert "no column 'age', one of the static columns" in capsys.readouterr().err
+    assert "no column 'age', which the model reads (--static in training)" in capsys.readouterr().err
     assert command(*["interpolate", "run", "without.csv", "--grid", "3", "--out", "i.csv", "--quiet"]) == 0
 
 

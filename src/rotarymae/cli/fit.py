@@ -164,7 +164,9 @@ def _read_table(table: Path, columns: Columns, labels: Labels, config: FitConfig
     """`start` is the preprocessor of a model that was trained already."""
     from rotarymae.series import TableLayout
 
-    layout = replace(TableLayout.resolve(asdict(columns), start and start.columns), static=config.static)
+    errors = config.errors if start is None else start.errors
+    layout = TableLayout.resolve(asdict(columns), start and start.columns)
+    layout = replace(layout, static=config.static, errors=errors)
     reading, channels = layout, None
     if start is not None:
         # A channel that a wide table lacks was never observed; one that the model does not know may be a mistake.

@@ -32,6 +32,7 @@ def interpolate(
         table: This table of observations is laid out as in training, unless options say otherwise.
         out: The answers go to this new .csv or .parquet file, with the mean, deviation and bands of each value.
         at: This table holds the wanted times, with columns of ids, times and channels; without channels, of all.
+            With the columns of errors that fit was given, bands are those of an observation, and not of the curve.
         times: These numbers or dates (2024-03-31T10:00) are the wanted times of every series and channel.
         grid: So many even times are wanted, from each series' first to its last observation, for every channel.
         quiet: Print only what goes wrong.
@@ -55,7 +56,7 @@ def interpolate(
             dataset = read_for(directory, table, columns)
         if at is not None:
             layout = TableLayout.for_model(preprocessor, asdict(columns))
-            queries = queries_from_table(dataset, at, layout.id, layout.time, layout.channel)
+            queries = queries_from_table(dataset, at, layout)
         elif times:
             queries = queries_at(dataset, np.array([parse_time(one, dataset.time_zone) for one in times]))
         else:

@@ -91,7 +91,9 @@ def series(outcome: Outcome, words: Words) -> Iterator[Drawing]:
     queries = curves(visible, hidden, POINTS)
     found = interpolate(outcome.pretrained.directory, visible, queries)
     asked = _or_zeros(queries.channels, len(queries.times))
-    error = names.index(f"{names[0]}_err") if f"{names[0]}_err" in names else None
+    columns = preprocessor.value_columns
+    named = preprocessor.errors[:1] or tuple(name for name in names if name == f"{names[0]}_err")
+    error = columns.index(named[0]) if named else None
     for i, (seen, left) in enumerate(zip(visible, hidden, strict=True)):
         values = np.concatenate([seen.values, left.values])
         channels = np.concatenate(
@@ -125,7 +127,9 @@ def series(outcome: Outcome, words: Words) -> Iterator[Drawing]:
         alt = (
             f"{words.value} of {seen.id} by {words.time}: {len(seen.times)} observations seen, {len(left.times)} hidden"
         )
-        caption = "" if error is None else f"Bars are ± {names[error]}, as the table gives it. "
+        caption = "" if error is None else f"Bars are ± {columns[error]}, as the table gives it. "
+        if preprocessor.errors:
+            caption += "The bands are those of the curve: a point lies outside more often, by its own error. "
         if len(shown) < len(values):
             caption += f"Of {len(np.unique(channels))} channels the {PANELS} with most observations."
         yield Drawing(figure, alt, caption.strip(), heading=str(seen.id))
@@ -183,9 +187,10 @@ def bands(outcome: Outcome, words: Words) -> Iterator[Drawing | Table]:
     found, hidden = outcome.interpolated, outcome.hidden
     if found is None or found.scaled_std is None or hidden is None or outcome.pretrained is None:
         return
+    preprocessor = outcome.pretrained.directory.of_series()
     # The share inside a band is the same in scaled units, where the distribution is a normal one.
     channels = np.zeros(len(hidden.times), int) if hidden.channels is None else hidden.channels
-    truth = outcome.pretrained.directory.of_series().values.transform(hidden.values, channels)[:, 0]
+    truth = preprocessor.values.transform(hidden.with_values(preprocessor.value_names).values, channels)[:, 0]
     away, std = np.abs(truth - found.scaled_mean[:, 0]), found.scaled_std[:, 0]
     points = len(away)
     rows, observed = [], []

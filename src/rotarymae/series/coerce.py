@@ -133,7 +133,7 @@ def _from_list(series: Any, like: Preprocessor | None) -> SeriesDataset:
 
 def _from_padded(array: np.ndarray, like: Preprocessor | None) -> SeriesDataset:
     if like is not None:
-        names = like.value_names if like.channel_names is None else like.channel_names
+        names = like.value_columns if like.channel_names is None else like.channel_names
         if array.shape[1] != len(names):
             raise InputError(f"the array has {array.shape[1]} channels; the model was fitted on {len(names)}.")
         if like.channel_names is None:
@@ -161,9 +161,9 @@ def _from_tables(arrays: Any, like: Preprocessor | None) -> SeriesDataset:
 
 def _named(dataset: SeriesDataset, like: Preprocessor | None) -> SeriesDataset:
     """The data set, made from arrays without names, with the names of the model's values, if these are as many."""
-    if like is None or len(dataset.value_names) != len(like.value_names):
+    if like is None or len(dataset.value_names) != len(like.value_columns):
         return dataset
-    return replace(dataset, value_names=like.value_names)
+    return replace(dataset, value_names=like.value_columns)
 
 
 def _with_channels(dataset: SeriesDataset, like: Preprocessor) -> SeriesDataset:

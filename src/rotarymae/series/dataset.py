@@ -267,6 +267,22 @@ class SeriesDataset:
         enough = int(np.searchsorted(np.cumsum(self.lengths[order]), observations)) + 1
         return self.select(np.sort(order[:enough]))
 
+    def with_values(self, names: Sequence[str]) -> SeriesDataset:
+        """The same observations with only these value columns, in this order.
+
+        Raises:
+            InputError: a column that is not there.
+        """
+        for name in names:
+            if name not in self.value_names:
+                raise InputError(f"there is no value column {name!r}; there are {listed(self.value_names)}.")
+        if tuple(names) == tuple(self.value_names):
+            return self
+        places = [self.value_names.index(name) for name in names]
+        first = places == list(range(len(places)))  # a view, of mapped columns too
+        kept = self.values[:, : len(places)] if first else self.values[:, places]
+        return replace(self, values=kept, value_names=tuple(names))
+
     def mask_observations(self, keep: np.ndarray) -> SeriesDataset:
         """The same series with only the observations where `keep` (bool [n]) is True.
 

@@ -89,7 +89,10 @@ class SeriesExamples:
             tokens = carry_forward(tokens)
         targets = None if self.targets is None else self.targets[torch.from_numpy(index)]
         static = None if self.static is None else self.static[torch.from_numpy(index)]
-        return Batch(index, tokens, masked, targets, static)
+        features, log_errors = self.preprocessor.features, None
+        if masked is not None and self.preprocessor.errors:
+            log_errors = masked.values[..., features : 2 * features]
+        return Batch(index, tokens, masked, targets, static, log_errors)
 
 
 def assemble(
@@ -116,9 +119,11 @@ def observed_tokens(
         kept = thinned(lengths, most, drawn)
         times, channels, values = times[kept], channels[kept], values[kept]
         lengths = np.minimum(lengths, most)
-    scaled = preprocessor.values.transform(values, channels)
+    scaled = preprocessor.values.transform(values[:, : len(preprocessor.value_names)], channels)
+    if preprocessor.errors:
+        scaled = np.concatenate([scaled, preprocessor.log_errors(values, channels)], axis=1)
     if preprocessor.inputs.width:
-        further = preprocessor.inputs.compute(values, channels, preprocessor.value_names)
+        further = preprocessor.inputs.compute(values, channels, preprocessor.value_columns)
         scaled = np.concatenate([scaled, further], axis=1)
     origins = np.zeros(len(index)) if preprocessor.positions.origin == "zero" else starts
     if preprocessor.join_times:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -28,10 +29,17 @@ class Inputs:
     signal_to_noise: tuple[tuple[str, str], ...] = ()
 
     @classmethod
-    def fit(cls, dataset: SeriesDataset, channel_one_hot: bool = False, signal_to_noise: bool = False) -> Self:
+    def fit(
+        cls,
+        dataset: SeriesDataset,
+        channel_one_hot: bool = False,
+        signal_to_noise: bool = False,
+        errors: Sequence[str] = (),
+    ) -> Self:
         """The inputs that a data set has: one-hot channels if they are 2 to 64, and the columns with errors.
 
-        A column NAME has its error in NAME_err, NAME_error or NAMEerr, in capitals or not.
+        A column has its error in that of `errors` with its number. Without these, NAME has it in NAME_err, NAME_error
+        or NAMEerr, in capitals or not.
         """
         count = len(dataset.channel_names or ()) if channel_one_hot else 0
         names = {name.lower(): name for name in dataset.value_names} if signal_to_noise else {}
@@ -41,6 +49,8 @@ class Inputs:
             for ending in ERROR_ENDINGS
             if small + ending in names
         ]
+        if errors and signal_to_noise:
+            pairs = list(zip(dataset.value_names, errors, strict=False))
         return cls(count if 2 <= count <= MOST_CHANNELS else 0, tuple(pairs))
 
     @property

@@ -20,14 +20,15 @@ from rotarymae.series.table_reader import TableReader
 class TableLayout:
     """How a table is read, with nothing left open; kept with the model as a dictionary.
 
-    Attributes: as the arguments of `SeriesDataset.from_file`; `id` may be "file", where each file is one series, and
-        `na` are the cells of a text file that mean "missing", too.
+    Attributes: as the arguments of `SeriesDataset.from_file`; `id` may be "file", where each file is one series,
+        `errors` are columns that are read behind `values`, and `na` cells of a text file that mean "missing", too.
     """
 
     id: str = "id"
     time: str = "time"
     channel: str | None = None
     values: tuple[str, ...] = ("value",)
+    errors: tuple[str, ...] = ()
     wide: bool = False
     tokens: Literal["channel", "time"] = "channel"
     missing: Literal["error", "drop"] = "drop"
@@ -54,7 +55,7 @@ class TableLayout:
         if "channel" in given:
             before.pop("wide", None)
         layout = {"values": () if wide else cls.values, **before, **given}
-        lists = {name: tuple(layout.get(name, ())) for name in ("values", "static", "flags", "na")}
+        lists = {name: tuple(layout.get(name, ())) for name in ("values", "errors", "static", "flags", "na")}
         return cls(**{**layout, **lists})
 
     @classmethod
@@ -67,8 +68,9 @@ class TableLayout:
         if preprocessor is None:
             raise InputError("the model has no preprocessor; it was not made from a table.")
         layout = cls.resolve(given or {}, preprocessor.columns)
-        # None, of a model that is only pre-trained.
-        return replace(layout, static=tuple(column.name for column in preprocessor.static))
+        # No static columns, of a model that is only pre-trained.
+        static = tuple(column.name for column in preprocessor.static)
+        return replace(layout, static=static, errors=preprocessor.errors)
 
     def with_values_of(self, dataset: SeriesDataset) -> TableLayout:
         """The same with the channels by name, where a wide table's were all columns that have no other role."""
@@ -98,10 +100,15 @@ class TableLayout:
         Raises:
             InputError: a column that is not there, by the option that names it.
         """
+        if self.errors and (self.wide or self.tokens == "time"):
+            raise InputError(
+                f"errors {listed(self.errors)} are of single observations; give a table with one row for each "
+                "(no --wide, no --tokens time)."
+            )
         source = self.open(table)
         what = "the table" if source.in_memory else table
         names = source.column_names()
-        roles = {self.id, self.time, self.channel, *self.values, *self.static, *self.flags, *beside}
+        roles = {self.id, self.time, self.channel, *self.values, *self.errors, *self.static, *self.flags, *beside}
         # A table of one series needs no ids; another column that is left over might hold them, though.
         alone = self.id not in names and (self.id == "file" or (self.id == "id" and set(names) <= roles))
         values = self.values or tuple(name for name in names if name not in roles)
@@ -111,12 +118,13 @@ class TableLayout:
         wanted += [] if self.wide and forgiving else [("values", name) for name in values]
         wanted += [("channel", self.channel)] if self.channel else []
         wanted += [("flags", name) for name in self.flags]
-        lacking = [name for name in self.static if name not in names]
-        if lacking:
-            raise InputError(
-                f"{what} has no column {lacking[0]!r}, one of the static columns that the model reads (--static in "
-                f"training).{did_you_mean(lacking[0], names)} Its columns are {listed(names, 20)}."
-            )
+        for role, columns in (("static", self.static), ("errors", self.errors)):
+            lacking = [name for name in columns if name not in names]
+            if lacking:
+                raise InputError(
+                    f"{what} has no column {lacking[0]!r}, which the model reads (--{role} in training)."
+                    f"{did_you_mean(lacking[0], names)} Its columns are {listed(names, 20)}."
+                )
         for option, name in wanted:
             if name not in names:
                 raise InputError(
@@ -129,7 +137,7 @@ class TableLayout:
             "file" if alone else self.id,
             self.time,
             self.channel,
-            values,
+            (*values, *self.errors),
             self.static,
             self.flags,
             self.wide,

@@ -11,13 +11,13 @@ import dataclasses
 import math
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 import numpy as np
 
-from rotarymae.errors import InputError, InputWarning
+from rotarymae.errors import InputError, InputWarning, listed
 from rotarymae.series.dataset import SeriesDataset
 from rotarymae.series.inputs import Inputs
 from rotarymae.series.static import StaticColumn, is_static_column
@@ -57,6 +57,7 @@ TRANSFORMS = {
     "none": Transform(None, None, False, "as it is"),
 }
 ORIGINS = ("first", "zero")
+LEAST_ERROR = 1e-3  # standardised: a smaller one makes no difference, and has no logarithm in the end
 
 
 @dataclass(frozen=True)
@@ -136,6 +137,15 @@ class ValueScaler:
         """Values in their own units, float64; the inverse of `transform`, monotone in every feature."""
         compressed = np.asarray(scaled, np.float64) * np.array(self.std)[channels] + np.array(self.mean)[channels]
         return self._apply("inverse", compressed, channels)
+
+    def standard_errors(self, values: np.ndarray, errors: np.ndarray, channels: np.ndarray) -> np.ndarray:
+        """Standard errors [n, V] of values [n, V] in the table's units, standardised as the values are.
+
+        Half the standardised distance between one error below and one above: of a compressed value, whose slope
+        changes within a large error, that is nearer to its deviation than the slope at the value.
+        """
+        values, errors = np.asarray(values, np.float64), np.maximum(np.asarray(errors, np.float64), 0.0)
+        return (self.transform(values + errors, channels) - self.transform(values - errors, channels)) / 2
 
     def spread_about(self, scaled: np.ndarray, channels: np.ndarray) -> np.ndarray:
         """The root mean squared distance of a channel's training values from given ones [n, V], all standardised."""
@@ -225,6 +235,8 @@ class Preprocessor:
         inputs: what the encoder reads of an observation beside its values.
         join_times: whether the observations of one time are one token, with all channels' values as its features.
         static: the columns with one value per series that a head reads beside the series, fitted.
+        errors: the columns that hold the standard error of each value, which are read and weighed, but not predicted;
+            they come behind the values in a data set. Empty where there are none.
         max_tokens: of longer series only so many observations are read; None reads all.
         columns: how the training table was read ("id", "time", "channel", ...), so that later tables of the same
             layout need no telling; empty when the data came from arrays.
@@ -239,6 +251,7 @@ class Preprocessor:
     inputs: Inputs = dataclasses.field(default_factory=Inputs)
     join_times: bool = False
     static: tuple[StaticColumn, ...] = ()
+    errors: tuple[str, ...] = ()
     max_tokens: int | None = None
     columns: dict[str, Any] = dataclasses.field(default_factory=dict)
 
@@ -252,25 +265,36 @@ class Preprocessor:
         channel_spacing: float = 1.0,
         inputs: Inputs | None = None,
         join_times: bool = False,
+        errors: Sequence[str] = (),
     ) -> Self:
         """Scalers of a training set; arguments as `ValueScaler.fit` and `PositionScaler.fit`, and the attributes.
 
         Raises:
-            InputError: as these; `join_times` of a data set without channels, or with further inputs.
+            InputError: as these; `join_times` of a data set without channels, or with further inputs; `errors` that
+                are not the last value columns, one for each other, or that are negative.
         """
+        errors = _check_errors(dataset, errors, join_times)
+        names = dataset.value_names[: len(dataset.value_names) - len(errors)]
+        dataset = dataset.with_values(names)
         if join_times and dataset.channel_names is None:
             raise InputError("join_times joins the channels observed at one time, and the data set has no channels.")
         if join_times and inputs is not None and inputs.width:
             raise InputError(f"join_times has inputs of its own; leave out {inputs.describe()}.")
-        names = None if dataset.channel_names is None else tuple(_plain(name) for name in dataset.channel_names)
+        channels = None if dataset.channel_names is None else tuple(_plain(name) for name in dataset.channel_names)
         return cls(
-            tuple(dataset.value_names),
-            names,
+            tuple(names),
+            channels,
             ValueScaler.fit(dataset, transforms),
             PositionScaler.fit(dataset, time_unit, origin, channel_spacing),
             inputs=inputs or Inputs(),
             join_times=join_times,
+            errors=errors,
         )
+
+    @property
+    def value_columns(self) -> tuple[str, ...]:
+        """The value columns of a data set: those that are predicted, and behind them those of their errors."""
+        return self.value_names + self.errors
 
     @property
     def axes(self) -> int:
@@ -285,7 +309,7 @@ class Preprocessor:
     @property
     def input_features(self) -> int:
         """E, further inputs per token; of joined times, whether and how lately each value was observed."""
-        return 2 * self.features if self.join_times else self.inputs.width
+        return 2 * self.features if self.join_times else len(self.errors) + self.inputs.width
 
     @property
     def static_features(self) -> int:
@@ -298,10 +322,11 @@ class Preprocessor:
         Raises:
             InputError: names what differs.
         """
-        if tuple(dataset.value_names) != self.value_names:
+        if tuple(dataset.value_names) != self.value_columns:
+            errors = f" with the errors {', '.join(self.errors)}" if self.errors else ""
             raise InputError(
                 f"the values are {', '.join(dataset.value_names)}; the model was trained on "
-                f"{', '.join(self.value_names)}, in this order."
+                f"{', '.join(self.value_names)}{errors}, in this order."
             )
         theirs = None if dataset.channel_names is None else tuple(_plain(name) for name in dataset.channel_names)
         if theirs != self.channel_names:
@@ -327,6 +352,13 @@ class Preprocessor:
             lengths = np.add.reduceat(opens_a_time(np.asarray(dataset.times), first).astype(np.int64), first)
         return lengths if self.max_tokens is None else np.minimum(lengths, self.max_tokens)
 
+    def log_errors(self, values: np.ndarray, channels: np.ndarray) -> np.ndarray:
+        """The logarithm of the standardised standard errors [n, V] of observations with these value columns; errors
+        below a thousandth of the values' deviation, and those that are not positive, count as a thousandth."""
+        width = len(self.value_names)
+        errors = self.values.standard_errors(values[:, :width], values[:, width:], channels)
+        return np.log(np.maximum(errors, LEAST_ERROR))
+
     def warn_if_far(self, dataset: SeriesDataset) -> None:
         """Warns when times of the data set lie far outside those of the training set."""
         at = self.positions.reaches(dataset)
@@ -349,6 +381,7 @@ class Preprocessor:
             "times count from": "each series' first observation" if self.positions.origin == "first" else "zero",
             "longest time in training, in units": self.positions.reach,
             "channel spacing": self.positions.channel_spacing,
+            "measurement errors": ", ".join(self.errors) or "none",
             "further inputs": self.inputs.describe(),
             "tokens": "one per time, with all channels" if self.join_times else "one per observation",
             "static columns": ", ".join(column.name for column in self.static) or "none",
@@ -378,6 +411,7 @@ class Preprocessor:
         _check_names("value_names", own.value_names, str)
         _check_names("channel_names", own.channel_names or (), str, int, float)
         check_targets(own.classes, own.target)
+        _check_error_names(own)
         _check_inputs(own)
         if type(own.join_times) is not bool or (own.join_times and (own.channel_names is None or own.inputs.width)):
             raise InputError(f"join_times is {own.join_times!r:.60}; wanted true only with channels and no inputs.")
@@ -473,12 +507,45 @@ def _check_names(name: str, items: Any, *kinds: type) -> None:
         raise InputError(f"{name} holds {unwritable[0]!r:.60}, which is no Unicode text or no 64-bit number.")
 
 
+def _check_errors(dataset: SeriesDataset, errors: Sequence[str], join_times: bool) -> tuple[str, ...]:
+    """The names of the columns of errors, which must be the last, one for each of the others, and nowhere negative."""
+    errors = tuple(errors)
+    if not errors:
+        return ()
+    if join_times:
+        raise InputError("errors are of single observations, and join_times makes one token of all of a time.")
+    rest = len(dataset.value_names) - len(errors)
+    if tuple(dataset.value_names[rest:]) != errors or rest != len(errors):
+        raise InputError(
+            f"errors are {listed(errors)} and the value columns are {listed(dataset.value_names)}; wanted one error "
+            "for each value, with the errors last and in the order of their values."
+        )
+    for rows in dataset.row_chunks():
+        negative = np.argwhere(dataset.values[rows, rest:] < 0)
+        if len(negative):
+            row, v = negative[0]
+            raise InputError(
+                f"the errors {errors[v]!r} are {dataset.values[rows, rest:][row, v]:.6g} somewhere; an error is not "
+                "negative. If this means that the error is not known, leave these rows out or fill in a large one."
+            )
+    return errors
+
+
+def _check_error_names(own: Preprocessor) -> None:
+    errors = own.errors
+    fits = isinstance(errors, tuple) and all(isinstance(name, str) and _is_writable(name) for name in errors)
+    if not fits or len(errors) not in (0, len(own.value_names)) or (errors and own.join_times):
+        raise InputError(f"errors is {errors!r:.60}; wanted a list of names, one for each value, or none.")
+    if len({*own.value_names, *errors}) < len(own.value_names) + len(errors):
+        raise InputError(f"errors is {errors!r:.60}, of which some are values, or there twice; wanted other columns.")
+
+
 def _check_inputs(own: Preprocessor) -> None:
     channels, pairs = own.inputs.channels, own.inputs.signal_to_noise
     if type(channels) is not int or channels not in (0, len(own.channel_names or ())):
         raise InputError(f"inputs.channels is {channels!r:.60}; wanted 0 or the number of channels.")
     if not isinstance(pairs, tuple) or any(
-        not isinstance(pair, tuple) or len(pair) != 2 or not set(pair) <= set(own.value_names) for pair in pairs
+        not isinstance(pair, tuple) or len(pair) != 2 or not set(pair) <= set(own.value_columns) for pair in pairs
     ):
         raise InputError(f"inputs.signal_to_noise is {pairs!r:.60}; wanted pairs of value names.")
 
@@ -489,7 +556,7 @@ def _check_columns(columns: Any) -> None:
         raise InputError(f"columns is {columns!r:.60}; wanted an object that says how the table was read.")
     for name, found in columns.items():
         wanted, fits = "text", found is None or isinstance(found, str)
-        if name in ("values", "static", "flags", "na"):
+        if name in ("values", "errors", "static", "flags", "na"):
             wanted = "a list of names"
             fits = isinstance(found, list | tuple) and all(isinstance(one, str) for one in found)
         elif name == "wide":

@@ -77,6 +77,8 @@ class ScalingOptions:
     """All channels observed at one time are one token, and those that are missing are carried forward."""
     channel_one_hot: bool = True
     """The encoder also reads the channel as a one-hot vector, if there are 2 to 64 channels."""
+    errors: tuple[str, ...] = ()
+    """These columns hold the standard errors of the value columns, in their order: read and weighed, not predicted."""
     signal_to_noise: bool = True
     """The encoder also reads asinh(value / error) of a column NAME with its error in NAME_err or NAME_error."""
     transforms: Mapping[str, Transform] | None = None

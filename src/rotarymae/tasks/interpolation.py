@@ -16,7 +16,7 @@ from rotarymae.batch import Batch
 from rotarymae.checkpoints import ModelDirectory
 from rotarymae.errors import InputError, InputWarning, did_you_mean, listed
 from rotarymae.model import MaskedAutoencoder
-from rotarymae.series import Preprocessor, SeriesDataset, assemble, open_table, plain, positions_of, read_table, tables
+from rotarymae.series import Preprocessor, SeriesDataset, TableLayout, assemble, plain, positions_of, tables
 from rotarymae.tasks.bands import HALF_WIDTHS, SHOWN
 from rotarymae.tasks.predict import INFERENCE
 from rotarymae.tokens import Tokens, pad_rows
@@ -91,11 +91,16 @@ class Interpolation:
 
 @dataclass(frozen=True)
 class Queries:
-    """Where to interpolate: flat times and channels (from 0, or None) and offsets [S + 1], one run for each series."""
+    """Where to interpolate: flat times and channels (from 0, or None) and offsets [S + 1], one run for each series.
+
+    `errors` [n, V], in the table's units, ask for what would be observed with these standard errors: bands are wider by
+    them than those of the curve.
+    """
 
     times: np.ndarray
     channels: np.ndarray | None
     offsets: np.ndarray
+    errors: np.ndarray | None = None
 
     @property
     def lengths(self) -> np.ndarray:
@@ -211,6 +216,9 @@ def interpolate(
     least = scaler.spread_about(mean, channels)
     std = np.sqrt(scaled[1] ** 2 + share * np.maximum(least**2 - scaled[1] ** 2, 0))
 
+    if queries.errors is not None:
+        std = np.hypot(std, scaler.standard_errors(scaler.inverse(mean, channels), queries.errors, channels))
+
     def at(deviations: float) -> np.ndarray:
         return scaler.inverse(mean + deviations * std, channels)
 
@@ -313,21 +321,24 @@ def _check_size(dataset: SeriesDataset, times: int) -> None:
         )
 
 
-def queries_from_table(dataset: SeriesDataset, path: str | Path, id: str, time: str, channel: str | None) -> Queries:
+def queries_from_table(dataset: SeriesDataset, path: Path, layout: TableLayout) -> Queries:
     """Queries from a table of ids, times and channels; the series are asked in the data set's order.
 
     Args:
-        channel: the column of channels. Without it that is the column "channel", if there is one; if not, every row
-            asks for all channels.
+        layout: the columns' names, and how times and missing cells are written. Without a column of channels that is
+            the column "channel", if there is one; if not, every row asks for all channels. Where the table has the
+            columns of errors, it asks for what would be observed with these errors.
 
     Raises:
         InputError: an id the data set has not, a missing column or cell, an unknown channel.
     """
+    id, time, channel, source = layout.id, layout.time, layout.channel, layout.open(path)
     if channel is None and dataset.channel_names is not None:
-        channel = "channel" if "channel" in open_table(path).column_names() else None
-    table = read_table(path, labels=[id, channel] if channel else [id])
+        channel = "channel" if "channel" in source.column_names() else None
+    table = source.read(None, [id, channel] if channel else [id])
+    with_errors = layout.errors if set(layout.errors) <= set(table.column_names) else ()
     wanted = [id, time] + ([channel] if channel else [])
-    for name in wanted:
+    for name in (*wanted, *with_errors):
         if name not in table.column_names:
             raise InputError(
                 f"{path} has no column {name!r}; it needs {listed(wanted)}.{did_you_mean(name, table.column_names)}"
@@ -343,13 +354,18 @@ def queries_from_table(dataset: SeriesDataset, path: str | Path, id: str, time: 
         raise InputError(f"{path} asks for series {unknown[0]!r}, which the table of observations does not have.")
     series = np.array([places[name] for name in asked], np.int64)
     at, _ = tables.times(tables.arrow_column(tables.as_frame(table), time), time)
+    tables.refuse_bad_times(at, time, asked)
     order = np.argsort(series, kind="stable")
-    number = None
+    number, errors = None, None
+    if with_errors:
+        columns = [tables.numbers(tables.arrow_column(tables.as_frame(table), name), name) for name in with_errors]
+        errors = np.stack(columns, axis=1)[order]
     offsets = np.searchsorted(series[order], np.arange(len(dataset) + 1))
     ordered = np.asarray(at, np.float64)[order]
     if dataset.channel_names is not None and not channel:
         every = len(dataset.channel_names)
-        return Queries(np.repeat(ordered, every), np.tile(np.arange(every), len(ordered)), offsets * every)
+        errors = None if errors is None else np.repeat(errors, every, axis=0)
+        return Queries(np.repeat(ordered, every), np.tile(np.arange(every), len(ordered)), offsets * every, errors)
     if dataset.channel_names is not None:
         known = {plain(name): i for i, name in enumerate(dataset.channel_names)}
         names = table[channel].to_pylist()
@@ -357,9 +373,12 @@ def queries_from_table(dataset: SeriesDataset, path: str | Path, id: str, time: 
         if strange:
             raise InputError(f"{path} asks for channel {strange[0]!r}; the model knows {', '.join(map(str, known))}.")
         number = np.array([known[name] for name in names], np.int64)[order]
-    return Queries(ordered, number, offsets)
+    return Queries(ordered, number, offsets, errors)
 
 
-def as_queries(dataset: SeriesDataset) -> Queries:
-    """The times and channels of a data set's own observations."""
-    return Queries(np.asarray(dataset.times), dataset.channels, np.asarray(dataset.offsets))
+def as_queries(dataset: SeriesDataset, preprocessor: Preprocessor | None = None) -> Queries:
+    """The times and channels of a data set's own observations, and their errors, if the preprocessor knows of such."""
+    errors = None
+    if preprocessor is not None and preprocessor.errors:
+        errors = np.asarray(dataset.with_values(preprocessor.errors).values)
+    return Queries(np.asarray(dataset.times), dataset.channels, np.asarray(dataset.offsets), errors)

@@ -30,7 +30,7 @@ from rotarymae.training import Pretraining, TrainResult, fit
 OnStep = Callable[[int, int, float], None]
 # Options that mean nothing to pictures, videos and sounds.
 SERIES_ONLY = ("time_unit", "time_origin", "channel_spacing", "join_times", "channel_one_hot", "signal_to_noise")
-SERIES_ONLY += ("transforms", "max_tokens", "static")
+SERIES_ONLY += ("transforms", "max_tokens", "static", "errors")
 
 
 @dataclass(frozen=True)
@@ -115,8 +115,11 @@ def _series_scalers(dataset: SeriesDataset, config: FitConfig, start: ModelDirec
             config.time_unit,
             config.time_origin,
             config.channel_spacing,
-            None if config.join_times else Inputs.fit(dataset, config.channel_one_hot, config.signal_to_noise),
+            None
+            if config.join_times
+            else Inputs.fit(dataset, config.channel_one_hot, config.signal_to_noise, config.errors),
             config.join_times,
+            config.errors,
         )
         preprocessor = replace(preprocessor, max_tokens=config.max_tokens)
     else:

@@ -228,16 +228,18 @@ def _score_interpolation(outcome: Outcome, train: SeriesDataset, part: SeriesDat
     if (part.lengths < 2).all():
         return
     visible, hidden, _ = hide(part, HIDDEN, seed=0)
+    preprocessor, guesses = outcome.pretrained.directory.of_series(), {}
     with reporter.bar("interpolating") as on_step:
-        found = interpolate(outcome.pretrained.directory, visible, as_queries(hidden), on_step=on_step)
+        queries = as_queries(hidden, preprocessor)
+        found = interpolate(outcome.pretrained.directory, visible, queries, on_step=on_step)
     outcome.visible, outcome.hidden, outcome.interpolated = visible, hidden, found
-    guesses = {"model": found.mean}
+    guesses["model"] = found.mean
+    train, visible, hidden = (part.with_values(preprocessor.value_names) for part in (train, visible, hidden))
     with reporter.bar("baselines"):
         for method in baselines.INTERPOLATION:
             with without(f"the baseline {method.name!r}", reporter):
                 guesses[method.name] = method().fit(train).predict(visible, hidden)
 
-    preprocessor = outcome.pretrained.directory.of_series()
     scaler, truth = preprocessor.values, np.asarray(hidden.values, np.float64)
     channels = np.zeros(len(truth), int) if hidden.channels is None else np.asarray(hidden.channels)
     scaled = {name: scaler.transform(guess, channels) for name, guess in guesses.items() if name != "model"}

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import replace
 from typing import Any
 
+import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
@@ -44,7 +46,9 @@ class Objective(nn.Module, ABC):
 class Pretraining(Objective):
     """Reconstruction of the hidden tokens, as `losses.reconstruction` scores it.
 
-    `beta` weights the terms of training only: a validation loss is the likelihood itself.
+    `beta` weights the terms of training only: a validation loss is the likelihood itself. Where the errors of
+    measurement are known, their variance is added to the predicted one: what the model predicts is the curve, and a
+    value scatters about it by its own error as well. A model without a variance weighs nothing.
 
     Raises:
         InputError: `beta` outside 0 to 1, or of a model without a variance.
@@ -66,6 +70,9 @@ class Pretraining(Objective):
         assert batch.masked is not None, "pre-training needs batches with masked tokens"
         assert isinstance(self.model, MaskedAutoencoder)
         out = self.model.predict(batch.inputs, batch.masked)
+        if batch.log_errors is not None and out.log_variance is not None:
+            widened = torch.logaddexp(out.log_variance.float(), 2 * batch.log_errors.float())
+            out = replace(out, log_variance=widened)
         return losses.reconstruction(out, self.normalize_targets, self.beta if self.training else 0.0)
 
 
