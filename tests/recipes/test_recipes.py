@@ -8,7 +8,9 @@ import docstring_parser
 import pytest
 
 import _elasticc
+import _esc50
 import _physionet
+import _tiny_imagenet
 import _uea
 import rotarymae.recipes
 from conftest import command
@@ -26,6 +28,7 @@ def helps(kind):
 
 
 MADE_UP = {"elasticc": _elasticc.write, "uea": _uea.write, "physionet": _physionet.write, "mortality": _physionet.write}
+MADE_UP |= {"tiny_imagenet": _tiny_imagenet.write, "esc50": _esc50.write}
 FILES = {f.stem for f in Path(rotarymae.recipes.__file__).parent.glob("*.py") if f.stem != "__init__"}
 
 

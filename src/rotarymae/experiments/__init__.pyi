@@ -1,3 +1,9 @@
+from .arrays import ArraySetup as ArraySetup
+from .arrays import LabelledArrays as LabelledArrays
+from .arrays import finetune_both as finetune_both
+from .arrays import predict_arrays as predict_arrays
+from .arrays import pretrain_arrays as pretrain_arrays
+from .arrays import randaugment as randaugment
 from .classification import SMOKE_TRAINING as SMOKE_TRAINING
 from .classification import Labelled as Labelled
 from .classification import blank as blank

@@ -19,6 +19,8 @@ NAMES = (
     "position",
     "position_range",
     "translation",
+    "tiny_imagenet",
+    "esc50",
     "elasticc",
     "plasticc",
     "label_efficiency",

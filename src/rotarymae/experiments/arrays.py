@@ -1,0 +1,128 @@
+"""What recipes of pictures and sounds share: an autoencoder of patches, and classifiers with and without its start."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+
+from rotarymae.arrays import ArrayDataset, ArrayExamples, ArrayPreprocessor
+from rotarymae.config import RoMAEConfig
+from rotarymae.experiments.runner import Setup, Trial
+from rotarymae.heads import Classifier
+from rotarymae.masking import Masking
+from rotarymae.model import Encoder, MaskedAutoencoder
+from rotarymae.training import Classification, Pretraining, TrainConfig, fit
+from rotarymae.training import predict as predict_each
+
+Transform = Callable[[Sequence[np.ndarray], np.ndarray], Sequence[np.ndarray]]
+
+
+@dataclass(frozen=True)
+class ArraySetup(Setup):
+    """How an autoencoder of patches is pre-trained and fine-tuned.
+
+    Attributes:
+        mask_ratio: Pre-training hides this share of the patches.
+        model: Build this autoencoder; axes and features follow from the patches.
+        pretraining: Pre-train it like this.
+        finetuning: Fine-tune it like this; the same model from random weights is trained likewise.
+        drop: Fine-tuning leaves out up to this share of the patches, at random.
+        label_smoothing: Each label gives this share of its probability to all classes alike.
+    """
+
+    mask_ratio: float = 0.75
+    model: RoMAEConfig = field(default_factory=RoMAEConfig)
+    pretraining: TrainConfig = field(default_factory=TrainConfig)
+    finetuning: TrainConfig = field(default_factory=TrainConfig)
+    drop: float = 0.0
+    label_smoothing: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledArrays:
+    """Arrays and the class, 0 to classes - 1, of each."""
+
+    arrays: ArrayDataset
+    labels: np.ndarray
+    classes: int
+
+
+def pretrain_arrays(
+    setup: ArraySetup,
+    trial: Trial,
+    arrays: ArrayDataset,
+    preprocessor: ArrayPreprocessor,
+    transform: Transform | None = None,
+    shared: bool = False,
+) -> MaskedAutoencoder:
+    """An autoencoder of patches; each target patch is normalised by itself, as in MAE.
+
+    With `shared` all seeds of a case have one, in the case's folder: whichever comes first trains it.
+    """
+    model, config = MaskedAutoencoder(setup.model), setup.pretraining if shared else trial.own(setup.pretraining)
+    masking = Masking.named("ratio", ratio=setup.mask_ratio)
+    examples = ArrayExamples(arrays, preprocessor, config.seed, masking, transform=transform)
+    with trial.training("pretraining") as how:
+        if shared:
+            how["folder"] = trial.folder.parent / "pretraining"
+        trial.keep("pretraining", fit(Pretraining(model, normalize_targets=True), examples, config, **how))
+    return model
+
+
+def finetune_both(
+    setup: ArraySetup,
+    trial: Trial,
+    pretrained: MaskedAutoencoder,
+    train: LabelledArrays,
+    preprocessor: ArrayPreprocessor,
+    transform: Transform | None = None,
+) -> dict[str, Classifier]:
+    """Two classifiers trained alike, "" from the autoencoder and " from scratch"; the last epoch's weights count.
+
+    The head reads the [CLS] token where the model has one, and the mean over patches where it has none.
+    """
+    found = {}
+    for name, start in (("", pretrained.encoder), (" from scratch", Encoder(setup.model))):
+        model = Classifier(start, train.classes, pool="cls" if setup.model.cls_token else "mean")
+        examples = ArrayExamples(
+            train.arrays, preprocessor, trial.seed, targets=train.labels, drop=setup.drop, transform=transform
+        )
+        objective = Classification(model, setup.label_smoothing)
+        trial.fit(objective, examples, setup.finetuning, stage=f"finetuning{name}")
+        found[name] = model
+    return found
+
+
+def predict_arrays(
+    model: Classifier, arrays: ArrayDataset, preprocessor: ArrayPreprocessor, config: TrainConfig
+) -> np.ndarray:
+    """The most probable class [S]."""
+    examples = ArrayExamples(arrays, preprocessor)
+    return np.array(predict_each(model, examples, lambda m, batch: m(batch.inputs).argmax(-1).tolist(), config))
+
+
+def randaugment(operations: int, magnitude: int) -> Transform:
+    """RandAugment (arXiv:1909.13719) by kornia, of pictures uint8 [rows, columns, 3].
+
+    Groups of eight pictures share the random choice of operations; kornia applies one choice to a whole batch.
+
+    Raises:
+        MissingExtra: without the extra `images`.
+    """
+    from rotarymae.errors import import_extra
+
+    augment = import_extra("kornia.augmentation.auto", "images").RandAugment(n=operations, m=magnitude)
+
+    def transform(pictures: Sequence[np.ndarray], seeds: np.ndarray) -> Sequence[np.ndarray]:
+        found = []
+        with torch.random.fork_rng(devices=[]):
+            for start in range(0, len(pictures), 8):
+                torch.default_generator.manual_seed(int(seeds[start]))
+                pixels = torch.from_numpy(np.stack(pictures[start : start + 8])).permute(0, 3, 1, 2).float() / 255
+                found.append((augment(pixels) * 255).permute(0, 2, 3, 1).numpy())
+        return list(np.concatenate(found))
+
+    return transform

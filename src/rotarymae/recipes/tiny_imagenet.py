@@ -1,0 +1,168 @@
+"""Three ways to tell an image's patches where they are: rotary without and with [CLS], and added sines and cosines.
+
+Table 2 of arXiv:2505.20535; hyper-parameters of Table 10. `rotarymae run tiny_imagenet` with `--data-dir FOLDER`, where
+the official zip is (`rotarymae data tiny_imagenet`).
+
+One command runs all three variants. Each is pre-trained by hiding 75 % of the patches of 16 × 16 pixels, then
+fine-tuned under RandAugment, and trained from random weights under the same schedule. Macro-F1 on the official
+validation pictures, which nothing else sees and no epoch is chosen on. Beside it stands a logistic regression on 8 × 8
+pixels. The paper finds 0.500, 0.475 and 0.479 on all 200 classes, with RoMAE-small and 200 epochs; the published code
+drops the pre-trained projection before fine-tuning. `small` has 10 classes, 100 pictures of each:
+its figures are comparable with one another, not with the paper's.
+
+`ours` differs from `paper` in two ways: the model is light (four blocks of 120), and queries of the decoder see the
+visible patches alone. Labels are smoothed by 0.1 in both; Table 10's 0.9 is read as what the true class keeps.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import accuracy_score, f1_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from rotarymae.arrays import ArrayDataset, ArrayPreprocessor
+from rotarymae.config import RoMAEConfig
+from rotarymae.data import tiny_imagenet as data
+from rotarymae.experiments import (
+    SMOKE,
+    ArraySetup,
+    LabelledArrays,
+    Recipe,
+    Row,
+    Score,
+    Trial,
+    finetune_both,
+    parameters,
+    predict_arrays,
+    pretrain_arrays,
+    randaugment,
+)
+from rotarymae.training import TrainConfig
+
+ROTARY, CLS, ABSOLUTE = "rotary", "rotary, [CLS]", "absolute, [CLS]"
+# Of ImageNet, for pixels from 0 to 255.
+MEAN, STD = (123.675, 116.28, 103.53), (58.395, 57.12, 57.375)
+
+
+@dataclass(frozen=True)
+class TinyImageNetSetup(ArraySetup):
+    """The configuration; a case sets the position encoding, and whether there is a [CLS] token.
+
+    Attributes:
+        data_dir: Read tiny-imagenet-200.zip from this folder.
+        classes: Use only the first so many classes; None uses all.
+        per_class: Use only the first so many training pictures of each class; None uses all.
+        patch: Cut pictures into square patches with sides of this many pixels.
+        randaugment: Augment with this many operations of this magnitude (of 30) in fine-tuning.
+    """
+
+    cases: tuple[str, ...] = (ROTARY, CLS, ABSOLUTE)
+    data_dir: str = "data/tiny_imagenet"
+    classes: int | None = None
+    per_class: int | None = None
+    patch: int = 16
+    randaugment: tuple[int, int] = (2, 9)
+
+
+def setup(scale: str, setting: str) -> TinyImageNetSetup:
+    pretraining = TrainConfig(epochs=200, batch_size=1024, base_lr=2e-4, warmup_steps=2000)
+    finetuning = TrainConfig(epochs=15, batch_size=1024, base_lr=1e-3, betas=(0.9, 0.999), warmup_steps=500)
+    found = TinyImageNetSetup(
+        model=RoMAEConfig.named("small", axes=2, decoder_attention="joint"),
+        pretraining=pretraining,
+        finetuning=finetuning,
+        label_smoothing=0.1,
+    )
+    if setting == "ours":
+        found = dataclasses.replace(found, model=RoMAEConfig.named("light", axes=2))
+    if scale == "paper":
+        return dataclasses.replace(found, seeds=(0, 1, 2))
+    small = dataclasses.replace(
+        found,
+        classes=10,
+        pretraining=dataclasses.replace(pretraining, epochs=40, batch_size=64, base_lr=1e-3, warmup_steps=None),
+        finetuning=dataclasses.replace(finetuning, batch_size=64, warmup_steps=None),
+    )
+    if scale == "small":
+        return small
+    train = dataclasses.replace(small.pretraining, epochs=12, batch_size=8, base_lr=3e-3)
+    return dataclasses.replace(
+        small,
+        cases=(CLS,),
+        classes=4,
+        per_class=12,
+        model=dataclasses.replace(small.model, **SMOKE),
+        pretraining=train,
+        finetuning=dataclasses.replace(train, betas=(0.9, 0.999)),
+    )
+
+
+@lru_cache(maxsize=1)
+def _read(folder: str, classes: int | None, per_class: int | None) -> data.Pictures:
+    """Read once for all cases and seeds."""
+    return data.read(folder, classes, per_class)
+
+
+def run(setup: TinyImageNetSetup, case: str, trial: Trial) -> Score:
+    pictures = _read(setup.data_dir, setup.classes, setup.per_class)
+    arrays = ArrayDataset.from_arrays(pictures.train, setup.patch)
+    test = ArrayDataset.from_arrays(pictures.validation, setup.patch)
+    preprocessor = ArrayPreprocessor(arrays.patch_size, MEAN, STD)
+    encoding = "absolute" if case == ABSOLUTE else "rotary"
+    model = {**setup.model.to_dict(), "position_encoding": encoding, "cls_token": case != ROTARY}
+    own = dataclasses.replace(setup, model=RoMAEConfig.from_dict({**model, "features": preprocessor.features}))
+    pretrained = pretrain_arrays(own, trial, arrays, preprocessor)
+    train = LabelledArrays(arrays, pictures.train_labels, len(pictures.classes))
+    found = finetune_both(own, trial, pretrained, train, preprocessor, randaugment(*setup.randaugment))
+    guesses = {name: predict_arrays(model, test, preprocessor, setup.finetuning) for name, model in found.items()}
+    guesses[" of logistic regression"] = _simple(pictures)
+    metrics: dict[str, float] = {}
+    for name, guess in guesses.items():
+        metrics[f"macro-F1{name}"] = float(f1_score(pictures.validation_labels, guess, average="macro"))
+        metrics[f"accuracy{name}"] = float(accuracy_score(pictures.validation_labels, guess))
+    return Score(metrics, {}, parameters(pretrained.encoder))
+
+
+def _simple(pictures: data.Pictures) -> np.ndarray:
+    """The classes that a logistic regression on means of 8 × 8 pixels finds."""
+    train, test = (
+        part.reshape(len(part), 8, 8, 8, 8, 3).mean((2, 4)).reshape(len(part), -1)
+        for part in (pictures.train, pictures.validation)
+    )
+    regression = make_pipeline(StandardScaler(), LogisticRegression(C=0.01, max_iter=300))
+    return regression.fit(train, pictures.train_labels).predict(test)
+
+
+PUBLISHED = {ROTARY: "0.500 ± 0.011", CLS: "0.475 ± 0.006", ABSOLUTE: "0.479 ± 0.010"}
+DOUBT = "The published code drops the pre-trained projection before fine-tuning."
+SIMPLE = "macro-F1 of logistic regression"
+
+
+def _rows() -> tuple[Row, ...]:
+    found = []
+    for case, paper in PUBLISHED.items():
+        doubt, aim = DOUBT, "above from scratch"
+        if case == ABSOLUTE:
+            doubt = f"{DOUBT} Its mask tokens are one position off."
+        if case == ROTARY:
+            aim = "at least absolute's, and above from scratch"
+        found.append(Row(f"macro-F1, {case}", case, "macro-F1", paper, simple=SIMPLE, doubt=doubt, aim=aim))
+        found.append(Row(f"macro-F1, {case}, without pre-training", case, "macro-F1 from scratch", simple=SIMPLE))
+    return tuple(found)
+
+
+RECIPE = Recipe(
+    name="tiny_imagenet",
+    table="Table 2",
+    expect="macro-F1: rotary at least absolute, pre-trained above from scratch",
+    hours={"paper": None, "ours": None},
+    setup=setup,
+    run=run,
+    rows=_rows(),
+)
