@@ -17,6 +17,10 @@ An array is read with all channels of a time as one token, or, where some are mi
 every time and channel; `SeriesDataset.from_padded` with tokens="channel" makes it the latter always, so that gaps may
 come later. A data frame cannot be cut by rows: for cross-validation make it a SeriesDataset first.
 
+All but the interpolator also take pictures and videos, with `patch_size`, and sounds, with `sample_rate`: an
+`ArrayDataset`, one array [N, H, W], [N, H, W, C] or [N, T, H, W, C], or a list of arrays, or of waveforms [n], of
+unequal sizes.
+
 `fit` pre-trains on the series and, with labels, fine-tunes; `pretrained=` takes an encoder that has been trained
 already. The parameters are the options of `tasks.FitConfig`, which describes and checks each, and three more.
 `estimator.save(folder)` writes a fitted model without pickle; `RoMAEClassifier.load(folder)` predicts the
@@ -42,15 +46,17 @@ from sklearn.base import (
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
-from rotarymae.checkpoints import ModelDirectory, open_model, save
+from rotarymae.arrays import ArrayDataset, ArrayPreprocessor, as_arrays
+from rotarymae.checkpoints import AnyPreprocessor, ModelDirectory, open_model, save
 from rotarymae.errors import InputError, choose
 from rotarymae.heads import Classifier, Regressor
 from rotarymae.model import Encoder, MaskedAutoencoder
-from rotarymae.series import FrameColumns, Preprocessor, SeriesDataset, as_dataset, hide, is_frame, labels_of
+from rotarymae.series import FrameColumns, SeriesDataset, as_dataset, hide, is_frame, labels_of
 from rotarymae.system import Reporter
 from rotarymae.tasks import (
     HIDDEN,
     PREDICTOR,
+    AnyDataset,
     ClassificationOptions,
     FinetuningOptions,
     FitConfig,
@@ -66,6 +72,7 @@ from rotarymae.tasks import (
     finetune,
     fit_predictor,
     interpolate,
+    make_examples,
     open_pretrained,
     predict_probabilities,
     predict_values,
@@ -135,8 +142,10 @@ class _Estimator(TrainingOptions, MaskingOptions, ScalingOptions, ModelOptions, 
             )
         if directory.preprocessor is None:
             raise InputError(f"the model in {folder} has no preprocessor; it was not made from series.")
-        preprocessor, own = directory.of_series(), [field.name for field in dataclasses.fields(cls)]
-        columns = preprocessor.columns
+        preprocessor, own = directory.preprocessor, [field.name for field in dataclasses.fields(cls)]
+        if not issubclass(cls, _TakesArrays):
+            preprocessor = directory.of_series()
+        columns = {} if isinstance(preprocessor, ArrayPreprocessor) else preprocessor.columns
         layout = {name: columns[name] for name in COLUMNS if name in columns and name in own}
         layout |= {name: tuple(layout[name]) for name in LISTS if name in layout}
         estimator = cls(**{**layout, **parameters})
@@ -168,13 +177,15 @@ class _Estimator(TrainingOptions, MaskingOptions, ScalingOptions, ModelOptions, 
         going_on = self._goes_on()
         opened = None if self.pretrained is None else open_pretrained(self.pretrained)
         opened = self._directory if going_on else opened
-        like = None if opened is None else opened.of_series()
+        like = None if opened is None else opened.preprocessor
         dataset = self._dataset(series, like, fits=task or "unsupervised")
         strata = None
         if task is not None:
             kind = find_task(task)
             kind.check_config(config)
-            targets = kind.check(labels_of(dataset, series, targets, self.id), len(dataset))
+            if isinstance(dataset, SeriesDataset):
+                targets = labels_of(dataset, series, targets, self.id)
+            targets = kind.check(targets, len(dataset))
             strata = kind.strata(targets)
         rows, held = np.arange(len(dataset)), np.arange(0)
         if config.validation_fraction > 0 and len(dataset) >= FEWEST:
@@ -207,8 +218,10 @@ class _Estimator(TrainingOptions, MaskingOptions, ScalingOptions, ModelOptions, 
         if self.model_.config != config.model_config(known.axes, known.features, known.input_features):
             raise InputError("the sizes of the model have changed; warm_start goes on from a model of the same.")
 
-    def _dataset(self, series: Any, like: Preprocessor | None, fits: str = "") -> SeriesDataset:
+    def _dataset(self, series: Any, like: AnyPreprocessor | None, fits: str = "") -> Any:
         """Series in one of the forms; `fits` is what is fitted on them, or nothing where something is predicted."""
+        if isinstance(like, ArrayPreprocessor):
+            raise InputError(f"the model was made from {like.noun}; {type(self).__name__} needs one made from series.")
         if _is_flat(series):
             options: dict[str, Any] = {"dtype": [np.float64, np.float32], "ensure_all_finite": "allow-nan"}
             if fits:
@@ -228,10 +241,10 @@ class _Estimator(TrainingOptions, MaskingOptions, ScalingOptions, ModelOptions, 
             own["values"] = (*own["values"], *self.errors)
         return FrameColumns(**own)
 
-    def _keep(self, model: Any, preprocessor: Preprocessor) -> None:
+    def _keep(self, model: Any, preprocessor: AnyPreprocessor) -> None:
         self.model_, self.preprocessor_ = model, preprocessor
 
-    def _read(self, series: Any) -> SeriesDataset:
+    def _read(self, series: Any) -> Any:
         """Series for a fitted model, laid out as those it was fitted on."""
         check_is_fitted(self, "model_")
         return self._dataset(series, self.preprocessor_)
@@ -246,22 +259,43 @@ class _Estimator(TrainingOptions, MaskingOptions, ScalingOptions, ModelOptions, 
 class Parts:
     """All series, the indices of those that are trained on and of those that choose, and the checked targets of all."""
 
-    dataset: SeriesDataset
+    dataset: AnyDataset
     rows: np.ndarray
     held: np.ndarray
     targets: np.ndarray | None
 
     @property
-    def train(self) -> SeriesDataset:
+    def train(self) -> AnyDataset:
         return self.dataset.select(self.rows)
 
     @property
-    def validation(self) -> SeriesDataset | None:
+    def validation(self) -> AnyDataset | None:
         return self.dataset.select(self.held) if len(self.held) else None
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
-class _Supervised(FinetuningOptions, _Estimator):
+class _TakesArrays:
+    """What the estimators share that take pictures, videos and sounds as well."""
+
+    patch_size: int | tuple[int, ...] | None = None
+    """Pictures and videos are cut into patches of so many cells along each axis; without it the data are series."""
+    sample_rate: int | None = None
+    """The data are waveforms of so many samples per second, which become spectrograms."""
+
+    def _dataset(self, series: Any, like: AnyPreprocessor | None, fits: str = "") -> Any:
+        patch_size, sample_rate = self.patch_size, self.sample_rate
+        if isinstance(like, ArrayPreprocessor):  # of a model, which says by itself what it reads
+            patch_size, sample_rate = like.patch_size, like.sample_rate
+        elif like is not None or (patch_size is None and sample_rate is None and not isinstance(series, ArrayDataset)):
+            return super()._dataset(series, like, fits)  # type: ignore[misc]
+        dataset = as_arrays(series, patch_size, sample_rate)
+        if isinstance(like, ArrayPreprocessor):
+            like.check(dataset)
+        return dataset
+
+
+@dataclass(kw_only=True, repr=False, eq=False)
+class _Supervised(FinetuningOptions, _TakesArrays, _Estimator):
     """What the classifier and the regressor share."""
 
     _stage = "finetuned"
@@ -302,7 +336,7 @@ class _Supervised(FinetuningOptions, _Estimator):
                 goes_on=going_on,
                 on_step=on_step,
             )
-        self._keep(trained.model, trained.directory.of_series())
+        self._keep(trained.model, trained.preprocessor)
         self.loaded_, self.trained_weights_ = trained.loaded, trained.trained_weights
         self.history_["finetune"] = trained.result.history
         of_model = np.zeros((0, 0)) if validation is None else self._of_model(validation)
@@ -310,7 +344,7 @@ class _Supervised(FinetuningOptions, _Estimator):
         known = (parts.dataset, truth, parts.rows, parts.held, of_model, trained.preprocessor.static)
         self.predictor_ = fit_predictor(config.predictor, task, *known, config.seed, reporter)
 
-    def _of_model(self, dataset: SeriesDataset) -> np.ndarray:
+    def _of_model(self, dataset: AnyDataset) -> np.ndarray:
         """The model's own predictions."""
         job = predict_probabilities if isinstance(self.model_, Classifier) else predict_values
         return job(self._directory, dataset)
@@ -326,7 +360,7 @@ class _Supervised(FinetuningOptions, _Estimator):
 
 @dataclass(kw_only=True, repr=False, eq=False)
 class RoMAEClassifier(ClassifierMixin, ClassificationOptions, _Supervised):
-    """Pre-trains on the series, then fine-tunes to tell classes apart.
+    """Pre-trains on the series, pictures or sounds, then fine-tunes to tell classes apart.
 
     Attributes:
         classes_: [classes] labels, sorted.
@@ -342,7 +376,7 @@ class RoMAEClassifier(ClassifierMixin, ClassificationOptions, _Supervised):
 
     _kinds = (Classifier,)
 
-    def _keep(self, model: Any, preprocessor: Preprocessor) -> None:
+    def _keep(self, model: Any, preprocessor: AnyPreprocessor) -> None:
         super()._keep(model, preprocessor)
         self.classes_ = np.array(preprocessor.classes)
 
@@ -384,7 +418,7 @@ class RoMAERegressor(RegressorMixin, _Supervised):
         tags.target_tags.multi_output = True
         return tags
 
-    def _keep(self, model: Any, preprocessor: Preprocessor) -> None:
+    def _keep(self, model: Any, preprocessor: AnyPreprocessor) -> None:
         super()._keep(model, preprocessor)
         self._flat = model.outputs == 1
 
@@ -421,8 +455,9 @@ class _Unsupervised(_Estimator):
 
     def _fit(self, series: Any) -> None:
         parts = self._pretrain(series, self._config(pool=self._pool()), None, None)
-        preprocessor = self.pretrained_.of_series()
-        preprocessor.check(parts.train)
+        preprocessor = self.pretrained_.preprocessor
+        assert preprocessor is not None
+        make_examples(parts.train, preprocessor)  # refuses what the model was not made for
         self._keep(self.pretrained_.model, preprocessor)
 
 
@@ -503,10 +538,8 @@ class RoMAEInterpolator(_Unsupervised):
             raise InputError("the model was trained without a likelihood: it predicts one value for each time.")
         channels = np.zeros(len(queries.times), int) if queries.channels is None else queries.channels
         normal = np.random.default_rng(random_state).standard_normal((draws, *found.mean.shape))
-        drawn = [
-            shaped(self.preprocessor_.values.inverse(found.scaled_mean + found.scaled_std * one, channels))
-            for one in normal
-        ]
+        values = self._directory.of_series().values
+        drawn = [shaped(values.inverse(found.scaled_mean + found.scaled_std * one, channels)) for one in normal]
         if isinstance(drawn[0], np.ndarray):
             return np.stack(drawn)
         return [np.stack(of_series) for of_series in zip(*drawn, strict=True)]
@@ -526,7 +559,7 @@ class RoMAEInterpolator(_Unsupervised):
         queries = as_queries(hidden)
         found = interpolate(self._directory, visible, queries)
         channels = np.zeros(len(queries.times), int) if queries.channels is None else queries.channels
-        truth = self.preprocessor_.values.transform(hidden.values, channels)
+        truth = self._directory.of_series().values.transform(hidden.values, channels)
         return float(r2_score(truth.ravel(), found.scaled_mean.ravel()))
 
     def _ask(self, series: Any, at: Any) -> tuple[SeriesDataset, Queries, Callable[[np.ndarray], Any]]:
@@ -554,8 +587,8 @@ class RoMAEInterpolator(_Unsupervised):
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
-class RoMAEEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Unsupervised):
-    """Learns by predicting hidden observations; then turns every series into one vector.
+class RoMAEEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _TakesArrays, _Unsupervised):
+    """Learns by predicting hidden observations or patches; then turns every series, picture or sound into one vector.
 
     Attributes:
         model_, preprocessor_, pretrained_, history_: as `RoMAEInterpolator`'s.
@@ -575,7 +608,7 @@ class RoMAEEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Unsuperv
         choose("pool", self.pool, ("auto", "mean", "cls"))
         return "cls" if self.pool == "cls" else "mean"
 
-    def _keep(self, model: Any, preprocessor: Preprocessor) -> None:
+    def _keep(self, model: Any, preprocessor: AnyPreprocessor) -> None:
         super()._keep(model, preprocessor)
         self._n_features_out = int(getattr(model, "encoder", model).config.embed_dim)
 

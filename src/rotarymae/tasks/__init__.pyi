@@ -12,6 +12,7 @@ from .config import ScalingOptions as ScalingOptions
 from .config import TrainingOptions as TrainingOptions
 from .cost import estimate_cost as estimate_cost
 from .data import AnyDataset as AnyDataset
+from .data import make_examples as make_examples
 from .data import noun_of as noun_of
 from .fit_table import run_fit as run_fit
 from .interpolation import Interpolation as Interpolation

@@ -1,0 +1,106 @@
+"""The estimators on pictures, videos and sounds: fit, predict, embed, save, load, and one batch as one by one."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from conftest import refuses
+from rotarymae import RoMAEClassifier, RoMAEEmbedder, RoMAEInterpolator, RoMAERegressor
+from rotarymae.arrays import ArrayDataset
+
+SIZES = {"embed_dim": 24, "num_heads": 2, "depth": 1, "decoder_embed_dim": 24, "decoder_num_heads": 2}
+FAST = {**SIZES, "decoder_depth": 1, "pretrain_epochs": 1, "min_steps": 0, "batch_size": 8}
+BOTH = {**FAST, "finetune_epochs": 1}
+
+
+@pytest.fixture(scope="module")
+def pictures():
+    """24 colour pictures of unequal sizes, dark ("d") and light ("l"), and their classes."""
+    draw = np.random.default_rng(0)
+    sizes = draw.integers(8, 20, (24, 2))
+    found = [draw.integers(0, 60, (*size, 3)) + 150 * (i % 2) for i, size in enumerate(sizes)]
+    return [picture.astype(np.uint8) for picture in found], np.array(["d", "l"] * 12)
+
+
+@pytest.fixture(scope="module")
+def sounds():
+    """24 waveforms of unequal lengths at 8 kHz, hums and hisses, and their classes."""
+    draw = np.random.default_rng(1)
+    lengths = draw.integers(1600, 4000, 24)
+    found = [np.sin(0.2 * np.arange(n)) if i % 2 else 0.3 * draw.normal(size=n) for i, n in enumerate(lengths)]
+    return found, np.array(["hiss", "hum"] * 12)
+
+
+@pytest.fixture(scope="module")
+def classifier(pictures):
+    return RoMAEClassifier(patch_size=4, **BOTH).fit(*pictures)
+
+
+@pytest.mark.parametrize("predictor", ["model", "combined"])
+def test_pictures_of_unequal_size_are_answered_together_as_one_by_one(pictures, predictor, tmp_path):
+    model = RoMAEClassifier(patch_size=4, predictor=predictor, **BOTH).fit(*pictures)
+    together = model.predict_proba(pictures[0])
+    assert together.shape == (24, 2) and model.classes_.tolist() == ["d", "l"]
+    one_by_one = np.concatenate([model.predict_proba([picture]) for picture in pictures[0]])
+    assert np.abs(together - one_by_one).max() < 1e-5 and np.ptp(together[:, 0]) > 1e-3
+    model.save(tmp_path / "model")
+    loaded = RoMAEClassifier.load(tmp_path / "model")
+    assert np.array_equal(loaded.predict_proba(pictures[0]), together)
+    assert loaded.predict(pictures[0][:3]).tolist() == model.predict(pictures[0][:3]).tolist()
+
+
+def test_sounds_of_unequal_length_are_answered_together_as_one_by_one(sounds, tmp_path):
+    model = RoMAEClassifier(sample_rate=8000, **BOTH).fit(*sounds)
+    together = model.predict_proba(sounds[0])
+    one_by_one = np.concatenate([model.predict_proba([sound]) for sound in sounds[0]])
+    assert np.abs(together - one_by_one).max() < 1e-5
+    model.save(tmp_path / "model")
+    embedder = RoMAEEmbedder.load(tmp_path / "model")
+    vectors = embedder.transform(sounds[0])
+    assert vectors.shape == (24, 24)
+    alone = np.concatenate([embedder.transform([sound]) for sound in sounds[0]])
+    assert np.abs(vectors - alone).max() < 1e-5
+    with refuses("sounds have sample_rate 4000", "trained on 8000"):
+        model.predict(ArrayDataset.from_waveforms(sounds[0], 4000))
+
+
+def test_videos_and_grey_pictures_are_embedded():
+    draw = np.random.default_rng(0)
+    videos, grey = draw.normal(size=(12, 4, 8, 8, 3)), draw.normal(size=(12, 8, 8))
+    embedder = RoMAEEmbedder(patch_size=(2, 4, 4), masking="tubes", **FAST)
+    assert embedder.fit_transform(videos).shape == (12, 24)
+    assert embedder.get_feature_names_out().shape == (24,)
+    assert RoMAEEmbedder(patch_size=4, **FAST).fit(grey).transform(list(grey)).shape == (12, 24)
+
+
+def test_numbers_are_learnt_from_pictures(pictures):
+    targets = np.array([picture.mean() for picture in pictures[0]])
+    model = RoMAERegressor(patch_size=4, **BOTH).fit(pictures[0], targets)
+    assert model.predict(pictures[0]).shape == (24,) and model.score(pictures[0], targets) > 0.5
+
+
+def test_a_pretrained_model_of_pictures_says_by_itself_what_it_reads(classifier, pictures):
+    again = RoMAEClassifier(pretrained=classifier.pretrained_, **{**BOTH, "pretrain_epochs": 0})
+    with_sizes = {name: getattr(RoMAEClassifier(), name) for name in (*SIZES, "decoder_depth")}
+    tuned = again.set_params(**with_sizes).fit(*pictures)
+    assert tuned.preprocessor_.patch_size == (4, 4) and tuned.preprocessor_.mean == classifier.preprocessor_.mean
+
+
+def test_parameters_are_kept_and_what_does_not_fit_is_refused(classifier, pictures, tmp_path):
+    assert clone(classifier).get_params() == classifier.get_params()
+    assert "patch_size=4" in repr(classifier)
+    assert not hasattr(RoMAEInterpolator(), "patch_size")
+    with refuses("channels 1", "trained on 3"):
+        classifier.predict(np.zeros((2, 8, 8)))
+    with refuses("picture 1", "size 3", "patch of 4"):
+        classifier.predict([pictures[0][0], pictures[0][1][:3]])
+    with refuses("24 series"):
+        RoMAEClassifier(patch_size=4, **BOTH).fit(pictures[0], pictures[1][:5])
+    with refuses("made from pictures", "made from series"):
+        RoMAEInterpolator(pretrained=classifier.pretrained_).fit([([0.0, 1.0], [1.0, 2.0])])
+    classifier.save(tmp_path / "model")
+    with refuses("holds a Classifier", "needs a MaskedAutoencoder"):
+        RoMAEInterpolator.load(tmp_path / "model")
+    RoMAEEmbedder(pretrained=classifier.pretrained_).fit(pictures[0]).save(tmp_path / "autoencoder")
+    with refuses("made from pictures", "made from series"):
+        RoMAEInterpolator.load(tmp_path / "autoencoder")
