@@ -6,7 +6,8 @@ recordings are (`rotarymae data esc50`); `--pictures-dir FOLDER` is where the lo
 A recording becomes 128 mel bins by Kaldi's filterbank, 25 ms every 10 ms, cut into patches of 16 × 16, which do not
 overlap (the paper's count of patches is of overlapping ones). The autoencoder has no [CLS] token and hides 75 %;
 fine-tuning smooths labels and reads the mean of all patches. Beside each accuracy stand those of the same model from
-random weights and of gradient boosting on mean and deviation of each mel bin. No epoch is chosen. The cases:
+random weights and of gradient boosting on mean and deviation of each mel bin, which finds 0.765 of ESC-10. No epoch is
+chosen, and no case has been run at scale yet. The cases:
 
 - "ESC-10" has five folds: seed s is scored on fold s, which nothing else sees, pre-training included.
 - "ESC-10, other sounds" pre-trains once, on pictures of ESC-50's 40 other classes: four times as many clips, none of
@@ -212,8 +213,9 @@ SIMPLE = "accuracy of gradient boosting"
 RECIPE = Recipe(
     name="esc50",
     table="Table 3",
-    expect="accuracy on ESC-10, five folds: pre-trained above from scratch",
+    expect="not run yet; aim: accuracy on ESC-10, five folds, 0.15 above boosting on mel statistics (0.765)",
     hours={"paper": None, "ours": None},
+    not_at_hand=(ESC50,),
     setup=setup,
     run=run,
     rows=(
