@@ -5,8 +5,10 @@ Everything that is drawn is a pure function of (seed, epoch, example): it does n
 
 from __future__ import annotations
 
+import hashlib
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -73,52 +75,95 @@ class Examples(Protocol):
         ...
 
 
-def check_augmentation(drop: float, noise: float) -> None:
-    """Raises InputError for a share or a deviation that cannot be."""
-    if not 0 <= drop < 1 or noise < 0:
-        raise InputError(f"drop {drop}, noise {noise}; wanted 0 <= drop < 1 and noise >= 0.")
-
-
-def augment(
-    tokens: Tokens, index: np.ndarray, epoch: int | None, seed: int, drop: float, noise: float, features: int
-) -> Tokens:
-    """Tokens as one epoch of training sees them; as they are for epoch None.
+class DatasetExamples(ABC):
+    """Batches of the members of a data set as tokens; a subclass says how tokens are made of them.
 
     Args:
-        tokens: of the examples at `index`.
-        drop: up to this share of an example's tokens is left out.
-        noise: the standard deviation of normal noise added to the first `features` values of each token.
+        dataset: series or arrays; places in it are what a batch's index means.
+        preprocessor: fitted on training data.
+        seed: of masks and augmentation.
+        masking: how tokens are hidden, for pre-training; a new draw each epoch, a fixed one for evaluation.
+        targets: labels (integers) or values, one row per member, for supervised training.
+        drop: augmentation; up to this share of a member's tokens is left out, drawn anew each epoch.
+        noise: augmentation; standard deviation of normal noise added to standardised values.
     """
-    if epoch is None:
+
+    def __init__(
+        self,
+        dataset: Any,
+        preprocessor: Any,
+        seed: int = 0,
+        masking: Masking | None = None,
+        targets: np.ndarray | None = None,
+        drop: float = 0.0,
+        noise: float = 0.0,
+    ) -> None:
+        preprocessor.check(dataset)
+        if not 0 <= drop < 1 or noise < 0:
+            raise InputError(f"drop {drop}, noise {noise}; wanted 0 <= drop < 1 and noise >= 0.")
+        if targets is not None and len(targets) != len(dataset):
+            raise InputError(f"{len(targets)} targets for {len(dataset)} {dataset.noun}; wanted one each.")
+        self.dataset, self.preprocessor, self.lengths = dataset, preprocessor, preprocessor.lengths(dataset)
+        self.seed, self.masking, self.drop, self.noise = seed, masking, drop, noise
+        self.targets = None if targets is None else torch.as_tensor(targets)
+
+    @abstractmethod
+    def tokens(self, index: np.ndarray, epoch: int | None) -> Tokens:
+        """The members at `index`, as this epoch sees them but for augmentation and masks."""
+
+    def identity(self) -> dict[str, Any]:
+        """All that batches are made of, as JSON: a run is resumed only with the same."""
+        return {
+            self.dataset.noun: self.dataset.fingerprint(),
+            "preprocessor": self.preprocessor.to_dict(),
+            "targets": None if self.targets is None else hashlib.sha256(self.targets.numpy().tobytes()).hexdigest(),
+            "seed": self.seed,
+            "masking": None if self.masking is None else asdict(self.masking),
+            "drop": self.drop,
+            "noise": self.noise,
+        }
+
+    def names(self, index: Sequence[int] | np.ndarray) -> list[str]:
+        return [str(name) for name in self.dataset.ids[np.asarray(index, np.int64)]]
+
+    def batch(self, index: np.ndarray, epoch: int | None) -> Batch:
+        tokens, masked = self.tokens(index, epoch), None
+        if epoch is not None:
+            tokens = self._augmented(tokens, index, epoch)
+        if self.masking is not None:
+            tokens, masked = self._split_at_random(self.masking, tokens, index, epoch)
+        targets = None if self.targets is None else self.targets[torch.from_numpy(index)]
+        return Batch(index, tokens, masked, targets)
+
+    def _augmented(self, tokens: Tokens, index: np.ndarray, epoch: int) -> Tokens:
+        dropped, noisy = (counter_uniform(self.seed, epoch, index, stream) for stream in (1, 2))
+        if self.drop > 0:
+            tokens = drop_tokens(tokens, self.drop, dropped)
+        if self.noise > 0:
+            features = self.preprocessor.features  # further inputs stay as they are
+            normal = standard_normal(noisy(tokens.length * features)).view(*tokens.values.shape[:2], features)
+            normal = torch.nn.functional.pad(normal, (0, tokens.features - features))
+            tokens = replace(tokens, values=tokens.values + self.noise * normal, check_values=False)
         return tokens
-    dropped, noisy = (counter_uniform(seed, epoch, index, stream) for stream in (1, 2))
-    if drop > 0:
-        tokens = drop_tokens(tokens, drop, dropped)
-    if noise > 0:
-        normal = standard_normal(noisy(tokens.length * features)).view(*tokens.values.shape[:2], features)
-        normal = torch.nn.functional.pad(normal, (0, tokens.features - features))
-        tokens = replace(tokens, values=tokens.values + noise * normal, check_values=False)
-    return tokens
 
+    def split(self, tokens: Tokens, mask: Bool[Tensor, "B K"]) -> tuple[Tokens, Tokens]:
+        """(visible, masked), by a mask over `units`."""
+        return split(tokens, mask)
 
-def split_at_random(
-    tokens: Tokens, index: np.ndarray, epoch: int | None, seed: int, masking: Masking
-) -> tuple[Tokens, Tokens]:
-    """(visible, masked) tokens of the examples at `index`; epoch None hides the same ones every time."""
-    mask = random_mask(tokens, index, epoch, seed, masking)
-    # One process's part of a batch may be rows in which there is nothing to hide; its part of the loss is 0.
-    return split(tokens, mask) if mask.any() else (tokens, nothing(tokens))
+    def units(self, tokens: Tokens) -> Tokens:
+        """What is hidden or not, each by itself."""
+        return tokens
 
-
-def random_mask(
-    tokens: Tokens, index: np.ndarray, epoch: int | None, seed: int, masking: Masking
-) -> Bool[Tensor, "B N"]:
-    """What is hidden of the examples at `index`; epoch None hides the same tokens every time."""
-    # Evaluation draws from a stream of its own: the same masks in every epoch and for every model.
-    hidden = counter_uniform(seed, -1 if epoch is None else epoch, index)
-    # One phase an epoch; evaluation draws row by row, so that its masks do not depend on anything else.
-    phase = None if epoch is None else float(counter_uniform(seed, epoch, [-1])(1))
-    return masking(tokens, hidden, phase)
+    def _split_at_random(
+        self, masking: Masking, tokens: Tokens, index: np.ndarray, epoch: int | None
+    ) -> tuple[Tokens, Tokens]:
+        # Evaluation draws from a stream of its own: the same masks in every epoch and for every model.
+        hidden = counter_uniform(self.seed, -1 if epoch is None else epoch, index)
+        # One phase an epoch; evaluation draws row by row, so that its masks do not depend on anything else.
+        phase = None if epoch is None else float(counter_uniform(self.seed, epoch, [-1])(1))
+        mask = masking(self.units(tokens), hidden, phase)
+        # One process's part of a batch may be rows in which there is nothing to hide; its part of the loss is 0.
+        return self.split(tokens, mask) if mask.any() else (tokens, _nothing(tokens))
 
 
 def drop_tokens(tokens: Tokens, most: float, draw: Noise) -> Tokens:
@@ -131,7 +176,7 @@ def drop_tokens(tokens: Tokens, most: float, draw: Noise) -> Tokens:
     return compact(tokens, keep.scatter(1, largest, True))
 
 
-def nothing(like: Tokens) -> Tokens:
+def _nothing(like: Tokens) -> Tokens:
     """As many rows with nothing in them: one token of padding each."""
     values, positions = like.values[:, :1] * 0, like.positions[:, :1] * 0
     return Tokens(values, positions, torch.ones(values.shape[:2], dtype=torch.bool), check_values=False)

@@ -21,7 +21,7 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, SupportsIndex
+from typing import Any, ClassVar, Literal, SupportsIndex
 
 import numpy as np
 import pyarrow as pa
@@ -94,6 +94,8 @@ class SeriesDataset:
     time_unit: str | None = None
     time_zone: str | None = None
     reading: ReadingReport | None = None
+
+    noun: ClassVar[str] = "series"  # what messages call its members
 
     def __post_init__(self) -> None:
         n, count = len(self.times), len(self.ids)

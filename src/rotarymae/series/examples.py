@@ -6,9 +6,7 @@ was, so a run can be resumed anywhere, on any number of processes and workers, w
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,10 +14,8 @@ import torch
 from jaxtyping import Bool
 from torch import Tensor
 
-from rotarymae.batch import Batch, augment, check_augmentation, nothing, random_mask, split_at_random
+from rotarymae.batch import Batch, DatasetExamples
 from rotarymae.counter_rng import Noise, counter_uniform
-from rotarymae.errors import InputError
-from rotarymae.masking import Masking
 from rotarymae.series.dataset import SeriesDataset
 from rotarymae.series.scaling import Preprocessor, opens_a_time
 from rotarymae.series.static import static_features
@@ -28,71 +24,35 @@ from rotarymae.tokens import Tokens, compact, pad_rows
 PACE = 4.0  # units of position after which a value that is carried forward counts as half as recent
 
 
-class SeriesExamples:
-    """Batches of a SeriesDataset, scaled, and masked or with targets.
+class SeriesExamples(DatasetExamples):
+    """Batches of a SeriesDataset; arguments as `DatasetExamples`."""
 
-    Args:
-        dataset: series; places in it are what a batch's index means.
-        preprocessor: fitted on training data.
-        seed: of masks and augmentation.
-        masking: how tokens are hidden, for pre-training; a new draw each epoch, a fixed one for evaluation.
-        targets: labels (integers) or values, one row a series, for supervised training.
-        drop: augmentation; up to this share of a series' observations is left out, drawn anew each epoch.
-        noise: augmentation; standard deviation of normal noise added to standardised values.
-    """
+    dataset: SeriesDataset
+    preprocessor: Preprocessor
 
-    def __init__(
-        self,
-        dataset: SeriesDataset,
-        preprocessor: Preprocessor,
-        seed: int = 0,
-        masking: Masking | None = None,
-        targets: np.ndarray | None = None,
-        drop: float = 0.0,
-        noise: float = 0.0,
-    ) -> None:
-        preprocessor.check(dataset)
-        self.static = None
-        if preprocessor.static:
-            self.static = torch.from_numpy(static_features(preprocessor.static, dataset))
-        check_augmentation(drop, noise)
-        if targets is not None and len(targets) != len(dataset):
-            raise InputError(f"{len(targets)} targets for {len(dataset)} series; wanted one each.")
-        self.dataset = dataset
-        self.preprocessor = preprocessor
-        self.seed = seed
-        self.masking = masking
-        self.targets = None if targets is None else torch.as_tensor(targets)
-        self.drop = drop
-        self.noise = noise
-        self.lengths = preprocessor.lengths(dataset)
+    def __init__(self, *given: Any, **options: Any) -> None:
+        super().__init__(*given, **options)
+        columns = self.preprocessor.static
+        self.static = torch.from_numpy(static_features(columns, self.dataset)) if columns else None
 
-    def identity(self) -> dict[str, Any]:
-        """All that batches are made of, as JSON: a run is resumed only with the same."""
-        targets = None if self.targets is None else hashlib.sha256(self.targets.numpy().tobytes()).hexdigest()
-        own = {"targets": targets, "preprocessor": self.preprocessor.to_dict(), "seed": self.seed}
-        own |= {"masking": None if self.masking is None else asdict(self.masking), "drop": self.drop}
-        return {"series": self.dataset.fingerprint(), **own, "noise": self.noise}
+    def tokens(self, index: np.ndarray, epoch: int | None) -> Tokens:
+        drawn = None if epoch is None else counter_uniform(self.seed, epoch, index, stream=3)
+        return observed_tokens(self.dataset, self.preprocessor, index, drawn)
 
-    def names(self, index: Sequence[int] | np.ndarray) -> list[str]:
-        return [str(name) for name in self.dataset.ids[np.asarray(index, np.int64)]]
+    def units(self, tokens: Tokens) -> Tokens:
+        return observations(tokens) if self.preprocessor.join_times else tokens
+
+    def split(self, tokens: Tokens, mask: Bool[Tensor, "B K"]) -> tuple[Tokens, Tokens]:
+        return split_joined(tokens, mask) if self.preprocessor.join_times else super().split(tokens, mask)
 
     def batch(self, index: np.ndarray, epoch: int | None) -> Batch:
-        drawn = None if epoch is None else counter_uniform(self.seed, epoch, index, stream=3)
-        tokens = observed_tokens(self.dataset, self.preprocessor, index, drawn)
-        tokens = augment(tokens, index, epoch, self.seed, self.drop, self.noise, self.preprocessor.features)
-        masked = None
-        if self.masking is not None:
-            split = split_joined_at_random if self.preprocessor.join_times else split_at_random
-            tokens, masked = split(tokens, index, epoch, self.seed, self.masking)
+        batch = super().batch(index, epoch)
         if self.preprocessor.join_times:  # after hiding: what is hidden must not be carried forward
-            tokens = carry_forward(tokens)
-        targets = None if self.targets is None else self.targets[torch.from_numpy(index)]
-        static = None if self.static is None else self.static[torch.from_numpy(index)]
-        features, log_errors = self.preprocessor.features, None
-        if masked is not None and self.preprocessor.errors:
-            log_errors = masked.values[..., features : 2 * features]
-        return Batch(index, tokens, masked, targets, static, log_errors)
+            batch = replace(batch, inputs=carry_forward(batch.inputs))
+        features = self.preprocessor.features
+        if batch.masked is not None and self.preprocessor.errors:
+            batch = replace(batch, log_errors=batch.masked.values[..., features : 2 * features])
+        return batch if self.static is None else replace(batch, static=self.static[torch.from_numpy(index)])
 
 
 def assemble(
@@ -146,14 +106,6 @@ def observations(joined: Tokens) -> Tokens:
     feature = torch.arange(1.0, joined.features + 1).expand_as(joined.values)
     positions = torch.stack([joined.positions[..., :1].expand_as(feature), feature], -1)
     return Tokens(observed.flatten(1)[..., None] * 1.0, positions.flatten(1, 2), ~observed.flatten(1))
-
-
-def split_joined_at_random(
-    joined: Tokens, index: np.ndarray, epoch: int | None, seed: int, masking: Masking
-) -> tuple[Tokens, Tokens]:
-    """As `batch.split_at_random`, of single observations of tokens of times."""
-    mask = random_mask(observations(joined), index, epoch, seed, masking)
-    return split_joined(joined, mask) if mask.any() else (joined, nothing(joined))
 
 
 def split_joined(joined: Tokens, mask: Bool[Tensor, "B K"]) -> tuple[Tokens, Tokens]:
