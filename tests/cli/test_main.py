@@ -296,7 +296,7 @@ def test_evaluate_scores_a_labelled_table_as_the_run_did(fitted, tmp_path, capsy
     )
     given = [fitted / "run", fitted / "stars.csv", "--out", tmp_path / "m.json", "--label", "kind"]
     assert command("evaluate", *given, "--labels", labels) == 0
-    assert says_all(capsys.readouterr().out, ["classification, on 6 of 24 series", "accuracy"])
+    assert says_all(capsys.readouterr().out, ["classification, on 6 of 24 series", "accuracy", "95 % intervals of"])
     metrics, run = (json.loads(path.read_text()) for path in (tmp_path / "m.json", fitted / "run/metrics.json"))
     assert metrics["series"] == {"scored": 6, "without a label": 18}
     assert metrics["predictor"] == run["predictor"] and run["predictor"]["chosen"] in metrics["classification"]

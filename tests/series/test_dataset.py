@@ -59,6 +59,12 @@ def maker(request):
     return MAKERS[request.param]
 
 
+def test_an_astropy_table_is_read():
+    astropy = pytest.importorskip("astropy.table")
+    data = SeriesDataset.from_frame(astropy.Table({name: list(column) for name, column in COLUMNS.items()}), **ROLES)
+    assert data.fingerprint() == SeriesDataset.from_frame(pa.table(COLUMNS), **ROLES).fingerprint()
+
+
 def test_from_frame_by_hand(maker):
     data = SeriesDataset.from_frame(maker(COLUMNS), **ROLES)
     assert data.ids.tolist() == ["b", "a"]  # by first appearance
@@ -836,6 +842,8 @@ def test_labels_may_repeat_belong_to_others_or_lack():
     large = SeriesDataset.from_frame(pa.table({"id": [2**53 + 1], "time": [0.0], "value": [1.0]}))
     with pytest.raises(InputError, match=says("above 2^53", "read its ids as integers")):
         align_labels(large, pa.table({"id": [2.0**53 + 2], "label": [1]}))
+    with pytest.raises(InputError, match=says("above 2^53", "read its ids as integers")):  # and so have merged
+        align_labels(large, pa.table({"id": [2.0**53 + 2] * 2, "label": [1, 2]}))
 
 
 def test_labels_without_their_column():

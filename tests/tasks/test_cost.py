@@ -1,5 +1,6 @@
 """What would not fit, or would take days, is refused before it begins; a share of long series is read instead."""
 
+import itertools
 import json
 import time
 from dataclasses import replace
@@ -68,6 +69,20 @@ def test_what_is_refused_and_what_is_proposed(monkeypatch):
     # The proposal is enough, and so is what it proposes besides.
     cost.check_cost(FitConfig(size="tiny-shallow", max_tokens=1024), SIZES, np.full(32, 4000))
     cost.check_cost(FitConfig(size="tiny-shallow", batch_size=8), SIZES, np.full(32, 4000))
+
+
+def test_minutes_that_are_too_few_are_said(monkeypatch):
+    monkeypatch.setattr(cost, "_measure_rate", lambda *_: 1e9)
+    with refuses("more than the 1 min 0 s given (minutes=1), about ", "or more minutes"):
+        cost.check_cost(replace(CONFIG, minutes=1.0), SIZES, np.full(100_000, 100))
+
+
+def test_the_rate_is_that_of_a_step_of_many_series(monkeypatch):
+    """Where a step costs the same however many series it has, the rate of a batch is that of one times the batch."""
+    ticks = itertools.count(0, 0.01)
+    monkeypatch.setattr(cost.time, "perf_counter", lambda: next(ticks))
+    one, many = (cost._measure_rate(SIZES, 10, batch_size) for batch_size in (1, 64))
+    assert many == pytest.approx(64 * one)
 
 
 def test_the_time_grows_with_the_square_and_memory_in_proportion():

@@ -28,7 +28,7 @@ from rotarymae.tasks.outputs import (
     write_table,
 )
 from rotarymae.tasks.predict import embed, predict_and_embed, predict_probabilities
-from rotarymae.tasks.score import classification_metrics, regression_metrics
+from rotarymae.tasks.score import classification_metrics, interval_words, intervals, regression_metrics
 from rotarymae.tasks.targets import choose_task
 
 ONCE = FitConfig(pretrain_epochs=1, finetune_epochs=1, min_steps=0, batch_size=8)
@@ -138,6 +138,11 @@ def test_scores_are_those_of_the_written_predictions(fitted):
     assert ours["macro-F1"] == f1_score(test.label, test.predicted, average="macro")
     assert (rows.predicted == np.where(rows.probability_a >= rows.probability_b, "a", "b")).all()
 
+    spans = metrics["intervals"]
+    assert spans["of"] == metrics["predictor"]["chosen"]
+    for name, (low, high) in spans["middle 95 % of resamples"].items():
+        assert low <= ours[name] <= high or name == "expected calibration error"  # which noise makes larger
+
     points = pq.read_table(fitted / "run/interpolations.parquet").to_pandas()
     assert set(points.id) <= set(test.id)
     found = metrics["interpolation"]["flux"]
@@ -154,6 +159,21 @@ def test_scores_are_those_of_the_written_predictions(fitted):
         assert row["hidden observations"] == len(part)
         assert np.isclose(row["methods"]["model"]["median absolute error"], away.median())
         assert np.isclose(row["methods"]["model"]["root mean squared error"], (away**2).mean() ** 0.5)
+
+
+def test_intervals_are_as_wide_as_chance():
+    """The share of 100 tosses of a fair coin, and of 10,000; a class that a resample lacks costs only that resample."""
+    draw = np.random.default_rng(0)
+    for count in (100, 10_000):
+        truth = draw.integers(0, 2, count)
+        found = intervals("coin", classification_metrics, truth, np.tile([0.6, 0.4], (count, 1)))
+        low, high = found["middle 95 % of resamples"]["accuracy"]
+        assert np.isclose(high - low, 4 * 0.5 / count**0.5, rtol=0.25)
+    rare = np.r_[1, np.zeros(19, int)]
+    found = intervals("x", classification_metrics, rare, np.tile([0.9, 0.1], (20, 1)))
+    assert np.isfinite(list(found["middle 95 % of resamples"].values())).all()
+    words = interval_words({"intervals": {"of": "model", "middle 95 % of resamples": {"R²": [0.51234, 0.75]}}})
+    assert words == "95 % intervals of 'model', from resampling the series: R² 0.512 to 0.75."
 
 
 def test_metrics_of_classes_by_hand():

@@ -9,7 +9,7 @@ from typing import Annotated
 from tyro.conf import Positional, arg
 
 from rotarymae.cli.folders import FolderReading, known_labels, read_folder
-from rotarymae.cli.output import new_reporter, print_table
+from rotarymae.cli.output import new_reporter, print_metrics
 from rotarymae.cli.table import Columns, LabelColumn, Model, Table, read_for
 from rotarymae.errors import InputError
 
@@ -34,13 +34,11 @@ def evaluate(
         out: The metrics go to this new JSON file as well.
         quiet: Print only what goes wrong.
     """
-    import json
-
     from rotarymae.arrays import ArrayPreprocessor
     from rotarymae.checkpoints import open_model
     from rotarymae.series import TableLayout
     from rotarymae.system import write_text
-    from rotarymae.tasks import Predictor, evaluate_predictions, noun_of
+    from rotarymae.tasks import Predictor, as_json, evaluate_predictions
 
     reporter = new_reporter(quiet)
     if out is not None and out.exists():
@@ -65,9 +63,7 @@ def evaluate(
                 layout = TableLayout.for_model(directory.of_series(), asdict(columns))
                 targets = labels.read(dataset, layout, table)
         with reporter.bar("predicting") as on_step:
-            task, metrics, count = evaluate_predictions(directory, predictor, dataset, targets, on_step=on_step)
-    content = {"series": {"scored": count, "without a label": len(dataset) - count}, task: metrics}
-    content["predictor"] = predictor.describe()
+            metrics = evaluate_predictions(directory, predictor, dataset, targets, on_step=on_step)
     if out is not None:
-        write_text(out, json.dumps(content, indent=2) + "\n")
-    print_table(f"{task}, on {count:,} of {len(dataset):,} {noun_of(dataset)}", metrics, reporter)
+        write_text(out, as_json(metrics))
+    print_metrics(metrics, reporter)

@@ -54,10 +54,12 @@ def empty_rows(dataset: AnyDataset) -> str:
 
 def print_metrics(metrics: dict[str, Any], reporter: Reporter) -> None:
     """One table per task: a row for the model and for each baseline."""
+    from rotarymae.tasks import interval_words
+
     where = f"on {metrics['scored on']}"
     for task in ("classification", "regression"):
         if task in metrics:
-            print_table(f"{task}, {where}", metrics[task], reporter)
+            print_table(f"{task}, {where}", metrics[task], reporter, interval_words(metrics))
     for name, row in metrics.get("interpolation", {}).items():
         rows = {method: dict(errors) for method, errors in row["methods"].items()}
         rows["model"] |= {f"inside {share}": inside for share, inside in row.get("share inside band", {}).items()}
@@ -67,7 +69,7 @@ def print_metrics(metrics: dict[str, Any], reporter: Reporter) -> None:
         print_table(f"{row['hidden patches']:,} hidden patches, {where}", row["methods"], reporter)
 
 
-def print_table(title: str, rows: dict[str, dict[str, float]], reporter: Reporter) -> None:
+def print_table(title: str, rows: dict[str, dict[str, float]], reporter: Reporter, caption: str = "") -> None:
     """A row per method and a column per metric, below one another as many columns as fit beside the whole names."""
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
@@ -97,6 +99,8 @@ def print_table(title: str, rows: dict[str, dict[str, float]], reporter: Reporte
         for method, *row in zip(rows, *(cells[metric] for metric, _ in block), strict=True):
             table.add_row(method, *row)
         console.print(table)
+    if caption:
+        console.print(caption, highlight=False, markup=False)
 
 
 def print_end(seconds: float, page: Path, reporter: Reporter) -> None:

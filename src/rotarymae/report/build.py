@@ -22,7 +22,7 @@ from rotarymae.report.content import Headline, Image, Report, Section, Table
 from rotarymae.report.pictures import PICTURES, Picture, Words
 from rotarymae.series import TRANSFORMS, SeriesDataset
 from rotarymae.system import duration, hardware, versions, write_text
-from rotarymae.tasks import HIDDEN, SCALED_ERROR, Outcome, noun_of
+from rotarymae.tasks import HIDDEN, SCALED_ERROR, Outcome, interval_words, noun_of
 
 LARGEST_SVG = 120_000  # bytes; beyond it the same figure is smaller as pixels
 ENDS = 10  # of a long table of channels, as many of the worst and of the best are shown
@@ -123,7 +123,7 @@ def _comparisons(outcome: Outcome) -> Section | None:
     where = f"on {metrics['scored on']}"
     for task, name in (("classification", "Classes"), ("regression", "Regression")):
         if task in metrics:
-            tables.append(_methods(f"{name}, {where}", metrics[task]))
+            tables.append(_methods(f"{name}, {where}", metrics[task], interval_words(metrics)))
     tables += _interpolations(metrics.get("interpolation", {}), where)
     if "reconstruction" in metrics:
         found = metrics["reconstruction"]
@@ -230,6 +230,8 @@ def _of_series(outcome: Outcome, dataset: SeriesDataset) -> tuple[dict[str, obje
         "split": outcome.metrics.get("split", "at random"),
         "times count from": preprocessor.describe()["times count from"],
     }
+    if dataset.reading is not None:
+        facts["rows of the table"] = str(dataset.reading)
     if preprocessor.channel_names is not None:
         facts["channels"] = listed(map(str, preprocessor.channel_names), 20)
     names, transforms = preprocessor.value_names, preprocessor.values.transforms

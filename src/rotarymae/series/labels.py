@@ -65,15 +65,15 @@ def _align(dataset: SeriesDataset, seen: Any, id: str, label: str, unlabelled: s
     each = tables.label_values(tables.label_array(cells, label))
     first = np.unique(rows, return_index=True)[1]
     found = each[first]
-    differs = found[rows] != each
-    if differs.any():
-        twice = labelled[np.unique(rows[differs])]
-        raise InputError(f"{len(twice)} ids have more than one {what}: {listed(twice)}; keep one {what} per id.")
     if labelled.dtype.kind == "f" and (np.abs(labelled) > 2**53).any() and dataset.ids.dtype.kind in "iu":
         raise InputError(
             f"the ids of the labels table are floating point numbers above 2^53 ({listed(labelled[:1])}), which have "
             "lost their last digits; read its ids as integers."
         )
+    differs = found[rows] != each
+    if differs.any():
+        twice = labelled[np.unique(rows[differs])]
+        raise InputError(f"{len(twice)} ids have more than one {what}: {listed(twice)}; keep one {what} per id.")
     numeric = [array.dtype.kind in "iufb" for array in (dataset.ids, labelled)]
     if numeric[0] != numeric[1]:
         kinds = ["numbers" if n else "strings" for n in numeric]

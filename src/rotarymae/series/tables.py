@@ -34,13 +34,15 @@ def as_frame(frame: Any, what: str = "frame") -> nw.DataFrame[Any]:
     Raises:
         InputError: anything else, a lazy frame, a table without rows, a column name used twice.
     """
+    if type(frame).__module__.startswith("astropy.table"):
+        frame = frame.to_pandas()
     try:
         seen = nw.from_native(frame, eager_only=True)
     except TypeError as error:
         raise InputError(
-            f"the {what} is a {type(frame).__module__}.{type(frame).__name__}; a pandas, polars or Arrow table was "
-            "wanted. Collect a lazy frame with .collect(), make any other kind a data frame first, and read a file "
-            "with SeriesDataset.from_file or rotarymae.series.read_table."
+            f"the {what} is of the type {type(frame).__module__}.{type(frame).__name__}; a pandas, polars, Arrow or "
+            "astropy table was wanted. Collect a lazy frame with .collect(), make any other kind a data frame first, "
+            "and read a file with SeriesDataset.from_file or rotarymae.series.read_table."
         ) from error
     except nw.exceptions.DuplicateError as error:
         twice = " ".join(str(error).split())

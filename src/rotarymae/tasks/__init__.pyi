@@ -27,6 +27,7 @@ from .interpolation import queries_at as queries_at
 from .interpolation import queries_from_table as queries_from_table
 from .outcome import Outcome as Outcome
 from .outcome import Split as Split
+from .outputs import as_json as as_json
 from .outputs import check_folder as check_folder
 from .outputs import check_output as check_output
 from .outputs import embedding_table as embedding_table
@@ -54,6 +55,7 @@ from .reconstruction import reconstruct as reconstruct
 from .score import HIDDEN as HIDDEN
 from .score import SCALED_ERROR as SCALED_ERROR
 from .score import evaluate_predictions as evaluate_predictions
+from .score import interval_words as interval_words
 from .split import split_off as split_off
 from .split_by import SplitColumn as SplitColumn
 from .targets import TASKS as TASKS

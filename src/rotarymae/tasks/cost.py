@@ -22,6 +22,7 @@ LONGEST = 2 * 86_400.0  # seconds of one training, beyond which it is refused
 SLOWEST = 1e9  # operations per second; no computer is slower, so that what is quick enough at this rate needs no look
 KEPT = 24  # numbers kept per token, block and unit of width: 18 measured, and a third more for gradients on the way
 BACKWARD = 3  # a step costs so many forward passes
+ENOUGH = 0.1  # seconds of a step that tell how fast the computer is
 TRIED = (8192, 4096, 2048, 1024, 512, 256)  # observations per series that are proposed
 
 
@@ -69,7 +70,7 @@ def check_cost(config: FitConfig, sizes: RoMAEConfig, lengths: np.ndarray, noun:
     longest = LONGEST if config.minutes is None else 60 * config.minutes
     if memory <= free and work <= longest * SLOWEST:
         return
-    rate = _measure_rate(sizes, int(read.max()))
+    rate = _measure_rate(sizes, int(read.max()), config.batch_size)
     seconds = work / rate
     if memory <= free and seconds <= longest:
         return
@@ -88,13 +89,15 @@ def check_cost(config: FitConfig, sizes: RoMAEConfig, lengths: np.ndarray, noun:
             f"Read at most {enough[0]} observations of a series at a time (max_tokens={enough[0]}), cut the series "
             "into shorter ones, or take"
         )
+    given = config.minutes is not None and seconds > longest
+    budget = f"more than the {duration(longest)} given (minutes={config.minutes:g}), about " if given else "about "
     stage = "pre-training" if config.pretrains else "fine-tuning"
     tokens = "observations" if noun == "series" else "patches"
     raise InputError(
-        f"{stage} would take about {duration(seconds)} ({steps:,} steps) and {memory / 2**30:.3g} GiB of memory "
+        f"{stage} would take {budget}{duration(seconds)} ({steps:,} steps) and {memory / 2**30:.3g} GiB of memory "
         f"for its largest step ({free / 2**30:.3g} GiB are free): the longest of the {len(read):,} {noun} has "
         f"{read.max():,} {tokens}, the time of a step grows with the square of that, and its memory in proportion. "
-        f"{advice} a smaller size, a smaller batch_size, or fewer epochs."
+        f"{advice} a smaller size, a smaller batch_size, or {'more minutes' if given else 'fewer epochs'}."
     )
 
 
@@ -144,19 +147,25 @@ def _free_memory() -> float:
     return float(psutil.virtual_memory().available)
 
 
-def _measure_rate(sizes: RoMAEConfig, longest: int) -> float:
-    """Operations per second of a small step on this computer."""
+def _measure_rate(sizes: RoMAEConfig, longest: int, batch_size: int) -> float:
+    """Operations per second of a step on this computer; of one series, or of as many as make it last long enough for
+    what every step costs besides to be small."""
     device = "cuda" if torch.cuda.is_available() else "cpu"
     with torch.random.fork_rng(devices=[]):
         model = MaskedAutoencoder(sizes).to(device)
     n = min(longest, 1024)
-    steps = torch.arange(float(n), device=device).view(1, n)
-    values = (steps / n).unsqueeze(2).expand(1, n, sizes.features + sizes.input_features)
-    tokens = Tokens(values, steps.unsqueeze(2).expand(1, n, sizes.axes) / n, None)
-    seconds = math.inf
-    for _ in range(2):  # the first one warms up
+    steps = torch.arange(float(n), device=device)
+
+    def seconds(rows: int) -> float:
+        values = (steps / n).view(1, n, 1).expand(rows, n, sizes.features + sizes.input_features)
+        tokens = Tokens(values, (steps / n).view(1, n, 1).expand(rows, n, sizes.axes), None)
         started = time.perf_counter()
-        model(tokens, steps % 2 == 1).predicted.sum().backward()
-        seconds = min(seconds, time.perf_counter() - started)
+        model(tokens, (steps % 2 == 1).expand(rows, n)).predicted.sum().backward()
+        return time.perf_counter() - started
+
+    rows, took = 1, min(seconds(1), seconds(1))  # the first one warms up
+    while took < ENOUGH and 2 * rows <= batch_size:
+        rows *= 2
+        took = seconds(rows)
     halves = FitConfig(mask_ratio=0.5)
-    return float(step_operations(halves, sizes, np.array([n]))[0]) / seconds
+    return rows * float(step_operations(halves, sizes, np.array([n]))[0]) / took

@@ -94,6 +94,7 @@ def write_tables(outcome: Outcome, out: Path) -> None:
 
 def write_metrics(outcome: Outcome, out: Path, run: str) -> None:
     """metrics.json, which says that the run is finished."""
+    trained = outcome.finetuned or outcome.pretrained  # the former has static columns and classes, too
     content = {
         "run": run,
         **outcome.metrics,
@@ -101,13 +102,18 @@ def write_metrics(outcome: Outcome, out: Path, run: str) -> None:
         "command": outcome.command,
         "seed": outcome.config.seed,
         "settings": dataclasses.asdict(outcome.config),
-        "preprocessing": None if outcome.pretrained is None else outcome.pretrained.preprocessor.describe(),
+        "preprocessing": None if trained is None else trained.preprocessor.describe(),
         "reading": _reading(outcome.dataset),
         "warnings": outcome.warnings,
         "versions": versions(),
         "hardware": hardware(),
     }
-    write_text(out / "metrics.json", json.dumps(_finite(content), indent=2, allow_nan=False) + "\n")
+    write_text(out / "metrics.json", as_json(content))
+
+
+def as_json(content: dict[str, Any]) -> str:
+    """JSON with null for NaN and infinity."""
+    return json.dumps(_finite(content), indent=2, allow_nan=False) + "\n"
 
 
 def _reading(dataset: AnyDataset) -> dict[str, Any] | None:

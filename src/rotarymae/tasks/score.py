@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -35,6 +36,7 @@ from rotarymae.tasks.targets import Task, has_label, narrowed, task_of
 HIDDEN = 0.25  # share of a held-out series' observations that is hidden to score interpolation
 SCALED_ERROR = "root mean squared error, scaled"
 CALIBRATION = "expected calibration error"
+RESAMPLES = 200  # of the scored series, for intervals
 
 
 def score(outcome: Outcome, reporter: Reporter) -> None:
@@ -99,6 +101,7 @@ def _score_predictions(outcome: Outcome, task: Task, reporter: Reporter) -> None
     chosen = TITLES[predictor.choice]
     outcome.baselines = {name: guess for name, guess in guesses.items() if name != chosen}
     outcome.metrics[task.name] = {name: measure(truth[scored], guess) for name, guess in guesses.items()}
+    outcome.metrics["intervals"] = intervals(chosen, measure, truth[scored], guesses[chosen])
     outcome.metrics["predictor"] = predictor.describe()
     if task.name == "classification":
         stages = {"before": raw[scored], "after": every["model"][scored]}
@@ -175,10 +178,33 @@ BY_TASK = {
 }
 
 
+def intervals(method: str, measure: Callable[..., dict[str, float]], truth: Any, predicted: Any) -> dict[str, Any]:
+    """The middle 95 % of a method's metrics over resamples of the scored series: how far chance alone may move them."""
+    draw, found = np.random.default_rng(0), []
+    with warnings.catch_warnings():  # a resample may lack a class
+        warnings.simplefilter("ignore")
+        for _ in range(RESAMPLES):
+            rows = draw.integers(len(truth), size=len(truth))
+            found.append(measure(truth[rows], predicted[rows]))
+    every = {name: np.array([one[name] for one in found]) for name in found[0]}
+    known = {name: column[np.isfinite(column)] for name, column in every.items()}
+    middle = {name: np.quantile(column, (0.025, 0.975)).tolist() for name, column in known.items() if len(column)}
+    return {"of": method, "middle 95 % of resamples": middle}
+
+
+def interval_words(metrics: dict[str, Any]) -> str:
+    """The intervals in a sentence; empty without any."""
+    found = metrics.get("intervals")
+    if found is None:
+        return ""
+    spans = [f"{name} {low:.3g} to {high:.3g}" for name, (low, high) in found["middle 95 % of resamples"].items()]
+    return f"95 % intervals of {found['of']!r}, from resampling the series: {', '.join(spans)}."
+
+
 def evaluate_predictions(
     directory: ModelDirectory, predictor: Predictor, dataset: AnyDataset, labels: np.ndarray, on_step: Any = None
-) -> tuple[str, dict[str, dict[str, float]], int]:
-    """(task, metrics of each method, series scored) on series with labels [S]; those without are left out.
+) -> dict[str, Any]:
+    """Metrics, laid out as in metrics.json, on series with labels [S]; those without are left out.
 
     The methods are the fine-tuned model, the others of its predictor, and their combination.
 
@@ -195,7 +221,13 @@ def evaluate_predictions(
     part = dataset.select(rows)
     every = predictor.every(predict_and_embed(directory, part, on_step=on_step)[0], part)
     measure = BY_TASK[task.name][1]
-    return task.name, {TITLES[name]: measure(truth, predicted) for name, predicted in every.items()}, len(rows)
+    return {
+        "series": {"scored": len(rows), "without a label": len(dataset) - len(rows)},
+        "scored on": f"{len(rows):,} of {len(dataset):,} {noun_of(dataset)}",
+        task.name: {TITLES[name]: measure(truth, predicted) for name, predicted in every.items()},
+        "intervals": intervals(TITLES[predictor.choice], measure, truth, every[predictor.choice]),
+        "predictor": predictor.describe(),
+    }
 
 
 def _score_reconstruction(outcome: Outcome, part: ArrayDataset, reporter: Reporter) -> None:
