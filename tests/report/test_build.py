@@ -10,7 +10,7 @@ import pytest
 from rotarymae import SeriesDataset
 from rotarymae.report import build, pictures
 from rotarymae.report.build import write_report
-from rotarymae.report.pictures import PICTURES, POINTS, Picture, learning_curves, verdict
+from rotarymae.report.pictures import PICTURES, POINTS, Picture, Words, learning_curves, verdict
 from rotarymae.series import hide
 from rotarymae.tasks.config import FitConfig
 from rotarymae.tasks.fit_table import run_fit
@@ -180,6 +180,13 @@ def test_of_many_channels_the_most_observed_are_drawn(tmp_path, monkeypatch):
         assert len(np.unique(given["channels"])) == len(np.unique(given["curve"].channels)) == 12
         assert max(given["channels"]) < 15 and len(times_) == len(values) == len(given["hidden"]) == 36
         assert given["hidden"].any() and not given["hidden"].all()
+
+
+def test_the_map_shows_some_of_many_embeddings(two_classes, monkeypatch):
+    monkeypatch.setattr(pictures, "MAPPED", 5)
+    (drawing,) = pictures.embedding(two_classes, Words.of(two_classes, {}, None, None, False))
+    assert "Embeddings of 5 series" in drawing.alt and "These are 5 of 6 series, drawn at random." in drawing.caption
+    assert sum(len(part.get_offsets()) for part in drawing.figure.axes[0].collections) == 5
 
 
 def test_a_new_picture_is_one_entry_and_one_that_fails_costs_only_itself(two_classes, tmp_path, monkeypatch):

@@ -25,6 +25,7 @@ from rotarymae.training import TrainResult
 EXAMPLES = 6  # series shown with their hidden points
 POINTS = 150  # of each interpolated curve
 PANELS = 12  # of each series, one per channel
+MAPPED = 2000  # embeddings on the map: t-SNE of 25,000 takes minutes, and shows a cloud
 LEVELS = tuple(HALF_WIDTHS)  # bands whose promise is checked
 
 
@@ -311,9 +312,12 @@ def embedding(outcome: Outcome, words: Words) -> Iterator[Drawing]:
         method, caption = "t-SNE", "The flattening keeps neighbourhoods only; distances across the map mean little."
     else:
         method, caption = "PCA", "The two directions of largest variation; what overlaps here may differ in others."
-    points = plots.project(outcome.embeddings[at], method.replace("-", "").lower())
-    axes = plots.embedding_map(points, *known, method=method)
-    yield Drawing.of(axes, f"Embeddings of {len(at)} {noun_of(outcome.dataset)} in two dimensions ({method})", caption)
+    some, noun = np.sort(np.random.default_rng(0).permutation(len(at))[:MAPPED]), noun_of(outcome.dataset)
+    if len(some) < len(at):
+        caption += f" These are {MAPPED:,} of {len(at):,} {noun}, drawn at random."
+    points = plots.project(outcome.embeddings[at[some]], method.replace("-", "").lower())
+    axes = plots.embedding_map(points, known[0] if known[0] is None else known[0][some], known[1], method=method)
+    yield Drawing.of(axes, f"Embeddings of {len(some):,} {noun} in two dimensions ({method})", caption)
 
 
 def learning(outcome: Outcome, words: Words) -> Iterator[Drawing]:
