@@ -124,7 +124,11 @@ def test_a_training_saves_first_and_goes_on(fitted, tmp_path, monkeypatch, capsy
         patch.setattr(SeriesExamples, "batch", batch)
         assert command("fit", *given) == 143
     assert "stopped by SIGTERM after step 2" in " ".join(capsys.readouterr().err.split())
+    halves = [".predictions.parquet.0123abcd.part.parquet", "training/.identity.json.0123abcd.part.json"]
+    for half in halves:  # as SIGKILL leaves them
+        (tmp_path / "run" / half).touch()
     assert command("fit", *given, "--resume") == 0
+    assert not any((tmp_path / "run" / half).exists() for half in halves)
     assert "training goes on after step 2" in " ".join(capsys.readouterr().err.split())
     assert (tmp_path / "run/report.html").exists()
 

@@ -236,7 +236,7 @@ def _of_series(outcome: Outcome, dataset: SeriesDataset) -> tuple[dict[str, obje
         facts["channels"] = listed(map(str, preprocessor.channel_names), 20)
     names, transforms = preprocessor.value_names, preprocessor.values.transforms
     scaling: dict[str, object] = {name: TRANSFORMS[how].describe() for name, how in zip(names, transforms, strict=True)}
-    measured = "the median gap between distinct times, or a thousandth of the span"
+    measured = "the larger of the median gap between distinct times and a thousandth of the span"
     how = "as given" if outcome.config.time_unit else measured
     days = " days" if dataset.time_unit == "day" else ""
     scaling["unit of positions"] = f"{preprocessor.positions.unit:.4g}{days} ({how})"
