@@ -228,6 +228,8 @@ def test_a_constant_channel_is_told(stripes):
         ("patch_size", [4, 0], ("patch_size", "at least 1")),
         ("patch_size", [], ("patch_size",)),
         ("mean", ["a"], ("mean", "finite number")),
+        ("mean", [10**400], ("mean", "finite number")),
+        ("std", [float("nan")], ("std", "finite number")),
         ("std", [0.0], ("std", "positive")),
         ("std", [1.0, 1.0], ("std", "1 channels")),
         ("sample_rate", -1, ("sample_rate",)),

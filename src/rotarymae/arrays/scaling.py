@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import sys
 import warnings
 from dataclasses import dataclass
 from typing import Any, Self
@@ -155,7 +156,7 @@ class ArrayPreprocessor:
             raise InputError(f"patch_size is {own.patch_size!r:.60}; wanted a whole number of at least 1 per axis.")
         for name in ("mean", "std"):
             numbers = getattr(own, name)
-            if not _are(numbers, int, float) or not np.isfinite(np.array(numbers, np.float64)).all():
+            if not _are(numbers, int, float) or not all(abs(x) <= sys.float_info.max for x in numbers):
                 raise InputError(f"{name} is {numbers!r:.60}; wanted a finite number per channel.")
         if len(own.mean) != len(own.std) or min(own.std) <= 0:
             raise InputError(f"std is {own.std!r:.60}; wanted a positive number for each of {len(own.mean)} channels.")
