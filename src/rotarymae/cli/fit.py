@@ -88,6 +88,7 @@ def fit(
     classification: ClassificationOptions,
     run: RunOptions,
     resume: bool = False,
+    anonymous: bool = False,
     quiet: bool = False,
 ) -> None:
     """Pre-train a model on a table of irregular observations, and fine-tune it when there are labels.
@@ -102,6 +103,7 @@ def fit(
         table: This file, folder or quoted pattern has one row per observation; a single - reads standard input.
         out: The models, metrics, predictions and the report go to this new folder.
         resume: Continue the interrupted run in the folder.
+        anonymous: The report leaves out ids and values of single series; the tables beside it hold them.
         quiet: Print only what goes wrong.
     """
     from rotarymae.report import write_report
@@ -138,7 +140,9 @@ def fit(
             command=typed_command(),
             started=started,
             reporter=reporter,
-            report=lambda outcome: write_report(outcome, page, title=table.name, time_label=given.columns.get("time")),
+            report=lambda outcome: write_report(
+                outcome, page, title=table.name, time_label=given.columns.get("time"), anonymous=anonymous
+            ),
         )
     print_metrics(outcome.metrics, reporter)
     print_end(outcome.seconds, page, reporter)

@@ -39,6 +39,7 @@ def write_report(
     value_label: str | None = None,
     invert: bool = False,
     notes: tuple[str, ...] = (),
+    anonymous: bool = False,
 ) -> Path:
     """Writes report.html of a finished run; a page that was there is replaced at the end, in one step.
 
@@ -47,14 +48,15 @@ def write_report(
         time_label, value_label: of the axes; without them the table's own column names.
         invert: draw large values at the bottom, as magnitudes are.
         notes: sentences for the last section.
+        anonymous: leave out ids and values of single examples, and the warnings, which may name some.
     """
     words = Words.of(outcome, class_names or {}, time_label, value_label, invert)
     sections = [
         _comparisons(outcome),
-        *(_pictured(picture, outcome, words) for picture in PICTURES),
-        _data(outcome),
+        *(_pictured(picture, outcome, words, anonymous) for picture in PICTURES if not (anonymous and picture.private)),
+        _data(outcome, anonymous),
         _run(outcome),
-        _notes(outcome, notes),
+        _notes(outcome, notes, anonymous),
     ]
     shown = tuple(section for section in sections if section is not None)
     write_text(Path(path), render(Report(title, summary, tuple(_headlines(outcome)), shown)))
@@ -173,7 +175,7 @@ def _methods(title: str, methods: Mapping[str, Mapping[str, float]], caption: st
     return Table(list(methods.items()), title, "method", caption, highest, lowest)
 
 
-def _pictured(picture: Picture, outcome: Outcome, words: Words) -> Section | None:
+def _pictured(picture: Picture, outcome: Outcome, words: Words, anonymous: bool) -> Section | None:
     """The section of a picture. A picture that fails costs its section, with a sentence that says why, and no more."""
     images, tables = [], []
     try:
@@ -184,24 +186,34 @@ def _pictured(picture: Picture, outcome: Outcome, words: Words) -> Section | Non
                 width = round(96 * float(part.figure.get_figwidth()))
                 images.append(Image(data_uri(part.figure), part.alt, part.heading, part.caption, width))
     except Exception as error:  # a training of hours must not lose its report to a figure
-        failed = f"This part was left out, as drawing it failed: {type(error).__name__}: {error}"
+        why = type(error).__name__ if anonymous else f"{type(error).__name__}: {error}"
+        failed = f"This part was left out, as drawing it failed: {why}"
         return Section(picture.name, picture.title, failed)
     if not images and not tables:
         return None
     return Section(picture.name, picture.title, picture.explanation, images, tables)
 
 
-def _data(outcome: Outcome) -> Section:
+def _data(outcome: Outcome, anonymous: bool) -> Section:
     dataset = outcome.dataset
     facts, scaling = _of_arrays(outcome, dataset) if isinstance(dataset, ArrayDataset) else _of_series(outcome, dataset)
+    facts["split"] = outcome.metrics.get("split", "at random").partition(":" if anonymous else "\n")[
+        0
+    ]  # behind it the dates of series
     return Section(
         "data",
         "What was done to the data",
         f"What happened between your {_source(outcome)} and the model's input; the scalers were fitted on the training "
         "part alone and are saved with the model.",
         tables=(_pairs(facts), _pairs(scaling, "Scaling")),
-        items=[f"Warning: {warning}" for warning in outcome.warnings],
+        items=_warnings(outcome, anonymous),
     )
+
+
+def _warnings(outcome: Outcome, anonymous: bool) -> list[str]:
+    if anonymous and outcome.warnings:
+        return [f"There were {len(outcome.warnings):,} warnings, which metrics.json has: they may name examples."]
+    return [f"Warning: {warning}" for warning in outcome.warnings]
 
 
 def _of_arrays(outcome: Outcome, dataset: ArrayDataset) -> tuple[dict[str, object], dict[str, object]]:
@@ -211,7 +223,6 @@ def _of_arrays(outcome: Outcome, dataset: ArrayDataset) -> tuple[dict[str, objec
         dataset.noun: len(dataset),
         "patches of each": f"{lengths.min()} to {lengths.max()}, median {np.median(lengths):.0f}",
         "trained on, for validation, held out": f"{split['train']}, {split['validation']}, {split['test']}",
-        "split": outcome.metrics.get("split", "at random"),
     }
     facts |= {"files": "; ".join(dataset.notes)} if dataset.notes else {}
     return facts, outcome.pretrained.preprocessor.describe()
@@ -227,7 +238,6 @@ def _of_series(outcome: Outcome, dataset: SeriesDataset) -> tuple[dict[str, obje
         "observations": len(dataset.times),
         "observations per series": f"{lengths.min()} to {lengths.max()}, median {np.median(lengths):.0f}",
         "series trained on, for validation, held out": f"{split['train']}, {split['validation']}, {split['test']}",
-        "split": outcome.metrics.get("split", "at random"),
         "times count from": preprocessor.describe()["times count from"],
     }
     if dataset.reading is not None:
@@ -268,11 +278,19 @@ def _run(outcome: Outcome) -> Section:
     )
 
 
-def _notes(outcome: Outcome, notes: tuple[str, ...]) -> Section:
-    private = (
-        f"This page holds ids and values from your {_source(outcome)} ({len(outcome.dataset):,} "
-        f"{noun_of(outcome.dataset)}). Mind this before you show it to others."
-    )
+def _notes(outcome: Outcome, notes: tuple[str, ...], anonymous: bool) -> Section:
+    noun, source, count = noun_of(outcome.dataset), _source(outcome), f"{len(outcome.dataset):,}"
+    if anonymous:
+        private = (
+            f"This page is anonymous: it holds no id and no value of any of the {count} {noun} of your {source}, only "
+            "statistics of them, the names of its columns, channels and classes, and the command that was typed."
+        )
+    else:
+        private = (
+            f"This page holds data of your {source}: ids and observed values of some of its {count} {noun}, in "
+            "pictures and warnings, and one point for each that was scored. Mind this before you show it to others, or make the "
+            "page anonymous (--anonymous)."
+        )
     return Section(
         "notes", "Notes and limits", "What to keep in mind before you use this page.", items=(*notes, private)
     )

@@ -79,6 +79,7 @@ class Picture:
     title: str
     explanation: str  # one sentence: what one sees, and how to read it
     draw: Callable[[Outcome, Words], Iterable[Drawing | Table]]
+    private: bool = False  # whether it shows ids or values of single examples
 
 
 def series(outcome: Outcome, words: Words) -> Iterator[Drawing]:
@@ -349,12 +350,14 @@ PICTURES = [
         "Filled points were shown to the model and hollow points were hidden from it; the line is its prediction, and "
         "the bands should hold 68 % and 95 % of the hollow points.",
         series,
+        private=True,
     ),
     Picture(
         "reconstructions",
         "Hidden patches",
         "The model saw the middle one, where grey is hidden, and drew the hidden patches anew.",
         reconstructions,
+        private=True,
     ),
     Picture(
         "bands",
@@ -383,7 +386,7 @@ PICTURES = [
         "below the dashed line say that the classifier is too sure of itself.",
         confidence,
     ),
-    Picture("regression", "Predicted beside true", "On the dashed line both agree.", regression),
+    Picture("regression", "Predicted beside true", "On the dashed line both agree.", regression, private=True),
     Picture(
         "embedding",
         "Map of embeddings",
