@@ -288,8 +288,8 @@ def _notes(outcome: Outcome, notes: tuple[str, ...], anonymous: bool) -> Section
     else:
         private = (
             f"This page holds data of your {source}: ids and observed values of some of its {count} {noun}, in "
-            "pictures and warnings, and one point for each that was scored. Mind this before you show it to others, or make the "
-            "page anonymous (--anonymous)."
+            "pictures and warnings, and one point for each that was scored. Mind this before you show it to others, or "
+            "make the page anonymous (--anonymous)."
         )
     return Section(
         "notes", "Notes and limits", "What to keep in mind before you use this page.", items=(*notes, private)
