@@ -20,14 +20,14 @@ OTHER = {
     "batch_size": 3,
     "finetune_batch_size": 3, "base_lr": 3e-3, "finetune_lr": 3e-3, "warmup_steps": 3, "optimizer": "sgd",
     "betas": (0.5, 0.5), "weight_decay": 0.5, "gradient_clip": 3.0, "precision": "bf16", "compile": True, "workers": 2,
-    "log_every": 3, "seed": 3, "checkpoint_minutes": 3.0,
+    "log_every": 3, "seed": 3, "checkpoint_minutes": 3.0, "patience": 3, "layer_decay": 0.5,
 }  # fmt: skip
 NEEDS = {}
 # What `prepare`, `finetune`, a task or a split reads; their tests say what each does.
 READ_ELSEWHERE = {
     "time_unit", "time_origin", "channel_spacing", "transforms", "pool", "drop", "noise", "dropout", "drop_path",
     "label_smoothing", "class_weights", "validation_fraction", "static", "signal_to_noise", "channel_one_hot",
-    "max_tokens", "minutes", "join_times", "predictor", "pretrained", "errors",
+    "max_tokens", "minutes", "join_times", "predictor", "pretrained", "tune", "errors",
 }  # fmt: skip
 
 

@@ -66,7 +66,7 @@ def test_what_is_frozen_stays_bit_identical(pretrained, tuned):
 def test_adapters_are_of_low_rank(pretrained, tuned):
     before, after = (m.encoder.transformer.blocks[0].mlp.up.weight for m in (pretrained.model, tuned["lora"].model))
     found = torch.linalg.svdvals((after - before).detach())
-    rank = max(1, min(8, TWO_BLOCKS.embed_dim // 8))
+    rank = max(1, min(8, pretrained.model.config.embed_dim // 8))
     assert len(found) > rank and found[rank:].norm() < 0.01 * found.norm()
 
 
