@@ -42,7 +42,7 @@ ORDER = [
     ["data", "plots"],
     # what a user wants done
     ["tasks"],
-    ["estimators", "report"],
+    ["export", "estimators", "report"],
     # the paper's experiments and ours
     ["experiments"],
     ["recipes"],

@@ -9,9 +9,10 @@ import glob
 import html
 import inspect
 import json
+import re
 import shutil
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ from torch import nn
 import rotarymae
 from rotarymae.arrays import ArrayPreprocessor
 from rotarymae.config import RoMAEConfig
-from rotarymae.errors import InputError, ModelDirectoryError, listed
+from rotarymae.errors import InputError, ModelDirectoryError, import_extra, listed
 from rotarymae.heads import Classifier, Regressor, TokenRegressor
 from rotarymae.model import Encoder, MaskedAutoencoder
 from rotarymae.series import Preprocessor, SeriesDataset, check_targets
@@ -35,6 +36,10 @@ CARD = "written by rotarymae"  # in every model card
 LEFT_AFTER = 3600  # seconds; saving takes far less
 SHIPPED = Path(__file__).parent / "models"  # a folder per model that ships with the library
 FILES = ("config.json", "model.safetensors", "preprocessor.json", "README.md")
+# A name on the Hub, and what is taken from there or put there: no pickle, no code.
+HUB_NAME = re.compile(r"[\w-][\w.-]*/[\w-][\w.-]*(@[\w./-]+)?")
+PUBLISHED = tuple(f"{part}{file}" for part in ("", "pretrained/", "finetuned/") for file in FILES)
+PUBLISHED += ("predictor/*.json", "predictor/*.safetensors")
 KINDS: dict[str, type[nn.Module]] = {
     kind.__name__: kind for kind in (Encoder, MaskedAutoencoder, Classifier, Regressor, TokenRegressor)
 }
@@ -71,7 +76,14 @@ class ModelDirectory:
         return self.preprocessor
 
 
-def save(model: Model, folder: str | Path, preprocessor: AnyPreprocessor | None = None, note: str = "") -> None:
+def save(
+    model: Model,
+    folder: str | Path,
+    preprocessor: AnyPreprocessor | None = None,
+    note: str = "",
+    license: str = "unknown",
+    tags: Sequence[str] = (),
+) -> None:
     """Writes a model directory: a reader sees the old one or the new one, never half of either.
 
     Args:
@@ -79,15 +91,23 @@ def save(model: Model, folder: str | Path, preprocessor: AnyPreprocessor | None 
         folder: new, empty, or a model directory, which is replaced; anything else is left alone.
         preprocessor: what turns tables or arrays into this model's tokens.
         note: a paragraph for the model card.
+        license: under which the model may be used, as the Hugging Face Hub writes it: "mit", "cc-by-4.0".
+        tags: of the model card, beside the library's.
 
     Raises:
-        InputError: another kind of model, a folder that holds other things than a model, or a link to one.
+        InputError: another kind of model, a folder that holds other things than a model, or a link to one; a licence
+            or a tag of other characters than letters, digits, dots and hyphens.
         OSError: the files cannot be written; the message names the folder, and what was there is untouched.
     """
     folder = Path(folder)
     kind = type(model).__name__
     if KINDS.get(kind) is not type(model):
         raise InputError(f"save got a {kind}; wanted one of {', '.join(KINDS)}.")
+    for word in (license, *tags):
+        if not re.fullmatch(r"[\w.-]+", word):
+            raise InputError(
+                f"{word!r} is no licence or tag; wanted letters, digits, dots and hyphens, as in cc-by-4.0."
+            )
     check_replaceable(folder)
     config = {"format": FORMAT, "kind": kind, "config": _config(model).to_dict(), "head": _head(model)}
     _remove_leftovers(folder)
@@ -100,7 +120,7 @@ def save(model: Model, folder: str | Path, preprocessor: AnyPreprocessor | None 
         except SafetensorError as error:
             raise OSError(f"{folder / 'model.safetensors'} could not be written: {error}") from None
         _dump(beside / "preprocessor.json", None if preprocessor is None else preprocessor.to_dict())
-        (beside / "README.md").write_text(_card(model, preprocessor, note), encoding="utf-8")
+        (beside / "README.md").write_text(_card(model, preprocessor, note, license, tags), encoding="utf-8")
 
 
 def _remove_leftovers(folder: Path) -> None:
@@ -215,23 +235,37 @@ def shipped_models() -> tuple[str, ...]:
 
 
 def find_model(source: str | Path) -> Path:
-    """The folder of a model: the path itself if there is one, or that of a model that ships with the library.
+    """The folder of a model: the path itself if there is one, or a shipped model's, or a copy from the Hub.
+
+    Every name that a user gives for a model goes through here. OWNER/NAME or OWNER/NAME@REVISION is a repository of the
+    Hugging Face Hub; its copy is kept in the Hub's cache, which is asked alone with HF_HUB_OFFLINE=1.
 
     Raises:
-        InputError: neither; the message names the models that ship.
+        InputError: none of these; the message names the models that ship.
+        MissingExtra: a repository without the extra `hub`.
     """
     if Path(source).exists():
         return Path(source)
     if str(source) in shipped_models():
         return SHIPPED / source
+    name, reason = Path(source).as_posix(), ""
+    if HUB_NAME.fullmatch(name):
+        hub, (repository, _, revision) = import_extra("huggingface_hub", "hub"), name.partition("@")
+        try:
+            return Path(hub.snapshot_download(repository, revision=revision or None, allow_patterns=list(PUBLISHED)))
+        except (OSError, ValueError) as error:
+            reason = f" The Hugging Face Hub has none of this name for us: {str(error).strip().splitlines()[0]}"
     raise InputError(
         f"there is no model {str(source)!r}; wanted the folder of a run or of a model, or the name of one that ships "
-        f"with the library: {listed(shipped_models())}."
+        f"with the library: {listed(shipped_models())}.{reason}"
     )
 
 
 def open_model(folder: str | Path, want: str) -> ModelDirectory:
-    """Loads a model directory, the one called `want` ("pretrained" or "finetuned") of a run folder, or a shipped one.
+    """Loads a model directory, or the one called `want` ("pretrained" or "finetuned") of a run folder.
+
+    Args:
+        folder: the folder, or a name that `find_model` knows.
 
     Raises:
         InputError: no such folder or name; a run folder without such a model.
@@ -356,13 +390,13 @@ def _dump(path: Path, content: Any) -> None:
     path.write_text(json.dumps(content, indent=2, allow_nan=False) + "\n", encoding="utf-8")
 
 
-def _card(model: Model, preprocessor: AnyPreprocessor | None, note: str) -> str:
+def _card(model: Model, preprocessor: AnyPreprocessor | None, note: str, license: str, tags: Sequence[str]) -> str:
     config = _config(model)
     lines = [
         "---",
         "library_name: rotarymae",
-        "license: unknown",
-        "tags: [rotarymae, irregular-time-series]",
+        f"license: {license}",
+        f"tags: [{', '.join(('rotarymae', 'irregular-time-series', *tags))}]",
         "---",
         f"# {type(model).__name__} ({config.embed_dim}/{config.num_heads}/{config.depth})",
         "",
@@ -394,7 +428,9 @@ def _card(model: Model, preprocessor: AnyPreprocessor | None, note: str) -> str:
         "",
         "## Licence",
         "",
-        "Whoever trained this model says here, and in `license:` above, under which licence it may be used.",
+        "Whoever trained this model says here, and in `license:` above, under which licence it may be used."
+        if license == "unknown"
+        else f"This model may be used under the licence {license}.",
         "",
     ]
     return "\n".join(lines)

@@ -30,7 +30,8 @@ same; `load` reads a run folder of `rotarymae fit` as well.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
@@ -114,20 +115,72 @@ class _Estimator(TrainingOptions, MaskingOptions, ScalingOptions, ModelOptions, 
     verbose: bool = False
     """Show progress."""
 
-    def save(self, folder: str | Path) -> None:
+    def save(self, folder: str | Path, license: str = "unknown", tags: Sequence[str] = ()) -> None:
         """Writes the fitted model to a model directory, which `load` and the command read.
+
+        Args:
+            folder: new, empty, or a model directory, which is replaced.
+            license: for the model card, as the Hugging Face Hub writes it: "mit", "cc-by-4.0".
+            tags: for the model card.
 
         Raises:
             InputError: a folder that holds something else.
         """
-        save(self._directory.model, folder, self._directory.preprocessor)
+        save(self._directory.model, folder, self._directory.preprocessor, self._note(), license, tags)
+
+    def save_pretrained(self, folder: str | Path, license: str = "unknown", tags: Sequence[str] = ()) -> None:
+        """`save`, by the Hugging Face Hub's name."""
+        self.save(folder, license, tags)
+
+    def push_to_hub(
+        self,
+        repository: str,
+        license: str = "unknown",
+        tags: Sequence[str] = (),
+        private: bool = False,
+        token: str | None = None,
+    ) -> str:
+        """Puts the fitted model into a repository OWNER/NAME of the Hugging Face Hub, which is made if it is not there.
+
+        Args:
+            license, tags: as `save`.
+            private: who may see a repository that is made now.
+            token: of the Hub; without it, the one that `hf auth login` has kept.
+
+        Returns:
+            The address of the upload.
+
+        Raises:
+            MissingExtra: without the extra `hub`.
+        """
+        from rotarymae.export import push_folder
+
+        with tempfile.TemporaryDirectory() as beside:
+            self.save(Path(beside) / "model", license, tags)
+            return push_folder(Path(beside) / "model", repository, private, token)
+
+    @classmethod
+    def from_pretrained(cls, name: str | Path, **parameters: Any) -> Self:
+        """`load`, by the Hugging Face Hub's name."""
+        return cls.load(name, **parameters)
+
+    def _note(self) -> str:
+        """What the model card says of the training."""
+        if not hasattr(self, "history_"):
+            return ""
+        said = [f"Fitted by `{' '.join(repr(self).split())}`."]
+        for stage, lines in self.history_.items():
+            losses = [line["validation"] for line in lines if "validation" in line]
+            best = f", best validation loss {min(losses):.4g}" if losses else ""
+            said.append(f"{stage}: {lines[-1]['step'] if lines else 0:,} steps{best}.")
+        return " ".join(said)
 
     @classmethod
     def load(cls, folder: str | Path, **parameters: Any) -> Self:
         """A fitted estimator with the model of a model directory, or of a run folder of `rotarymae fit`.
 
         Args:
-            folder: what `save` or the command wrote.
+            folder: what `save` or the command wrote, or a repository OWNER/NAME of the Hugging Face Hub.
             parameters: the estimator's. A model directory does not hold them, but the columns of its training table.
 
         Raises:
@@ -300,13 +353,13 @@ class _Supervised(FinetuningOptions, _TakesArrays, _Estimator):
 
     _stage = "finetuned"
 
-    def save(self, folder: str | Path) -> None:
-        """Writes the fitted model, and what predicts beside it, to a new folder.
+    def save(self, folder: str | Path, license: str = "unknown", tags: Sequence[str] = ()) -> None:
+        """Writes the fitted model, and what predicts beside it, to a new folder; arguments as `RoMAEInterpolator.save`.
 
         Raises:
             InputError: a folder that holds something already.
         """
-        super().save(folder)
+        super().save(folder, license, tags)
         self.predictor_.save(Path(folder) / PREDICTOR)
 
     @classmethod

@@ -93,7 +93,7 @@ class Encoder(nn.Module):
         x = self.projection(tokens.values.to(weight.dtype)).to(weight.dtype)
         positions, padding = with_cls(tokens.positions, tokens.padding, self.config.cls_token)
         if self.cls_token is not None:
-            x = torch.cat([self.cls_token.expand(len(x), 1, -1), x], dim=1)
+            x = torch.cat([self.cls_token.expand(x.shape[0], 1, -1), x], dim=1)
         x = self.position_encoding.add(x, positions)
         return self.transformer(x, self.position_encoding.rotation(positions), padding, queries)
 
@@ -218,9 +218,9 @@ def with_cls(
     """Positions and padding with [CLS] in front, at position 0 on every axis (definition C.1), if there is one."""
     if not cls_token:
         return positions, padding
-    positions = torch.cat([positions.new_zeros(len(positions), 1, positions.shape[2]), positions], dim=1)
+    positions = torch.cat([positions.new_zeros(positions.shape[0], 1, positions.shape[2]), positions], dim=1)
     if padding is not None:
-        padding = torch.cat([padding.new_zeros(len(padding), 1), padding], dim=1)
+        padding = torch.cat([padding.new_zeros(padding.shape[0], 1), padding], dim=1)
     return positions, padding
 
 

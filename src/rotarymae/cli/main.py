@@ -17,6 +17,7 @@ from rotarymae.cli.data import fetch_data
 from rotarymae.cli.demo import demo
 from rotarymae.cli.embed import embed
 from rotarymae.cli.evaluate import evaluate
+from rotarymae.cli.export import export
 from rotarymae.cli.fit import fit
 from rotarymae.cli.info import info
 from rotarymae.cli.interpolate import interpolate
@@ -33,6 +34,7 @@ COMMANDS = {
     "evaluate": evaluate,
     "interpolate": interpolate,
     "embed": embed,
+    "export": export,
     "list": list_recipes,
     "show": show,
     "data": fetch_data,

@@ -1,5 +1,6 @@
 from .bands import HALF_WIDTHS as HALF_WIDTHS
 from .bands import SHOWN as SHOWN
+from .combination import AVERAGES as AVERAGES
 from .config import ClassificationOptions as ClassificationOptions
 from .config import FinetuningOptions as FinetuningOptions
 from .config import FitConfig as FitConfig
@@ -15,6 +16,7 @@ from .data import AnyDataset as AnyDataset
 from .data import make_examples as make_examples
 from .data import noun_of as noun_of
 from .fit_table import run_fit as run_fit
+from .interpolation import WIDENS_OVER as WIDENS_OVER
 from .interpolation import Interpolation as Interpolation
 from .interpolation import Predicted as Predicted
 from .interpolation import Queries as Queries

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
-from rotarymae.checkpoints import ModelDirectory
+from rotarymae.checkpoints import ModelDirectory, find_model
 from rotarymae.errors import InputError, ModelDirectoryError, listed
 from rotarymae.series import SeriesDataset, StaticColumn, is_static_column, static_features
 from rotarymae.system import Reporter, replacing_folder
@@ -307,7 +307,7 @@ class Predictor:
         task = task_of(directory.model)
         if task is None:
             raise InputError("the model is not fine-tuned; `rotarymae fit` with labels makes one that predicts them.")
-        path = Path(folder) / PREDICTOR
+        path = find_model(folder) / PREDICTOR
         if not path.exists():
             return cls.of_model(task.name, f"{folder} has no folder {PREDICTOR!r}, as a run of `rotarymae fit` has")
         found = cls.load(path)

@@ -1,0 +1,85 @@
+"""rotarymae export: a model as one file that runs without this library."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from tyro.conf import Positional
+
+from rotarymae.cli.output import new_reporter
+from rotarymae.cli.table import Model
+from rotarymae.errors import InputError
+
+if TYPE_CHECKING:
+    from rotarymae.export import Answers
+
+
+def export(
+    model: Positional[Model],
+    out: Path,
+    format: Literal["onnx", "torch"] = "onnx",
+    job: Literal["auto", "predict", "embed", "interpolate"] = "auto",
+    contract: Literal["none", "light-curve"] = "none",
+    pool: Literal["auto", "mean", "cls"] = "auto",
+    stage: Literal["pretrained", "finetuned"] = "pretrained",
+    quiet: bool = False,
+) -> None:
+    """Write a model to one file that runs without this library, with its scalers inside, and check the file.
+
+    For example: rotarymae export run --out classifier.onnx
+
+    Args:
+        model: This folder was written by `fit`, or is a model directory.
+        out: The program goes to this new file; with a contract, light curves to test it by go to FILE.test.parquet.
+        format: The file is for ONNX runtimes, or a PyTorch program (torch.export.load).
+        job: The program predicts labels, embeds or interpolates; auto takes the labels of a fine-tuned model.
+        contract: The inputs and outputs are those of the package light-curve's embedding models.
+        pool: An embedding is the mean over a series' tokens, the [CLS] token, or what the model was trained to use.
+        stage: This model of the folder that `fit` wrote makes embeddings.
+        quiet: Print only what goes wrong.
+    """
+    from rotarymae.export import LightCurves, export_program, write_test_table
+
+    reporter = new_reporter(quiet)
+    table = out.with_name(f"{out.name}.test.parquet")
+    if contract != "none" and table.exists():
+        raise InputError(f"{table} exists; choose another name for the program, or remove it.")
+    with reporter.catching_warnings():
+        program = _program(model, job, contract, None if pool == "auto" else pool, stage)
+        with reporter.bar("exporting"):
+            found = export_program(program, out, format)
+        if isinstance(program, LightCurves):
+            write_test_table(program, table)
+    reporter.say(f"{out}: {found.megabytes:.2f} MB, {', '.join(program.needs)} → {', '.join(program.outputs)}")
+    reporter.say(f"the largest difference from the library is {found.difference:.1e}")
+    for (series, observations), file, torch in zip(found.shapes, found.milliseconds, found.in_torch, strict=True):
+        reporter.say(f"{series} × {observations} observations: {file:.1f} ms; in PyTorch {torch:.1f} ms")
+
+
+def _program(model: Path, job: str, contract: str, pool: str | None, stage: str) -> Answers:
+    from rotarymae.checkpoints import open_model
+    from rotarymae.export import make_program
+    from rotarymae.heads import Classifier, Regressor
+    from rotarymae.model import MaskedAutoencoder
+    from rotarymae.tasks import Predictor
+
+    if contract != "none":
+        if job not in ("auto", "embed"):
+            raise InputError(f"the contract {contract} embeds; leave out --job {job}.")
+        return make_program(open_model(model, stage), "light-curve")
+    if job == "auto":
+        job = "predict" if (model / "finetuned").is_dir() else "interpolate"
+        directory = open_model(model, "finetuned" if job == "predict" else "pretrained")
+        if isinstance(directory.model, Classifier | Regressor):
+            job = "predict"
+        elif not isinstance(directory.model, MaskedAutoencoder):
+            job = "embed"
+    else:
+        directory = open_model(model, {"predict": "finetuned", "interpolate": "pretrained"}.get(job, stage))
+    if pool is not None and job != "embed":
+        raise InputError(f"pool concerns embeddings; leave out --pool, or say --job embed (it is {job}).")
+    temperature = 1.0
+    if job == "predict":
+        temperature = Predictor.of_run(model, directory).temperatures["model"]
+    return make_program(directory, job, pool, temperature)  # type: ignore[arg-type]

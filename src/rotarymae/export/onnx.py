@@ -1,0 +1,246 @@
+"""Writes a model to one file, ONNX or a PyTorch program, and compares what the file answers with the library.
+
+See `export.graph` for the inputs and outputs. The number of series, of observations and of queries is free.
+"""
+
+from __future__ import annotations
+
+import logging
+import statistics
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+import torch
+
+from rotarymae.checkpoints import ModelDirectory
+from rotarymae.errors import InputError, RotaryMAEError, choose, import_extra
+from rotarymae.export.graph import Answers, Embeddings, Interpolations, LightCurves, Predictions
+from rotarymae.heads import Classifier, Regressor
+from rotarymae.model import MaskedAutoencoder
+from rotarymae.series import Preprocessor, SeriesDataset
+from rotarymae.system import replacing
+from rotarymae.tokens import pad_rows
+
+Job = Literal["predict", "embed", "interpolate", "light-curve"]
+Format = Literal["onnx", "torch"]
+Feeds = dict[str, torch.Tensor]
+OPSET = 18
+SHAPES = ((1, 6), (3, 40), (16, 200))  # series and observations of the comparison
+QUERIES = 25
+LARGEST = 1e-4  # difference that a written file may have; a largest answer above 1 counts as 1
+FIRST_TIME = 59_000.0  # where the times of the comparison begin, as dates of today do
+
+
+@dataclass(frozen=True)
+class Check:
+    """What a written file answers, compared with the library.
+
+    Attributes:
+        difference: the largest one, over all outputs and shapes; relative where the answers go beyond 1.
+        shapes: (series, observations) that were compared.
+        milliseconds: per call of the file, at each shape; and per call of the same program in PyTorch.
+        megabytes: size of the file.
+    """
+
+    difference: float
+    shapes: tuple[tuple[int, int], ...]
+    milliseconds: tuple[float, ...]
+    in_torch: tuple[float, ...]
+    megabytes: float
+
+
+def make_program(directory: ModelDirectory, job: Job, pool: str | None = None, temperature: float = 1.0) -> Answers:
+    """A model as a program that takes observations in the table's units.
+
+    Args:
+        directory: a model of series.
+        job: "predict" (a head's answers), "embed", "interpolate", or "light-curve", the contract of `LightCurves`.
+        pool: of "embed", as `tasks.embed`.
+        temperature: of "predict", as the run's predictor found it.
+
+    Raises:
+        InputError: a model that does another job, or that cannot be a program; the message says why.
+    """
+    choose("job", job, ("predict", "embed", "interpolate", "light-curve"))
+    model, preprocessor = directory.model, directory.of_series()
+    if job == "embed":
+        return Embeddings(model, preprocessor, pool).eval()
+    if job == "light-curve":
+        return LightCurves(model, preprocessor).eval()
+    if job == "predict" and isinstance(model, Classifier | Regressor):
+        return Predictions(model, preprocessor, temperature).eval()
+    if job == "interpolate" and isinstance(model, MaskedAutoencoder):
+        return Interpolations(model, preprocessor).eval()
+    wanted = "fine-tuned Classifier or Regressor" if job == "predict" else "pre-trained MaskedAutoencoder"
+    raise InputError(f"the model is a {type(model).__name__}; {job} needs a {wanted}.")
+
+
+def export_program(program: Answers, path: str | Path, format: Format = "onnx") -> Check:
+    """Writes the program and checks the file; a file that answers otherwise is not left behind.
+
+    Raises:
+        InputError: another format, a file that exists.
+        MissingExtra: ONNX without the extra `export`.
+        RotaryMAEError: the file's answers differ from the library's by more than 1e-4.
+    """
+    choose("format", format, ("onnx", "torch"))
+    path = Path(path)
+    if path.exists():
+        raise InputError(f"{path} exists; choose another name, or remove it.")
+    _, feeds = examples_of(program, *SHAPES[1])
+    with replacing(path) as beside, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the exporter's own, about its insides
+        if format == "onnx":
+            import_extra("onnxscript", "export")
+            # It says of every library that is not installed that its operations are skipped.
+            logging.getLogger("torch.onnx._internal.exporter._registration").setLevel(logging.ERROR)
+            exported = torch.onnx.export(
+                program, kwargs=feeds, opset_version=OPSET, dynamic_shapes=_dynamic(feeds), dynamo=True, verbose=False
+            )
+            assert exported is not None
+            _name_outputs(exported.model.graph, program.outputs)
+            exported.save(beside)
+        else:
+            torch.export.save(torch.export.export(program, (), feeds, dynamic_shapes=_dynamic(feeds)), beside)
+        found = check_program(program, beside, format)
+        if not found.difference <= LARGEST:
+            raise RotaryMAEError(
+                f"the {format} file and the library differ by up to {found.difference:.2g}; the file is not kept."
+            )
+    return found
+
+
+def check_program(program: Answers, path: str | Path, format: Format = "onnx") -> Check:
+    """Compares a written file with the library, at three shapes, on random series like those of training."""
+    answer = _opened(Path(path), format)
+    difference, took, in_torch = 0.0, [], []
+    for series, observations in SHAPES:
+        dataset, feeds = examples_of(program, series, observations)
+        with torch.no_grad():
+            for want, found in zip(program.of_library(dataset, feeds), answer(feeds), strict=False):
+                away = float(np.abs(np.asarray(found, np.float64) - want).max()) / max(1.0, float(np.abs(want).max()))
+                difference = max(difference, away if np.isfinite(away) else np.inf)
+            took.append(_milliseconds(lambda feeds=feeds: answer(feeds)))
+            in_torch.append(_milliseconds(lambda feeds=feeds: program(**feeds)))
+    return Check(difference, SHAPES, tuple(took), tuple(in_torch), Path(path).stat().st_size / 1e6)
+
+
+def write_test_table(program: LightCurves, path: str | Path) -> None:
+    """Light curves and the library's embeddings of them, to test another's use of an exported file.
+
+    One row per light curve: its `flux`, `flux_err`, `time`, `channel_index` as lists, and `cls` and `mean`.
+    """
+    dataset, feeds = examples_of(program, *SHAPES[1])
+    real = feeds["mask"].numpy()
+    columns: dict[str, Any] = {
+        name: [row[there].tolist() for row, there in zip(feeds[name].numpy(), real, strict=True)]
+        for name in ("flux", "flux_err", "time", "channel_index")
+    }
+    for name, found in zip(("cls", "mean"), program.of_library(dataset, feeds), strict=True):
+        columns[name] = found.tolist()
+    with replacing(Path(path)) as beside:
+        pa.parquet.write_table(pa.table(columns), beside)
+
+
+def examples_of(program: Answers, series: int, observations: int) -> tuple[SeriesDataset, Feeds]:
+    """Random series like those of training, of different lengths, and the same as inputs of the program.
+
+    Their times reach as far as training's did; queries lie a little beyond on both sides.
+    """
+    draw, known = np.random.default_rng(series), program.preprocessor
+    lengths = np.concatenate([[observations], draw.integers(2, observations + 1, series - 1)])
+    total, channels = int(lengths.sum()), len(known.channel_names or (None,))
+    curves = isinstance(program, LightCurves)
+    start = 0.0 if curves or known.positions.origin == "zero" else FIRST_TIME
+    span = max(known.positions.reach, 1.0) * known.positions.unit
+    owner = np.repeat(np.arange(series), lengths)
+    times = start + span * draw.random(total)
+    number = draw.integers(0, channels, total)
+    values = known.values.inverse(draw.normal(size=(total, len(known.value_names))), number)
+    if curves:  # as its inputs are
+        times, values = times.astype(np.float32).astype(np.float64), values.astype(np.float32).astype(np.float64)
+    order = np.lexsort((number, times, owner))
+    times, number, values = times[order], number[order], values[order]
+    static, codes = _static(known, series, draw)
+    dataset = SeriesDataset(
+        times,
+        values,
+        np.concatenate([[0], np.cumsum(lengths)]),
+        np.arange(series),
+        known.value_names,
+        None if known.channel_names is None else number.astype(np.int32),
+        known.channel_names,
+        static,
+    )
+    padded = [pad_rows(flat, lengths)[0] for flat in (times[:, None], values, number[:, None])]
+    mask = torch.arange(observations) < torch.as_tensor(lengths)[:, None]
+    feeds = {"time": padded[0][..., 0], "values": padded[1], "channel": padded[2][..., 0], "mask": mask}
+    feeds |= {"static": torch.from_numpy(codes)}
+    asked = start + span * draw.uniform(-0.1, 1.1, (series, QUERIES))
+    feeds |= {"query_time": torch.from_numpy(asked), "channel_index": feeds["channel"]}
+    feeds["query_channel"] = torch.from_numpy(draw.integers(0, channels, (series, QUERIES)))
+    if curves:
+        feeds["time"], both = feeds["time"].float(), feeds["values"].float()
+        feeds |= {"flux": both[..., 0].contiguous(), "flux_err": both[..., -1].contiguous()}
+    return dataset, {name: feeds[name] for name in program.needs}
+
+
+def _static(known: Preprocessor, series: int, draw: np.random.Generator) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    """Static columns of a data set, and the same as the program takes them [series, columns]."""
+    columns, codes = {}, np.zeros((series, len(known.static)))
+    for i, column in enumerate(known.static):
+        if column.categories is None:
+            codes[:, i] = draw.normal(column.mean, column.std, series)
+            codes[draw.random(series) < 0.2, i] = np.nan
+            columns[column.name] = codes[:, i].copy()
+        else:
+            codes[:, i] = draw.integers(0, len(column.categories), series)
+            columns[column.name] = np.array([column.categories[int(code)] for code in codes[:, i]], object)
+    return columns, codes
+
+
+def _dynamic(feeds: Feeds) -> dict[str, dict[int, Any]]:
+    """Which sizes are free: series, observations, queries."""
+    series, observations, queries = (torch.export.Dim(name, min=1) for name in ("series", "observations", "queries"))
+    second = {name: queries if name.startswith("query") else observations for name in feeds if name != "static"}
+    return {name: {0: series} | ({1: second[name]} if name in second else {}) for name in feeds}
+
+
+def _name_outputs(graph: Any, names: tuple[str, ...]) -> None:
+    """Names the outputs of an ONNX graph; the exporter may have used the same names inside."""
+    for node in graph:
+        for value in node.outputs:
+            value.name = f"{value.name}_" if value.name in names else value.name
+    for value, name in zip(graph.outputs, names, strict=True):
+        value.name = name
+
+
+def _opened(path: Path, format: Format) -> Callable[[Feeds], list[np.ndarray]]:
+    """What answers from a written file."""
+    if format == "torch":
+        module = torch.export.load(path).module()
+
+        def answer(feeds: Feeds) -> list[np.ndarray]:
+            found = module(**feeds)
+            return [part.numpy() for part in (found if isinstance(found, tuple) else (found,))]
+
+        return answer
+    session = import_extra("onnxruntime", "export").InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    return lambda feeds: session.run(None, {name: tensor.numpy() for name, tensor in feeds.items()})
+
+
+def _milliseconds(call: Callable[[], Any], times: int = 5) -> float:
+    """The median of a few calls."""
+    took = []
+    for _ in range(times):
+        started = time.perf_counter()
+        call()
+        took.append(1000 * (time.perf_counter() - started))
+    return statistics.median(took)

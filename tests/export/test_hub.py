@@ -1,0 +1,144 @@
+"""Models go to the Hugging Face Hub and come back; the Hub is a small server on this machine."""
+
+import base64
+import hashlib
+import json
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import ClassVar
+
+import numpy as np
+import pytest
+
+from conftest import refuses
+from rotarymae import RoMAEClassifier, RoMAEEmbedder
+from rotarymae.checkpoints import find_model
+from rotarymae.export import push_folder
+
+constants = pytest.importorskip("huggingface_hub.constants")
+SMALL = {"embed_dim": 12, "num_heads": 1, "depth": 1, "decoder_embed_dim": 12, "decoder_num_heads": 1}
+SMALL |= {"decoder_depth": 1, "pretrain_epochs": 1, "min_steps": 0}
+BOTH = {**SMALL, "finetune_epochs": 1, "predictor": "model"}
+TABLE = np.random.default_rng(0).normal(size=(20, 8))
+KINDS = ["x", "y"] * 10
+COMMIT = "a" * 40
+
+
+class Hub(BaseHTTPRequestHandler):
+    """The five calls that an upload and a download make."""
+
+    files: ClassVar[dict] = {}
+    created: ClassVar[list] = []
+
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        if self.path == "/api/repos/create":
+            self.created.append(json.loads(body))
+            self.answer({"url": f"http://{self.headers['Host']}/owner/name", "name": "owner/name"})
+        elif self.path == "/api/validate-yaml":
+            self.answer({"warnings": [], "errors": []})
+        elif "/preupload/" in self.path:
+            paths = [one["path"] for one in json.loads(body)["files"]]
+            self.answer({"files": [{"path": p, "uploadMode": "regular", "shouldIgnore": False} for p in paths]})
+        elif "/commit/" in self.path:
+            lines = [json.loads(line) for line in body.splitlines()]
+            added = [line["value"] for line in lines if line["key"] == "file"]
+            self.files.update({one["path"]: base64.b64decode(one["content"]) for one in added})
+            self.answer({"commitUrl": f"http://{self.headers['Host']}/owner/name/commit/{COMMIT}", "commitOid": COMMIT})
+        else:
+            self.send_error(404)
+
+    def do_HEAD(self):
+        self.do_GET()
+
+    def do_GET(self):
+        name = self.path.rpartition(f"/resolve/{COMMIT}/")[2]
+        if "/owner/name" not in self.path:
+            self.answer({"error": "Repository not found"}, 404, {"X-Error-Code": "RepoNotFound"})
+        elif self.path.startswith(f"/api/models/owner/name/tree/{COMMIT}"):
+            files = [(path, hashlib.sha1(content).hexdigest(), len(content)) for path, content in self.files.items()]
+            self.answer([{"type": "file", "path": path, "oid": oid, "size": size} for path, oid, size in files])
+        elif self.path.startswith("/api/models/owner/name"):
+            siblings = [{"rfilename": path} for path in self.files]
+            self.answer({"id": "owner/name", "sha": COMMIT, "siblings": siblings, "private": False})
+        elif name in self.files:
+            content = self.files[name]
+            etag = hashlib.sha1(content).hexdigest()
+            self.answer(content, 200, {"ETag": f'"{etag}"', "X-Repo-Commit": COMMIT})
+        else:
+            self.send_error(404)
+
+    def answer(self, content, status=200, headers=()):
+        content = content if isinstance(content, bytes) else json.dumps(content).encode()
+        self.send_response(status)
+        for name, value in {"Content-Length": str(len(content)), **dict(headers)}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(content)
+
+    def log_message(self, *_):
+        """Nothing on the terminal."""
+
+
+@pytest.fixture
+def endpoint(tmp_path, monkeypatch):
+    """The address of a Hub without models, and of an empty cache."""
+    monkeypatch.setattr(Hub, "files", {})
+    monkeypatch.setattr(Hub, "created", [])
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Hub)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    address = f"http://127.0.0.1:{server.server_port}"
+    monkeypatch.setattr(constants, "ENDPOINT", address)
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(constants, "HF_HUB_DISABLE_PROGRESS_BARS", True)
+    addresses = address + "/{repo_id}/resolve/{revision}/{filename}"
+    monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", addresses)
+    yield server
+    server.shutdown()
+    server.server_close()
+
+
+def test_a_model_goes_to_the_hub_and_comes_back(endpoint, tmp_path):
+    model = RoMAEClassifier(**BOTH).fit(TABLE, KINDS)
+    url = model.push_to_hub("owner/name", license="cc-by-4.0", tags=["waves"], private=True, token="hf_x")
+    assert url.endswith(f"/owner/name/commit/{COMMIT}")
+    assert Hub.created[0]["name"] == "name" and "private" in str(Hub.created[0])
+    assert {"config.json", "model.safetensors", "preprocessor.json", "README.md"} < set(Hub.files)
+    assert "predictor/predictor.json" in Hub.files
+    card = Hub.files["README.md"].decode()
+    for part in (
+        "library_name: rotarymae",
+        "license: cc-by-4.0",
+        "waves]",
+        "best validation loss",
+        "licence cc-by-4.0",
+    ):
+        assert part in card
+    Hub.files["code.py"] = b"print('never fetched')"
+    loaded = RoMAEClassifier.from_pretrained("owner/name")
+    assert np.array_equal(loaded.predict_proba(TABLE[:, None]), model.predict_proba(TABLE))
+    assert not list((tmp_path / "cache").rglob("code.py"))
+    vectors = RoMAEEmbedder.from_pretrained("owner/name").transform(TABLE[:, None])
+    tuned = RoMAEEmbedder(pretrained="owner/name").fit(TABLE)
+    assert np.array_equal(tuned.transform(TABLE), vectors)
+    # What is in the cache is there without the Hub.
+    endpoint.shutdown()
+    endpoint.server_close()
+    assert np.array_equal(RoMAEClassifier.from_pretrained("owner/name").predict(TABLE[:, None]), model.predict(TABLE))
+
+
+def test_local_folders_are_no_names_on_the_hub(endpoint, tmp_path, monkeypatch):
+    model = RoMAEEmbedder(**SMALL).fit(TABLE)
+    model.save_pretrained(tmp_path / "own" / "model", license="mit")
+    monkeypatch.chdir(tmp_path)
+    assert find_model("own/model").samefile(tmp_path / "own" / "model") and not Hub.files
+    same = RoMAEEmbedder.from_pretrained("own/model").transform(TABLE[:, None])
+    assert np.array_equal(same, model.transform(TABLE))
+    assert push_folder("own/model", "owner/name").endswith(COMMIT)
+    with refuses("holds no model"):
+        push_folder(tmp_path / "own", "owner/name")
+    with refuses("no model 'nobody/nothing'", "Hugging Face Hub"):
+        RoMAEEmbedder.from_pretrained("nobody/nothing")
+    with refuses("'a b'", "licence or tag"):
+        model.save(tmp_path / "other", license="a b")

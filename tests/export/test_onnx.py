@@ -1,0 +1,173 @@
+"""Exported programs answer as the library does, in the table's units, for any number of series and observations."""
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+import torch
+from jaxtyping import config as shape_checks
+
+from conftest import command, refuses
+from rotarymae import RoMAEClassifier, RoMAERegressor, SeriesDataset
+from rotarymae.export import check_program, export_program, make_program, write_test_table
+from rotarymae.export.onnx import SHAPES, examples_of
+
+onnxruntime = pytest.importorskip("onnxruntime")
+SMALL = {"embed_dim": 12, "num_heads": 1, "depth": 1, "decoder_embed_dim": 12, "decoder_num_heads": 1}
+SMALL |= {"decoder_depth": 1, "pretrain_epochs": 1, "finetune_epochs": 1, "min_steps": 0, "predictor": "model"}
+KINDS = ["x", "y", "z"] * 4
+
+
+@pytest.fixture(autouse=True, scope="module")
+def unchecked():
+    """Programs are traced with tensors that the shape checks of the tests cannot read."""
+    shape_checks.update("jaxtyping_disable", True)
+    yield
+    shape_checks.update("jaxtyping_disable", False)
+
+
+@pytest.fixture(scope="module")
+def curves():
+    """12 light curves in three bands at dates of today, of fluxes over decades, with errors and two static columns."""
+    draw = np.random.default_rng(0)
+    lengths = draw.integers(4, 20, 12)
+    times = [59_000 + np.sort(500 * draw.random(n)) for n in lengths]
+    values = [np.stack([10 ** draw.uniform(0, 4, n), 1 + draw.random(n)], 1) for n in lengths]
+    bands = [np.array(["g", "i", "r"])[draw.integers(0, 3, n)] for n in lengths]
+    static = {"redshift": np.where(np.arange(12) % 5 == 1, np.nan, draw.random(12)), "kind": ["a", "b", "c"] * 4}
+    return SeriesDataset.from_arrays(times, values, bands, value_names=["flux", "flux_err"], static=static)
+
+
+@pytest.fixture(scope="module")
+def fitted(curves, unchecked):
+    columns = {"static": ("redshift", "kind"), "transforms": {"flux": "asinh"}}
+    return RoMAEClassifier(**SMALL, **columns).fit(curves, KINDS)
+
+
+def programs_of(fitted):
+    yield make_program(fitted._directory, "predict", temperature=1.7)
+    yield make_program(fitted.pretrained_, "interpolate")
+    yield make_program(fitted.pretrained_, "embed")
+    yield make_program(fitted.pretrained_, "light-curve")
+
+
+def assert_as_the_library(program, shape, closeness=1e-5):
+    dataset, feeds = examples_of(program, *shape)
+    with torch.no_grad():
+        found = program(**feeds)
+    found = found if isinstance(found, tuple) else (found,)
+    for want, part in zip(program.of_library(dataset, feeds), found, strict=False):
+        assert np.abs(part.numpy() - want).max() <= closeness * np.abs(want).max()
+    return feeds
+
+
+def test_a_program_answers_as_the_library(fitted):
+    for program in programs_of(fitted):
+        for shape in SHAPES:
+            assert_as_the_library(program, shape)
+
+
+def test_programs_of_other_models(curves):
+    """No channels, times from zero, no transform, and a regression."""
+    plain = SeriesDataset.from_arrays([s.times - 59_000 for s in curves], [s.values[:, 0] for s in curves])
+    targets = np.stack([np.arange(12.0), 1e3 * np.arange(12.0)], 1)
+    model = RoMAERegressor(**SMALL, time_origin="zero", transforms={"value": "none"}, pool="mean").fit(plain, targets)
+    for program in (make_program(model._directory, "predict"), make_program(model.pretrained_, "interpolate")):
+        feeds = assert_as_the_library(program, SHAPES[1], 1e-4)
+        assert not {"channel", "query_channel", "static"} & set(feeds)
+
+
+@pytest.fixture(scope="module")
+def written(fitted, tmp_path_factory):
+    """Every program as an ONNX file, with what was found in checking it."""
+    folder, found = tmp_path_factory.mktemp("programs"), {}
+    for program in programs_of(fitted):
+        path = folder / f"{type(program).__name__}.onnx"
+        found[type(program).__name__] = (program, path, export_program(program, path))
+    return found
+
+
+def test_onnx_files_answer_as_the_library(written):
+    for name, (program, path, check) in written.items():
+        print(name, check)
+        assert check.difference < 1e-4 and check.shapes == SHAPES and len(SHAPES) == 3
+        session = onnxruntime.InferenceSession(path)
+        assert [given.name for given in session.get_inputs()] == list(program.needs)
+        assert [given.name for given in session.get_outputs()] == list(program.outputs)
+        assert path.stat().st_size < 1e6 and min(check.milliseconds) > 0
+        with refuses("exists"):
+            export_program(program, path)
+
+
+def test_a_file_of_another_model_is_found_out(written, curves):
+    _, path, _ = written["Embeddings"]
+    other = RoMAEClassifier(**SMALL, transforms={"flux": "asinh"}, random_state=1).fit(curves, KINDS)
+    assert check_program(make_program(other.pretrained_, "embed"), path).difference > 1e-3
+
+
+def test_the_light_curve_contract(written, tmp_path):
+    import onnx
+
+    program, path, _ = written["LightCurves"]
+    session = onnxruntime.InferenceSession(path)
+    assert {given.name: given.type for given in session.get_inputs()} == {
+        "flux": "tensor(float)",
+        "flux_err": "tensor(float)",
+        "time": "tensor(float)",
+        "mask": "tensor(bool)",
+        "channel_index": "tensor(int64)",
+    }
+    for given in session.get_inputs():
+        assert len(given.shape) == 2 and all(isinstance(size, str) for size in given.shape)  # named, not fixed
+    assert [one.version for one in onnx.load(path).opset_import if one.domain in ("", "ai.onnx")] == [18]
+    write_test_table(program, tmp_path / "curves.parquet")
+    for row in pq.read_table(tmp_path / "curves.parquet").to_pylist():
+        names = {"flux": np.float32, "flux_err": np.float32, "time": np.float32, "channel_index": np.int64}
+        feeds = {name: np.array([row[name]], kind) for name, kind in names.items()}
+        feeds["mask"] = np.ones(feeds["flux"].shape, bool)
+        found = dict(zip(program.outputs, session.run(None, feeds), strict=True))
+        for name in ("cls", "mean"):
+            assert cosine(found[name][0], np.array(row[name])) >= 0.999999
+        assert cosine(found["sequence"][0].mean(0), found["mean"][0]) >= 0.999999
+
+
+def cosine(a, b):
+    return a @ b / np.linalg.norm(a) / np.linalg.norm(b)
+
+
+def test_times_of_years_keep_their_angles(fitted):
+    """The difference of times is taken in float64: a million days later the embedding is the same."""
+    program = make_program(fitted.pretrained_, "embed")
+    _, feeds = examples_of(program, 3, 40)
+    unit = fitted.preprocessor_.positions.unit
+    away = feeds["time"] - 59_000
+    feeds["time"] = 59_000 + away * 6_000 * unit / away.max()  # up to 6,000 radians at the fastest frequency
+    with torch.no_grad():
+        assert torch.allclose(program(**feeds), program(**{**feeds, "time": feeds["time"] + 1e6}), atol=1e-4)
+
+
+def test_a_pytorch_program(fitted, tmp_path):
+    program = make_program(fitted.pretrained_, "embed")
+    assert export_program(program, tmp_path / "embed.pt2", "torch").difference < 1e-5
+    _, feeds = examples_of(program, 5, 17)
+    loaded = torch.export.load(tmp_path / "embed.pt2").module()
+    assert torch.allclose(loaded(**feeds), program(**feeds), atol=1e-6)
+
+
+def test_what_cannot_be_exported_is_refused(fitted, curves, tmp_path):
+    with refuses("MaskedAutoencoder", "fine-tuned Classifier"):
+        make_program(fitted.pretrained_, "predict")
+    with refuses("'tflite'"):
+        export_program(make_program(fitted.pretrained_, "embed"), tmp_path / "x", "tflite")
+    joined = RoMAEClassifier(**SMALL, join_times=True, channel_one_hot=False, signal_to_noise=False)
+    with refuses("join_times"):
+        make_program(joined.fit(curves, KINDS).pretrained_, "embed")
+
+
+def test_the_command(fitted, tmp_path, capsys):
+    fitted.save(tmp_path / "model", license="cc-by-4.0", tags=["astronomy"])
+    assert command("export", tmp_path / "model", "--out", tmp_path / "model.pt2", "--format", "torch") == 0
+    said = " ".join(capsys.readouterr().err.split())
+    assert "largest difference" in said and "probabilities" in said and "3 × 40 observations" in said and "MB" in said
+    assert command("export", tmp_path / "model", "--out", tmp_path / "x.onnx", "--pool", "cls") == 2
+    card = (tmp_path / "model" / "README.md").read_text()
+    assert "license: cc-by-4.0" in card and "astronomy]" in card and "Fitted by `RoMAEClassifier(" in card
