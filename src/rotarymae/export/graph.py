@@ -96,8 +96,8 @@ class Tokenizer(nn.Module):
             )
         if preprocessor.errors:
             raise InputError(
-                f"the model weighs the measurement errors {', '.join(preprocessor.errors)} (errors=), which programs do "
-                "not yet; train one without to export it."
+                f"the model weighs the measurement errors {', '.join(preprocessor.errors)} (errors=), which "
+                "programs do not; train one without to export it."
             )
         self.preprocessor = preprocessor
         self.scaler = Scaler(preprocessor)
