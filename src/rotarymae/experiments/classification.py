@@ -76,37 +76,31 @@ def predict(found: Trained, series: SeriesDataset) -> np.ndarray:
 
 def combine(
     trial: Trial,
-    every: Labelled,
-    parts: tuple[np.ndarray, np.ndarray, np.ndarray],
+    known: Labelled,
+    parts: tuple[np.ndarray, np.ndarray],
+    test: SeriesDataset,
     of_model: tuple[np.ndarray, np.ndarray],
     static: tuple[StaticColumn, ...] = (),
 ) -> dict[str, np.ndarray]:
-    """Probabilities [S, classes] of the test series by "model", by "features" and by both, "combined".
+    """Probabilities [S, classes] of the test series by all that `rotarymae fit` predicts with.
 
-    "features" is the gradient boosting that `rotarymae fit` combines with the model; the validation series choose
-    temperatures and weights.
+    By name: "model", "features" (gradient boosting), "convolutions" where series share a grid, all of them "combined",
+    and "chosen", what the command's `--predictor auto` would take. The validation series choose temperatures, weights,
+    and what is chosen.
 
     Args:
-        every: all series, as boosting reads them, and the class of each.
-        parts: which of them are for training, validation and testing.
+        known: series with the class of each, as boosting reads them.
+        parts: which of them are for training and which for validation.
+        test: the series to predict.
         of_model: the model's probabilities of the validation and of the test series, classes sorted.
         static: the columns that the model's head reads, for boosting, too.
     """
-    train, validation, test = parts
-    _, truth = np.unique(every.labels, return_inverse=True)
+    _, truth = np.unique(known.labels, return_inverse=True)
     predictor = fit_predictor(
-        "combined",
-        "classification",
-        every.series,
-        truth,
-        train,
-        validation,
-        of_model[0],
-        static,
-        trial.seed,
-        trial.reporter,
+        "auto", "classification", known.series, truth, *parts, of_model[0], static, trial.seed, trial.reporter
     )
-    return predictor.every(of_model[1], every.series.select(test))
+    found = predictor.every(of_model[1], test)
+    return {**found, "chosen": found[predictor.choice]}
 
 
 def boost(train: Labelled, series: SeriesDataset, seed: int) -> np.ndarray:

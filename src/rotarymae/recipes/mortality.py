@@ -97,7 +97,8 @@ def run(setup: MortalitySetup, case: str, trial: Trial) -> Score:
     tuned = _train(setup, trial, train, validation)
     of_model = [predict_probabilities(tuned.directory, part.series) for part in (validation, test)]
     static = tuned.preprocessor.static
-    found = combine(trial, Labelled(records, died), (at[0], at[1], at[2]), (of_model[0], of_model[1]), static)
+    known, unseen = Labelled(records, died), records.select(at[2])
+    found = combine(trial, known, (at[0], at[1]), unseen, (of_model[0], of_model[1]), static)
     metrics = {
         f"{name}{method}": float(score(test.labels, found[key][:, 1]))
         for key, method in (("model", ""), ("features", " of gradient boosting"), ("combined", " combined"))

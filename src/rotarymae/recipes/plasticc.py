@@ -135,7 +135,8 @@ def run(setup: PLAsTiCCSetup, case: str, trial: Trial) -> Score:
     train, validation = (Labelled(dataset.select(part), labels[part]) for part in (fitted, held))
     found = train_both(trial, config, train, validation)
     of_model = [predict_probabilities(found[0].directory, dataset.select(part)) for part in (held, test)]
-    both = combine(trial, Labelled(plain, labels), (fitted, held, test), (of_model[0], of_model[1]))["combined"]
+    every = combine(trial, Labelled(plain, labels), (fitted, held), plain.select(test), (of_model[0], of_model[1]))
+    both = every["combined"]
     guesses = {
         "": predict(found[0], dataset.select(test)),
         " from scratch": predict(found[1], dataset.select(test)),
