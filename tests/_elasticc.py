@@ -21,9 +21,8 @@ def put(folder: Path, model: str, objects: dict[str, list[tuple]], number: int =
         rows.append(END)
     stem = place / f"{prefix}_NONIaMODEL0-{number:04d}"
     head = Table({"SNID": list(objects), "SNTYPE": [0] * len(first), "PTROBS_MIN": first, "PTROBS_MAX": last})
-    phot = Table({name: [row[name] for row in rows] for name in END})
-    for name, kind in (("FLUXCAL", "f4"), ("FLUXCALERR", "f4"), ("PHOTFLAG", "i4")):
-        phot[name] = phot[name].astype(kind)
+    kinds = {"MJD": "f8", "BAND": "U2", "FLUXCAL": "f4", "FLUXCALERR": "f4", "PHOTFLAG": "i4"}
+    phot = Table({name: np.array([row[name] for row in rows], kind) for name, kind in kinds.items()})
     head.write(f"{stem}_HEAD.FITS.gz", format="fits")
     phot.write(f"{stem}_PHOT.FITS.gz", format="fits")
     return stem

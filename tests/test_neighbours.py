@@ -12,7 +12,7 @@ from rotarymae.checkpoints import ModelDirectory
 from rotarymae.config import RoMAEConfig
 from rotarymae.masking import Masking
 from rotarymae.model import MaskedAutoencoder
-from rotarymae.neighbours import neighbours, observe
+from rotarymae.neighbours import NeighbourHead, neighbours, observe
 from rotarymae.series import hide
 from rotarymae.series.examples import SeriesExamples, observed_tokens
 from rotarymae.series.scaling import Preprocessor
@@ -21,7 +21,7 @@ from rotarymae.tasks.interpolation import as_queries, interpolate
 from rotarymae.tasks.pretrain_finetune import pretrain
 from rotarymae.tokens import Tokens
 
-SMALL = {"embed_dim": 16, "num_heads": 2, "depth": 1, "decoder_embed_dim": 16, "decoder_num_heads": 2}
+SMALL = RoMAEConfig(embed_dim=16, num_heads=2, depth=1, decoder_embed_dim=16, decoder_num_heads=2)
 
 
 def test_by_hand():
@@ -60,18 +60,22 @@ def test_an_answer_depends_on_nothing_else():
     values[..., 2:4] = (torch.rand(3, 9, 2) < 0.5).float()
     visible = Tokens(values, 20 * torch.rand(3, 9, 1), torch.arange(9) >= torch.tensor([[9], [4], [6]]))
     queries = 24 * torch.rand(3, 7, 1) - 2
-    whole = model.reconstruct(visible, queries)
-    parts = [model.reconstruct(visible, queries[:, [i]]) for i in range(7)]
+
+    def ask(visible, at):
+        return model.decode(model.context(visible), at)[0]
+
+    whole = ask(visible, queries)
+    parts = [ask(visible, queries[:, [i]]) for i in range(7)]
     assert whole.std() > 0.1 and (torch.cat(parts, 1) - whole).abs().max() < 1e-5
     order = torch.stack([torch.randperm(9) for _ in range(3)])
-    assert (model.reconstruct(visible.select(order), queries) - whole).abs().max() < 1e-5
+    assert (ask(visible.select(order), queries) - whole).abs().max() < 1e-5
 
 
 def test_every_parameter_learns():
     config = dataclasses.replace(FIT, join_times=True, neighbours=True, likelihood="gaussian", masking="ratio")
     trained = pretrain(waves(), config)
-    fresh = MaskedAutoencoder(trained.model.config)
     assert isinstance(trained.model, MaskedAutoencoder)
+    fresh = MaskedAutoencoder(trained.model.config)
     before = dict(fresh.named_parameters())
     for name, parameter in trained.model.named_parameters():
         assert (parameter - before[name]).abs().max() > 1e-4, name

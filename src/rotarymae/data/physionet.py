@@ -102,6 +102,7 @@ def prepare(dataset: SeriesDataset) -> Prepared:
 
     seen, test = train_test_split(np.arange(len(dataset)), train_size=0.8, random_state=42, shuffle=True)
     train, valid = train_test_split(seen, train_size=0.8, random_state=11, shuffle=True)
+    seen = np.asarray(seen)
     keep = _within_limits(dataset, seen)
     values = np.array(dataset.values)
     for own, known in _variables(dataset, seen):
@@ -132,7 +133,8 @@ def prepare_forecasting(dataset: SeriesDataset) -> Forecasting:
 
     seen, test = train_test_split(np.arange(len(dataset)), train_size=0.8, random_state=42, shuffle=True)
     train, valid = train_test_split(seen, train_size=0.75, random_state=42, shuffle=False)
-    keep, test = _within_limits(dataset, seen), np.sort(test)
+    seen, test = np.asarray(seen), np.sort(test)
+    keep = _within_limits(dataset, seen)
     values = np.array(dataset.values)
     for own, _ in _variables(dataset, seen):
         low, high = values[own].min(), values[own].max()
