@@ -2,8 +2,11 @@
 
 import hashlib
 import io
+import os
+import signal
 import tarfile
 import threading
+import time
 import zipfile
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import ClassVar
@@ -26,7 +29,7 @@ class Server(BaseHTTPRequestHandler):
     files: ClassVar[dict] = {}
     cuts: ClassVar[list] = []
     asked: ClassVar[list] = []
-    ranges, tag = True, '"one"'
+    ranges, tag, after = True, '"one"', None
 
     def do_GET(self):
         own = type(self)
@@ -56,6 +59,9 @@ class Server(BaseHTTPRequestHandler):
         self.end_headers()
         end = start + own.cuts.pop(0) if own.cuts else None
         self.wfile.write(content[start:end])
+        if own.after is not None:
+            self.wfile.flush()
+            own.after()
 
     def log_message(self, *_):
         pass
@@ -65,6 +71,7 @@ class Server(BaseHTTPRequestHandler):
 def server():
     kind = type("Own", (Server,), {"files": {"/file": CONTENT}, "cuts": [], "asked": []})
     with ThreadingHTTPServer(("127.0.0.1", 0), kind) as running:
+        running.handle_error = lambda *_: None  # a client that was stopped has closed its end
         thread = threading.Thread(target=running.serve_forever, args=(0.01,), daemon=True)
         thread.start()
         kind.url = f"http://127.0.0.1:{running.server_port}"
@@ -254,6 +261,18 @@ def test_the_command(server, tmp_path, monkeypatch, capsys):
     assert "Did you mean 'tiny_imagenet'?" in capsys.readouterr().err
     assert command("data", "audioset", "--to", tmp_path) == 2
     assert "cannot be fetched. Google publishes labels and no sound" in capsys.readouterr().err
+
+
+def test_an_interrupted_command_is_gone_on_with(server, tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(sources.SOURCES, "made", Source("made up", "its page", "1 MB", "free", (file(server),)))
+    server.cuts += [300_000]
+    server.after = lambda: (time.sleep(0.5), os.kill(os.getpid(), signal.SIGINT), time.sleep(0.5))
+    assert command("data", "made", "--to", tmp_path, "--quiet") == 130
+    assert "What came is kept; the same command goes on from there." in capsys.readouterr().err
+    assert (tmp_path / "file.part").stat().st_size == 300_000
+    server.after = None
+    assert command("data", "made", "--to", tmp_path, "--quiet") == 0
+    assert (tmp_path / "file").read_bytes() == CONTENT and server.asked == [None, "bytes=300000-"]
 
 
 def test_what_every_source_says():

@@ -89,6 +89,8 @@ def _advice(arguments: list[str]) -> str:
     """What is left of an interrupted command; `fit` says it by itself."""
     if arguments[:1] == ["run"]:
         return "The same command goes on from the last checkpoint."
+    if arguments[:1] == ["data"]:
+        return "What came is kept; the same command goes on from there."
     return "Nothing was written." if arguments[:1] != ["demo"] else "The demo begins anew next time."
 
 

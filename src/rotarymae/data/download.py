@@ -144,7 +144,7 @@ def _receive(file: File, part: Path, on_bytes: OnBytes) -> None:
             raise InputError(f"{part.parent} has room for {free:,} bytes; {file.name} needs {total - have:,} more.")
         write_text(tag, _validator(answer.headers))
         with part.open("ab" if goes_on else "wb") as out:
-            while chunk := answer.read(CHUNK):
+            while chunk := answer.read1(CHUNK):
                 out.write(chunk)
                 have += len(chunk)
                 on_bytes(have, total)
