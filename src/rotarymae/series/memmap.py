@@ -11,6 +11,7 @@ import hashlib
 import json
 import shutil
 import tempfile
+import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 CHUNK = 1 << 20  # observations that are handled at a time
 PARTS = 256  # at most, as each is an open file
 COPIES = 4  # what reading and sorting a table takes at its peak, over the bytes of its numbers (measured: 3.6)
+LEFT_AFTER = 3600  # seconds without a change, after which half written columns are those of a killed process
 FORMAT = 2  # of the folders below
 
 Columns = tuple[np.ndarray, np.ndarray | None, np.ndarray]  # times, channels, values
@@ -137,6 +139,7 @@ def map_table(
     beside = None
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        _remove_leftovers(folder)
         beside = Path(tempfile.mkdtemp(prefix=".part-", dir=folder))
         _write(beside, source, columns, id, channel, build)
         with contextlib.suppress(OSError):  # another process was faster
@@ -267,6 +270,15 @@ def _load(folder: Path) -> SeriesDataset:
         time_zone=about["time_zone"],
         reading=ReadingReport(**about["reading"]),
     )
+
+
+def _remove_leftovers(folder: Path) -> None:
+    """Removes what killed processes left of half written columns; what another one writes now changes all the time."""
+    for left in (*folder.glob(".part-*"), *folder.glob("selected-*")):
+        if not left.is_symlink() and left.is_dir():
+            changed = max(path.lstat().st_mtime for path in (left, *left.iterdir()))
+            if time.time() - changed > LEFT_AFTER:
+                shutil.rmtree(left, ignore_errors=True)
 
 
 def _fingerprint(source: TableFile, options: dict[str, Any]) -> str:

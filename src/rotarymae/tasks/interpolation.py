@@ -205,6 +205,14 @@ def interpolate(
         chunk = chunk and max(1, chunk // preprocessor.features)
     rows = predict(model, _Interpolating(dataset, queries, preprocessor), read, config or INFERENCE, on_step)
     scaled = np.concatenate(rows, axis=1)
+    bad = ~np.isfinite(scaled).all(axis=(0, 2))
+    if bad.any():
+        series = int(np.searchsorted(queries.offsets, int(bad.argmax()), side="right")) - 1
+        raise InputError(
+            f"the model's answer to {int(bad.sum()):,} of {len(bad):,} queries is NaN or infinite, first in series "
+            f"{plain(dataset.ids[series])!r}; its weights are damaged, or the values there lie far outside the "
+            "training range."
+        )
     if preprocessor.join_times:
         parts = scaled.reshape(*scaled.shape[:2], -1, len(preprocessor.value_names))
         scaled = parts[:, place, channels]

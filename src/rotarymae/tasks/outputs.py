@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import tempfile
 import uuid
 from pathlib import Path
 from typing import Any
@@ -211,3 +212,9 @@ def _refuse_file_above(path: Path) -> None:
     above = next((folder for folder in path.parents if folder.exists()), None)
     if above is not None and not above.is_dir():
         raise InputError(f"{path} cannot be made: {above} is a file, not a folder.")
+    inside = path if path.is_dir() else above
+    try:
+        with tempfile.TemporaryFile(dir=inside):  # permissions alone do not tell, of file systems that are read-only
+            pass
+    except OSError as error:
+        raise InputError(f"{path} cannot be made: nothing can be written to {inside} ({error.strerror}).") from None

@@ -1,0 +1,51 @@
+"""What could not be finished is refused before it costs anything, and what a killed process left does not pile up."""
+
+import os
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from _runs import FIT, waves
+from conftest import command, refuses, write_csv
+from rotarymae import SeriesDataset
+from rotarymae.tasks import check_folder, grid, interpolate, pretrain
+from rotarymae.tasks.outputs import check_output
+
+
+def test_answers_that_are_no_numbers_are_refused():
+    data = waves()
+    trained = pretrain(data, FIT)
+    with torch.no_grad():
+        trained.model.head.bias.fill_(torch.nan)
+    with refuses("answer to 96 of 96 queries", "series 0"):
+        interpolate(trained.directory, data, grid(data, 3))
+
+
+@pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="a folder that nobody can write to")
+def test_an_output_that_cannot_be_written_is_refused_before_any_work(tmp_path, capsys):
+    with refuses("/proc/run", "nothing can be written to /proc"):
+        check_folder(Path("/proc/run"), resume=False)
+    with refuses("/proc/run.csv", "nothing can be written"):
+        check_output(Path("/proc/run.csv"))
+    table = write_csv(tmp_path / "t.csv", "id,time,value", [("a", 1, 2)])
+    assert command("fit", table, "--out", "/proc/run") == 2
+    said = capsys.readouterr().err
+    assert "nothing can be written" in said and "reading" not in said
+    assert list(tmp_path.iterdir()) == [table]
+
+
+def test_what_a_killed_process_left_beside_a_large_table_is_removed(tmp_path):
+    rows = [(i // 5, i % 5, i) for i in range(50)]
+    table = write_csv(tmp_path / "t.csv", "id,time,value", rows)
+    folder = tmp_path / "t.csv.columns"
+    for name, age in ((".part-dead", 7200), ("selected-dead", 7200), (".part-alive", 0)):
+        (folder / name).mkdir(parents=True)
+        (folder / name / "times.npy").write_bytes(b"half")
+        for path in (folder / name / "times.npy", folder / name):
+            os.utime(path, (time.time() - age,) * 2)
+    dataset = SeriesDataset.from_file(table, memory=1.0)
+    assert np.array_equal(dataset.values[:, 0], np.arange(50))
+    assert {path.name for path in folder.iterdir() if "-" in path.name} == {".part-alive"}
