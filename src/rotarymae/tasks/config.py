@@ -112,8 +112,6 @@ class TrainingOptions(LoopOptions):
     """AdamW forgets at these rates; without them, 0.9 and 0.95 in pre-training and 0.9 and 0.999 in fine-tuning."""
     validation_fraction: float = 0.15
     """This share of the training series is set aside and chooses the best epoch, if there are at least ten series."""
-    patience: int | None = None
-    """Training stops after this many passes without a better validation loss; without it, never early."""
     max_tokens: int | None = None
     """Each pass reads at most this many observations of a series, drawn anew; predictions read a fixed even share."""
 

@@ -29,6 +29,8 @@ class LoopOptions:
     """Weight matrices decay at this rate; norms, biases and learned tokens do not decay."""
     gradient_clip: float | None = 1.0
     """A gradient with a larger norm is scaled down to this norm."""
+    patience: int | None = None
+    """Training stops after this many passes without a better validation loss; without it, never early."""
     precision: Precision = "auto"
     """Matrix products are computed in this precision; "auto" takes bf16 where the hardware has it."""
     compile: bool = False
@@ -61,8 +63,6 @@ class TrainConfig(LoopOptions):
     """The learning rate of a block is this times that of the block above it; 1 gives all the same rate."""
     accumulation: int = 1
     """A step is computed in this many micro-batches, which saves memory and changes no result."""
-    patience: int | None = None
-    """Training stops after this many evaluations without a better validation loss; None never stops."""
     keep_best: bool = False
     """Training ends with the weights of the best validation loss instead of the last ones."""
     seed: int = 0
