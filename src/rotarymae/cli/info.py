@@ -118,11 +118,13 @@ def _contents(dataset: SeriesDataset) -> list[tuple[str, str]]:
 
 
 def _training(dataset: SeriesDataset) -> list[tuple[str, str]]:
+    from rotarymae.series import Preprocessor
     from rotarymae.system import duration
     from rotarymae.tasks import FitConfig, estimate_cost, prepare
 
     config = FitConfig()
     preprocessor = prepare(dataset, config)
+    assert isinstance(preprocessor, Preprocessor)
     sizes = config.model_config(preprocessor.axes, preprocessor.features, preprocessor.input_features)
     cost = estimate_cost(config, sizes, preprocessor.lengths(dataset))
     kinds = zip(preprocessor.value_names, preprocessor.values.transforms, strict=True)

@@ -50,7 +50,7 @@ def estimate_cost(config: FitConfig, sizes: RoMAEConfig, lengths: np.ndarray) ->
         / rate
         for before, training in ((True, config.pretraining()), (False, config.finetuning()))
     ]
-    return Cost(*seconds, _memory(config, sizes, read))
+    return Cost(seconds[0], seconds[1], _memory(config, sizes, read))
 
 
 def check_cost(config: FitConfig, sizes: RoMAEConfig, lengths: np.ndarray, noun: str = "series") -> None:
