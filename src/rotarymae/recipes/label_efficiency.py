@@ -48,6 +48,7 @@ from rotarymae.series import SeriesDataset
 from rotarymae.tasks import FitConfig, embed, finetune, pretrain, split_off
 
 COUNTS = {"5 labels": 5, "20 labels": 20, "100 labels": 100, "all labels": None}
+COLUMNS = {"id": "object_id", "time": "mjd", "channel": "passband", "values": ("flux", "flux_err")}  # unless told
 METHODS = ("fine-tuned", "linear probe", "from scratch", "gradient boosting")
 
 
@@ -103,8 +104,13 @@ def run(setup: LabelEfficiencySetup, case: str, trial: Trial) -> Score:
         unlabelled = described.select(train) if setup.sample else others(setup.data_dir, dataset)
         pretrained = pretrain(unlabelled, setup.fit, **how)
     trial.keep("pretraining", pretrained.result)
-    note = f"Pre-trained on {len(unlabelled):,} PLAsTiCC objects (doi:10.5281/zenodo.2539456, CC BY 4.0)."
-    save(pretrained.model, trial.folder.parents[1] / "pretrained", pretrained.preprocessor, note)
+    note = (
+        f"Pre-trained for {setup.fit.pretrain_epochs} epochs (seed {setup.fit.seed}) on {len(unlabelled):,} light "
+        "curves of PLAsTiCC (doi:10.5281/zenodo.2539456, CC BY 4.0) in the bands u g r i z y; the 1,400 objects of the "
+        "library's sample are not among them. `rotarymae run label_efficiency` makes it and measures its worth."
+    )
+    preprocessor = dataclasses.replace(pretrained.preprocessor, columns=COLUMNS)
+    save(pretrained.model, trial.folder.parents[1] / "pretrained", preprocessor, note)
     config = trial.own(setup.fit)
     guesses = {}
     starts = {"fine-tuned": pretrained.directory, "from scratch": blank(config, pretrained.preprocessor)}
