@@ -327,7 +327,7 @@ def test_the_command_answers_at_once_and_without_torch():
 def test_fit_writes_all_that_it_promises(fitted):
     names = {path.name for path in (fitted / "run").iterdir()}
     assert names == {
-        "pretrained", "finetuned", "predictor", "training", "metrics.json", "report.html",
+        "pretrained", "finetuned", "predictor", "training", "metrics.json", "report.html", "explore.html",
         "predictions.parquet", "embeddings.parquet", "interpolations.parquet",
     }  # fmt: skip
     metrics = json.loads((fitted / "run/metrics.json").read_text())

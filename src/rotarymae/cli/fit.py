@@ -13,7 +13,7 @@ from rotarymae.cli.folders import FolderOptions
 from rotarymae.cli.interruption import how_to_resume, stopping_on_signals
 from rotarymae.cli.output import describe, first_process, new_reporter, print_end, print_metrics, typed_command
 from rotarymae.cli.table import Columns, LabelColumn, Table
-from rotarymae.errors import InputError, did_you_mean
+from rotarymae.errors import InputError, MissingExtra, did_you_mean
 from rotarymae.tasks import (
     ClassificationOptions,
     FinetuningOptions,
@@ -27,7 +27,8 @@ from rotarymae.tasks import (
 
 if TYPE_CHECKING:
     from rotarymae.series import Preprocessor, SeriesDataset, TableLayout
-    from rotarymae.tasks import AnyDataset, SplitColumn
+    from rotarymae.system import Reporter
+    from rotarymae.tasks import AnyDataset, Outcome, SplitColumn
 
 
 @dataclass(frozen=True)
@@ -103,10 +104,10 @@ def fit(
         table: This file, folder or quoted pattern has one row per observation; a single - reads standard input.
         out: The models, metrics, predictions and the report go to this new folder.
         resume: Continue the interrupted run in the folder.
-        anonymous: The report leaves out ids and values of single series; the tables beside it hold them.
+        anonymous: The report leaves out ids and values of single series, and explore.html is not written; the tables
+            beside them hold both.
         quiet: Print only what goes wrong.
     """
-    from rotarymae.report import write_report
     from rotarymae.tasks import check_folder, open_pretrained, run_fit
 
     started, reporter, page = time.monotonic(), new_reporter(quiet), out / "report.html"
@@ -140,12 +141,28 @@ def fit(
             command=typed_command(),
             started=started,
             reporter=reporter,
-            report=lambda outcome: write_report(
-                outcome, page, title=table.name, time_label=given.columns.get("time"), anonymous=anonymous
+            report=lambda outcome: _write_pages(
+                outcome, page, table.name, given.columns.get("time"), anonymous, reporter
             ),
         )
     print_metrics(outcome.metrics, reporter)
     print_end(outcome.seconds, page, reporter)
+
+
+def _write_pages(
+    outcome: Outcome, page: Path, title: str, time_label: str | None, anonymous: bool, reporter: Reporter
+) -> None:
+    """The report, and beside it explore.html, which shows single series, where Bokeh is installed."""
+    from rotarymae.report import write_explorer, write_report
+    from rotarymae.series import SeriesDataset
+
+    write_report(outcome, page, title=title, time_label=time_label, anonymous=anonymous)
+    if anonymous or not isinstance(outcome.dataset, SeriesDataset) or len(outcome.dataset) < 3:
+        return
+    try:
+        write_explorer(outcome, page.with_name("explore.html"), title=title)
+    except MissingExtra as error:
+        reporter.say(f"explore.html, the interactive page, is left out: {error}")
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from rotarymae.plots.embeddings import embedding_map, project
 from rotarymae.plots.images import reconstruction
 from rotarymae.plots.scores import calibration, confusion, precision_recall, regression, reliability, roc
 from rotarymae.plots.series import Curve, interpolation
-from rotarymae.plots.style import COLOURS, LSST_BANDS, MARKERS, channel_style, figure_of
+from rotarymae.plots.style import COLOURS, LSST_BANDS, MARKERS, channel_style, figure_of, style_of
 from rotarymae.plots.training import learning_curves
 
 __all__ = [
@@ -34,4 +34,5 @@ __all__ = [
     "regression",
     "reliability",
     "roc",
+    "style_of",
 ]

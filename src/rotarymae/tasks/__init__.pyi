@@ -54,12 +54,14 @@ from .pretrained import open_pretrained as open_pretrained
 from .reconstruction import Reconstruction as Reconstruction
 from .reconstruction import drawn as drawn
 from .reconstruction import reconstruct as reconstruct
-from .score import HIDDEN as HIDDEN
 from .score import SCALED_ERROR as SCALED_ERROR
 from .score import evaluate_predictions as evaluate_predictions
 from .score import interval_words as interval_words
 from .split import split_off as split_off
 from .split_by import SplitColumn as SplitColumn
+from .surprise import HIDDEN as HIDDEN
+from .surprise import surprise as surprise
+from .surprise import surprise_at as surprise_at
 from .targets import TASKS as TASKS
 from .targets import Task as Task
 from .targets import choose_task as choose_task

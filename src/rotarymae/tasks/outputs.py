@@ -28,7 +28,14 @@ from rotarymae.tasks.interpolation import Interpolation
 from rotarymae.tasks.outcome import Outcome
 from rotarymae.tasks.targets import task_of
 
-RESULTS = ("metrics.json", "predictions.parquet", "embeddings.parquet", "interpolations.parquet", "report.html")
+RESULTS = (
+    "metrics.json",
+    "predictions.parquet",
+    "embeddings.parquet",
+    "interpolations.parquet",
+    "report.html",
+    "explore.html",
+)
 CLAIM = Path("training/results.json")
 
 

@@ -31,9 +31,9 @@ from rotarymae.tasks.outcome import Outcome
 from rotarymae.tasks.predict import embed, predict_and_embed
 from rotarymae.tasks.predictor import TITLES, Predictor, fit_predictor
 from rotarymae.tasks.reconstruction import reconstruct
+from rotarymae.tasks.surprise import HIDDEN
 from rotarymae.tasks.targets import Task, has_label, narrowed, task_of
 
-HIDDEN = 0.25  # share of a held-out series' observations that is hidden to score interpolation
 SCALED_ERROR = "root mean squared error, scaled"
 CALIBRATION = "expected calibration error"
 RESAMPLES = 200  # of the scored series, for intervals

@@ -1,0 +1,78 @@
+"""The interactive page: self-contained, a click shows a curve; and surprise, by which its table is sorted."""
+
+import re
+
+import numpy as np
+import pytest
+from _browser import CHROMIUM, drive
+
+from rotarymae.errors import MissingExtra
+from rotarymae.report import write_explorer
+from rotarymae.series import SeriesDataset
+from rotarymae.tasks import FitConfig, run_fit, surprise
+
+# The place on the screen of the first point with a curve, once the page is drawn.
+POINT = """(() => {
+  if (!globalThis.Bokeh || !Bokeh.documents.length) return null
+  const map = [...Bokeh.documents[0]._all_models.values()].find((model) => model.type == "Figure")
+  const view = Bokeh.index.find_one(map)
+  if (!view || !view._has_finished) return null
+  const data = map.renderers[0].data_source.data, box = view.el.getBoundingClientRect()
+  const i = Array.from(data.row).findIndex((row) => row >= 0)
+  return [box.left + view.frame.x_scale.compute(data.x[i]), box.top + view.frame.y_scale.compute(data.y[i])]
+})()"""
+TITLE = """(() => {
+  const models = [...Bokeh.documents[0]._all_models.values()]
+  const curve = models.filter((m) => m.type == "Figure")[1]
+  return [curve.title.text, curve.renderers.at(-1).data_source.data.x.length, document.documentElement.scrollWidth]
+})()"""
+
+
+@pytest.fixture(scope="module")
+def outcome(tmp_path_factory):
+    rng = np.random.default_rng(0)
+    times = [np.sort(rng.uniform(0, 10, 12)) for _ in range(24)]
+    values = [np.sin(t) + i % 2 for i, t in enumerate(times)]
+    ids = [f"<star {i}>" for i in range(24)]
+    dataset = SeriesDataset.from_arrays(times, values, ids=ids)
+    labels = np.array(["flat & calm", "steep"])[np.arange(24) % 2]
+    config = FitConfig(pretrain_epochs=1, finetune_epochs=1, min_steps=0)
+    return run_fit(dataset, labels, config, tmp_path_factory.mktemp("run") / "out")
+
+
+def test_the_page_stands_alone_and_escapes_what_it_shows(outcome, tmp_path):
+    page = write_explorer(outcome, tmp_path / "explore.html", title="<b>mine</b>").read_text(encoding="utf-8")
+    assert "&lt;b&gt;mine" in page and "<b>mine" not in page and "<star" not in page
+    assert not re.search(r"<(?:script|img|link)[^>]+(?:src|href)=[\"']http", page)
+    assert "default-src 'none'" in page and len(page) < 3_000_000
+
+
+def test_it_needs_three_series(outcome, tmp_path):
+    with pytest.raises(Exception, match="three series"):
+        few = type(outcome)(outcome.dataset.select([0, 1]), outcome.split, outcome.config)
+        few.pretrained, few.embeddings = outcome.pretrained, outcome.embeddings[:2]
+        write_explorer(few, tmp_path / "explore.html", title="few")
+
+
+def test_without_bokeh_it_says_what_to_install(outcome, tmp_path, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "bokeh", None)
+    with pytest.raises(MissingExtra, match=r"rotarymae\[explore\]"):
+        write_explorer(outcome, tmp_path / "explore.html", title="t")
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium")
+@pytest.mark.parametrize("width", [1280, 400])
+def test_a_click_on_the_map_shows_the_curve(outcome, tmp_path, width):
+    page = write_explorer(outcome, tmp_path / "explore.html", title="mine")
+    values, errors = drive(page, tmp_path / "profile", width, [POINT, lambda point: point, TITLE])
+    title, points, wide = values[-1]
+    assert title.startswith("<star ") and points == 12
+    assert wide <= width and not errors
+
+
+def test_a_series_unlike_the_others_surprises(outcome):
+    directory, dataset = outcome.pretrained.directory, outcome.dataset
+    usual = surprise(directory, dataset)
+    odd = SeriesDataset.from_arrays([dataset[0].times, [1.0]], [100.0 * (-1.0) ** np.arange(12), [0.0]])
+    found = surprise(directory, odd)
+    assert found[0] > np.nanmax(usual) + 1 and np.isnan(found[1])
