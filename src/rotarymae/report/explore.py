@@ -110,7 +110,8 @@ def _layout(outcome: Outcome, words: Words) -> Any:
 
     names = _names(outcome)
     style = [[colour, name] for (colour, _), name in zip(channel_style(names), names, strict=True)]
-    table, store = _table(outcome, words), _curves(outcome)
+    table: dict[str, Any] = _table(outcome, words)
+    store: dict[str, Any] = _curves(outcome)
     source, kept = ColumnDataSource(table), ColumnDataSource(store)
     classes = list(dict.fromkeys(sorted(set(table["truth"]))))
     of_class = Select(title="class", value="all", options=["all", *classes])
@@ -207,10 +208,10 @@ def _table(outcome: Outcome, words: Words) -> dict[str, Any]:
     return {name: np.asarray(column)[order].tolist() for name, column in columns.items()}
 
 
-def _curves(outcome: Outcome) -> dict[str, list[Any]]:
+def _curves(outcome: Outcome) -> dict[str, Any]:
     """Observations and predicted curves, a list of arrays per column with an array per series."""
     columns = ("time", "value", "low", "high", "channel", "hidden", "at", "of", "mean", "lower", "upper")
-    store: dict[str, list[Any]] = {name: [] for name in columns}
+    store: dict[str, Any] = {name: [] for name in columns}
     if outcome.visible is None or outcome.hidden is None or outcome.pretrained is None:
         return store
     few = np.arange(min(MOST, len(outcome.visible)))
