@@ -18,6 +18,7 @@ from __future__ import annotations
 import dataclasses
 import time
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -136,7 +137,7 @@ def _multi_rocket_hydra(
         trial.reporter.say('MultiRocketHydra is left out, as aeon is not installed: pip install "rotarymae[dev]".')
         return None
     longest = int(train.times.max()) + 1
-    method = MultiRocketHydraClassifier(random_state=trial.seed, n_jobs=1)
+    method: Any = MultiRocketHydraClassifier(random_state=trial.seed, n_jobs=1)
     return np.asarray(method.fit(interpolated(train, longest), labels).predict(interpolated(test, longest)))
 
 
