@@ -42,6 +42,13 @@ def asinh(x: Tensor) -> Tensor:
 class Scaler(nn.Module):
     """`series.ValueScaler` for padded tensors; transforms "standard", "asinh" and "none"."""
 
+    centre: Tensor
+    width: Tensor
+    mean: Tensor
+    std: Tensor
+    compressed: Tensor
+    as_is: Tensor
+
     def __init__(self, preprocessor: Preprocessor) -> None:
         super().__init__()
         scaler = preprocessor.values
@@ -195,6 +202,8 @@ class Predictions(Answers):
     Args:
         temperature: by which the logarithms of probabilities are divided, as the run's predictor found it.
     """
+
+    target: Tensor
 
     def __init__(self, model: Classifier | Regressor, preprocessor: Preprocessor, temperature: float = 1.0) -> None:
         super().__init__(model, preprocessor)

@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet
+import pyarrow.parquet as pq
 import torch
 
 from rotarymae.checkpoints import ModelDirectory
@@ -146,7 +146,7 @@ def write_test_table(program: LightCurves, path: str | Path) -> None:
     for name, found in zip(("cls", "mean"), program.of_library(dataset, feeds), strict=True):
         columns[name] = found.tolist()
     with replacing(Path(path)) as beside:
-        pa.parquet.write_table(pa.table(columns), beside)
+        pq.write_table(pa.table(columns), beside)
 
 
 def examples_of(program: Answers, series: int, observations: int) -> tuple[SeriesDataset, Feeds]:

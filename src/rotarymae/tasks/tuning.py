@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from rotarymae.errors import InputError, import_extra
 from rotarymae.heads import Classifier, Regressor
 
@@ -48,7 +50,8 @@ def freeze(model: Classifier | Regressor, tune: str) -> None:
 def merge_adapters(model: Classifier | Regressor) -> None:
     """Adds the adapters of "lora" to their matrices, so that the model is as if all of it had been fine-tuned."""
     layers = import_extra("peft", "lora").tuners.tuners_utils.BaseTunerLayer
-    for name, module in list(model.encoder.named_modules()):
+    modules: dict[str, Any] = dict(model.encoder.named_modules())
+    for name, module in modules.items():
         if isinstance(module, layers):
             module.merge()
             model.encoder.set_submodule(name, module.get_base_layer())
