@@ -8,7 +8,8 @@ fine-tuned under RandAugment, and trained from random weights under the same sch
 validation pictures, which nothing else sees and no epoch is chosen on. Beside it stands a logistic regression on 8 × 8
 pixels. The paper finds 0.500, 0.475 and 0.479 on all 200 classes, with RoMAE-small and 200 epochs; the published code
 drops the pre-trained projection before fine-tuning. `small` has 10 classes, 100 pictures of each: its figures are
-comparable with one another, not with the paper's. It has not been run yet.
+comparable with one another, not with the paper's. Measured so far, rotary alone and one seed: 0.257 after pre-training,
+0.216 from scratch, logistic regression 0.283. Of 250 pictures an accuracy is known to 0.03: none of this is settled.
 
 `ours` differs from `paper` in two ways: the model is light (four blocks of 120), and queries of the decoder see the
 visible patches alone. Labels are smoothed by 0.1 in both; Table 10's 0.9 is read as what the true class keeps.
@@ -160,7 +161,7 @@ def _rows() -> tuple[Row, ...]:
 RECIPE = Recipe(
     name="tiny_imagenet",
     table="Table 2",
-    expect="not run yet; aim: macro-F1 of rotary at least absolute's, pre-trained above from scratch",
+    expect="macro-F1 of rotary 0.26, from scratch 0.22; aim: at least absolute's, which was not run yet",
     hours={"paper": None, "ours": None},
     setup=setup,
     run=run,
