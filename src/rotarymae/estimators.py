@@ -482,7 +482,7 @@ class RoMAERegressor(RegressorMixin, _Supervised):
             InputError: series or targets that cannot be used, or a parameter; before any training.
         """
         self._fit(series, y, "regression")
-        self._flat = isinstance(y, str) or np.ndim(y) < 2
+        self._flat = isinstance(y, str) or np.asarray(y).ndim < 2
         return self
 
     def score(self, series: Any, y: Any) -> float:
