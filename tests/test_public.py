@@ -42,7 +42,7 @@ ORDER = [
     ["data", "plots"],
     # what a user wants done
     ["tasks"],
-    ["export", "estimators", "report"],
+    ["export", "estimators", "report", "scale"],
     # the paper's experiments and ours
     ["experiments"],
     ["recipes"],

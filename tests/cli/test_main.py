@@ -1,12 +1,12 @@
 """The command: every kind of bad input through it and through Python; its tables, models and exit codes."""
 
+import importlib
 import itertools
 import json
 import re
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pyarrow.csv
@@ -455,12 +455,13 @@ def test_outputs_are_never_written_over(name, fitted, tmp_path, capsys):
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
 def test_a_table_that_cannot_be_finished_is_not_there(suffix, fitted, tmp_path, monkeypatch, capsys):
-    def half(table, path, *_, **__):
-        Path(path).write_bytes(b"half of it")
+    def full(*_, **__):
         raise OSError("no space left on device")
 
-    monkeypatch.setattr("pyarrow.csv.write_csv", half)
-    monkeypatch.setattr("pyarrow.parquet.write_table", half)
+    for kind in ("pyarrow.csv.CSVWriter", "pyarrow.parquet.ParquetWriter"):
+        module, name = kind.rsplit(".", 1)
+        writer = getattr(importlib.import_module(module), name)
+        monkeypatch.setattr(kind, type("Full", (writer,), {"write_table": full}))
     assert command("embed", fitted / "run", fitted / "stars.csv", "--out", tmp_path / f"out.{suffix}", "--quiet") == 1
     assert capsys.readouterr().err == "rotarymae: no space left on device\n"
     assert contents(tmp_path) == []

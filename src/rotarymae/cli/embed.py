@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Literal
 
 from tyro.conf import Positional
 
-from rotarymae.cli.folders import FolderReading, read_any
+from rotarymae.cli.folders import FolderReading
 from rotarymae.cli.output import check_new, empty_rows, new_reporter
 from rotarymae.cli.table import Columns, Model, Table
 
@@ -34,17 +35,14 @@ def embed(
         stage: This model of the folder that `fit` wrote makes the embedding.
         quiet: Print only what goes wrong.
     """
-    from rotarymae.checkpoints import open_model
-    from rotarymae.tasks import embed as run
-    from rotarymae.tasks import embedding_table, with_empty_rows, write_table
+    from rotarymae.scale import Embedding, answer_file
+    from rotarymae.series import TableLayout
 
     reporter = new_reporter(quiet)
     check_new(out)
     with reporter.catching_warnings():
-        directory = open_model(model, stage)
-        with reporter.bar("reading") as on_file:
-            dataset = read_any(directory, table, columns, folder, on_file)
+        job = Embedding.open(model, stage, pool)
+        layout = TableLayout.for_model(job.directory.of_series(), asdict(columns))
         with reporter.bar("embedding") as on_step:
-            found = run(directory, dataset, None if pool == "auto" else pool, on_step=on_step)
-        write_table(with_empty_rows(embedding_table(dataset, found), dataset), out)
-    reporter.say(f"{len(dataset)} embeddings of {found.shape[1]} numbers → {out}{empty_rows(dataset)}")
+            totals = answer_file(job, table, out, layout, on_step)
+    reporter.say(f"{totals.series:,} embeddings of {len(job.schema)} numbers → {out}{empty_rows(totals.empty)}")

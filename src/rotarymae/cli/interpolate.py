@@ -9,7 +9,7 @@ from typing import Annotated
 from tyro.conf import Positional, arg
 
 from rotarymae.cli.output import check_new, empty_rows, new_reporter
-from rotarymae.cli.table import Columns, Model, Table, read_for
+from rotarymae.cli.table import Columns, Model, Table
 from rotarymae.errors import InputError
 
 
@@ -37,13 +37,10 @@ def interpolate(
         grid: So many even times are wanted, from each series' first to its last observation, for every channel.
         quiet: Print only what goes wrong.
     """
-    import numpy as np
-
     from rotarymae.checkpoints import open_model
-    from rotarymae.series import TableLayout, parse_time
-    from rotarymae.tasks import grid as even
-    from rotarymae.tasks import interpolate as run
-    from rotarymae.tasks import interpolation_table, queries_at, queries_from_table, with_empty_rows, write_table
+    from rotarymae.scale import Interpolating, answer_file
+    from rotarymae.series import TableLayout
+    from rotarymae.tasks import QueryTable
 
     reporter = new_reporter(quiet)
     check_new(out)
@@ -51,24 +48,12 @@ def interpolate(
         raise InputError("give one of --at, --times and --grid.")
     with reporter.catching_warnings():
         directory = open_model(model, "pretrained")
-        preprocessor = directory.of_series()
-        with reporter.bar("reading"):
-            dataset = read_for(directory, table, columns)
-        if at is not None:
-            layout = TableLayout.for_model(preprocessor, asdict(columns))
-            queries = queries_from_table(dataset, at, layout)
-        elif times:
-            queries = queries_at(dataset, np.array([parse_time(one, dataset.time_zone) for one in times]))
-        else:
-            queries = even(dataset, 100 if grid is None else grid)
+        layout = TableLayout.for_model(directory.of_series(), asdict(columns))
+        asked = None if at is None else QueryTable.read(at, layout)
+        job = Interpolating(directory, 100 if grid is None else grid, times, asked)
         with reporter.bar("interpolating") as on_step:
-            found = run(directory, dataset, queries, on_step=on_step)
-        names = preprocessor.value_names
-        ids = np.repeat(dataset.ids, queries.lengths)
-        channels, zone = dataset.channel_names, dataset.time_zone
-        answers = interpolation_table(ids, queries.times, queries.channels, channels, names, found, zone)
-        write_table(with_empty_rows(answers, dataset), out)
-    asked, outside = int((queries.lengths > 0).sum()), int(found.extrapolated.sum())
-    said = f"{len(queries.times):,} values of {asked:,} series"
-    said += f", {outside:,} of them extrapolated" if outside else ""
-    reporter.say(f"{said} → {out}{empty_rows(dataset)}")
+            totals = answer_file(job, table, out, layout, on_step)
+    values, observed = totals.rows - totals.empty, totals.series - totals.empty
+    said = f"{values:,} values of {observed if asked is None else len(asked.ids):,} series"
+    said += f", {totals.extrapolated:,} of them extrapolated" if totals.extrapolated else ""
+    reporter.say(f"{said} → {out}{empty_rows(totals.empty)}")

@@ -59,14 +59,8 @@ class TableLayout:
         return cls(**{**layout, **lists})
 
     @classmethod
-    def for_model(cls, preprocessor: Preprocessor | None, given: Mapping[str, Any] | None = None) -> TableLayout:
-        """How a table for a model is laid out: as its training table, but for what is given.
-
-        Raises:
-            InputError: a model that was not made from a table.
-        """
-        if preprocessor is None:
-            raise InputError("the model has no preprocessor; it was not made from a table.")
+    def for_model(cls, preprocessor: Preprocessor, given: Mapping[str, Any] | None = None) -> TableLayout:
+        """How a table for a model is laid out: as its training table, but for what is given."""
         layout = cls.resolve(given or {}, preprocessor.columns)
         # No static columns, of a model that is only pre-trained.
         static = tuple(column.name for column in preprocessor.static)
@@ -90,11 +84,12 @@ class TableLayout:
         table: Path | pa.Table,
         channel_names: tuple[Any, ...] | None = None,
         beside: tuple[str, ...] = (),
+        value_names: tuple[str, ...] | None = None,
     ) -> TableReader:
         """What reads the series of a table.
 
         Args:
-            channel_names: those of the model, if there is one.
+            channel_names, value_names: those of the model, if there is one. A column "lc.flux" is its "flux".
             beside: columns that are neither of these nor channels, such as a label's.
 
         Raises:
@@ -146,18 +141,28 @@ class TableLayout:
             self.tokens if self.channel or self.wide else "channel",
             self.missing,
             self.duplicates,
+            value_names if value_names is not None and _fields(values) == _fields(value_names) else None,
         )
 
     def read(
-        self, table: Path, channel_names: tuple[Any, ...] | None = None, beside: tuple[str, ...] = ()
+        self,
+        table: Path,
+        channel_names: tuple[Any, ...] | None = None,
+        beside: tuple[str, ...] = (),
+        value_names: tuple[str, ...] | None = None,
     ) -> SeriesDataset:
         """The series of a table; arguments as `reader`.
 
         Raises:
             InputError: as `reader` and `SeriesDataset.from_frame`, naming the table.
         """
-        reader = self.reader(table, channel_names, beside)
+        reader = self.reader(table, channel_names, beside, value_names)
         try:
             return reader.read()
         except InputError as error:
             raise InputError(f"{table}: {error}") from error
+
+
+def _fields(names: tuple[str, ...]) -> list[str]:
+    """Of columns "lc.flux" the names of the fields, "flux"."""
+    return [name.rsplit(".", 1)[-1] for name in names]

@@ -42,7 +42,11 @@ class Part:
 
 @dataclass(frozen=True, eq=False)
 class TableReader:
-    """What `SeriesDataset.from_file` reads, and how; its arguments have the same names and meanings there."""
+    """What `SeriesDataset.from_file` reads, and how; its arguments have the same names and meanings there.
+
+    Attributes:
+        value_names: what the columns of values are called in the data set, if not by their own names.
+    """
 
     source: TableFile
     id: str
@@ -57,6 +61,7 @@ class TableReader:
     tokens: str = "channel"
     missing: str = "drop"
     duplicates: str = "error"
+    value_names: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         if self.wide and self.flags:
@@ -92,7 +97,8 @@ class TableReader:
             return SeriesDataset.from_wide(table, self.id, self.time, self.values, self.static, **options)
         options |= {"missing": self.missing, "unknown_channels": self.unknown_channels, "flags": self.flags}
         roles = (self.id, self.time, self.channel, self.values, self.static)
-        return SeriesDataset.from_frame(table, *roles, channel_names=channels, **options)
+        dataset = SeriesDataset.from_frame(table, *roles, channel_names=channels, **options)
+        return dataset if self.value_names is None else replace(dataset, value_names=self.value_names)
 
     # ── at once ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -104,7 +110,7 @@ class TableReader:
             known = None if self.channel_names is None else [tables.plain(name) for name in self.channel_names]
             options = {"tokens": self.tokens, "duplicates": self.duplicates, "flags": self.flags}
             options |= {"missing": self.missing, "unknown": self.unknown_channels, "channels": known}
-            roles = [self.wide, self.id, self.time, self.channel, self.values, self.static, options]
+            roles = [self.wide, self.id, self.time, self.channel, self.values, self.static, self.value_names, options]
             self.source.need(columns, self.source.column_names())
             dataset = map_table(
                 self.source,

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 import torch
 from torch import Tensor
 
@@ -329,59 +330,107 @@ def _check_size(dataset: SeriesDataset, times: int) -> None:
         )
 
 
-def queries_from_table(dataset: SeriesDataset, path: Path, layout: TableLayout) -> Queries:
-    """Queries from a table of ids, times and channels; the series are asked in the data set's order.
+@dataclass(frozen=True, eq=False)
+class QueryTable:
+    """Where some series of a table are asked, read from another table with a row per time.
 
-    Args:
-        layout: the columns' names, and how times and missing cells are written. Without a column of channels that is
-            the column "channel", if there is one; if not, every row asks for all channels. Where the table has the
-            columns of errors, it asks for what would be observed with these errors.
-
-    Raises:
-        InputError: an id the data set has not, a missing column or cell, an unknown channel.
+    Attributes:
+        name: of that table, for messages.
+        ids: the distinct ids, in order of first appearance.
+        series: int [n], which of them each row asks.
+        times: float64 [n].
+        channels: labels [n]; None where every row asks for all channels.
+        errors: [n, V] standard errors of what would be observed; None where the curve is asked for.
     """
-    id, time, channel, source = layout.id, layout.time, layout.channel, layout.open(path)
-    if channel is None and dataset.channel_names is not None:
-        channel = "channel" if "channel" in source.column_names() else None
-    table = source.read(None, [id, channel] if channel else [id])
-    with_errors = layout.errors if set(layout.errors) <= set(table.column_names) else ()
-    wanted = [id, time] + ([channel] if channel else [])
-    for name in (*wanted, *with_errors):
-        if name not in table.column_names:
-            raise InputError(
-                f"{path} has no column {name!r}; it needs {listed(wanted)}.{did_you_mean(name, table.column_names)}"
-            )
-        if table[name].null_count:
-            raise InputError(
-                f"{path}: column {name!r} has {table[name].null_count} empty cells; every query needs one."
-            )
-    places = {plain(name): i for i, name in enumerate(dataset.ids)}
-    asked = table[id].to_pylist()
-    unknown = [name for name in asked if name not in places]
-    if unknown:
-        raise InputError(f"{path} asks for series {unknown[0]!r}, which the table of observations does not have.")
-    series = np.array([places[name] for name in asked], np.int64)
-    at, _ = tables.times(tables.arrow_column(tables.as_frame(table), time), time)
-    tables.refuse_bad_times(at, time, asked)
-    order = np.argsort(series, kind="stable")
-    number, errors = None, None
-    if with_errors:
-        columns = [tables.numbers(tables.arrow_column(tables.as_frame(table), name), name) for name in with_errors]
-        errors = np.stack(columns, axis=1)[order]
-    offsets = np.searchsorted(series[order], np.arange(len(dataset) + 1))
-    ordered = np.asarray(at, np.float64)[order]
-    if dataset.channel_names is not None and not channel:
-        every = len(dataset.channel_names)
-        errors = None if errors is None else np.repeat(errors, every, axis=0)
-        return Queries(np.repeat(ordered, every), np.tile(np.arange(every), len(ordered)), offsets * every, errors)
-    if dataset.channel_names is not None:
-        known = {plain(name): i for i, name in enumerate(dataset.channel_names)}
-        names = table[channel].to_pylist()
-        strange = [name for name in names if name not in known]
+
+    name: str
+    ids: list[Any]
+    series: np.ndarray
+    times: np.ndarray
+    channels: list[Any] | None
+    errors: np.ndarray | None = None
+
+    @classmethod
+    def read(cls, path: Path, layout: TableLayout) -> QueryTable:
+        """From a file; arguments as `of`, which also says what is raised."""
+        source = layout.open(path)
+        channel = layout.channel or "channel"
+        labels = [name for name in (layout.id, channel) if name in source.column_names()]
+        return cls.of(source.read(None, labels), layout, str(path))
+
+    @classmethod
+    def of(cls, table: pa.Table, layout: TableLayout, name: str = "the table of times") -> QueryTable:
+        """From a table's columns of ids, times and channels.
+
+        Args:
+            layout: the columns' names, and how times and missing cells are written. Without a column of channels that
+                is the column "channel", if there is one; if not, every row asks for all channels. Where the table has
+                the columns of errors, it asks for what would be observed with these errors.
+
+        Raises:
+            InputError: a missing column or cell, a time that is not finite; no rows.
+        """
+        if not len(table):
+            raise InputError(f"{name} has no rows; there are no times to interpolate at.")
+        id, time, channel = layout.id, layout.time, layout.channel
+        if channel is None and "channel" in table.column_names:
+            channel = "channel"
+        with_errors = layout.errors if set(layout.errors) <= set(table.column_names) else ()
+        wanted = [id, time] + ([channel] if channel else [])
+        for column in (*wanted, *with_errors):
+            if column not in table.column_names:
+                near = did_you_mean(column, table.column_names)
+                raise InputError(f"{name} has no column {column!r}; it needs {listed(wanted)}.{near}")
+            if table[column].null_count:
+                count = table[column].null_count
+                raise InputError(f"{name}: column {column!r} has {count} empty cells; every query needs one.")
+        series, ids = tables.encode(tables.label_array(tables.to_arrow(table[id]), id))
+        times, _ = tables.times(tables.to_arrow(table[time]), time)
+        tables.refuse_bad_times(times, time, ids[series])
+        errors = [tables.numbers(tables.to_arrow(table[column]), column) for column in with_errors]
+        channels = table[channel].to_pylist() if channel else None
+        stacked = np.stack(errors, axis=1) if errors else None
+        return cls(name, ids.tolist(), series, np.asarray(times, np.float64), channels, stacked)
+
+    def queries(self, dataset: SeriesDataset) -> Queries:
+        """Those of the data set's series, in its order.
+
+        Raises:
+            InputError: an unknown channel.
+        """
+        rank = {plain(name): i for i, name in enumerate(dataset.ids)}
+        asked = np.array([rank.get(name, -1) for name in self.ids], np.int64)[self.series]
+        order = np.argsort(asked, kind="stable")[(asked < 0).sum() :]
+        offsets, times = np.searchsorted(asked[order], np.arange(len(dataset) + 1)), self.times[order]
+        errors = None if self.errors is None else self.errors[order]
+        names = dataset.channel_names
+        if names is None:
+            return Queries(times, None, offsets, errors)
+        if self.channels is None:
+            every = len(names)
+            errors = None if errors is None else np.repeat(errors, every, axis=0)
+            return Queries(np.repeat(times, every), np.tile(np.arange(every), len(times)), offsets * every, errors)
+        known = {plain(name): i for i, name in enumerate(names)}
+        strange = [name for name in dict.fromkeys(self.channels) if name not in known]
         if strange:
-            raise InputError(f"{path} asks for channel {strange[0]!r}; the model knows {', '.join(map(str, known))}.")
-        number = np.array([known[name] for name in names], np.int64)[order]
-    return Queries(ordered, number, offsets, errors)
+            raise InputError(
+                f"{self.name} asks for channel {strange[0]!r}; the model knows {', '.join(map(str, known))}."
+            )
+        number = np.array([known[name] for name in self.channels], np.int64)
+        return Queries(times, number[order], offsets, errors)
+
+    def refuse_others(self, ids: Iterable[Any]) -> None:
+        """Refuses to ask series that are not among the ids.
+
+        Raises:
+            InputError: naming the first.
+        """
+        there = set(ids)
+        unknown = [name for name in self.ids if name not in there]
+        if unknown:
+            raise InputError(
+                f"{self.name} asks for series {unknown[0]!r}, which the table of observations does not have."
+            )
 
 
 def as_queries(dataset: SeriesDataset, preprocessor: Preprocessor | None = None) -> Queries:

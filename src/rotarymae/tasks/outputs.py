@@ -8,14 +8,17 @@ somebody else's file of the same name is never overwritten.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 import tempfile
 import uuid
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv
 import pyarrow.parquet as pq
 
 from rotarymae.arrays import ArrayDataset
@@ -88,13 +91,14 @@ def write_tables(outcome: Outcome, out: Path) -> None:
         columns |= prediction_columns(outcome.finetuned.directory, outcome.predicted)
         write_table(pa.table(columns), out / "predictions.parquet")
     if outcome.embeddings is not None:
-        write_table(embedding_table(dataset, outcome.embeddings), out / "embeddings.parquet")
+        write_table(pa.table({"id": ids} | embedding_columns(outcome.embeddings)), out / "embeddings.parquet")
     if outcome.interpolated is not None and outcome.hidden is not None and outcome.pretrained is not None:
         hidden, names = outcome.hidden, outcome.pretrained.directory.of_series().value_names
         ids = np.repeat(hidden.ids, hidden.lengths)
-        table = interpolation_table(
-            ids, hidden.times, hidden.channels, hidden.channel_names, names, outcome.interpolated, hidden.time_zone
+        columns = interpolation_columns(
+            hidden.times, hidden.channels, hidden.channel_names, names, outcome.interpolated, hidden.time_zone
         )
+        table = pa.table({"id": pa.array(ids.tolist())} | columns)
         for v, name in enumerate(names):
             table = table.append_column(f"{name}_observed", pa.array(np.asarray(hidden.values)[:, v]))
         write_table(table, out / "interpolations.parquet")
@@ -147,41 +151,23 @@ def prediction_columns(directory: ModelDirectory, predicted: np.ndarray) -> dict
     return {name: pa.array(column) for name, column in task.columns(preprocessor, predicted).items()}
 
 
-def embedding_table(dataset: AnyDataset, embeddings: np.ndarray) -> pa.Table:
-    """One row per series: id, and the embedding as columns e0, e1, .."""
-    columns = {"id": pa.array(dataset.ids.tolist())}
-    return pa.table(columns | {f"e{i}": pa.array(embeddings[:, i]) for i in range(embeddings.shape[1])})
+def embedding_columns(embeddings: np.ndarray) -> dict[str, Any]:
+    """Embeddings [S, D] as columns e0, e1, .."""
+    return {f"e{i}": pa.array(embeddings[:, i]) for i in range(embeddings.shape[1])}
 
 
-def without_answer(dataset: AnyDataset) -> tuple[Any, ...]:
-    """The ids of series that had no observation, or of files that could not be read."""
-    if isinstance(dataset, ArrayDataset):
-        return dataset.left_out
-    return () if dataset.reading is None else dataset.reading.empty
-
-
-def with_empty_rows(answers: pa.Table, dataset: AnyDataset) -> pa.Table:
-    """Answers with a row more for each of `without_answer`: its id, and nothing else."""
-    gone = without_answer(dataset)
-    if not gone:
-        return answers
-    ids = pa.array(list(gone), answers.schema.field("id").type)
-    return pa.concat_tables([answers, pa.table({"id": ids})], promote_options="default")
-
-
-def interpolation_table(
-    ids: np.ndarray,
+def interpolation_columns(
     times: np.ndarray,
     channels: np.ndarray | None,
     channel_names: tuple[Any, ...] | None,
     value_names: tuple[str, ...],
     found: Interpolation,
     time_zone: str | None = None,
-) -> pa.Table:
-    """One row per query: id, time (a date, if there is a zone), channel, for each value its mean, std and bands, and
+) -> dict[str, Any]:
+    """A row per query: time (a date, if there is a zone), channel, for each value its mean, std and bands, and
     whether the query lies outside its series' observations."""
     when = pa.array(np.asarray(times)) if time_zone is None else as_dates(times, time_zone)
-    columns: dict[str, Any] = {"id": pa.array(ids.tolist()), "time": when}
+    columns: dict[str, Any] = {"time": when}
     if channels is not None and channel_names is not None:
         columns["channel"] = pa.array([plain(channel_names[c]) for c in channels])
     for v, name in enumerate(value_names):
@@ -191,21 +177,27 @@ def interpolation_table(
         for share, (lower, upper) in found.bands.items():
             columns[f"{name}_lower{100 * share:.0f}"] = pa.array(lower[:, v])
             columns[f"{name}_upper{100 * share:.0f}"] = pa.array(upper[:, v])
-    columns["extrapolated"] = pa.array(found.extrapolated)
-    return pa.table(columns)
+    return columns | {"extrapolated": pa.array(found.extrapolated)}
 
 
 def write_table(table: pa.Table, path: str | Path) -> None:
     """CSV or Parquet by suffix, written beside and renamed. Raises InputError for another suffix."""
+    write_parts([table], path)
+
+
+def write_parts(parts: Iterable[pa.Table], path: str | Path) -> None:
+    """As `write_table`, of a table that comes in parts with one schema; without a part nothing is written."""
     path = Path(path)
     check_output(path)
+    parts = iter(parts)
+    first = next(parts, None)
+    if first is None:
+        return
     with replacing(path) as beside:
-        if path.suffix == ".parquet":
-            pq.write_table(table, beside)
-        else:
-            import pyarrow.csv
-
-            pyarrow.csv.write_csv(table, beside)
+        kind = pq.ParquetWriter if path.suffix == ".parquet" else pyarrow.csv.CSVWriter
+        with kind(beside, first.schema) as writer:
+            for part in itertools.chain([first], parts):
+                writer.write_table(part)
 
 
 def check_output(path: Path) -> None:

@@ -1,0 +1,6 @@
+"""One model over more rows than fit into memory, or onto one machine."""
+
+import lazy_loader
+
+# What others use, loaded on first use; the names stand in __init__.pyi.
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

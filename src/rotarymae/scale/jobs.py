@@ -1,0 +1,196 @@
+"""What can be asked of a model for series: embeddings, predictions, values at any times. Each is a job.
+
+A job answers a data set that fits into memory; `tables` and `shards` cut larger tables into such. A new job is a class
+here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, Protocol, Self
+
+import numpy as np
+import pyarrow as pa
+
+from rotarymae.checkpoints import ModelDirectory, open_model
+from rotarymae.errors import InputError, choose
+from rotarymae.heads import Classifier, Regressor
+from rotarymae.model import Encoder
+from rotarymae.series import SeriesDataset, parse_time
+from rotarymae.tasks import (
+    Predictor,
+    Queries,
+    QueryTable,
+    embed,
+    embedding_columns,
+    grid,
+    interpolate,
+    interpolation_columns,
+    predict_probabilities,
+    predict_values,
+    prediction_columns,
+    queries_at,
+)
+
+Stage = Literal["pretrained", "finetuned"]
+Pool = Literal["auto", "mean", "cls"]
+POINTS = 1 << 22  # queries of a series' values that are answered at a time, with all their bands some 400 MB
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """A job's answers for S series.
+
+    Attributes:
+        columns: [n] rows, those of a series together and in the order of the data set; no columns where no rows.
+        rows: int [S], how many each series has.
+    """
+
+    columns: pa.Table
+    rows: np.ndarray
+
+
+class Job(Protocol):
+    """What is asked for every series."""
+
+    @property
+    def directory(self) -> ModelDirectory:
+        """The model that answers."""
+        ...
+
+    @property
+    def schema(self) -> pa.Schema | None:
+        """The columns of its answers; None where they depend on the table."""
+        ...
+
+    def answer(self, dataset: SeriesDataset, on_step: Any = None) -> Answers:
+        """The answers for a data set that fits into memory."""
+        ...
+
+
+def _one_each(columns: dict[str, Any], series: int) -> Answers:
+    return Answers(pa.table(columns), np.ones(series, np.int64))
+
+
+@dataclass(frozen=True, eq=False)
+class Embedding:
+    """One vector per series, as columns e0, e1, ..; see `tasks.embed`."""
+
+    directory: ModelDirectory
+    pool: Pool = "auto"
+
+    @classmethod
+    def open(cls, model: str | Path, stage: Stage = "pretrained", pool: Pool = "auto") -> Self:
+        """Of a model directory, or of a run folder's model of a stage. Raises as `checkpoints.open_model`."""
+        choose("pool", pool, ("auto", "mean", "cls"))
+        return cls(open_model(model, stage), pool)
+
+    @property
+    def schema(self) -> pa.Schema:
+        model = self.directory.model
+        width = (model if isinstance(model, Encoder) else model.encoder).config.embed_dim
+        return pa.table(embedding_columns(np.zeros((1, width), np.float32))).schema
+
+    def answer(self, dataset: SeriesDataset, on_step: Any = None) -> Answers:
+        found = embed(self.directory, dataset, None if self.pool == "auto" else self.pool, on_step=on_step)
+        return _one_each(embedding_columns(found), len(dataset))
+
+
+@dataclass(frozen=True, eq=False)
+class Predicting:
+    """The predicted class and a probability per class, or the predicted value; see `tasks.Predictor`."""
+
+    directory: ModelDirectory
+    predictor: Predictor
+    choice: str = "auto"
+
+    @classmethod
+    def open(cls, model: str | Path, choice: str = "auto") -> Self:
+        """Of a run folder, or of a model directory, which has the model alone.
+
+        Raises:
+            InputError: a model that is not fine-tuned; a choice that the predictor has not.
+            ModelDirectoryError: as `checkpoints.load_directory`.
+        """
+        directory = open_model(model, "finetuned")
+        if not isinstance(directory.model, Classifier | Regressor):
+            raise InputError(
+                f"{model} is a {type(directory.model).__name__}; predictions need a fine-tuned Classifier or "
+                "Regressor, which `rotarymae fit` with --labels makes."
+            )
+        predictor = Predictor.of_run(model, directory)
+        predictor.check(choice)
+        return cls(directory, predictor, choice)
+
+    @property
+    def schema(self) -> pa.Schema:
+        preprocessor = self.directory.of_series()
+        width = len(preprocessor.classes or preprocessor.target or ())
+        return pa.table(prediction_columns(self.directory, np.zeros((1, width)))).schema
+
+    def answer(self, dataset: SeriesDataset, on_step: Any = None) -> Answers:
+        job = predict_probabilities if isinstance(self.directory.model, Classifier) else predict_values
+        of_model = job(self.directory, dataset, on_step=on_step)
+        found = self.predictor.predict(of_model, dataset, self.choice)
+        return _one_each(prediction_columns(self.directory, found), len(dataset))
+
+
+@dataclass(frozen=True, eq=False)
+class Interpolating:
+    """Values at any times with their bands, one row per query; see `tasks.interpolate`.
+
+    Attributes:
+        points: so many even times from each series' first to its last observation, in every channel.
+        times: or these, as numbers or dates.
+        at: or those of a table.
+    """
+
+    directory: ModelDirectory
+    points: int = 100
+    times: Sequence[float | str] = ()
+    at: QueryTable | None = None
+
+    @property
+    def schema(self) -> None:
+        """Times are dates where the table's are, so the columns depend on it."""
+
+    @classmethod
+    def open(
+        cls,
+        model: str | Path,
+        points: int = 100,
+        times: Sequence[float | str] = (),
+        at: QueryTable | None = None,
+    ) -> Self:
+        """Of a run folder's pre-trained model, or of its directory. Raises as `checkpoints.open_model`."""
+        return cls(open_model(model, "pretrained"), points, times, at)
+
+    def answer(self, dataset: SeriesDataset, on_step: Any = None) -> Answers:
+        channels = 1 if dataset.channel_names is None else len(dataset.channel_names)
+        each = channels * (len(self.times) or self.points)
+        several = len(dataset) if self.at is not None else max(1, POINTS // max(1, each))
+        found = [
+            self._answer(dataset if several >= len(dataset) else dataset.select(np.arange(i, stop)), on_step)
+            for i in range(0, len(dataset), several)
+            for stop in [min(i + several, len(dataset))]
+        ]
+        return Answers(pa.concat_tables([one.columns for one in found]), np.concatenate([one.rows for one in found]))
+
+    def _answer(self, dataset: SeriesDataset, on_step: Any) -> Answers:
+        queries = self._queries(dataset)
+        if not len(queries.times):
+            return Answers(pa.table({}), queries.lengths)
+        preprocessor, zone = self.directory.of_series(), dataset.time_zone
+        found = interpolate(self.directory, dataset, queries, on_step=on_step)
+        names = preprocessor.value_names
+        columns = interpolation_columns(queries.times, queries.channels, dataset.channel_names, names, found, zone)
+        return Answers(pa.table(columns), queries.lengths)
+
+    def _queries(self, dataset: SeriesDataset) -> Queries:
+        if self.at is not None:
+            return self.at.queries(dataset)
+        if self.times:
+            return queries_at(dataset, np.array([parse_time(str(one), dataset.time_zone) for one in self.times]))
+        return grid(dataset, self.points)

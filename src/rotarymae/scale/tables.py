@@ -1,0 +1,236 @@
+"""One table in, one table out: a job's answers for every series of a table, whatever its size.
+
+A table is read, answered and written a part at a time, about 260,000 observations each, so memory does not grow with
+it. There is one row per series (of values at any times one per query) in the order in which the series first appear,
+and the column "id" has the type of the table's ids. A series without observations has a row with its id alone.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rotarymae.errors import InputError, InputWarning, NoObservations
+from rotarymae.scale.jobs import Answers, Embedding, Interpolating, Job, Pool, Predicting, Stage
+from rotarymae.series import Part, TableLayout, TableReader
+from rotarymae.tasks import QueryTable, write_parts
+
+OnStep = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class Totals:
+    """What came of a table: its series, how many of them have no observation, the rows that were written, and how
+    many of these are extrapolated."""
+
+    series: int = 0
+    empty: int = 0
+    rows: int = 0
+    extrapolated: int = 0
+
+    def and_of(self, part: Part, answers: pa.Table) -> Totals:
+        beyond = answers["extrapolated"].cast(pa.int64()) if "extrapolated" in answers.column_names else pa.array([0])
+        return Totals(
+            self.series + len(part.ids),
+            self.empty + int((~part.observed).sum()),
+            self.rows + len(answers),
+            self.extrapolated + (pc.sum(beyond).as_py() or 0),  # pyright: ignore
+        )
+
+
+def answer_file(
+    job: Job, table: Path | pa.Table, out: Path, layout: TableLayout, on_step: OnStep | None = None
+) -> Totals:
+    """Writes a job's answers for a table to a .csv or .parquet file: beside it first, then renamed.
+
+    Raises:
+        InputError: as `TableLayout.reader` and `TableReader.parts`, naming the table; no series has an observation.
+    """
+    totals, reader = Totals(), _reader(job, table, layout)
+
+    def tables() -> Iterator[pa.Table]:
+        nonlocal totals
+        reason = NoObservations("it has no rows; there is nothing to answer for")
+        for part, answers in answer_parts(job, reader, on_step):
+            totals, reason = totals.and_of(part, answers), part.why or reason
+            yield answers
+        if totals.empty == totals.series:
+            raise reason
+
+    try:
+        write_parts(tables(), out)
+        if not totals.series:
+            list(tables())  # which raises: without a part nothing was written
+    except InputError as error:
+        raise InputError(f"{table}: {error}") from error
+    return totals
+
+
+def answer_parts(job: Job, reader: TableReader, on_step: OnStep | None = None) -> Iterator[tuple[Part, pa.Table]]:
+    """A job's answers for a table, part after part, each as a table with the same columns.
+
+    Args:
+        on_step: is called with the observations done and their number.
+
+    Raises:
+        InputError: as `TableReader.parts` and the job; nothing was observed at all, and the columns depend on that.
+
+    Warns:
+        As the job, once for the whole table.
+    """
+    total, done = reader.source.observations(reader.columns), 0
+    schema = job.schema
+    held: list[tuple[Part, Answers | None]] = []  # until the columns are known
+    raised: list[str] = []
+    for part in _checked(job, reader):
+        found = None
+        if part.dataset is not None:
+            size = len(part.dataset.times)
+            step = None if on_step is None else _within(on_step, done, size, total)
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                found = job.answer(part.dataset, step)
+            raised += [str(warning.message) for warning in caught if issubclass(warning.category, InputWarning)]
+            done += size
+            if schema is None and found.columns.num_columns:
+                schema = found.columns.schema
+        held.append((replace(part, dataset=None), found))
+        if schema is not None:
+            yield from ((one, _rows(one, answers, schema)) for one, answers in held)
+            held = []
+    for text in _once(raised):
+        warnings.warn(text, InputWarning, stacklevel=3)
+    if held and held[0][0].why is not None:
+        raise held[0][0].why
+
+
+def _within(on_step: OnStep, done: int, size: int, total: int) -> OnStep:
+    """Progress of the whole table from that of one part."""
+    return lambda k, n: on_step(min(done + size * k // n, total), total)
+
+
+def _rows(part: Part, answers: Answers | None, schema: pa.Schema) -> pa.Table:
+    """The answers with the part's ids, in its order; a row with the id alone for a series without observations."""
+    lengths = np.ones(len(part.ids), np.int64)
+    columns = schema.empty_table() if answers is None or not answers.columns.num_columns else answers.columns
+    if answers is not None:
+        lengths[part.observed] = answers.rows
+    if answers is None or not part.observed.all():
+        there = np.repeat(part.observed, lengths)
+        columns = columns.take(pa.array(np.cumsum(there) - 1, mask=~there))
+    ids = part.ids if (lengths == 1).all() else part.ids.take(pa.array(np.repeat(np.arange(len(lengths)), lengths)))
+    return columns.add_column(0, "id", ids)
+
+
+def _once(raised: list[str]) -> Iterator[str]:
+    """The first of the warnings that differ in names and numbers alone, with how many there are."""
+    alike: dict[str, list[str]] = {}
+    for text in raised:
+        alike.setdefault(re.sub(r"'[^']*'|[-+]?\d[\d.,e+-]*", "", text), []).append(text)
+    for texts in alike.values():
+        more = len(texts) - 1
+        yield texts[0] + (f" ({more} more parts of the table warn like this.)" if more else "")
+
+
+def _checked(job: Job, reader: TableReader) -> Iterator[Part]:
+    """The parts of a table; series that are asked for at times of their own must be among them."""
+    seen: list[Any] = []
+    asked = job.at if isinstance(job, Interpolating) else None
+    for part in reader.parts():
+        if asked is not None:
+            seen += part.ids.to_pylist()
+        yield part
+    if asked is not None:
+        asked.refuse_others(seen)
+
+
+def _reader(job: Job, table: Path | pa.Table, layout: TableLayout) -> TableReader:
+    preprocessor = job.directory.of_series()
+    return layout.reader(table, preprocessor.channel_names, value_names=preprocessor.value_names)
+
+
+# ── for Arrow tables ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def embed_table(
+    table: pa.Table,
+    model: str | Path | Embedding,
+    layout: TableLayout | None = None,
+    *,
+    pool: Pool = "auto",
+    stage: Stage = "pretrained",
+) -> pa.Table:
+    """One vector per series of a table, as columns "id" and e0, e1, .. (float32).
+
+    Args:
+        table: long, wide or nested.
+        model: a run folder or a model directory; or a job, whose model is loaded already.
+        layout: as the model's training table, if None; `TableLayout.for_model` changes single columns of it.
+        pool: the mean over a series' observations, the [CLS] token, or what the model was trained to use.
+        stage: the model of a run folder.
+
+    Raises:
+        InputError: as `TableLayout.reader` and `SeriesDataset.from_frame`.
+        ModelDirectoryError: as `checkpoints.load_directory`.
+    """
+    return _answer_table(model if isinstance(model, Embedding) else Embedding.open(model, stage, pool), table, layout)
+
+
+def predict_table(
+    table: pa.Table,
+    model: str | Path | Predicting,
+    layout: TableLayout | None = None,
+    *,
+    predictor: str = "auto",
+) -> pa.Table:
+    """The prediction of every series of a table: "id", "predicted", and for classes a probability of each.
+
+    Args:
+        predictor: "model", "features" or "combined"; "auto" is what the fit chose.
+        table, model, layout: as `embed_table`. Raises as it does.
+    """
+    return _answer_table(model if isinstance(model, Predicting) else Predicting.open(model, predictor), table, layout)
+
+
+def interpolate_table(
+    table: pa.Table,
+    model: str | Path | Interpolating,
+    layout: TableLayout | None = None,
+    *,
+    points: int = 100,
+    times: Sequence[float | str] = (),
+    at: pa.Table | None = None,
+) -> pa.Table:
+    """Values of every series of a table at any times, one row per query: "id", "time", "channel", mean, std, bands.
+
+    Args:
+        points: so many even times from each series' first to its last observation, in every channel.
+        times: these times, numbers or dates, of every series and channel instead.
+        at: instead, a table of ids, times and perhaps channels, with names of columns as in the layout.
+        table, model, layout: as `embed_table`. Raises as it does.
+    """
+    job = model if isinstance(model, Interpolating) else Interpolating.open(model, points, times)
+    if at is not None:
+        layout = layout or TableLayout.for_model(job.directory.of_series())
+        job = replace(job, at=QueryTable.of(at, layout.id, layout.time, layout.channel))
+    return _answer_table(job, table, layout)
+
+
+def _answer_table(job: Job, table: pa.Table, layout: TableLayout | None) -> pa.Table:
+    layout = layout or TableLayout.for_model(job.directory.of_series())
+    reader = _reader(job, table, layout)
+    found = [answers for _, answers in answer_parts(job, reader)]
+    if found:
+        return pa.concat_tables(found)
+    if job.schema is None:
+        raise NoObservations("the table has no rows; there is nothing to answer for.")
+    ids = pa.array([], table.schema.field(reader.id).type)
+    return job.schema.empty_table().add_column(0, "id", ids)

@@ -1,0 +1,177 @@
+"""A table in, a table out: in parts the same answers as at once, one row per series, in order, ids of their type."""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+from conftest import command, refuses, two_kinds
+from rotarymae.checkpoints import open_model
+from rotarymae.errors import InputWarning
+from rotarymae.scale import Embedding, Interpolating, Predicting, embed_table, interpolate_table, predict_table
+from rotarymae.series import SeriesDataset, TableLayout, files, table_reader
+from rotarymae.tasks import embed
+
+
+def stars():
+    """The long table of `fitted`, series after series."""
+    rows, _ = two_kinds()
+    return pa.table(dict(zip(("star", "day", "band", "flux"), map(list, zip(*rows, strict=True)), strict=True)))
+
+
+def nested(table):
+    """The same with one row per star, ids of int32, and a star without observations in the middle."""
+    grouped = table.group_by("star", use_threads=False).aggregate([(c, "list") for c in ("day", "band", "flux")])
+    lists = [{k: row[f"{k}_list"] for k in ("day", "band", "flux")} for row in grouped.to_pylist()]
+    lists.insert(5, {"day": [], "band": [], "flux": []})
+    return pa.table({"star": pa.array(range(len(lists)), pa.int32()), "lc": lists})
+
+
+def layout(run):
+    changed = {"time": "lc.day", "channel": "lc.band", "values": ("lc.flux",)}
+    return TableLayout.for_model(open_model(run, "pretrained").of_series(), changed)
+
+
+@pytest.fixture
+def small_parts(monkeypatch):
+    for module in (files, table_reader):
+        monkeypatch.setattr(module, "ROWS", 40)
+
+
+def close(one, other):
+    assert one.column_names == other.column_names and one.schema.equals(other.schema) and len(one) == len(other)
+    for name in one.column_names:
+        if pa.types.is_floating(one[name].type):
+            np.testing.assert_allclose(np.array(one[name]), np.array(other[name]), rtol=3e-6, atol=1e-5)
+        else:
+            assert one[name].equals(other[name])
+
+
+def test_embeddings_are_those_of_the_data_set(fitted, small_parts):
+    table, run = stars(), fitted / "run"
+    data = SeriesDataset.from_frame(table, "star", "day", "band", ["flux"])
+    found = embed_table(table, run)
+    assert found["id"].to_pylist() == data.ids.tolist() and found["id"].type == pa.string()
+    vectors = np.stack([np.array(found[f"e{i}"]) for i in range(found.num_columns - 1)], axis=1)
+    np.testing.assert_allclose(vectors, embed(open_model(run, "pretrained"), data), rtol=1e-6, atol=1e-6)
+    tuned = embed_table(table, run, stage="finetuned", pool="cls")
+    assert not np.allclose(np.array(tuned["e0"]), vectors[:, 0])
+
+
+JOBS = {
+    "embed": embed_table,
+    "predict": predict_table,
+    "interpolate": lambda *arguments: interpolate_table(*arguments, points=5),
+    "times": lambda *arguments: interpolate_table(*arguments, times=[1, "2.5"]),
+}
+
+
+@pytest.mark.parametrize("job", JOBS)
+@pytest.mark.parametrize("how", ["series after series", "in any order"])
+def test_parts_change_nothing(fitted, monkeypatch, job, how):
+    table, run = stars(), fitted / "run"
+    if how == "in any order":
+        table = table.take(pa.array(np.random.default_rng(0).permutation(len(table))))
+        monkeypatch.setattr("rotarymae.series.memmap.CHUNK", 40)
+    with pytest.warns(InputWarning) if how == "in any order" else _quietly():
+        at_once = JOBS[job](table, run)
+        for module in (files, table_reader):
+            monkeypatch.setattr(module, "ROWS", 40)
+        monkeypatch.setattr("rotarymae.scale.jobs.POINTS", 30)
+        close(JOBS[job](table, run), at_once)
+    ids = at_once["id"].unique()
+    assert ids.equals(table["star"].unique())
+
+
+def _quietly():
+    import contextlib
+
+    return contextlib.nullcontext()
+
+
+@pytest.mark.parametrize("job", JOBS)
+def test_nested_tables_ids_and_series_without_observations(fitted, small_parts, job):
+    """The row of a series without observations stands where the series does."""
+    run, table = fitted / "run", nested(stars())
+    with pytest.warns(InputWarning, match="1 series have no observation"):
+        if job == "predict":
+            changed = {"time": "lc.day", "channel": "lc.band", "values": ("lc.flux",)}
+            found = predict_table(table, run, TableLayout.for_model(open_model(run, "finetuned").of_series(), changed))
+        else:
+            found = JOBS[job](table, run, layout(run))
+    assert found["id"].type == pa.int32() and found["id"].unique().to_pylist() == list(range(25))
+    empty = found.filter(pc.equal(found["id"], 5))
+    assert len(empty) == 1 and empty.drop(["id"]).to_pylist()[0] == dict.fromkeys(found.column_names[1:])
+    rest = found.filter(pc.not_equal(found["id"], 5)).drop(["id"])
+    close(rest, JOBS[job](stars(), run).drop(["id"]))
+
+
+def test_a_job_is_opened_once_for_many_tables(fitted):
+    run, table = fitted / "run", stars()
+    job = Embedding.open(run, pool="mean")
+    close(embed_table(table, job), embed_table(table, run))
+    predicting = Predicting.open(run, "model")
+    close(predict_table(table, predicting), predict_table(table, run, predictor="model"))
+    with refuses("pool='median'", "'mean'"):
+        Embedding.open(run, pool="median")  # pyright: ignore
+    with refuses("MaskedAutoencoder", "--labels"):
+        Predicting.open(run / "pretrained")
+
+
+@pytest.mark.parametrize("parts", [False, True])
+def test_a_table_of_times_asks_some_series_alone(fitted, monkeypatch, parts):
+    if parts:
+        for module in (files, table_reader):
+            monkeypatch.setattr(module, "ROWS", 40)
+    at = pa.table({"star": ["star 20", "star 03", "star 20"], "day": [1.0, 2.0, 3.0], "band": ["g", "r", "g"]})
+    found = interpolate_table(stars(), fitted / "run", at=at)
+    assert found["id"].to_pylist() == ["star 03", "star 20", "star 20"] and found["time"].to_pylist() == [2, 1, 3]
+    assert found["channel"].to_pylist() == ["r", "g", "g"]
+    unknown = pa.table({"star": ["star 20", "nobody"], "day": [1.0, 2.0], "band": ["g", "g"]})
+    with refuses("the table of times", "'nobody'"):
+        interpolate_table(stars(), fitted / "run", at=unknown)
+    with refuses("no rows"):
+        interpolate_table(stars(), fitted / "run", at=at.slice(0, 0))
+
+
+def test_an_empty_table_and_one_in_which_nothing_was_observed(fitted):
+    run, table = fitted / "run", nested(stars())
+    found = embed_table(table.slice(0, 0), run, layout(run))
+    assert len(found) == 0 and found.schema.equals(embed_table(table.slice(0, 1), run, layout(run)).schema)
+    found = embed_table(table.slice(5, 1), run, layout(run))
+    assert found["id"].to_pylist() == [5] and found["e0"].to_pylist() == [None]
+    with refuses("no observation"):
+        interpolate_table(table.slice(5, 1), run, layout(run))
+    with refuses("no rows"):
+        interpolate_table(table.slice(0, 0), run, layout(run))
+    assert Interpolating.open(run).schema is None
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_the_command_writes_parts_as_one_table(fitted, tmp_path, small_parts, capsys, suffix):
+    pq.write_table(nested(stars()), tmp_path / "stars.parquet", row_group_size=4)
+    roles = ["--time", "lc.day", "--channel", "lc.band", "--values", "lc.flux"]
+    out = tmp_path / f"out.{suffix}"
+    assert command("embed", fitted / "run", tmp_path / "stars.parquet", "--out", out, *roles) == 0
+    said = " ".join(capsys.readouterr().err.split())
+    assert "25 embeddings of 120 numbers" in said and "1 series without observations have an empty row" in said
+    if suffix == "parquet":
+        with pytest.warns(InputWarning):
+            close(pq.read_table(out), embed_table(nested(stars()), fitted / "run", layout(fitted / "run")))
+    # Nothing at all was observed: there is nothing to write.
+    pq.write_table(nested(stars()).slice(5, 1), tmp_path / "none.parquet")
+    assert command("embed", fitted / "run", tmp_path / "none.parquet", "--out", tmp_path / "none.csv", *roles) == 2
+    assert "no observation left: 5" in capsys.readouterr().err and not (tmp_path / "none.csv").exists()
+    pq.write_table(nested(stars()).slice(0, 0), tmp_path / "empty.parquet")
+    assert command("embed", fitted / "run", tmp_path / "empty.parquet", "--out", tmp_path / "none.csv", *roles) == 2
+    assert "no rows" in capsys.readouterr().err and not (tmp_path / "none.csv").exists()
+
+
+def test_warnings_of_parts_are_told_once(fitted, small_parts):
+    table = stars()
+    late = table.set_column(1, "day", pc.multiply(table["day"], 1000.0))
+    with pytest.warns(InputWarning) as raised:
+        embed_table(late, fitted / "run")
+    far = [str(warning.message) for warning in raised if "extrapolations" in str(warning.message)]
+    assert len(far) == 1 and "more parts of the table warn like this" in far[0]
