@@ -168,3 +168,13 @@ def fitted(tmp_path_factory):
     options = [*columns, "--labels", kinds, "--label", "kind", *TINY, "--quiet"]
     assert command("fit", table, "--out", folder / "run", *options) == 0
     return folder
+
+
+@pytest.fixture(scope="session")
+def survey_model(tmp_path_factory):
+    """A model directory for the tables of `_survey.nested`, which nobody trained."""
+    from _survey import save_model
+
+    folder = tmp_path_factory.mktemp("survey") / "model"
+    save_model(folder)
+    return folder

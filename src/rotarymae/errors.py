@@ -47,6 +47,10 @@ class ModelDirectoryError(RotaryMAEError):
     """A model directory or checkpoint that is incomplete, damaged or of another kind."""
 
 
+class ShardsFailed(RotaryMAEError):
+    """Some files of a folder cannot be read; the message names them. All others are done."""
+
+
 class MissingExtra(RotaryMAEError, ImportError):
     """A package that an extra of this library brings is not installed; the message says how to install it."""
 

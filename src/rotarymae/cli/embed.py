@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
 from tyro.conf import Positional
 
+from rotarymae.cli.answer import answer
 from rotarymae.cli.folders import FolderReading
-from rotarymae.cli.output import check_new, empty_rows, new_reporter
 from rotarymae.cli.table import Columns, Model, Table
 
 
@@ -21,6 +21,7 @@ def embed(
     folder: FolderReading,
     pool: Literal["auto", "mean", "cls"] = "auto",
     stage: Literal["pretrained", "finetuned"] = "pretrained",
+    workers: int = 1,
     quiet: bool = False,
 ) -> None:
     """Turn every series of a table into one vector.
@@ -30,19 +31,17 @@ def embed(
     Args:
         model: This folder was written by `fit`, or is a model directory.
         table: This table of observations is laid out as in training, unless options say otherwise; or it is a folder.
-        out: The embeddings go to this new .csv or .parquet file, as id and the columns e0, e1, and so on.
+        out: The embeddings go to this new .csv or .parquet file, as id and the columns e0, e1, and so on; of a folder
+            of tables they go to this folder, a file for each, and what is there already is not done again.
         pool: The embedding is the mean over a series' tokens, the [CLS] token, or what the model was trained to use.
         stage: This model of the folder that `fit` wrote makes the embedding.
+        workers: So many processes share a folder of tables; more may run the same command elsewhere.
         quiet: Print only what goes wrong.
     """
-    from rotarymae.scale import Embedding, answer_file
-    from rotarymae.series import TableLayout
+    from rotarymae.scale import Embedding, Job
 
-    reporter = new_reporter(quiet)
-    check_new(out)
-    with reporter.catching_warnings():
-        job = Embedding.open(model, stage, pool)
-        layout = TableLayout.for_model(job.directory.of_series(), asdict(columns))
-        with reporter.bar("embedding") as on_step:
-            totals = answer_file(job, table, out, layout, on_step)
-    reporter.say(f"{totals.series:,} embeddings of {len(job.schema)} numbers → {out}{empty_rows(totals.empty)}")
+    def what(job: Job) -> str:
+        return f"embeddings of {len(job.schema or ())} numbers"
+
+    opened, options = partial(Embedding.open, model, stage, pool), {"stage": stage, "pool": pool}
+    answer(opened, "embed", what, model, options, table, out, columns, folder, workers, quiet)

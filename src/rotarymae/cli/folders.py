@@ -6,13 +6,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from rotarymae.cli.table import Columns, read_for
+from rotarymae.cli.table import Columns
 from rotarymae.errors import InputError, listed
 
 if TYPE_CHECKING:
     from rotarymae.arrays import ArrayPreprocessor, FolderData
-    from rotarymae.checkpoints import ModelDirectory
-    from rotarymae.tasks import AnyDataset
 
 
 @dataclass(frozen=True)
@@ -76,15 +74,6 @@ def read_folder(folder: Path, preprocessor: ArrayPreprocessor, how: FolderReadin
     if len(patch) != 2:
         raise InputError(f"the model was made from {preprocessor.noun}, which are not read from folders.")
     return read_pictures(folder, patch, preprocessor.longest_side, preprocessor.channels, how.broken, on_file)
-
-
-def read_any(directory: ModelDirectory, source: Path, columns: Columns, how: FolderReading, on_file: Any) -> AnyDataset:
-    """The series of a table, or the files of a folder, for a model that was made from others."""
-    from rotarymae.arrays import ArrayPreprocessor
-
-    if isinstance(directory.preprocessor, ArrayPreprocessor):
-        return read_folder(source, directory.preprocessor, how, on_file).dataset
-    return read_for(directory, source, columns)
 
 
 def known_labels(found: FolderData, folder: Path, classes: tuple[Any, ...]) -> Any:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from tyro.conf import Positional, arg
 
-from rotarymae.cli.output import check_new, empty_rows, new_reporter
+from rotarymae.cli.output import check_new, new_reporter
 from rotarymae.cli.table import Columns, Model, Table
 from rotarymae.errors import InputError
 
@@ -53,7 +53,7 @@ def interpolate(
         job = Interpolating(directory, 100 if grid is None else grid, times, asked)
         with reporter.bar("interpolating") as on_step:
             totals = answer_file(job, table, out, layout, on_step)
-    values, observed = totals.rows - totals.empty, totals.series - totals.empty
+    values, observed = totals.rows - totals.empty, totals.answered
     said = f"{values:,} values of {observed if asked is None else len(asked.ids):,} series"
     said += f", {totals.extrapolated:,} of them extrapolated" if totals.extrapolated else ""
-    reporter.say(f"{said} → {out}{empty_rows(totals.empty)}")
+    reporter.say(f"{said} → {out}{totals.said_of_empty}")

@@ -24,7 +24,7 @@ from rotarymae.cli.interpolate import interpolate
 from rotarymae.cli.interruption import Stopped, exit_code, stopping_on_signals
 from rotarymae.cli.predict import predict
 from rotarymae.cli.recipes import list_recipes, results, run, run_with_overrides, show
-from rotarymae.errors import InputError, Interrupted, ModelDirectoryError, RotaryMAEError, did_you_mean
+from rotarymae.errors import InputError, Interrupted, ModelDirectoryError, RotaryMAEError, ShardsFailed, did_you_mean
 
 COMMANDS = {
     "demo": demo,
@@ -44,7 +44,8 @@ COMMANDS = {
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Runs the command. What this library refuses is printed in a sentence, with exit code 2; 1 means it broke off."""
+    """Runs the command. What this library refuses is printed in a sentence, with exit code 2; 1 means it broke off,
+    and 3 that some shards of a folder cannot be read and all others are done."""
     from rotarymae import __version__
 
     arguments = sys.argv[1:] if argv is None else argv
@@ -60,6 +61,9 @@ def main(argv: list[str] | None = None) -> None:
     except (InputError, ModelDirectoryError) as error:
         print(f"rotarymae: {_as_options(str(error))}", file=sys.stderr)
         sys.exit(2)
+    except ShardsFailed as error:
+        print(f"rotarymae: {error}", file=sys.stderr)
+        sys.exit(3)
     except BrokenPipeError:  # whoever read our output has closed it, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)

@@ -39,12 +39,24 @@ def check_new(out: Path) -> None:
         raise InputError(f"{out} exists; choose another name, or remove it.")
 
 
+def are_shards(table: Path, out: Path, workers: int) -> bool:
+    """Whether each file of TABLE, a folder or a pattern, becomes a file of its own in the folder OUT.
+
+    Raises:
+        InputError: as `check_new`, where it is one file; workers that would have nothing to share.
+    """
+    if out.suffix == "" and str(table) != "-" and not table.is_file():
+        if workers < 1:
+            raise InputError(f"--workers is {workers}; wanted at least 1.")
+        return True
+    check_new(out)
+    if workers != 1:
+        raise InputError(f"--workers {workers} share a folder of tables; give a folder as TABLE and one as --out.")
+    return False
+
+
 def describe(dataset: AnyDataset) -> str:
     return repr(dataset).partition("(")[2].removesuffix(")")
-
-
-def empty_rows(count: int) -> str:
-    return f"; {count} series without observations have an empty row" if count else ""
 
 
 def print_metrics(metrics: dict[str, Any], reporter: Reporter) -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 
 from tyro.conf import Positional
 
+from rotarymae.cli.answer import answer
 from rotarymae.cli.folders import FolderReading
-from rotarymae.cli.output import check_new, empty_rows, new_reporter
 from rotarymae.cli.table import Columns, Model, Table
 from rotarymae.tasks import Predicting
 
@@ -20,6 +20,7 @@ def predict(
     columns: Columns,
     folder: FolderReading,
     predictor: Predicting = "auto",
+    workers: int = 1,
     quiet: bool = False,
 ) -> None:
     """Predict the label of every series in a table.
@@ -29,19 +30,13 @@ def predict(
     Args:
         model: This folder was written by `fit`, or is a model directory, which has the model alone.
         table: This table of observations is laid out as in training, unless options say otherwise; or it is a folder.
-        out: The predictions go to this new .csv or .parquet file: id, predicted, and a probability per class.
+        out: The predictions go to this new .csv or .parquet file: id, predicted, and a probability per class; of a
+            folder of tables they go to this folder, a file for each, and what is there already is not done again.
         predictor: The model predicts, gradient boosting (features), both (combined), or what `fit` chose (auto).
+        workers: So many processes share a folder of tables; more may run the same command elsewhere.
         quiet: Print only what goes wrong.
     """
     from rotarymae.scale import Predicting as Job
-    from rotarymae.scale import answer_file
-    from rotarymae.series import TableLayout
 
-    reporter = new_reporter(quiet)
-    check_new(out)
-    with reporter.catching_warnings():
-        job = Job.open(model, predictor)
-        layout = TableLayout.for_model(job.directory.of_series(), asdict(columns))
-        with reporter.bar("predicting") as on_step:
-            totals = answer_file(job, table, out, layout, on_step)
-    reporter.say(f"{totals.series:,} predictions → {out}{empty_rows(totals.empty)}")
+    opened, options = partial(Job.open, model, predictor), {"predictor": predictor}
+    answer(opened, "predict", lambda job: "predictions", model, options, table, out, columns, folder, workers, quiet)

@@ -2,6 +2,10 @@ from .jobs import Embedding as Embedding
 from .jobs import Interpolating as Interpolating
 from .jobs import Job as Job
 from .jobs import Predicting as Predicting
+from .shards import ShardedJob as ShardedJob
+from .shards import ShardTotals as ShardTotals
+from .shards import answer_shards as answer_shards
+from .tables import answer_arrays as answer_arrays
 from .tables import answer_file as answer_file
 from .tables import embed_table as embed_table
 from .tables import interpolate_table as interpolate_table

@@ -6,6 +6,8 @@ here.
 
 from __future__ import annotations
 
+import functools
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +22,7 @@ from rotarymae.heads import Classifier, Regressor
 from rotarymae.model import Encoder
 from rotarymae.series import SeriesDataset, parse_time
 from rotarymae.tasks import (
+    AnyDataset,
     Predictor,
     Queries,
     QueryTable,
@@ -65,7 +68,7 @@ class Job(Protocol):
         """The columns of its answers; None where they depend on the table."""
         ...
 
-    def answer(self, dataset: SeriesDataset, on_step: Any = None) -> Answers:
+    def answer(self, dataset: AnyDataset, on_step: Any = None) -> Answers:
         """The answers for a data set that fits into memory."""
         ...
 
@@ -93,9 +96,23 @@ class Embedding:
         width = (model if isinstance(model, Encoder) else model.encoder).config.embed_dim
         return pa.table(embedding_columns(np.zeros((1, width), np.float32))).schema
 
-    def answer(self, dataset: SeriesDataset, on_step: Any = None) -> Answers:
+    def answer(self, dataset: AnyDataset, on_step: Any = None) -> Answers:
         found = embed(self.directory, dataset, None if self.pool == "auto" else self.pool, on_step=on_step)
         return _one_each(embedding_columns(found), len(dataset))
+
+
+_OPENING = threading.Lock()
+
+
+def open_once(model: str, stage: Stage = "pretrained", pool: Pool = "auto") -> Embedding:
+    """As `Embedding.open`, but a process loads each model once, also when several of its threads ask for it."""
+    with _OPENING:
+        return _open(model, stage, pool)
+
+
+@functools.cache
+def _open(model: str, stage: Stage, pool: Pool) -> Embedding:
+    return Embedding.open(model, stage, pool)
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,7 +147,7 @@ class Predicting:
         width = len(preprocessor.classes or preprocessor.target or ())
         return pa.table(prediction_columns(self.directory, np.zeros((1, width)))).schema
 
-    def answer(self, dataset: SeriesDataset, on_step: Any = None) -> Answers:
+    def answer(self, dataset: AnyDataset, on_step: Any = None) -> Answers:
         job = predict_probabilities if isinstance(self.directory.model, Classifier) else predict_values
         of_model = job(self.directory, dataset, on_step=on_step)
         found = self.predictor.predict(of_model, dataset, self.choice)
@@ -167,7 +184,9 @@ class Interpolating:
         """Of a run folder's pre-trained model, or of its directory. Raises as `checkpoints.open_model`."""
         return cls(open_model(model, "pretrained"), points, times, at)
 
-    def answer(self, dataset: SeriesDataset, on_step: Any = None) -> Answers:
+    def answer(self, dataset: AnyDataset, on_step: Any = None) -> Answers:
+        if not isinstance(dataset, SeriesDataset):
+            raise InputError(f"{dataset.noun} came; values at any times are those of series.")
         channels = 1 if dataset.channel_names is None else len(dataset.channel_names)
         each = channels * (len(self.times) or self.points)
         several = len(dataset) if self.at is not None else max(1, POINTS // max(1, each))

@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from rotarymae.arrays import ArrayDataset
 from rotarymae.errors import InputError, InputWarning, NoObservations
 from rotarymae.scale.jobs import Answers, Embedding, Interpolating, Job, Pool, Predicting, Stage
 from rotarymae.series import Part, TableLayout, TableReader
@@ -35,6 +36,16 @@ class Totals:
     empty: int = 0
     rows: int = 0
     extrapolated: int = 0
+    what: str = "series without observations"
+
+    @property
+    def answered(self) -> int:
+        return self.series - self.empty
+
+    @property
+    def said_of_empty(self) -> str:
+        """A clause for the end of a sentence; nothing where every row has an answer."""
+        return f"; {self.empty:,} {self.what} have an empty row" if self.empty else ""
 
     def and_of(self, part: Part, answers: pa.Table) -> Totals:
         beyond = answers["extrapolated"].cast(pa.int64()) if "extrapolated" in answers.column_names else pa.array([0])
@@ -54,7 +65,7 @@ def answer_file(
     Raises:
         InputError: as `TableLayout.reader` and `TableReader.parts`, naming the table; no series has an observation.
     """
-    totals, reader = Totals(), _reader(job, table, layout)
+    totals, reader = Totals(), job_reader(job, table, layout)
 
     def tables() -> Iterator[pa.Table]:
         nonlocal totals
@@ -104,7 +115,7 @@ def answer_parts(job: Job, reader: TableReader, on_step: OnStep | None = None) -
                 schema = found.columns.schema
         held.append((replace(part, dataset=None), found))
         if schema is not None:
-            yield from ((one, _rows(one, answers, schema)) for one, answers in held)
+            yield from ((one, _rows(one.ids, one.observed, answers, schema)) for one, answers in held)
             held = []
     for text in _once(raised):
         warnings.warn(text, InputWarning, stacklevel=3)
@@ -117,17 +128,27 @@ def _within(on_step: OnStep, done: int, size: int, total: int) -> OnStep:
     return lambda k, n: on_step(min(done + size * k // n, total), total)
 
 
-def _rows(part: Part, answers: Answers | None, schema: pa.Schema) -> pa.Table:
-    """The answers with the part's ids, in its order; a row with the id alone for a series without observations."""
-    lengths = np.ones(len(part.ids), np.int64)
+def _rows(ids: pa.Array, observed: np.ndarray, answers: Answers | None, schema: pa.Schema) -> pa.Table:
+    """The answers with the ids of all series, in their order; a row with the id alone for one that is not observed."""
+    lengths = np.ones(len(ids), np.int64)
     columns = schema.empty_table() if answers is None or not answers.columns.num_columns else answers.columns
     if answers is not None:
-        lengths[part.observed] = answers.rows
-    if answers is None or not part.observed.all():
-        there = np.repeat(part.observed, lengths)
+        lengths[observed] = answers.rows
+    if answers is None or not observed.all():
+        there = np.repeat(observed, lengths)
         columns = columns.take(pa.array(np.cumsum(there) - 1, mask=~there))
-    ids = part.ids if (lengths == 1).all() else part.ids.take(pa.array(np.repeat(np.arange(len(lengths)), lengths)))
+    if (lengths != 1).any():
+        ids = ids.take(pa.array(np.repeat(np.arange(len(lengths)), lengths)))
     return columns.add_column(0, "id", ids)
+
+
+def answer_arrays(job: Job, dataset: ArrayDataset, out: Path, on_step: OnStep | None = None) -> Totals:
+    """Writes a job's answers for arrays; a file that could not be read has a row with its name alone, at the end."""
+    ids = pa.array([*dataset.ids.tolist(), *dataset.left_out])
+    answers = job.answer(dataset, on_step)
+    observed = np.arange(len(ids)) < len(dataset)
+    write_parts([_rows(ids, observed, answers, answers.columns.schema)], out)
+    return Totals(len(ids), len(dataset.left_out), len(ids), what="files that cannot be read")
 
 
 def _once(raised: list[str]) -> Iterator[str]:
@@ -152,7 +173,8 @@ def _checked(job: Job, reader: TableReader) -> Iterator[Part]:
         asked.refuse_others(seen)
 
 
-def _reader(job: Job, table: Path | pa.Table, layout: TableLayout) -> TableReader:
+def job_reader(job: Job, table: Path | pa.Table, layout: TableLayout) -> TableReader:
+    """What reads a table as a job's model needs it. Raises as `TableLayout.reader`."""
     preprocessor = job.directory.of_series()
     return layout.reader(table, preprocessor.channel_names, value_names=preprocessor.value_names)
 
@@ -226,11 +248,16 @@ def interpolate_table(
 
 def _answer_table(job: Job, table: pa.Table, layout: TableLayout | None) -> pa.Table:
     layout = layout or TableLayout.for_model(job.directory.of_series())
-    reader = _reader(job, table, layout)
-    found = [answers for _, answers in answer_parts(job, reader)]
-    if found:
-        return pa.concat_tables(found)
-    if job.schema is None:
-        raise NoObservations("the table has no rows; there is nothing to answer for.")
-    ids = pa.array([], table.schema.field(reader.id).type)
-    return job.schema.empty_table().add_column(0, "id", ids)
+    return pa.concat_tables(answer_table(job, job_reader(job, table, layout)))
+
+
+def answer_table(job: Job, reader: TableReader) -> Iterator[pa.Table]:
+    """A job's answers for a table in parts, at least one: that of a table without rows has its columns alone."""
+    there = False
+    for _, answers in answer_parts(job, reader):
+        there = True
+        yield answers
+    if not there:
+        if job.schema is None:
+            raise NoObservations("the table has no rows; there is nothing to answer for.")
+        yield job.schema.empty_table().add_column(0, "id", pa.array([], reader.source.type_of(reader.id)))

@@ -118,6 +118,11 @@ class TableFile:
         names = schema.names if _repeats(schema.names) else tables.flat(schema.empty_table()).column_names
         return [*names, *([self.of_file] if self.of_file else [])]
 
+    def type_of(self, column: str) -> pa.DataType:
+        """The type of a column; of a text file, that of its first rows."""
+        schema = tables.flat(self._schema().empty_table()).schema
+        return pa.string() if column == self.of_file else schema.field(column).type
+
     def list_columns(self) -> list[str]:
         """Those that hold a list per row, by the names of `column_names`."""
         schema = self._schema()
@@ -220,10 +225,7 @@ class TableFile:
     def _observations(self, path: Path, columns: Sequence[str]) -> int:
         with _named(path, self.format):
             if self.whole is not None:
-                table = tables.flat(self.whole)
-                lists = [name for name in columns if name in table.column_names and tables.is_list(table[name].type)]
-                lengths = [tables.list_lengths(tables.to_arrow(table[name])).sum() for name in lists]
-                return int(max(lengths, default=len(table)))
+                return sum(_entries(batch, columns) for batch in self.whole.to_batches())
             if self.format == "parquet":
                 file = pyarrow.parquet.ParquetFile(path)
                 return _cells(file, _leaves([name for name in columns if name != self.of_file], file))
@@ -297,7 +299,7 @@ def open_table(
     """
     if format is not None:
         choose("format", format, sorted(set(FORMATS.values())))
-    paths = (_standard_input(),) if str(path) == "-" else _paths(Path(path))
+    paths = (_standard_input(),) if str(path) == "-" else table_files(Path(path))
     kinds = {format or _format(one) for one in paths}
     if len(kinds) > 1:
         raise InputError(f"{path} holds tables of several formats ({', '.join(sorted(kinds))}); read one at a time.")
@@ -362,7 +364,9 @@ def as_integers(table: pa.Table, columns: Sequence[str]) -> pa.Table:
 # ── which files ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _paths(path: Path) -> tuple[Path, ...]:
+def table_files(path: Path) -> tuple[Path, ...]:
+    """The table files of a folder or a pattern in the order of their names, or the one file. Raises InputError for
+    none."""
     if path.is_file():
         return (path,)
     if path.is_dir():
@@ -506,6 +510,13 @@ def _cells(file: pyarrow.parquet.ParquetFile, leaves: Sequence[str]) -> int:
     places = [i for i in range(len(file.schema)) if file.schema.column(i).path in set(leaves)]
     groups = [file.metadata.row_group(k) for k in range(file.metadata.num_row_groups)]
     return max((sum(group.column(i).num_values for group in groups) for i in places), default=file.metadata.num_rows)
+
+
+def _entries(batch: pa.RecordBatch, columns: Sequence[str]) -> int:
+    """The most rows, or entries of lists, that one of the columns has."""
+    table = tables.flat(pa.Table.from_batches([batch]))
+    lists = [name for name in columns if name in table.column_names and tables.is_list(table.schema.field(name).type)]
+    return max((int(tables.list_lengths(tables.to_arrow(table[name])).sum()) for name in lists), default=len(table))
 
 
 def _pieces(table: pa.Table) -> Iterator[tuple[int, int]]:

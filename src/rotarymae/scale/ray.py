@@ -1,0 +1,58 @@
+"""Ray Data: one embedding per object, as a class for `map_batches`.
+
+    import ray
+    from rotarymae.scale.ray import Embedder
+
+    survey = ray.data.read_parquet("survey")
+    roles = {"id": "objectid", "time": "lc.mjd", "values": ["lc.mag"], "channel": "lc.band"}
+    vectors = survey.map_batches(
+        Embedder, fn_constructor_args=["run"], fn_constructor_kwargs=roles, batch_format="pyarrow", concurrency=4
+    )
+    vectors.write_parquet("vectors")
+
+Each actor loads the model once. A batch must hold whole objects, so the table has one row per object.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyarrow as pa
+
+from rotarymae.scale.jobs import Embedding, Pool, Stage
+from rotarymae.scale.tables import embed_table
+from rotarymae.series import TableLayout
+
+
+class Embedder:
+    """Turns a batch of objects into a table of "id", e0, e1, ..; see `embed_table`.
+
+    Args:
+        model: a run folder or a model directory, at the same path on every node.
+        id, time, values, channel, flags: columns, "lc.t" for the field "t" of "lc"; those of the training table, if not
+            given.
+        pool, stage: as `embed_table`.
+
+    Raises:
+        ModelDirectoryError: as `checkpoints.load_directory`.
+    """
+
+    def __init__(
+        self,
+        model: str | Path,
+        id: str | None = None,
+        time: str | None = None,
+        values: Sequence[str] = (),
+        channel: str | None = None,
+        *,
+        flags: Sequence[str] = (),
+        pool: Pool = "auto",
+        stage: Stage = "pretrained",
+    ) -> None:
+        self._job = Embedding.open(model, stage, pool)
+        given = {"id": id, "time": time, "values": tuple(values), "channel": channel, "flags": tuple(flags)}
+        self._layout = TableLayout.for_model(self._job.directory.of_series(), given)
+
+    def __call__(self, batch: pa.Table) -> pa.Table:
+        return embed_table(batch, self._job, self._layout)

@@ -1,0 +1,376 @@
+"""One output file per input file: shards that any number of processes, on any number of hosts, work off together.
+
+Beside the outputs, OUT/_manifest.json says what they are of: the model, the options, and in the end the rows of each
+shard. A process that works on a shard holds OUT/_work/SHARD.claim and touches it every few seconds; a claim that nobody
+touches any more is taken over. Claims only save work: two processes that took the same shard would write the same
+bytes, each beside the file and then renamed. A shard that cannot be read is named in OUT/_work/SHARD.failed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import multiprocessing
+import os
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pyarrow.parquet as pq
+
+from rotarymae.errors import InputError, RotaryMAEError, ShardsFailed, listed
+from rotarymae.scale.jobs import Job
+from rotarymae.scale.tables import answer_table, job_reader
+from rotarymae.series import TableLayout, stem, table_files
+from rotarymae.system import remove_leftovers, write_text
+from rotarymae.tasks import write_parts
+
+FORMAT = 1
+MANIFEST, WORK = "_manifest.json", "_work"
+ABOUT = b"rotarymae"  # in the metadata of an output: which manifest and which input it is of
+BEAT = 10.0  # seconds between two signs of life
+STALE = 300.0  # seconds without any, after which a claim is taken over
+WAIT = 1.0  # seconds between two looks at shards that others work on
+MODEL_FILES = ("config.json", "model.safetensors", "preprocessor.json")
+
+
+@dataclass(frozen=True)
+class Shard:
+    """An input file, and where its answers go; `name` is the output's, relative to OUT, with slashes."""
+
+    source: Path
+    out: Path
+    name: str
+
+    @property
+    def output(self) -> Path:
+        return self.out / self.name
+
+    @property
+    def claim(self) -> Path:
+        return self.out / WORK / f"{self.name}.claim"
+
+    @property
+    def failed(self) -> Path:
+        return self.out / WORK / f"{self.name}.failed"
+
+    @property
+    def ended(self) -> bool:
+        return self.output.exists() or self.failed.exists()
+
+
+@dataclass(frozen=True)
+class ShardedJob:
+    """What is done to every shard, as it can be sent to another process.
+
+    Attributes:
+        open: makes the job; called once per process.
+        name: "embed", "predict", ..: for the manifest.
+        model: the folder that `open` reads.
+        options: of the job, as JSON.
+        layout: of the tables.
+    """
+
+    open: Callable[[], Job]
+    name: str
+    model: Path
+    options: dict[str, Any]
+    layout: TableLayout
+
+    def identity(self) -> dict[str, Any]:
+        """All that the outputs depend on beside the inputs."""
+        layout = json.loads(json.dumps(asdict(self.layout)))
+        return {
+            "format": FORMAT,
+            "job": self.name,
+            "model": model_checksum(self.model),
+            "options": self.options,
+            "layout": layout,
+        }
+
+
+@dataclass(frozen=True)
+class ShardTotals:
+    """What came of a folder: its shards, how many of them were finished before, and the rows of all."""
+
+    shards: int
+    before: int
+    rows: int
+
+
+def answer_shards(
+    work: ShardedJob, table: Path, out: Path, workers: int = 1, on_step: Callable[[int, int], None] | None = None
+) -> ShardTotals:
+    """Answers every file of a folder (or pattern) with a Parquet file of the same name in the folder `out`.
+
+    Shards that are there already are skipped, and those that other processes work on are waited for.
+
+    Args:
+        workers: processes on this computer. Others may work on the same folder, here or elsewhere.
+        on_step: is called with the shards done and their number.
+
+    Raises:
+        InputError: `out` holds the outputs of another model, other options or something else, or cannot be written.
+        ShardsFailed: some shards cannot be read; all others are done.
+        RotaryMAEError: all workers ended before the last shard was done.
+    """
+    shards, identity = find_shards(table, out), work.identity()
+    _prepare(out, identity)
+    before = _look_back(shards, identity)
+    if workers == 1:
+        _work(work, shards, identity, 0, on_step)
+    else:
+        _work_in_processes(work, shards, identity, workers, on_step)
+    return _finish(out, shards, identity, before)
+
+
+def find_shards(table: Path, out: Path) -> list[Shard]:
+    """The shards of a folder or pattern. Raises InputError for two inputs with one name, or an `out` among them."""
+    paths = table_files(table)
+    base = table if table.is_dir() else Path(os.path.commonpath([path.parent for path in paths]))
+    if out.resolve() == base.resolve() or base.resolve() in out.resolve().parents:
+        raise InputError(f"{out} lies in {base}, whose files are the input; choose a folder elsewhere.")
+    names = [(path.relative_to(base).parent / f"{stem(path)}.parquet").as_posix() for path in paths]
+    twice = sorted(name for name in set(names) if names.count(name) > 1) if len(set(names)) < len(names) else []
+    if twice:
+        raise InputError(f"several files would be written as {listed(twice)}; give them different names.")
+    return [Shard(path, out, name) for path, name in zip(paths, names, strict=True)]
+
+
+def model_checksum(model: Path) -> str:
+    """SHA-256 of the files that a model's answers depend on."""
+    digest = hashlib.sha256()
+    files = [path for name in MODEL_FILES for path in sorted(model.rglob(name)) if "training" not in path.parts]
+    for path in [*files, *sorted((model / "predictor").glob("*"))]:
+        digest.update(path.relative_to(model).as_posix().encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()
+
+
+# ── what has been done ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _prepare(out: Path, identity: dict[str, Any]) -> None:
+    """Makes the folder with its manifest, or refuses one that is of something else."""
+    try:
+        if out.is_dir() and not (out / MANIFEST).exists() and any(not _ours(path) for path in out.iterdir()):
+            raise InputError(f"{out} holds something already, and no {MANIFEST}; choose a new folder.")
+        (out / WORK).mkdir(parents=True, exist_ok=True)
+        beside = out / WORK / f"manifest.{socket.gethostname()}.{os.getpid()}"
+        beside.write_text(json.dumps(identity, indent=2) + "\n", encoding="utf-8")
+        with suppress(FileExistsError):
+            os.link(beside, out / MANIFEST)  # unlike a rename, it replaces nothing that another process wrote
+        beside.unlink()
+    except OSError as error:
+        raise InputError(f"{out} cannot be written ({error}); choose another folder.") from error
+    try:
+        there = json.loads((out / MANIFEST).read_text(encoding="utf-8"))
+    except ValueError:
+        there = None
+    if not isinstance(there, dict) or there.get("format") != FORMAT:
+        raise InputError(f"{out / MANIFEST} is no manifest of this version; choose a new folder.")
+    for key, wanted in identity.items():
+        if there.get(key) != wanted:
+            came, was = _differences(wanted, there.get(key))
+            raise InputError(
+                f"{out} holds shards of another {key} ({was}, now {came}); choose a new folder, or remove that one."
+            )
+
+
+def _ours(path: Path) -> bool:
+    return path.name == WORK or path.name.startswith(".")
+
+
+def _differences(new: Any, old: Any) -> tuple[str, str]:
+    if isinstance(new, dict) and isinstance(old, dict):
+        changed = [key for key in new if new[key] != old.get(key)]
+        return (", ".join(f"{key}={part.get(key)!r}" for key in changed) for part in (new, old))  # pyright: ignore
+    return str(new)[:12], str(old)[:12]
+
+
+def _look_back(shards: Sequence[Shard], identity: dict[str, Any]) -> int:
+    """How many shards are done. Those whose input has another size by now are forgotten, as are failures."""
+    done = 0
+    for shard in shards:
+        shard.failed.unlink(missing_ok=True)
+        if not shard.output.exists():
+            continue
+        about = _about(shard)
+        if about.get("of") != _digest(identity):
+            raise InputError(f"{shard.output} is no output of this job; move it away, or choose a new folder.")
+        if about.get("bytes") == shard.source.stat().st_size:
+            done += 1
+        else:
+            shard.output.unlink()
+    return done
+
+
+def _about(shard: Shard) -> dict[str, Any]:
+    """What an output says of itself."""
+    try:
+        return json.loads((pq.read_schema(shard.output).metadata or {}).get(ABOUT, b"{}"))
+    except (OSError, ValueError):
+        return {}
+
+
+def _digest(identity: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
+
+
+def _finish(out: Path, shards: Sequence[Shard], identity: dict[str, Any], before: int) -> ShardTotals:
+    failed = {shard.name: shard.failed.read_text(encoding="utf-8") for shard in shards if shard.failed.exists()}
+    lacking = [shard.name for shard in shards if not shard.ended]
+    if lacking:
+        raise RotaryMAEError(
+            f"{len(lacking)} of {len(shards)} shards are not done, as the processes that worked on them ended: "
+            f"{listed(lacking)}. The same command goes on with them."
+        )
+    rows = {shard.name: pq.read_metadata(shard.output).num_rows for shard in shards if shard.name not in failed}
+    write_text(out / MANIFEST, json.dumps({**identity, "shards": rows, "failed": failed}, indent=2) + "\n")
+    if failed:
+        first = next(iter(failed))
+        raise ShardsFailed(
+            f"{len(failed)} of {len(shards)} shards cannot be answered, all others are done: "
+            f"{listed(failed)}. The first says: {failed[first]}"
+        )
+    return ShardTotals(len(shards), before, sum(rows.values()))
+
+
+# ── the work ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _work(
+    work: ShardedJob,
+    shards: Sequence[Shard],
+    identity: dict[str, Any],
+    first: int,
+    on_step: Callable[[int, int], None] | None = None,
+) -> None:
+    """Works until every shard has ended, here or elsewhere; begins with the shard of number `first`."""
+    job, watched = None, {}
+    parent = multiprocessing.parent_process()
+    left = [*shards[first:], *shards[:first]]
+    while left:
+        idle = True
+        for shard in left:
+            if parent is not None and not parent.is_alive():
+                return
+            if shard.ended or not _take(shard, watched):
+                continue
+            idle = False
+            with _held(shard):
+                if not shard.ended:  # another one may have finished it in the meantime
+                    job = job or work.open()
+                    _answer(job, work.layout, shard, identity)
+            if on_step is not None:
+                on_step(sum(one.ended for one in shards), len(shards))
+        left = [shard for shard in left if not shard.ended]
+        if left and idle:
+            time.sleep(WAIT)
+
+
+def _answer(job: Job, layout: TableLayout, shard: Shard, identity: dict[str, Any]) -> None:
+    """Writes the output of a shard, or why there is none. A disk that is full is no shard's fault."""
+    about = {"of": _digest(identity), "input": shard.source.name, "bytes": shard.source.stat().st_size}
+    shard.output.parent.mkdir(parents=True, exist_ok=True)
+    remove_leftovers(shard.output.parent, [shard.output.name])
+    try:
+        tables = answer_table(job, job_reader(job, shard.source, layout))
+        with_about = (one.replace_schema_metadata({ABOUT: json.dumps(about).encode()}) for one in tables)
+        write_parts(with_about, shard.output)
+    except (OSError, MemoryError):
+        raise
+    except Exception as error:
+        reason = str(error) if isinstance(error, RotaryMAEError) else f"{type(error).__name__}: {error}"
+        write_text(shard.failed, reason if str(shard.source) in reason else f"{shard.source}: {reason}")
+
+
+def _work_in_processes(
+    work: ShardedJob,
+    shards: Sequence[Shard],
+    identity: dict[str, Any],
+    workers: int,
+    on_step: Callable[[int, int], None] | None,
+) -> None:
+    context = multiprocessing.get_context("spawn")
+    threads = max(1, (os.cpu_count() or 1) // workers)
+    processes = [
+        context.Process(target=_start, args=(work, shards, identity, i * len(shards) // workers, threads), daemon=True)
+        for i in range(workers)
+    ]
+    for process in processes:
+        process.start()
+    try:
+        while any(process.is_alive() for process in processes):
+            processes[0].join(WAIT)
+            if not processes[0].is_alive():
+                time.sleep(0.1)
+            if on_step is not None:
+                on_step(sum(shard.ended for shard in shards), len(shards))
+    finally:
+        for process in processes:
+            process.terminate()
+
+
+def _start(work: ShardedJob, shards: Sequence[Shard], identity: dict[str, Any], first: int, threads: int) -> None:
+    """What a worker process does."""
+    import torch
+
+    torch.set_num_threads(threads)
+    _work(work, shards, identity, first)
+
+
+# ── claims ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _take(shard: Shard, watched: dict[str, tuple[int, float]]) -> bool:
+    """Whether the claim to a shard is ours now.
+
+    Args:
+        watched: of the claims of others, when they were last touched, and when that was first seen here: clocks of
+            several hosts need not agree.
+    """
+    path = shard.claim
+    path.parent.mkdir(parents=True, exist_ok=True)
+    me = f"{socket.gethostname()} {os.getpid()}"
+    for _ in range(2):
+        with suppress(FileExistsError), path.open("x", encoding="utf-8") as file:
+            file.write(me)
+            return True
+        try:
+            touched, owner = path.stat().st_mtime_ns, path.read_text(encoding="utf-8").split()
+        except FileNotFoundError:
+            continue  # given back just now
+        if watched.get(shard.name, (None,))[0] != touched:
+            watched[shard.name] = (touched, time.monotonic())
+        silent = time.monotonic() - watched[shard.name][1] > STALE
+        here = len(owner) == 2 and owner[0] == socket.gethostname() and owner[1].isdigit()
+        if not silent and not (here and not psutil.pid_exists(int(owner[1]))):
+            return False
+        path.unlink(missing_ok=True)
+    return False
+
+
+@contextmanager
+def _held(shard: Shard) -> Iterator[None]:
+    """Touches the claim while the work goes on, and gives it back."""
+    ended = threading.Event()
+
+    def beat() -> None:
+        while not ended.wait(BEAT):
+            with suppress(OSError):
+                shard.claim.touch()
+
+    thread = threading.Thread(target=beat, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+        shard.claim.unlink(missing_ok=True)

@@ -1,0 +1,197 @@
+"""A folder of shards: each answered once, by however many processes, whatever becomes of them."""
+
+import functools
+import json
+import multiprocessing
+import os
+import random
+import signal
+import time
+
+import pyarrow.parquet as pq
+import pytest
+
+from _survey import nested
+from conftest import command, refuses
+from rotarymae.checkpoints import open_model
+from rotarymae.errors import RotaryMAEError, ShardsFailed
+from rotarymae.scale import Embedding, ShardedJob, answer_shards, embed_table, shards
+from rotarymae.series import TableLayout
+
+SHARDS = 30
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Shards of a few objects each, one of them without any."""
+    inside = tmp_path / "in" / "deep"
+    inside.mkdir(parents=True)
+    for i in range(SHARDS):
+        table = nested(0 if i == 7 else 5, seed=i, first=5 * i)
+        pq.write_table(table, (inside if i % 2 else inside.parent) / f"shard{i:02d}.parquet")
+    return tmp_path / "in"
+
+
+def work_of(model, **options):
+    layout = TableLayout.for_model(open_model(model, "pretrained").of_series())
+    return ShardedJob(functools.partial(Embedding.open, model, **options), "embed", model, options, layout)
+
+
+def contents(out):
+    """The outputs by name, without what is hidden or begins with an underscore."""
+    files = [path for path in sorted(out.rglob("*.parquet")) if not path.name.startswith(".")]
+    return {path.relative_to(out).as_posix(): path.read_bytes() for path in files}
+
+
+def ids_in(out):
+    return sorted(name for path in out.rglob("shard*.parquet") for name in pq.read_table(path)["id"].to_pylist())
+
+
+def test_one_output_per_input_with_the_answers_of_the_table(folder, tmp_path, survey_model):
+    steps = []
+    totals = answer_shards(work_of(survey_model), folder, tmp_path / "out", on_step=lambda *step: steps.append(step))
+    objects = 5 * (SHARDS - 1)
+    assert (totals.shards, totals.before, totals.rows) == (SHARDS, 0, objects) and steps[-1] == (SHARDS, SHARDS)
+    source = folder / "deep" / "shard03.parquet"
+    found = pq.read_table(tmp_path / "out" / "deep" / "shard03.parquet")
+    assert found.equals(embed_table(pq.read_table(source), survey_model))
+    assert len(pq.read_table(tmp_path / "out" / "deep" / "shard07.parquet")) == 0
+    manifest = json.loads((tmp_path / "out" / "_manifest.json").read_text())
+    assert manifest["job"] == "embed" and len(manifest["model"]) == 64 and manifest["failed"] == {}
+    assert sum(manifest["shards"].values()) == objects and len(manifest["shards"]) == SHARDS
+    assert not [*(tmp_path / "out" / "_work").rglob("*.claim")]
+
+
+def test_what_is_done_is_not_done_again_but_for_an_input_that_changed(folder, tmp_path, survey_model):
+    out = tmp_path / "out"
+    answer_shards(work_of(survey_model), folder, out)
+    first = {path: path.stat().st_mtime_ns for path in out.rglob("shard*.parquet")}
+    pq.write_table(nested(9, seed=99, first=1000), folder / "shard04.parquet")
+    totals = answer_shards(work_of(survey_model), folder, out)
+    again = [path.name for path in first if path.stat().st_mtime_ns != first[path]]
+    assert totals.before == SHARDS - 1 and again == ["shard04.parquet"]
+    assert pq.read_table(out / "shard04.parquet")["id"].to_pylist() == list(range(1000, 1009))
+
+
+def test_another_model_or_option_is_refused(folder, tmp_path, survey_model, monkeypatch):
+    out = tmp_path / "out"
+    answer_shards(work_of(survey_model), folder, out)
+    with refuses("another options", "now pool='cls'"):
+        answer_shards(work_of(survey_model, pool="cls"), folder, out)
+    monkeypatch.setattr(shards, "model_checksum", lambda model: "0" * 64)
+    with refuses("another model", "000000000000"):
+        answer_shards(work_of(survey_model), folder, out)
+    monkeypatch.undo()
+    pq.write_table(nested(1), out / "shard04.parquet")
+    with refuses("shard04.parquet is no output of this job"):
+        answer_shards(work_of(survey_model), folder, out)
+
+
+def test_folders_that_are_refused(folder, tmp_path, survey_model):
+    work = work_of(survey_model)
+    with refuses("whose files are the input"):
+        answer_shards(work, folder, folder / "out")
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "letter.txt").write_text("dear")
+    with refuses("holds something already"):
+        answer_shards(work, folder, tmp_path / "mine")
+    (tmp_path / "file").write_text("")
+    with refuses("file", "cannot be written"):
+        answer_shards(work, folder, tmp_path / "file" / "out")
+    (folder / "shard04.csv").write_text("id\n")
+    with refuses("several files would be written as 'shard04.parquet'"):
+        answer_shards(work, folder, tmp_path / "out")
+
+
+def test_a_damaged_shard_is_named_and_the_others_go_on(folder, tmp_path, survey_model, capsys):
+    whole = (folder / "shard04.parquet").read_bytes()
+    (folder / "shard04.parquet").write_bytes(whole[: len(whole) // 2])
+    arguments = ["embed", survey_model, folder, "--out", tmp_path / "out"]
+    assert command(*arguments, "--quiet") == 3
+    said = capsys.readouterr().err
+    assert "1 of 30 shards" in said and "'shard04.parquet'" in said and "cannot be read as parquet" in said
+    assert len(contents(tmp_path / "out")) == SHARDS - 1
+    manifest = json.loads((tmp_path / "out" / "_manifest.json").read_text())
+    assert "shard04.parquet" in manifest["failed"]["shard04.parquet"]
+    (folder / "shard04.parquet").write_bytes(whole)
+    assert command(*arguments) == 0
+    assert "145 embeddings of 30 shards, 29 of them before" in " ".join(capsys.readouterr().err.split())
+    assert command("embed", survey_model, folder / "shard04.parquet", "--out", tmp_path / "folder") == 2
+    assert command("embed", survey_model, folder, "--out", tmp_path / "x.parquet", "--workers", "2") == 2
+    assert "--workers 2" in capsys.readouterr().err
+
+
+def test_a_claim_that_nobody_touches_is_taken_over(folder, tmp_path, survey_model, monkeypatch):
+    monkeypatch.setattr(shards, "STALE", 0.3)
+    monkeypatch.setattr(shards, "WAIT", 0.05)
+    claim = tmp_path / "out" / "_work" / "shard04.parquet.claim"
+    claim.parent.mkdir(parents=True)
+    claim.write_text("another-host 1")
+    started = time.monotonic()
+    answer_shards(work_of(survey_model), folder, tmp_path / "out")
+    assert time.monotonic() - started > 0.3 and len(contents(tmp_path / "out")) == SHARDS and not claim.exists()
+
+
+def test_a_full_disk_is_no_fault_of_a_shard(folder, tmp_path, survey_model, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(shards, "write_parts", full)
+    with pytest.raises(OSError, match="No space left"):
+        answer_shards(work_of(survey_model), folder, tmp_path / "out")
+    assert not [*(tmp_path / "out" / "_work").rglob("*.failed")]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_killed_processes_leave_nothing_double_and_nothing_out(folder, tmp_path, survey_model, monkeypatch):
+    """Three processes, one of them killed at ten random moments and started anew; forked, as imports take seconds."""
+    work = work_of(survey_model)
+    answer_shards(work, folder, tmp_path / "undisturbed")
+    job = work.open()
+    slow = ShardedJob(lambda: job, work.name, work.model, work.options, work.layout)
+    found, identity = shards.find_shards(folder, tmp_path / "out"), work.identity()
+    monkeypatch.setattr(shards, "WAIT", 0.05)
+    answer = shards._answer
+
+    def slowly(*arguments):
+        time.sleep(random.uniform(0, 0.05))
+        answer(*arguments)
+
+    monkeypatch.setattr(shards, "_answer", slowly)
+    shards._prepare(tmp_path / "out", identity)
+    context, draw = multiprocessing.get_context("fork"), random.Random(0)
+
+    def start(i):
+        process = context.Process(target=shards._work, args=(slow, found, identity, i * SHARDS // 3))
+        process.start()
+        return process
+
+    processes, killed = [start(i) for i in range(3)], 0
+    while killed < 10:
+        time.sleep(draw.uniform(0, 0.1))
+        i = draw.randrange(3)
+        if processes[i].is_alive():
+            os.kill(processes[i].pid, signal.SIGKILL)
+            killed += 1
+        processes[i].join()
+        processes[i] = start(i)
+    for process in processes:
+        process.join()
+    totals = answer_shards(work, folder, tmp_path / "out")
+    assert totals.before == SHARDS and contents(tmp_path / "out") == contents(tmp_path / "undisturbed")
+    assert ids_in(tmp_path / "out") == [name for i in range(SHARDS) if i != 7 for name in range(5 * i, 5 * i + 5)]
+
+
+@pytest.mark.slow  # two processes import torch: some 15 seconds
+def test_worker_processes(folder, tmp_path, survey_model):
+    answer_shards(work_of(survey_model), folder, tmp_path / "one")
+    totals = answer_shards(work_of(survey_model), folder, tmp_path / "two", workers=2)
+    assert totals.rows == 145 and contents(tmp_path / "one") == contents(tmp_path / "two")
+
+
+def test_shards_that_nobody_finished_are_said(folder, tmp_path, survey_model, monkeypatch):
+    monkeypatch.setattr(shards, "_work_in_processes", lambda *_: None)  # as if all were killed
+    with pytest.raises(RotaryMAEError, match=r"30 of 30 shards are not done.*same command goes on"):
+        answer_shards(work_of(survey_model), folder, tmp_path / "out", workers=2)
+    assert issubclass(ShardsFailed, RotaryMAEError)
