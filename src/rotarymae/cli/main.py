@@ -100,7 +100,7 @@ def _advice(arguments: list[str]) -> str:
 
 def _as_options(message: str) -> str:
     """Advice in the words of the command: missing="drop" is --missing drop."""
-    return re.sub(r'\b(missing|duplicates|tokens|unknown_channels|max_tokens)="?(\w+)"?', _as_option, message)
+    return re.sub(r'\b(missing|duplicates|tokens|unknown_channels|max_tokens|window)="?(\w+)"?', _as_option, message)
 
 
 def _as_option(found: re.Match[str]) -> str:

@@ -29,3 +29,4 @@ from .table_reader import TableReader as TableReader
 from .tables import as_dates as as_dates
 from .tables import parse_time as parse_time
 from .tables import plain as plain
+from .windows import Windows as Windows

@@ -21,6 +21,7 @@ from rotarymae.errors import InputError, InputWarning, listed
 from rotarymae.series.dataset import SeriesDataset
 from rotarymae.series.inputs import Inputs
 from rotarymae.series.static import StaticColumn, is_static_column
+from rotarymae.series.windows import Windows
 
 Function = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 
@@ -238,6 +239,8 @@ class Preprocessor:
         errors: the columns that hold the standard error of each value, which are read and weighed, but not predicted;
             they come behind the values in a data set. Empty where there are none.
         max_tokens: of longer series only so many observations are read; None reads all.
+        window, overlap: longer series are cut into windows of so many observations, which share so many at least; None
+            cuts nothing.
         columns: how the training table was read ("id", "time", "channel", ...), so that later tables of the same
             layout need no telling; empty when the data came from arrays.
     """
@@ -253,6 +256,8 @@ class Preprocessor:
     static: tuple[StaticColumn, ...] = ()
     errors: tuple[str, ...] = ()
     max_tokens: int | None = None
+    window: int | None = None
+    overlap: int = 0
     columns: dict[str, Any] = dataclasses.field(default_factory=dict)
 
     @classmethod
@@ -359,6 +364,10 @@ class Preprocessor:
         errors = self.values.standard_errors(values[:, :width], values[:, width:], channels)
         return np.log(np.maximum(errors, LEAST_ERROR))
 
+    def windows(self, dataset: SeriesDataset) -> Windows:
+        """What the model reads of each series, one window or several."""
+        return Windows.cut(dataset, self.window, self.overlap)
+
     def warn_if_far(self, dataset: SeriesDataset) -> None:
         """Warns when times of the data set lie far outside those of the training set."""
         at = self.positions.reaches(dataset)
@@ -386,6 +395,7 @@ class Preprocessor:
             "tokens": "one per time, with all channels" if self.join_times else "one per observation",
             "static columns": ", ".join(column.name for column in self.static) or "none",
             "observations read per series": "all" if self.max_tokens is None else f"at most {self.max_tokens:,}",
+            "windows": "none" if self.window is None else f"of {self.window:,} observations, {self.overlap:,} shared",
         }
 
     def to_dict(self) -> dict[str, Any]:
@@ -421,6 +431,10 @@ class Preprocessor:
         _check_columns(own.columns)
         if own.max_tokens is not None and (type(own.max_tokens) is not int or own.max_tokens < 1):
             raise InputError(f"max_tokens is {own.max_tokens!r:.60}; wanted a positive whole number, or none.")
+        if own.window is not None and (type(own.window) is not int or own.window < 2):
+            raise InputError(f"window is {own.window!r:.60}; wanted a whole number of at least 2, or none.")
+        if type(own.overlap) is not int or not 0 <= own.overlap < (own.window or 1):
+            raise InputError(f"overlap is {own.overlap!r:.60}; wanted a whole number from 0 to less than the window.")
         if positions.origin not in ORIGINS:
             raise InputError(f"positions.origin is {positions.origin!r}; wanted one of {', '.join(ORIGINS)}.")
         for name in ("unit", "channel_spacing", "reach"):

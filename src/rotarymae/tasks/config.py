@@ -114,6 +114,10 @@ class TrainingOptions(LoopOptions):
     """This share of the training series is set aside and chooses the best epoch, if there are at least ten series."""
     max_tokens: int | None = None
     """Each pass reads at most this many observations of a series, drawn anew; predictions read a fixed even share."""
+    window: int | None = None
+    """Longer series are cut into windows of so many observations; embeddings and predictions are means over them."""
+    overlap: int | None = None
+    """Neighbouring windows share at least so many observations; without it, a sixteenth of the window."""
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -196,6 +200,7 @@ class FitConfig(
             raise InputError(f"minutes is {self.minutes!r}; wanted a positive number.")
         if self.max_tokens is not None and (type(self.max_tokens) is not int or self.max_tokens < 2):
             raise InputError(f"max_tokens is {self.max_tokens!r}; wanted a whole number of at least 2.")
+        self._check_windows()
         for name in ("time_unit", "channel_spacing"):
             number = getattr(self, name)
             if number is not None and not 0 < number < math.inf:
@@ -224,6 +229,23 @@ class FitConfig(
                 training()
             except InputError as error:
                 raise InputError(f"{stage}: {error}") from None
+
+    def _check_windows(self) -> None:
+        if self.window is None:
+            if self.overlap is not None:
+                raise InputError(f"overlap={self.overlap} is that of windows; give their length, window=4096.")
+            return
+        if type(self.window) is not int or self.window < 2:
+            raise InputError(f"window is {self.window!r}; wanted a whole number of at least 2.")
+        if type(self.shared) is not int or not 0 <= self.shared < self.window:
+            raise InputError(f"overlap is {self.overlap!r}; wanted a whole number from 0 to less than the window.")
+        if self.max_tokens is not None:
+            raise InputError("max_tokens reads a part of a long series and window all of it; give one of them.")
+
+    @property
+    def shared(self) -> int:
+        """The observations that two neighbouring windows share."""
+        return (self.window or 0) // 16 if self.overlap is None else self.overlap
 
     def _check_masking(self) -> None:
         low, high = self._mask_ratios

@@ -87,7 +87,7 @@ def check_cost(config: FitConfig, sizes: RoMAEConfig, lengths: np.ndarray, noun:
     elif enough:
         advice = (
             f"Read at most {enough[0]} observations of a series at a time (max_tokens={enough[0]}), cut the series "
-            "into shorter ones, or take"
+            f"into windows that are all read (window={enough[0]}), or take"
         )
     given = config.minutes is not None and seconds > longest
     budget = f"more than the {duration(longest)} given (minutes={config.minutes:g}), about " if given else "about "

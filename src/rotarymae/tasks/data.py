@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from rotarymae.arrays import ArrayDataset, ArrayExamples, ArrayPreprocessor
@@ -9,7 +11,7 @@ from rotarymae.batch import Examples
 from rotarymae.checkpoints import AnyPreprocessor
 from rotarymae.errors import InputError
 from rotarymae.masking import Masking
-from rotarymae.series import Preprocessor, SeriesDataset, SeriesExamples
+from rotarymae.series import Preprocessor, SeriesDataset, SeriesExamples, Windows
 
 AnyDataset = SeriesDataset | ArrayDataset
 
@@ -38,3 +40,23 @@ def make_examples(
 def noun_of(data: AnyDataset | AnyPreprocessor) -> str:
     """What people call the examples: "series", "pictures", "videos", "sounds" or "arrays"."""
     return data.noun if isinstance(data, ArrayDataset | ArrayPreprocessor) else "series"
+
+
+@dataclass(frozen=True, eq=False)
+class WholeArrays:
+    """As `Windows`, of arrays, which are read whole."""
+
+    dataset: ArrayDataset
+    series: np.ndarray
+
+    def mean(self, answers: np.ndarray) -> np.ndarray:
+        return answers
+
+
+def windowed(dataset: AnyDataset, preprocessor: AnyPreprocessor) -> Windows | WholeArrays:
+    """What the model reads of each series, one window or several."""
+    if isinstance(dataset, SeriesDataset) and isinstance(preprocessor, Preprocessor):
+        return preprocessor.windows(dataset)
+    if isinstance(dataset, ArrayDataset):
+        return WholeArrays(dataset, np.arange(len(dataset)))
+    raise InputError(f"{noun_of(dataset)} came; the model was made from {noun_of(preprocessor)}.")

@@ -17,7 +17,7 @@ from rotarymae.batch import Batch
 from rotarymae.checkpoints import ModelDirectory
 from rotarymae.errors import InputError, InputWarning, did_you_mean, listed
 from rotarymae.model import MaskedAutoencoder
-from rotarymae.series import Preprocessor, SeriesDataset, TableLayout, assemble, plain, positions_of, tables
+from rotarymae.series import Preprocessor, SeriesDataset, TableLayout, Windows, assemble, plain, positions_of, tables
 from rotarymae.tasks.bands import HALF_WIDTHS, SHOWN
 from rotarymae.tasks.predict import INFERENCE
 from rotarymae.tokens import Tokens, pad_rows
@@ -89,6 +89,15 @@ class Interpolation:
     scaled_std: np.ndarray | None
     bands: dict[float, tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)
 
+    def reordered(self, order: np.ndarray | None) -> Interpolation:
+        """The same queries in another order; None leaves them as they are."""
+        if order is None:
+            return self
+        arrays = (self.mean, self.std, self.scaled_mean, self.scaled_std)
+        taken = [None if array is None else array[order] for array in arrays]
+        bands = {share: (lower[order], upper[order]) for share, (lower, upper) in self.bands.items()}
+        return Interpolation(self.extrapolated[order], *taken, bands)  # pyright: ignore
+
 
 @dataclass(frozen=True)
 class Queries:
@@ -117,6 +126,15 @@ class Queries:
         place[order] = np.cumsum(opens) - 1
         offsets = np.searchsorted(owner[opens], np.arange(len(self.offsets)))
         return Queries(times[opens], None, offsets), place
+
+    def of_windows(self, windows: Windows) -> tuple[Queries, np.ndarray]:
+        """The queries sorted by window, and the order that sorts answers back."""
+        window = windows.deepest(self.times, self.lengths)
+        order = np.argsort(window, kind="stable")
+        offsets = np.searchsorted(window[order], np.arange(len(windows.series) + 1))
+        channels = None if self.channels is None else self.channels[order]
+        errors = None if self.errors is None else self.errors[order]
+        return Queries(self.times[order], channels, offsets, errors), np.argsort(order, kind="stable")
 
     @classmethod
     def cross(
@@ -186,6 +204,9 @@ def interpolate(
         )
     preprocessor = directory.of_series()
     _check_queries(queries, dataset, preprocessor)
+    windows, back = preprocessor.windows(dataset), None
+    if len(windows.series) > len(dataset):  # each query is answered by the window in which it lies deepest
+        dataset, (queries, back) = windows.dataset, queries.of_windows(windows)
     preprocessor.check(dataset)
     _warn_if_far(queries, dataset, preprocessor)
     _warn_if_joint(model, queries, dataset)
@@ -219,7 +240,7 @@ def interpolate(
         scaled = parts[:, place, channels]
     scaler, mean = preprocessor.values, scaled[0]
     if not model.config.predicts_variance:
-        return Interpolation(beyond > 0, scaler.inverse(mean, channels), None, mean, None)
+        return Interpolation(beyond > 0, scaler.inverse(mean, channels), None, mean, None).reordered(back)
     # What training never asked for, the model answers with the certainty of what it was asked for.
     share = np.minimum(beyond / WIDENS_OVER, 1.0)[:, None]
     least = scaler.spread_about(mean, channels)
@@ -232,7 +253,7 @@ def interpolate(
         return scaler.inverse(mean + deviations * std, channels)
 
     bands = {share: (at(-HALF_WIDTHS[share]), at(HALF_WIDTHS[share])) for share in SHOWN}
-    return Interpolation(beyond > 0, at(0), (at(1) - at(-1)) / 2, mean, std, bands)
+    return Interpolation(beyond > 0, at(0), (at(1) - at(-1)) / 2, mean, std, bands).reordered(back)
 
 
 def _spans_beyond(queries: Queries, dataset: SeriesDataset) -> np.ndarray:

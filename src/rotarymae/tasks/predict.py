@@ -14,7 +14,8 @@ from rotarymae.checkpoints import ModelDirectory
 from rotarymae.errors import InputError
 from rotarymae.heads import Classifier, Regressor, pooled
 from rotarymae.model import Encoder
-from rotarymae.tasks.data import AnyDataset, make_examples
+from rotarymae.series import Windows
+from rotarymae.tasks.data import AnyDataset, WholeArrays, make_examples, windowed
 from rotarymae.tasks.targets import task_of
 from rotarymae.training import TrainConfig, predict
 
@@ -29,7 +30,7 @@ def predict_probabilities(
         raise InputError(
             f"the model is a {type(directory.model).__name__}; probabilities need a fine-tuned Classifier."
         )
-    return _decode(directory, _run(directory, dataset, _outputs, config, on_step))
+    return _decode(directory, *_run(directory, dataset, _outputs, config, on_step))
 
 
 def predict_values(
@@ -38,7 +39,7 @@ def predict_values(
     """Values [S, outputs] of a fine-tuned regressor, in the unit of its training targets."""
     if not isinstance(directory.model, Regressor):
         raise InputError(f"the model is a {type(directory.model).__name__}; values need a fine-tuned Regressor.")
-    return _decode(directory, _run(directory, dataset, _outputs, config, on_step))
+    return _decode(directory, *_run(directory, dataset, _outputs, config, on_step))
 
 
 def predict_and_embed(
@@ -51,8 +52,9 @@ def predict_and_embed(
         vector = model.vector(batch.inputs)
         return list(zip(model.from_vector(vector, batch.static).cpu(), vector.float().cpu(), strict=True))
 
-    outputs, embeddings = zip(*_run(directory, dataset, read, config, on_step), strict=True)
-    return _decode(directory, outputs), _finite(embeddings).numpy()
+    windows, found = _run(directory, dataset, read, config, on_step)
+    outputs, embeddings = zip(*found, strict=True)
+    return _decode(directory, windows, outputs), windows.mean(_finite(embeddings).numpy())
 
 
 def embed(
@@ -77,18 +79,19 @@ def embed(
             return list(model.vector(batch.inputs).float().cpu())
         return list(pooled(encoder, batch.inputs, how).float().cpu())
 
-    return _finite(_run(directory, dataset, read, config, on_step)).numpy()
+    windows, found = _run(directory, dataset, read, config, on_step)
+    return windows.mean(_finite(found).numpy())
 
 
 def _outputs(model: torch.nn.Module, batch: Batch) -> list[Tensor]:
     return list(model(batch.inputs, batch.static).cpu())
 
 
-def _decode(directory: ModelDirectory, outputs: Sequence[Tensor]) -> np.ndarray:
-    """Probabilities, or values in their own units."""
+def _decode(directory: ModelDirectory, windows: Windows | WholeArrays, outputs: Sequence[Tensor]) -> np.ndarray:
+    """Probabilities, or values in their own units; of a series in windows the mean over them."""
     task, preprocessor = task_of(directory.model), directory.preprocessor
     assert task is not None and preprocessor is not None
-    return task.decode(preprocessor, _finite(outputs))
+    return windows.mean(task.decode(preprocessor, _finite(outputs)))
 
 
 def _finite(outputs: Sequence[Tensor]) -> Tensor:
@@ -110,8 +113,10 @@ def _run(
     read: Callable[[torch.nn.Module, Batch], list[Any]],
     config: TrainConfig | None,
     on_step: Any,
-) -> list[Any]:
+) -> tuple[Windows | WholeArrays, list[Any]]:
+    """The windows of the series, and what is read of each."""
     if directory.preprocessor is None:
         raise InputError("the model has no preprocessor; it was not made from a data set.")
-    examples = make_examples(dataset, directory.preprocessor)
-    return predict(directory.model, examples, read, config or INFERENCE, on_step)
+    windows = windowed(dataset, directory.preprocessor)
+    examples = make_examples(windows.dataset, directory.preprocessor)
+    return windows, predict(directory.model, examples, read, config or INFERENCE, on_step)

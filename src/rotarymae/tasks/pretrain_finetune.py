@@ -17,10 +17,10 @@ from rotarymae.checkpoints import AnyPreprocessor, ModelDirectory
 from rotarymae.errors import InputError
 from rotarymae.heads import Classifier, Regressor
 from rotarymae.model import Encoder, MaskedAutoencoder
-from rotarymae.series import Inputs, Preprocessor, SeriesDataset, fit_static
+from rotarymae.series import Inputs, Preprocessor, SeriesDataset, Windows, fit_static
 from rotarymae.tasks.config import FitConfig
 from rotarymae.tasks.cost import check_cost
-from rotarymae.tasks.data import AnyDataset, make_examples, noun_of
+from rotarymae.tasks.data import AnyDataset, make_examples, noun_of, windowed
 from rotarymae.tasks.plan import Schedule
 from rotarymae.tasks.pretrained import autoencoder_of
 from rotarymae.tasks.targets import find_task
@@ -30,7 +30,7 @@ from rotarymae.training import Pretraining, TrainResult, fit
 OnStep = Callable[[int, int, float], None]
 # Options that mean nothing to pictures, videos and sounds.
 SERIES_ONLY = ("time_unit", "time_origin", "channel_spacing", "join_times", "channel_one_hot", "signal_to_noise")
-SERIES_ONLY += ("transforms", "max_tokens", "static", "errors")
+SERIES_ONLY += ("transforms", "max_tokens", "window", "overlap", "static", "errors")
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ def prepare(dataset: AnyDataset, config: FitConfig, start: ModelDirectory | None
         preprocessor, lengths = _array_scalers(dataset, config, start), dataset.lengths
     else:
         preprocessor = _series_scalers(dataset, config, start)
-        lengths = preprocessor.lengths(dataset)
+        lengths = preprocessor.lengths(preprocessor.windows(dataset).dataset)
     if start is None:
         sizes = config.model_config(preprocessor.axes, preprocessor.features, preprocessor.input_features)
     else:
@@ -110,7 +110,7 @@ def _series_scalers(dataset: SeriesDataset, config: FitConfig, start: ModelDirec
         )
     if start is None:
         preprocessor = Preprocessor.fit(
-            dataset,
+            Windows.cut(dataset, config.window, config.shared).dataset,
             dict(config.transforms or {}),
             config.time_unit,
             config.time_origin,
@@ -121,12 +121,14 @@ def _series_scalers(dataset: SeriesDataset, config: FitConfig, start: ModelDirec
             config.join_times,
             config.errors,
         )
-        preprocessor = replace(preprocessor, max_tokens=config.max_tokens)
+        preprocessor = replace(preprocessor, max_tokens=config.max_tokens, window=config.window, overlap=config.shared)
     else:
         before = start.of_series()
         most = config.max_tokens or before.max_tokens
         preprocessor = replace(before, classes=None, target=None, static=(), max_tokens=most)
-        preprocessor.check(dataset)
+        if config.window is not None:
+            preprocessor = replace(preprocessor, window=config.window, overlap=config.shared)
+        preprocessor.check(preprocessor.windows(dataset).dataset)
     fit_static(dataset, config.static)
     if config.masking == "tubes":
         raise InputError("masking='tubes' hides the same patches in all frames of videos; series have none.")
@@ -172,6 +174,7 @@ def pretrain(
             model = MaskedAutoencoder(sizes)
 
     def examples(part: AnyDataset) -> Examples:
+        part = windowed(part, preprocessor).dataset
         several = np.flatnonzero(part.lengths >= 2)
         part = part if len(several) == len(part) else part.select(several)
         return make_examples(part, preprocessor, config.seed, config.strategy())
@@ -233,8 +236,9 @@ def finetune(
         preprocessor = replace(preprocessor, static=fit_static(dataset, config.static))
     encoded, held = kind.encode(preprocessor, targets), None
     if validation is not None:
-        wanted = kind.encode(preprocessor, validation[1])
-        held = make_examples(validation[0], preprocessor, config.seed, targets=wanted)
+        windows = windowed(validation[0], preprocessor)
+        wanted = kind.encode(preprocessor, validation[1])[windows.series]
+        held = make_examples(windows.dataset, preprocessor, config.seed, targets=wanted)
     with _seeded(config.seed):
         model = kind.model(copy_encoder(pretrained.model, config), preprocessor, config)
     if goes_on:
@@ -245,7 +249,9 @@ def finetune(
     with _seeded(config.seed):
         freeze(model, config.tune)
     trained_weights = count_trained(model)
-    data = make_examples(dataset, preprocessor, config.seed, None, encoded, config.drop, config.noise)
+    windows = windowed(dataset, preprocessor)
+    shown = (None, encoded[windows.series], config.drop, config.noise)
+    data = make_examples(windows.dataset, preprocessor, config.seed, *shown)
     objective, training = kind.objective(model, encoded, config), config.finetuning()
     result = fit(
         objective,

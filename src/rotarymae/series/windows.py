@@ -1,0 +1,68 @@
+"""Long series in overlapping windows, so that time and memory grow in proportion to their length."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from rotarymae.series.dataset import SeriesDataset
+from rotarymae.series.tidy import offsets_of
+
+
+@dataclass(frozen=True, eq=False)
+class Windows:
+    """The windows of S series; a series that is no longer than one is its own window.
+
+    Attributes:
+        dataset: a window per series, those of a series together and in the order of time, with the id of their series.
+        series: int [W], which series each window is of.
+    """
+
+    dataset: SeriesDataset
+    series: np.ndarray
+
+    @classmethod
+    def cut(cls, dataset: SeriesDataset, window: int | None, overlap: int = 0) -> Windows:
+        """Windows of `window` observations that overlap by at least `overlap`, evenly spread; None cuts nothing."""
+        lengths = np.asarray(dataset.lengths)
+        if window is None or lengths.max() <= window:
+            return cls(dataset, np.arange(len(dataset)))
+        counts = np.where(lengths <= window, 1, -(-(lengths - overlap) // (window - overlap)))
+        series = np.repeat(np.arange(len(dataset)), counts)
+        number = np.arange(len(series)) - np.repeat(np.cumsum(counts) - counts, counts)
+        share = number / np.maximum(counts[series] - 1, 1)
+        starts = dataset.offsets[series] + np.rint(share * np.maximum(lengths[series] - window, 0)).astype(np.int64)
+        offsets = offsets_of(np.minimum(lengths, window)[series])
+        rows = np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], np.diff(offsets))
+        cut = replace(
+            dataset,
+            times=dataset.times[rows],
+            values=dataset.values[rows],
+            channels=None if dataset.channels is None else dataset.channels[rows],
+            offsets=offsets,
+            ids=dataset.ids[series],
+            static={name: column[series] for name, column in dataset.static.items()},
+        )
+        return cls(cut, series)
+
+    def mean(self, answers: np.ndarray) -> np.ndarray:
+        """Of answers [W, K] for windows those for series [S, K]; a window counts by its observations."""
+        if len(self.series) == self.series[-1] + 1:
+            return answers
+        weights = np.asarray(self.dataset.lengths, np.float64)
+        first = np.flatnonzero(np.diff(self.series, prepend=-1))
+        total = np.add.reduceat(answers * weights[:, None], first) / np.add.reduceat(weights, first)[:, None]
+        return total.astype(answers.dtype)
+
+    def deepest(self, times: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+        """The window [n] in which each time lies deepest, of flat times [n] with so many per series [S]: between two
+        windows the border is in the middle of their overlap."""
+        first, last = self.dataset.times[self.dataset.offsets[:-1]], self.dataset.times[self.dataset.offsets[1:] - 1]
+        borders = (last[:-1] + first[1:]) / 2
+        begins = np.searchsorted(self.series, np.arange(len(lengths) + 1))
+        found, stops = np.repeat(begins[:-1], lengths), np.cumsum(lengths)
+        for s in np.flatnonzero(np.diff(begins) > 1):
+            own = slice(stops[s] - lengths[s], stops[s])
+            found[own] += np.searchsorted(borders[begins[s] : begins[s + 1] - 1], times[own], side="right")
+        return found

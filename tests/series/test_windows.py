@@ -1,0 +1,124 @@
+"""Windows of long series: they hold all that was observed, and each time is answered by one of them."""
+
+import itertools
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from _runs import FIT
+from conftest import refuses
+from rotarymae.errors import InputError
+from rotarymae.series import Preprocessor, SeriesDataset, Windows
+from rotarymae.tasks import FitConfig, Queries, embed, finetune, interpolate, predict_probabilities, pretrain
+
+
+def long(lengths=(5, 40, 12, 100)):
+    draw = np.random.default_rng(0)
+    times = [np.cumsum(draw.uniform(0.5, 1.5, n)) for n in lengths]
+    bands = [np.array(["g", "r"])[draw.integers(0, 2, n)] for n in lengths]
+    static = {"host": np.arange(len(lengths))}
+    return SeriesDataset.from_arrays(
+        times, [np.sin(t) for t in times], bands, [f"s{n}" for n in lengths], static=static
+    )
+
+
+@pytest.mark.parametrize("window, overlap", [(12, 0), (12, 3), (13, 12), (40, 8), (99, 1)])
+def test_windows_cover_every_series_and_overlap(window, overlap):
+    data = long()
+    windows = Windows.cut(data, window, overlap)
+    assert windows.dataset.lengths.max() == window and np.array_equal(np.unique(windows.series), np.arange(4))
+    for s, whole in enumerate(data):
+        own = [one for one, of in zip(windows.dataset, windows.series, strict=True) if of == s]
+        assert {one.id for one in own} == {whole.id}
+        assert np.array_equal(np.unique(np.concatenate([one.times for one in own])), whole.times)
+        if len(whole.times) <= window:
+            assert len(own) == 1
+            continue
+        assert all(len(one.times) == window for one in own)
+        for one, other in itertools.pairwise(own):
+            assert np.isin(other.times, one.times).sum() >= overlap
+        assert len(own) == -(-(len(whole.times) - overlap) // (window - overlap))
+    assert np.array_equal(windows.dataset.static["host"], windows.series)
+    assert Windows.cut(data, None).dataset is data and Windows.cut(data, 100).dataset is data
+
+
+def test_a_mean_over_windows_counts_observations():
+    windows = Windows.cut(long((5, 20)), 10, 2)  # windows of 5; and of 10, 10 and 10
+    answers = np.array([[1.0], [2.0], [3.0], [7.0]])
+    assert windows.mean(answers).tolist() == [[1.0], [4.0]]
+    windows = Windows(replace(windows.dataset), np.array([0, 0, 1, 1]))
+    assert windows.mean(answers).tolist() == [[(5 * 1 + 10 * 2) / 15], [5.0]]
+
+
+def test_a_time_is_answered_by_the_window_in_which_it_lies_deepest():
+    data = long()
+    windows = Windows.cut(data, 20, 6)
+    first, last = (
+        windows.dataset.times[windows.dataset.offsets[:-1]],
+        windows.dataset.times[windows.dataset.offsets[1:] - 1],
+    )
+    times = np.sort(np.random.default_rng(1).uniform(-5, 120, 60))
+    found = windows.deepest(np.tile(times, 4), np.full(4, 60)).reshape(4, 60)
+    for s in range(4):
+        own = np.flatnonzero(windows.series == s)
+        depth = np.minimum(times[:, None] - first[own], last[own] - times[:, None])
+        assert np.array_equal(found[s], own[depth.argmax(1)])
+
+
+@pytest.fixture(scope="module")
+def trained():
+    data = long((5, 60, 12, 100, 30, 31, 32, 33, 34, 35, 36))
+    config = FitConfig(**{**vars(FIT), "window": 20, "overlap": 6})
+    labels = np.array(list("ababababaab"))
+    pretrained = pretrain(data, config)
+    return data, pretrained, finetune(pretrained, data, labels, config)
+
+
+def test_answers_are_means_over_windows(trained):
+    data, pretrained, finetuned = trained
+    preprocessor = pretrained.preprocessor
+    assert (preprocessor.window, preprocessor.overlap) == (20, 6)
+    windows = Windows.cut(data, 20, 6)
+    whole = replace(pretrained.directory, preprocessor=replace(preprocessor, window=None, overlap=0))
+    vectors = embed(pretrained.directory, data)
+    assert len(vectors) == len(data)
+    np.testing.assert_allclose(vectors, windows.mean(embed(whole, windows.dataset)), rtol=1e-5, atol=1e-6)
+    assert not np.allclose(vectors[1], embed(whole, data)[1], atol=1e-3)
+    probabilities = predict_probabilities(finetuned.directory, data)
+    assert probabilities.shape == (11, 2) and np.allclose(probabilities.sum(1), 1)
+
+
+def test_values_at_any_times_come_from_one_window_each(trained):
+    data, pretrained, _ = trained
+    times = [np.random.default_rng(s).permutation(np.linspace(-1, 110, 9)) for s in range(len(data))]
+    queries = Queries.cross(data, times)
+    found = interpolate(pretrained.directory, data, queries)
+    windows = Windows.cut(data, 20, 6)
+    whole = replace(pretrained.directory, preprocessor=replace(pretrained.preprocessor, window=None, overlap=0))
+    place = windows.deepest(queries.times, queries.lengths)
+    assert queries.channels is not None
+    for i in (0, 25, 60, 61, 100):
+        one = windows.dataset.select([place[i]])
+        alone = interpolate(whole, one, Queries(queries.times[[i]], queries.channels[[i]], np.array([0, 1])))
+        np.testing.assert_allclose(found.mean[i], alone.mean[0], rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(found.bands[0.95][1][i], alone.bands[0.95][1][0], rtol=1e-4, atol=1e-5)
+        assert found.extrapolated[i] == alone.extrapolated[0]
+
+
+def test_windows_are_kept_with_the_model_and_refused_where_they_cannot_be(trained):
+    preprocessor = trained[1].preprocessor
+    assert Preprocessor.from_dict(preprocessor.to_dict()) == preprocessor
+    assert preprocessor.describe()["windows"] == "of 20 observations, 6 shared"
+    for changes in ({"window": 1}, {"window": "x"}, {"overlap": 20}, {"overlap": -1}, {"window": None}):
+        with pytest.raises(InputError, match=r"window|overlap"):
+            Preprocessor.from_dict({**preprocessor.to_dict(), **changes})
+    assert FitConfig(window=4096).shared == 256
+    with refuses("overlap=5", "window=4096"):
+        FitConfig(overlap=5)
+    with refuses("max_tokens", "window", "one of them"):
+        FitConfig(window=100, max_tokens=50)
+    with refuses("overlap is 100", "less than the window"):
+        FitConfig(window=100, overlap=100)
+    with refuses("window is 1"):
+        FitConfig(window=1)
