@@ -115,7 +115,7 @@ def test_a_damaged_shard_is_named_and_the_others_go_on(folder, tmp_path, survey_
     assert "shard04.parquet" in manifest["failed"]["shard04.parquet"]
     (folder / "shard04.parquet").write_bytes(whole)
     assert command(*arguments) == 0
-    assert "145 embeddings of 30 shards, 29 of them before" in " ".join(capsys.readouterr().err.split())
+    assert "145 embeddings of 24 numbers from 30 shards, 29 of them before" in " ".join(capsys.readouterr().err.split())
     assert command("embed", survey_model, folder / "shard04.parquet", "--out", tmp_path / "folder") == 2
     assert command("embed", survey_model, folder, "--out", tmp_path / "x.parquet", "--workers", "2") == 2
     assert "--workers 2" in capsys.readouterr().err

@@ -57,7 +57,7 @@ def answer(
                 with reporter.bar("shards") as on_step:
                     done = answer_shards(work, table, out, workers, on_step)
                 before = f", {done.before:,} of them before" if done.before else ""
-                reporter.say(f"{done.rows:,} {what(job)} of {done.shards:,} shards{before} → {out}")
+                reporter.say(f"{done.rows:,} {what(job)} from {done.shards:,} shards{before} → {out}")
                 return
             with reporter.bar(title) as on_step:
                 totals = answer_file(job, table, out, layout, on_step)
