@@ -58,7 +58,7 @@ def read_for(directory: ModelDirectory, table: Path, columns: Columns, beside: t
 
     preprocessor = directory.of_series()
     layout = TableLayout.for_model(preprocessor, asdict(columns))
-    return layout.read(table, preprocessor.channel_names, beside, preprocessor.value_names)
+    return layout.read(table, preprocessor.channel_names, beside, preprocessor.value_columns)
 
 
 @dataclass(frozen=True)
