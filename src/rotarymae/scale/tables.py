@@ -242,7 +242,7 @@ def interpolate_table(
     job = model if isinstance(model, Interpolating) else Interpolating.open(model, points, times)
     if at is not None:
         layout = layout or TableLayout.for_model(job.directory.of_series())
-        job = replace(job, at=QueryTable.of(at, layout.id, layout.time, layout.channel))
+        job = replace(job, at=QueryTable.of(at, layout))
     return _answer_table(job, table, layout)
 
 

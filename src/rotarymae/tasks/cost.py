@@ -43,7 +43,7 @@ class Cost:
 def estimate_cost(config: FitConfig, sizes: RoMAEConfig, lengths: np.ndarray) -> Cost:
     """The cost of pre-training and fine-tuning on series of these lengths [S], from one small measured step."""
     read = lengths if config.max_tokens is None else np.minimum(lengths, config.max_tokens)
-    rate = _measure_rate(sizes, int(read.max()))
+    rate = _measure_rate(sizes, int(read.max()), config.batch_size)
     seconds = [
         _passes(training, len(read), config.batch_size)
         * float(step_operations(config, sizes, read, before).sum())

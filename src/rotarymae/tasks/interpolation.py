@@ -231,7 +231,7 @@ def interpolate(
     if bad.any():
         series = int(np.searchsorted(queries.offsets, int(bad.argmax()), side="right")) - 1
         raise InputError(
-            f"the model's answer to {int(bad.sum()):,} of {len(bad):,} queries is NaN or infinite, first in series "
+            f"the model's answer to {int(bad.sum()):,} of {bad.size:,} queries is NaN or infinite, first in series "
             f"{plain(dataset.ids[series])!r}; its weights are damaged, or the values there lie far outside the "
             "training range."
         )
