@@ -227,7 +227,7 @@ def interpolate(
         chunk = chunk and max(1, chunk // preprocessor.features)
     rows = predict(model, _Interpolating(dataset, queries, preprocessor), read, config or INFERENCE, on_step)
     scaled = np.concatenate(rows, axis=1)
-    bad = ~np.isfinite(scaled).all(axis=(0, 2))
+    bad = np.asarray(~np.isfinite(scaled).all(axis=(0, 2)))
     if bad.any():
         series = int(np.searchsorted(queries.offsets, int(bad.argmax()), side="right")) - 1
         raise InputError(

@@ -50,11 +50,10 @@ def freeze(model: Classifier | Regressor, tune: str) -> None:
 def merge_adapters(model: Classifier | Regressor) -> None:
     """Adds the adapters of "lora" to their matrices, so that the model is as if all of it had been fine-tuned."""
     layers = import_extra("peft", "lora").tuners.tuners_utils.BaseTunerLayer
-    modules: dict[str, Any] = dict(model.encoder.named_modules())
-    for name, module in modules.items():
-        if isinstance(module, layers):
-            module.merge()
-            model.encoder.set_submodule(name, module.get_base_layer())
+    adapted: dict[str, Any] = {name: one for name, one in model.encoder.named_modules() if isinstance(one, layers)}
+    for name, module in adapted.items():
+        module.merge()
+        model.encoder.set_submodule(name, module.get_base_layer())
 
 
 def count_trained(model: Classifier | Regressor) -> int:
