@@ -27,7 +27,7 @@ NEEDS = {}
 READ_ELSEWHERE = {
     "time_unit", "time_origin", "channel_spacing", "transforms", "pool", "drop", "noise", "dropout", "drop_path",
     "label_smoothing", "class_weights", "validation_fraction", "static", "signal_to_noise", "channel_one_hot",
-    "max_tokens", "minutes", "join_times", "predictor", "pretrained", "tune", "errors",
+    "max_tokens", "minutes", "join_times", "predictor", "pretrained", "tune", "errors", "window", "overlap",
 }  # fmt: skip
 
 
