@@ -84,7 +84,7 @@ def edited(folder, to, old, new):
         (",r,", ",z,", [], ["channel 'z'", "known channels are 'g', 'r'"]),
         ("filter", "filter", ["--task", "regression"], ["'a'", "number"]),
         ("filter", "filter", ["--pretrained", "{run}/finetuned"], ["Classifier", "'pretrained' of a run"]),
-        ("filter", "filter", ["--pretrained", "{run}/nothing"], ["nothing", "not a folder"]),
+        ("filter", "filter", ["--pretrained", "{run}/nothing"], ["no model", "nothing'", "plasticc-ugrizy"]),
         ("filter", "filter", ["--depth", "3", "--time-unit", "2"], ["depth, time_unit are those", "leave them out"]),
         ("filter", "filter", ["--mask-ratio", "0.2"], ["mask_ratio is that", "pretrain_epochs"]),
     ],

@@ -161,7 +161,8 @@ def test_no_name_of_a_users_can_run_or_format_anything(two_classes, tmp_path):
 
 def test_two_classes_have_curves_over_thresholds(two_classes, tmp_path):
     text = words(write_report(two_classes, tmp_path / "report.html", title="two").read_text())
-    assert "Other thresholds" in text and "Class by class" in text and "ids and values from your table" in text
+    assert "Other thresholds" in text and "Class by class" in text
+    assert "ids and observed values of some" in text
     assert "Bars are ± mag&lt;b&gt;_err" in text
 
 

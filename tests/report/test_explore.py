@@ -1,6 +1,9 @@
 """The interactive page: self-contained, a click shows a curve; and surprise, by which its table is sorted."""
 
+import pickle
 import re
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -47,6 +50,17 @@ def test_the_page_stands_alone_and_escapes_what_it_shows(outcome, tmp_path):
     assert "default-src 'none'" in page and len(page) < 3_000_000
 
 
+def test_a_resumed_run_writes_the_same_page(outcome, tmp_path):
+    code = (
+        "import pickle, sys; from rotarymae.report import write_explorer; "
+        "write_explorer(pickle.load(open(sys.argv[1], 'rb')), sys.argv[2], title='mine')"
+    )
+    (tmp_path / "outcome").write_bytes(pickle.dumps(outcome))
+    for name in ("one", "two"):
+        subprocess.run([sys.executable, "-W", "ignore", "-c", code, tmp_path / "outcome", tmp_path / name], check=True)
+    assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
+
+
 def test_it_needs_three_series(outcome, tmp_path):
     with pytest.raises(Exception, match="three series"):
         few = type(outcome)(outcome.dataset.select([0, 1]), outcome.split, outcome.config)
@@ -55,7 +69,7 @@ def test_it_needs_three_series(outcome, tmp_path):
 
 
 def test_without_bokeh_it_says_what_to_install(outcome, tmp_path, monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "bokeh", None)
+    monkeypatch.setitem(sys.modules, "bokeh", None)
     with pytest.raises(MissingExtra, match=r"rotarymae\[explore\]"):
         write_explorer(outcome, tmp_path / "explore.html", title="t")
 

@@ -424,7 +424,9 @@ def test_bad_roles_are_named(roles, parts):
 
 def test_no_table_no_rows():
     for wrong in ({"id": [1]}, pl.LazyFrame({"id": [1]}), [1, 2]):
-        with pytest.raises(InputError, match=says(type(wrong).__name__, "pandas, polars or Arrow", ".collect()")):
+        with pytest.raises(
+            InputError, match=says(type(wrong).__name__, "pandas, polars, Arrow or astropy", ".collect()")
+        ):
             SeriesDataset.from_frame(wrong)
     with pytest.raises(InputError, match=says("no rows", "'star'")):
         SeriesDataset.from_frame(frame().slice(0, 0), **ROLES)
