@@ -18,4 +18,4 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    return markdown.replace("](../results/", "](results/")
+    return markdown.replace("](../results/", "](results/").replace("](docs/", "](")  # of CHANGELOG.md
