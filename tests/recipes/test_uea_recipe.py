@@ -32,7 +32,7 @@ def test_without_aeon_the_rival_is_left_out_and_that_is_said(problem, tmp_path, 
     monkeypatch.setitem(sys.modules, "aeon.classification.convolution_based", None)
     trial = Trial(0, tmp_path, tmp_path, Reporter())
     assert _multi_rocket_hydra(problem.train, problem.train_labels, problem.test, trial) is None
-    assert 'pip install "rotarymae[dev]"' in "".join(capsys.readouterr())
+    assert "pip install --no-deps aeon==1.6.0" in "".join(capsys.readouterr())
 
 
 @pytest.mark.slow

@@ -9,13 +9,14 @@ series are only scored.
 `ours` is what `rotarymae fit` and `RoMAEClassifier()` do, with their defaults: pre-training, fine-tuning, and beside
 the model random convolutions and gradient boosting. What counts is what the validation series choose among these, as
 the command predicts ("chosen"). Beside it stand the model alone, the same without pre-training, and MultiRocketHydra of
-aeon on linearly interpolated series, if aeon is installed (it comes with the extra `dev`), with the seconds each takes.
+aeon on linearly interpolated series, if aeon is installed, with the seconds each takes.
 `paper` has the paper's settings, twelve layers and a fine-tuning of its own per set.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import time
 from dataclasses import dataclass, field
 from typing import Any
@@ -132,12 +133,12 @@ def _multi_rocket_hydra(
 ) -> np.ndarray | None:
     """The classes [S] that aeon's MultiRocketHydra finds for the test series; None where aeon is not installed."""
     try:
-        from aeon.classification.convolution_based import MultiRocketHydraClassifier
-    except ImportError:
-        trial.reporter.say('MultiRocketHydra is left out, as aeon is not installed: pip install "rotarymae[dev]".')
+        convolutions = importlib.import_module("aeon.classification.convolution_based")
+    except ImportError:  # its bounds on numba and pandas exclude the versions in constraints.txt
+        trial.reporter.say("MultiRocketHydra is left out, as aeon is not installed: pip install --no-deps aeon==1.6.0.")
         return None
     longest = int(train.times.max()) + 1
-    method: Any = MultiRocketHydraClassifier(random_state=trial.seed, n_jobs=1)
+    method: Any = convolutions.MultiRocketHydraClassifier(random_state=trial.seed, n_jobs=1)
     return np.asarray(method.fit(interpolated(train, longest), labels).predict(interpolated(test, longest)))
 
 
