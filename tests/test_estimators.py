@@ -168,7 +168,7 @@ def test_every_form_of_series_is_the_same(interpolator, lists):
 def test_agrees_with_the_command(fitted):
     """The same settings, the same series, the same split: the estimator is a layer over the same jobs."""
     stars = SeriesDataset.from_file(fitted / "stars.csv", "star", "day", "band", ["flux"])
-    rows = pq.read_table(fitted / "run/embeddings.parquet").to_pandas().set_index("id")
+    rows = pq.read_table(fitted / "run/embeddings.parquet").to_pandas().set_index("star")
     model = RoMAEEmbedder(pretrained=load_directory(fitted / "run/finetuned")).fit(stars)
     assert np.array_equal(model.transform(stars), rows.loc[stars.ids].to_numpy())
 
@@ -297,7 +297,7 @@ def test_a_saved_estimator_loaded_predicts_the_same(kind, lists, tmp_path):
 
 def test_estimators_load_a_run_folder(fitted):
     stars = SeriesDataset.from_file(fitted / "stars.csv", "star", "day", "band", ["flux"])
-    rows = pq.read_table(fitted / "run/predictions.parquet").to_pandas().set_index("id").loc[stars.ids]
+    rows = pq.read_table(fitted / "run/predictions.parquet").to_pandas().set_index("star").loc[stars.ids]
     assert RoMAEClassifier.load(fitted / "run").predict(stars).tolist() == rows["predicted"].tolist()
     assert RoMAEInterpolator.load(fitted / "run").predict(stars, at=[1.0]).shape == (24, 2, 1, 1)
     assert RoMAEEmbedder.load(fitted / "run", pool="cls").transform(stars).shape == (24, 120)

@@ -271,6 +271,9 @@ def test_a_table_without_ids_is_one_series_where_nothing_else_could_hold_them(tm
     assert command("fit", bare, "--out", tmp_path / "run", *TINY) == 0
     assert command("embed", tmp_path / "run", bare, "--out", tmp_path / "e.csv", "--quiet") == 0
     assert table(tmp_path / "e.csv")["id"].to_pylist() == ["machine"]
+    each = ["--out", tmp_path / "f.csv", "--id", "file", "--quiet"]
+    assert command("embed", tmp_path / "run", bare, *each) == 0
+    assert table(tmp_path / "f.csv")["file"].to_pylist() == ["machine"]
     other = write_csv(tmp_path / "other.csv", "star,time,value", [("a", 1, 2), ("b", 1, 2)])
     assert command("fit", other, "--out", tmp_path / "run2", *TINY) == 2
     assert says_all(capsys.readouterr().err, ["no column 'id'", "'star'", "--id file"])
@@ -283,8 +286,8 @@ def test_labels_of_some_series_in_the_table_itself(tmp_path, capsys):
     assert command("fit", path, "--out", tmp_path / "run", *STARS, "--label", "kind", *TINY) == 0
     assert says_all(capsys.readouterr().err, ["8 of 24 series have no label"])
     found = pq.read_table(tmp_path / "run/predictions.parquet").to_pylist()
-    assert {row["id"]: row["label"] or "" for row in found} == kinds
-    assert {row["id"] for row in found if row["part"] == "unlabelled"} == {name for name in kinds if not kinds[name]}
+    assert {row["star"]: row["label"] or "" for row in found} == kinds
+    assert {row["star"] for row in found if row["part"] == "unlabelled"} == {name for name in kinds if not kinds[name]}
     metrics = json.loads((tmp_path / "run/metrics.json").read_text())
     assert metrics["series"]["unlabelled"] == 8 and sum(metrics["series"].values()) == 24
 
@@ -292,7 +295,7 @@ def test_labels_of_some_series_in_the_table_itself(tmp_path, capsys):
 def test_evaluate_scores_a_labelled_table_as_the_run_did(fitted, tmp_path, capsys):
     found = pq.read_table(fitted / "run/predictions.parquet").to_pylist()
     labels = write_csv(
-        tmp_path / "held.csv", "star,kind", [(r["id"], r["label"]) for r in found if r["part"] == "test"]
+        tmp_path / "held.csv", "star,kind", [(r["star"], r["label"]) for r in found if r["part"] == "test"]
     )
     given = [fitted / "run", fitted / "stars.csv", "--out", tmp_path / "m.json", "--label", "kind"]
     assert command("evaluate", *given, "--labels", labels) == 0
@@ -338,9 +341,9 @@ def test_fit_writes_all_that_it_promises(fitted):
     calibration = metrics["calibration of the model"]
     assert calibration["after"]["log-loss"] == metrics["classification"]["model"]["log-loss"]
     predictions = pq.read_table(fitted / "run/predictions.parquet")
-    assert predictions.column_names == ["id", "part", "label", "predicted", "probability_a", "probability_b"]
+    assert predictions.column_names == ["star", "part", "label", "predicted", "probability_a", "probability_b"]
     _, labels = two_kinds()
-    assert dict(zip(predictions["id"].to_pylist(), predictions["label"].to_pylist(), strict=True)) == labels
+    assert dict(zip(predictions["star"].to_pylist(), predictions["label"].to_pylist(), strict=True)) == labels
 
 
 def test_predict_gives_the_predictions_of_the_run(fitted, tmp_path):
@@ -373,6 +376,19 @@ def test_quiet_prints_nothing(fitted, tmp_path, capfd):
     assert "24 embeddings of 120 numbers" in capfd.readouterr().err
 
 
+@pytest.mark.parametrize(("name", "called"), [("objectid", "objectid"), ("e1", "id"), ("time", "id")])
+def test_ids_are_called_as_in_the_table_unless_an_answer_is(fitted, tmp_path, name, called):
+    rows = [row for row in two_kinds()[0] if row[0] < "star 03"]
+    path = write_csv(tmp_path / "new.csv", f"{name},day,band,flux", rows)
+    for job in ("predict", "embed", "interpolate"):
+        out = tmp_path / f"{job}.parquet"
+        assert command(job, fitted / "run", path, "--id", name, "--out", out, "--quiet") == 0
+        clash = {"embed": "e1", "interpolate": "time"}.get(job) == name
+        assert table(out).column_names[0] == (called if clash else name)
+        assert set(table(out).column(0).to_pylist()) == {"star 00", "star 01", "star 02"}
+        assert len(set(table(out).column_names)) == table(out).num_columns
+
+
 def test_csv_and_parquet_hold_the_same(fitted, tmp_path):
     for name in ("predict", "interpolate", "embed"):
         for suffix in ("csv", "parquet"):
@@ -390,8 +406,8 @@ def test_interpolate_on_a_grid_at_times_and_at_a_table(fitted, tmp_path, capsys)
     assert command("interpolate", run, stars, "--out", tmp_path / "grid.parquet", "--grid", "4", "--quiet") == 0
     grid = table(tmp_path / "grid.parquet").to_pydict()
     bands = ["flux_std", "flux_lower68", "flux_upper68", "flux_lower95", "flux_upper95"]
-    assert list(grid) == ["id", "time", "channel", "flux", *bands, "extrapolated"]
-    assert len(grid["id"]) == 24 * 2 * 4
+    assert list(grid) == ["star", "time", "channel", "flux", *bands, "extrapolated"]
+    assert len(grid["star"]) == 24 * 2 * 4
     order = [np.array(grid[name]) for name in ("flux_lower95", "flux_lower68", "flux", "flux_upper68", "flux_upper95")]
     assert all((a < b).all() for a, b in itertools.pairwise(order))
     rows, _ = two_kinds()
@@ -407,7 +423,7 @@ def test_interpolate_on_a_grid_at_times_and_at_a_table(fitted, tmp_path, capsys)
     )
 
     # The same times from a table whose rows are in any order: the same values. Series not asked have none.
-    asked = [(row["id"], row["time"], row["channel"]) for row in table(tmp_path / "times.csv").to_pylist()]
+    asked = [(row["star"], row["time"], row["channel"]) for row in table(tmp_path / "times.csv").to_pylist()]
     asked = [row for row in asked if row[0] != "star 01"]
     shuffled = [asked[i] for i in np.random.default_rng(0).permutation(len(asked))]
     wanted = write_csv(tmp_path / "wanted.csv", "star,day,band", shuffled)
@@ -415,8 +431,10 @@ def test_interpolate_on_a_grid_at_times_and_at_a_table(fitted, tmp_path, capsys)
     outside = sum(table(tmp_path / "at.csv").to_pydict()["extrapolated"])
     said = " ".join(capsys.readouterr().err.split())
     assert f"138 values of 23 series, {outside} of them extrapolated" in said
-    answer = {(row["id"], row["time"], row["channel"]): row["flux"] for row in table(tmp_path / "at.csv").to_pylist()}
-    known = {(row["id"], row["time"], row["channel"]): row["flux"] for row in table(tmp_path / "times.csv").to_pylist()}
+    answer = {(row["star"], row["time"], row["channel"]): row["flux"] for row in table(tmp_path / "at.csv").to_pylist()}
+    known = {
+        (row["star"], row["time"], row["channel"]): row["flux"] for row in table(tmp_path / "times.csv").to_pylist()
+    }
     assert set(answer) == set(asked)
     assert max(abs(answer[place] - known[place]) for place in asked) < 1e-4
 
@@ -499,8 +517,8 @@ def test_one_bad_row_does_not_refuse_the_others(fitted, tmp_path, name, capsys):
     ]
     assert says_all(capsys.readouterr().err, said)
     found = table(tmp_path / "out.csv").to_pylist()
-    assert [row["id"] for row in found[-2:]] == ["star x", "star y"] and len({row["id"] for row in found}) == 26
-    assert all(value in (None, "") for row in found[-2:] for column, value in row.items() if column != "id")
+    assert [row["star"] for row in found[-2:]] == ["star x", "star y"] and len({row["star"] for row in found}) == 26
+    assert all(value in (None, "") for row in found[-2:] for column, value in row.items() if column != "star")
     assert all(value not in (None, "") for row in found[:-2] for value in row.values())
 
 

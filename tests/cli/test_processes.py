@@ -26,4 +26,4 @@ def test_two_processes_need_no_variables_and_write_what_one_would(fitted, tmp_pa
     ours, alone = (json.loads((folder / "metrics.json").read_text()) for folder in (run, fitted / "run"))
     assert ours["series"] == alone["series"] and ours["classification"].keys() == alone["classification"].keys()
     ours, alone = (pq.read_table(folder / "embeddings.parquet") for folder in (run, fitted / "run"))
-    assert ours["id"].equals(alone["id"])
+    assert ours["star"].equals(alone["star"])

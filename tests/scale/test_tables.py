@@ -52,7 +52,7 @@ def test_embeddings_are_those_of_the_data_set(fitted, small_parts):
     table, run = stars(), fitted / "run"
     data = SeriesDataset.from_frame(table, "star", "day", "band", ["flux"])
     found = embed_table(table, run)
-    assert found["id"].to_pylist() == data.ids.tolist() and found["id"].type == pa.string()
+    assert found["star"].to_pylist() == data.ids.tolist() and found["star"].type == pa.string()
     vectors = np.stack([np.array(found[f"e{i}"]) for i in range(found.num_columns - 1)], axis=1)
     np.testing.assert_allclose(vectors, embed(open_model(run, "pretrained"), data), rtol=1e-6, atol=1e-6)
     tuned = embed_table(table, run, stage="finetuned", pool="cls")
@@ -80,7 +80,7 @@ def test_parts_change_nothing(fitted, monkeypatch, job, how):
             monkeypatch.setattr(module, "ROWS", 40)
         monkeypatch.setattr("rotarymae.scale.jobs.POINTS", 30)
         close(JOBS[job](table, run), at_once)
-    ids = at_once["id"].unique()
+    ids = at_once["star"].unique()
     assert ids.equals(table["star"].unique())
 
 
@@ -100,11 +100,11 @@ def test_nested_tables_ids_and_series_without_observations(fitted, small_parts, 
             found = predict_table(table, run, TableLayout.for_model(open_model(run, "finetuned").of_series(), changed))
         else:
             found = JOBS[job](table, run, layout(run))
-    assert found["id"].type == pa.int32() and found["id"].unique().to_pylist() == list(range(25))
-    empty = found.filter(pc.equal(found["id"], 5))
-    assert len(empty) == 1 and empty.drop(["id"]).to_pylist()[0] == dict.fromkeys(found.column_names[1:])
-    rest = found.filter(pc.not_equal(found["id"], 5)).drop(["id"])
-    close(rest, JOBS[job](stars(), run).drop(["id"]))
+    assert found["star"].type == pa.int32() and found["star"].unique().to_pylist() == list(range(25))
+    empty = found.filter(pc.equal(found["star"], 5))
+    assert len(empty) == 1 and empty.drop(["star"]).to_pylist()[0] == dict.fromkeys(found.column_names[1:])
+    rest = found.filter(pc.not_equal(found["star"], 5)).drop(["star"])
+    close(rest, JOBS[job](stars(), run).drop(["star"]))
 
 
 def test_a_job_is_opened_once_for_many_tables(fitted):
@@ -126,7 +126,7 @@ def test_a_table_of_times_asks_some_series_alone(fitted, monkeypatch, parts):
             monkeypatch.setattr(module, "ROWS", 40)
     at = pa.table({"star": ["star 20", "star 03", "star 20"], "day": [1.0, 2.0, 3.0], "band": ["g", "r", "g"]})
     found = interpolate_table(stars(), fitted / "run", at=at)
-    assert found["id"].to_pylist() == ["star 03", "star 20", "star 20"] and found["time"].to_pylist() == [2, 1, 3]
+    assert found["star"].to_pylist() == ["star 03", "star 20", "star 20"] and found["time"].to_pylist() == [2, 1, 3]
     assert found["channel"].to_pylist() == ["r", "g", "g"]
     unknown = pa.table({"star": ["star 20", "nobody"], "day": [1.0, 2.0], "band": ["g", "g"]})
     with refuses("the table of times", "'nobody'"):
@@ -140,7 +140,7 @@ def test_an_empty_table_and_one_in_which_nothing_was_observed(fitted):
     found = embed_table(table.slice(0, 0), run, layout(run))
     assert len(found) == 0 and found.schema.equals(embed_table(table.slice(0, 1), run, layout(run)).schema)
     found = embed_table(table.slice(5, 1), run, layout(run))
-    assert found["id"].to_pylist() == [5] and found["e0"].to_pylist() == [None]
+    assert found["star"].to_pylist() == [5] and found["e0"].to_pylist() == [None]
     with refuses("no observation"):
         interpolate_table(table.slice(5, 1), run, layout(run))
     with refuses("no rows"):

@@ -300,6 +300,8 @@ def test_write_parquet_round_trip(tmp_path):
     data.write_parquet(tmp_path / "out.parquet", id="star", time="mjd", channel="band")
     assert [p.name for p in tmp_path.iterdir()] == ["out.parquet"]
     assert SeriesDataset.from_file(tmp_path / "out.parquet", **ROLES).fingerprint() == data.fingerprint()
+    # Unless told, the ids are called as in the table they came from, also after a choice of series.
+    assert data.select([1, 0]).to_arrow().column_names[0] == data.id_name == ROLES["id"]
 
 
 def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
@@ -773,7 +775,7 @@ def test_fingerprint_sees_everything():
         "static": data.static | {"ra": np.zeros(2)},
         "time_unit": "day",
     }
-    assert changes.keys() == parts.keys() - {"reading", "time_zone"}  # which tell where the content came from
+    assert changes.keys() == parts.keys() - {"reading", "time_zone", "id_name"}  # where the content came from
     prints = {name: SeriesDataset(**(parts | {name: value})).fingerprint() for name, value in changes.items()}
     assert len({*prints.values(), data.fingerprint()}) == len(changes) + 1
 

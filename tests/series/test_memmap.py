@@ -77,6 +77,7 @@ def test_mapped_columns_are_the_set_in_memory(tmp_path, suffix, text):
     roles = {**ROLES, "static": ("host", "redshift")}
     read, mapped = both(write(tmp_path, table(text=text), suffix), **roles)
     assert mapped.fingerprint() == read.fingerprint() and repr(mapped) == f"{repr(read)[:-1]}, memory-mapped)"
+    assert read.id_name == mapped.id_name == ROLES["id"]
     for name in ("times", "values", "channels", "offsets"):
         one, other = getattr(read, name), getattr(mapped, name)
         assert one.dtype == other.dtype and np.array_equal(one, other)

@@ -11,7 +11,7 @@ import hashlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -46,6 +46,8 @@ class ArrayDataset:
     longest_side: int | None = None
     notes: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
+
+    id_name: ClassVar[str] = "id"
 
     def __post_init__(self) -> None:
         if not self.patch_size or any(type(p) is not int or p < 1 for p in self.patch_size):

@@ -155,7 +155,7 @@ def _layout(outcome: Outcome, words: Words) -> Any:
     number = NumberFormatter(format="0.00")
     legend = " ".join(f'<span style="color: {colour}">●&nbsp;{html.escape(name)}</span>' for colour, name in style)
     columns = [
-        TableColumn(field="id", title="id"),
+        TableColumn(field="id", title=outcome.dataset.id_name),
         TableColumn(field="truth", title="class"),
         TableColumn(field="guess", title="predicted"),
         TableColumn(field="right", title="right"),

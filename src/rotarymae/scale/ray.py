@@ -26,7 +26,7 @@ from rotarymae.series import TableLayout
 
 
 class Embedder:
-    """Turns a batch of objects into a table of "id", e0, e1, ..; see `embed_table`.
+    """Turns a batch of objects into a table of their ids, e0, e1, ..; see `embed_table`.
 
     Args:
         model: a run folder or a model directory, at the same path on every node.

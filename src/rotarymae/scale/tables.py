@@ -1,8 +1,8 @@
 """One table in, one table out: a job's answers for every series of a table, whatever its size.
 
 A table is read, answered and written a part at a time, about 260,000 observations each, so memory does not grow with
-it. There is one row per series (of values at any times one per query) in the order in which the series first appear,
-and the column "id" has the type of the table's ids. A series without observations has a row with its id alone.
+it. There is one row per series (of values at any times one per query) in the order in which the series first appear.
+The column of ids has the table's name and type. A series without observations has a row with its id alone.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from rotarymae.arrays import ArrayDataset
 from rotarymae.errors import InputError, InputWarning, NoObservations
 from rotarymae.scale.jobs import Answers, Embedding, Interpolating, Job, Pool, Predicting, Stage
 from rotarymae.series import Part, TableLayout, TableReader
-from rotarymae.tasks import QueryTable, write_parts
+from rotarymae.tasks import QueryTable, with_ids, write_parts
 
 OnStep = Callable[[int, int], None]
 
@@ -115,7 +115,8 @@ def answer_parts(job: Job, reader: TableReader, on_step: OnStep | None = None) -
                 schema = found.columns.schema
         held.append((replace(part, dataset=None), found))
         if schema is not None:
-            yield from ((one, _rows(one.ids, one.observed, answers, schema)) for one, answers in held)
+            named = schema, reader.id_name or reader.id
+            yield from ((one, _rows(one.ids, one.observed, answers, *named)) for one, answers in held)
             held = []
     for text in _once(raised):
         warnings.warn(text, InputWarning, stacklevel=3)
@@ -128,8 +129,9 @@ def _within(on_step: OnStep, done: int, size: int, total: int) -> OnStep:
     return lambda k, n: on_step(min(done + size * k // n, total), total)
 
 
-def _rows(ids: pa.Array, observed: np.ndarray, answers: Answers | None, schema: pa.Schema) -> pa.Table:
-    """The answers with the ids of all series, in their order; a row with the id alone for one that is not observed."""
+def _rows(ids: pa.Array, observed: np.ndarray, answers: Answers | None, schema: pa.Schema, name: str) -> pa.Table:
+    """The answers with the ids of all series, in their order, as the column `name`; a row with the id alone for one
+    that is not observed."""
     lengths = np.ones(len(ids), np.int64)
     columns = schema.empty_table() if answers is None or not answers.columns.num_columns else answers.columns
     if answers is not None:
@@ -139,7 +141,7 @@ def _rows(ids: pa.Array, observed: np.ndarray, answers: Answers | None, schema: 
         columns = columns.take(pa.array(np.cumsum(there) - 1, mask=~there))
     if (lengths != 1).any():
         ids = ids.take(pa.array(np.repeat(np.arange(len(lengths)), lengths)))
-    return columns.add_column(0, "id", ids)
+    return with_ids(columns, ids, name)
 
 
 def answer_arrays(job: Job, dataset: ArrayDataset, out: Path, on_step: OnStep | None = None) -> Totals:
@@ -147,7 +149,7 @@ def answer_arrays(job: Job, dataset: ArrayDataset, out: Path, on_step: OnStep | 
     ids = pa.array([*dataset.ids.tolist(), *dataset.left_out])
     answers = job.answer(dataset, on_step)
     observed = np.arange(len(ids)) < len(dataset)
-    write_parts([_rows(ids, observed, answers, answers.columns.schema)], out)
+    write_parts([_rows(ids, observed, answers, answers.columns.schema, dataset.id_name)], out)
     return Totals(len(ids), len(dataset.left_out), len(ids), what="files that cannot be read")
 
 
@@ -190,7 +192,7 @@ def embed_table(
     pool: Pool = "auto",
     stage: Stage = "pretrained",
 ) -> pa.Table:
-    """One vector per series of a table, as columns "id" and e0, e1, .. (float32).
+    """One vector per series of a table: its ids, and the columns e0, e1, .. (float32).
 
     Args:
         table: long, wide or nested.
@@ -213,7 +215,7 @@ def predict_table(
     *,
     predictor: str = "auto",
 ) -> pa.Table:
-    """The prediction of every series of a table: "id", "predicted", and for classes a probability of each.
+    """The prediction of every series of a table: its id, "predicted", and for classes a probability of each.
 
     Args:
         predictor: "model", "features" or "combined"; "auto" is what the fit chose.
@@ -231,7 +233,7 @@ def interpolate_table(
     times: Sequence[float | str] = (),
     at: pa.Table | None = None,
 ) -> pa.Table:
-    """Values of every series of a table at any times, one row per query: "id", "time", "channel", mean, std, bands.
+    """Values of every series of a table at any times, one row per query: id, "time", "channel", mean, std, bands.
 
     Args:
         points: so many even times from each series' first to its last observation, in every channel.
@@ -260,4 +262,5 @@ def answer_table(job: Job, reader: TableReader) -> Iterator[pa.Table]:
     if not there:
         if job.schema is None:
             raise NoObservations("the table has no rows; there is nothing to answer for.")
-        yield job.schema.empty_table().add_column(0, "id", pa.array([], reader.source.type_of(reader.id)))
+        nobody = pa.array([], reader.source.type_of(reader.id))
+        yield with_ids(job.schema.empty_table(), nobody, reader.id_name or reader.id)

@@ -77,6 +77,7 @@ class SeriesDataset:
         static: one value per series, name → [S]. A number that was missing is NaN.
         time_unit: "day" where the times came as dates or durations, else None (whatever unit the numbers have).
         time_zone: the zone of the table's dates ("UTC" where they had none); None where times were no dates.
+        id_name: what the table calls its column of ids, and what tables of answers call theirs.
         reading: what became of the rows of the whole table this was read from; selections keep it.
 
     Raises:
@@ -93,6 +94,7 @@ class SeriesDataset:
     static: dict[str, np.ndarray] = field(default_factory=dict)
     time_unit: str | None = None
     time_zone: str | None = None
+    id_name: str = "id"
     reading: ReadingReport | None = None
 
     noun: ClassVar[str] = "series"  # what messages call its members
@@ -356,7 +358,7 @@ class SeriesDataset:
         """
         choose_options(tokens, missing, duplicates, unknown_channels)
         found = sources.long_table(frame, id, time, channel, values, static, channel_names, unknown_channels, flags)
-        return cls._of(found, tokens, missing, duplicates)
+        return cls._of(found, tokens, missing, duplicates, id_name=id)
 
     @classmethod
     def from_nested(
@@ -409,7 +411,7 @@ class SeriesDataset:
 
         Args:
             path: a file, a folder, a pattern, "-" for standard input, or what `open_table` made of them.
-            id: as in `from_frame`; None makes each file one series with the file's name.
+            id: as in `from_frame`; None makes each file one series with the file's name as its id.
             time, channel, values, static, flags, channel_names, tokens, missing, duplicates: as in `from_frame`.
             wide: `values` are the channels, as in `from_wide`.
             unknown_channels: as in `from_frame`; in a wide table "drop" takes a channel without a column as one that
@@ -427,10 +429,10 @@ class SeriesDataset:
         formats = {} if time_format is None else {time: time_format}
         source = path if isinstance(path, TableFile) else open_table(path, None, missing_cells, formats)
         if id is None:
-            id, source = "file", source.with_ids_of_files()
+            source = source.with_ids_of_files()
         reader = TableReader(
             source,
-            id,
+            id or "file",
             time,
             channel,
             names_of(values, "values"),
@@ -442,6 +444,7 @@ class SeriesDataset:
             tokens,
             missing,
             duplicates,
+            id_name=id or "id",
         )
         return reader.read(memory, None if folder is None else Path(folder))
 
@@ -472,7 +475,7 @@ class SeriesDataset:
         """
         choose_options(tokens, "drop", duplicates)
         found = sources.wide_table(frame, id, time, channels, static, melted=tokens == "channel")
-        return cls._of(found, tokens, "drop", duplicates)
+        return cls._of(found, tokens, "drop", duplicates, id_name=id)
 
     # ── from arrays ─────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -546,6 +549,7 @@ class SeriesDataset:
         missing: str,
         duplicates: str,
         every: bool = False,
+        id_name: str = "id",
     ) -> SeriesDataset:
         """With `every` a series without observations is refused: labels of arrays are matched by their order."""
         rows = tidy(found[0], tokens, missing, duplicates)
@@ -565,20 +569,25 @@ class SeriesDataset:
             static={name: column[there] for name, column in found[1].items()},
             time_unit=rows.time_unit,
             time_zone=rows.time_zone,
+            id_name=id_name,
             reading=rows.report,
         )
 
     # ── to tables ───────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def to_arrow(self, id: str = "id", time: str = "time", channel: str = "channel") -> pa.Table:
+    def to_arrow(self, id: str | None = None, time: str = "time", channel: str = "channel") -> pa.Table:
         """The long Arrow table that `from_frame` reads back: id, time, channel (if any), values, static columns.
+
+        Args:
+            id, time, channel: what the columns are called; the ids as in the table they came from, if None.
 
         Times are numbers, also where they came as dates: read back, `time_unit` is None.
 
         Raises:
             InputError: a column name that would occur twice.
         """
-        names = [id, time] + ([] if self.channels is None else [channel]) + [*self.value_names, *self.static]
+        id, channels = id or self.id_name, [] if self.channels is None else [channel]
+        names = [id, time, *channels, *self.value_names, *self.static]
         tables.refuse_twice(names, "the table to write")
         each = np.repeat(np.arange(len(self)), self.lengths)
         columns = [pa.array(self.ids).take(pa.array(each)), pa.array(self.times)]
@@ -588,7 +597,9 @@ class SeriesDataset:
         columns += [pa.array(column).take(pa.array(each)) for column in self.static.values()]
         return pa.Table.from_arrays(columns, names=names)
 
-    def write_parquet(self, path: str | Path, id: str = "id", time: str = "time", channel: str = "channel") -> None:
+    def write_parquet(
+        self, path: str | Path, id: str | None = None, time: str = "time", channel: str = "channel"
+    ) -> None:
         """Write `to_arrow(id, time, channel)` to a Parquet file: beside it first, then renamed, so never half a file.
 
         Raises:

@@ -142,6 +142,7 @@ class TableLayout:
             self.missing,
             self.duplicates,
             value_names if value_names is not None and _fields(values) == _fields(value_names) else None,
+            self.id,
         )
 
     def read(

@@ -35,7 +35,7 @@ CHUNK = 1 << 20  # observations that are handled at a time
 PARTS = 256  # at most, as each is an open file
 COPIES = 4  # what reading and sorting a table takes at its peak, over the bytes of its numbers (measured: 3.6)
 LEFT_AFTER = 3600  # seconds without a change, after which half written columns are those of a killed process
-FORMAT = 2  # of the folders below
+FORMAT = 3  # of the folders below
 
 Columns = tuple[np.ndarray, np.ndarray | None, np.ndarray]  # times, channels, values
 
@@ -218,9 +218,8 @@ def _write(
             static.append(dataset.static)
             assert dataset.reading is not None
             reports.append(dataset.reading)
-            about.update(
-                {name: getattr(dataset, name) for name in ("value_names", "channel_names", "time_unit", "time_zone")}
-            )
+            kept = ("value_names", "channel_names", "time_unit", "time_zone", "id_name")
+            about.update({name: getattr(dataset, name) for name in kept})
             yield dataset.times, dataset.channels, dataset.values
 
     with warnings.catch_warnings(record=True) as raised:
@@ -268,6 +267,7 @@ def _load(folder: Path) -> SeriesDataset:
         static={name.removeprefix("static "): column for name, column in list(found.items())[2:]},
         time_unit=about["time_unit"],
         time_zone=about["time_zone"],
+        id_name=about["id_name"],
         reading=ReadingReport(**about["reading"]),
     )
 

@@ -46,6 +46,7 @@ class TableReader:
 
     Attributes:
         value_names: what the columns of values are called in the data set, if not by their own names.
+        id_name: what the ids are called there, likewise.
     """
 
     source: TableFile
@@ -62,6 +63,7 @@ class TableReader:
     missing: str = "drop"
     duplicates: str = "error"
     value_names: tuple[str, ...] | None = None
+    id_name: str | None = None
 
     def __post_init__(self) -> None:
         if self.wide and self.flags:
@@ -94,11 +96,13 @@ class TableReader:
             table = table.append_column(name, pa.nulls(len(table)))
         options: Any = {"tokens": self.tokens, "duplicates": self.duplicates}
         if self.wide:
-            return SeriesDataset.from_wide(table, self.id, self.time, self.values, self.static, **options)
+            dataset = SeriesDataset.from_wide(table, self.id, self.time, self.values, self.static, **options)
+            return replace(dataset, id_name=self.id_name or self.id)
         options |= {"missing": self.missing, "unknown_channels": self.unknown_channels, "flags": self.flags}
         roles = (self.id, self.time, self.channel, self.values, self.static)
         dataset = SeriesDataset.from_frame(table, *roles, channel_names=channels, **options)
-        return dataset if self.value_names is None else replace(dataset, value_names=self.value_names)
+        names = {"id_name": self.id_name or self.id, "value_names": self.value_names or dataset.value_names}
+        return replace(dataset, **names)
 
     # ── at once ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -110,7 +114,8 @@ class TableReader:
             known = None if self.channel_names is None else [tables.plain(name) for name in self.channel_names]
             options = {"tokens": self.tokens, "duplicates": self.duplicates, "flags": self.flags}
             options |= {"missing": self.missing, "unknown": self.unknown_channels, "channels": known}
-            roles = [self.wide, self.id, self.time, self.channel, self.values, self.static, self.value_names, options]
+            names = [self.value_names, self.id_name]
+            roles = [self.wide, self.id, self.time, self.channel, self.values, self.static, *names, options]
             self.source.need(columns, self.source.column_names())
             dataset = map_table(
                 self.source,

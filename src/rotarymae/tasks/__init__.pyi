@@ -35,6 +35,7 @@ from .outputs import check_output as check_output
 from .outputs import embedding_columns as embedding_columns
 from .outputs import interpolation_columns as interpolation_columns
 from .outputs import prediction_columns as prediction_columns
+from .outputs import with_ids as with_ids
 from .outputs import write_parts as write_parts
 from .outputs import write_table as write_table
 from .predict import embed as embed

@@ -85,23 +85,23 @@ def write_tables(outcome: Outcome, out: Path) -> None:
     part = np.empty(len(dataset), object)
     for name, rows in vars(split).items():
         part[rows] = name.replace("_", " ")
-    ids = pa.array(dataset.ids.tolist())
+    ids, name = pa.array(dataset.ids.tolist()), dataset.id_name
     if outcome.predicted is not None and outcome.finetuned is not None and outcome.labels is not None:
-        columns: dict[str, Any] = {"id": ids, "part": pa.array(part.tolist()), "label": pa.array(list(outcome.labels))}
+        columns: dict[str, Any] = {"part": pa.array(part.tolist()), "label": pa.array(list(outcome.labels))}
         columns |= prediction_columns(outcome.finetuned.directory, outcome.predicted)
-        write_table(pa.table(columns), out / "predictions.parquet")
+        write_table(with_ids(pa.table(columns), ids, name), out / "predictions.parquet")
     if outcome.embeddings is not None:
-        write_table(pa.table({"id": ids} | embedding_columns(outcome.embeddings)), out / "embeddings.parquet")
+        vectors = pa.table(embedding_columns(outcome.embeddings))
+        write_table(with_ids(vectors, ids, name), out / "embeddings.parquet")
     if outcome.interpolated is not None and outcome.hidden is not None and outcome.pretrained is not None:
         hidden, names = outcome.hidden, outcome.pretrained.directory.of_series().value_names
         ids = np.repeat(hidden.ids, hidden.lengths)
         columns = interpolation_columns(
             hidden.times, hidden.channels, hidden.channel_names, names, outcome.interpolated, hidden.time_zone
         )
-        table = pa.table({"id": pa.array(ids.tolist())} | columns)
-        for v, name in enumerate(names):
-            table = table.append_column(f"{name}_observed", pa.array(np.asarray(hidden.values)[:, v]))
-        write_table(table, out / "interpolations.parquet")
+        observed = np.asarray(hidden.values)
+        columns |= {f"{value}_observed": pa.array(observed[:, v]) for v, value in enumerate(names)}
+        write_table(with_ids(pa.table(columns), pa.array(ids.tolist()), name), out / "interpolations.parquet")
 
 
 def write_metrics(outcome: Outcome, out: Path, run: str) -> None:
@@ -142,6 +142,12 @@ def _finite(content: Any) -> Any:
     if isinstance(content, list | tuple):
         return [_finite(value) for value in content]
     return None if isinstance(content, float) and not np.isfinite(content) else content
+
+
+def with_ids(answers: pa.Table, ids: pa.Array, name: str) -> pa.Table:
+    """The answers behind a column of ids, called `name` as in the table they came from, or "id" where an answer is
+    called that."""
+    return answers.add_column(0, "id" if name in answers.column_names else name, ids)
 
 
 def prediction_columns(directory: ModelDirectory, predicted: np.ndarray) -> dict[str, Any]:
