@@ -168,26 +168,13 @@ def test_a_record_with_nothing_but_static_columns_is_left_out(tmp_path):
     assert physionet.with_static(physionet.read(put(tmp_path, b=only))).ids.tolist() == [7]
 
 
-def test_hourly_rows_by_hand(tmp_path):
+def test_hours_by_hand(tmp_path):
     a = "Time,Parameter,Value\n00:00,Age,54\n01:10,HR,80\n01:50,HR,90\n03:00,Temp,37\n05:00,HR,60\n"
     data = physionet.with_static(physionet.read(put(tmp_path, a, A.replace("7", "5"))))
-    assert data.channel_names == ("HR", "Temp")
-    same = physionet.Hourly(np.array([80.0, 0.0]), np.array([10.0, 1.0]), np.array([0.0, 0.0]), np.array([1.0, 2.0]))
-    rows = same.rows(data.select(np.array([1])))  # record 7
-    assert rows.channels is None and rows.times.tolist() == [1.0, 3.0, 5.0] and rows.static["Age"].tolist() == [54.0]
-    assert rows.value_names == ("HR", "Temp", "HR measured", "Temp measured", "HR recency", "Temp recency")
-    first, last, temperature = np.arcsinh(1) / 2, np.arcsinh(-2), np.arcsinh(37) / 2
-    wanted = [
-        [first, 0, 1, 0, 1, 0],  # the mean of z(80) = 0 and z(90); no temperature yet
-        [first, temperature, 0, 1, 4 / 6, 1],  # two hours old
-        [last, temperature, 1, 0, 1, 4 / 6],
-    ]
-    np.testing.assert_allclose(rows.values, wanted, rtol=1e-12)
-    # Nothing is carried from one record to the next.
-    both = same.rows(data)
-    np.testing.assert_array_equal(both.values[both.offsets[1] :], rows.values)
-    fitted = physionet.Hourly.fit(data).rows(data)
-    assert np.isfinite(fitted.values).all()
+    hours = physionet.hourly(data).select(np.array([1]))  # record 7
+    assert hours.channel_names == ("HR", "Temp") and hours.static["Age"].tolist() == [54.0]
+    found = sorted(zip(hours.times.tolist(), hours.channels.tolist(), hours.values[:, 0].tolist(), strict=True))
+    assert found == [(1.0, 0, 85.0), (3.0, 1, 37.0), (5.0, 0, 60.0)]
 
 
 def test_outcomes_and_splits(tmp_path):

@@ -5,6 +5,7 @@ import threading
 import time
 
 import numpy as np
+import pyarrow as pa
 import pytest
 import torch
 from hypothesis import given, settings
@@ -234,6 +235,28 @@ def test_drop_leaves_a_subset_in_order_and_noise_has_its_size():
     assert noisy.positions.equal(clean.positions)
     assert (noisy.values - clean.values).std().item() == pytest.approx(0.3, rel=0.1)
     assert abs((noisy.values - clean.values).mean().item()) < 0.05
+
+
+def test_drop_of_joined_times_leaves_out_values_too_and_does_not_carry_them_forward():
+    times = np.arange(20.0)
+    frame = {"id": ["a"] * 21, "time": [0.0, *times], "v": [5.0, *times], "c": ["rare"] + ["often"] * 20}
+    data = SeriesDataset.from_frame(pa.table(frame), values=["v"], channel="c")
+    preprocessor = Preprocessor.fit(data, join_times=True)
+    rare, often = (data.channel_names.index(name) for name in ("rare", "often"))
+    seen = []
+    for epoch in range(60):
+        batch = SeriesExamples(data, preprocessor, drop=0.9).batch(np.array([0]), epoch).inputs
+        observed, recency = batch.values[0, :, 2:4], batch.values[0, :, 4:6]
+        assert observed.shape[0] <= 20 and bool((observed[:, often] <= 1).all())
+        there = bool(observed[:, rare].any())
+        # What was left out is unknown from then on; what was kept is carried to every later time.
+        assert bool((recency[:, rare] > 0).all()) == there and bool((recency[:, rare] > 0).any()) == there
+        seen.append((there, float(observed[:, often].mean())))
+    kept, shares = zip(*seen, strict=True)
+    assert 10 < sum(kept) < 50  # dropped with its time or by itself
+    assert min(shares) < 0.5 and max(shares) > 0.9  # of the times that are left, some lack the other channel's value
+    plain = SeriesExamples(data, preprocessor, drop=0.9).batch(np.array([0]), None).inputs
+    assert plain.length == 20 and bool(plain.values[0, :, 2 + often].all())
 
 
 def test_masks_split_the_batch_and_targets_follow_their_series():

@@ -18,7 +18,6 @@ import tarfile
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Self
 
 import numpy as np
 import pyarrow as pa
@@ -244,70 +243,17 @@ def with_static(dataset: SeriesDataset) -> SeriesDataset:
     return replace(left, channels=numbers, channel_names=tuple(names[present].tolist()))
 
 
-@dataclass(frozen=True)
-class Hourly:
-    """One row per record and hour in which something was measured: each variable's latest value and how old it is.
-
-    Of every variable three values: the mean of the hour, or else the latest one before, compressed by asinh and
-    standardised (0, the mean, where nothing is known yet); 1 if it was measured in the hour, else 0; and
-    1 / (1 + age / 4 hours), 0 where nothing is known.
-
-    Attributes:
-        center, scale, mean, std: of each variable [C], of the training records: z = (asinh((x - center) / scale) -
-            mean) / std.
-    """
-
-    center: np.ndarray
-    scale: np.ndarray
-    mean: np.ndarray
-    std: np.ndarray
-
-    PACE = 4.0  # hours
-
-    @classmethod
-    def fit(cls, dataset: SeriesDataset) -> Self:
-        """By median, median deviation, and mean and deviation after asinh."""
-        assert dataset.channels is not None and dataset.channel_names is not None
-        out = []
-        for channel in range(len(dataset.channel_names)):
-            x = np.asarray(dataset.values)[dataset.channels == channel, 0]
-            center = np.median(x) if len(x) else 0.0
-            away = np.abs(x - center)
-            scale = (1.4826 * np.median(away) or away.mean() or 1.0) if len(x) else 1.0
-            z = np.arcsinh((x - center) / scale) if len(x) else np.zeros(1)
-            out.append((center, scale, z.mean(), z.std() or 1.0))
-        return cls(*np.array(out).T)
-
-    def rows(self, dataset: SeriesDataset) -> SeriesDataset:
-        """The records as rows, times in whole hours."""
-        assert dataset.channels is not None and dataset.channel_names is not None
-        names = [str(name) for name in dataset.channel_names]
-        channels, hour = np.asarray(dataset.channels), np.floor(np.asarray(dataset.times)).astype(np.int64)
-        hours = int(hour.max()) + 1
-        z = (np.asarray(dataset.values)[:, 0] - self.center[channels]) / self.scale[channels]
-        z = (np.arcsinh(z) - self.mean[channels]) / self.std[channels]
-        record = np.repeat(np.arange(len(dataset)), dataset.lengths)
-        keys, row = np.unique(record * hours + hour, return_inverse=True)
-        count, total = np.zeros((len(keys), len(names))), np.zeros((len(keys), len(names)))
-        np.add.at(count, (row, channels), 1.0)
-        np.add.at(total, (row, channels), z)
-        times, offsets = (keys % hours).astype(np.float64), np.searchsorted(keys, np.arange(len(dataset) + 1) * hours)
-        number = np.arange(len(keys))[:, None]
-        latest = np.maximum.accumulate(np.where(count > 0, number, -1))
-        known = latest >= np.repeat(offsets[:-1], np.diff(offsets))[:, None]  # not of the record before
-        latest = np.where(known, latest, 0)
-        measured = np.divide(total, count, out=np.zeros_like(total), where=count > 0)
-        value = np.where(known, np.take_along_axis(measured, latest, 0), 0.0)
-        recency = np.where(known, 1 / (1 + (times[:, None] - times[latest]) / self.PACE), 0.0)
-        return SeriesDataset(
-            ids=dataset.ids,
-            offsets=offsets,
-            times=times,
-            channels=None,
-            values=np.concatenate([value, count > 0, recency], axis=1),
-            value_names=(*names, *(f"{n} measured" for n in names), *(f"{n} recency" for n in names)),
-            static=dataset.static,
-        )
+def hourly(dataset: SeriesDataset) -> SeriesDataset:
+    """The same records with the mean of each variable and hour, at whole hours."""
+    assert dataset.channels is not None and dataset.channel_names is not None
+    columns = {
+        "id": np.repeat(dataset.ids, dataset.lengths),
+        "time": np.floor(dataset.times),
+        "variable": np.array(dataset.channel_names)[dataset.channels],
+        "value": np.asarray(dataset.values)[:, 0],
+    }
+    found = SeriesDataset.from_frame(pa.table(columns), channel="variable", duplicates="mean")
+    return replace(found, static=dataset.static)
 
 
 def _records(folder: Path, name: str) -> Iterator[tuple[str, str]]:

@@ -39,6 +39,11 @@ class SeriesExamples(DatasetExamples):
         drawn = None if epoch is None else counter_uniform(self.seed, epoch, index, stream=3)
         return observed_tokens(self.dataset, self.preprocessor, index, drawn)
 
+    def _augmented(self, tokens: Tokens, index: np.ndarray, epoch: int) -> Tokens:
+        if self.preprocessor.join_times and self.drop > 0:
+            tokens = drop_values(tokens, self.drop, counter_uniform(self.seed, epoch, index, stream=4))
+        return super()._augmented(tokens, index, epoch)
+
     def units(self, tokens: Tokens) -> Tokens:
         return observations(tokens) if self.preprocessor.join_times else tokens
 
@@ -106,6 +111,13 @@ def observations(joined: Tokens) -> Tokens:
     feature = torch.arange(1.0, joined.features + 1).expand_as(joined.values)
     positions = torch.stack([joined.positions[..., :1].expand_as(feature), feature], -1)
     return Tokens(observed.flatten(1)[..., None] * 1.0, positions.flatten(1, 2), ~observed.flatten(1))
+
+
+def drop_values(joined: Tokens, most: float, draw: Noise) -> Tokens:
+    """Leaves out a random share, up to `most`, of each row's values: they become NaN, and are not carried forward."""
+    uniform = draw(1 + joined.length * joined.features)
+    left_out = uniform[:, 1:].view(joined.values.shape) < most * uniform[:, :1, None]
+    return replace(joined, values=joined.values.masked_fill(left_out, torch.nan), check_values=False)
 
 
 def split_joined(joined: Tokens, mask: Bool[Tensor, "B K"]) -> tuple[Tokens, Tokens]:

@@ -143,7 +143,8 @@ class FinetuningOptions:
     static: tuple[str, ...] = ()
     """The head also reads these columns with one value per series: numbers or categories, some may be missing."""
     drop: float = 0.5
-    """Fine-tuning leaves out up to this share of the observations of each series, at random."""
+    """Fine-tuning leaves out up to this share of the observations of each series, at random; of joined times also up to
+    this share of the values of those that stay."""
     noise: float = 0.05
     """Fine-tuning adds normal noise of this standard deviation to the standardised values."""
     dropout: float = 0.0
