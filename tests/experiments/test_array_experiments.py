@@ -1,5 +1,7 @@
 """What recipes of pictures and sounds share."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 import torch
@@ -7,8 +9,18 @@ import torch
 import _tiny_imagenet
 from rotarymae.arrays import ArrayDataset, ArrayPreprocessor
 from rotarymae.config import RoMAEConfig
-from rotarymae.experiments import SMOKE, ArraySetup, LabelledArrays, finetune_both, pretrain_arrays, randaugment
+from rotarymae.data import tiny_imagenet as data
+from rotarymae.experiments import (
+    SMOKE,
+    ArraySetup,
+    LabelledArrays,
+    finetune_both,
+    flip_and_crop,
+    pretrain_arrays,
+    randaugment,
+)
 from rotarymae.experiments.runner import Trial
+from rotarymae.recipes import tiny_imagenet
 from rotarymae.system import Reporter
 from rotarymae.training import TrainConfig
 
@@ -32,6 +44,41 @@ def test_randaugment_is_a_function_of_the_seeds():
     # Groups of eight have operations of their own.
     changes = [np.abs(once[i] - given[i]).mean() for i in (0, 8, 16)]
     assert len({round(float(change), 3) for change in changes}) == 3
+
+
+def test_pictures_are_mirrored_and_moved_and_stay_whole():
+    given = [np.arange(64 * 64 * 3).reshape(64, 64, 3) + i for i in range(40)]
+    once, again = (flip_and_crop(3)(given, np.arange(40)) for _ in range(2))
+    mirrored, shifts = 0, set()
+    for picture, moved, same in zip(given, once, again, strict=True):
+        assert moved.shape == (64, 64, 3) and np.array_equal(moved, same)
+        inner = moved[3:-3, 3:-3]
+        turned = inner[0, 0, 0] > inner[0, 1, 0]
+        mirrored += turned
+        source = picture[:, ::-1] if turned else picture
+        row, column = (int(at[0]) for at in np.nonzero(source[..., 0] == inner[0, 0, 0]))
+        assert np.array_equal(inner, source[row : row + 58, column : column + 58])
+        shifts.add((row - 3, column - 3))
+    assert 8 < mirrored < 32 and len(shifts) > 15
+    assert {row for row, _ in shifts} == {column for _, column in shifts} == set(range(-3, 4))
+
+
+def test_pre_training_may_see_more_classes_and_never_the_pictures_that_are_scored(tmp_path, monkeypatch):
+    folder, seen = _tiny_imagenet.write(tmp_path), []
+
+    def spy(setup, trial, arrays, *given):
+        seen.append(arrays.arrays)
+        raise StopIteration
+
+    monkeypatch.setattr(tiny_imagenet, "pretrain_arrays", spy)
+    for more in (None, 3):
+        setup = dataclasses.replace(
+            tiny_imagenet.setup("smoke", "ours"), data_dir=str(folder), classes=2, pretrain_classes=more
+        )
+        with pytest.raises(StopIteration):
+            tiny_imagenet.run(setup, "rotary", Trial(0, tmp_path, tmp_path, Reporter(quiet=True)))
+    pictures = data.read(folder)
+    assert np.array_equal(seen[0], pictures.train[:24]) and np.array_equal(seen[1], pictures.train[:36])
 
 
 def trained(folder, seed, shared):

@@ -59,6 +59,21 @@ def test_the_page_says_what_is_in_doubt_and_nothing_where_nothing_is(tmp_path):
     assert "sums squared errors" in text and "an abacus" in text
 
 
+def test_the_page_begins_with_what_came_of_each_published_figure(tmp_path):
+    small = result("tiny_imagenet")
+    del small["cases"]["rotary"]
+    found = [(tmp_path / "a.json", small), (tmp_path / "b.json", result("translation", scale="paper"))]
+    text = page(recipes.load_all(), found, tmp_path / "page.md").partition("\n## ")[0]
+    lines = {line.split(" | ")[1]: line.split(" | ")[2] for line in text.splitlines() if line.startswith("| ")}
+    assert (
+        lines["[tiny_imagenet](#tiny_imagenet-table-2)"]
+        == "1 not run; command ready; 2 in doubt, and measured at scale small |"
+    )
+    assert lines["[translation](#translation-corollary-41)"] == "2 measured at scale paper |"
+    assert lines["[elasticc](#elasticc-table-4)"].endswith(f" {NOT_AT_HAND} |")
+    assert not [name for name in lines if "position_scale" in name]  # ours alone
+
+
 def test_links_lead_to_the_files(tmp_path):
     (tmp_path / "results").mkdir()
     (tmp_path / "docs").mkdir()

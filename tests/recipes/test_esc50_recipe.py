@@ -51,13 +51,40 @@ def test_bins_are_standardised_by_the_other_set():
     assert np.allclose(frames.mean(0), 0, atol=1e-4) and np.allclose(frames.std(0), 1, atol=1e-4)
 
 
-def test_a_clip_is_turned_and_nothing_is_lost():
-    given = sounds().arrays
-    once, again = (esc50.turn(given, np.array([7, 8])) for _ in range(2))
-    for array, turned, same in zip(given, once, again, strict=True):
-        assert np.array_equal(turned, same) and not np.array_equal(turned, array)
-        start = np.flatnonzero((turned == array[0]).all((1, 2)))[0]
-        assert np.array_equal(np.roll(turned, -start, 0), array)
+def changed(window=50, mixed=0.0, seeds=(7, 8), **strength):
+    setup = dataclasses.replace(esc50.setup("small", "ours"), **{"stretched": 0.0, "shifted": 0, **strength})
+    return esc50.augmentation(setup, window, mixed)(sounds().arrays, np.array(seeds))
+
+
+def test_a_window_begins_anywhere_and_a_clip_s_beginning_follows_its_end():
+    for array, window, same, other in zip(sounds().arrays, changed(), changed(), changed(seeds=(9, 10)), strict=True):
+        assert window.shape == (50, 128, 1) and np.array_equal(window, same) and not np.array_equal(window, other)
+        start = np.flatnonzero((window[0] == array).all((1, 2)))[0]
+        assert np.array_equal(window, np.concatenate([array, array, array])[start : start + 50])
+
+
+def places(parts, whole):
+    """Which part of `whole`, along the first axis, each of `parts` is."""
+    return np.array([np.flatnonzero((part == whole).all(tuple(range(1, whole.ndim))))[0] for part in parts])
+
+
+def test_clips_change_in_tempo_and_pitch():
+    clips = sounds().arrays
+    for array, plain, slow in zip(clips, changed(), changed(stretched=0.4), strict=True):
+        steps, changed_steps = (np.diff(places(frames, array)) % len(array) for frames in (plain, slow))
+        assert (steps == 1).all() and np.abs(np.log(changed_steps.mean())) > 0.02
+    bins = [places(moved[:, 30:90].swapaxes(0, 1), plain.swapaxes(0, 1)) - np.arange(30, 90)
+            for plain, moved in zip(changed(), changed(shifted=6), strict=True)]  # fmt: skip
+    assert all(np.ptp(shift) == 0 and abs(shift[0]) <= 6 for shift in bins) and any(shift[0] for shift in bins)
+
+
+def test_the_louder_of_two_mixed_sounds_is_kept():
+    for clip, mixed in zip(changed(seeds=range(2)), changed(seeds=range(2), mixed=1.0), strict=True):
+        assert (mixed >= clip).all()
+    seeds = range(100, 102)  # the second clip has the first one under it
+    clips, both = changed(seeds=seeds), changed(seeds=seeds, mixed=1.0)
+    louder = [(one > clip).mean() for one, clip in zip(both, clips, strict=True)]
+    assert 0 < max(louder) < 0.9
 
 
 def test_the_simple_method_reads_mean_and_deviation_of_each_bin():

@@ -1,6 +1,8 @@
 from .arrays import ArraySetup as ArraySetup
 from .arrays import LabelledArrays as LabelledArrays
+from .arrays import Transform as Transform
 from .arrays import finetune_both as finetune_both
+from .arrays import flip_and_crop as flip_and_crop
 from .arrays import predict_arrays as predict_arrays
 from .arrays import pretrain_arrays as pretrain_arrays
 from .arrays import randaugment as randaugment

@@ -104,6 +104,25 @@ def predict_arrays(
     return np.array(predict_each(model, examples, lambda m, batch: m(batch.inputs).argmax(-1).tolist(), config))
 
 
+def flip_and_crop(margin: int) -> Transform:
+    """Pictures [rows, columns, 3] mirrored with probability 1/2 and moved by up to `margin` pixels along each axis.
+
+    What enters at an edge is the picture's own, reflected there.
+    """
+
+    def transform(pictures: Sequence[np.ndarray], seeds: np.ndarray) -> Sequence[np.ndarray]:
+        found = []
+        for picture, seed in zip(pictures, seeds, strict=True):
+            draw = np.random.default_rng(seed)
+            turned = picture[:, ::-1] if draw.random() < 0.5 else picture
+            wide = np.pad(turned, ((margin, margin), (margin, margin), (0, 0)), mode="reflect")
+            row, column = draw.integers(0, 2 * margin + 1, 2)
+            found.append(wide[row : row + picture.shape[0], column : column + picture.shape[1]])
+        return found
+
+    return transform
+
+
 def randaugment(operations: int, magnitude: int) -> Transform:
     """RandAugment (arXiv:1909.13719) by kornia, of pictures uint8 [rows, columns, 3].
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,7 @@ from rotarymae.system import replacing, write_text
 KINDS = {"recipe": str, "setting": str, "scale": str, "date": str, "hardware": str, "hours": float, "config": dict}
 KINDS |= {"cases": dict, "command": str, "versions": dict}
 NOT_AT_HAND = "data not at hand; command ready"
+UNPUBLISHED = "–"  # as a row says that nothing was
 
 
 @dataclass(frozen=True)
@@ -26,12 +28,15 @@ class Line:
         row: what it is, and what others published.
         simple: the simple method's figure, or the exact optimum's, with its name.
         measured: by setting, the figure with spread, seeds and scale; where there is none, why.
+        outcome: of a published figure: whether it is in doubt, and the largest scale at which it was measured
+            here; where there is none, why. Empty where nothing was published.
     """
 
     recipe: str
     row: Row
     simple: str
     measured: dict[str, str]
+    outcome: str
 
 
 def read(folder: Path) -> list[tuple[Path, Result]]:
@@ -87,8 +92,17 @@ def table(recipes: Sequence[Recipe], results: Sequence[Result]) -> list[Line]:
                 setting: none if part is None else _measured(part, row.case, row.metric)
                 for setting, part in parts.items()
             }
-            lines.append(Line(recipe.name, row, simple, measured))
+            lines.append(Line(recipe.name, row, simple, measured, _outcome(row, none, list(parts.values()))))
     return lines
+
+
+def _outcome(row: Row, none: str, runs: Sequence[Result | None]) -> str:
+    if row.paper == UNPUBLISHED:
+        return ""
+    scales = [run["scale"] for run in runs if run is not None]
+    if not scales:
+        return none if none == NOT_AT_HAND else f"{none}; command ready"
+    return f"{'in doubt, and ' if row.doubt else ''}measured at scale {max(scales, key=SCALES.index)}"
 
 
 def _newest(results: Sequence[Result], recipe: Recipe, setting: str, row: Row) -> Result | None:
@@ -129,6 +143,7 @@ def page(recipes: Sequence[Recipe], found: Sequence[tuple[Path, Result]], beside
     """
     lines = ["# Results", "", *INTRODUCTION]
     rows = table(recipes, [result for _, result in found])
+    lines += _overview(recipes, rows)
     for recipe in recipes:
         own = [line for line in rows if line.recipe == recipe.name]
         question, _, about = recipe.describe().partition("\n\n")
@@ -157,7 +172,25 @@ INTRODUCTION = (
     "doubtful about published figures and why, what the experiment is, and the runs behind the figures.",
     "",
     "The sizes of Table 8 are `RoMAEConfig.named`'s; a test compares their numbers of parameters with the table's.",
+    "Figures 1 and 6 of the paper show the method and a training example, not results.",
 )
+
+
+def _overview(recipes: Sequence[Recipe], rows: Sequence[Line]) -> list[str]:
+    """What came of the paper's figures: a line per recipe that the paper has."""
+    lines = ["", "| in the paper | recipe | its published figures |", "| --- | --- | --- |"]
+    for recipe in recipes:
+        outcomes = Counter(line.outcome for line in rows if line.recipe == recipe.name and line.outcome)
+        if outcomes:
+            said = "; ".join(f"{count} {outcome}" for outcome, count in outcomes.items())
+            lines.append(f"| {recipe.table} | [{recipe.name}](#{_anchor(recipe)}) | {said} |")
+    return lines
+
+
+def _anchor(recipe: Recipe) -> str:
+    """Of a recipe's headline, as Markdown makes it."""
+    words = f"{recipe.name} {recipe.table}".lower()
+    return "-".join("".join(c if c.isalnum() or c in "_-" else " " * (c == " ") for c in words).split())
 
 
 def _runs(name: str, found: Sequence[tuple[Path, Result]], beside: Path) -> list[str]:

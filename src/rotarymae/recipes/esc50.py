@@ -44,6 +44,7 @@ from rotarymae.experiments import (
     Recipe,
     Row,
     Score,
+    Transform,
     Trial,
     finetune_both,
     parameters,
@@ -66,7 +67,12 @@ class ESC50Setup(ArraySetup):
         pretrain_dir: Pre-train on the recordings in this folder and below it, instead of on the training folds.
         sample_rate: Resample recordings to this rate, in Hz.
         frame_ms: Average neighbouring frames to this many milliseconds; recordings have 10, the pictures 20.
-        turned: Turn each clip round in time by a random number of frames in training.
+        per_bin: Standardise decibels below each clip's loudest cell bin by bin, instead of all log energies alike.
+        window: Read so many frames of a training clip, from a random one on, its beginning following its end; None
+            reads all as they are.
+        stretched: Slow or hasten training clips by a random factor, of which this is the largest logarithm.
+        shifted: Move training clips up or down by up to this many mel bins.
+        mixed: Lay another clip of the batch, softer, under this share of the clips in fine-tuning.
     """
 
     data_dir: str = "data/esc50"
@@ -74,7 +80,11 @@ class ESC50Setup(ArraySetup):
     pretrain_dir: str | None = None
     sample_rate: int = data.RATE
     frame_ms: int = 10
-    turned: bool = False
+    per_bin: bool = False
+    window: int | None = None
+    stretched: float = 0.0
+    shifted: int = 0
+    mixed: float = 0.0
 
 
 def setup(scale: str, setting: str) -> ESC50Setup:
@@ -95,10 +105,14 @@ def setup(scale: str, setting: str) -> ESC50Setup:
         found = dataclasses.replace(
             found,
             cases=(ESC10, OTHERS, PICTURES, ESC50),
-            model=RoMAEConfig.named("light", axes=2, cls_token=False),
+            model=RoMAEConfig.named("light", axes=2, cls_token=False, drop_path=0.1),
             sample_rate=data.RATE,
             frame_ms=40,
-            turned=True,
+            per_bin=True,
+            window=96,
+            stretched=0.2,
+            shifted=6,
+            mixed=0.5,
             drop=0.5,
         )
     if scale == "paper":
@@ -117,6 +131,7 @@ def setup(scale: str, setting: str) -> ESC50Setup:
         cases=found.cases[: found.cases.index(PICTURES)],
         seeds=(1,),
         frame_ms=20,
+        window=None if found.window is None else 32,
         model=dataclasses.replace(small.model, **SMOKE),
         pretraining=train,
         finetuning=dataclasses.replace(train, betas=(0.9, 0.99)),
@@ -142,16 +157,19 @@ def run(setup: ESC50Setup, case: str, trial: Trial) -> Score:
     others = arrays
     if case == OTHERS:
         pictures = data.read_pictures(pictures_dir)
-        others = pictures.select(np.flatnonzero(~np.isin(pictures.labels, TEN))).spectrograms
-        others = below_loudest(average(others, max(1, setup.frame_ms // 20)))
-        arrays, scored = below_loudest(arrays), below_loudest(scored)
-        others, arrays, scored = by_bin(others, others), by_bin(arrays, arrays), by_bin(scored, arrays)
+        strange = ~np.isin(pictures.labels, TEN) & ~np.isin(_sources(pictures), _sources(sounds))
+        others = average(pictures.select(np.flatnonzero(strange)).spectrograms, max(1, setup.frame_ms // 20))
     elif setup.pretrain_dir is not None:
         others = average(data.read_folder(setup.pretrain_dir, setup.sample_rate), frames)
+    if setup.per_bin or case == OTHERS:
+        others, arrays, scored = (below_loudest(part) for part in (others, arrays, scored))
+        others, arrays, scored = by_bin(others, others), by_bin(arrays, arrays), by_bin(scored, arrays)
     preprocessor = ArrayPreprocessor.fit(arrays)
     own = dataclasses.replace(setup, model=dataclasses.replace(setup.model, features=preprocessor.features))
-    transform = turn if setup.turned else None
+    transform = None if setup.window is None else augmentation(setup, setup.window, 0.0)
     pretrained = pretrain_arrays(own, trial, others, preprocessor, transform, shared=case == OTHERS)
+    if setup.window is not None:
+        transform = augmentation(setup, setup.window, setup.mixed)
     tuned = finetune_both(own, trial, pretrained, LabelledArrays(arrays, labels, len(classes)), preprocessor, transform)
     metrics = {}
     for name, model in tuned.items():
@@ -193,10 +211,31 @@ def by_bin(spectrograms: ArrayDataset, of: ArrayDataset) -> ArrayDataset:
     return dataclasses.replace(spectrograms, arrays=scaled)
 
 
-def turn(spectrograms: Sequence[np.ndarray], seeds: np.ndarray) -> Sequence[np.ndarray]:
-    """Each begins at a random frame, and its beginning follows its end."""
-    return [np.roll(array, np.random.default_rng(seed).integers(len(array)), 0)
-            for array, seed in zip(spectrograms, seeds, strict=True)]  # fmt: skip
+def _sources(sounds: data.Sounds) -> list[str]:
+    """The recording that each clip is from; two of ESC-50's classes can share one."""
+    return [str(name).split("-")[1] for name in sounds.spectrograms.ids]
+
+
+def augmentation(setup: ESC50Setup, window: int, mixed: float) -> Transform:
+    """Of spectrograms [frames, bins, 1]: a window each, in another tempo and at another pitch, over another clip."""
+
+    def moved(array: np.ndarray, draw: np.random.Generator) -> np.ndarray:
+        tempo = np.exp(draw.uniform(-setup.stretched, setup.stretched))
+        frames = (draw.integers(len(array)) + np.arange(window) * tempo).astype(int) % len(array)
+        bins = np.arange(array.shape[1]) + draw.integers(-setup.shifted, setup.shifted + 1)
+        return array[frames][:, bins.clip(0, array.shape[1] - 1)]
+
+    def transform(spectrograms: Sequence[np.ndarray], seeds: np.ndarray) -> Sequence[np.ndarray]:
+        draws = [np.random.default_rng(seed) for seed in seeds]
+        clips = [moved(array, draw) for array, draw in zip(spectrograms, draws, strict=True)]
+        found = []
+        for clip, draw in zip(clips, draws, strict=True):
+            # Of two sounds in decibels the louder one is heard; the other is softer by up to two deviations.
+            under = clips[draw.integers(len(clips))] - np.float32(draw.uniform(0.3, 2))
+            found.append(np.maximum(clip, under) if draw.random() < mixed else clip)
+        return found
+
+    return transform
 
 
 def mel_statistics(spectrograms: ArrayDataset) -> np.ndarray:

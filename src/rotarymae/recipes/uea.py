@@ -192,7 +192,8 @@ def _rows() -> tuple[Row, ...]:
     found = []
     for case, (paper, best, doubt, aim) in published.items():
         found.append(Row(f"accuracy, {case}", case, "accuracy chosen", paper, best, HYDRA, doubt, aim))
-        found.append(Row(f"accuracy, {case}, the model alone", case, "accuracy", simple=NAMES["features"]))
+        alone = f"accuracy, {case}, the model alone"
+        found.append(Row(alone, case, "accuracy", paper, best, NAMES["features"], doubt))
         found.append(Row(f"accuracy, {case}, without pre-training", case, "accuracy from scratch"))
     return tuple(found)
 
