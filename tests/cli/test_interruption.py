@@ -54,6 +54,17 @@ def test_a_long_operation_is_ended_from_outside(signum):
     assert err == f"\nrotarymae: stopped by {signum.name} in the middle of its work. Half of it was saved.\n"
 
 
+def test_a_signal_that_comes_in_a_finalizer_ends_it_without_a_traceback():
+    work = """
+    class Held:
+        def __del__(self):
+            time.sleep(2)
+    Held()
+    time.sleep(60)"""
+    code, err, _ = hit(work, signal.SIGTERM)
+    assert code == 143 and err == "\nrotarymae: stopped by SIGTERM in the middle of its work. Half of it was saved.\n"
+
+
 def test_the_same_signal_twice_ends_at_once():
     code, err, _ = hit(STUBBORN, signal.SIGTERM, signal.SIGTERM)
     assert code == 143 and "Half of it was saved." in err

@@ -188,6 +188,14 @@ def test_a_finished_run_gone_on_with_changes_nothing(run, finished):
     assert {path: path.read_bytes() for path in run.rglob("*") if path.is_file()} == before
 
 
+def test_what_was_killed_while_it_opened_leaves_nothing_behind(run):
+    mine, other = run / ".log.jsonl.ebc5c971.part.jsonl", run / ".log.jsonl.mine"
+    for path in (mine, other):
+        path.write_text("half")
+    train(run, resume="auto", checkpoint_steps=3, keep_best=True)
+    assert not mine.exists() and other.exists()
+
+
 def test_never_refuses_a_folder_with_a_run(run):
     with refuses(run, "holds a run already", "--resume"):
         train(run)

@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import socket
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -49,6 +50,11 @@ def stopping_on_signals(advise: Callable[[], str]) -> Iterator[None]:
             signal.signal(each, lambda signum, frame: None)
         raise Stopped(signum, advise())
 
+    def unraisable(raised: Any) -> None:
+        # In a finalizer Python drops what a handler raises. The thread then ends the process, without a traceback.
+        if not isinstance(raised.exc_value, Stopped):
+            former_hook(raised)
+
     receiver, sender = socket.socketpair()
     sender.setblocking(False)
     with receiver, sender:
@@ -59,6 +65,7 @@ def stopping_on_signals(advise: Callable[[], str]) -> Iterator[None]:
             yield
             return
         watchdog = threading.Thread(target=_watch, args=(receiver, advise), daemon=True)
+        former_hook, sys.unraisablehook = sys.unraisablehook, unraisable
         try:
             for signum in (signal.SIGINT, signal.SIGTERM):
                 former[signum] = signal.signal(signum, stop)
@@ -70,6 +77,7 @@ def stopping_on_signals(advise: Callable[[], str]) -> Iterator[None]:
             for signum, handler in former.items():
                 signal.signal(signum, handler)
             signal.set_wakeup_fd(former_sender)
+            sys.unraisablehook = former_hook
             sender.send(b"\0")
             watchdog.join()
 

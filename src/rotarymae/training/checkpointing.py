@@ -26,7 +26,7 @@ from torch import Tensor, nn
 
 import rotarymae
 from rotarymae.errors import InputError, ModelDirectoryError, choose
-from rotarymae.system import FolderLock, flush, replacing, replacing_folder
+from rotarymae.system import FolderLock, flush, remove_leftovers, replacing, replacing_folder
 
 MANIFEST = "manifest.json"
 WEIGHTS, OPTIMIZER, BEST = "model.safetensors", "optimizer.safetensors", "best.safetensors"
@@ -114,6 +114,7 @@ class RunFolder:
             for folder in self._checkpoints.glob(".*"):
                 if HIDDEN.fullmatch(folder.name) and not folder.is_symlink():
                     shutil.rmtree(folder)
+            remove_leftovers(self.path, [self._log.name])
             with replacing(self._log) as beside:
                 beside.write_text("".join(_line(line) for line in history), encoding="utf-8")
         return history
