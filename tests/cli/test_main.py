@@ -279,6 +279,19 @@ def test_a_table_without_ids_is_one_series_where_nothing_else_could_hold_them(tm
     assert says_all(capsys.readouterr().err, ["no column 'id'", "'star'", "--id file"])
 
 
+def test_only_what_is_drawn_can_be_inverted(fitted, tmp_path, monkeypatch, capsys):
+    from rotarymae import report
+
+    asked, given = [], ["fit", fitted / "stars.csv", *STARS, *TINY, "--invert"]
+    assert command(*given, "fluxx", "--out", tmp_path / "run") == 2
+    assert says_all(capsys.readouterr().err, ["--invert fluxx", "'flux', 'g', 'r'", "Did you mean 'flux'?"])
+    assert not (tmp_path / "run").exists()
+    for name in ("write_report", "write_explorer"):
+        monkeypatch.setattr(report, name, lambda *_, invert, **__: asked.append(invert))
+    assert command(*given, "flux", "--out", tmp_path / "run") == 0
+    assert asked == [("flux",), ("flux",)]
+
+
 def test_labels_of_some_series_in_the_table_itself(tmp_path, capsys):
     rows, labels = two_kinds()
     kinds = {name: "" if i % 3 == 0 else kind for i, (name, kind) in enumerate(labels.items())}

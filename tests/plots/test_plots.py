@@ -156,6 +156,9 @@ def test_magnitudes_are_drawn_bright_side_up():
     assert low > high
     low, high = drawn(plots.interpolation([0, 1], [20.0, 18.0])).axes[0].get_ylim()
     assert low < high
+    some = plots.interpolation([0, 1, 0, 1], [2.0, 1.0] * 2, channels=[0, 0, 1, 1], channel_names="ux", invert=("x",))
+    limits = [axes.get_ylim() for axes in drawn(some).axes[:2]]
+    assert [low > high for low, high in limits] == [False, True]
 
 
 def test_learning_curves_mark_the_lowest_validation_loss():

@@ -183,9 +183,20 @@ def test_of_many_channels_the_most_observed_are_drawn(tmp_path, monkeypatch):
         assert given["hidden"].any() and not given["hidden"].all()
 
 
+@pytest.mark.parametrize("invert", [(), ("{value}",), ("{channel}",)])
+def test_magnitudes_are_drawn_bright_side_up(two_classes, invert):
+    value, channel = two_classes.dataset.value_names[0], str(two_classes.dataset.channel_names[0])
+    invert = {name.format(value=value, channel=channel) for name in invert}
+    for drawing in pictures.series(two_classes, Words.of(two_classes, {}, invert=invert)):
+        for axes in drawing.figure.axes:
+            low, high = axes.get_ylim()
+            if axes.get_visible():
+                assert (low > high) == bool(invert & {value, axes.get_title(loc="left")}), axes.get_title(loc="left")
+
+
 def test_the_map_shows_some_of_many_embeddings(two_classes, monkeypatch):
     monkeypatch.setattr(pictures, "MAPPED", 5)
-    (drawing,) = pictures.embedding(two_classes, Words.of(two_classes, {}, None, None, False))
+    (drawing,) = pictures.embedding(two_classes, Words.of(two_classes, {}))
     assert "Embeddings of 5 series" in drawing.alt and "These are 5 of 6 series, drawn at random." in drawing.caption
     assert sum(len(part.get_offsets()) for part in drawing.figure.axes[0].collections) == 5
 

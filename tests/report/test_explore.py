@@ -50,6 +50,14 @@ def test_the_page_stands_alone_and_escapes_what_it_shows(outcome, tmp_path):
     assert "default-src 'none'" in page and len(page) < 3_000_000
 
 
+def test_magnitudes_are_drawn_bright_side_up(outcome, tmp_path):
+    flipped = [
+        '"flipped":true' in write_explorer(outcome, tmp_path / "explore.html", title="mine", invert=invert).read_text()
+        for invert in ((), ("value",))
+    ]
+    assert flipped == [False, True]
+
+
 def test_a_resumed_run_writes_the_same_page(outcome, tmp_path):
     code = (
         "import pickle, sys; from rotarymae.report import write_explorer; "

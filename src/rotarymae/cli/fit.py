@@ -13,7 +13,7 @@ from rotarymae.cli.folders import FolderOptions
 from rotarymae.cli.interruption import how_to_resume, stopping_on_signals
 from rotarymae.cli.output import describe, first_process, new_reporter, print_end, print_metrics, typed_command
 from rotarymae.cli.table import Columns, LabelColumn, Table
-from rotarymae.errors import InputError, MissingExtra, did_you_mean
+from rotarymae.errors import InputError, MissingExtra, did_you_mean, listed
 from rotarymae.tasks import (
     ClassificationOptions,
     FinetuningOptions,
@@ -89,6 +89,7 @@ def fit(
     classification: ClassificationOptions,
     run: RunOptions,
     resume: bool = False,
+    invert: Annotated[tuple[str, ...], arg(help_behavior_hint="(default: none)")] = (),
     anonymous: bool = False,
     quiet: bool = False,
 ) -> None:
@@ -104,6 +105,7 @@ def fit(
         table: This file, folder or quoted pattern has one row per observation; a single - reads standard input.
         out: The models, metrics, predictions and the report go to this new folder.
         resume: Continue the interrupted run in the folder.
+        invert: This column of values, or these channels, are drawn with large values at the bottom, as magnitudes are.
         anonymous: The report leaves out ids and values of single series, and explore.html is not written; the tables
             beside them hold both.
         quiet: Print only what goes wrong.
@@ -117,7 +119,8 @@ def fit(
     if first_process():
         check_folder(out, resume)
     if folder.given:
-        folder.check(columns, {name: value for name, value in vars(labels).items() if name not in ("task", "holdout")})
+        others = {name: value for name, value in vars(labels).items() if name not in ("task", "holdout")}
+        folder.check(columns, {**others, "invert": invert})
     start = None if config.pretrained is None else open_pretrained(config.pretrained)
     with stopping_on_signals(lambda: how_to_resume(out)), reporter.catching_warnings():
         with reporter.bar("reading") as on_file:
@@ -126,6 +129,7 @@ def fit(
                 given = Given(found.dataset, found.labels, "; ".join(found.dataset.notes))
             else:
                 given = _read_table(table, columns, labels, config, None if start is None else start.of_series())
+        _check_drawn(invert, given.dataset)
         reporter.say(f"{describe(given.dataset)} → {out}")
         reporter.say(f"read {table.name}: {given.notes}")
         outcome = run_fit(
@@ -142,7 +146,7 @@ def fit(
             started=started,
             reporter=reporter,
             report=lambda outcome: _write_pages(
-                outcome, page, table.name, given.columns.get("time"), anonymous, reporter
+                outcome, page, table.name, given.columns.get("time"), invert, anonymous, reporter
             ),
         )
     print_metrics(outcome.metrics, reporter)
@@ -150,19 +154,40 @@ def fit(
 
 
 def _write_pages(
-    outcome: Outcome, page: Path, title: str, time_label: str | None, anonymous: bool, reporter: Reporter
+    outcome: Outcome,
+    page: Path,
+    title: str,
+    time_label: str | None,
+    invert: tuple[str, ...],
+    anonymous: bool,
+    reporter: Reporter,
 ) -> None:
     """The report, and beside it explore.html, which shows single series, where Bokeh is installed."""
     from rotarymae.report import write_explorer, write_report
     from rotarymae.series import SeriesDataset
 
-    write_report(outcome, page, title=title, time_label=time_label, anonymous=anonymous)
+    write_report(outcome, page, title=title, time_label=time_label, invert=invert, anonymous=anonymous)
     if anonymous or not isinstance(outcome.dataset, SeriesDataset) or len(outcome.dataset) < 3:
         return
     try:
-        write_explorer(outcome, page.with_name("explore.html"), title=title)
+        write_explorer(outcome, page.with_name("explore.html"), title=title, invert=invert)
     except MissingExtra as error:
         reporter.say(f"explore.html, the interactive page, is left out: {error}")
+
+
+def _check_drawn(invert: tuple[str, ...], dataset: AnyDataset) -> None:
+    """Refuses to invert what the report does not draw."""
+    from rotarymae.series import SeriesDataset
+
+    if not invert or not isinstance(dataset, SeriesDataset):
+        return
+    known = [dataset.value_names[0], *map(str, dataset.channel_names or ())]
+    for name in invert:
+        if name not in known:
+            raise InputError(
+                f"--invert {name} is nothing that the report draws; it draws the first column of values, by channel: "
+                f"{listed(known, 20)}.{did_you_mean(name, known)}"
+            )
 
 
 @dataclass(frozen=True)

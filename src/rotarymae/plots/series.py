@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -75,7 +75,7 @@ def interpolation(
     value_label: str = "value",
     asinh_scale: float | None = None,
     dates: bool = False,
-    invert: bool = False,
+    invert: bool | Collection[str] = False,
 ) -> Figure:
     """One series: what the model saw (filled), what was hidden from it (hollow), and what it predicts.
 
@@ -88,7 +88,7 @@ def interpolation(
         hidden: bool [n].
         asinh_scale: makes the value axis linear up to about that value and logarithmic beyond, of either sign.
         dates: times are days since 1970-01-01 UTC, and are labelled as dates.
-        invert: large values at the bottom, as magnitudes are drawn.
+        invert: large values at the bottom, as magnitudes are drawn: in all panels, or in those of these channels.
     """
     t, y = vector("times", times), vector("values", values)
     n = len(t)
@@ -117,7 +117,7 @@ def interpolation(
         plain_numbers(axes.yaxis)
         if asinh_scale is not None:
             _asinh(axes, asinh_scale)
-        if invert:
+        if invert is True or (invert and names[index] in {plain(name) for name in invert}):
             axes.invert_yaxis()
     figure.supxlabel(time_label.replace("$", r"\$"), fontsize=10, color=INK)
     figure.supylabel(value_label.replace("$", r"\$"), fontsize=10, color=INK)

@@ -6,7 +6,7 @@ import base64
 import dataclasses
 import io
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +37,7 @@ def write_report(
     class_names: Mapping[Any, str] | None = None,
     time_label: str | None = None,
     value_label: str | None = None,
-    invert: bool = False,
+    invert: Collection[str] = (),
     notes: tuple[str, ...] = (),
     anonymous: bool = False,
 ) -> Path:
@@ -46,7 +46,7 @@ def write_report(
     Args:
         class_names: longer names of classes, for people.
         time_label, value_label: of the axes; without them the table's own column names.
-        invert: draw large values at the bottom, as magnitudes are.
+        invert: the column of values, or the channels, that are drawn with large values at the bottom, as magnitudes.
         notes: sentences for the last section.
         anonymous: leave out ids and values of single examples, and the warnings, which may name some.
     """

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -72,9 +72,17 @@ return kept
 
 
 def write_explorer(
-    outcome: Outcome, path: str | Path, *, title: str, class_names: Mapping[Any, str] | None = None
+    outcome: Outcome,
+    path: str | Path,
+    *,
+    title: str,
+    class_names: Mapping[Any, str] | None = None,
+    invert: Collection[str] = (),
 ) -> Path:
     """Writes the page of a run on series whose embeddings are known.
+
+    Args:
+        class_names, invert: as of `write_report`; of channels, all must be inverted, as they share a picture.
 
     Raises:
         InputError: without the extra; fewer than three series.
@@ -83,7 +91,7 @@ def write_explorer(
     from bokeh.embed import components
     from bokeh.resources import Resources
 
-    words = Words.of(outcome, class_names or {}, None, None, False)
+    words = Words.of(outcome, class_names or {}, invert=invert)
     script, body = _same_every_time(*components(_layout(outcome, words)))
     scripts = Resources(mode="inline", components=["bokeh", "bokeh-widgets", "bokeh-tables"]).render_js()
     loader = jinja2.FileSystemLoader(Path(__file__).parent)
@@ -142,6 +150,8 @@ def _layout(outcome: Outcome, words: Words) -> Any:
     seen, areas = ColumnDataSource(empty), ColumnDataSource({"xs": [], "ys": [], "colour": []})
     means = ColumnDataSource({"xs": [], "ys": [], "colour": []})
     curve = figure(title="Click a point, or a row below", height=420, tools="pan,wheel_zoom,box_zoom,reset", **shared)
+    value = () if outcome.pretrained is None else outcome.pretrained.directory.of_series().value_names[:1]
+    curve.y_range.flipped = any(set(shown) <= words.invert for shown in (value, names) if shown)
     curve.patches("xs", "ys", source=areas, fill_color="colour", fill_alpha=0.1, line_color=None)
     curve.multi_line("xs", "ys", source=means, line_color="colour", line_width=1.5)
     curve.segment("x", "low", "x", "high", source=seen, line_color="colour", line_alpha=0.4)

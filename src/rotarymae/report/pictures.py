@@ -5,7 +5,7 @@ Each draws from an Outcome and yields `Drawing`s and `Table`s: nothing where the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,23 +45,29 @@ class Drawing:
 
 @dataclass(frozen=True)
 class Words:
-    """The user's names: of classes (in the order of the classifier), of the axes, and whether these are dates."""
+    """The user's names: of classes (in the order of the classifier), of the axes, whether these are dates, and the
+    column of values or the channels that are drawn upside down."""
 
     classes: tuple[str, ...]
     time: str
     value: str
     dates: bool
-    invert: bool
+    invert: frozenset[str]
 
     @classmethod
     def of(
-        cls, outcome: Outcome, class_names: Mapping[Any, str], time: str | None, value: str | None, invert: bool
+        cls,
+        outcome: Outcome,
+        class_names: Mapping[Any, str],
+        time: str | None = None,
+        value: str | None = None,
+        invert: Collection[str] = (),
     ) -> Words:
         assert outcome.pretrained is not None, "a report needs a finished run"
         classes = () if outcome.finetuned is None else outcome.finetuned.preprocessor.classes or ()
         names = tuple(class_names.get(name, str(name)) for name in classes)
         if isinstance(outcome.dataset, ArrayDataset):
-            return cls(names, time or "", value or "", False, invert)
+            return cls(names, time or "", value or "", False, frozenset())
         preprocessor = outcome.pretrained.directory.of_series()
         dates = outcome.dataset.time_zone is not None
         return cls(
@@ -69,7 +75,7 @@ class Words:
             time or str(preprocessor.columns.get("time") or "time"),
             value or preprocessor.value_names[0],
             dates,
-            invert,
+            frozenset(invert),
         )
 
 
@@ -124,7 +130,7 @@ def series(outcome: Outcome, words: Words) -> Iterator[Drawing]:
             value_label=words.value,
             asinh_scale=spread if preprocessor.values.transforms[0] == "asinh" else None,
             dates=words.dates,
-            invert=words.invert,
+            invert=names[0] in words.invert or words.invert,
         )
         alt = (
             f"{words.value} of {seen.id} by {words.time}: {len(seen.times)} observations seen, {len(left.times)} hidden"
