@@ -6,6 +6,7 @@ import shlex
 import shutil
 
 import numpy as np
+import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 from sklearn.base import clone, is_classifier, is_regressor
@@ -16,6 +17,7 @@ import rotarymae
 from conftest import command, refuses, two_kinds
 from rotarymae import RoMAEClassifier, RoMAEEmbedder, RoMAEInterpolator, RoMAERegressor, SeriesDataset
 from rotarymae.checkpoints import ModelDirectory, load_directory
+from rotarymae.errors import InputWarning
 
 ALL = [RoMAEClassifier, RoMAERegressor, RoMAEInterpolator, RoMAEEmbedder]
 FAST = {"pretrain_epochs": 1, "min_steps": 0, "batch_size": 8}
@@ -242,14 +244,42 @@ def test_bad_series(case, lists):
     [
         (["a", "b"], ["2 labels for 24 series"]),
         (["a"] * 24, ["'a'", "2 classes"]),
-        ([np.nan] + [1.0, 2.0] * 11 + [1.0], ["series 0", "missing"]),
-        ([None] + ["a", "b"] * 11 + ["a"], ["series 0", "missing"]),
+        ([None] * 24, ["no series has a label"]),
+        ([np.nan] * 20 + ["a"] * 4, ["'a'", "2 classes"]),
         ("a", ["one value for 24 series"]),
     ],
 )
 def test_bad_labels(labels, parts, lists):
     with refuses(*parts):
         RoMAEClassifier(**BOTH).fit(lists[0], labels)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda few: few,
+        lambda few: np.array([np.nan if one is None else float(one == "b") for one in few]),
+        lambda few: [np.nan if one is None else one for one in few],
+        lambda few: pd.Series(few, dtype="string"),
+        lambda few: {i: one for i, one in enumerate(few) if one is not None},
+    ],
+    ids=["None", "floats with NaN", "strings with NaN", "pandas.NA", "by id"],
+)
+def test_series_without_a_label_are_pre_trained_on(make, lists):
+    """As the command does; the labelled ones are fine-tuned on as if they were alone."""
+    series, _ = lists
+    few = [None if i % 3 == 0 else "ab"[i % 2] for i in range(24)]
+    with pytest.warns(InputWarning, match="8 of 24 series have no label: they are pre-trained on, and not fine-tuned"):
+        model = RoMAEClassifier(**BOTH).fit(series, make(few))
+    assert len(model.classes_) == 2 and model.predict_proba(series).shape == (24, 2)
+    there = [i for i, one in enumerate(few) if one is not None]
+    known = RoMAEClassifier(**{**BOTH, "pretrained": model.pretrained_, "pretrain_epochs": 0})
+    alone = clone(known).fit([series[i] for i in there], [few[i] for i in there])
+    with pytest.warns(InputWarning, match="8 of 24 series have no label: they are not used"):
+        among = clone(known).fit(series, make(few))
+    for found in (alone, among):
+        assert np.allclose(found.predict_proba(series), model.predict_proba(series), atol=1e-6)
+    assert len(model.history_["pretrain"]) > 0
 
 
 @pytest.mark.parametrize(

@@ -31,6 +31,7 @@ from __future__ import annotations
 
 import dataclasses
 import tempfile
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -49,7 +50,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 
 from rotarymae.arrays import ArrayDataset, ArrayPreprocessor, as_arrays
 from rotarymae.checkpoints import AnyPreprocessor, ModelDirectory, open_model, save
-from rotarymae.errors import InputError, choose
+from rotarymae.errors import InputError, InputWarning, choose
 from rotarymae.heads import Classifier, Regressor
 from rotarymae.model import Encoder, MaskedAutoencoder
 from rotarymae.series import FrameColumns, SeriesDataset, as_dataset, hide, is_frame, labels_of
@@ -72,8 +73,11 @@ from rotarymae.tasks import (
     find_task,
     finetune,
     fit_predictor,
+    has_label,
     interpolate,
     make_examples,
+    narrowed,
+    noun_of,
     open_pretrained,
     predict_probabilities,
     predict_values,
@@ -232,21 +236,33 @@ class _Estimator(TrainingOptions, MaskingOptions, ScalingOptions, ModelOptions, 
         opened = self._directory if going_on else opened
         like = None if opened is None else opened.preprocessor
         dataset = self._dataset(series, like, fits=task or "unsupervised")
-        strata = None
+        everyone, strata = np.arange(len(dataset)), None
+        labelled = everyone
         if task is not None:
             kind = find_task(task)
             kind.check_config(config)
             if isinstance(dataset, SeriesDataset):
-                targets = labels_of(dataset, series, targets, self.id)
-            targets = kind.check(targets, len(dataset))
+                targets = labels_of(dataset, series, targets, self.id, unlabelled="none")
+            there = has_label(targets)
+            if len(there) == len(dataset) and not there.all():
+                labelled, targets = np.flatnonzero(there), narrowed(np.asarray(targets, object)[there])
+                if not len(labelled):
+                    raise InputError("no series has a label; give the labels of some.")
+            targets = kind.check(targets, len(labelled))
             strata = kind.strata(targets)
-        rows, held = np.arange(len(dataset)), np.arange(0)
-        if config.validation_fraction > 0 and len(dataset) >= FEWEST:
+            if len(labelled) < len(dataset):
+                use = "they are not used"
+                if config.pretrains and not going_on:
+                    use = "they are pre-trained on, and not fine-tuned on"
+                lacking = f"{len(dataset) - len(labelled):,} of {len(dataset):,} {noun_of(dataset)} have no label"
+                warnings.warn(f"{lacking}: {use}.", InputWarning, stacklevel=4)
+        rows, held = np.arange(len(labelled)), np.arange(0)
+        if config.validation_fraction > 0 and len(labelled) >= FEWEST:
             rows, held = split_off(rows, strata, config.validation_fraction, config.seed)
-        parts = Parts(dataset, rows, held, targets)
+        parts = Parts(dataset if labelled is everyone else dataset.select(labelled), rows, held, targets)
         if going_on and task is not None:
             return parts
-        train, validation = parts.train, parts.validation
+        train, validation = dataset.select(np.setdiff1d(everyone, labelled[held])), parts.validation
         if going_on and self.pretrained is None:
             self._check_sizes(config)
         if config.pretrains:
@@ -310,7 +326,8 @@ class _Estimator(TrainingOptions, MaskingOptions, ScalingOptions, ModelOptions, 
 
 @dataclass(frozen=True)
 class Parts:
-    """All series, the indices of those that are trained on and of those that choose, and the checked targets of all."""
+    """All series that have a label, where labels are learnt; the indices of those that are trained on and of those that
+    choose; and the checked targets of all."""
 
     dataset: AnyDataset
     rows: np.ndarray
@@ -434,7 +451,8 @@ class RoMAEClassifier(ClassifierMixin, ClassificationOptions, _Supervised):
         self.classes_ = np.array(preprocessor.classes)
 
     def fit(self, series: Any, y: Any) -> Self:
-        """Trains. The labels `y` [S] are of any kind, in the order of the series.
+        """Trains. The labels `y` [S] are of any kind, in the order of the series; a series whose label is None or NaN
+        is pre-trained on, and not fine-tuned on.
 
         Raises:
             InputError: series or labels that cannot be used, or a parameter; before any training.
@@ -477,6 +495,7 @@ class RoMAERegressor(RegressorMixin, _Supervised):
 
     def fit(self, series: Any, y: Any) -> Self:
         """Trains. The targets `y` are numbers [S] or [S, outputs] in the order of the series; NaN where one is missing.
+        A series whose one target is missing is pre-trained on, and not fine-tuned on.
 
         Raises:
             InputError: series or targets that cannot be used, or a parameter; before any training.
@@ -697,9 +716,10 @@ def _class_labels(y: Any) -> Any:
     labels = np.asarray(y)
     if labels.ndim == 2 and labels.shape[1] == 1:
         return column_or_1d(y, warn=True)
-    if labels.ndim and labels.dtype.kind == "f" and np.isfinite(labels).all():
+    there = labels[~np.isnan(labels)] if labels.dtype.kind == "f" else labels[:0]  # NaN is no label
+    if labels.ndim and len(there) and np.isfinite(there).all():
         try:
-            check_classification_targets(labels)
+            check_classification_targets(there)
         except ValueError as error:
             raise InputError(str(error)) from None
     return y

@@ -117,6 +117,7 @@ def _layout(outcome: Outcome, words: Words) -> Any:
         ColumnDataSource,
         CustomJS,
         CustomJSFilter,
+        DataRange1d,
         DataTable,
         Div,
         HoverTool,
@@ -151,7 +152,7 @@ def _layout(outcome: Outcome, words: Words) -> Any:
     means = ColumnDataSource({"xs": [], "ys": [], "colour": []})
     curve = figure(title="Click a point, or a row below", height=420, tools="pan,wheel_zoom,box_zoom,reset", **shared)
     value = () if outcome.pretrained is None else outcome.pretrained.directory.of_series().value_names[:1]
-    curve.y_range.flipped = any(set(shown) <= words.invert for shown in (value, names) if shown)
+    curve.y_range = DataRange1d(flipped=any(set(shown) <= words.invert for shown in (value, names) if shown))
     curve.patches("xs", "ys", source=areas, fill_color="colour", fill_alpha=0.1, line_color=None)
     curve.multi_line("xs", "ys", source=means, line_color="colour", line_width=1.5)
     curve.segment("x", "low", "x", "high", source=seen, line_color="colour", line_alpha=0.4)

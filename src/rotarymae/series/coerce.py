@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import narwhals as nw
 import numpy as np
@@ -62,30 +62,33 @@ def is_frame(series: Any) -> bool:
     return isinstance(seen, nw.DataFrame) and all(isinstance(name, str) for name in seen.columns)
 
 
-def labels_of(dataset: SeriesDataset, series: Any, labels: Any, id: str) -> Any:
+def labels_of(
+    dataset: SeriesDataset, series: Any, labels: Any, id: str, unlabelled: Literal["error", "none"] = "error"
+) -> Any:
     """The labels [S] of series that came in one of the forms, in their order.
 
     A data frame's may be the name of its column, or a dictionary or pandas Series by id; everything else is left as it
-    is, in the order of the series.
+    is, in the order of the series. With unlabelled="none" the label of a series without one is None.
 
     Raises:
         InputError: as `align_labels`.
     """
     if isinstance(labels, str) and is_frame(series):
-        return align_labels(dataset, series, id, labels)
+        return align_labels(dataset, series, id, labels, unlabelled)
     if isinstance(labels, Mapping):
         by_id = dict(labels)
     elif is_frame(series) and nw.dependencies.is_pandas_series(labels):
         by_id = dict(zip(labels.index, labels, strict=True))
     else:
         return labels
-    return align_labels(dataset, _two_columns(by_id), "id", "label")
+    return align_labels(dataset, _two_columns(by_id), "id", "label", unlabelled)
 
 
 def _two_columns(by_id: Mapping[Any, Any]) -> Any:
     import pyarrow as pa
 
-    return pa.table({"id": tables.to_arrow(np.array(list(by_id))), "label": tables.to_arrow(list(by_id.values()))})
+    labels = pa.array(list(by_id.values()), from_pandas=True)  # NaN among strings is None
+    return pa.table({"id": tables.to_arrow(np.array(list(by_id))), "label": labels})
 
 
 def _is_one(one: Any) -> bool:

@@ -66,4 +66,6 @@ from .targets import TASKS as TASKS
 from .targets import Task as Task
 from .targets import choose_task as choose_task
 from .targets import find_task as find_task
+from .targets import has_label as has_label
+from .targets import narrowed as narrowed
 from .targets import task_of as task_of

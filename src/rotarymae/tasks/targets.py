@@ -249,10 +249,17 @@ def choose_task(targets: Any, name: str = "auto") -> Task:
 
 def has_label(targets: Any) -> np.ndarray:
     """Which series have a label, bool [S]: not None and not NaN. Rows of several targets count as labels."""
-    given = np.asarray(targets)
+    given = np.asarray(targets, None if hasattr(targets, "dtype") else object)  # in a list of strings NaN stays NaN
     if given.ndim != 1 or given.dtype.kind not in "fO":
         return np.ones(len(given) if given.ndim else 1, bool)
-    return np.array([label is not None and label == label for label in given.tolist()], bool)
+    return np.array([_is_label(label) for label in given.tolist()], bool)
+
+
+def _is_label(label: Any) -> bool:
+    try:
+        return label is not None and bool(label == label)
+    except TypeError:  # pandas' NA is neither equal to itself nor not
+        return False
 
 
 def narrowed(labels: np.ndarray) -> np.ndarray:
