@@ -365,6 +365,22 @@ def test_predict_gives_the_predictions_of_the_run(fitted, tmp_path):
     assert ours.equals(theirs.select(ours.column_names))
 
 
+def test_predict_tells_how_surprising_each_series_is(fitted, tmp_path, capsys):
+    rows = [row for row in two_kinds()[0] if row[0] < "star 04"] + [("star 9", 1, "g", 2.0)]
+    rows += [("odd", *row[1:3], 1e3 * (-1) ** i) for i, row in enumerate(rows[:10])]
+    path = write_csv(tmp_path / "new.csv", "star,day,band,flux", rows)
+    for i, (model, said) in enumerate({"run": "6 predictions", "run/pretrained": "6 surprises"}.items()):
+        out = tmp_path / f"{i}.parquet"
+        assert command("predict", fitted / model, path, "--surprise", "--out", out) == 0
+        assert says_all(capsys.readouterr().err, [said])
+    both, alone = (table(tmp_path / f"{i}.parquet").to_pydict() for i in range(2))
+    assert alone == {name: both[name] for name in ("star", "surprise")} and len(both) == 5
+    found = dict(zip(both["star"], both["surprise"], strict=True))
+    assert found.pop("star 9") is None and max(found, key=found.get) == "odd"
+    assert command("predict", fitted / "run/finetuned", path, "--surprise", "--out", tmp_path / "no.csv") == 2
+    assert says_all(capsys.readouterr().err, ["is a Classifier", "name the run folder"])
+
+
 def test_predict_by_another_predictor(fitted, tmp_path, capfd):
     """Each is another's prediction; a model directory has the model alone, and says so."""
     run, found = fitted / "run", []

@@ -98,3 +98,19 @@ def test_a_series_unlike_the_others_surprises(outcome):
     odd = SeriesDataset.from_arrays([dataset[0].times, [1.0]], [100.0 * (-1.0) ** np.arange(12), [0.0]])
     found = surprise(directory, odd)
     assert found[0] > np.nanmax(usual) + 1 and np.isnan(found[1])
+
+
+def test_the_surprise_of_a_series_depends_on_nothing_else(outcome):
+    directory, dataset, steps = outcome.pretrained.directory, outcome.dataset, []
+    usual = surprise(directory, dataset, lambda *step: steps.append(step))
+    assert np.allclose(surprise(directory, dataset.select([7, 3])), usual[[7, 3]], atol=1e-5)
+    assert steps[-1][0] == steps[-1][1] and steps == sorted(steps)
+
+
+def test_every_observation_can_surprise(outcome):
+    """One value in twelve is off, wherever it stands; a random quarter would miss most of them."""
+    directory, dataset = outcome.pretrained.directory, outcome.dataset
+    one = dataset[0]
+    values = [one.values[:, 0] + 30 * (np.arange(12) == i) for i in range(12)]
+    odd = SeriesDataset.from_arrays([one.times] * 12, values)
+    assert surprise(directory, odd).min() > surprise(directory, dataset)[0] + 1

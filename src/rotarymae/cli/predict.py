@@ -20,6 +20,7 @@ def predict(
     columns: Columns,
     folder: FolderReading,
     predictor: Predicting = "auto",
+    surprise: bool = False,
     workers: int = 1,
     quiet: bool = False,
 ) -> None:
@@ -33,10 +34,17 @@ def predict(
         out: The predictions go to this new .csv or .parquet file: id, predicted, and a probability per class; of a
             folder of tables they go to this folder, a file for each, and what is there already is not done again.
         predictor: The model predicts, gradient boosting (features), both (combined), or what `fit` chose (auto).
+        surprise: A column says how badly the pre-trained model foresees each series' observations, a quarter hidden at
+            a time (mean negative log-likelihood, in nats): high ones may be anomalies. It takes about five times as
+            long. A run without labels has this column alone.
         workers: So many processes share a folder of tables; more may run the same command elsewhere.
         quiet: Print only what goes wrong.
     """
-    from rotarymae.scale import Predicting as Job
+    from rotarymae.scale import Job, open_predicting
 
-    opened, options = partial(Job.open, model, predictor), {"predictor": predictor}
-    answer(opened, "predict", lambda job: "predictions", model, options, table, out, columns, folder, workers, quiet)
+    def what(job: Job) -> str:
+        return "predictions" if len(job.schema or ()) > 1 or not surprise else "surprises"
+
+    opened, options = partial(open_predicting, model, predictor, surprise), {"predictor": predictor}
+    options |= {"surprise": surprise}
+    answer(opened, "predict", what, model, options, table, out, columns, folder, workers, quiet)

@@ -2,6 +2,7 @@ from .jobs import Embedding as Embedding
 from .jobs import Interpolating as Interpolating
 from .jobs import Job as Job
 from .jobs import Predicting as Predicting
+from .jobs import open_predicting as open_predicting
 from .shards import ShardedJob as ShardedJob
 from .shards import ShardTotals as ShardTotals
 from .shards import answer_shards as answer_shards

@@ -16,10 +16,10 @@ from typing import Any, Literal, Protocol, Self
 import numpy as np
 import pyarrow as pa
 
-from rotarymae.checkpoints import ModelDirectory, open_model
+from rotarymae.checkpoints import ModelDirectory, find_model, open_model
 from rotarymae.errors import InputError, choose
 from rotarymae.heads import Classifier, Regressor
-from rotarymae.model import Encoder
+from rotarymae.model import Encoder, MaskedAutoencoder
 from rotarymae.series import SeriesDataset, parse_time
 from rotarymae.tasks import (
     AnyDataset,
@@ -35,6 +35,7 @@ from rotarymae.tasks import (
     predict_values,
     prediction_columns,
     queries_at,
+    surprise,
 )
 
 Stage = Literal["pretrained", "finetuned"]
@@ -116,21 +117,60 @@ def _open(model: str, stage: Stage, pool: Pool) -> Embedding:
 
 
 @dataclass(frozen=True, eq=False)
+class Surprising:
+    """How surprising each series is to a pre-trained model, as the column surprise; see `tasks.surprise`."""
+
+    directory: ModelDirectory
+
+    @classmethod
+    def open(cls, model: str | Path) -> Self:
+        """Of a run folder's pre-trained model, or of its directory.
+
+        Raises:
+            InputError: a model that does not predict hidden observations, or not those of series.
+            ModelDirectoryError: as `checkpoints.load_directory`.
+        """
+        directory = open_model(model, "pretrained")
+        directory.of_series()
+        if not isinstance(directory.model, MaskedAutoencoder):
+            raise InputError(
+                f"{model} is a {type(directory.model).__name__}; surprise is of a pre-trained MaskedAutoencoder: name "
+                "the run folder, which has one beside it."
+            )
+        return cls(directory)
+
+    @property
+    def schema(self) -> pa.Schema:
+        return pa.schema({"surprise": pa.float64()})
+
+    def answer(self, dataset: AnyDataset, on_step: Any = None) -> Answers:
+        assert isinstance(dataset, SeriesDataset)
+        found = pa.array(surprise(self.directory, dataset, on_step), from_pandas=True)  # NaN is an empty cell
+        return _one_each({"surprise": found}, len(dataset))
+
+
+@dataclass(frozen=True, eq=False)
 class Predicting:
-    """The predicted class and a probability per class, or the predicted value; see `tasks.Predictor`."""
+    """The predicted class and a probability per class, or the predicted value; see `tasks.Predictor`.
+
+    Attributes:
+        beside: what scores the surprise of each series, in a column of its own.
+    """
 
     directory: ModelDirectory
     predictor: Predictor
     choice: str = "auto"
+    beside: Surprising | None = None
 
     @classmethod
-    def open(cls, model: str | Path, choice: str = "auto") -> Self:
+    def open(cls, model: str | Path, choice: str = "auto", surprise: bool = False) -> Self:
         """Of a run folder, or of a model directory, which has the model alone.
 
         Raises:
-            InputError: a model that is not fine-tuned; a choice that the predictor has not.
+            InputError: a model that is not fine-tuned; a choice that the predictor has not; as `Surprising.open`.
             ModelDirectoryError: as `checkpoints.load_directory`.
         """
+        beside = Surprising.open(model) if surprise else None
         directory = open_model(model, "finetuned")
         if not isinstance(directory.model, Classifier | Regressor):
             raise InputError(
@@ -139,19 +179,34 @@ class Predicting:
             )
         predictor = Predictor.of_run(model, directory)
         predictor.check(choice)
-        return cls(directory, predictor, choice)
+        return cls(directory, predictor, choice, beside)
 
     @property
     def schema(self) -> pa.Schema:
         preprocessor = self.directory.of_series()
         width = len(preprocessor.classes or preprocessor.target or ())
-        return pa.table(prediction_columns(self.directory, np.zeros((1, width)))).schema
+        schema = pa.table(prediction_columns(self.directory, np.zeros((1, width)))).schema
+        return schema if self.beside is None else pa.schema([*schema, *self.beside.schema])
 
     def answer(self, dataset: AnyDataset, on_step: Any = None) -> Answers:
         job = predict_probabilities if isinstance(self.directory.model, Classifier) else predict_values
-        of_model = job(self.directory, dataset, on_step=on_step)
+        of_model = job(self.directory, dataset, on_step=on_step if self.beside is None else None)
         found = self.predictor.predict(of_model, dataset, self.choice)
-        return _one_each(prediction_columns(self.directory, found), len(dataset))
+        columns = prediction_columns(self.directory, found)
+        if self.beside is not None:
+            columns["surprise"] = self.beside.answer(dataset, on_step).columns["surprise"]
+        return _one_each(columns, len(dataset))
+
+
+def open_predicting(model: str | Path, choice: str = "auto", surprise: bool = False) -> Predicting | Surprising:
+    """Predictions, with their surprise if asked for; of a run or a model that is only pre-trained, the surprise alone.
+
+    Raises:
+        As `Predicting.open`.
+    """
+    if surprise and not (find_model(model) / "finetuned").is_dir():
+        return Surprising.open(model)
+    return Predicting.open(model, choice, surprise)
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,42 +3,73 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
 from rotarymae.checkpoints import ModelDirectory
-from rotarymae.series import SeriesDataset, hide
+from rotarymae.series import SeriesDataset
 from rotarymae.tasks.interpolation import Interpolation, as_queries, interpolate
 
 HIDDEN = 0.25  # share of a series' observations that is hidden to score what is predicted there
+FOLDS = 4  # every observation is hidden in one of so many readings
 
 
 def surprise_at(directory: ModelDirectory, hidden: SeriesDataset, found: Interpolation) -> np.ndarray:
-    """Mean negative log-likelihood [S] of the hidden observations' first value, in nats, in standardised units.
+    """Mean negative log-likelihood [S] of the hidden observations' values, in nats, in standardised units.
 
     Args:
         hidden: what was hidden.
         found: the model's predictions there. Without a likelihood the mean squared error takes its place.
     """
+    preprocessor = directory.of_series()
     channels = np.zeros(len(hidden.times), np.int64) if hidden.channels is None else hidden.channels
-    truth = directory.of_series().values.transform(hidden.values, channels)[:, 0]
-    away = truth - found.scaled_mean[:, 0]
+    truth = preprocessor.values.transform(hidden.with_values(preprocessor.value_names).values, channels)
+    away = truth - found.scaled_mean
     if found.scaled_std is None:
         each = away**2
     else:
-        std = found.scaled_std[:, 0]
+        std = found.scaled_std
         each = 0.5 * (away / std) ** 2 + np.log(std) + 0.5 * math.log(2 * math.pi)
-    return np.add.reduceat(each, hidden.offsets[:-1]) / hidden.lengths
+    return np.add.reduceat(each.mean(1), hidden.offsets[:-1]) / hidden.lengths
 
 
-def surprise(directory: ModelDirectory, dataset: SeriesDataset, seed: int = 0) -> np.ndarray:
-    """The surprise [S] of each series, with a random quarter of it hidden; NaN for one of a single observation.
+def surprise(
+    directory: ModelDirectory, dataset: SeriesDataset, on_step: Callable[[int, int], None] | None = None
+) -> np.ndarray:
+    """The surprise [S] of each series: how badly its observations are foreseen from the others, in nats.
 
-    High values are of series unlike those that the model was pre-trained on: candidates for anomalies.
+    Every observation is hidden once, with about a quarter of its series; a series of one observation has NaN. Which are
+    hidden together depends on nothing but how many a series has. High values are of series unlike those that the model
+    was pre-trained on: candidates for anomalies.
+
+    Args:
+        on_step: is called with what is done and how much there is.
     """
-    several = np.flatnonzero(dataset.lengths >= 2)
-    found = np.full(len(dataset), np.nan)
-    if len(several):
-        visible, hidden, _ = hide(dataset.select(several), HIDDEN, seed)
-        found[several] = surprise_at(directory, hidden, interpolate(directory, visible, as_queries(hidden)))
-    return found
+    series, folds = np.repeat(np.arange(len(dataset)), dataset.lengths), _folds(dataset.lengths)
+    several, total = dataset.lengths >= 2, np.zeros(len(dataset))
+    for k in range(FOLDS):
+        usable = np.unique(series[(folds == k) & several[series]])
+        if not len(usable):
+            continue
+        part, late = dataset.select(usable), (folds == k)[np.isin(series, usable)]
+        visible, hidden = part.mask_observations(~late), part.mask_observations(late)
+        queries = as_queries(hidden, directory.of_series())
+        step = None if on_step is None else _within(on_step, k)
+        found = interpolate(directory, visible, queries, on_step=step)
+        total[usable] += surprise_at(directory, hidden, found) * hidden.lengths
+    return np.where(several, total / dataset.lengths, np.nan)
+
+
+def _folds(lengths: np.ndarray) -> np.ndarray:
+    """In which of the readings each observation is hidden [n]: at random, and alike in series of one length."""
+    owner = np.repeat(np.arange(len(lengths)), lengths)
+    place = np.arange(len(owner)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    order = np.lexsort((np.random.default_rng(0).random(int(lengths.max()))[place], owner))
+    rank = np.empty(len(owner), np.int64)
+    rank[order] = place
+    return rank % FOLDS
+
+
+def _within(on_step: Callable[[int, int], None], reading: int) -> Callable[[int, int], None]:
+    return lambda done, total: on_step(reading * total + done, FOLDS * total)
