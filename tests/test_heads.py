@@ -33,6 +33,8 @@ def test_pools_are_cls_and_the_mean_and_the_mean_where_there_is_no_cls():
         mean = mean_of_real(latent.tokens, tokens.padding)
         assert pooled(encoder, tokens, "mean").equal(mean)
         wanted = mean if latent.cls is None else latent.cls
+        largest = torch.stack([row[real].amax(0) for row, real in zip(latent.tokens, tokens.real, strict=True)])
+        assert pooled(encoder, tokens, "max").equal(largest)
         assert (pooled(encoder, tokens, "cls") - wanted).abs().max() < 1e-12
 
 

@@ -49,6 +49,16 @@ def test_attention_of_two_tokens_by_hand():
     assert (attention(x, at, key_mask) - torch.tensor([[[1.0, 0.0], [1.0, 0.0]]])).abs().max() < 1e-12
 
 
+def test_weights_say_what_attention_takes():
+    attention, x, at = Attention(sizes()).double(), inputs(), turned()
+    key_mask = torch.tensor([True] * 4 + [False, True])[None, None, None]
+    weights = attention.weights(x, at, key_mask, slice(2))
+    values = attention.value(x).unflatten(-1, (2, 12)).transpose(1, 2)
+    taken = attention.output((weights @ values).transpose(1, 2).flatten(2))
+    assert weights.shape == (2, 2, 2, 6) and (weights[..., 4] == 0).all()
+    assert (attention(x, at, key_mask, slice(2)) - taken).abs().max() < 1e-12
+
+
 def test_mlp_by_hand():
     mlp = MLP(BlockSizes(1, 1, 1, 2))
     with torch.no_grad():

@@ -62,6 +62,7 @@ from rotarymae.tasks import (
     ClassificationOptions,
     FinetuningOptions,
     FitConfig,
+    ImportanceMethod,
     MaskingOptions,
     ModelOptions,
     Predictor,
@@ -74,6 +75,7 @@ from rotarymae.tasks import (
     finetune,
     fit_predictor,
     has_label,
+    importance,
     interpolate,
     make_examples,
     narrowed,
@@ -414,6 +416,23 @@ class _Supervised(FinetuningOptions, _TakesArrays, _Estimator):
         known = (parts.dataset, truth, parts.rows, parts.held, of_model, trained.preprocessor.static)
         self.predictor_ = fit_predictor(config.predictor, task, *known, config.seed, reporter)
 
+    def importance(self, series: Any, method: ImportanceMethod = "occlusion") -> list[np.ndarray]:
+        """How much each observation matters to the model: for each series an array [n], in the order of time.
+
+        The model is meant, not what may predict beside it. `tasks.importance` says what the numbers are.
+
+        Args:
+            series: as `predict`; no pictures or sounds.
+            method: "occlusion" leaves out each observation by itself; "attention" is how much the model looks at it.
+
+        Raises:
+            InputError: series that cannot be used, and as `tasks.importance`.
+        """
+        dataset = self._read(series)
+        if isinstance(dataset, ArrayDataset):
+            raise InputError(f"{dataset.noun} came; importance is of the observations of series.")
+        return importance(self._directory, dataset, method)
+
     def _of_model(self, dataset: AnyDataset) -> np.ndarray:
         """The model's own predictions."""
         job = predict_probabilities if isinstance(self.model_, Classifier) else predict_values
@@ -668,8 +687,8 @@ class RoMAEEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _TakesArr
 
     _kinds = (MaskedAutoencoder, Classifier, Regressor, Encoder)
 
-    pool: Literal["auto", "mean", "cls"] = "auto"
-    """The vector is the mean over a series' observations, the [CLS] token, or what the model was trained to use."""
+    pool: Literal["auto", "mean", "max", "cls"] = "auto"
+    """The vector is the mean or maximum over a series' observations, the [CLS] token, or what the model used in training."""
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -677,7 +696,7 @@ class RoMAEEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _TakesArr
         return tags
 
     def _pool(self) -> str:
-        choose("pool", self.pool, ("auto", "mean", "cls"))
+        choose("pool", self.pool, ("auto", "mean", "max", "cls"))
         return "cls" if self.pool == "cls" else "mean"
 
     def _keep(self, model: Any, preprocessor: AnyPreprocessor) -> None:

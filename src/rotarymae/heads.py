@@ -18,13 +18,19 @@ STATIC_DIM, HIDDEN_DIM = 32, 64  # of the head that reads static features
 
 
 def pooled(encoder: Encoder, tokens: Tokens, pool: str) -> Float[Tensor, "B D"]:
-    """One vector per row: the [CLS] token ("cls"), or the mean over real tokens ("mean").
+    """One vector per row: the [CLS] token ("cls"), or the mean or maximum over real tokens ("mean", "max").
 
     An encoder without [CLS] gives the mean in any case.
     """
     if pool == "cls" and encoder.cls_token is not None:
         return encoder.summary(tokens)
-    return mean_of_real(encoder(tokens).tokens, tokens.padding)
+    latent = encoder(tokens).tokens
+    return max_of_real(latent, tokens.padding) if pool == "max" else mean_of_real(latent, tokens.padding)
+
+
+def max_of_real(x: Float[Tensor, "B N D"], padding: Bool[Tensor, "B N"] | None) -> Float[Tensor, "B D"]:
+    """The largest value of each channel in a row; padding never counts."""
+    return (x if padding is None else x.masked_fill(padding[..., None], -torch.inf)).amax(1)
 
 
 def mean_of_real(x: Float[Tensor, "B N D"], padding: Bool[Tensor, "B N"] | None) -> Float[Tensor, "B D"]:
@@ -50,11 +56,15 @@ class AttentionPool(nn.Module):
         if padding is not None:
             x = x.masked_fill(padding[..., None], 0.0)
         x = self.norm(x)
-        scores = self.scores(x).to(x.dtype)
-        if padding is not None:
-            scores = scores.masked_fill(padding[..., None], -torch.inf)
-        parts = x.unflatten(-1, (scores.shape[-1], -1))
-        return torch.einsum("bnh,bnhk->bhk", scores.softmax(1), parts).flatten(1)
+        weights = self.weights(x, padding)
+        return torch.einsum("bnh,bnhk->bhk", weights, x.unflatten(-1, (weights.shape[-1], -1))).flatten(1)
+
+    def weights(
+        self, normalised: Float[Tensor, "B N D"], padding: Bool[Tensor, "B N"] | None
+    ) -> Float[Tensor, "B N H"]:
+        """How much of each normalised token the mean takes; 0 under padding."""
+        scores = self.scores(normalised).to(normalised.dtype)
+        return (scores if padding is None else scores.masked_fill(padding[..., None], -torch.inf)).softmax(1)
 
 
 class _PooledHead(nn.Module):

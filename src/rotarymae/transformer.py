@@ -38,11 +38,8 @@ class Attention(nn.Module):
         `rotation` is of all N tokens, None when positions are not rotary. `key_mask` is True where a key may be looked
         at; no [B, N, N] is ever built. None means every key, which leaves the choice to the fastest kernel.
         """
-        query = self.query(x[:, queries]).unflatten(-1, (-1, self.head_dim))
-        key = self.key(x[:, keys]).unflatten(-1, (-1, self.head_dim))
+        query, key = self._rotated(x, rotation, queries, keys)
         value = self.value(x[:, keys]).unflatten(-1, (-1, self.head_dim))
-        if rotation is not None:
-            query, key = rotate(query, rotation.select(queries)), rotate(key, rotation.select(keys))
         attended = F.scaled_dot_product_attention(
             query.transpose(1, 2),
             key.transpose(1, 2),
@@ -51,6 +48,28 @@ class Attention(nn.Module):
             dropout_p=self.dropout if self.training else 0.0,
         )
         return self.output(attended.transpose(1, 2).flatten(2))
+
+    def weights(
+        self,
+        x: Float[Tensor, "B N D"],
+        rotation: Rotation | None,
+        key_mask: Bool[Tensor, "B 1 1 L"] | None = None,
+        queries: slice = ALL,
+        keys: slice = ALL,
+    ) -> Float[Tensor, "B H Q L"]:
+        """How much of each key's value `forward`, given the same, takes; for whoever wants to look."""
+        query, key = self._rotated(x, rotation, queries, keys)
+        scores = query.transpose(1, 2) @ key.permute(0, 2, 3, 1) / self.head_dim**0.5
+        return (scores if key_mask is None else scores.masked_fill(~key_mask, -torch.inf)).softmax(-1)
+
+    def _rotated(
+        self, x: Float[Tensor, "B N D"], rotation: Rotation | None, queries: slice, keys: slice
+    ) -> tuple[Float[Tensor, "B Q H K"], Float[Tensor, "B L H K"]]:
+        query = self.query(x[:, queries]).unflatten(-1, (-1, self.head_dim))
+        key = self.key(x[:, keys]).unflatten(-1, (-1, self.head_dim))
+        if rotation is None:
+            return query, key
+        return rotate(query, rotation.select(queries)), rotate(key, rotation.select(keys))
 
 
 class MLP(nn.Module):

@@ -21,6 +21,7 @@ from rotarymae.errors import InputWarning, ModelDirectoryError
 from rotarymae.series.files import read_table
 from rotarymae.series.labels import align_labels
 from rotarymae.system import Reporter
+from rotarymae.tasks import predict_probabilities
 
 FAST = {"pretrain_epochs": 1, "min_steps": 0, "batch_size": 8}
 STARS = ["--id", "star", "--time", "day", "--channel", "band", "--values", "flux"]
@@ -218,7 +219,7 @@ def test_the_help_of_every_field_of_a_recipe_is_a_sentence(name, capsys):
     check_sentences(found, name)
 
 
-@pytest.mark.parametrize("name", ["fit", "predict", "interpolate", "embed"])
+@pytest.mark.parametrize("name", ["fit", "predict", "interpolate", "embed", "explain"])
 def test_a_wrong_option_is_answered_without_torch(name):
     code = f"""
 import sys
@@ -398,7 +399,7 @@ def test_predict_by_another_predictor(fitted, tmp_path, capfd):
 
 def test_quiet_prints_nothing(fitted, tmp_path, capfd):
     run, stars = fitted / "run", fitted / "stars.csv"
-    for name, options in (("predict", []), ("interpolate", ["--grid", "3"]), ("embed", [])):
+    for name, options in (("predict", []), ("interpolate", ["--grid", "3"]), ("embed", []), ("explain", [])):
         assert command(name, run, stars, "--out", tmp_path / f"{name}.csv", *options, "--quiet") == 0
     assert capfd.readouterr() == ("", "")
     assert command("embed", run, stars, "--out", tmp_path / "again.csv") == 0
@@ -416,6 +417,26 @@ def test_ids_are_called_as_in_the_table_unless_an_answer_is(fitted, tmp_path, na
         assert table(out).column_names[0] == (called if clash else name)
         assert set(table(out).column(0).to_pylist()) == {"star 00", "star 01", "star 02"}
         assert len(set(table(out).column_names)) == table(out).num_columns
+
+
+def test_explain_writes_a_row_per_observation(fitted, tmp_path, capfd):
+    run, out = fitted / "run", tmp_path / "importance.parquet"
+    assert command("explain", run, fitted / "stars.csv", "--out", out) == 0
+    stars = SeriesDataset.from_file(fitted / "stars.csv", "star", "day", "band", ["flux"])
+    assert f"{len(stars.times):,} observations of 24 series" in capfd.readouterr().err
+    found, model = pq.read_table(out).to_pandas(), RoMAEClassifier.load(run, predictor="model")
+    assert found.columns.tolist() == ["star", "time", "channel", "flux", "importance", "predicted"]
+    assert (
+        found.star.tolist() == np.repeat(stars.ids, stars.lengths).tolist() and (found.flux == stars.values[:, 0]).all()
+    )
+    assert np.allclose(found.importance, np.concatenate(model.importance(stars)))
+    best = model.classes_[predict_probabilities(model._directory, stars).argmax(1)]
+    assert found.predicted.tolist() == np.repeat(best, stars.lengths).tolist()
+    assert command("explain", run, fitted / "stars.csv", "--method", "attention", "--out", tmp_path / "a.csv") == 0
+    shares = pyarrow.csv.read_csv(tmp_path / "a.csv").to_pandas().groupby("star").importance.sum()
+    assert np.allclose(shares, 1)
+    assert command("explain", run / "pretrained", fitted / "stars.csv", "--out", tmp_path / "b.csv") == 2
+    assert says_all(capfd.readouterr().err, ["MaskedAutoencoder makes none", "fine-tuned"])
 
 
 def test_csv_and_parquet_hold_the_same(fitted, tmp_path):
@@ -486,7 +507,7 @@ def test_bad_queries(case, fitted, tmp_path, capsys):
     assert contents(tmp_path) == ["wanted.csv"]
 
 
-@pytest.mark.parametrize("name", ["predict", "interpolate", "embed"])
+@pytest.mark.parametrize("name", ["predict", "interpolate", "embed", "explain"])
 def test_outputs_are_never_written_over(name, fitted, tmp_path, capsys):
     run, stars = fitted / "run", fitted / "stars.csv"
     mine = tmp_path / "mine.csv"
@@ -529,7 +550,7 @@ def test_a_channel_never_seen_in_training(fitted, tmp_path, capsys):
         RoMAEEmbedder(pretrained=fitted / "run").fit(dataset)
 
 
-@pytest.mark.parametrize("name", ["predict", "interpolate", "embed"])
+@pytest.mark.parametrize("name", ["predict", "interpolate", "embed", "explain"])
 def test_one_bad_row_does_not_refuse_the_others(fitted, tmp_path, name, capsys):
     """An unknown channel is dropped and counted; a series of which nothing is left has a row with its id alone."""
     rows, _ = two_kinds()

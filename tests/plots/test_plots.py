@@ -67,6 +67,19 @@ def test_hidden_points_are_hollow_and_seen_ones_filled():
     assert faces == {(0.0, 2.0): plots.COLOURS[0], (1.0,): "#ffffff"}
 
 
+def test_importance_is_area_and_what_speaks_against_is_hollow():
+    axes = drawn(plots.interpolation([0, 1, 2], [1.0, 2.0, 3.0], importance=[0.5, -1.0, 0.0], errors=[1, 1, 1])).axes[0]
+    filled, hollow = [part for part in axes.collections if len(part.get_offsets()) and len(part.get_sizes())]
+    assert filled.get_offsets()[:, 0].tolist() == [0, 2] and hollow.get_offsets().tolist() == [[1, 2]]
+    assert to_hex(hollow.get_facecolor()[0]) == "#ffffff" != to_hex(filled.get_facecolor()[0])
+    half, least = filled.get_sizes() - filled.get_sizes().min()
+    assert half == pytest.approx((hollow.get_sizes()[0] - filled.get_sizes()[1]) / 2) and least == 0
+    texts = [text.get_text() for text in axes.figure.legends[0].get_texts()]
+    assert texts == ["speaks for it ± 1σ", "speaks against it ± 1σ"]
+    with pytest.raises(InputError, match=r"importance has shape \(2,\); wanted \[3\]"):
+        plots.interpolation([0, 1, 2], [1.0, 2.0, 3.0], importance=[0.5, 1.0])
+
+
 def test_the_curve_is_drawn_in_order_of_time():
     axes = plots.interpolation([0], [0], curve=plots.Curve([3, 1, 2], [30, 10, 20], {})).axes[0]
     assert axes.lines[0].get_xdata().tolist() == [1, 2, 3] and axes.lines[0].get_ydata().tolist() == [10, 20, 30]

@@ -19,7 +19,7 @@ def embed(
     out: Path,
     columns: Columns,
     folder: FolderReading,
-    pool: Literal["auto", "mean", "cls"] = "auto",
+    pool: Literal["auto", "mean", "max", "cls"] = "auto",
     stage: Literal["pretrained", "finetuned"] = "pretrained",
     workers: int = 1,
     quiet: bool = False,
@@ -33,7 +33,8 @@ def embed(
         table: This table of observations is laid out as in training, unless options say otherwise; or it is a folder.
         out: The embeddings go to this new .csv or .parquet file, as id and the columns e0, e1, and so on; of a folder
             of tables they go to this folder, a file for each, and what is there already is not done again.
-        pool: The embedding is the mean over a series' tokens, the [CLS] token, or what the model was trained to use.
+        pool: The embedding is the mean or maximum over a series' tokens, the [CLS] token, or what the model was trained
+            to use.
         stage: This model of the folder that `fit` wrote makes the embedding.
         workers: So many processes share a folder of tables; more may run the same command elsewhere.
         quiet: Print only what goes wrong.

@@ -17,6 +17,7 @@ from rotarymae.cli.data import fetch_data
 from rotarymae.cli.demo import demo
 from rotarymae.cli.embed import embed
 from rotarymae.cli.evaluate import evaluate
+from rotarymae.cli.explain import explain
 from rotarymae.cli.export import export
 from rotarymae.cli.fit import fit
 from rotarymae.cli.info import info
@@ -34,6 +35,7 @@ COMMANDS = {
     "evaluate": evaluate,
     "interpolate": interpolate,
     "embed": embed,
+    "explain": explain,
     "export": export,
     "list": list_recipes,
     "show": show,

@@ -68,6 +68,7 @@ def interpolation(
     channels: ArrayLike | None = None,
     errors: ArrayLike | None = None,
     hidden: ArrayLike | None = None,
+    importance: ArrayLike | None = None,
     curve: Curve | None = None,
     channel_names: Sequence[str] | None = None,
     title: str = "",
@@ -86,6 +87,7 @@ def interpolation(
         channels: int [n], an index into `channel_names`.
         errors: [n], one standard deviation in the unit of the values.
         hidden: bool [n].
+        importance: [n], instead of `hidden`: the area of each observation grows with it, and negative ones are hollow.
         asinh_scale: makes the value axis linear up to about that value and logarithmic beyond, of either sign.
         dates: times are days since 1970-01-01 UTC, and are labelled as dates.
         invert: large values at the bottom, as magnitudes are drawn: in all panels, or in those of these channels.
@@ -98,9 +100,13 @@ def interpolation(
     channel = _channels(channels, n, "channels")
     error = None if errors is None else np.abs(vector("errors", errors))
     hide = np.zeros(n, bool) if hidden is None else np.asarray(hidden, bool)
-    for name, array in (("errors", error), ("hidden", hide)):
+    weight = None if importance is None else vector("importance", importance)
+    for name, array in (("errors", error), ("hidden", hide), ("importance", weight)):
         if array is not None:
             same_length(name, array, n)
+    area = None
+    if weight is not None:
+        hide, area = weight < 0, 4 + 160 * np.abs(weight) / max(np.abs(weight).max(), 1e-30)
     curve = curve or Curve([], [], {})
     present = np.union1d(channel, _channels(curve.channels, np.size(curve.times), "channels of the curve"))
     names = _names(channel_names, present)
@@ -111,7 +117,9 @@ def interpolation(
         _draw_curve(axes, curve.in_channel(index), styles[index][0], dates)
         for kept in (False, True):
             pick = (channel == index) & (hide == kept)
-            _draw_points(axes, t[pick], y[pick], None if error is None else error[pick], styles[index], kept, dates)
+            spread = None if error is None else error[pick]
+            areas = None if area is None else area[pick]
+            _draw_points(axes, t[pick], y[pick], spread, areas, styles[index], kept, dates)
         style_axes(axes, title=names[index])
         date_ticks(axes.xaxis) if dates else plain_numbers(axes.xaxis, 4)
         plain_numbers(axes.yaxis)
@@ -124,7 +132,10 @@ def interpolation(
     if title:
         text = title.replace("$", r"\$")
         figure.suptitle(text, x=0.01, ha="left", fontsize=11.5, fontweight="bold", color=INK)
-    legend_below(figure, _legend(hide, error is not None, curve))
+    words = (
+        ("seen" if hide.any() else "observed", "hidden") if weight is None else ("speaks for it", "speaks against it")
+    )
+    legend_below(figure, _legend(hide, words, error is not None, curve))
     return figure
 
 
@@ -178,6 +189,7 @@ def _draw_points(
     times: NDArray[np.float64],
     values: NDArray[np.float64],
     errors: NDArray[np.float64] | None,
+    areas: NDArray[np.float64] | None,
     style: tuple[str, str],
     hidden: bool,
     dates: bool,
@@ -188,20 +200,24 @@ def _draw_points(
     look: dict[str, Any] = {"markerfacecolor": colour, "markeredgecolor": INK, "markeredgewidth": 0.4, "zorder": 4}
     if hidden:
         look = {"markerfacecolor": "white", "markeredgecolor": colour, "markeredgewidth": 1.3, "zorder": 5}
-    axes.errorbar(
-        _on_axis(times, dates), values, errors, fmt=marker, markersize=4.6, color=colour, elinewidth=0.8, **look
-    )
+    at = _on_axis(times, dates)
+    if areas is None:
+        axes.errorbar(at, values, errors, fmt=marker, markersize=4.6, color=colour, elinewidth=0.8, **look)
+        return
+    axes.errorbar(at, values, errors, fmt="none", ecolor=colour, elinewidth=0.6)
+    edge, width = look["markeredgecolor"], look["markeredgewidth"]
+    axes.scatter(at, values, areas, marker=marker, facecolor=look["markerfacecolor"], edgecolor=edge, linewidth=width)
 
 
-def _legend(hidden: NDArray[np.bool_], errors: bool, curve: Curve) -> list[tuple[Any, str]]:
+def _legend(hidden: NDArray[np.bool_], words: tuple[str, str], errors: bool, curve: Curve) -> list[tuple[Any, str]]:
     """One neutral entry per kind of mark; the panels' titles say which channel has which colour."""
     with_errors = " ± 1σ" if errors else ""
     entries: list[tuple[Any, str]] = []
     dot = {"marker": "o", "linestyle": "", "color": FAINT, "markersize": 5}
     if not hidden.all():
-        entries.append((Line2D([], [], **dot), f"{'seen' if hidden.any() else 'observed'}{with_errors}"))
+        entries.append((Line2D([], [], **dot), f"{words[0]}{with_errors}"))
     if hidden.any():
-        entries.append((Line2D([], [], markerfacecolor="white", **dot), f"hidden{with_errors}"))
+        entries.append((Line2D([], [], markerfacecolor="white", **dot), f"{words[1]}{with_errors}"))
     if np.size(curve.times):
         entries.append((Line2D([], [], color=FAINT, linewidth=1.6), "prediction"))
     for level in sorted(curve.bands):

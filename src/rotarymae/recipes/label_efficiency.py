@@ -9,6 +9,8 @@ has fewer), or all are taken; the seed draws them. Four methods learn from the s
 encoder, fine-tuned whole; a logistic regression on its embeddings, which leaves it as it is (the probe); the same model
 from random weights, under the same schedule; and gradient boosting on summary features. Macro-F1 on the sample's other
 quarter, which nothing else sees. No epoch is chosen: with five labels per class there is nothing to choose it on.
+The probe's embeddings are maxima over observations: on parts of the training objects they beat means by 0.06 of
+macro-F1 at 5 and 20 labels and by 0.04 at 100, at any penalty, and scikit-learn's own penalty was the best or near it.
 `--score-on validation` scores a part of the training objects instead, for whoever wants to choose settings.
 
 The pre-trained model stays in the run's folder, as `pretrained`: it is the one that ships as "plasticc-ugrizy".
@@ -119,7 +121,7 @@ def run(setup: LabelEfficiencySetup, case: str, trial: Trial) -> Score:
             tuned = finetune(start, described.select(drawn), labels[drawn], config, **how)
         trial.keep(name, tuned.result)
         guesses[name] = predict(tuned, described.select(scored))
-    embedded = {part: embed(pretrained.directory, described.select(at), "mean") for part, at in
+    embedded = {part: embed(pretrained.directory, described.select(at), "max") for part, at in
                 (("drawn", drawn), ("scored", scored))}  # fmt: skip
     guesses["linear probe"] = _probe(embedded["drawn"], labels[drawn], embedded["scored"])
     guesses["gradient boosting"] = boost(

@@ -18,8 +18,19 @@ from sklearn.metrics import accuracy_score, confusion_matrix, precision_recall_f
 from rotarymae import plots
 from rotarymae.arrays import ArrayDataset
 from rotarymae.report.content import Table
-from rotarymae.series import plain
-from rotarymae.tasks import HALF_WIDTHS, Outcome, curves, drawn, interpolate, noun_of
+from rotarymae.series import Preprocessor, SeriesDataset, plain
+from rotarymae.tasks import (
+    HALF_WIDTHS,
+    Outcome,
+    curves,
+    drawn,
+    importance,
+    interpolate,
+    most_observations,
+    noun_of,
+    predict_probabilities,
+    predict_values,
+)
 from rotarymae.training import TrainResult
 
 EXAMPLES = 6  # series shown with their hidden points
@@ -117,20 +128,9 @@ def series(outcome: Outcome, words: Words) -> Iterator[Drawing]:
             {share: (low[at, 0], high[at, 0]) for share, (low, high) in found.bands.items()},
             asked[at],
         )
-        spread = float(np.median(np.abs(values[:, 0] - np.median(values[:, 0])))) or 1.0
-        figure = plots.interpolation(
-            np.concatenate([seen.times, left.times])[shown],
-            values[shown, 0],
-            channels=channels[shown],
-            errors=None if error is None else values[shown, error],
-            hidden=shown >= len(seen.times),
-            curve=curve,
-            channel_names=None if preprocessor.channel_names is None else [str(x) for x in preprocessor.channel_names],
-            time_label=words.time,
-            value_label=words.value,
-            asinh_scale=spread if preprocessor.values.transforms[0] == "asinh" else None,
-            dates=words.dates,
-            invert=names[0] in words.invert or words.invert,
+        times, errors = np.concatenate([seen.times, left.times]), None if error is None else values[:, error]
+        figure = _observed(
+            preprocessor, words, times, values[:, 0], channels, shown, errors, shown >= len(seen.times), curve=curve
         )
         alt = (
             f"{words.value} of {seen.id} by {words.time}: {len(seen.times)} observations seen, {len(left.times)} hidden"
@@ -141,6 +141,37 @@ def series(outcome: Outcome, words: Words) -> Iterator[Drawing]:
         if len(shown) < len(values):
             caption += f"Of {len(np.unique(channels))} channels the {PANELS} with most observations."
         yield Drawing(figure, alt, caption.strip(), heading=str(seen.id))
+
+
+def _observed(
+    preprocessor: Preprocessor,
+    words: Words,
+    times: np.ndarray,
+    values: np.ndarray,
+    channels: np.ndarray,
+    shown: np.ndarray,
+    errors: np.ndarray | None = None,
+    hidden: np.ndarray | None = None,
+    importance: np.ndarray | None = None,
+    curve: plots.Curve | None = None,
+) -> Figure:
+    """The observations `shown` of a series, in the user's words and on the scale that its values were read on."""
+    spread = float(np.median(np.abs(values - np.median(values)))) or 1.0
+    return plots.interpolation(
+        times[shown],
+        values[shown],
+        channels=channels[shown],
+        errors=None if errors is None else errors[shown],
+        hidden=hidden,
+        importance=importance,
+        curve=curve,
+        channel_names=None if preprocessor.channel_names is None else [str(x) for x in preprocessor.channel_names],
+        time_label=words.time,
+        value_label=words.value,
+        asinh_scale=spread if preprocessor.values.transforms[0] == "asinh" else None,
+        dates=words.dates,
+        invert=preprocessor.value_names[0] in words.invert or words.invert,
+    )
 
 
 def _or_zeros(channels: np.ndarray | None, count: int) -> np.ndarray:
@@ -309,6 +340,41 @@ def regression(outcome: Outcome, words: Words) -> Iterator[Drawing]:
     yield Drawing.of(axes, "Predicted against true values", caption)
 
 
+def mattered(outcome: Outcome, words: Words) -> Iterator[Drawing]:
+    """Some scored series, with observations as large as they mattered to the model."""
+    trained, dataset = outcome.finetuned, outcome.dataset
+    if trained is None or outcome.labels is None or not isinstance(dataset, SeriesDataset):
+        return
+    preprocessor, lengths = trained.directory.of_series(), dataset.lengths
+    # A series of n costs n passes over n observations: together no more than two passes over the table, or a moment's.
+    affordable = lengths**2 <= max(2 * lengths.sum(), 20_000) / EXAMPLES
+    fitting = (lengths >= 2) & affordable & (lengths <= most_observations(preprocessor))
+    rows = outcome.split.scored[fitting[outcome.split.scored]]
+    rows = np.sort(np.random.default_rng(0).permutation(rows)[:EXAMPLES])
+    if not len(rows):
+        return
+    some = dataset.select(rows)
+    found = importance(trained.directory, some)
+    job = predict_values if preprocessor.classes is None else predict_probabilities
+    for one, weights, answer, label in zip(
+        some, found, job(trained.directory, some), outcome.labels[rows], strict=True
+    ):
+        channels = _or_zeros(one.channels, len(one.times))
+        shown = np.flatnonzero(np.isin(channels, _most_observed(channels)))
+        values = one.values[:, 0]
+        figure = _observed(preprocessor, words, one.times, values, channels, shown, importance=weights[shown])
+        if preprocessor.classes is None:
+            caption = f"The model says {', '.join(f'{x:.4g}' for x in answer)}; true: {label}."
+        else:
+            names = dict(zip(preprocessor.classes, words.classes, strict=True))
+            caption = (
+                f"The model says {words.classes[answer.argmax()]} ({answer.max():.0%}); true: {names[plain(label)]}."
+            )
+        most = int(np.abs(weights).argmax())
+        alt = f"{words.value} of {one.id} by {words.time}; the observation at {one.times[most]:.6g} mattered most"
+        yield Drawing(figure, alt, caption, heading=str(one.id))
+
+
 def embedding(outcome: Outcome, words: Words) -> Iterator[Drawing]:
     at = outcome.split.scored
     if outcome.embeddings is None or len(at) < 5:
@@ -393,6 +459,14 @@ PICTURES = [
         confidence,
     ),
     Picture("regression", "Predicted beside true", "On the dashed line both agree.", regression, private=True),
+    Picture(
+        "importance",
+        "Which observations mattered",
+        "The larger an observation, the more the model's answer changes when it alone is left out; hollow ones speak "
+        "against the class that the model gives.",
+        mattered,
+        private=True,
+    ),
     Picture(
         "embedding",
         "Map of embeddings",

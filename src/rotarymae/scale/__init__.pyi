@@ -1,4 +1,5 @@
 from .jobs import Embedding as Embedding
+from .jobs import Explaining as Explaining
 from .jobs import Interpolating as Interpolating
 from .jobs import Job as Job
 from .jobs import Predicting as Predicting

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Protocol, Self
+from typing import Any, Literal, Protocol, Self, get_args
 
 import numpy as np
 import pyarrow as pa
@@ -23,12 +23,15 @@ from rotarymae.model import Encoder, MaskedAutoencoder
 from rotarymae.series import SeriesDataset, parse_time
 from rotarymae.tasks import (
     AnyDataset,
+    ImportanceMethod,
     Predictor,
     Queries,
     QueryTable,
     embed,
     embedding_columns,
     grid,
+    importance,
+    importance_columns,
     interpolate,
     interpolation_columns,
     predict_probabilities,
@@ -39,7 +42,7 @@ from rotarymae.tasks import (
 )
 
 Stage = Literal["pretrained", "finetuned"]
-Pool = Literal["auto", "mean", "cls"]
+Pool = Literal["auto", "mean", "max", "cls"]
 POINTS = 1 << 22  # queries of a series' values that are answered at a time, with all their bands some 400 MB
 
 
@@ -88,7 +91,7 @@ class Embedding:
     @classmethod
     def open(cls, model: str | Path, stage: Stage = "pretrained", pool: Pool = "auto") -> Self:
         """Of a model directory, or of a run folder's model of a stage. Raises as `checkpoints.open_model`."""
-        choose("pool", pool, ("auto", "mean", "cls"))
+        choose("pool", pool, get_args(Pool))
         return cls(open_model(model, stage), pool)
 
     @property
@@ -207,6 +210,33 @@ def open_predicting(model: str | Path, choice: str = "auto", surprise: bool = Fa
     if surprise and not (find_model(model) / "finetuned").is_dir():
         return Surprising.open(model)
     return Predicting.open(model, choice, surprise)
+
+
+@dataclass(frozen=True, eq=False)
+class Explaining:
+    """How much each observation matters to the model's prediction, one row per observation; see `tasks.importance`."""
+
+    directory: ModelDirectory
+    method: ImportanceMethod = "occlusion"
+
+    @classmethod
+    def open(cls, model: str | Path, method: ImportanceMethod = "occlusion") -> Self:
+        """Of a run folder's fine-tuned model, or of its directory. Raises as `checkpoints.open_model`."""
+        return cls(open_model(model, "finetuned"), method)
+
+    @property
+    def schema(self) -> None:
+        """Its columns are the table's, and one more."""
+
+    def answer(self, dataset: AnyDataset, on_step: Any = None) -> Answers:
+        if not isinstance(dataset, SeriesDataset):
+            raise InputError(f"{dataset.noun} came; what can matter here are observations of series.")
+        found, lengths = importance(self.directory, dataset, self.method, on_step=on_step), np.asarray(dataset.lengths)
+        columns = importance_columns(dataset, found)
+        if isinstance(self.directory.model, Classifier):
+            classes = prediction_columns(self.directory, predict_probabilities(self.directory, dataset))
+            columns["predicted"] = classes["predicted"].take(pa.array(np.repeat(np.arange(len(dataset)), lengths)))
+        return Answers(pa.table(columns), lengths)
 
 
 @dataclass(frozen=True, eq=False)

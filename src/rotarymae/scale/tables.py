@@ -198,7 +198,7 @@ def embed_table(
         table: long, wide or nested.
         model: a run folder or a model directory; or a job, whose model is loaded already.
         layout: as the model's training table, if None; `TableLayout.for_model` changes single columns of it.
-        pool: the mean over a series' observations, the [CLS] token, or what the model was trained to use.
+        pool: the mean or maximum over a series' observations, the [CLS] token, or what the model was trained to use.
         stage: the model of a run folder.
 
     Raises:

@@ -59,6 +59,31 @@ class SeriesExamples(DatasetExamples):
             batch = replace(batch, log_errors=batch.masked.values[..., features : 2 * features])
         return batch if self.static is None else replace(batch, static=self.static[torch.from_numpy(index)])
 
+    def token_of(self, i: int) -> np.ndarray:
+        """The token [n] that each observation of series i is part of: its own, or its time's."""
+        if not self.preprocessor.join_times:
+            return np.arange(self.dataset.lengths[i])
+        times = self.dataset.times[self.dataset.offsets[i] : self.dataset.offsets[i + 1]]
+        return np.cumsum(opens_a_time(np.asarray(times), np.array([0]))) - 1
+
+    def without_each(self, i: int) -> Tokens:
+        """Series i of n observations n times over, each time without another one of them, the rest where it was."""
+        tokens, token = self.tokens(np.array([i]), None), torch.from_numpy(self.token_of(i))
+        n = len(token)
+        left_out = torch.zeros(n, tokens.length, tokens.features, dtype=torch.bool)
+        if self.preprocessor.join_times:
+            rows = slice(self.dataset.offsets[i], self.dataset.offsets[i + 1])
+            width = len(self.preprocessor.value_columns)  # one observation's features, side by side
+            first = torch.from_numpy(np.asarray(self.dataset.channels[rows], np.int64)) * width
+            for feature in range(width):
+                left_out[torch.arange(n), token, first + feature] = True
+        else:
+            left_out[torch.arange(n), token] = True
+            left_out = left_out[..., 0]
+        copies = [part.expand(n, -1, -1) for part in (tokens.values, tokens.positions)]
+        visible, _ = self.split(Tokens(*copies, check_values=False), left_out.flatten(1))
+        return carry_forward(visible) if self.preprocessor.join_times else visible
+
 
 def assemble(
     dataset: SeriesDataset, preprocessor: Preprocessor, index: np.ndarray, drawn: Noise | None = None

@@ -4,6 +4,7 @@ from .combination import AVERAGES as AVERAGES
 from .config import ClassificationOptions as ClassificationOptions
 from .config import FinetuningOptions as FinetuningOptions
 from .config import FitConfig as FitConfig
+from .config import ImportanceMethod as ImportanceMethod
 from .config import MaskingOptions as MaskingOptions
 from .config import MaskingStrategy as MaskingStrategy
 from .config import ModelOptions as ModelOptions
@@ -16,6 +17,8 @@ from .data import AnyDataset as AnyDataset
 from .data import make_examples as make_examples
 from .data import noun_of as noun_of
 from .fit_table import run_fit as run_fit
+from .importance import importance as importance
+from .importance import most_observations as most_observations
 from .interpolation import WIDENS_OVER as WIDENS_OVER
 from .interpolation import Interpolation as Interpolation
 from .interpolation import Predicted as Predicted
@@ -33,6 +36,7 @@ from .outputs import as_json as as_json
 from .outputs import check_folder as check_folder
 from .outputs import check_output as check_output
 from .outputs import embedding_columns as embedding_columns
+from .outputs import importance_columns as importance_columns
 from .outputs import interpolation_columns as interpolation_columns
 from .outputs import prediction_columns as prediction_columns
 from .outputs import with_ids as with_ids

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 # The strategies of `masking.MASKINGS` that hide a share of each example.
 MaskingStrategy = Literal["ratio", "rows", "channels", "tubes", "future"]
 Predicting = Literal["auto", "model", "features", "combined"]
+ImportanceMethod = Literal["occlusion", "attention"]
 Transform = Literal["standard", "asinh", "none"]
 PRETRAIN_EPOCHS = 5
 OVERRIDES = ("embed_dim", "num_heads", "depth", "decoder_embed_dim", "decoder_num_heads", "decoder_depth")

@@ -12,7 +12,7 @@ import itertools
 import json
 import tempfile
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 from rotarymae.arrays import ArrayDataset
 from rotarymae.checkpoints import ModelDirectory
 from rotarymae.errors import InputError
-from rotarymae.series import as_dates, plain
+from rotarymae.series import SeriesDataset, as_dates, plain
 from rotarymae.system import hardware, replacing, versions, write_text
 from rotarymae.tasks.data import AnyDataset
 from rotarymae.tasks.interpolation import Interpolation
@@ -162,6 +162,13 @@ def embedding_columns(embeddings: np.ndarray) -> dict[str, Any]:
     return {f"e{i}": pa.array(embeddings[:, i]) for i in range(embeddings.shape[1])}
 
 
+def importance_columns(dataset: SeriesDataset, importance: Sequence[np.ndarray]) -> dict[str, Any]:
+    """A row per observation: its time (a date, if there is a zone), channel and values, and its importance."""
+    columns = _at(dataset.times, dataset.channels, dataset.channel_names, dataset.time_zone)
+    columns |= {name: pa.array(column) for name, column in zip(dataset.value_names, dataset.values.T, strict=True)}
+    return columns | {"importance": pa.array(np.concatenate(importance).astype(np.float64), from_pandas=True)}
+
+
 def interpolation_columns(
     times: np.ndarray,
     channels: np.ndarray | None,
@@ -172,10 +179,7 @@ def interpolation_columns(
 ) -> dict[str, Any]:
     """A row per query: time (a date, if there is a zone), channel, for each value its mean, std and bands, and
     whether the query lies outside its series' observations."""
-    when = pa.array(np.asarray(times)) if time_zone is None else as_dates(times, time_zone)
-    columns: dict[str, Any] = {"time": when}
-    if channels is not None and channel_names is not None:
-        columns["channel"] = pa.array([plain(channel_names[c]) for c in channels])
+    columns = _at(times, channels, channel_names, time_zone)
     for v, name in enumerate(value_names):
         columns[name] = pa.array(found.mean[:, v])
         if found.std is not None:
@@ -184,6 +188,17 @@ def interpolation_columns(
             columns[f"{name}_lower{100 * share:.0f}"] = pa.array(lower[:, v])
             columns[f"{name}_upper{100 * share:.0f}"] = pa.array(upper[:, v])
     return columns | {"extrapolated": pa.array(found.extrapolated)}
+
+
+def _at(
+    times: np.ndarray, channels: np.ndarray | None, channel_names: tuple[Any, ...] | None, time_zone: str | None
+) -> dict[str, Any]:
+    """The columns that say when, and in which channel."""
+    when = pa.array(np.asarray(times)) if time_zone is None else as_dates(times, time_zone)
+    columns: dict[str, Any] = {"time": when}
+    if channels is not None and channel_names is not None:
+        columns["channel"] = pa.array([plain(channel_names[c]) for c in channels])
+    return columns
 
 
 def write_table(table: pa.Table, path: str | Path) -> None:

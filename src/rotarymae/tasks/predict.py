@@ -64,7 +64,7 @@ def embed(
     config: TrainConfig | None = None,
     on_step: Any = None,
 ) -> np.ndarray:
-    """Embeddings [S, D]: the mean over a series' tokens, or the [CLS] token with pool="cls".
+    """Embeddings [S, D]: the mean over a series' tokens, with pool="max" the maximum, with pool="cls" the [CLS] token.
 
     The default is what a fine-tuned model's head pools, else "mean": pre-training gives [CLS] no task of its own.
     """

@@ -1,0 +1,138 @@
+"""Which observations of a series mattered to a model: by leaving each of them out, or by the attention it gets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, get_args
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from rotarymae.batch import Batch
+from rotarymae.checkpoints import ModelDirectory
+from rotarymae.errors import InputError, choose, listed
+from rotarymae.heads import Classifier, Regressor
+from rotarymae.model import Encoder
+from rotarymae.series import Preprocessor, SeriesDataset, SeriesExamples
+from rotarymae.tasks.config import ImportanceMethod
+from rotarymae.tasks.predict import INFERENCE
+from rotarymae.tokens import Tokens
+from rotarymae.training import TrainConfig, predict
+
+
+def importance(
+    directory: ModelDirectory,
+    dataset: SeriesDataset,
+    method: ImportanceMethod = "occlusion",
+    config: TrainConfig | None = None,
+    on_step: Any = None,
+) -> list[np.ndarray]:
+    """How much each observation matters to the model: for each series an array [n], in the order of its observations.
+
+    Args:
+        directory: a classifier or regressor; for "attention" any model with a [CLS] token.
+        method: "occlusion" leaves out each observation by itself, which takes a series of n observations as long as n
+            predictions. Of a classifier it is by how many nats the log-probability of the predicted class falls: what
+            speaks against that class is negative. Of a regressor it is how far the prediction moves, in standard
+            deviations of the training targets, as a root mean square over its outputs. A series of one observation
+            has NaN.
+            "attention" is the weight that the pooling gives to each observation, or with pool="cls" (and without a
+            head) that of [CLS] in the last block; the mean over heads, which sums to one over a series. It is cheap,
+            and says where the model looks, not what would change its answer. With joined times the observations of a
+            time share its weight.
+
+    Raises:
+        InputError: another method; a model that has no such weights, or predicts nothing; series that the model does
+            not read whole.
+    """
+    choose("method", method, get_args(ImportanceMethod))
+    preprocessor = directory.of_series()
+    longer = np.flatnonzero(dataset.lengths > most_observations(preprocessor))
+    if len(longer):
+        raise InputError(
+            f"series {listed(dataset.ids[longer])} have more than the {most_observations(preprocessor):.0f} "
+            "observations that the model reads at a "
+            "time; cut them (mask_observations) to ask what mattered."
+        )
+    examples = SeriesExamples(dataset, preprocessor)
+    if method == "attention":
+        read = _attention(examples, *_attending(directory.model))
+    elif isinstance(directory.model, Classifier | Regressor):
+        read = _occlusion(examples, (config or INFERENCE).batch_tokens or 8192)
+    else:
+        raise InputError(
+            f"occlusion compares predictions, and a {type(directory.model).__name__} makes none; give a fine-tuned "
+            "model, or use method='attention'."
+        )
+    return predict(directory.model, examples, read, config or INFERENCE, on_step)
+
+
+def most_observations(preprocessor: Preprocessor) -> float:
+    """So many of a series the model reads at a time; of a longer one it reads windows, or a sample."""
+    return min(filter(None, (preprocessor.max_tokens, preprocessor.window)), default=np.inf)
+
+
+def _occlusion(examples: SeriesExamples, most_tokens: int) -> Callable[[nn.Module, Batch], list[np.ndarray]]:
+    def read(model: nn.Module, batch: Batch) -> list[np.ndarray]:
+        whole = model(batch.inputs, batch.static).float()
+        return [
+            one(model, int(i), whole[[row]], None if batch.static is None else batch.static[[row]])
+            for row, i in enumerate(batch.series)
+        ]
+
+    def one(model: nn.Module, i: int, whole: Tensor, static: Tensor | None) -> np.ndarray:
+        if examples.dataset.lengths[i] < 2:
+            return np.full(1, np.nan)
+        copies = examples.without_each(i).to(whole.device)
+        parts = []
+        for rows in torch.arange(copies.batch, device=whole.device).split(max(1, most_tokens // copies.length)):
+            padding = None if copies.padding is None else copies.padding[rows]
+            some = Tokens(copies.values[rows], copies.positions[rows], padding, check_values=False)
+            parts.append(model(some, None if static is None else static.expand(len(rows), -1)).float())
+        return _change(model, whole, torch.cat(parts)).cpu().numpy()
+
+    return read
+
+
+def _change(model: nn.Module, whole: Float[Tensor, "1 K"], without: Float[Tensor, "n K"]) -> Float[Tensor, " n"]:
+    if isinstance(model, Regressor):  # whose outputs are standardised
+        return (whole - without).square().mean(1).sqrt()
+    predicted = int(whole.argmax())
+    return whole.log_softmax(1)[0, predicted] - without.log_softmax(1)[:, predicted]
+
+
+def _attending(model: nn.Module) -> tuple[nn.Module, Callable[[Tokens], Any], Callable[..., Tensor]]:
+    """The module that attends, what runs it, and its weights [B, L] for what it is given."""
+    encoder = model if isinstance(model, Encoder) else model.encoder
+    assert isinstance(encoder, Encoder), "every model of this library has an encoder"
+    if isinstance(model, Classifier | Regressor) and model.attention is not None:
+        pool = model.attention
+        return pool, model.vector, lambda x, padding: pool.weights(pool.norm(x), padding).mean(-1)
+    if isinstance(model, Classifier | Regressor) and model.pool == "mean":
+        raise InputError("pool='mean' weighs all observations alike; use method='occlusion'.")
+    if encoder.cls_token is None:
+        raise InputError("this model has no [CLS] token and no attention pooling, so nothing attends; use occlusion.")
+    last = encoder.transformer.blocks[-1].attention
+    return last, encoder.summary, lambda *given: last.weights(*given)[:, :, 0].mean(1)
+
+
+def _attention(
+    examples: SeriesExamples, attends: nn.Module, run: Callable[[Tokens], Any], weights_of: Callable[..., Tensor]
+) -> Callable[[nn.Module, Batch], list[np.ndarray]]:
+    def read(model: nn.Module, batch: Batch) -> list[np.ndarray]:
+        found: list[Tensor] = []
+        hook = attends.register_forward_pre_hook(lambda module, given: found.append(weights_of(*given)))
+        try:
+            run(batch.inputs)
+        finally:
+            hook.remove()
+        weights = found[0].float().cpu().numpy()[:, -batch.inputs.length :]  # without that of [CLS], which is in front
+        return [shared(row, examples.token_of(int(i))) for row, i in zip(weights, batch.series, strict=True)]
+
+    def shared(weights: np.ndarray, token: np.ndarray) -> np.ndarray:
+        each = (weights / np.bincount(token, minlength=len(weights)).clip(1))[token]
+        return each / each.sum()
+
+    return read
