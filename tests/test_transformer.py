@@ -51,7 +51,7 @@ def test_attention_of_two_tokens_by_hand():
 
 def test_weights_say_what_attention_takes():
     attention, x, at = Attention(sizes()).double(), inputs(), turned()
-    key_mask = torch.tensor([True] * 4 + [False, True])[None, None, None]
+    key_mask = torch.tensor([True] * 4 + [False, True]).expand(2, 1, 1, 6)
     weights = attention.weights(x, at, key_mask, slice(2))
     values = attention.value(x).unflatten(-1, (2, 12)).transpose(1, 2)
     taken = attention.output((weights @ values).transpose(1, 2).flatten(2))

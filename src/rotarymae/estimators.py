@@ -688,7 +688,7 @@ class RoMAEEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _TakesArr
     _kinds = (MaskedAutoencoder, Classifier, Regressor, Encoder)
 
     pool: Literal["auto", "mean", "max", "cls"] = "auto"
-    """The vector is the mean or maximum over a series' observations, the [CLS] token, or what the model used in training."""
+    """The vector is the mean or maximum over a series' observations, the [CLS] token, or what training used."""
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
