@@ -1,5 +1,7 @@
 """scikit-learn's own checks of the estimators, the tools people put around them, and the forms of series they take."""
 
+import warnings
+
 import jaxtyping
 import joblib
 import numpy as np
@@ -16,7 +18,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from conftest import command, refuses
 from rotarymae import RoMAEClassifier, RoMAEEmbedder, RoMAEInterpolator, RoMAERegressor, SeriesDataset
-from rotarymae.data import plasticc
+from rotarymae.data import plasticc, uea
 from rotarymae.errors import InputWarning
 
 SMALL = {"embed_dim": 12, "num_heads": 1, "depth": 1, "decoder_embed_dim": 12, "decoder_num_heads": 1}
@@ -104,6 +106,26 @@ def test_a_model_fitted_on_one_form_reads_the_others(gappy):
     want = model.predict_proba(frame)
     for name, (series, _) in forms.items():
         assert np.allclose(model.predict_proba(series), want, rtol=0, atol=1e-6), name
+
+
+@pytest.mark.parametrize("equal", [True, False], ids=["equal lengths", "unequal lengths"])
+def test_what_the_loader_of_aeon_gives_goes_in_unchanged(equal, tmp_path):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # its own, and those of what it imports
+        datasets = pytest.importorskip("aeon.datasets", reason="aeon cannot stand beside the constraints")
+    draw, lines = np.random.default_rng(0), []
+    for i in range(12):
+        rows = draw.normal(size=(2, 8 if equal else 6 + i % 3)).round(3)
+        lines.append(":".join([*(",".join(map(str, row)) for row in rows), ["up", "down"][i % 2]]))
+    head = ["@problemName Made", "@timeStamps false", "@missing false", "@univariate false", "@dimensions 2"]
+    head += [f"@equalLength {str(equal).lower()}", *(["@seriesLength 8"] if equal else []), "@classLabel true up down"]
+    path = tmp_path / "Made_TRAIN.ts"
+    path.write_text("\n".join([*head, "@data", *lines]) + "\n")
+    series, labels = datasets.load_from_ts_file(str(path))
+    assert isinstance(series, np.ndarray if equal else list) and series[0].shape == (2, 8 if equal else 6)
+    found = RoMAEClassifier(**BOTH).fit(series, labels).predict_proba(series)
+    read, names = uea.read_ts(path)
+    assert np.allclose(RoMAEClassifier(**BOTH).fit(read, names).predict_proba(read), found, rtol=0, atol=1e-6)
 
 
 def test_rows_of_a_table_are_series_of_one_channel():

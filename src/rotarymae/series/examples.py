@@ -74,6 +74,7 @@ class SeriesExamples(DatasetExamples):
         if self.preprocessor.join_times:
             rows = slice(self.dataset.offsets[i], self.dataset.offsets[i + 1])
             width = len(self.preprocessor.value_columns)  # one observation's features, side by side
+            assert self.dataset.channels is not None, "joined times are those of channels"
             first = torch.from_numpy(np.asarray(self.dataset.channels[rows], np.int64)) * width
             for feature in range(width):
                 left_out[torch.arange(n), token, first + feature] = True
