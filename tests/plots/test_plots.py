@@ -3,6 +3,7 @@ import io
 import matplotlib
 import numpy as np
 import pytest
+from matplotlib.collections import PathCollection
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
@@ -69,7 +70,7 @@ def test_hidden_points_are_hollow_and_seen_ones_filled():
 
 def test_importance_is_area_and_what_speaks_against_is_hollow():
     axes = drawn(plots.interpolation([0, 1, 2], [1.0, 2.0, 3.0], importance=[0.5, -1.0, 0.0], errors=[1, 1, 1])).axes[0]
-    filled, hollow = [part for part in axes.collections if len(part.get_offsets()) and len(part.get_sizes())]
+    filled, hollow = [part for part in axes.collections if isinstance(part, PathCollection)]
     assert filled.get_offsets()[:, 0].tolist() == [0, 2] and hollow.get_offsets().tolist() == [[1, 2]]
     assert to_hex(hollow.get_facecolor()[0]) == "#ffffff" != to_hex(filled.get_facecolor()[0])
     half, least = filled.get_sizes() - filled.get_sizes().min()

@@ -26,6 +26,8 @@ POINTS = 30  # of each curve
 CHANNELS = 6  # drawn of each series, those with most observations
 BAND = 0.95
 MARKERS = {"o": "circle", "^": "triangle", "s": "square", "D": "diamond", "v": "inverted_triangle", "p": "hex"}
+MARKERS |= {"P": "star", "X": "square_pin"}
+UNKNOWN = ("#5b6270", "o")  # how a series without a label looks
 
 UUID = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 KINDS = {"channel": np.int16, "hidden": np.int8, "of": np.int16}
@@ -211,7 +213,7 @@ def _table(outcome: Outcome, words: Words) -> dict[str, Any]:
         assert outcome.pretrained is not None and outcome.interpolated is not None
         surprise[where] = surprise_at(outcome.pretrained.directory, outcome.hidden, outcome.interpolated)
     number = {name: i for i, name in enumerate(words.classes)}
-    looks = [style_of(number.get(name, 7)) for name in truth]
+    looks = [style_of(number[name]) if name in number else UNKNOWN for name in truth]
     # What was scored comes first, the most surprising on top.
     order = np.argsort(np.where(np.isnan(surprise), np.inf, -surprise), kind="stable")
     columns = {
@@ -224,7 +226,7 @@ def _table(outcome: Outcome, words: Words) -> dict[str, Any]:
         "surprise": surprise,
         "row": rows,
         "colour": [colour for colour, _ in looks],
-        "marker": [MARKERS.get(marker, "circle") for _, marker in looks],
+        "marker": [MARKERS[marker] for _, marker in looks],
     }
     return {name: np.asarray(column)[order].tolist() for name, column in columns.items()}
 

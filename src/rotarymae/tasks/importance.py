@@ -20,6 +20,7 @@ from rotarymae.tasks.config import ImportanceMethod
 from rotarymae.tasks.predict import INFERENCE
 from rotarymae.tokens import Tokens
 from rotarymae.training import TrainConfig, predict
+from rotarymae.transformer import Block
 
 
 def importance(
@@ -114,8 +115,10 @@ def _attending(model: nn.Module) -> tuple[nn.Module, Callable[[Tokens], Any], Ca
         raise InputError("pool='mean' weighs all observations alike; use method='occlusion'.")
     if encoder.cls_token is None:
         raise InputError("this model has no [CLS] token and no attention pooling, so nothing attends; use occlusion.")
-    last = encoder.transformer.blocks[-1].attention
-    return last, encoder.summary, lambda *given: last.weights(*given)[:, :, 0].mean(1)
+    last = encoder.transformer.blocks[-1]
+    assert isinstance(last, Block), "a transformer is made of blocks"
+    attends = last.attention
+    return attends, encoder.summary, lambda *given: attends.weights(*given)[:, :, 0].mean(1)
 
 
 def _attention(
