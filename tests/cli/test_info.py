@@ -61,6 +61,14 @@ def test_it_says_what_is_there_and_the_command_it_prints_trains(table, tmp_path,
     assert (tmp_path / "run/metrics.json").exists()
 
 
+def test_duplicates_are_counted_and_the_command_says_what_becomes_of_them(tmp_path, capsys):
+    rows = [f"{p},{h},{80 + h}" for p in range(12) for h in (1, 2, 2, 3)]
+    (tmp_path / "twice.csv").write_text("\n".join(["patient,hour,value", *rows]))
+    main(["info", str(tmp_path / "twice.csv"), "--values", "value"])
+    said = capsys.readouterr().out
+    assert "12 duplicates merged" in said and "--duplicates mean" in said
+
+
 def test_decimal_commas_dates_and_a_column_per_channel(tmp_path, capsys):
     rows = [
         "patient;Datum;hr;temp",

@@ -33,10 +33,14 @@ def info(table: Positional[Table], columns: Columns) -> None:
     reporter = new_reporter(quiet=True)
     given = asdict(columns)
     guessed, label = _guess(table, given)
-    layout = TableLayout.resolve({**guessed, **{name: value for name, value in given.items() if value}})
+    # Duplicates are counted, not refused as `fit` would: whoever looks wants to know.
+    options = {"duplicates": "mean", **guessed, **{name: value for name, value in given.items() if value}}
+    layout = TableLayout.resolve(options)
     with reporter.catching_warnings():
         dataset = layout.read(table, None, (label,) if label else ())
     layout = layout.with_values_of(dataset)
+    if not given["duplicates"] and not (dataset.reading and dataset.reading.merged):
+        layout = replace(layout, duplicates="error")
     lines = [("table", str(table))]
     if guessed:
         lines.append(("guessed", ", ".join(f"{name} {_words(value)}".strip() for name, value in guessed.items())))
@@ -145,6 +149,7 @@ def _command(table: Path, layout: TableLayout, label: str | None) -> str:
     words += ["--wide"] if layout.wide else []
     words += ["--channel", layout.channel] if layout.channel else []
     words += ["--values", *layout.values]
+    words += ["--duplicates", layout.duplicates] if layout.duplicates != "error" else []
     for name in ("flags", "na"):
         words += [f"--{name}", *getattr(layout, name)] if getattr(layout, name) else []
     words += ["--time-format", layout.time_format] if layout.time_format else []

@@ -346,8 +346,8 @@ def mattered(outcome: Outcome, words: Words) -> Iterator[Drawing]:
     if trained is None or outcome.labels is None or not isinstance(dataset, SeriesDataset):
         return
     preprocessor, lengths = trained.directory.of_series(), dataset.lengths
-    # A series of n costs n passes over n observations: together no more than two passes over the table, or a moment's.
-    affordable = lengths**2 <= max(2 * lengths.sum(), 20_000) / EXAMPLES
+    # A series of n costs n passes over n observations: together no more than five passes over the table, or a moment's.
+    affordable = lengths**2 <= max(5 * lengths.sum(), 20_000) / EXAMPLES
     fitting = (lengths >= 2) & affordable & (lengths <= most_observations(preprocessor))
     rows = outcome.split.scored[fitting[outcome.split.scored]]
     rows = np.sort(np.random.default_rng(0).permutation(rows)[:EXAMPLES])
