@@ -107,8 +107,8 @@ def setup(scale: str, setting: str) -> TinyImageNetSetup:
         small = dataclasses.replace(
             small,
             pretrain_classes=40,
-            pretraining=dataclasses.replace(small.pretraining, epochs=10),
-            finetuning=dataclasses.replace(small.finetuning, epochs=25, batch_size=32),
+            pretraining=dataclasses.replace(small.pretraining, epochs=6),
+            finetuning=dataclasses.replace(small.finetuning, epochs=16, batch_size=32),
         )
     if scale == "small":
         return small
