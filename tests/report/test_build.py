@@ -76,7 +76,7 @@ def test_many_channels_are_one_table_of_the_worst_and_the_best(two_classes, tmp_
 def test_without_labels_and_with_few_series(data, tmp_path):
     outcome = run_fit(data.select(np.arange(3)), None, ONCE, tmp_path / "run")
     text = words(write_report(outcome, tmp_path / "run/report.html", title="few").read_text())
-    assert "on the training series, for want of others" in text and "held-out" not in text
+    assert "on the training series, as there are no others" in text and "held-out" not in text
     assert "Map of embeddings" not in text and "Class by class" not in text
 
 

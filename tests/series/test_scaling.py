@@ -97,6 +97,11 @@ def test_a_constant_channel_has_std_one(constant):
     assert abs(scaled[0]) < 1e-6 and scaled[1] == pytest.approx(1, abs=1e-6)
 
 
+def test_small_numbers_are_not_constant():
+    data = dataset([np.arange(5.0)], [1e-60 * np.arange(5.0)])
+    assert ValueScaler.fit(data).transform(data.values, np.zeros(5, int)).std() == pytest.approx(1)
+
+
 def test_a_channel_without_observations_takes_the_statistics_of_all():
     data = dataset([np.arange(4.0)], [[1.0, 3.0, 1.0, 3.0]], [["a"] * 4], channel_names=["a", "b"])
     scaler = ValueScaler.fit(data)

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from _runs import FIT, waves
-from conftest import command, refuses, write_csv
+from conftest import TINY, command, refuses, write_csv
 from rotarymae import SeriesDataset
 from rotarymae.tasks import check_folder, grid, interpolate, pretrain
 from rotarymae.tasks.outputs import check_output
@@ -22,6 +22,23 @@ def test_answers_that_are_no_numbers_are_refused():
         trained.model.head.bias.fill_(torch.nan)
     with refuses("answer to 96 of 96 queries", "series 0"):
         interpolate(trained.directory, data, grid(data, 3))
+
+
+@pytest.mark.parametrize(
+    ("label", "options", "parts"),
+    [
+        ("1e155", ["--label", "label"], ["label of series 1", "1e+155", "3.4e+38", "choose a larger unit"]),
+        ("1.5", ["--seed", 2**64], ["seed is 18446744073709551616", "below 2^64"]),
+        ("1.5", ["--time-unit", "1e-300"], ["units of 1e-300", "3e+300", "choose a larger unit"]),
+    ],
+)
+def test_numbers_that_nothing_could_be_done_with(label, options, parts, tmp_path, capsys):
+    rows = [(f"s{i}", t, t % 3, label if i == 1 else 0.1 * i) for i in range(12) for t in range(4)]
+    table = write_csv(tmp_path / "t.csv", "id,time,value,label", rows)
+    assert command("fit", table, "--out", tmp_path / "run", *TINY, *options) == 2
+    said = " ".join(capsys.readouterr().err.split())
+    assert all(part in said for part in parts), said
+    assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="a folder that nobody can write to")

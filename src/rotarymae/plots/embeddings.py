@@ -21,7 +21,8 @@ def project(embeddings: ArrayLike, method: str = "pca", seed: int = 0) -> NDArra
     if method == "pca":
         from sklearn.decomposition import PCA
 
-        return PCA(2, svd_solver="full").fit_transform(x)
+        with np.errstate(invalid="ignore"):  # of points that are all the same, no share of the variance is explained
+            return PCA(2, svd_solver="full").fit_transform(x)
     if method == "tsne":
         from sklearn.manifold import TSNE
         from sklearn.preprocessing import scale

@@ -125,7 +125,7 @@ class ValueScaler:
             )
         as_is = np.array([not TRANSFORMS[name].standardised for name in names])
         # The spread of rounding errors is no spread: dividing by it would turn a constant channel into noise.
-        constant = std <= 1e-9 * np.maximum(np.abs(mean), 1e-30)
+        constant = std <= 1e-9 * np.abs(mean)
         mean, std = np.where(as_is, 0.0, mean), np.where(as_is | constant, 1.0, std)
         return dataclasses.replace(scaler, mean=_rows(mean), std=_rows(std))
 
@@ -206,7 +206,14 @@ class PositionScaler:
             spans = spans[spans > 0]
             unit = max(float(np.median(gaps)), float(np.median(spans)) / 1000) if len(gaps) else 1.0
         scaler = cls(float(unit), origin, float(channel_spacing))
-        return dataclasses.replace(scaler, reach=float(scaler.reaches(dataset).max()))
+        with np.errstate(over="ignore"):
+            reach = float(scaler.reaches(dataset).max())
+        if reach > np.finfo(np.float32).max:
+            raise InputError(
+                f"in units of {unit:g} times reach {reach:.2g} from their origin, which does not fit into 32 bits; "
+                "choose a larger unit."
+            )
+        return dataclasses.replace(scaler, reach=reach)
 
     def origins(self, dataset: SeriesDataset) -> np.ndarray:
         """The time [S] from which each series counts."""

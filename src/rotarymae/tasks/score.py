@@ -46,7 +46,7 @@ def score(outcome: Outcome, reporter: Reporter) -> None:
         "series": {
             part: len(rows) for part, rows in vars(split).items() if part not in ("unlabelled", "left_out") or len(rows)
         },
-        "scored on": f"held-out {noun}" if len(split.test) else f"the training {noun}, for want of others",
+        "scored on": f"held-out {noun}" if len(split.test) else f"the training {noun}, as there are no others",
     }
     if isinstance(dataset, ArrayDataset):
         _score_reconstruction(outcome, dataset.select(split.scored), reporter)

@@ -24,6 +24,7 @@ from rotarymae.tasks.config import FitConfig
 from rotarymae.training import Classification, Objective, Regression
 
 MANY_WHOLE = 10  # different whole numbers may be amounts
+LARGEST = float(np.finfo(np.float32).max)
 FEWEST_DISTINCT = 10  # series; of fewer, many different whole numbers say nothing
 
 
@@ -157,6 +158,13 @@ class RegressionTask(Task):
         if np.isinf(numbers).any():
             first = int(np.isinf(numbers).any(1).argmax())
             raise InputError(f"the label of series {first} (counted from 0) is infinite.")
+        large = np.abs(numbers) > LARGEST
+        if large.any():
+            first = int(large.any(1).argmax())
+            raise InputError(
+                f"the label of series {first} (counted from 0) is {numbers[first][large[first]][0]:.6g}; numbers "
+                f"beyond {LARGEST:.2g} do not fit into 32 bits. Correct it, or choose a larger unit."
+            )
         empty = np.atleast_1d(np.isnan(numbers).all(0))
         if empty.any():
             which = "label" if len(empty) == 1 else f"label of output {int(empty.argmax())} (counted from 0)"
@@ -174,7 +182,7 @@ class RegressionTask(Task):
     def fit(self, preprocessor: AnyPreprocessor, targets: np.ndarray) -> AnyPreprocessor:
         mean, std = np.nanmean(targets, axis=0), np.nanstd(targets, axis=0)
         # The spread of rounding errors is no spread: dividing by it would turn a constant target into noise.
-        std = np.where(std > 1e-9 * np.maximum(np.abs(mean), 1e-30), std, 1.0)
+        std = np.where(std > 1e-9 * np.abs(mean), std, 1.0)
         target = tuple((float(m), float(s)) for m, s in zip(mean, std, strict=True))
         return replace(preprocessor, target=target, classes=None)
 

@@ -85,6 +85,8 @@ class TrainConfig(LoopOptions):
             _check_whole(name, getattr(self, name), 1, optional=True)
         for name in ("min_steps", "workers", "seed", "max_skipped"):
             _check_whole(name, getattr(self, name), 0)
+        if self.seed >= 2**64:
+            raise InputError(f"seed is {self.seed}; wanted a whole number below 2^64.")
         _check_whole("warmup_steps", self.warmup_steps, 0, optional=True)
         for name in ("base_lr", "layer_decay"):
             _check_number(name, getattr(self, name), "a positive number", above=0)
