@@ -37,7 +37,7 @@ def test_one_or_two_components_equally_often_and_frequencies_uniform():
     np.testing.assert_allclose(np.bincount(drawn) / len(drawn), 1 / 25, rtol=0.2)
     assert (made.noisy - made.clean).var() == pytest.approx(0.01, rel=0.02)
     # the paper prints 43.1 for its training set
-    assert frequency.signal_to_noise(made) == pytest.approx(43.1, rel=0.03)
+    assert (made.clean**2).mean() / 0.01 == pytest.approx(43.1, rel=0.03)
 
 
 def test_the_spectrum_peaks_at_the_frequency_of_each_series():
@@ -88,24 +88,15 @@ def test_waveforms():
     np.testing.assert_allclose(spectrum[1:8], [4 / math.pi / k if k % 2 else 0 for k in range(1, 8)], atol=1e-4)
 
 
-@pytest.mark.parametrize("change", [{"kind": "square"}, {"kind": "cycloid"}, {"random_phase": True}, {"noise": 0.2}])
+@pytest.mark.parametrize("change", [{"kind": "square"}, {"kind": "cycloid"}, {"noise": 0.2}])
 def test_each_option_changes_the_series(change):
     plain, changed = frequency.generate(20), frequency.generate(20, **change)
     np.testing.assert_array_equal(plain.frequencies, changed.frequencies)
     assert not np.allclose(plain.noisy, changed.noisy)
 
 
-def test_amplitude_range():
-    made = frequency.single_frequencies(40, amplitude=(2.0, 3.0), noise=0, kind="square")
-    peak = np.abs(made.clean).max(axis=1)
-    assert 2 <= peak.min() < 2.05 and 2.95 < peak.max() <= 3
-
-
-def test_hidden_and_full_are_inverse():
+def test_hidden_values_are_in_order_of_time():
     made = frequency.generate(6)
-    np.testing.assert_array_equal(frequency.full(frequency.hidden(made.noisy, made), made), made.noisy)
-    filled = frequency.full(np.zeros((6, 50)), made)
-    assert (filled[~made.seen] == 0).all() and (filled[made.seen] == made.noisy[made.seen]).all()
     first = np.flatnonzero(~made.seen[2])[0]
     assert frequency.hidden(made.clean, made)[2, 0] == made.clean[2, first]
 
@@ -150,7 +141,7 @@ def test_posterior_is_calibrated_and_beats_the_training_mean(kind):
 def test_posterior_is_the_mixture_of_all_gaussian_regressions(kind):
     made = frequency.generate(4, seed=3, kind=kind, noise=0.3)
     made.seen[:2] = np.arange(100) % 20 == 3  # 5 points only: many hypotheses stay alive
-    found = frequency.posterior(made, kind, noise=0.3)
+    found = frequency.posterior(made, kind, 0.3)
     waves = np.stack([frequency.waveform(f * made.times, kind) for f in range(25)])
     choices = [((i,), 1 / 50) for i in range(25)] + [((i, j), 1 / 1250) for i in range(25) for j in range(25)]
     for i in range(4):
@@ -207,50 +198,20 @@ def test_posterior_reads_series_one_by_one_and_only_what_is_seen():
 
 
 def test_posterior_options():
-    made = frequency.generate(200, seed=2, amplitude=(2.0, 2.0), noise=0.5)
-    right = frequency.posterior(made, amplitude=(2.0, 2.0), noise=0.5)
-    wrong = frequency.posterior(made, noise=0.5)
-    # all is known but the frequencies
-    assert frequency.time_error(right.mean, made.clean).max() < 1e-3
-    np.testing.assert_allclose(right.std, 0.5, atol=1e-2)
-    assert frequency.time_error(wrong.mean, made.clean).mean() > 0.01
-    assert frequency.time_error(frequency.posterior(made, "square", noise=0.5).mean, made.clean).mean() > 0.1
-
-
-def test_posterior_refusals():
-    made = frequency.generate(3)
-    with pytest.raises(InputError, match=r"\[series, 100\] .* got \(3, 50\) and \(100,\)"):
-        frequency.posterior(dataclasses.replace(made, noisy=made.noisy[:, :50]))
-    with pytest.raises(InputError, match=r"bool \(3, 100\), .* got bool \(2, 100\)"):
-        frequency.posterior(dataclasses.replace(made, seen=made.seen[:2]))
-    with pytest.raises(InputError, match="got float64"):
-        frequency.posterior(dataclasses.replace(made, seen=made.seen.astype(float)))
-    with pytest.raises(InputError, match="> 0 here, got 0"):
-        frequency.posterior(made, noise=0)
-    with pytest.raises(InputError, match=r"got \(1, 0\.5\)"):
-        frequency.posterior(made, amplitude=(1, 0.5))
+    made = frequency.generate(200, seed=2, noise=0.5)
+    error = lambda found: frequency.time_error(found.mean, made.clean).mean()  # noqa: E731
+    right, overconfident = frequency.posterior(made, noise=0.5), frequency.posterior(made)
+    assert right.std.mean() > 0.5 > 0.2 > overconfident.std.mean()
+    assert error(right) < error(overconfident)
+    assert error(frequency.posterior(made, "square", noise=0.5)) > 2 * error(right)
     with pytest.raises(InputError, match="got 'saw'"):
         frequency.posterior(made, "saw")  # type: ignore[arg-type]
-    made.noisy[1, np.argmax(made.seen[1])] = np.nan
-    with pytest.raises(InputError, match="series 1 has NaN"):
-        frequency.posterior(made)
 
 
 def test_refusals_say_what_came():
-    made = frequency.generate(3)
     with pytest.raises(InputError, match="at least 1 series, got 0"):
         frequency.generate(0)
     with pytest.raises(InputError, match="sine, square, cycloid; got 'saw'"):
         frequency.generate(3, kind="saw")  # type: ignore[arg-type]
-    with pytest.raises(InputError, match=r"got \(2, 1\)"):
-        frequency.generate(3, amplitude=(2, 1))
-    with pytest.raises(InputError, match=r"got -0\.1"):
-        frequency.single_frequencies(1, noise=-0.1)
-    with pytest.raises(InputError, match=r"\(3, 50\) .* got \(3, 100\)"):
-        frequency.full(made.noisy, made)
-    with pytest.raises(InputError, match=r"\(3, 100\), got \(3, 50\)"):
-        frequency.hidden(np.zeros((3, 50)), made)
-    with pytest.raises(InputError, match=r"\(50,\)"):
-        frequency.time_error(np.zeros(50), np.zeros(50))
     with pytest.raises(InputError, match="per_pair must be at least 1"):
         frequency.two_frequencies(0)

@@ -160,46 +160,28 @@ def test_pixel_mean_and_spread():
 
 def test_process_noise_has_its_size():
     rng = np.random.RandomState(0)
-    angle, speed = pendulum.simulate(rng, 3000, frames=5)
+    angle, speed = pendulum.simulate(rng, 3000)
     theta, w = pendulum.advance(angle[:, 2] + np.pi, speed[:, 2], 100)
     kick = speed[:, 3] - w
     assert kick.std() == pytest.approx(0.1, rel=0.05) and abs(kick.mean()) < 0.01
     np.testing.assert_allclose(np.sin(theta - np.pi), np.sin(angle[:, 3]), atol=1e-12)
 
 
-def test_frame_step_of_the_interpolation_task():
-    assert pendulum.euler_steps(0.01) == 100 and pendulum.euler_steps(0.05) == 500
-    slow = pendulum.simulate(np.random.RandomState(0), 2, frames=5, frame_step=0.05)[0]
-    fast = pendulum.simulate(np.random.RandomState(0), 2, frames=5)[0]
-    np.testing.assert_array_equal(slow[:, 0], fast[:, 0])
-    theta, _ = pendulum.advance(slow[:, 0] + np.pi, np.zeros(2), 500)
-    np.testing.assert_allclose(np.cos(slow[:, 1]), np.cos(theta - np.pi), atol=1e-12)
-
-
 def test_metrics_differ_by_a_factor_of_100_at_1000_sequences():
     rng = np.random.default_rng(0)
     predicted, targets = rng.normal(size=(2, 1000, 50, 2))
     assert pendulum.published_sum(predicted, targets) == pytest.approx(100 * pendulum.mse(predicted, targets))
-    assert pendulum.mse(np.zeros((1, 2, 2)), [[[1, 2], [3, 4]]]) == pytest.approx(30 / 4)
-    assert pendulum.published_sum(np.zeros((1, 2, 2)), [[[1, 2], [3, 4]]]) == pytest.approx(0.03)
+    assert pendulum.mse(np.zeros((1, 2, 2)), np.array([[[1.0, 2], [3, 4]]])) == pytest.approx(30 / 4)
+    assert pendulum.published_sum(np.zeros((1, 2, 2)), np.array([[[1.0, 2], [3, 4]]])) == pytest.approx(0.03)
 
 
-@pytest.mark.parametrize("change", [{"seed": 1}, {"time_seed": 7}, {"frame_step": 0.02}, {"keep": 20}, {"frames": 60}])
+@pytest.mark.parametrize("change", [{"train": 3}, {"test": 2}, {"keep": 20}])
 def test_each_parameter_changes_the_data_and_the_cache_file(change, tmp_path):
     small = {"train": 2, "valid": 1, "test": 1}
     plain = pendulum.pendulum(**small, cache=tmp_path)
-    changed = pendulum.pendulum(**small, **change, cache=tmp_path)
+    changed = pendulum.pendulum(**{**small, **change}, cache=tmp_path)
     assert len(list(tmp_path.iterdir())) == 2
-    assert plain.train.targets.shape != changed.train.targets.shape or (
-        not np.array_equal(plain.train.targets, changed.train.targets)
-    )
-
-
-def test_valid_seed_moves_validation_only():
-    plain = pendulum.pendulum(train=2, valid=2, test=2)
-    moved = pendulum.pendulum(train=2, valid=2, test=2, valid_seed=9)
-    np.testing.assert_array_equal(plain.test.images, moved.test.images)
-    assert not np.array_equal(plain.valid.targets, moved.valid.targets)
+    assert any(a.targets.shape != b.targets.shape for a, b in zip(plain, changed, strict=True))
 
 
 def test_cache_is_read_back_and_a_damaged_one_is_named(tmp_path, monkeypatch):
@@ -234,11 +216,5 @@ def test_an_interrupted_write_leaves_nothing(tmp_path, monkeypatch):
 def test_refusals_say_what_came():
     with pytest.raises(InputError, match="valid must be at least 1 sequence, got 0"):
         pendulum.pendulum(valid=0)
-    with pytest.raises(InputError, match="frames=100, keep=101"):
+    with pytest.raises(InputError, match="1 to 100 frames, got 101"):
         pendulum.pendulum(keep=101)
-    with pytest.raises(InputError, match=r"got 0\.00015"):
-        pendulum.pendulum(frame_step=0.00015)
-    with pytest.raises(InputError, match="got nan"):
-        pendulum.euler_steps(math.nan)
-    with pytest.raises(InputError, match=r"\(2, 3\)"):
-        pendulum.mse(np.zeros((2, 3)), np.zeros((2, 3)))

@@ -13,22 +13,18 @@ What the paper leaves open, and our reading:
 * "Gaussian noise N(0, 0.01)" is a variance: standard deviation 0.1. All 100 points are noisy, the hidden ones too;
   `clean` is kept beside them.
 * Amplitudes: A ~ U(0.5, 1) and phase zero. With unit amplitudes the mean signal-to-noise ratio (mean square of the
-  signal over 0.01) would be 73; the paper prints 43.1, and these amplitudes give 42.7. `amplitude` and
-  `random_phase` change it.
+  signal over 0.01) would be 73; the paper prints 43.1, and these amplitudes give 42.7.
 * The two frequencies are drawn independently and may be equal. 0 Hz is allowed: with phase zero a sine of 0 Hz is
   0.
 * Times are linspace(0, 1, 100); the 50 seen points are drawn without replacement for each series.
 * "FFT of the 50 predicted points": the transform of the hidden values in order of time, as if they were evenly
-  spaced (50 of them in one second, hence the limit of 25 Hz the paper names). They are not, so `amplitude_spectrum`
-  of the hidden values alone is blurred; `full` fills the seen points in with their own values and gives the proper
-  spectrum.
+  spaced (50 of them in one second, hence the limit of 25 Hz the paper names). They are not, so the spectrum is blurred.
 
 Given the frequencies a series is linear in its amplitudes, and with phase zero there are only 25 + 625 choices of
 frequencies: `posterior` weighs them all and so gives the best prediction there is.
 
 Units: t in seconds, f in Hz, values have none. Random streams: `default_rng(seed)`; in this order the number of
-components, two frequencies, two amplitudes, two phases (if asked for), noise, ranks of the points; every draw is
-made for all series at once.
+components, two frequencies, two amplitudes, noise, ranks of the points; every draw is made for all series at once.
 """
 
 from dataclasses import dataclass
@@ -45,6 +41,7 @@ POINTS = 100
 SEEN = 50
 HIGHEST = 24
 NOISE_STD = 0.1
+AMPLITUDE = (0.5, 1.0)  # lowest and highest
 
 
 @dataclass(frozen=True)
@@ -90,15 +87,7 @@ def waveform(cycles: ArrayLike, kind: Waveform = "sine") -> NDArray[np.float64]:
     raise InputError(f"waveform must be one of {', '.join(get_args(Waveform))}; got {kind!r}")
 
 
-def generate(
-    n: int = 10_000,
-    *,
-    seed: int = 0,
-    kind: Waveform = "sine",
-    amplitude: tuple[float, float] = (0.5, 1.0),
-    random_phase: bool = False,
-    noise: float = NOISE_STD,
-) -> FrequencySeries:
+def generate(n: int = 10_000, *, seed: int = 0, kind: Waveform = "sine", noise: float = NOISE_STD) -> FrequencySeries:
     """n training series with one or two components, frequencies uniform on 0..24 Hz."""
     if n < 1:
         raise InputError(f"n must be at least 1 series, got {n}")
@@ -106,86 +95,47 @@ def generate(
     two = rng.integers(1, 2, n, endpoint=True) == 2
     frequencies = rng.integers(0, HIGHEST, (n, 2), endpoint=True)
     frequencies[~two, 1] = -1
-    return _series(rng, frequencies, kind, amplitude, random_phase, noise)
+    return _series(rng, frequencies, kind, noise)
 
 
-def single_frequencies(
-    per_frequency: int = 200,
-    *,
-    seed: int = 1,
-    kind: Waveform = "sine",
-    amplitude: tuple[float, float] = (0.5, 1.0),
-    random_phase: bool = False,
-    noise: float = NOISE_STD,
-) -> FrequencySeries:
+def single_frequencies(per_frequency: int = 200, *, seed: int = 1, kind: Waveform = "sine") -> FrequencySeries:
     """Figure 3: `per_frequency` series of each of 0..24 Hz, in that order."""
     if per_frequency < 1:
         raise InputError(f"per_frequency must be at least 1 series, got {per_frequency}")
     first = np.repeat(np.arange(HIGHEST + 1), per_frequency)
     frequencies = np.stack([first, np.full_like(first, -1)], axis=1)
-    return _series(np.random.default_rng(seed), frequencies, kind, amplitude, random_phase, noise)
+    return _series(np.random.default_rng(seed), frequencies, kind)
 
 
 def two_frequencies(
-    per_pair: int = 20,
-    *,
-    seed: int = 2,
-    kind: Waveform = "sine",
-    amplitude: tuple[float, float] = (0.5, 1.0),
-    random_phase: bool = False,
-    noise: float = NOISE_STD,
+    per_pair: int = 20, *, seed: int = 2, kind: Waveform = "sine", noise: float = NOISE_STD
 ) -> FrequencySeries:
     """Figure 4: `per_pair` series of each of the 300 pairs f1 < f2 of 0..24 Hz. The paper does not state how many."""
     if per_pair < 1:
         raise InputError(f"per_pair must be at least 1 series, got {per_pair}")
     pairs = np.stack(np.triu_indices(HIGHEST + 1, k=1), axis=1)
-    frequencies = np.repeat(pairs, per_pair, axis=0)
-    return _series(np.random.default_rng(seed), frequencies, kind, amplitude, random_phase, noise)
+    return _series(np.random.default_rng(seed), np.repeat(pairs, per_pair, axis=0), kind, noise)
 
 
 def _series(
-    rng: np.random.Generator,
-    frequencies: NDArray[np.int64],
-    kind: Waveform,
-    amplitude: tuple[float, float],
-    random_phase: bool,
-    noise: float,
+    rng: np.random.Generator, frequencies: NDArray[np.int64], kind: Waveform, noise: float = NOISE_STD
 ) -> FrequencySeries:
-    lowest, highest = _bounds(amplitude)
-    if not (np.isfinite(noise) and noise >= 0):
-        raise InputError(f"noise is a standard deviation and must be finite and >= 0, got {noise}")
-    n = len(frequencies)
-    times = np.linspace(0, 1, POINTS)
-    size = rng.uniform(lowest, highest, (n, 2)) * (frequencies >= 0)
-    phase = rng.random((n, 2)) if random_phase else np.zeros((n, 2))
+    n, times = len(frequencies), np.linspace(0, 1, POINTS)
+    size = rng.uniform(*AMPLITUDE, (n, 2)) * (frequencies >= 0)
     clean = np.zeros((n, POINTS))
     for component in range(2):
-        cycles = frequencies[:, component, None] * times + phase[:, component, None]
-        clean += size[:, component, None] * waveform(cycles, kind)
+        clean += size[:, component, None] * waveform(frequencies[:, component, None] * times, kind)
     noisy = clean + noise * rng.standard_normal((n, POINTS))
     seen = rng.random((n, POINTS)).argsort(axis=1).argsort(axis=1) < SEEN
     return FrequencySeries(times, noisy, clean, frequencies, seen)
 
 
-def _bounds(amplitude: tuple[float, float]) -> tuple[float, float]:
-    lowest, highest = amplitude
-    if not (0 <= lowest <= highest and np.isfinite(highest)):
-        raise InputError(f"amplitude is (lowest, highest) with 0 <= lowest <= highest, got {amplitude}")
-    return lowest, highest
-
-
-def posterior(
-    series: FrequencySeries,
-    kind: Waveform = "sine",
-    *,
-    amplitude: tuple[float, float] = (0.5, 1.0),
-    noise: float = NOISE_STD,
-) -> Posterior:
+def posterior(series: FrequencySeries, kind: Waveform = "sine", noise: float = NOISE_STD) -> Posterior:
     """Mean and standard deviation of a measurement at every point, given those seen: the best answer there is.
 
     At a hidden point that is its noisy value; at a seen one it is what a second, independent measurement would give.
-    Hidden values and `frequencies` are not looked at. The prior is that of `generate` with these options and phase
-    zero: one component (probability 1/2) or two, each frequency uniform on 0..24 Hz.
+    Hidden values and `frequencies` are not looked at. The prior is that of `generate`: one component
+    (probability 1/2) or two, each frequency uniform on 0..24 Hz.
 
     Exact but for one thing: the uniform prior of an amplitude is replaced by a normal of the same mean and variance, so
     that everything is in closed form once the frequencies are given. The difference is small: 50 points determine an
@@ -196,21 +146,8 @@ def posterior(
     P = I + d^2 H'H / s^2, its mean P^-1 b with b = d H'(y - H m) / s^2, and the log evidence is, up to a constant,
     (b' P^-1 b - |y - H m|^2 / s^2 - log det P) / 2. All of it needs only the 25 x 25 products H'H and the 25 H'y.
     """
-    lowest, highest = _bounds(amplitude)
-    if not (np.isfinite(noise) and noise > 0):
-        raise InputError(f"noise is a standard deviation and must be finite and > 0 here, got {noise}")
-    noisy, seen = np.asarray(series.noisy, np.float64), np.asarray(series.seen)
-    if noisy.ndim != 2 or noisy.shape[1] != POINTS or np.shape(series.times) != (POINTS,):
-        raise InputError(
-            f"noisy must have shape [series, {POINTS}] and times [{POINTS}], "
-            f"got {noisy.shape} and {np.shape(series.times)}"
-        )
-    if seen.dtype != np.bool_ or seen.shape != noisy.shape:
-        raise InputError(f"seen must be bool {noisy.shape}, True = seen; got {seen.dtype} {seen.shape}")
+    (lowest, highest), noisy, seen = AMPLITUDE, series.noisy, series.seen
     values = np.where(seen, noisy, 0.0)
-    if not np.isfinite(values).all():
-        row = int(np.argmax(~np.isfinite(values).all(axis=1)))
-        raise InputError(f"series {row} has NaN or infinity at a seen point: mark it as hidden")
     waves = waveform(np.arange(HIGHEST + 1)[:, None] * series.times, kind)
     products = (waves[:, None] * waves[None, :]).reshape(-1, POINTS).T
     middle, spread = (lowest + highest) / 2, (highest - lowest) / 12**0.5
@@ -265,30 +202,9 @@ def _coefficients(
     return first, second
 
 
-def signal_to_noise(series: FrequencySeries, noise: float = NOISE_STD) -> float:
-    """Mean over series of the mean square of the clean signal over the noise's variance; the paper prints 43.1."""
-    if noise <= 0:
-        raise InputError(f"noise is a standard deviation and must be > 0 here, got {noise}")
-    return float((series.clean**2).mean() / noise**2)
-
-
-def full(predicted: ArrayLike, series: FrequencySeries) -> NDArray[np.float64]:
-    """Whole series [S, 100]: the seen noisy values, and `predicted` [S, 50] at the hidden points, in order of time."""
-    predicted = np.asarray(predicted, np.float64)
-    wanted = (len(series.seen), POINTS - SEEN)
-    if predicted.shape != wanted:
-        raise InputError(f"predicted must have shape {wanted} (series, hidden points), got {predicted.shape}")
-    values = series.noisy.copy()
-    values[~series.seen] = predicted.ravel()
-    return values
-
-
 def hidden(values: ArrayLike, series: FrequencySeries) -> NDArray[np.float64]:
     """The values [S, 50] of `values` [S, 100] at the hidden points, in order of time."""
-    values = np.asarray(values)
-    if values.shape != series.seen.shape:
-        raise InputError(f"values must have shape {series.seen.shape}, got {values.shape}")
-    return values[~series.seen].reshape(len(values), POINTS - SEEN)
+    return np.asarray(values)[~series.seen].reshape(-1, POINTS - SEEN)
 
 
 def amplitude_spectrum(values: ArrayLike) -> NDArray[np.float64]:
@@ -305,25 +221,14 @@ def amplitude_spectrum(values: ArrayLike) -> NDArray[np.float64]:
     return spectrum
 
 
-def time_error(predicted: ArrayLike, targets: ArrayLike) -> NDArray[np.float64]:
+def time_error(predicted: NDArray[np.float64], targets: NDArray[np.float64]) -> NDArray[np.float64]:
     """Mean squared error of each series in the time domain, [S]; both [S, points]."""
-    predicted, targets = _pair(predicted, targets)
     return ((predicted - targets) ** 2).mean(axis=-1)
 
 
-def fft_error(predicted: ArrayLike, targets: ArrayLike) -> NDArray[np.float64]:
+def fft_error(predicted: NDArray[np.float64], targets: NDArray[np.float64]) -> NDArray[np.float64]:
     """Mean squared error of each series between `amplitude_spectrum`s, [S]; both [S, points].
 
     Amplitudes, not complex coefficients: by Parseval's theorem the latter would repeat `time_error` in another unit.
     """
-    predicted, targets = _pair(predicted, targets)
-    return ((amplitude_spectrum(predicted) - amplitude_spectrum(targets)) ** 2).mean(axis=-1)
-
-
-def _pair(predicted: ArrayLike, targets: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    predicted, targets = np.asarray(predicted, np.float64), np.asarray(targets, np.float64)
-    if predicted.shape != targets.shape or predicted.ndim != 2:
-        raise InputError(
-            f"predicted {predicted.shape} and targets {targets.shape} must have equal shapes [series, points]"
-        )
-    return predicted, targets
+    return time_error(amplitude_spectrum(predicted), amplitude_spectrum(targets))

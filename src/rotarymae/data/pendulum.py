@@ -35,7 +35,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 from PIL import __version__ as pillow_version
 
@@ -51,9 +51,11 @@ EULER_STEP = 1e-4
 PROCESS_STD = 0.1
 OBSERVATION_STD = 1e-5
 SIZE = 24
+FRAMES = 100
 CLEAN_FRAMES = 5
+EULER_STEPS = 100  # that make a frame step of 0.01 s
 # Counts up when the same parameters would give other data, so that no old cache file is taken for new.
-GENERATION = 1
+GENERATION = 2
 FIELDS = ("images", "times", "targets")
 
 
@@ -82,56 +84,27 @@ class PendulumSets(NamedTuple):
 
 
 def pendulum(
-    *,
-    train: int = 2000,
-    valid: int = 1000,
-    test: int = 1000,
-    frames: int = 100,
-    keep: int = 50,
-    frame_step: float = 0.01,
-    seed: int = 42,
-    valid_seed: int = 43,
-    time_seed: int = 0,
-    cache: str | Path | None = None,
+    train: int = 2000, valid: int = 1000, test: int = 1000, *, keep: int = 50, cache: str | Path | None = None
 ) -> PendulumSets:
-    """The three sets. `cache` is a folder: made sets are kept there, in a file named after all parameters.
-
-    frame_step in seconds: 0.01 for this regression task (0.05 is CRU's interpolation task).
-    """
+    """The three sets. `cache` is a folder: made sets are kept there, in a file named after all parameters."""
     for name, count in (("train", train), ("valid", valid), ("test", test)):
         if count < 1:
             raise InputError(f"{name} must be at least 1 sequence, got {count}")
-    if frames < CLEAN_FRAMES or not 1 <= keep <= frames:
-        raise InputError(f"need frames >= {CLEAN_FRAMES} and 1 <= keep <= frames, got frames={frames}, keep={keep}")
-    euler_steps(frame_step)
+    if not 1 <= keep <= FRAMES:
+        raise InputError(f"keep must be 1 to {FRAMES} frames, got {keep}")
 
     def make() -> PendulumSets:
-        def one(rng: np.random.RandomState, n: int, offset: int) -> PendulumSet:
-            times = irregular_times(n, frames=frames, keep=keep, seed=time_seed + offset)
-            return _make(rng, times, frames, frame_step)
-
-        shared = np.random.RandomState(seed)
-        train_set = one(shared, train, train)
-        test_set = one(shared, test, 0)
-        return PendulumSets(train_set, one(np.random.RandomState(valid_seed), valid, valid), test_set)
+        shared = np.random.RandomState(42)
+        train_set = _make(shared, irregular_times(train, keep, train))
+        test_set = _make(shared, irregular_times(test, keep, 0))
+        return PendulumSets(train_set, _make(np.random.RandomState(43), irregular_times(valid, keep, valid)), test_set)
 
     if cache is None:
         return make()
     # The picture of a line may change with Pillow's version, so the version is one of the parameters.
-    parameters = {
-        "train": train, "valid": valid, "test": test, "frames": frames, "keep": keep, "frame_step": frame_step,
-        "seed": seed, "valid_seed": valid_seed, "time_seed": time_seed, "generation": GENERATION,
-        "pillow": pillow_version,
-    }  # fmt: skip
+    parameters = {"train": train, "valid": valid, "test": test, "keep": keep}
+    parameters |= {"generation": GENERATION, "pillow": pillow_version}
     return _cached(Path(cache), json.dumps(parameters, sort_keys=True), make)
-
-
-def euler_steps(frame_step: float) -> int:
-    """How many steps of 1e-4 s make a frame step of `frame_step` seconds."""
-    steps = round(frame_step / EULER_STEP) if np.isfinite(frame_step) else 0
-    if steps < 1 or abs(steps * EULER_STEP - frame_step) > 1e-9:
-        raise InputError(f"frame_step must be a positive multiple of {EULER_STEP} s, got {frame_step}")
-    return steps
 
 
 def advance(
@@ -145,20 +118,17 @@ def advance(
     return theta, speed
 
 
-def simulate(
-    rng: np.random.RandomState, n: int, *, frames: int = 100, frame_step: float = 0.01
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Angle (rad, 0 = hanging down, free of noise) and speed (rad/s) of n pendulums at each frame, [n, frames] both.
+def simulate(rng: np.random.RandomState, n: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Angle (rad, 0 = hanging down, free of noise) and speed (rad/s) of n pendulums at each frame, [n, 100] both.
 
-    Draws theta [n, 1], then for each of the frames - 1 steps n normals.
+    Draws theta [n, 1], then for each of the 99 steps n normals.
     """
-    steps = euler_steps(frame_step)
-    angle, speed = np.empty((2, n, frames))
+    angle, speed = np.empty((2, n, FRAMES))
     theta = rng.uniform(0, 2 * np.pi, (n, 1))[:, 0]
     omega = np.zeros(n)
     angle[:, 0], speed[:, 0] = theta, omega
-    for frame in range(1, frames):
-        theta, omega = advance(theta, omega, steps)
+    for frame in range(1, FRAMES):
+        theta, omega = advance(theta, omega, EULER_STEPS)
         omega = omega + rng.normal(0, PROCESS_STD, n)
         theta = theta % (2 * np.pi)
         angle[:, frame], speed[:, frame] = theta, omega
@@ -174,11 +144,11 @@ def render(angle: float) -> NDArray[np.uint8]:
     return (np.clip(small, 0, 1) * 255).astype(np.uint8)
 
 
-def clearness(rng: np.random.RandomState, n: int, *, frames: int = 100) -> NDArray[np.float64]:
-    """a, [n, frames] in [0, 1]: the weight of the picture against static. Draws f_0, the steps, t1, t2."""
-    walk = np.empty((n, frames))
+def clearness(rng: np.random.RandomState, n: int) -> NDArray[np.float64]:
+    """a, [n, 100] in [0, 1]: the weight of the picture against static. Draws f_0, the steps, t1, t2."""
+    walk = np.empty((n, FRAMES))
     walk[:, 0] = rng.uniform(0, 1, n)
-    for frame in range(1, frames):
+    for frame in range(1, FRAMES):
         walk[:, frame] = np.clip(walk[:, frame - 1] + rng.uniform(-0.2, 0.2, n), 0, 1)
     low = rng.uniform(0, 0.25, (n, 1))
     high = rng.uniform(0.75, 1, (n, 1))
@@ -187,21 +157,21 @@ def clearness(rng: np.random.RandomState, n: int, *, frames: int = 100) -> NDArr
     return weight
 
 
-def irregular_times(n: int, *, frames: int = 100, keep: int = 50, seed: int = 0) -> NDArray[np.int64]:
+def irregular_times(n: int, keep: int = 50, seed: int = 0) -> NDArray[np.int64]:
     """Indices of the kept frames, [n, keep], sorted; sequence i is drawn by `default_rng(seed + i)`."""
-    draws = (np.random.default_rng(seed + i).choice(frames, keep, replace=False) for i in range(n))
+    draws = (np.random.default_rng(seed + i).choice(FRAMES, keep, replace=False) for i in range(n))
     return np.sort(np.stack(list(draws)), axis=1).astype(np.int64)
 
 
-def _make(rng: np.random.RandomState, times: NDArray[np.int64], frames: int, frame_step: float) -> PendulumSet:
+def _make(rng: np.random.RandomState, times: NDArray[np.int64]) -> PendulumSet:
     """One set; draws for every frame, kept or not, but renders only the kept ones, `times` [n, keep]."""
     n, keep = times.shape
-    angle, _ = simulate(rng, n, frames=frames, frame_step=frame_step)
-    seen_angle = angle + rng.normal(0, OBSERVATION_STD, (n, frames, 2))[..., 0]
-    weight = clearness(rng, n, frames=frames)
+    angle, _ = simulate(rng, n)
+    seen_angle = angle + rng.normal(0, OBSERVATION_STD, (n, FRAMES, 2))[..., 0]
+    weight = clearness(rng, n)
     images = np.empty((n, keep, SIZE, SIZE), np.uint8)
     for i, kept in enumerate(times):
-        static = rng.uniform(0, 255, (frames, SIZE, SIZE, 1))[kept, :, :, 0]
+        static = rng.uniform(0, 255, (FRAMES, SIZE, SIZE, 1))[kept, :, :, 0]
         clear = np.stack([render(a) for a in seen_angle[i, kept]])
         share = weight[i, kept][:, None, None]
         images[i] = (share * clear + (1 - share) * static).astype(np.uint8)
@@ -229,20 +199,11 @@ def _cached(folder: Path, parameters: str, make: Callable[[], PendulumSets]) -> 
     return sets
 
 
-def mse(predicted: ArrayLike, targets: ArrayLike) -> float:
+def mse(predicted: NDArray[np.float64], targets: NDArray[np.float64]) -> float:
     """CRU's and S5's metric: squared error, mean over sequences, frames and both components; both [S, K, 2]."""
-    return float((_difference(predicted, targets) ** 2).mean())
+    return float(((predicted - targets) ** 2).mean())
 
 
-def published_sum(predicted: ArrayLike, targets: ArrayLike) -> float:
+def published_sum(predicted: NDArray[np.float64], targets: NDArray[np.float64]) -> float:
     """What the published RoMAE script prints as "Test MSE": the *sum* of squared errors, times 1e-3; both [S, K, 2]."""
-    return float((_difference(predicted, targets) ** 2).sum() * 1e-3)
-
-
-def _difference(predicted: ArrayLike, targets: ArrayLike) -> NDArray[np.float64]:
-    predicted, targets = np.asarray(predicted, np.float64), np.asarray(targets, np.float64)
-    if predicted.shape != targets.shape or predicted.ndim != 3 or predicted.shape[-1] != 2:
-        raise InputError(
-            f"predicted {predicted.shape} and targets {targets.shape} must have equal shapes [sequences, frames, 2]"
-        )
-    return predicted - targets
+    return float(((predicted - targets) ** 2).sum() * 1e-3)

@@ -47,7 +47,6 @@ from rotarymae.training import Pretraining, TrainConfig
 
 CONTIFORMER, ROMAE = "ContiFormer's protocol", "RoMAE's protocol"
 TRIALS = 10
-NOISE = 0.05  # of ContiFormer's set, in raw units
 
 
 @dataclass(frozen=True)
@@ -136,7 +135,7 @@ def _examples(part: data.Spirals, setup: SpiralsSetup, case: str, scaling: Scali
     clean, noisy = scaling.scale(part.clean), scaling.scale(part.noisy)
     kinds = torch.from_numpy(part.counter_clockwise)
     spirals, points = noisy.shape[:2]
-    noise = torch.from_numpy((NOISE / (part.scale * scaling.unit)).astype(np.float32))
+    noise = torch.from_numpy((data.NOISE / (part.scale * scaling.unit)).astype(np.float32))
     seen = 50 if case == CONTIFORMER else 30
 
     def draw(index: np.ndarray, epoch: int | None) -> Batch:
