@@ -262,8 +262,8 @@ def test_a_wrong_configuration_is_named(folder, change, parts):
     [
         (lambda p: p.update(extra=1), ("has no field 'extra'",)),
         (lambda p: p["values"].pop("std"), ("values lacks the field 'std'",)),
-        (lambda p: p["values"].update(std=[[1.0]]), ("values.std has shape (1, 1)", "(1, 2)")),
-        (lambda p: p["values"].update(std=[["a", "b"]]), ("values.std", "(1, 2)")),
+        (lambda p: p["values"].update(std=[[1.0]]), ("values.std has shape 1×1", "1×2")),
+        (lambda p: p["values"].update(std=[["a", "b"]]), ("values.std[0][0] is 'a'",)),
     ],
 )
 def test_a_wrong_preprocessor_is_named(folder, change, parts):

@@ -14,6 +14,7 @@ DecoderAttention = Literal["context", "joint"]
 # What the decoder predicts of a value; how each is scored stands in `losses.TERMS`.
 Likelihood = Literal["point", "gaussian"]
 WITH_VARIANCE: tuple[Likelihood, ...] = ("gaussian",)  # those with a log-variance beside each value
+TargetLoss = Literal["auto", "absolute_error"]  # of fine-tuning; what each means stands in `losses`
 # embed_dim, num_heads, depth, mlp_ratio. Table 8; "pendulum" is Table 14; "light" is ours, for tables on a CPU.
 SIZES: dict[Size, tuple[int, int, int, float]] = {
     "light": (120, 2, 4, 4.0),

@@ -14,7 +14,7 @@ from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 from torch.nn import functional as F
 
-from rotarymae.config import Likelihood
+from rotarymae.config import Likelihood, TargetLoss
 from rotarymae.errors import InputError
 from rotarymae.model import Reconstruction
 
@@ -81,28 +81,36 @@ def gaussian_nll(
 TERMS: dict[Likelihood, Callable[..., Tensor]] = {"point": squared_error, "gaussian": gaussian_nll}
 
 
+# How fine-tuning scores its targets: classes as torch.nn.functional.cross_entropy does, numbers by their distance. A
+# new loss is a line here, with the task that it is of, and its name in `config.TargetLoss`.
+OF_CLASSES: dict[TargetLoss, Callable[..., Tensor]] = {"auto": F.cross_entropy}
+OF_NUMBERS: dict[TargetLoss, Callable[[Tensor], Tensor]] = {"auto": torch.square, "absolute_error": torch.abs}
+
+
 def classification(
     logits: Float[Tensor, "B classes"],
     labels: Int[Tensor, " B"],
     label_smoothing: float = 0.0,
     class_weights: Float[Tensor, " classes"] | None = None,
+    loss: TargetLoss = "auto",
 ) -> Loss:
-    """Cross-entropy. With `label_smoothing` s the target is 1 - s + s / classes for the true class.
+    """Cross-entropy, or another loss. With `label_smoothing` s the target is 1 - s + s / classes for the true class.
 
     With `class_weights` the sum and the count are both weighted by the weight of each row's class, so that the mean
     is torch's weighted mean.
     """
     logits = _wide(logits)
-    terms = F.cross_entropy(logits, labels, weight=class_weights, label_smoothing=label_smoothing, reduction="sum")
+    how = {"weight": class_weights, "label_smoothing": label_smoothing, "reduction": "sum"}
+    terms = OF_CLASSES[loss](logits, labels, **how)
     count = torch.tensor(len(labels), device=logits.device) if class_weights is None else class_weights[labels].sum()
     return Loss(terms, count)
 
 
-def regression(predicted: Float[Tensor, "*shape"], target: Float[Tensor, "*shape"]) -> Loss:
-    """Squared error over all elements; NaN targets are missing and count for nothing."""
+def regression(predicted: Float[Tensor, "*shape"], target: Float[Tensor, "*shape"], loss: TargetLoss = "auto") -> Loss:
+    """Squared error over all elements, or another loss; NaN targets are missing and count for nothing."""
     predicted, target = _wide(predicted), _wide(target)
     missing = target.isnan()
-    terms = (predicted - target.masked_fill(missing, 0.0)).square().masked_fill(missing, 0.0)
+    terms = OF_NUMBERS[loss](predicted - target.masked_fill(missing, 0.0)).masked_fill(missing, 0.0)
     return Loss(terms.sum(), (~missing).sum())
 
 

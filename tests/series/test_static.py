@@ -75,5 +75,5 @@ def test_batches_carry_the_features_of_their_series():
     assert back == made and made.describe()["static columns"] == "age, sex"
     fields = made.to_dict()
     for change in ({"std": 0.0}, {"mean": "1"}, {"missing": 1}, {"categories": 3}, {"name": 1}):
-        with refuses("static[0]"):
+        with refuses("static"):
             Preprocessor.from_dict({**fields, "static": [{**fields["static"][0], **change}]})

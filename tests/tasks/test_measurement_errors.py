@@ -114,7 +114,7 @@ def test_errors_and_joined_times_exclude_each_other():
 def test_damaged_names_of_errors(errors):
     fields = json.loads(json.dumps(Preprocessor.fit(dataset(), errors=ERRORS).to_dict()))
     assert Preprocessor.from_dict(fields).errors == ERRORS
-    with refuses("errors is"):
+    with refuses("errors"):
         Preprocessor.from_dict({**fields, "errors": errors})
 
 

@@ -5,7 +5,7 @@ import json
 
 import numpy as np
 import pytest
-from safetensors.numpy import load_file, save_file
+from safetensors.numpy import load_file
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
 from conftest import refuses
@@ -280,7 +280,7 @@ def test_damaged_and_foreign_files_are_refused(tmp_path):
     (folder / "predictor.json").write_text("{")
     broken("predictor.json", "JSON")
     (folder / "predictor.json").write_text('{"format": 9}')
-    broken("format 1")
+    broken("format 2")
     for change in (
         {"choice": "magic"},
         {"weights": {}},
@@ -296,26 +296,12 @@ def test_damaged_and_foreign_files_are_refused(tmp_path):
     broken("features.safetensors")
     (folder / "features.safetensors").unlink()
     broken("features.safetensors")
-    for name, index, value in (
-        ("left", 0, 0),
-        ("right", 0, 1 << 40),
-        ("feature", 0, 999),
-        ("root", 1, -1),
-        ("value", 1, np.nan),
-    ):
-        _, arrays = fresh()
-        arrays[name] = arrays[name].copy()
-        arrays[name][index] = value
-        save_file(arrays, folder / "features.safetensors")
-        broken("features.safetensors", "trees")
-    _, arrays = fresh()
-    save_file(arrays | {"threshold": arrays["threshold"][:-1]}, folder / "features.safetensors")
-    broken("threshold")
-    convolutions = load_file(folder / "convolutions.safetensors")
-    save_file(convolutions | {"dilation": convolutions["dilation"] * 1000}, folder / "convolutions.safetensors")
-    fresh_features = predictor.members["features"].arrays()
-    save_file(fresh_features, folder / "features.safetensors")
-    broken("convolutions.safetensors", "dilations")
+    for file in ("features.safetensors", "convolutions.safetensors"):
+        fresh()
+        content = bytearray((folder / file).read_bytes())
+        content[-5] ^= 1
+        (folder / file).write_bytes(content)
+        broken(file, "does not match its checksum")
 
 
 def test_the_estimator_predicts_with_its_predictor():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import sys
 import warnings
 from dataclasses import dataclass
 from typing import Any, Self
@@ -13,6 +12,7 @@ import numpy as np
 
 from rotarymae.arrays.dataset import NOUNS, ArrayDataset
 from rotarymae.errors import InputError, InputWarning
+from rotarymae.system import from_fields
 
 CHUNK = 1 << 24  # cells whose sums are taken at once
 
@@ -35,7 +35,7 @@ class ArrayPreprocessor:
     std: tuple[float, ...]
     sample_rate: int | None = None
     longest_side: int | None = None
-    classes: tuple[str | int | float, ...] | None = None
+    classes: tuple[str | int | float | bool, ...] | None = None
     target: tuple[tuple[float, float], ...] | None = None
 
     @classmethod
@@ -144,37 +144,16 @@ class ArrayPreprocessor:
         Raises:
             InputError: names a wrong, missing or misshapen field.
         """
-        known = {field.name: field for field in dataclasses.fields(cls)}
-        for name in fields:
-            if name not in known:
-                raise InputError(f"preprocessor has no field {name!r}; there are {', '.join(known)}.")
-        for name in ("patch_size", "mean", "std"):
-            if name not in fields:
-                raise InputError(f"preprocessor lacks the field {name!r}.")
-        own = cls(**{name: _tuples(value) for name, value in fields.items()})
-        if not _are(own.patch_size, int) or min(own.patch_size) < 1:
-            raise InputError(f"patch_size is {own.patch_size!r:.60}; wanted a whole number of at least 1 per axis.")
-        for name in ("mean", "std"):
-            numbers = getattr(own, name)
-            if not _are(numbers, int, float) or not all(abs(x) <= sys.float_info.max for x in numbers):
-                raise InputError(f"{name} is {numbers!r:.60}; wanted a finite number per channel.")
-        if len(own.mean) != len(own.std) or min(own.std) <= 0:
+        own: Self = from_fields(cls, fields, "preprocessor")
+        if min(own.patch_size, default=0) < 1:
+            raise InputError(f"patch_size is {own.patch_size}; wanted a whole number of at least 1 per axis.")
+        if len(own.mean) != len(own.std) or min(own.std, default=0) <= 0:
             raise InputError(f"std is {own.std!r:.60}; wanted a positive number for each of {len(own.mean)} channels.")
-        for name in ("sample_rate", "longest_side"):
-            number = getattr(own, name)
-            if number is not None and (type(number) is not int or not 0 < number < 1 << 31):
-                raise InputError(f"{name} is {number!r:.60}; wanted a positive whole number, or null.")
+        for name, number in (("sample_rate", own.sample_rate), ("longest_side", own.longest_side)):
+            if number is not None and not 0 < number < 1 << 31:
+                raise InputError(f"{name} is {number}; wanted a positive whole number, or null.")
         return own
 
 
 def _floats(numbers: np.ndarray) -> tuple[float, ...]:
     return tuple(float(number) for number in numbers)
-
-
-def _tuples(value: Any) -> Any:
-    return tuple(_tuples(item) for item in value) if isinstance(value, list | tuple) else value
-
-
-def _are(items: Any, *kinds: type) -> bool:
-    """Whether it is a tuple of at least one of these kinds (true and false are none)."""
-    return isinstance(items, tuple) and len(items) > 0 and all(type(item) in kinds for item in items)

@@ -69,6 +69,9 @@ def position_sets(
     """Table 1: `tokens` identical values per sample at positions drawn from U(low, high)."""
     if not low < high:
         raise InputError(f"positions need low < high, got low={low} and high={high}")
+    for name, count in (("tokens", tokens), ("train", train), ("test", test)):
+        if count < 1:
+            raise InputError(f"{name} must be at least 1, got {count}")
     drawn = []
     for stream, size in enumerate((train, test)):
         positions = np.random.default_rng([seed, stream]).uniform(low, high, (size, tokens, 1)).astype(np.float32)

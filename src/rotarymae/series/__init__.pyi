@@ -21,7 +21,6 @@ from .scaling import Preprocessor as Preprocessor
 from .scaling import check_targets as check_targets
 from .static import StaticColumn as StaticColumn
 from .static import fit_static as fit_static
-from .static import is_static_column as is_static_column
 from .static import static_features as static_features
 from .suggest import suggest_columns as suggest_columns
 from .table_reader import Part as Part

@@ -8,20 +8,19 @@ frequency turns 1 radian a unit, so times in [0, 1] would be nearly indistinguis
 from __future__ import annotations
 
 import dataclasses
-import math
-import sys
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, get_args
 
 import numpy as np
 
 from rotarymae.errors import InputError, InputWarning, listed
 from rotarymae.series.dataset import SeriesDataset
 from rotarymae.series.inputs import Inputs
-from rotarymae.series.static import StaticColumn, is_static_column
+from rotarymae.series.static import StaticColumn
 from rotarymae.series.windows import Windows
+from rotarymae.system import from_fields
 
 Function = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 
@@ -57,7 +56,8 @@ TRANSFORMS = {
     ),
     "none": Transform(None, None, False, "as it is"),
 }
-ORIGINS = ("first", "zero")
+Origin = Literal["first", "zero"]
+Label = str | int | float | bool
 LEAST_ERROR = 1e-3  # standardised: a smaller one makes no difference, and has no logarithm in the end
 
 
@@ -177,7 +177,7 @@ class PositionScaler:
     """
 
     unit: float
-    origin: str = "first"
+    origin: Origin = "first"
     channel_spacing: float = 1.0
     reach: float = 0.0
 
@@ -186,13 +186,13 @@ class PositionScaler:
         cls,
         dataset: SeriesDataset,
         unit: float | None = None,
-        origin: str = "first",
+        origin: Origin = "first",
         channel_spacing: float = 1.0,
     ) -> Self:
         """The unit is the larger of the median gap between a series' distinct times and a thousandth of the median
         span, unless given; of a `sample` of a large set. Beyond some 6,000 units the slowest kept frequency has gone
         round."""
-        if origin not in ORIGINS:
+        if origin not in get_args(Origin):
             raise InputError(f"origin {origin!r}; wanted 'first' (of each series) or 'zero' (of the table).")
         for name, number in (("unit", unit), ("channel_spacing", channel_spacing)):
             if number is not None and not (np.isfinite(number) and number > 0):
@@ -253,10 +253,10 @@ class Preprocessor:
     """
 
     value_names: tuple[str, ...]
-    channel_names: tuple[str | int | float, ...] | None
+    channel_names: tuple[Label, ...] | None
     values: ValueScaler
     positions: PositionScaler
-    classes: tuple[str | int | float, ...] | None = None
+    classes: tuple[Label, ...] | None = None
     target: tuple[tuple[float, float], ...] | None = None
     inputs: Inputs = dataclasses.field(default_factory=Inputs)
     join_times: bool = False
@@ -273,7 +273,7 @@ class Preprocessor:
         dataset: SeriesDataset,
         transforms: dict[str, str] | None = None,
         time_unit: float | None = None,
-        origin: str = "first",
+        origin: Origin = "first",
         channel_spacing: float = 1.0,
         inputs: Inputs | None = None,
         join_times: bool = False,
@@ -411,121 +411,58 @@ class Preprocessor:
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> Self:
         """The inverse of `to_dict`, also after JSON. Raises InputError naming a wrong, missing or misshapen field."""
-        values = _from_fields(ValueScaler, fields.get("values"), "values")
-        positions = _from_fields(PositionScaler, fields.get("positions"), "positions")
-        inputs = _from_fields(Inputs, fields.get("inputs", {}), "inputs")
-        static = fields.get("static", ())
-        if not isinstance(static, list | tuple):
-            raise InputError(f"static is {static!r:.60}; wanted a list of columns.")
-        static = tuple(_from_fields(StaticColumn, one, f"static[{i}]") for i, one in enumerate(static))
-        parts = {"values": values, "positions": positions, "inputs": inputs, "static": static}
-        own = _from_fields(cls, {**fields, **parts}, "preprocessor")
-        for name, kinds in (("value_names", tuple), ("channel_names", (tuple, type(None)))):
-            if not isinstance(getattr(own, name), kinds):
-                raise InputError(f"{name} is {getattr(own, name)!r}; wanted a list of names.")
-        if not own.value_names or len(set(own.value_names)) < len(own.value_names):
-            raise InputError("value_names holds no name, or one twice; wanted each once.")
-        _check_names("value_names", own.value_names, str)
-        _check_names("channel_names", own.channel_names or (), str, int, float)
-        check_targets(own.classes, own.target)
-        _check_error_names(own)
-        _check_inputs(own)
-        if type(own.join_times) is not bool or (own.join_times and (own.channel_names is None or own.inputs.width)):
-            raise InputError(f"join_times is {own.join_times!r:.60}; wanted true only with channels and no inputs.")
-        for i, column in enumerate(own.static):
-            if not is_static_column(column):
-                raise InputError(f"static[{i}] is {column!r:.100}; wanted a column's name, categories and numbers.")
-        _check_columns(own.columns)
-        if own.max_tokens is not None and (type(own.max_tokens) is not int or own.max_tokens < 1):
-            raise InputError(f"max_tokens is {own.max_tokens!r:.60}; wanted a positive whole number, or none.")
-        if own.window is not None and (type(own.window) is not int or own.window < 2):
-            raise InputError(f"window is {own.window!r:.60}; wanted a whole number of at least 2, or none.")
-        if type(own.overlap) is not int or not 0 <= own.overlap < (own.window or 1):
-            raise InputError(f"overlap is {own.overlap!r:.60}; wanted a whole number from 0 to less than the window.")
-        if positions.origin not in ORIGINS:
-            raise InputError(f"positions.origin is {positions.origin!r}; wanted one of {', '.join(ORIGINS)}.")
-        for name in ("unit", "channel_spacing", "reach"):
-            number = getattr(positions, name)
-            # Only the reach may be zero: that of series of one observation each.
-            enough = type(number) in (int, float) and (number > 0 or (number == 0 and name == "reach"))
-            if not (enough and number <= sys.float_info.max):
-                raise InputError(f"positions.{name} is {number!r:.60}; wanted a positive number.")
-        width = len(own.value_names)
-        channels = 1 if own.channel_names is None else len(own.channel_names)
-        for name in ("centre", "width", "mean", "std"):
-            table = _table(getattr(values, name))
-            if table is None:
-                raise InputError(f"values.{name} is no table of numbers ({channels}, {width}).")
-            if name in ("width", "std") and (table <= 0).any():
-                raise InputError(f"values.{name} holds {table.min()}; wanted positive numbers.")
-            if table.shape != (channels, width) or not np.isfinite(table).all():
-                raise InputError(f"values.{name} has shape {table.shape}; wanted finite numbers ({channels}, {width}).")
-        names = values.transforms if isinstance(values.transforms, tuple) else ()
-        if len(names) != width or any(not isinstance(n, str) or n not in TRANSFORMS for n in names):
-            known = ", ".join(TRANSFORMS)
-            raise InputError(f"values.transforms is {values.transforms!r:.60}; wanted {width} of {known}.")
+        own: Self = from_fields(cls, fields, "preprocessor")
+        own._check()
         return own
 
+    def _check(self) -> None:
+        """What fields read from a file must have in common. Raises InputError."""
+        names, errors, channels = self.value_names, self.errors, self.channel_names
+        if not names or len({*names, *errors}) < len(names) + len(errors):
+            raise InputError(f"value_names and errors are {listed(names + errors)}; wanted each column once.")
+        if len(errors) not in (0, len(names)) or (errors and self.join_times):
+            raise InputError(f"errors is {errors!r:.60}; wanted a name for each value, or none.")
+        check_targets(self.classes, self.target)
+        if self.inputs.channels not in (0, len(channels or ())):
+            raise InputError(f"inputs.channels is {self.inputs.channels}; wanted 0 or the number of channels.")
+        if not {name for pair in self.inputs.signal_to_noise for name in pair} <= set(self.value_columns):
+            raise InputError(f"inputs.signal_to_noise is {self.inputs.signal_to_noise}; wanted pairs of value names.")
+        if self.join_times and (channels is None or self.inputs.width):
+            raise InputError("join_times is True; wanted true only with channels and no inputs.")
+        for name, number, least in (("max_tokens", self.max_tokens, 1), ("window", self.window, 2)):
+            if number is not None and number < least:
+                raise InputError(f"{name} is {number}; wanted a whole number of at least {least}, or none.")
+        if not 0 <= self.overlap < (self.window or 1):
+            raise InputError(f"overlap is {self.overlap}; wanted a whole number from 0 to less than the window.")
+        for name in ("values", "errors", "static", "flags", "na"):
+            if not isinstance(self.columns.get(name, []), list | tuple):
+                raise InputError(f"columns.{name} is {self.columns[name]!r:.60}; wanted a list of names.")
+        scaler, positions = self.values, self.positions
+        # Only the reach may be zero: that of series of one observation each.
+        if min(positions.unit, positions.channel_spacing) <= 0 or positions.reach < 0:
+            raise InputError(f"positions are {positions}; wanted positive numbers.")
+        wanted = (1 if channels is None else len(channels), len(names))
+        for name in ("centre", "width", "mean", "std"):
+            rows = getattr(scaler, name)
+            if (len(rows), *{len(row) for row in rows}) != wanted:
+                shape = "×".join(map(str, (len(rows), *{len(row) for row in rows})))
+                raise InputError(f"values.{name} has shape {shape}; wanted {wanted[0]}×{wanted[1]} numbers.")
+            if name in ("width", "std") and min(map(min, rows)) <= 0:
+                raise InputError(f"values.{name} holds {min(map(min, rows))}; wanted positive numbers.")
+        if len(scaler.transforms) != len(names) or not set(scaler.transforms) <= set(TRANSFORMS):
+            known = ", ".join(TRANSFORMS)
+            raise InputError(f"values.transforms is {scaler.transforms}; wanted {len(names)} of {known}.")
 
-def _from_fields(kind: type, fields: Any, where: str) -> Any:
-    if not isinstance(fields, dict):
-        raise InputError(f"{where} is {type(fields).__name__}; wanted an object of fields.")
-    known = {field.name: field for field in dataclasses.fields(kind)}
-    for key in fields:
-        if key not in known:
-            raise InputError(f"{where} has no field {key!r}; there are {', '.join(known)}.")
-    for name, field in known.items():
-        optional = not (field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING)
-        if not optional and name not in fields:
-            raise InputError(f"{where} lacks the field {name!r}.")
-    return kind(**{key: _tuples(value) for key, value in fields.items()})
 
-
-def _are_scales(target: Any) -> bool:
-    scales = _table(target)
-    if scales is None or scales.ndim != 2 or scales.shape[1] != 2:
-        return False
-    return bool(np.isfinite(scales).all() and (scales[:, 1] > 0).all())
-
-
-def _table(rows: Any) -> np.ndarray | None:
-    """A float64 array of a nested list of numbers, which text is not; None if it is something else."""
-    try:
-        table = np.array(rows)
-        return table.astype(np.float64) if table.dtype.kind in "fiu" else None
-    except (TypeError, ValueError, OverflowError):
-        return None
-
-
-def _is_writable(name: str | float) -> bool:
-    """Whether a name can be printed and put into an array."""
-    if isinstance(name, str):
-        return not any("\ud800" <= letter <= "\udfff" for letter in name)
-    return math.isfinite(name) if isinstance(name, float) else abs(name) < 2**63
-
-
-def check_targets(classes: Any, target: Any) -> None:
+def check_targets(classes: tuple[Label, ...] | None, target: tuple[tuple[float, float], ...] | None) -> None:
     """Raises InputError unless these are what a file may say of a classifier's labels and a regressor's scales."""
     if classes is not None:
-        if not isinstance(classes, tuple) or len(classes) < 2:
-            raise InputError(f"classes is {classes!r:.60}; wanted a list of at least two labels, or null.")
-        _check_names("classes", classes, str, int, float)
-        kinds = {bool if isinstance(one, bool) else str if isinstance(one, str) else float for one in classes}
-        if len(kinds) > 1:
+        if len(classes) < 2 or len(set(classes)) < len(classes):
+            raise InputError(f"classes is {classes!r:.60}; wanted at least two labels, each once, or null.")
+        if len({float if type(one) is int else type(one) for one in classes}) > 1:
             raise InputError("classes mix text, numbers and true or false; wanted labels of one kind.")
-        if len(set(classes)) < len(classes):
-            raise InputError("classes holds a label twice; wanted each once.")
-    if target is not None and not _are_scales(target):
+    if target is not None and not all(deviation > 0 for _, deviation in target):
         raise InputError(f"target is {target!r:.60}; wanted a mean and a positive deviation for each output.")
-
-
-def _check_names(name: str, items: Any, *kinds: type) -> None:
-    strange = [item for item in items if not isinstance(item, kinds)]
-    if strange:
-        raise InputError(f"{name} holds {strange[0]!r:.60}, which is no name.")
-    unwritable = [item for item in items if not _is_writable(item)]
-    if unwritable:
-        raise InputError(f"{name} holds {unwritable[0]!r:.60}, which is no Unicode text or no 64-bit number.")
 
 
 def _check_errors(dataset: SeriesDataset, errors: Sequence[str], join_times: bool) -> tuple[str, ...]:
@@ -552,45 +489,7 @@ def _check_errors(dataset: SeriesDataset, errors: Sequence[str], join_times: boo
     return errors
 
 
-def _check_error_names(own: Preprocessor) -> None:
-    errors = own.errors
-    fits = isinstance(errors, tuple) and all(isinstance(name, str) and _is_writable(name) for name in errors)
-    if not fits or len(errors) not in (0, len(own.value_names)) or (errors and own.join_times):
-        raise InputError(f"errors is {errors!r:.60}; wanted a list of names, one for each value, or none.")
-    if len({*own.value_names, *errors}) < len(own.value_names) + len(errors):
-        raise InputError(f"errors is {errors!r:.60}, of which some are values, or there twice; wanted other columns.")
-
-
-def _check_inputs(own: Preprocessor) -> None:
-    channels, pairs = own.inputs.channels, own.inputs.signal_to_noise
-    if type(channels) is not int or channels not in (0, len(own.channel_names or ())):
-        raise InputError(f"inputs.channels is {channels!r:.60}; wanted 0 or the number of channels.")
-    if not isinstance(pairs, tuple) or any(
-        not isinstance(pair, tuple) or len(pair) != 2 or not set(pair) <= set(own.value_columns) for pair in pairs
-    ):
-        raise InputError(f"inputs.signal_to_noise is {pairs!r:.60}; wanted pairs of value names.")
-
-
-def _check_columns(columns: Any) -> None:
-    """How a table was read: names, lists of names, and true or false."""
-    if not isinstance(columns, dict):
-        raise InputError(f"columns is {columns!r:.60}; wanted an object that says how the table was read.")
-    for name, found in columns.items():
-        wanted, fits = "text", found is None or isinstance(found, str)
-        if name in ("values", "errors", "static", "flags", "na"):
-            wanted = "a list of names"
-            fits = isinstance(found, list | tuple) and all(isinstance(one, str) for one in found)
-        elif name == "wide":
-            wanted, fits = "true or false", isinstance(found, bool)
-        if not fits:
-            raise InputError(f"columns.{name:.60} is {found!r:.60}; wanted {wanted}.")
-
-
-def _tuples(value: Any) -> Any:
-    return tuple(_tuples(item) for item in value) if isinstance(value, list | tuple) else value
-
-
-def _plain(name: Any) -> str | int | float:
+def _plain(name: Any) -> Label:
     """A channel's or class's name as JSON keeps it."""
     return name.item() if isinstance(name, np.generic) else name
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
@@ -34,12 +34,16 @@ class StaticColumn:
     """
 
     name: str
-    categories: tuple[str | int | float, ...] | None = None
+    categories: tuple[str | int | float | bool, ...] | None = None
     low: float = 0.0
     high: float = 0.0
     mean: float = 0.0
     std: float = 1.0
     missing: bool = False
+
+    def __post_init__(self) -> None:
+        if self.std <= 0:
+            raise InputError(f"the static column {self.name!r} has the deviation {self.std}; wanted a positive one.")
 
     @classmethod
     def fit(cls, name: str, column: np.ndarray) -> Self:
@@ -140,16 +144,3 @@ def _column(dataset: SeriesDataset, name: str) -> np.ndarray:
 def _missing(column: np.ndarray) -> np.ndarray:
     """True where there is no value [S]."""
     return np.array([one is None or one != one for one in column.tolist()], bool)
-
-
-def is_static_column(found: Any) -> bool:
-    """Whether the fields that a file gave are those of a column."""
-    numbers = (found.low, found.high, found.mean, found.std)
-    return (
-        isinstance(found.name, str)
-        and isinstance(found.missing, bool)
-        and (found.categories is None or isinstance(found.categories, tuple))
-        and all(isinstance(one, str | int | float) for one in found.categories or ())
-        and all(type(one) in (int, float) and abs(one) < 1e300 for one in numbers)
-        and found.std > 0
-    )

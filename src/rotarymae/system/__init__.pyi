@@ -3,7 +3,9 @@ from .atomic_write import flush as flush
 from .atomic_write import remove_leftovers as remove_leftovers
 from .atomic_write import replacing as replacing
 from .atomic_write import replacing_folder as replacing_folder
+from .atomic_write import sha256 as sha256
 from .atomic_write import write_text as write_text
+from .fields import from_fields as from_fields
 from .progress import Reporter as Reporter
 from .progress import duration as duration
 from .provenance import commit as commit

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import hashlib
 import os
 import re
 import shutil
@@ -112,6 +113,12 @@ def remove_leftovers(folder: Path, names: Iterable[str]) -> None:
                 shutil.rmtree(path)
             else:
                 path.unlink()
+
+
+def sha256(path: Path) -> str:
+    """The checksum of a file, hexadecimal."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def write_text(path: str | Path, text: str) -> None:

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_type_hints
 
-from rotarymae.config import WITH_VARIANCE, DecoderAttention, Likelihood, Size
+from rotarymae.config import WITH_VARIANCE, DecoderAttention, Likelihood, Size, TargetLoss
 from rotarymae.errors import InputError, choose
 from rotarymae.training import LoopOptions
 
@@ -131,6 +131,9 @@ class FinetuningOptions:
     """Each step of fine-tuning sees this many series; without it, as many as in pre-training."""
     finetune_lr: float | None = None
     """The learning rate of fine-tuning rises to this peak; without it, to that of pre-training."""
+    loss: TargetLoss = "auto"
+    """Fine-tuning minimises the cross-entropy of classes and the squared errors of numbers (auto), or their absolute
+    errors, which outliers move less (absolute_error)."""
     tune: str = "full"
     """Fine-tuning trains all weights (full), the head alone (probe), the head and the last N blocks (top:N), or the
     head and low-rank adapters of the encoder's matrices (lora)."""

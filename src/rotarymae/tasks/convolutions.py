@@ -18,7 +18,6 @@ import torch
 from numpy.typing import NDArray
 from torch.nn import functional as F
 
-from rotarymae.errors import ModelDirectoryError
 from rotarymae.series import SeriesDataset
 from rotarymae.tasks.features import Floats, chunks
 
@@ -123,28 +122,6 @@ class RandomConvolutions:
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         return {field.name: getattr(self, field.name) for field in fields(self)}
-
-    @classmethod
-    def from_arrays(cls, arrays: dict[str, NDArray[Any]], variables: int, classes: int) -> Self:
-        """Raises ModelDirectoryError for arrays that do not fit together."""
-        names = [field.name for field in fields(cls)]
-        if set(arrays) != set(names):
-            raise ModelDirectoryError(f"convolutions have the arrays {sorted(arrays)}; wanted {', '.join(names)}.")
-        groups, each = len(arrays["dilation"]), arrays["bias"].shape[-1] if arrays["bias"].ndim else 0
-        kernels, features = len(KERNELS), groups * len(KERNELS) * each
-        one, of_all = (1,), (features,)
-        shapes = {"length": one, "center": (variables,), "scale": (variables,), "dilation": (groups,)}
-        shapes |= {"mix": (groups, kernels, variables), "bias": (groups, kernels, each), "sharpness": one}
-        shapes |= {"feature_center": of_all, "feature_scale": of_all, "weight": (features, classes)}
-        for name, shape in (shapes | {"intercept": (classes,)}).items():
-            if arrays[name].shape != shape or not np.isfinite(arrays[name]).all():
-                raise ModelDirectoryError(
-                    f"the convolutions' {name} has the shape {arrays[name].shape} or is not finite; wanted {shape}."
-                )
-        length, dilation = int(arrays["length"][0]), arrays["dilation"]
-        if not LENGTH <= length <= 1 << 20 or (dilation < 1).any() or (dilation > length).any():
-            raise ModelDirectoryError("the convolutions' length and dilations do not fit together.")
-        return cls(**arrays)
 
 
 def on_grid(dataset: SeriesDataset, length: int) -> Floats:

@@ -14,13 +14,12 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
 from rotarymae.checkpoints import ModelDirectory, find_model
 from rotarymae.errors import InputError, ModelDirectoryError, listed
-from rotarymae.series import SeriesDataset, StaticColumn, is_static_column, static_features
-from rotarymae.system import Reporter, replacing_folder
+from rotarymae.series import SeriesDataset, StaticColumn, static_features
+from rotarymae.system import Reporter, from_fields, replacing_folder, sha256
 from rotarymae.tasks.combination import AVERAGES, choose_weights
 from rotarymae.tasks.convolutions import RandomConvolutions, share_a_grid, softmax
 from rotarymae.tasks.data import AnyDataset
@@ -28,7 +27,7 @@ from rotarymae.tasks.features import Floats, more_features
 from rotarymae.tasks.targets import task_of
 from rotarymae.tasks.trees import BoostedTrees
 
-FORMAT = 1
+FORMAT = 2
 PREDICTOR = "predictor"  # this folder, in a run's or beside an estimator's model
 MODEL, FEATURES, CONVOLUTIONS, COMBINED = "model", "features", "convolutions", "combined"
 CHOICES = (MODEL, FEATURES, COMBINED)
@@ -137,17 +136,9 @@ class BoostedFeatures:
 
     @classmethod
     def load(cls, task: str, described: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Self:
-        names, used, outputs = (described[key] for key in ("names", "used", "outputs"))
-        static = [StaticColumn(**fields) for fields in described["static"]]
-        static = tuple(replace(one, categories=one.categories and tuple(one.categories)) for one in static)
-        if not all(is_static_column(column) for column in static):
-            raise ModelDirectoryError("'static' holds what is no static column.")
-        columns = len(names) + sum(column.width for column in static)
-        if not all(isinstance(i, int) and 0 <= i < columns for i in used):
-            raise ModelDirectoryError(f"'used' holds places outside of {columns} features.")
-        scores = 1 if task == "classification" and outputs == 2 else outputs
-        trees = BoostedTrees.from_arrays(arrays, len(used), scores)
-        return cls(task, tuple(names), static, tuple(used), outputs, trees)
+        static = tuple(from_fields(StaticColumn, fields, "static") for fields in described["static"])
+        names, used = tuple(described["names"]), tuple(described["used"])
+        return cls(task, names, static, used, described["outputs"], BoostedTrees(**arrays))
 
 
 def _features(dataset: AnyDataset, static: tuple[StaticColumn, ...]) -> tuple[Floats, tuple[str, ...]]:
@@ -179,11 +170,11 @@ class ConvolvedClasses:
         return self.convolutions.arrays()
 
     def describe(self) -> dict[str, Any]:
-        return {"variables": len(self.convolutions.center), "classes": len(self.convolutions.intercept)}
+        return {}
 
     @classmethod
     def load(cls, task: str, described: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Self:
-        return cls(RandomConvolutions.from_arrays(arrays, described["variables"], described["classes"]))
+        return cls(RandomConvolutions(**arrays))
 
 
 ONLY_SERIES = "convolutions are fitted only where series share a grid"
@@ -279,7 +270,7 @@ class Predictor:
 
     def save(self, folder: str | Path) -> None:
         """Writes predictor.json and the members' arrays: beside, flushed, renamed."""
-        described = {
+        described: dict[str, Any] = {
             "format": FORMAT,
             "task": self.task,
             "choice": self.choice,
@@ -288,13 +279,15 @@ class Predictor:
             "weights": self.weights,
             "losses": self.losses,
             "members": {name: member.describe() for name, member in self.members.items()},
+            "sha256": {},
         }
         with replacing_folder(folder) as beside:
+            for name, member in self.members.items():
+                file = beside / f"{name}.safetensors"
+                save_file({key: np.ascontiguousarray(array) for key, array in member.arrays().items()}, file)
+                described["sha256"][name] = sha256(file)
             text = json.dumps(described, indent=2, allow_nan=False)
             (beside / "predictor.json").write_text(text + "\n", encoding="utf-8")
-            for name, member in self.members.items():
-                arrays = {key: np.ascontiguousarray(array) for key, array in member.arrays().items()}
-                save_file(arrays, beside / f"{name}.safetensors")
 
     @classmethod
     def of_run(cls, folder: str | Path, directory: ModelDirectory) -> Self:
@@ -349,10 +342,9 @@ class Predictor:
         members = {}
         for name, content in described["members"].items():
             file = path.with_name(f"{name}.safetensors")
-            try:
-                members[name] = MEMBERS[name].load(task, content, load_file(file))
-            except (SafetensorError, OSError, ModelDirectoryError, IndexError) as error:
-                raise ModelDirectoryError(f"{file} is missing or damaged: {error}") from None
+            if not file.is_file() or sha256(file) != described["sha256"][name]:
+                raise ModelDirectoryError(f"{file} is missing or does not match its checksum.")
+            members[name] = MEMBERS[name].load(task, content, load_file(file))
         found = cls(
             task,
             choice,

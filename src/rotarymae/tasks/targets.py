@@ -18,6 +18,7 @@ from torch import Tensor
 from rotarymae.checkpoints import AnyPreprocessor
 from rotarymae.errors import InputError, InputWarning, choose
 from rotarymae.heads import Classifier, Regressor
+from rotarymae.losses import OF_CLASSES, OF_NUMBERS
 from rotarymae.model import Encoder
 from rotarymae.series import plain
 from rotarymae.tasks.config import FitConfig
@@ -107,7 +108,7 @@ class ClassificationTask(Task):
         return labels
 
     def check_config(self, config: FitConfig) -> None:
-        """Every option concerns a classification."""
+        choose("loss", config.loss, tuple(OF_CLASSES))
 
     def strata(self, targets: np.ndarray) -> np.ndarray | None:
         return targets
@@ -131,7 +132,7 @@ class ClassificationTask(Task):
         if config.class_weights == "balanced":
             counts = np.bincount(encoded, minlength=model.classes)
             weights = torch.tensor(len(encoded) / (model.classes * counts), dtype=torch.float32)
-        return Classification(model, config.label_smoothing, weights)
+        return Classification(model, config.label_smoothing, weights, config.loss)
 
     def decode(self, preprocessor: AnyPreprocessor, outputs: Tensor) -> np.ndarray:
         return outputs.double().softmax(-1).numpy()
@@ -175,6 +176,7 @@ class RegressionTask(Task):
         for name, unused in (("label_smoothing", 0.0), ("class_weights", "none")):
             if getattr(config, name) != unused:
                 raise InputError(f"{name}={getattr(config, name)!r} concerns classes; leave it out of a regression.")
+        choose("loss", config.loss, tuple(OF_NUMBERS))
 
     def strata(self, targets: np.ndarray) -> np.ndarray | None:
         return None
@@ -201,7 +203,7 @@ class RegressionTask(Task):
 
     def objective(self, model: Classifier | Regressor, encoded: np.ndarray, config: FitConfig) -> Objective:
         assert isinstance(model, Regressor)
-        return Regression(model)
+        return Regression(model, config.loss)
 
     def decode(self, preprocessor: AnyPreprocessor, outputs: Tensor) -> np.ndarray:
         mean, std = _target(preprocessor)

@@ -11,8 +11,6 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from rotarymae.errors import ModelDirectoryError
-
 Floats = NDArray[np.float64]
 AT_ONCE = 128  # trees that are walked together
 
@@ -82,35 +80,3 @@ class BoostedTrees:
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         return {field.name: getattr(self, field.name) for field in fields(self)}
-
-    @classmethod
-    def from_arrays(cls, arrays: dict[str, NDArray[Any]], features: int, outputs: int) -> Self:
-        """Checked, so that damaged arrays can neither reach outside nor walk in a circle.
-
-        Raises:
-            ModelDirectoryError: what is wrong with them.
-        """
-        kinds = {field.name: "f" for field in fields(cls)} | {"missing_left": "b"}
-        kinds |= dict.fromkeys(("feature", "left", "right", "root", "output"), "i")
-        if set(arrays) != set(kinds):
-            raise ModelDirectoryError(f"trees have the arrays {', '.join(sorted(arrays))}; wanted {', '.join(kinds)}.")
-        for name, kind in kinds.items():
-            length = len(arrays["feature" if name not in ("root", "output", "start") else name])
-            length = len(arrays["root"]) if name == "output" else outputs if name == "start" else length
-            if arrays[name].dtype.kind != kind or arrays[name].shape != (length,):
-                raise ModelDirectoryError(
-                    f"the trees' {name} is {arrays[name].dtype} of shape {arrays[name].shape}; wanted ({length},)."
-                )
-        found = cls(**arrays)
-        own, nodes = np.arange(len(found.feature)), len(found.feature)
-        leaf = found.left == own
-        # A tree's nodes are numbered downwards: whoever always goes to a larger number arrives.
-        downwards = np.where(leaf, found.right == own, (found.left > own) & (found.right > own))
-        inside = (found.left < nodes) & (found.right < nodes) & (found.feature >= 0) & (found.feature < features)
-        whole = (found.root >= 0) & (found.root < nodes)
-        known = (found.output >= 0) & (found.output < outputs)
-        if not all(good.all() for good in (downwards, inside, whole, known)):
-            raise ModelDirectoryError("the trees' nodes lead nowhere or ask for features that there are not.")
-        if not np.isfinite(found.value).all() or not np.isfinite(found.start).all() or np.isnan(found.threshold).any():
-            raise ModelDirectoryError("the trees' values hold NaN or infinity.")
-        return found

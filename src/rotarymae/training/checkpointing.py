@@ -26,7 +26,7 @@ from torch import Tensor, nn
 
 import rotarymae
 from rotarymae.errors import InputError, ModelDirectoryError, choose
-from rotarymae.system import FolderLock, flush, remove_leftovers, replacing, replacing_folder
+from rotarymae.system import FolderLock, flush, remove_leftovers, replacing, replacing_folder, sha256
 
 MANIFEST = "manifest.json"
 WEIGHTS, OPTIMIZER, BEST = "model.safetensors", "optimizer.safetensors", "best.safetensors"
@@ -176,7 +176,7 @@ class RunFolder:
                 for file, content in files.items():
                     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in content.items()}
                     save_file(plain, beside / file)
-                manifest["files"] = {file: _sha256(beside / file) for file in files}
+                manifest["files"] = {file: sha256(beside / file) for file in files}
                 manifest["sha256"] = _manifest_sha256(manifest)
                 (beside / MANIFEST).write_text(json.dumps(manifest, indent=1), encoding="utf-8")
             flush(self._log)
@@ -262,7 +262,7 @@ def read_manifest(path: Path, check_files: bool = False) -> dict[str, Any]:
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ModelDirectoryError(f"{where} is damaged or no checkpoint's: {error}.") from None
     for name, digest in manifest["files"].items() if check_files else ():
-        if not (path / name).is_file() or _sha256(path / name) != digest:
+        if not (path / name).is_file() or sha256(path / name) != digest:
             raise ModelDirectoryError(f"{path / name} is missing or does not match its checksum.")
     return manifest
 
@@ -279,38 +279,15 @@ def _optimizer_state(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict
 
 
 def _restore_optimizer(model: nn.Module, optimizer: torch.optim.Optimizer, saved: dict[str, Tensor]) -> None:
-    """Fills the state that a step with zero gradients makes: exactly its keys, shapes and dtypes are taken.
-
-    Fused optimisers trust the shapes of their state, and write beyond a tensor that is too small. That step changes
-    weights at most by their decay; they are restored afterwards.
-    """
-    for group in optimizer.param_groups:
-        for parameter in group["params"]:
-            parameter.grad = torch.zeros_like(parameter)
-    optimizer.step()
-    optimizer.zero_grad(set_to_none=True)
-    fresh = _optimizer_state(model, optimizer)
-    for name in saved.keys() - fresh.keys():
-        raise ValueError(f"the optimizer has no {name}")
-    parameters = dict(model.named_parameters())
-    for name, value in fresh.items():
+    """By torch's own loading, which knows parameters by their number, and on which device each value belongs."""
+    names = {id(parameter): name for name, parameter in model.named_parameters()}
+    order = [names[id(parameter)] for group in optimizer.param_groups for parameter in group["params"]]
+    state: dict[int, dict[str, Tensor]] = {}
+    for name, tensor in saved.items():
         owner, _, key = name.rpartition("/")
-        tensor = saved.get(name)
-        if tensor is None:
-            # A parameter that has had no gradient yet has no state at all.
-            if any(other.rpartition("/")[0] == owner for other in saved):
-                raise ValueError(f"{name} is missing")
-            optimizer.state.pop(parameters[owner], None)
-            continue
-        wanted = torch.as_tensor(value)
-        if tensor.shape != wanted.shape or tensor.dtype != wanted.dtype:
-            raise ValueError(
-                f"{name} has shape {tuple(tensor.shape)} and type {tensor.dtype}; wanted {tuple(wanted.shape)} and "
-                f"{wanted.dtype}"
-            )
         # A copy, because a tensor inside the file's own memory is aligned otherwise.
-        state = optimizer.state[parameters[owner]]
-        state[key] = tensor.to(wanted.device, copy=True) if isinstance(value, Tensor) else tensor.item()
+        state.setdefault(order.index(owner), {})[key] = tensor.clone()
+    optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
 
 
 def _order(path: Path) -> tuple[int, ...]:
@@ -321,11 +298,6 @@ def _order(path: Path) -> tuple[int, ...]:
 
 def _is_number(value: Any) -> bool:
     return (type(value) is float and math.isfinite(value)) or (type(value) is int and abs(value) < 2**62)
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _manifest_sha256(manifest: dict[str, Any]) -> str:

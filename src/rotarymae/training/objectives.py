@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from rotarymae import losses
 from rotarymae.batch import Batch
+from rotarymae.config import TargetLoss
 from rotarymae.errors import InputError
 from rotarymae.heads import Classifier, Regressor, TokenRegressor
 from rotarymae.losses import Loss
@@ -90,31 +91,40 @@ class Classification(Objective):
         model: Classifier,
         label_smoothing: float = 0.0,
         class_weights: Float[Tensor, " classes"] | None = None,
+        loss: TargetLoss = "auto",
     ) -> None:
         super().__init__()
-        self.model = model
+        self.model, self.loss = model, loss
         self.label_smoothing = label_smoothing
         self.class_weights = class_weights
 
     def identity(self) -> dict[str, Any]:
         weights = None if self.class_weights is None else self.class_weights.tolist()
-        return {**super().identity(), "label_smoothing": self.label_smoothing, "class_weights": weights}
+        return {
+            **super().identity(),
+            "label_smoothing": self.label_smoothing,
+            "class_weights": weights,
+            "loss": self.loss,
+        }
 
     def forward(self, batch: Batch) -> Loss:
         assert batch.targets is not None, "classification needs batches with targets"
         logits = self.model(batch.inputs, batch.static)
         weights = None if self.class_weights is None else self.class_weights.to(logits.device)
-        return losses.classification(logits, batch.targets, self.label_smoothing, weights)
+        return losses.classification(logits, batch.targets, self.label_smoothing, weights, self.loss)
 
 
 class Regression(Objective):
-    """Squared error of targets [B, outputs], or [B, N, outputs] for one per token; NaN targets are missing."""
+    """The error, squared or absolute, of targets [B, outputs], or [B, N, outputs] for one per token; NaN targets are missing."""
 
-    def __init__(self, model: Regressor | TokenRegressor) -> None:
+    def __init__(self, model: Regressor | TokenRegressor, loss: TargetLoss = "auto") -> None:
         super().__init__()
-        self.model = model
+        self.model, self.loss = model, loss
+
+    def identity(self) -> dict[str, Any]:
+        return {**super().identity(), "loss": self.loss}
 
     def forward(self, batch: Batch) -> Loss:
         assert batch.targets is not None, "regression needs batches with targets"
         static = () if isinstance(self.model, TokenRegressor) else (batch.static,)
-        return losses.regression(self.model(batch.inputs, *static), batch.targets)
+        return losses.regression(self.model(batch.inputs, *static), batch.targets, self.loss)
