@@ -118,6 +118,12 @@ def test_missing_targets_of_regression_count_for_nothing():
     assert predicted.grad.flatten().tolist() == pytest.approx([2 / 3, 0, 0, 4 / 3])
 
 
+def test_absolute_errors_are_moved_less_by_an_outlier():
+    predicted, target = torch.tensor([[1.0], [3.0]]), torch.tensor([[0.0], [-7.0]])
+    assert regression(predicted, target).mean.item() == (1 + 100) / 2
+    assert regression(predicted, target, "absolute_error").mean.item() == (1 + 10) / 2
+
+
 def test_losses_are_computed_in_float32_at_least():
     big = torch.full((1, 1, 1), 300.0, dtype=torch.float16)  # its square is beyond float16
     out = Reconstruction(big, None, Tokens(torch.zeros_like(big), torch.zeros(1, 1, 1)), "point")

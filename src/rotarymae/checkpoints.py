@@ -6,7 +6,6 @@ Loading runs no code from the files and is strict: whatever is missing, surplus,
 from __future__ import annotations
 
 import glob
-import html
 import inspect
 import json
 import re
@@ -17,6 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import jinja2
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
@@ -391,89 +391,38 @@ def _dump(path: Path, content: Any) -> None:
 
 
 def _card(model: Model, preprocessor: AnyPreprocessor | None, note: str, license: str, tags: Sequence[str]) -> str:
-    config = _config(model)
-    lines = [
-        "---",
-        "library_name: rotarymae",
-        f"license: {license}",
-        f"tags: [{', '.join(('rotarymae', 'irregular-time-series', *tags))}]",
-        "---",
-        f"# {type(model).__name__} ({config.embed_dim}/{config.num_heads}/{config.depth})",
-        "",
-        f"A Rotary Masked Autoencoder (arXiv:2505.20535) {CARD} {rotarymae.__version__}: "
-        f"{sum(p.numel() for p in model.parameters()):,} parameters, {config.features} values and "
-        f"{config.input_features} further inputs per token, "
-        f"{config.axes} position axes.",
-        "",
-    ]
-    if note:
-        lines += [note, ""]
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(Path(__file__).parent),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    described, layout, files = {}, {}, ""
     if preprocessor is not None:
-        # Names come from a table: HTML in them must not become HTML on the page that shows this card.
         described = preprocessor.describe()
         if preprocessor.classes is not None:
             described["classes"] = ", ".join(map(str, preprocessor.classes))
-        lines += ["## What is done to the data", ""]
-        lines += [f"- {name}: {html.escape(' '.join(str(value).split()))}" for name, value in described.items()]
-        lines.append("")
-    lines += ["## Use", ""]
-    commands = [] if preprocessor is None else _commands(model, preprocessor)
-    if preprocessor is not None and commands:
-        if isinstance(preprocessor, Preprocessor):
-            lines += ["`table.csv` is laid out as the training table was.", ""]
-        lines += ["```sh", "pip install rotarymae", *commands, "```", ""]
-        lines += ["In Python:", "", "```python", *_python(model, preprocessor), "```", ""]
-    lines += [
-        'As a PyTorch module that takes `rotarymae.Tokens`: `rotarymae.load("FOLDER")`.',
-        "",
-        "## Licence",
-        "",
-        "Whoever trained this model says here, and in `license:` above, under which licence it may be used."
-        if license == "unknown"
-        else f"This model may be used under the licence {license}.",
-        "",
-    ]
-    return "\n".join(lines)
-
-
-def _commands(model: Model, preprocessor: AnyPreprocessor) -> list[str]:
-    """What the command can do with a model directory FOLDER."""
-    predicts = isinstance(model, Classifier | Regressor)
     if isinstance(preprocessor, ArrayPreprocessor):
-        if predicts:
-            return [f"rotarymae predict FOLDER {preprocessor.noun}/ --out predictions.csv"]
-        return [f"rotarymae embed FOLDER {preprocessor.noun}/ --out vectors.parquet"]
-    if predicts:
-        return ["rotarymae predict FOLDER table.csv --out predictions.csv"]
-    if isinstance(model, MaskedAutoencoder):
-        return [
-            "rotarymae interpolate FOLDER table.csv --times 0 0.5 1 --out values.csv",
-            "rotarymae embed FOLDER table.csv --out vectors.parquet",
-        ]
-    return []
-
-
-def _python(model: Model, preprocessor: AnyPreprocessor) -> list[str]:
-    """The lines of Python that read what the model was trained on, and answer for it."""
-    jobs = {Classifier: "RoMAEClassifier", Regressor: "RoMAERegressor"}
-    estimator = jobs.get(type(model), "RoMAEEmbedder")
-    method = "transform" if estimator == "RoMAEEmbedder" else "predict"
-    if isinstance(preprocessor, ArrayPreprocessor):
-        return [
-            f"from rotarymae import {estimator}",
-            "",
-            f'answers = {estimator}.load("FOLDER").{method}({preprocessor.noun})  # a list of arrays',
-        ]
-    parameters = inspect.signature(SeriesDataset.from_file).parameters
-    layout = {name: list(value) if isinstance(value, tuple) else value for name, value in preprocessor.columns.items()}
-    if preprocessor.errors and "values" in layout:
-        layout["values"] = [*layout["values"], *preprocessor.errors]
-    given = ['"table.csv"']
-    given += [f"{name}={value!r}" for name, value in layout.items() if name in parameters and value is not None]
-    return [
-        f"from rotarymae import {estimator}, SeriesDataset",
-        "",
-        f"series = SeriesDataset.from_file({', '.join(given)})",
-        f'estimator = {estimator}.load("FOLDER")',
-        f"answers = estimator.{method}(series)",
-    ]
+        files = preprocessor.noun
+    elif preprocessor is not None:
+        known = inspect.signature(SeriesDataset.from_file).parameters
+        layout = {name: value for name, value in preprocessor.columns.items() if name in known and value is not None}
+        if "values" in layout:
+            layout["values"] = [*layout["values"], *preprocessor.errors]
+    estimator = {Classifier: "RoMAEClassifier", Regressor: "RoMAERegressor"}.get(type(model), "RoMAEEmbedder")
+    return environment.get_template("model_card.md.j2").render(
+        kind=type(model).__name__,
+        config=_config(model),
+        written=f"{CARD} {rotarymae.__version__}",
+        parameters=sum(p.numel() for p in model.parameters()),
+        note=note,
+        license=license,
+        tags=tags,
+        described={name: " ".join(str(value).split()) for name, value in described.items()},
+        files=files,
+        layout={name: repr(list(value) if isinstance(value, tuple) else value) for name, value in layout.items()},
+        predicts=isinstance(model, Classifier | Regressor),
+        estimator=estimator,
+        method="transform" if estimator == "RoMAEEmbedder" else "predict",
+    )

@@ -22,22 +22,21 @@ EMBED_DIM, HIDDEN_DIM = 16, 64
 
 
 class Observed(NamedTuple):
-    """The visible values of a batch in the order of time, and where those next to any token are.
+    """The visible values of a batch in the order of time, with an empty place in front and one behind.
 
     Attributes:
-        times: [B, N], ascending; padding behind, at infinity.
-        values: [B, N, V], 0 where a feature was not observed.
-        before, after: [B, N, V] places of the nearest token at or before, and at or after this one, in which the
-            feature was observed; -1 and N where there is none.
-        mean, count: [B, 1, V] of the observed values.
+        times: [B, N + 2], ascending; padding at infinity.
+        values: [B, N + 2, V], 0 where a feature was not observed.
+        seen: [B, N + 2, V] where it was.
+        before, after: [B, N + 2, V] the place next to this one, itself included, at which the feature was observed; the
+            first or the last where there is none.
     """
 
-    times: Float[Tensor, "B N"]
-    values: Float[Tensor, "B N V"]
-    before: Int[Tensor, "B N V"]
-    after: Int[Tensor, "B N V"]
-    mean: Float[Tensor, "B 1 V"]
-    count: Float[Tensor, "B 1 V"]
+    times: Float[Tensor, "B P"]
+    values: Float[Tensor, "B P V"]
+    seen: Bool[Tensor, "B P V"]
+    before: Int[Tensor, "B P V"]
+    after: Int[Tensor, "B P V"]
 
 
 class Neighbours(NamedTuple):
@@ -62,33 +61,41 @@ def observe(visible: Tokens, features: int) -> Observed:
     times = visible.positions[..., 0].masked_fill(~visible.real, torch.inf)
     times, order = times.sort(dim=1, stable=True)
     values = visible.values.gather(1, order[..., None].expand(-1, -1, visible.features))
-    observed = times.isfinite()[..., None].expand(-1, -1, features)
+    seen = times.isfinite()[..., None].expand(-1, -1, features)
     if visible.features == 3 * features:
-        observed = observed & (values[..., features : 2 * features] > 0)
-    values = values[..., :features] * observed
-    length = visible.length
-    place = torch.arange(length, device=times.device)[:, None]
-    before = torch.where(observed, place, -1).cummax(1).values
-    after = torch.where(observed, place, length).flip(1).cummin(1).values.flip(1)
-    count = observed.sum(1, keepdim=True).to(values.dtype)
-    return Observed(times, values, before, after, values.sum(1, keepdim=True) / count.clamp(min=1), count)
+        seen = seen & (values[..., features : 2 * features] > 0)
+    seen = F.pad(seen, (0, 0, 1, 1))
+    times = F.pad(F.pad(times, (1, 0), value=-torch.inf), (0, 1), value=torch.inf)
+    values = F.pad(values[..., :features], (0, 0, 1, 1)) * seen
+    place = torch.arange(seen.shape[1], device=times.device)[:, None]
+    before = torch.where(seen, place, 0).cummax(1).values
+    after = torch.where(seen, place, len(place) - 1).flip(1).cummin(1).values.flip(1)
+    return Observed(times, values, seen, before, after)
 
 
 def neighbours(observed: Observed, times: Float[Tensor, "B M"]) -> Neighbours:
     """Of queries at these times. What a query is told depends on no other query."""
-    length = observed.times.shape[1]
-    last = torch.searchsorted(observed.times, times.contiguous(), right=True)[..., None] - 1
-    before = _at(observed.before, last, -1)
-    after = _at(observed.after, last + 1, length)
-    before2 = _step(observed.before, before, -1, -1)
-    after2 = _step(observed.after, after, 1, length)
-    (value, gap, there), (value2, gap2, there2) = (_look(observed, place, times) for place in (before, after))
-    (further, _, known), (further2, _, known2) = (_look(observed, place, times) for place in (before2, after2))
+    latest = torch.searchsorted(observed.times[:, 1:-1].contiguous(), times.contiguous(), right=True)
+    latest = latest[..., None].expand(-1, -1, observed.values.shape[2])
+
+    def look(place: Int[Tensor, "B M V"]) -> tuple[Tensor, Tensor, Tensor]:
+        """The value at a place, its distance in time, and whether there is one; 0 where there is none."""
+        seen = observed.seen.gather(1, place)
+        at = observed.times[..., None].expand_as(observed.values).gather(1, place)
+        return observed.values.gather(1, place), torch.where(seen, (times[..., None] - at).abs(), 0.0), seen
+
+    before, after = observed.before.gather(1, latest), observed.after.gather(1, latest + 1)
+    before2 = observed.before.gather(1, (before - 1).clamp(min=0))
+    after2 = observed.after.gather(1, (after + 1).clamp(max=observed.seen.shape[1] - 1))
+    (value, gap, there), (value2, gap2, there2) = look(before), look(after)
+    (further, _, known), (further2, _, known2) = look(before2), look(after2)
     share = gap / (gap + gap2).clamp(min=1e-6)
     line = torch.where(there & there2, value + (value2 - value) * share, value + value2)
     near, near2 = there / (1 + gap / PACE), there2 / (1 + gap2 / PACE)
     change, change2 = further - value * known, further2 - value2 * known2
-    whole = observed.mean.expand_as(line), (observed.count.log1p() / 3).expand_as(line)
+    count = observed.seen.sum(1, keepdim=True).to(value.dtype)
+    mean = observed.values.sum(1, keepdim=True) / count.clamp(min=1)
+    whole = mean.expand_as(line), (count.log1p() / 3).expand_as(line)
     return Neighbours(line, torch.stack([line, value, value2, near, near2, change, change2, *whole], -1))
 
 
@@ -123,28 +130,3 @@ class NeighbourHead(nn.Module):
         correction = x.new_zeros(*wanted.shape, x.shape[-1]).masked_scatter(wanted[..., None], x)
         value, *log_variance = (correction.transpose(2, 3).flatten(2) + self.readout(tokens)).split(wanted.shape[2], -1)
         return torch.cat([near.line + value, *log_variance], -1)
-
-
-def _at(places: Int[Tensor, "B N V"], token: Int[Tensor, "B M 1"], none: int) -> Int[Tensor, "B M V"]:
-    """`places` of these tokens, and `none` of a token that is none."""
-    inside = (token >= 0) & (token < places.shape[1])
-    index = token.clamp(0, places.shape[1] - 1).expand(-1, -1, places.shape[2])
-    return torch.where(inside, places.gather(1, index), none)
-
-
-def _step(places: Int[Tensor, "B N V"], place: Int[Tensor, "B M V"], step: int, none: int) -> Int[Tensor, "B M V"]:
-    """The next observed place beyond `place`."""
-    inside = (place >= 0) & (place < places.shape[1]) & (place + step >= 0) & (place + step < places.shape[1])
-    index = (place + step).clamp(0, places.shape[1] - 1)
-    return torch.where(inside, places.gather(1, index), none)
-
-
-def _look(
-    observed: Observed, place: Int[Tensor, "B M V"], times: Float[Tensor, "B M"]
-) -> tuple[Float[Tensor, "B M V"], Float[Tensor, "B M V"], Bool[Tensor, "B M V"]]:
-    """The value at a place, its distance in time, and whether there is one; the first two are 0 where there is none."""
-    there = (place >= 0) & (place < observed.times.shape[1])
-    index = place.clamp(0, observed.times.shape[1] - 1)
-    at = observed.times[..., None].expand_as(observed.values).gather(1, index)
-    gap = torch.where(there, (times[..., None] - at).abs(), 0.0)
-    return observed.values.gather(1, index) * there, gap, there

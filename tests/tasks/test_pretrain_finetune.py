@@ -213,6 +213,19 @@ def test_options_of_classes_are_refused_by_a_regression(pretrained, data):
         finetune(pretrained, data, np.arange(16.0), dataclasses.replace(FIT, label_smoothing=0.1), task="regression")
 
 
+def test_a_regression_may_minimise_absolute_errors(pretrained, data):
+    """Few outliers, far to one side: the mean follows them and the median does not."""
+    targets = np.where(np.arange(16) % 8 == 0, 100.0, 0.0)
+    found = {}
+    for loss in ("auto", "absolute_error"):
+        config = dataclasses.replace(FIT, loss=loss, drop=0.0, finetune_epochs=30, finetune_lr=3e-3, tune="probe")
+        tuned = finetune(pretrained, data, targets, config, task="regression")
+        found[loss] = float(np.median(predict_values(tuned.directory, data)))
+    assert found["absolute_error"] < 0.6 * found["auto"]
+    with refuses("loss='absolute_error'", "'auto'"):
+        finetune(pretrained, data, KINDS, dataclasses.replace(FIT, loss="absolute_error"))
+
+
 # ── the caller's random state ───────────────────────────────────────────────────────────────────────────────────────
 
 

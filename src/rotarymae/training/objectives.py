@@ -115,7 +115,7 @@ class Classification(Objective):
 
 
 class Regression(Objective):
-    """The error, squared or absolute, of targets [B, outputs], or [B, N, outputs] for one per token; NaN targets are missing."""
+    """Error, squared or absolute, of targets [B, outputs], or [B, N, outputs] for one per token; NaN is missing."""
 
     def __init__(self, model: Regressor | TokenRegressor, loss: TargetLoss = "auto") -> None:
         super().__init__()
