@@ -14,7 +14,8 @@ from rotarymae.checkpoints import open_model
 from rotarymae.data import plasticc
 from rotarymae.series import hide
 from rotarymae.series.tables import read_table
-from rotarymae.tasks.interpolation import grid, interpolate
+from rotarymae.tasks.interpolation import interpolate
+from rotarymae.tasks.queries import grid
 
 SUPERNOVA_IA = 90
 

@@ -4,7 +4,6 @@ import json
 import os
 import pickle
 import time
-import tracemalloc
 from dataclasses import replace
 
 import numpy as np
@@ -150,26 +149,6 @@ def test_damaged_tensors_are_named(folder, change, parts):
         load(folder)
 
 
-def test_a_file_of_empty_tensors_takes_no_memory_for_the_blocks_it_asks_for(folder):
-    """A tensor of no values costs a file its name alone; a model of as many blocks would take a thousand times that."""
-    depth = 1000
-    config = json.loads((folder / "config.json").read_text())
-    config["config"]["depth"] = depth
-    (folder / "config.json").write_text(json.dumps(config))
-    name = "encoder.transformer.blocks.{}.{}".format
-    parts = [key.split("blocks.0.")[1] for key in load_file(folder / "model.safetensors") if ".blocks.0." in key]
-    empty = {name(i, part): torch.zeros(0) for i in range(depth) for part in parts}
-    change_tensors(folder, lambda tensors: tensors.update({k: v for k, v in empty.items() if k not in tensors}))
-    tracemalloc.start()
-    try:
-        with refuses("blocks.2.", "has shape (0,)", "asks for (24,)", error=ModelDirectoryError):
-            load(folder)
-        peak = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-    assert peak < 10 * (folder / "model.safetensors").stat().st_size
-
-
 @pytest.mark.parametrize("keep", [0, 4, 100, -1, -500])
 def test_truncated_weights_are_refused(folder, keep):
     path = folder / "model.safetensors"
@@ -234,7 +213,7 @@ def test_no_folder_is_named(folder):
         (lambda c: c["config"].update(depth="2"), ("depth is '2' (str)", "int")),
         (
             lambda c: c["config"].update(depth=10**9),
-            ("'encoder.transformer.blocks.2.attention_norm.weight'", "missing"),
+            ("1,000,000,000 blocks", "tensors"),
         ),
         (lambda c: c["config"].update(embed_dim=48), ("(24", "(48")),
         (lambda c: c["config"].update(num_heads=7), ("embed_dim (24)", "num_heads (7)")),

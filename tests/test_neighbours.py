@@ -17,8 +17,9 @@ from rotarymae.series import hide
 from rotarymae.series.examples import SeriesExamples, observed_tokens
 from rotarymae.series.scaling import Preprocessor
 from rotarymae.tasks.baselines import LinearInterpolation
-from rotarymae.tasks.interpolation import as_queries, interpolate
+from rotarymae.tasks.interpolation import interpolate
 from rotarymae.tasks.pretrain_finetune import pretrain
+from rotarymae.tasks.queries import as_queries
 from rotarymae.tokens import Tokens
 from rotarymae.training import Pretraining
 

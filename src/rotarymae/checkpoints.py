@@ -11,14 +11,14 @@ import json
 import re
 import shutil
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import jinja2
 import torch
-from safetensors import SafetensorError, safe_open
+from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import nn
 
@@ -191,14 +191,16 @@ def load_directory(folder: str | Path) -> ModelDirectory:
             f"{folder / 'config.json'} has format {described['format']!r}; this version reads format {FORMAT}."
         )
     path, kind, head = folder / "model.safetensors", described["kind"], described["head"]
-    shapes = _read_shapes(path)
+    tensors = _read_tensors(path)
     try:
         config = _read_config(kind, described["config"], head)
-        _check_shapes(shapes, _expected(kind, config, head), path)
-        model = _build(kind, config, head)
+        if max(config.depth, config.decoder_depth) > len(tensors):
+            raise InputError(f"it asks for {config.depth:,} blocks, and {path.name} has {len(tensors):,} tensors.")
+        with torch.device("meta"):  # without memory for the weights, which come from the file
+            model: Any = KINDS[kind](config) if head is None else KINDS[kind](Encoder(config), **head)
     except (InputError, OverflowError, TypeError, RuntimeError) as error:  # torch's own, for sizes beyond all bounds
         raise ModelDirectoryError(f"{folder / 'config.json'}: {str(error).splitlines()[0]}") from None
-    _fill(model, path)
+    _fill(model, tensors, path)
     preprocessor = None
     fields = _read_json(folder / "preprocessor.json", (dict, type(None)))
     if fields is not None:
@@ -309,47 +311,13 @@ def _read_config(kind: Any, fields: Any, head: Any) -> RoMAEConfig:
     return RoMAEConfig.from_dict(fields)
 
 
-def _build(kind: str, config: RoMAEConfig, head: dict[str, Any] | None) -> Model:
-    """The model without memory for its weights, which come from the file."""
-    with torch.device("meta"):
-        return KINDS[kind](config) if head is None else KINDS[kind](Encoder(config), **head)  # type: ignore[return-value]
-
-
-def _expected(kind: str, config: RoMAEConfig, head: dict[str, Any] | None) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """Names and shapes of a model's tensors, read off a model of one block: `depth` may be any number in a file."""
-    for name, tensor in _build(kind, replace(config, depth=1, decoder_depth=1), head).state_dict().items():
-        before, block, after = name.partition("blocks.0.")
-        depth = config.decoder_depth if before == "decoder." else config.depth
-        for i in range(depth if block else 1):
-            yield f"{before}blocks.{i}.{after}" if block else name, tuple(tensor.shape)
-
-
-def _check_shapes(
-    shapes: dict[str, tuple[int, ...]], expected: Iterable[tuple[str, tuple[int, ...]]], path: Path
-) -> None:
-    """Refuses tensors too many, too few or of another shape, before a model is built or its weights are read."""
-    known = set()
-    for name, shape in expected:
-        if name not in shapes:
-            raise ModelDirectoryError(f"{path}: the tensor {name!r}, which config.json asks for, is missing.")
-        if shapes[name] != shape:
-            raise ModelDirectoryError(
-                f"{path}: the tensor {name!r} has shape {shapes[name]}; the configuration asks for {shape}."
-            )
-        known.add(name)
-    for name in sorted(shapes.keys() - known):
-        raise ModelDirectoryError(f"{path}: surplus tensor {name!r}; the configuration has no such part.")
-
-
-def _read_shapes(path: Path) -> dict[str, tuple[int, ...]]:
-    """The shape of every tensor, from the head of the file."""
+def _read_tensors(path: Path) -> dict[str, torch.Tensor]:
     if not path.is_file():
         pickles = sorted(p.name for p in path.parent.iterdir() if p.suffix in (".bin", ".pt", ".pth", ".pkl", ".ckpt"))
         instead = f"; {pickles[0]} is a pickle, which can run code and is never read" if pickles else ""
         raise ModelDirectoryError(f"{path} is missing{instead}.")
     try:
-        with safe_open(path, framework="pt") as file:
-            return {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118
+        return load_file(path)
     except (SafetensorError, OSError) as error:
         with path.open("rb") as file:
             start = file.read(2)
@@ -359,11 +327,18 @@ def _read_shapes(path: Path) -> dict[str, tuple[int, ...]]:
         raise ModelDirectoryError(f"{path} cannot be read as safetensors ({error}).{pickled}") from None
 
 
-def _fill(model: nn.Module, path: Path) -> None:
-    """Gives a model without memory the weights of the file."""
-    tensors = load_file(path)
-    dtypes = {tensor.dtype for tensor in tensors.values()}
+def _fill(model: nn.Module, tensors: dict[str, torch.Tensor], path: Path) -> None:
+    """Gives a model without memory the weights of the file. Refuses tensors too many, too few or of another shape."""
+    wanted, dtypes = model.state_dict(), {tensor.dtype for tensor in tensors.values()}
+    for name, tensor in wanted.items():
+        if name not in tensors:
+            raise ModelDirectoryError(f"{path}: the tensor {name!r}, which config.json asks for, is missing.")
+        if tensors[name].shape != tensor.shape:
+            came, asked = tuple(tensors[name].shape), tuple(tensor.shape)
+            raise ModelDirectoryError(f"{path}: the tensor {name!r} has shape {came}; config.json asks for {asked}.")
     for name, tensor in tensors.items():
+        if name not in wanted:
+            raise ModelDirectoryError(f"{path}: surplus tensor {name!r}; the configuration has no such part.")
         if not tensor.is_floating_point() or len(dtypes) > 1:
             raise ModelDirectoryError(
                 f"{path}: the tensor {name!r} is {tensor.dtype} among {sorted(map(str, dtypes))}."

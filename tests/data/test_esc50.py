@@ -34,16 +34,8 @@ def test_read(made):
     assert part.labels.tolist() == [1, 0] and np.array_equal(part.spectrograms.arrays[1], found.spectrograms.arrays[1])
 
 
-def test_a_rate_of_ones_own_and_a_folder_of_anything(made, tmp_path):
+def test_a_rate_of_ones_own(made):
     assert len(esc50.read(made, sample_rate=16_000).spectrograms.arrays[0]) == 38
-    (tmp_path / "below").mkdir()
-    _esc50.put_wave(tmp_path / "below" / "stereo.wav", np.zeros(2 * 22_050), 22_050, 2)
-    _esc50.put_wave(tmp_path / "long.wav", np.zeros(12 * 16_000), 16_000)
-    found = esc50.read_folder(tmp_path, 16_000)
-    assert found.ids.tolist() == [str(Path("below") / "stereo.wav"), "long.wav"] and found.sample_rate == 16_000
-    assert [len(array) for array in found.arrays] == [98, 998]
-    with pytest.raises(InputError, match="holds no recordings"):
-        esc50.read_folder(made / "meta", 16_000)
 
 
 def test_whole_numbers_are_scaled(made):

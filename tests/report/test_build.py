@@ -14,7 +14,7 @@ from rotarymae.report.pictures import PICTURES, POINTS, Picture, Words, learning
 from rotarymae.series import hide
 from rotarymae.tasks.config import FitConfig
 from rotarymae.tasks.fit_table import run_fit
-from rotarymae.tasks.interpolation import curves
+from rotarymae.tasks.queries import curves
 from rotarymae.training.loop import TrainResult
 
 ONCE = FitConfig(pretrain_epochs=1, finetune_epochs=1, min_steps=0, batch_size=8, log_every=1)

@@ -11,8 +11,9 @@ from conftest import command, refuses, write_csv
 from rotarymae.errors import InputWarning
 from rotarymae.model import MaskedAutoencoder
 from rotarymae.series import SeriesDataset
-from rotarymae.tasks.interpolation import CHUNK, Queries, as_queries, grid, interpolate, queries_at
+from rotarymae.tasks.interpolation import CHUNK, interpolate
 from rotarymae.tasks.pretrain_finetune import pretrain
+from rotarymae.tasks.queries import Queries, as_queries, grid, queries_at
 
 
 @pytest.fixture(scope="module")

@@ -7,5 +7,6 @@ from .filterbank import filterbank as filterbank
 from .folders import FolderData as FolderData
 from .folders import read_pictures as read_pictures
 from .folders import read_sounds as read_sounds
+from .folders import resampled as resampled
 from .scaling import ArrayPreprocessor as ArrayPreprocessor
 from .summary import array_features as array_features

@@ -134,7 +134,7 @@ def read_sounds(
                     f"{'the first file has' if sample_rate is None else 'the model was trained on'}; resample it, or "
                     "let it be resampled by resample=True."
                 )
-            waveform = _resampled(waveform, own, rate)
+            waveform = resampled(waveform, own, rate)
         spectrogram = filterbank(waveform, rate)
         _refuse_small(spectrogram.shape, patch)
         return spectrogram[..., None]
@@ -243,7 +243,10 @@ def _refuse_small(sizes: Sequence[int], patch: Sequence[int]) -> None:
         raise InputError(f"{'×'.join(map(str, sizes))} is smaller than a patch of {'×'.join(map(str, patch))}")
 
 
-def _resampled(waveform: np.ndarray, before: int, after: int) -> np.ndarray:
+def resampled(waveform: np.ndarray, before: int, after: int) -> np.ndarray:
+    """A waveform [n] of one sample rate at another, in Hz."""
+    if before == after:
+        return waveform
     from scipy.signal import resample_poly
 
     divisor = int(np.gcd(before, after))

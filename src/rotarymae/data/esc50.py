@@ -8,7 +8,6 @@ logarithm of mel energies by Kaldi's filterbank, or decibels below the clip's lo
 from __future__ import annotations
 
 import csv
-import math
 import zipfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -16,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from rotarymae.arrays import ArrayDataset
+from rotarymae.arrays import ArrayDataset, resampled
 from rotarymae.data.sources import missing
 from rotarymae.errors import InputError, import_extra
 
@@ -82,7 +81,7 @@ def read(folder: str | Path, esc10: bool = False, sample_rate: int = RATE) -> So
                 raise InputError(f"{path} has {rate} Hz, {kind}; wanted {RATE} Hz, mono.")
             if len(waveform) > LONGEST * rate:
                 raise InputError(f"{path} lasts {len(waveform) / rate:.3g} s; wanted at most {LONGEST:g}.")
-            yield name, _resampled(waveform, rate, sample_rate)
+            yield name, resampled(waveform, rate, sample_rate)
 
     spectrograms = _spectrograms(waveforms(), sample_rate)
     return Sounds(spectrograms, np.array([row[3] for row in rows]), np.array([row[2] for row in rows]))
@@ -122,23 +121,6 @@ def _rows(path: Path, esc10: bool) -> list[tuple[str, str, int, int]]:
     return rows
 
 
-def read_folder(folder: str | Path, sample_rate: int) -> ArrayDataset:
-    """Spectrograms of all recordings (.wav, .flac, .ogg) in a folder and below it, for pre-training.
-
-    The mean of their channels is resampled to `sample_rate`, in Hz. Of each the first ten seconds are read, the length
-    of AudioSet's clips.
-
-    Raises:
-        InputError: no such recordings; one that is damaged, empty, or too short for a patch.
-        MissingExtra: without the extra `audio`.
-    """
-    paths = sorted(path for path in Path(folder).rglob("*") if path.suffix.lower() in (".wav", ".flac", ".ogg"))
-    if not paths:
-        raise InputError(f"{folder} holds no recordings (.wav, .flac, .ogg), neither in folders below it.")
-    opened = ((str(path.relative_to(folder)), _open(path, 10.0)) for path in paths)
-    return _spectrograms(((name, _resampled(found[0], found[1], sample_rate)) for name, found in opened), sample_rate)
-
-
 def _spectrograms(waveforms: Iterable[tuple[str, np.ndarray]], sample_rate: int) -> ArrayDataset:
     """Of named waveforms, one after the other: all waveforms together can be larger than the memory."""
     found = {name: ArrayDataset.from_waveforms([one], sample_rate, PATCH, [name]).arrays[0] for name, one in waveforms}
@@ -156,13 +138,6 @@ def _open(path: Path, seconds: float = 2 * LONGEST) -> tuple[np.ndarray, int, in
             return samples.mean(1), opened.samplerate, opened.channels
     except soundfile.SoundFileError as error:
         raise InputError(f"{path} cannot be read ({error}); is it a whole recording?") from error
-
-
-def _resampled(waveform: np.ndarray, rate: int, wanted: int) -> np.ndarray:
-    from scipy.signal import resample_poly
-
-    shared = math.gcd(rate, wanted)
-    return waveform if rate == wanted else resample_poly(waveform, wanted // shared, rate // shared).astype(np.float32)
 
 
 def read_pictures(folder: str | Path) -> Sounds:

@@ -12,6 +12,7 @@ from .classification import blank as blank
 from .classification import boost as boost
 from .classification import combine as combine
 from .classification import predict as predict
+from .classification import scores as scores
 from .classification import train_both as train_both
 from .regular_grid import SMOKE as SMOKE
 from .regular_grid import DrawnExamples as DrawnExamples

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.metrics import accuracy_score, f1_score
 
 from rotarymae.checkpoints import AnyPreprocessor, ModelDirectory
 from rotarymae.experiments.runner import Trial
@@ -72,6 +74,15 @@ def blank(config: FitConfig, preprocessor: AnyPreprocessor) -> ModelDirectory:
 def predict(found: Trained, series: SeriesDataset) -> np.ndarray:
     """The most probable class [S]."""
     return np.array(found.preprocessor.classes)[predict_probabilities(found.directory, series).argmax(1)]
+
+
+def scores(labels: np.ndarray, guesses: Mapping[str, np.ndarray]) -> dict[str, float]:
+    """Macro-F1 and accuracy of each method's classes [S]; a method's name stands behind that of the metric."""
+    metrics: dict[str, float] = {}
+    for name, guess in guesses.items():
+        metrics[f"macro-F1{name}"] = float(f1_score(labels, guess, average="macro"))
+        metrics[f"accuracy{name}"] = float(accuracy_score(labels, guess))
+    return metrics
 
 
 def combine(

@@ -21,10 +21,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
-from sklearn.metrics import accuracy_score, f1_score
 
 from rotarymae.data import elasticc as data
-from rotarymae.data.plasticc import since_first_detection
 from rotarymae.experiments import (
     SMOKE,
     SMOKE_TRAINING,
@@ -37,12 +35,11 @@ from rotarymae.experiments import (
     boost,
     parameters,
     predict,
+    scores,
     train_both,
 )
-from rotarymae.series import SeriesDataset
+from rotarymae.recipes.plasticc import FOUR, PAPER, SHALLOW, TINY, light_curves
 from rotarymae.tasks import FitConfig
-
-FOUR, SHALLOW, TINY = "four layers", "tiny-shallow", "tiny"
 
 
 @dataclass(frozen=True)
@@ -70,29 +67,12 @@ class ELAsTiCCSetup(Setup):
 
 def setup(scale: str, setting: str) -> ELAsTiCCSetup:
     if setting == "paper":
-        fit = FitConfig(
-            pool="cls",
-            drop=0.0,
-            noise=0.0,
-            decoder_attention="joint",
-            likelihood="point",
-            channel_one_hot=False,
-            signal_to_noise=False,
-            mask_ratio=0.75,
+        whole = {"batch_size": 16_384, "finetune_batch_size": 4096, "base_lr": 6.4e-3, "finetune_lr": 8e-4}
+        fit = dataclasses.replace(
+            PAPER,
             transforms={"flux": "none", "flux_err": "none"},
-            pretrain_epochs=200,
-            finetune_epochs=25,
-            min_steps=0,
-            batch_size=16_384 if scale == "paper" else 512,
-            finetune_batch_size=4096 if scale == "paper" else 256,
-            base_lr=6.4e-3 if scale == "paper" else 4e-4,
-            finetune_lr=8e-4 if scale == "paper" else 1e-4,
             warmup_steps=2000,
-            gradient_clip=10.0,
-            time_unit=1.0,
-            dropout=0.2,
-            drop_path=0.2,
-            class_weights="balanced",
+            **(whole if scale == "paper" else {}),
         )
         found = ELAsTiCCSetup(cases=(SHALLOW, TINY), described=False, fit=fit)
     else:
@@ -120,17 +100,7 @@ def run(setup: ELAsTiCCSetup, case: str, trial: Trial) -> Score:
         " from scratch": predict(found[1], shown.select(test)),
         " of gradient boosting": boost(Labelled(dataset.select(rest), labels[rest]), dataset.select(test), trial.seed),
     }
-    metrics: dict[str, float] = {}
-    for name, guess in guesses.items():
-        metrics[f"macro-F1{name}"] = float(f1_score(labels[test], guess, average="macro"))
-        metrics[f"accuracy{name}"] = float(accuracy_score(labels[test], guess))
-    return Score(metrics, {}, parameters(found[0].model.encoder))
-
-
-def light_curves(dataset: SeriesDataset, described: bool) -> SeriesDataset:
-    """Flux and its error; with `described` at times in days since the first detection, which says when but not what."""
-    dataset = since_first_detection(dataset) if described else dataset
-    return dataclasses.replace(dataset, values=np.asarray(dataset.values)[:, :2], value_names=data.VALUES[:2])
+    return Score(scores(labels[test], guesses), {}, parameters(found[0].model.encoder))
 
 
 SIMPLE = "macro-F1 of gradient boosting"

@@ -36,7 +36,7 @@ from functools import lru_cache
 import numpy as np
 from sklearn.ensemble import HistGradientBoostingClassifier
 
-from rotarymae.arrays import ArrayDataset, ArrayPreprocessor
+from rotarymae.arrays import ArrayDataset, ArrayPreprocessor, read_sounds
 from rotarymae.config import RoMAEConfig
 from rotarymae.data import esc50 as data
 from rotarymae.experiments import (
@@ -56,6 +56,7 @@ from rotarymae.experiments import (
 from rotarymae.training import TrainConfig
 
 ESC10, OTHERS, PICTURES, ESC50 = "ESC-10", "ESC-10, other sounds", "ESC-50 pictures", "ESC-50"
+LONGEST = 1000  # frames of 10 ms that are read of other recordings: AudioSet's clips last ten seconds
 TEN = (0, 1, 10, 11, 12, 20, 21, 38, 40, 41)  # ESC-10's classes
 
 
@@ -171,7 +172,9 @@ def run(setup: ESC50Setup, case: str, trial: Trial) -> Score:
         strange = ~np.isin(pictures.labels, TEN) & ~np.isin(_sources(pictures), _sources(sounds))
         others = average(pictures.select(np.flatnonzero(strange)).spectrograms, max(1, setup.frame_ms // 20))
     elif setup.pretrain_dir is not None:
-        others = average(data.read_folder(setup.pretrain_dir, setup.sample_rate), frames)
+        there = read_sounds(setup.pretrain_dir, data.PATCH, setup.sample_rate, resample=True).dataset
+        beginnings = tuple(array[:LONGEST] for array in there.arrays)
+        others = average(dataclasses.replace(there, arrays=beginnings), frames)
     if setup.per_bin or case == OTHERS:
         others, arrays, scored = (below_loudest(part) for part in (others, arrays, scored))
         others, arrays, scored = by_bin(others, others), by_bin(arrays, arrays), by_bin(scored, arrays)

@@ -48,6 +48,7 @@ from rotarymae.experiments import (
     parameters,
     predict,
 )
+from rotarymae.recipes.plasticc import light_curves
 from rotarymae.series import SeriesDataset
 from rotarymae.tasks import FitConfig, embed, finetune, pretrain, split_off
 
@@ -97,7 +98,7 @@ def setup(scale: str, setting: str) -> LabelEfficiencySetup:
 def run(setup: LabelEfficiencySetup, case: str, trial: Trial) -> Score:
     dataset, labels = data.sample()
     dataset, labels = dataset.select(np.arange(len(dataset))[: setup.objects]), labels[: setup.objects]
-    described = without_detections(dataset)
+    described = light_curves(dataset, described=False)
     train, scored = split_off(np.arange(len(labels)), labels, 0.25, 0)
     if setup.score_on == "validation":
         train, scored = split_off(train, labels, 0.15, 0)
@@ -134,16 +135,10 @@ def run(setup: LabelEfficiencySetup, case: str, trial: Trial) -> Score:
     return Score({name: float(value) for name, value in metrics.items()}, {}, parameters(pretrained.model.encoder))
 
 
-def without_detections(dataset: SeriesDataset) -> SeriesDataset:
-    """Flux and its error alone: what any survey has."""
-    kept = [dataset.value_names.index(name) for name in ("flux", "flux_err")]
-    return dataclasses.replace(dataset, values=np.asarray(dataset.values)[:, kept], value_names=("flux", "flux_err"))
-
-
 def others(folder: str, sample: SeriesDataset) -> SeriesDataset:
     """The challenge's training objects outside the sample."""
     dataset = data.read(folder)[0]
-    return without_detections(dataset.select(np.flatnonzero(~np.isin(dataset.ids, sample.ids))))
+    return light_curves(dataset.select(np.flatnonzero(~np.isin(dataset.ids, sample.ids))), described=False)
 
 
 def draw(labels: np.ndarray, rows: np.ndarray, count: int | None, seed: int) -> np.ndarray:

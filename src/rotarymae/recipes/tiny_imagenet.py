@@ -27,7 +27,6 @@ from functools import lru_cache
 
 import numpy as np
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import accuracy_score, f1_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -48,6 +47,7 @@ from rotarymae.experiments import (
     predict_arrays,
     pretrain_arrays,
     randaugment,
+    scores,
 )
 from rotarymae.training import TrainConfig
 
@@ -148,11 +148,7 @@ def run(setup: TinyImageNetSetup, case: str, trial: Trial) -> Score:
     found = finetune_both(own, trial, pretrained, train, preprocessor, moved or randaugment(*setup.randaugment))
     guesses = {name: predict_arrays(model, test, preprocessor, setup.finetuning) for name, model in found.items()}
     guesses[" of logistic regression"] = _simple(pictures)
-    metrics: dict[str, float] = {}
-    for name, guess in guesses.items():
-        metrics[f"macro-F1{name}"] = float(f1_score(pictures.validation_labels, guess, average="macro"))
-        metrics[f"accuracy{name}"] = float(accuracy_score(pictures.validation_labels, guess))
-    return Score(metrics, {}, parameters(pretrained.encoder))
+    return Score(scores(pictures.validation_labels, guesses), {}, parameters(pretrained.encoder))
 
 
 def _simple(pictures: data.Pictures) -> np.ndarray:

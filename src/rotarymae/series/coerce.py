@@ -99,10 +99,6 @@ def _is_table(one: Any) -> bool:
     return isinstance(one, np.ndarray) and one.ndim == 2
 
 
-def _width(values: Any) -> int:
-    return 1 if np.ndim(values) < 2 else np.shape(values)[1]
-
-
 def _from_frame(frame: Any, like: Preprocessor | None, columns: FrameColumns) -> SeriesDataset:
     names = None if like is None or columns.channel is None else like.channel_names
     found = SeriesDataset.from_frame(

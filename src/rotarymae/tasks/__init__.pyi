@@ -22,14 +22,8 @@ from .importance import most_observations as most_observations
 from .interpolation import WIDENS_OVER as WIDENS_OVER
 from .interpolation import Interpolation as Interpolation
 from .interpolation import Predicted as Predicted
-from .interpolation import Queries as Queries
-from .interpolation import QueryTable as QueryTable
-from .interpolation import as_queries as as_queries
-from .interpolation import curves as curves
-from .interpolation import grid as grid
 from .interpolation import interpolate as interpolate
 from .interpolation import predict_at as predict_at
-from .interpolation import queries_at as queries_at
 from .outcome import Outcome as Outcome
 from .outcome import Split as Split
 from .outputs import as_json as as_json
@@ -55,6 +49,12 @@ from .pretrain_finetune import prepare as prepare
 from .pretrain_finetune import pretrain as pretrain
 from .pretrained import describe_pretrained as describe_pretrained
 from .pretrained import open_pretrained as open_pretrained
+from .queries import Queries as Queries
+from .queries import QueryTable as QueryTable
+from .queries import as_queries as as_queries
+from .queries import curves as curves
+from .queries import grid as grid
+from .queries import queries_at as queries_at
 from .reconstruction import Reconstruction as Reconstruction
 from .reconstruction import drawn as drawn
 from .reconstruction import reconstruct as reconstruct

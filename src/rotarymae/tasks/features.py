@@ -73,40 +73,30 @@ def _summaries(
     keys: Integers, groups: int, times: Floats, values: Floats, names: Sequence[str], error: int | None
 ) -> dict[str, Floats]:
     """Summaries of each group of rows, each [groups]; NaN for a group without rows, except counts (0)."""
-    out: dict[str, Floats] = {"count": np.bincount(keys, minlength=groups).astype(np.float64)}
-    out["span"] = _reduce(np.maximum, keys, groups, times) - _reduce(np.minimum, keys, groups, times)
+    all_rows = _Groups(keys, groups, times, times, None)
+    out = {"count": np.bincount(keys, minlength=groups).astype(np.float64)}
+    out |= all_rows.spread({"span": all_rows.reduce(np.maximum, all_rows.x) - all_rows.reduce(np.minimum, all_rows.x)})
     for v, name in enumerate(names):
-        finite = np.isfinite(values[:, v])
-        x, key = values[finite, v], keys[finite]
-        count = np.bincount(key, minlength=groups).astype(np.float64)
-        mean = divide(np.bincount(key, x, groups), count)
-        deviation = x - mean[key]
-        std = np.sqrt(divide(np.bincount(key, deviation**2, groups), count))
-        third = divide(np.bincount(key, deviation**3, groups), count)
-        out[f"{name} mean"], out[f"{name} std"] = mean, std
-        out[f"{name} min"] = _reduce(np.minimum, key, groups, x)
-        out[f"{name} max"] = _reduce(np.maximum, key, groups, x)
-        out[f"{name} skew"] = divide(third, std**3)
+        own = _Groups(keys, groups, times, values[:, v], None)
+        mean = own.mean(own.x)
+        deviation = own.x - mean[own.group]
+        std = np.sqrt(own.mean(deviation**2))
+        found = {"mean": mean, "std": std, "min": own.reduce(np.minimum, own.x), "max": own.reduce(np.maximum, own.x)}
+        found["skew"] = divide(own.mean(deviation**3), std**3)
+        out |= own.spread({f"{name} {key}": column for key, column in found.items()})
     if error is not None:
-        usable = np.isfinite(values[:, 0]) & (values[:, error] > 0)  # NaN > 0 is False
-        ratio, key, when = values[usable, 0] / values[usable, error], keys[usable], times[usable]
-        count = np.bincount(key, minlength=groups).astype(np.float64)
-        strong = ratio > 5
-        out["signal-to-noise mean"] = divide(np.bincount(key, ratio, groups), count)
-        out["signal-to-noise max"] = _reduce(np.maximum, key, groups, ratio)
-        out["share above 5 sigma"] = divide(np.bincount(key[strong], minlength=groups), count)
-        last = _reduce(np.maximum, key[strong], groups, when[strong])
-        out["span above 5 sigma"] = last - _reduce(np.minimum, key[strong], groups, when[strong])
-    return out
-
-
-def _reduce(operation: np.ufunc, keys: Integers, groups: int, x: Floats) -> Floats:
-    """operation over the rows of each group, [groups]; NaN for a group without rows."""
-    out = np.full(groups, np.nan)
-    if keys.size:
-        order = np.argsort(keys, kind="stable")
-        present, starts = np.unique(keys[order], return_index=True)
-        out[present] = operation.reduceat(x[order], starts)
+        own = _Groups(keys, groups, times, values[:, 0], values[:, error])
+        assert own.errors is not None
+        ratio = own.x / own.errors
+        strong = ratio > STRONG
+        out |= own.spread(
+            {
+                "signal-to-noise mean": own.mean(ratio),
+                "signal-to-noise max": own.reduce(np.maximum, ratio),
+                "share above 5 sigma": own.mean(strong),
+                "span above 5 sigma": own.latest(strong) - own.earliest(strong),
+            }
+        )
     return out
 
 
@@ -189,16 +179,16 @@ class _Groups:
     def course(self) -> dict[str, Floats]:
         """Level, extremes, ends and changes, each [total]; NaN for a group without observations, but a count of 0."""
         x = self.x
-        mean = self._mean(x)
+        mean = self.mean(x)
         follows, change = self._changes()
         changes = self.count - 1
         mean_change = divide(self._sum(change), changes)
         away = np.where(follows, change - mean_change[self.group], 0.0)
         found = {
             "mean": mean,
-            "std": np.sqrt(self._mean((x - mean[self.group]) ** 2)),
-            "min": self._reduce(np.minimum, x),
-            "max": self._reduce(np.maximum, x),
+            "std": np.sqrt(self.mean((x - mean[self.group]) ** 2)),
+            "min": self.reduce(np.minimum, x),
+            "max": self.reduce(np.maximum, x),
             "first": x[self.first],
             "last": x[self.last],
             "time of last": self.times[self.last],
@@ -207,7 +197,7 @@ class _Groups:
         }
         count = np.zeros(self.total)
         count[self.present] = self.count
-        return {"count": count} | self._spread(found)
+        return {"count": count} | self.spread(found)
 
     def shape(self) -> dict[str, Floats]:
         """Quantiles, tails, roughness, and when the values are high, each [total]; NaN without observations."""
@@ -218,21 +208,21 @@ class _Groups:
             f"quantile {q}": ranked[self.first + np.floor(q * (self.count - 1) + 0.5).astype(np.int64)]
             for q in QUANTILES
         }
-        low, high, mean = ranked[self.first], ranked[self.last], self._mean(x)
-        variance, extent = self._mean((x - mean[group]) ** 2), high - low
+        low, high, mean = ranked[self.first], ranked[self.last], self.mean(x)
+        variance, extent = self.mean((x - mean[group]) ** 2), high - low
         peak = times[by_value][self.last]
         above = x > ((low + high) / 2)[group]
         _, change = self._changes()
         found |= {
             "time of max": peak,
-            "share above half": self._mean(above),
-            "rise above half": peak - self._earliest(above),
-            "fall above half": self._latest(above) - peak,
+            "share above half": self.mean(above),
+            "rise above half": peak - self.earliest(above),
+            "fall above half": self.latest(above) - peak,
             "roughness": divide(self._sum(change**2), variance * (self.count - 1)),
             "path": divide(self._sum(np.abs(change)), extent * (self.count - 1)),
             "median in range": divide(found["quantile 0.5"] - low, extent),
             "mean in range": divide(mean - low, extent),
-            "kurtosis": divide(self._mean((x - mean[group]) ** 4), variance**2),
+            "kurtosis": divide(self.mean((x - mean[group]) ** 4), variance**2),
         }
         if self.errors is not None:
             weight = 1 / np.maximum(self.errors, 1e-12) ** 2
@@ -241,13 +231,13 @@ class _Groups:
             strong = np.abs(ratio) > STRONG
             found |= {
                 "weighted mean": best,
-                "chi square": self._mean(((x - best[group]) / self.errors) ** 2),
-                "share above 3 sigma": self._mean(ratio > 3),
-                "share below -3 sigma": self._mean(ratio < -3),
-                "time of max after the first strong": peak - self._earliest(strong),
-                "time of the last strong after max": self._latest(strong) - peak,
+                "chi square": self.mean(((x - best[group]) / self.errors) ** 2),
+                "share above 3 sigma": self.mean(ratio > 3),
+                "share below -3 sigma": self.mean(ratio < -3),
+                "time of max after the first strong": peak - self.earliest(strong),
+                "time of the last strong after max": self.latest(strong) - peak,
             }
-        return self._spread(found)
+        return self.spread(found)
 
     def _changes(self) -> tuple[NDArray[np.bool_], Floats]:
         """Whether an observation follows another of its group, and the change since then; 0 where none is before."""
@@ -257,21 +247,21 @@ class _Groups:
     def _sum(self, x: NDArray[Any]) -> Floats:
         return np.bincount(self.group, x, len(self.present)).astype(np.float64)
 
-    def _mean(self, x: NDArray[Any]) -> Floats:
+    def mean(self, x: NDArray[Any]) -> Floats:
         return self._sum(x) / self.count
 
-    def _reduce(self, operation: np.ufunc, x: Floats) -> Floats:
+    def reduce(self, operation: np.ufunc, x: Floats) -> Floats:
         return operation.reduceat(x, self.first) if len(x) else x
 
-    def _earliest(self, where: NDArray[np.bool_]) -> Floats:
-        found = self._reduce(np.minimum, np.where(where, self.times, np.inf))
+    def earliest(self, where: NDArray[np.bool_]) -> Floats:
+        found = self.reduce(np.minimum, np.where(where, self.times, np.inf))
         return np.where(np.isfinite(found), found, np.nan)
 
-    def _latest(self, where: NDArray[np.bool_]) -> Floats:
-        found = self._reduce(np.maximum, np.where(where, self.times, -np.inf))
+    def latest(self, where: NDArray[np.bool_]) -> Floats:
+        found = self.reduce(np.maximum, np.where(where, self.times, -np.inf))
         return np.where(np.isfinite(found), found, np.nan)
 
-    def _spread(self, found: dict[str, Floats]) -> dict[str, Floats]:
+    def spread(self, found: dict[str, Floats]) -> dict[str, Floats]:
         out = {}
         for name, column in found.items():
             out[name] = np.full(self.total, np.nan)

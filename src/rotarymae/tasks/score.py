@@ -26,10 +26,11 @@ from rotarymae.series import SeriesDataset, hide
 from rotarymae.system import Reporter
 from rotarymae.tasks import baselines
 from rotarymae.tasks.data import AnyDataset, noun_of
-from rotarymae.tasks.interpolation import as_queries, interpolate
+from rotarymae.tasks.interpolation import interpolate
 from rotarymae.tasks.outcome import Outcome
 from rotarymae.tasks.predict import embed, predict_and_embed
 from rotarymae.tasks.predictor import TITLES, Predictor, fit_predictor
+from rotarymae.tasks.queries import as_queries
 from rotarymae.tasks.reconstruction import reconstruct
 from rotarymae.tasks.surprise import HIDDEN
 from rotarymae.tasks.targets import Task, has_label, narrowed, task_of

@@ -9,7 +9,8 @@ import numpy as np
 
 from rotarymae.checkpoints import ModelDirectory
 from rotarymae.series import SeriesDataset
-from rotarymae.tasks.interpolation import Interpolation, as_queries, interpolate
+from rotarymae.tasks.interpolation import Interpolation, interpolate
+from rotarymae.tasks.queries import as_queries
 
 HIDDEN = 0.25  # share of a series' observations that is hidden to score what is predicted there
 FOLDS = 4  # every observation is hidden in one of so many readings

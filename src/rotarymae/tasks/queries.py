@@ -1,0 +1,244 @@
+"""Where to ask for values: times and channels of series (`Queries`), made of a grid, a list, or another table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from rotarymae.errors import InputError, did_you_mean, listed
+from rotarymae.series import Preprocessor, SeriesDataset, TableLayout, Windows, plain, tables
+
+MAX_QUERIES = 10**8  # in one call: their answers take some 10 GB
+
+
+@dataclass(frozen=True)
+class Queries:
+    """Where to interpolate: flat times and channels (from 0, or None) and offsets [S + 1], one run for each series.
+
+    `errors` [n, V], in the table's units, ask for what would be observed with these standard errors: bands are wider by
+    them than those of the curve.
+    """
+
+    times: np.ndarray
+    channels: np.ndarray | None
+    offsets: np.ndarray
+    errors: np.ndarray | None = None
+
+    @property
+    def lengths(self) -> np.ndarray:
+        return np.diff(self.offsets)
+
+    def distinct_times(self) -> tuple[Queries, np.ndarray]:
+        """Each time of a series once, without channels, and which of them each query asks for [n]."""
+        series = np.repeat(np.arange(len(self.lengths)), self.lengths)
+        order = np.lexsort((self.times, series))
+        times, owner = self.times[order], series[order]
+        opens = np.append(True, (np.diff(times) != 0) | (np.diff(owner) != 0))
+        place = np.empty(len(order), np.int64)
+        place[order] = np.cumsum(opens) - 1
+        offsets = np.searchsorted(owner[opens], np.arange(len(self.offsets)))
+        return Queries(times[opens], None, offsets), place
+
+    def of_windows(self, windows: Windows) -> tuple[Queries, np.ndarray]:
+        """The queries sorted by window, and the order that sorts answers back."""
+        window = windows.deepest(self.times, self.lengths)
+        order = np.argsort(window, kind="stable")
+        offsets = np.searchsorted(window[order], np.arange(len(windows.series) + 1))
+        channels = None if self.channels is None else self.channels[order]
+        errors = None if self.errors is None else self.errors[order]
+        return Queries(self.times[order], channels, offsets, errors), np.argsort(order, kind="stable")
+
+    @classmethod
+    def cross(
+        cls, dataset: SeriesDataset, times: Sequence[np.ndarray], channels: Sequence[np.ndarray] | None = None
+    ) -> Queries:
+        """All of a series' times in its first channel, then all of them in its next.
+
+        Args:
+            times: of each series [q_i].
+            channels: of each series, counted from 0; all channels of the data set when not given.
+        """
+        if dataset.channel_names is None:
+            counts, number = np.ones(len(times), np.int64), None
+        else:
+            channels = [np.arange(len(dataset.channel_names))] * len(times) if channels is None else channels
+            counts = np.array([len(own) for own in channels])
+            number = np.concatenate([np.repeat(own, len(at)) for own, at in zip(channels, times, strict=True)])
+        offsets = np.cumsum([0, *(counts * [len(at) for at in times])])
+        flat = [np.tile(np.asarray(at, np.float64), count) for at, count in zip(times, counts, strict=True)]
+        return cls(np.concatenate(flat), number, offsets)
+
+
+def grid(dataset: SeriesDataset, points: int) -> Queries:
+    """`points` even times from each series' first to its last observation, for every channel of the data set.
+
+    Raises:
+        InputError: less than one point; more than memory could hold.
+    """
+    if points < 1:
+        raise InputError(f"points is {points}; wanted at least 1.")
+    _check_size(dataset, points)
+    first, last = dataset.times[dataset.offsets[:-1]], dataset.times[dataset.offsets[1:] - 1]
+    return Queries.cross(dataset, list(np.linspace(first, last, points, axis=1)))
+
+
+def curves(visible: SeriesDataset, hidden: SeriesDataset, points: int) -> Queries:
+    """`points` even times over all observations of each series, seen or hidden, in the channels that it has."""
+    times, channels = [], []
+    for seen, left in zip(visible, hidden, strict=True):
+        both = np.concatenate([seen.times, left.times])
+        times.append(np.linspace(both.min(), both.max(), points))
+        if seen.channels is not None and left.channels is not None:
+            channels.append(np.union1d(seen.channels, left.channels))
+    return Queries.cross(visible, times, channels)
+
+
+def queries_at(dataset: SeriesDataset, times: np.ndarray) -> Queries:
+    """The same times for every series, and for every channel when there are channels."""
+    _check_size(dataset, len(times))
+    return Queries.cross(dataset, [times] * len(dataset))
+
+
+def _check_size(dataset: SeriesDataset, times: int) -> None:
+    """Refuses, before any work, more queries than memory could hold."""
+    channels = 1 if dataset.channel_names is None else len(dataset.channel_names)
+    queries = times * len(dataset) * channels
+    if queries > MAX_QUERIES:
+        # Per query its series, time and channel, and per value a mean, a deviation and the edges of two bands, twice.
+        size = queries * 8 * (3 + 2 * 6 * len(dataset.value_names)) / 1e9
+        raise InputError(
+            f"{times:,} times for {len(dataset):,} series in {channels:,} channels are {queries:,} points, whose "
+            f"answers would take {size:,.0f} GB of memory; ask for at most {MAX_QUERIES:,} points at a time."
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class QueryTable:
+    """Where some series of a table are asked, read from another table with a row per time.
+
+    Attributes:
+        name: of that table, for messages.
+        ids: the distinct ids, in order of first appearance.
+        series: int [n], which of them each row asks.
+        times: float64 [n].
+        channels: labels [n]; None where every row asks for all channels.
+        errors: [n, V] standard errors of what would be observed; None where the curve is asked for.
+    """
+
+    name: str
+    ids: list[Any]
+    series: np.ndarray
+    times: np.ndarray
+    channels: list[Any] | None
+    errors: np.ndarray | None = None
+
+    @classmethod
+    def read(cls, path: Path, layout: TableLayout) -> QueryTable:
+        """From a file; arguments as `of`, which also says what is raised."""
+        source = layout.open(path)
+        channel = layout.channel or "channel"
+        labels = [name for name in (layout.id, channel) if name in source.column_names()]
+        return cls.of(source.read(None, labels), layout, str(path))
+
+    @classmethod
+    def of(cls, table: pa.Table, layout: TableLayout, name: str = "the table of times") -> QueryTable:
+        """From a table's columns of ids, times and channels.
+
+        Args:
+            layout: the columns' names, and how times and missing cells are written. Without a column of channels that
+                is the column "channel", if there is one; if not, every row asks for all channels. Where the table has
+                the columns of errors, it asks for what would be observed with these errors.
+
+        Raises:
+            InputError: a missing column or cell, a time that is not finite; no rows.
+        """
+        if not len(table):
+            raise InputError(f"{name} has no rows; there are no times to interpolate at.")
+        id, time, channel = layout.id, layout.time, layout.channel
+        if channel is None and "channel" in table.column_names:
+            channel = "channel"
+        with_errors = layout.errors if set(layout.errors) <= set(table.column_names) else ()
+        wanted = [id, time] + ([channel] if channel else [])
+        for column in (*wanted, *with_errors):
+            if column not in table.column_names:
+                near = did_you_mean(column, table.column_names)
+                raise InputError(f"{name} has no column {column!r}; it needs {listed(wanted)}.{near}")
+            if table[column].null_count:
+                count = table[column].null_count
+                raise InputError(f"{name}: column {column!r} has {count} empty cells; every query needs one.")
+        series, ids = tables.encode(tables.label_array(tables.to_arrow(table[id]), id))
+        times, _ = tables.times(tables.to_arrow(table[time]), time)
+        tables.refuse_bad_times(times, time, ids[series])
+        errors = [tables.numbers(tables.to_arrow(table[column]), column) for column in with_errors]
+        channels = table[channel].to_pylist() if channel else None
+        stacked = np.stack(errors, axis=1) if errors else None
+        return cls(name, ids.tolist(), series, np.asarray(times, np.float64), channels, stacked)
+
+    def queries(self, dataset: SeriesDataset) -> Queries:
+        """Those of the data set's series, in its order.
+
+        Raises:
+            InputError: an unknown channel.
+        """
+        rank = {plain(name): i for i, name in enumerate(dataset.ids)}
+        asked = np.array([rank.get(name, -1) for name in self.ids], np.int64)[self.series]
+        order = np.argsort(asked, kind="stable")[(asked < 0).sum() :]
+        offsets, times = np.searchsorted(asked[order], np.arange(len(dataset) + 1)), self.times[order]
+        errors = None if self.errors is None else self.errors[order]
+        names = dataset.channel_names
+        if names is None:
+            return Queries(times, None, offsets, errors)
+        if self.channels is None:
+            every = len(names)
+            errors = None if errors is None else np.repeat(errors, every, axis=0)
+            return Queries(np.repeat(times, every), np.tile(np.arange(every), len(times)), offsets * every, errors)
+        known = {plain(name): i for i, name in enumerate(names)}
+        strange = [name for name in dict.fromkeys(self.channels) if name not in known]
+        if strange:
+            raise InputError(
+                f"{self.name} asks for channel {strange[0]!r}; the model knows {', '.join(map(str, known))}."
+            )
+        number = np.array([known[name] for name in self.channels], np.int64)
+        return Queries(times, number[order], offsets, errors)
+
+    def refuse_others(self, ids: Iterable[Any]) -> None:
+        """Refuses to ask series that are not among the ids.
+
+        Raises:
+            InputError: naming the first.
+        """
+        there = set(ids)
+        unknown = [name for name in self.ids if name not in there]
+        if unknown:
+            raise InputError(
+                f"{self.name} asks for series {unknown[0]!r}, which the table of observations does not have."
+            )
+
+
+def as_queries(dataset: SeriesDataset, preprocessor: Preprocessor | None = None) -> Queries:
+    """The times and channels of a data set's own observations, and their errors, if the preprocessor knows of such."""
+    errors = None
+    if preprocessor is not None and preprocessor.errors:
+        errors = np.asarray(dataset.with_values(preprocessor.errors).values)
+    return Queries(np.asarray(dataset.times), dataset.channels, np.asarray(dataset.offsets), errors)
+
+
+def check_queries(queries: Queries, dataset: SeriesDataset, preprocessor: Preprocessor) -> None:
+    """Raises InputError for queries that are none, are of another number of series, or of a channel that is none."""
+    if len(queries.offsets) != len(dataset) + 1 or queries.offsets[-1] != len(queries.times):
+        raise InputError(f"queries are for {len(queries.offsets) - 1} series; the data set has {len(dataset)}.")
+    if len(queries.times) == 0:
+        raise InputError("there are no times to interpolate at.")
+    if not np.isfinite(queries.times).all():
+        raise InputError(f"query {int((~np.isfinite(queries.times)).argmax())} has the time NaN or infinity.")
+    if (queries.channels is None) != (preprocessor.channel_names is None):
+        raise InputError("give queries a channel when the table has channels, and none when it has not.")
+    if preprocessor.channel_names is not None and queries.channels is not None:
+        known = len(preprocessor.channel_names)
+        if ((queries.channels < 0) | (queries.channels >= known)).any():
+            raise InputError(f"queries ask for channel {int(queries.channels.max())}; there are 0 to {known - 1}.")
