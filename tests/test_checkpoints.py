@@ -133,7 +133,7 @@ NORM = "encoder.transformer.blocks.1.mlp_norm.weight"
 @pytest.mark.parametrize(
     ("change", "parts"),
     [
-        (lambda t: t.pop(NORM), (repr(NORM), "config.json asks for", "is missing")),
+        (lambda t: t.pop(NORM), (repr(NORM), "is missing", "configuration asks for")),
         (lambda t: t.update(extra=torch.zeros(2)), ("surplus tensor 'extra'",)),
         (lambda t: t.update({NORM: torch.zeros(23)}), (repr(NORM), "(23,)", "(24,)")),
         (lambda t: t.update({"head.bias": torch.zeros(3, 1)}), ("'head.bias'", "(3, 1)", "(3,)")),

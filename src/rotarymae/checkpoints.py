@@ -157,7 +157,7 @@ def _is_model(folder: Path) -> bool:
     if not all(path.is_file() for path in folder.iterdir()):
         return False
     try:
-        described = _read_json(folder / "config.json", dict)
+        described = read_json(folder / "config.json", dict)
         card = (folder / "README.md").read_text(encoding="utf-8") if (folder / "README.md").exists() else CARD
     except (ModelDirectoryError, OSError, UnicodeDecodeError):
         return False
@@ -179,7 +179,7 @@ def load_directory(folder: str | Path) -> ModelDirectory:
     folder = Path(folder)
     if not folder.is_dir():
         raise ModelDirectoryError(f"{folder} is not a folder; wanted a model directory with {', '.join(FILES[:3])}.")
-    described = _read_json(folder / "config.json", dict)
+    described = read_json(folder / "config.json", dict)
     for key in KEYS:
         if key not in described:
             raise ModelDirectoryError(f"{folder / 'config.json'}: the key {key!r} is missing.")
@@ -191,7 +191,7 @@ def load_directory(folder: str | Path) -> ModelDirectory:
             f"{folder / 'config.json'} has format {described['format']!r}; this version reads format {FORMAT}."
         )
     path, kind, head = folder / "model.safetensors", described["kind"], described["head"]
-    tensors = _read_tensors(path)
+    tensors = read_tensors(path)
     try:
         config = _read_config(kind, described["config"], head)
         if max(config.depth, config.decoder_depth) > len(tensors):
@@ -200,9 +200,9 @@ def load_directory(folder: str | Path) -> ModelDirectory:
             model: Any = KINDS[kind](config) if head is None else KINDS[kind](Encoder(config), **head)
     except (InputError, OverflowError, TypeError, RuntimeError) as error:  # torch's own, for sizes beyond all bounds
         raise ModelDirectoryError(f"{folder / 'config.json'}: {str(error).splitlines()[0]}") from None
-    _fill(model, tensors, path)
+    fill_model(model, tensors, path)
     preprocessor = None
-    fields = _read_json(folder / "preprocessor.json", (dict, type(None)))
+    fields = read_json(folder / "preprocessor.json", (dict, type(None)))
     if fields is not None:
         try:
             kind_of = ArrayPreprocessor if "patch_size" in fields else Preprocessor
@@ -311,11 +311,12 @@ def _read_config(kind: Any, fields: Any, head: Any) -> RoMAEConfig:
     return RoMAEConfig.from_dict(fields)
 
 
-def _read_tensors(path: Path) -> dict[str, torch.Tensor]:
+def read_tensors(path: Path) -> dict[str, torch.Tensor]:
+    """Those of a file. Raises ModelDirectoryError when it is missing or no safetensors; a pickle is never read."""
     if not path.is_file():
         pickles = sorted(p.name for p in path.parent.iterdir() if p.suffix in (".bin", ".pt", ".pth", ".pkl", ".ckpt"))
         instead = f"; {pickles[0]} is a pickle, which can run code and is never read" if pickles else ""
-        raise ModelDirectoryError(f"{path} is missing{instead}.")
+        raise ModelDirectoryError(f"{path} is missing{instead or '; only safetensors are read, never pickles'}.")
     try:
         return load_file(path)
     except (SafetensorError, OSError) as error:
@@ -327,15 +328,17 @@ def _read_tensors(path: Path) -> dict[str, torch.Tensor]:
         raise ModelDirectoryError(f"{path} cannot be read as safetensors ({error}).{pickled}") from None
 
 
-def _fill(model: nn.Module, tensors: dict[str, torch.Tensor], path: Path) -> None:
+def fill_model(model: nn.Module, tensors: dict[str, torch.Tensor], path: Path) -> None:
     """Gives a model without memory the weights of the file. Refuses tensors too many, too few or of another shape."""
     wanted, dtypes = model.state_dict(), {tensor.dtype for tensor in tensors.values()}
     for name, tensor in wanted.items():
         if name not in tensors:
-            raise ModelDirectoryError(f"{path}: the tensor {name!r}, which config.json asks for, is missing.")
+            raise ModelDirectoryError(f"{path}: the tensor {name!r} is missing; the configuration asks for it.")
         if tensors[name].shape != tensor.shape:
             came, asked = tuple(tensors[name].shape), tuple(tensor.shape)
-            raise ModelDirectoryError(f"{path}: the tensor {name!r} has shape {came}; config.json asks for {asked}.")
+            raise ModelDirectoryError(
+                f"{path}: the tensor {name!r} has shape {came}; the configuration asks for {asked}."
+            )
     for name, tensor in tensors.items():
         if name not in wanted:
             raise ModelDirectoryError(f"{path}: surplus tensor {name!r}; the configuration has no such part.")
@@ -349,9 +352,10 @@ def _fill(model: nn.Module, tensors: dict[str, torch.Tensor], path: Path) -> Non
     model.load_state_dict({name: tensor.clone() for name, tensor in tensors.items()}, assign=True)
 
 
-def _read_json(path: Path, kinds: type | tuple[type, ...]) -> Any:
+def read_json(path: Path, kinds: type | tuple[type, ...]) -> Any:
+    """What a JSON file holds. Raises ModelDirectoryError when it is missing, no JSON, or of another kind."""
     if not path.is_file():
-        raise ModelDirectoryError(f"{path} is missing; a model directory holds {', '.join(FILES[:3])}.")
+        raise ModelDirectoryError(f"{path} is missing; wanted a whole model directory.")
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError, OSError) as error:

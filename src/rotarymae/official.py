@@ -5,16 +5,14 @@ Names, layouts and the facts that differ are translated once, here; everything e
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any, Literal
 
 import torch
 from jaxtyping import Shaped
-from safetensors import SafetensorError
-from safetensors.torch import load_file
 from torch import Tensor
 
+from rotarymae.checkpoints import fill_model, read_json, read_tensors
 from rotarymae.config import RoMAEConfig
 from rotarymae.errors import InputError, ModelDirectoryError
 from rotarymae.heads import Classifier
@@ -47,8 +45,8 @@ def load(folder: str | Path) -> MaskedAutoencoder | Classifier:
             the message names it.
     """
     folder = Path(folder)
-    settings = _read_settings(folder / "model_config.json")
-    tensors = _read_tensors(folder / "model.safetensors")
+    settings: dict[str, Any] = read_json(folder / "model_config.json", dict)
+    tensors = read_tensors(folder / "model.safetensors")
     config = _config(settings, folder)
     pretraining = "decoder_config" in settings
     depths = {"encoder": config.depth} | ({"decoder": config.decoder_depth} if pretraining else {})
@@ -80,7 +78,7 @@ def load(folder: str | Path) -> MaskedAutoencoder | Classifier:
             own[f"{names[module]}.{kind}"] = tensors[theirs]
         elif not (theirs in CONSTANTS or theirs.endswith(CONSTANT_SUFFIXES) or _is_block(theirs, depths)):
             raise ModelDirectoryError(f"{folder}: surplus tensor {theirs!r}; no RoMAE model has one of this name.")
-    _assign(model, own, folder)
+    fill_model(model, {name: tensor.float() for name, tensor in own.items()}, folder)
     return model.eval()
 
 
@@ -162,39 +160,3 @@ def _is_block(name: str, depths: dict[str, int]) -> bool:
         and parts[2] in map(str, range(depths.get(parts[0], 0)))
         and parts[3] in BLOCK
     )
-
-
-def _assign(model: torch.nn.Module, own: dict[str, Tensor], folder: Path) -> None:
-    wanted = model.state_dict()
-    for name in sorted(wanted.keys() - own.keys()):
-        raise ModelDirectoryError(f"{folder}: the tensor for {name!r} is missing.")
-    for name in sorted(own.keys() - wanted.keys()):
-        raise ModelDirectoryError(f"{folder}: surplus tensor for {name!r}; the configuration has no such part.")
-    for name, tensor in own.items():
-        if tensor.shape != wanted[name].shape:
-            raise ModelDirectoryError(
-                f"{folder}: the tensor for {name!r} has shape {tuple(tensor.shape)}; the configuration asks for "
-                f"{tuple(wanted[name].shape)}."
-            )
-    model.load_state_dict({name: tensor.float().clone() for name, tensor in own.items()}, assign=True)
-
-
-def _read_settings(path: Path) -> dict[str, Any]:
-    if not path.is_file():
-        raise ModelDirectoryError(f"{path} is missing; a published checkpoint holds model_config.json and weights.")
-    try:
-        settings = json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError) as error:
-        raise ModelDirectoryError(f"{path} is not JSON: {error}.") from None
-    if not isinstance(settings, dict):
-        raise ModelDirectoryError(f"{path} holds a {type(settings).__name__}; wanted an object of settings.")
-    return settings
-
-
-def _read_tensors(path: Path) -> dict[str, Tensor]:
-    if not path.is_file():
-        raise ModelDirectoryError(f"{path} is missing; only safetensors are read, never pickles.")
-    try:
-        return load_file(path)
-    except (SafetensorError, OSError) as error:
-        raise ModelDirectoryError(f"{path} cannot be read as safetensors: {error}.") from None

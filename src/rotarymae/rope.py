@@ -1,7 +1,8 @@
 """Continuous axial p-RoPE: positions → angles → rotated queries and keys.
 
-Sections 3.1 and 4.2 of arXiv:2505.20535; the paper's θ are our frequencies. One departure from its text, as its code
-has it: of every axis the p *fastest* frequencies are kept (Barbero et al., arXiv:2410.06205).
+Sections 3.1 and 4.2 of arXiv:2505.20535; the paper's θ are our frequencies. Two departures from its text, as its code
+has them: of every axis the p *fastest* frequencies are kept (Barbero et al., arXiv:2410.06205), and the axes share out
+the K channels of each head, not those of the model.
 
 Which two channels of a head form a pair is free, because scores do not change when the channels of queries and keys
 are permuted alike. Here channel i pairs with channel i + K/2, and the pairs of the first axis come first.

@@ -1,4 +1,4 @@
-"""The transformer both halves of RoMAE are made of: RMSNorm, rotary attention, SiLU MLP (appendix A.2)."""
+"""The transformer both halves of RoMAE are made of: RMSNorm, rotary attention, SiLU MLP (sections 3 and 4.1, A.2)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ ALL = slice(None)
 
 
 class Attention(nn.Module):
-    """Scaled dot-product attention with rotated queries and keys; scores are divided by sqrt(head_dim)."""
+    """Scaled dot-product attention (Eq. 1) with rotated queries and keys.
+
+    Scores are divided by sqrt(head_dim), as the paper's code does; Eq. 1 writes the width of the model.
+    """
 
     def __init__(self, sizes: BlockSizes) -> None:
         super().__init__()
