@@ -224,9 +224,10 @@ def load_directory(folder: str | Path) -> ModelDirectory:
                 f"config.json has a head that reads {model.static_features}."
             )
         for key, named in (("classes", preprocessor.classes), ("outputs", preprocessor.target)):
-            if named is not None and key in (head or {}) and len(named) != head[key]:
+            outputs = (head or {}).get(key)
+            if named is not None and outputs not in (None, len(named)):
                 raise ModelDirectoryError(
-                    f"{folder / 'preprocessor.json'} names {len(named)} {key}; config.json asks for {head[key]}."
+                    f"{folder / 'preprocessor.json'} names {len(named)} {key}; config.json asks for {outputs}."
                 )
     return ModelDirectory(model.eval(), preprocessor)
 

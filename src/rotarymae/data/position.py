@@ -91,7 +91,7 @@ def trivial_mse(low: float, high: float) -> float:
 
 def mse(predicted: ArrayLike, targets: ArrayLike) -> float:
     """Table 1's metric: squared error, mean over all tokens of all samples; both [S, N]."""
-    return float(np.mean((np.asarray(predicted, np.float64) - targets) ** 2))
+    return float(np.mean((np.asarray(predicted, np.float64) - np.asarray(targets)) ** 2))
 
 
 def mse_by_position(

@@ -94,7 +94,8 @@ class Classification(Objective):
         loss: TargetLoss = "auto",
     ) -> None:
         super().__init__()
-        self.model, self.loss = model, loss
+        self.model = model
+        self.loss: TargetLoss = loss
         self.label_smoothing = label_smoothing
         self.class_weights = class_weights
 
@@ -119,7 +120,8 @@ class Regression(Objective):
 
     def __init__(self, model: Regressor | TokenRegressor, loss: TargetLoss = "auto") -> None:
         super().__init__()
-        self.model, self.loss = model, loss
+        self.model = model
+        self.loss: TargetLoss = loss
 
     def identity(self) -> dict[str, Any]:
         return {**super().identity(), "loss": self.loss}
