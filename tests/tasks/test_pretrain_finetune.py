@@ -219,7 +219,8 @@ def test_a_regression_may_minimise_absolute_errors(pretrained, data):
     targets = np.where(np.arange(16) % 8 == 0, 100.0, 0.0)
     found = {}
     for loss in ("auto", "absolute_error"):
-        config = dataclasses.replace(FIT, loss=loss, drop=0.0, finetune_epochs=30, finetune_lr=3e-3, tune="probe")
+        how = {"loss": loss, "drop": 0.0, "batch_size": 16, "tune": "probe"}
+        config = dataclasses.replace(FIT, **how, finetune_epochs=40, finetune_lr=1e-2)
         tuned = finetune(pretrained, data, targets, config, task="regression")
         found[loss] = float(np.median(predict_values(tuned.directory, data)))
     assert found["absolute_error"] < 0.6 * found["auto"]
