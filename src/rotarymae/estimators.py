@@ -269,8 +269,11 @@ class _Estimator(TrainingOptions, MaskingOptions, ScalingOptions, ModelOptions, 
             self._check_sizes(config)
         if config.pretrains:
             how = {"preprocessor": prepare(train, config, opened), "start": opened, "validation": validation}
+            # Where all have labels, the least number of steps is fine-tuning's: as accurate in half the time.
+            all_labelled = task is not None and labelled is everyone
+            stage = dataclasses.replace(config, min_steps=0) if all_labelled else config
             with Reporter(quiet=not self.verbose).bar("pre-training") as on_step:
-                trained = pretrain(train, config, **how, on_step=on_step)
+                trained = pretrain(train, stage, **how, on_step=on_step)
             opened = trained.directory
             self.history_["pretrain"] = trained.result.history
         assert opened is not None
@@ -471,7 +474,7 @@ class RoMAEClassifier(ClassifierMixin, ClassificationOptions, _Supervised):
 
     def fit(self, series: Any, y: Any) -> Self:
         """Trains. The labels `y` [S] are of any kind, in the order of the series; a series whose label is None or NaN
-        is pre-trained on, and not fine-tuned on.
+        is pre-trained on, and not fine-tuned on. Where there is none such, `min_steps` concerns fine-tuning alone.
 
         Raises:
             InputError: series or labels that cannot be used, or a parameter; before any training.
