@@ -36,7 +36,7 @@ from rotarymae.series.dataset import SeriesDataset
 from rotarymae.series.examples import assemble
 from rotarymae.series.files import read_table
 from rotarymae.series.labels import align_labels
-from rotarymae.series.scaling import Preprocessor
+from rotarymae.series.preprocessor import Preprocessor
 from rotarymae.tokens import Tokens, collate
 
 Call = Callable[[], Any]

@@ -17,7 +17,7 @@ from rotarymae.masking import MaskRatio
 from rotarymae.model import Encoder, MaskedAutoencoder
 from rotarymae.series.dataset import SeriesDataset
 from rotarymae.series.examples import SeriesExamples
-from rotarymae.series.scaling import Preprocessor
+from rotarymae.series.preprocessor import Preprocessor
 from rotarymae.tasks.config import FitConfig
 from rotarymae.training.config import TrainConfig
 from rotarymae.training.objectives import Classification, Objective, Pretraining, Regression

@@ -18,7 +18,7 @@ from rotarymae.errors import ModelDirectoryError
 from rotarymae.heads import Classifier, Regressor, TokenRegressor
 from rotarymae.model import Encoder, MaskedAutoencoder
 from rotarymae.series.dataset import SeriesDataset
-from rotarymae.series.scaling import Preprocessor
+from rotarymae.series.preprocessor import Preprocessor
 from rotarymae.tasks.config import FitConfig
 from rotarymae.tasks.pretrain_finetune import copy_encoder
 

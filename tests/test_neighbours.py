@@ -15,7 +15,7 @@ from rotarymae.model import MaskedAutoencoder
 from rotarymae.neighbours import NeighbourHead, neighbours, observe
 from rotarymae.series import hide
 from rotarymae.series.examples import SeriesExamples, observed_tokens
-from rotarymae.series.scaling import Preprocessor
+from rotarymae.series.preprocessor import Preprocessor
 from rotarymae.tasks.baselines import LinearInterpolation
 from rotarymae.tasks.interpolation import interpolate
 from rotarymae.tasks.pretrain_finetune import pretrain

@@ -15,7 +15,7 @@ from conftest import refuses
 from rotarymae.masking import MaskCount, MaskRatio, MaskRows
 from rotarymae.series.dataset import SeriesDataset
 from rotarymae.series.examples import SeriesExamples, assemble, positions_of
-from rotarymae.series.scaling import Preprocessor
+from rotarymae.series.preprocessor import Preprocessor
 from rotarymae.training.batching import in_order, padding_waste, plan, prefetch
 
 LENGTHS = st.lists(st.integers(1, 30), min_size=1, max_size=80).map(np.array)

@@ -14,7 +14,7 @@ from rotarymae.masking import Masking
 from rotarymae.model import MaskedAutoencoder
 from rotarymae.series.examples import SeriesExamples, assemble
 from rotarymae.series.inputs import Inputs
-from rotarymae.series.scaling import Preprocessor
+from rotarymae.series.preprocessor import Preprocessor
 from rotarymae.training.objectives import Pretraining
 
 

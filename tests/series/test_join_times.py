@@ -14,7 +14,7 @@ from rotarymae.losses import reconstruction
 from rotarymae.masking import Masking
 from rotarymae.model import Reconstruction
 from rotarymae.series.examples import SeriesExamples, assemble, observed_tokens
-from rotarymae.series.scaling import Preprocessor
+from rotarymae.series.preprocessor import Preprocessor
 from rotarymae.tasks.interpolation import interpolate
 from rotarymae.tasks.predict import predict_probabilities
 from rotarymae.tasks.pretrain_finetune import finetune, pretrain

@@ -17,7 +17,7 @@ from rotarymae.series import dataset as dataset_file
 from rotarymae.series import memmap
 from rotarymae.series.dataset import SeriesDataset
 from rotarymae.series.files import open_table
-from rotarymae.series.scaling import Preprocessor
+from rotarymae.series.preprocessor import Preprocessor
 from rotarymae.tasks.features import summary_features
 
 ROLES: Any = {"id": "star", "time": "mjd", "channel": "band", "values": ["flux", "err"]}

@@ -13,7 +13,8 @@ from conftest import refuses, says
 from rotarymae.errors import InputWarning
 from rotarymae.series import scaling
 from rotarymae.series.dataset import SeriesDataset
-from rotarymae.series.scaling import PositionScaler, Preprocessor, ValueScaler
+from rotarymae.series.preprocessor import Preprocessor
+from rotarymae.series.scaling import PositionScaler, ValueScaler
 
 
 def dataset(times, values=None, channels=None, **names):

@@ -10,7 +10,7 @@ from conftest import refuses, says
 from rotarymae import SeriesDataset
 from rotarymae.errors import InputWarning
 from rotarymae.series.examples import SeriesExamples
-from rotarymae.series.scaling import Preprocessor
+from rotarymae.series.preprocessor import Preprocessor
 from rotarymae.series.static import StaticColumn, fit_static, static_features
 
 

@@ -1,8 +1,8 @@
 """A trained model with its scalers inside: padded observations in the table's units in, answers in these units out.
 
-What `series.scaling` and `series.examples` do with numpy is done here with torch, in float64 up to the tokens, so that
-one program holds all of it. Inputs that every program takes, of B series padded to N observations, which need not be in
-the order of time:
+What `series.preprocessor` and `series.examples` do with numpy is done here with torch, in float64 up to the tokens, so
+that one program holds all of it. Inputs that every program takes, of B series padded to N observations, which need not
+be in the order of time:
 
     time     float64 [B, N]      in the table's unit; dates are days since 1970-01-01 UTC
     values   float64 [B, N, V]   in the order of `value_names`

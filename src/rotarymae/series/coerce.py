@@ -13,7 +13,7 @@ from rotarymae.errors import InputError, listed
 from rotarymae.series import tables
 from rotarymae.series.dataset import Series, SeriesDataset
 from rotarymae.series.labels import align_labels
-from rotarymae.series.scaling import Preprocessor
+from rotarymae.series.preprocessor import Preprocessor
 
 
 @dataclass(frozen=True)

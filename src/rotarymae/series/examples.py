@@ -17,7 +17,7 @@ from torch import Tensor
 from rotarymae.batch import Batch, DatasetExamples
 from rotarymae.counter_rng import Noise, counter_uniform
 from rotarymae.series.dataset import SeriesDataset
-from rotarymae.series.scaling import Preprocessor, opens_a_time
+from rotarymae.series.preprocessor import Preprocessor, opens_a_time
 from rotarymae.series.static import static_features
 from rotarymae.tokens import Tokens, compact, pad_rows
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 from rotarymae.errors import InputError, did_you_mean, listed
 from rotarymae.series.dataset import SeriesDataset
 from rotarymae.series.files import TableFile, open_table
-from rotarymae.series.scaling import Preprocessor
+from rotarymae.series.preprocessor import Preprocessor
 from rotarymae.series.table_reader import TableReader
 
 

@@ -1,0 +1,287 @@
+"""All that turns a SeriesDataset into what a model takes, fitted on training data and saved with the model."""
+
+from __future__ import annotations
+
+import dataclasses
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from rotarymae.errors import InputError, InputWarning, listed
+from rotarymae.series.dataset import SeriesDataset
+from rotarymae.series.inputs import Inputs
+from rotarymae.series.scaling import LEAST_ERROR, TRANSFORMS, Origin, PositionScaler, ValueScaler
+from rotarymae.series.static import StaticColumn
+from rotarymae.series.tables import plain
+from rotarymae.series.windows import Windows
+from rotarymae.system import from_fields
+
+Label = str | int | float | bool
+
+
+@dataclass(frozen=True)
+class Preprocessor:
+    """All that turns a SeriesDataset into what a model takes; saved as preprocessor.json.
+
+    Attributes:
+        value_names, channel_names: of the training set; `channel_names` is None without a channel axis.
+        values, positions: the fitted scalers.
+        classes: labels in the order of a classifier's outputs, or None.
+        target: (mean, std) of each output of a regressor, which are standardised by them; or None.
+        inputs: what the encoder reads of an observation beside its values.
+        join_times: whether the observations of one time are one token, with all channels' values as its features.
+        static: the columns with one value per series that a head reads beside the series, fitted.
+        errors: the columns that hold the standard error of each value, which are read and weighed, but not predicted;
+            they come behind the values in a data set. Empty where there are none.
+        max_tokens: of longer series only so many observations are read; None reads all.
+        window, overlap: longer series are cut into windows of so many observations, which share so many at least; None
+            cuts nothing.
+        columns: how the training table was read ("id", "time", "channel", ...), so that later tables of the same
+            layout need no telling; empty when the data came from arrays.
+    """
+
+    value_names: tuple[str, ...]
+    channel_names: tuple[Label, ...] | None
+    values: ValueScaler
+    positions: PositionScaler
+    classes: tuple[Label, ...] | None = None
+    target: tuple[tuple[float, float], ...] | None = None
+    inputs: Inputs = dataclasses.field(default_factory=Inputs)
+    join_times: bool = False
+    static: tuple[StaticColumn, ...] = ()
+    errors: tuple[str, ...] = ()
+    max_tokens: int | None = None
+    window: int | None = None
+    overlap: int = 0
+    columns: dict[str, Any] = dataclasses.field(default_factory=dict)
+
+    @classmethod
+    def fit(
+        cls,
+        dataset: SeriesDataset,
+        transforms: dict[str, str] | None = None,
+        time_unit: float | None = None,
+        origin: Origin = "first",
+        channel_spacing: float = 1.0,
+        inputs: Inputs | None = None,
+        join_times: bool = False,
+        errors: Sequence[str] = (),
+    ) -> Self:
+        """Scalers of a training set; arguments as `ValueScaler.fit` and `PositionScaler.fit`, and the attributes.
+
+        Raises:
+            InputError: as these; `join_times` of a data set without channels, or with further inputs; `errors` that
+                are not the last value columns, one for each other, or that are negative.
+        """
+        errors = _check_errors(dataset, errors, join_times)
+        names = dataset.value_names[: len(dataset.value_names) - len(errors)]
+        dataset = dataset.with_values(names)
+        if join_times and dataset.channel_names is None:
+            raise InputError("join_times joins the channels observed at one time, and the data set has no channels.")
+        if join_times and inputs is not None and inputs.width:
+            raise InputError(f"join_times has inputs of its own; leave out {inputs.describe()}.")
+        channels = None if dataset.channel_names is None else tuple(plain(name) for name in dataset.channel_names)
+        return cls(
+            tuple(names),
+            channels,
+            ValueScaler.fit(dataset, transforms),
+            PositionScaler.fit(dataset, time_unit, origin, channel_spacing),
+            inputs=inputs or Inputs(),
+            join_times=join_times,
+            errors=errors,
+        )
+
+    @property
+    def value_columns(self) -> tuple[str, ...]:
+        """The value columns of a data set: those that are predicted, and behind them those of their errors."""
+        return self.value_names + self.errors
+
+    @property
+    def axes(self) -> int:
+        """A: time, and the channel where each has tokens of its own."""
+        return 1 if self.channel_names is None or self.join_times else 2
+
+    @property
+    def features(self) -> int:
+        """V, values per token."""
+        return len(self.value_names) * (len(self.channel_names or ()) if self.join_times else 1)
+
+    @property
+    def input_features(self) -> int:
+        """E, further inputs per token; of joined times, whether and how lately each value was observed."""
+        return 2 * self.features if self.join_times else len(self.errors) + self.inputs.width
+
+    @property
+    def static_features(self) -> int:
+        """F, features of each series."""
+        return sum(column.width for column in self.static)
+
+    def check(self, dataset: SeriesDataset) -> None:
+        """Refuses a data set of other values or channels; warns of times far outside the training range.
+
+        Raises:
+            InputError: names what differs.
+        """
+        if tuple(dataset.value_names) != self.value_columns:
+            errors = f" with the errors {', '.join(self.errors)}" if self.errors else ""
+            raise InputError(
+                f"the values are {', '.join(dataset.value_names)}; the model was trained on "
+                f"{', '.join(self.value_names)}{errors}, in this order."
+            )
+        theirs = None if dataset.channel_names is None else tuple(plain(name) for name in dataset.channel_names)
+        if theirs != self.channel_names:
+            raise InputError(
+                f"the channels are {theirs}; the model was trained on {self.channel_names}. "
+                "Read the table with channel_names= of the model."
+            )
+        self.warn_if_far(dataset)
+        if self.max_tokens is not None and dataset.lengths.max() > self.max_tokens:
+            warnings.warn(
+                f"series of more than {self.max_tokens:,} observations are not read whole (max_tokens): each pass of "
+                f"the training draws {self.max_tokens:,} of them anew, and evaluation and predictions read a fixed, "
+                "even share of as many.",
+                InputWarning,
+                stacklevel=3,
+            )
+
+    def lengths(self, dataset: SeriesDataset) -> np.ndarray:
+        """Tokens of each series [S]."""
+        lengths = np.asarray(dataset.lengths)
+        if self.join_times:
+            first = np.asarray(dataset.offsets[:-1])
+            lengths = np.add.reduceat(opens_a_time(np.asarray(dataset.times), first).astype(np.int64), first)
+        return lengths if self.max_tokens is None else np.minimum(lengths, self.max_tokens)
+
+    def log_errors(self, values: np.ndarray, channels: np.ndarray) -> np.ndarray:
+        """The logarithm of the standardised standard errors [n, V] of observations with these value columns; errors
+        below a thousandth of the values' deviation, and those that are not positive, count as a thousandth."""
+        width = len(self.value_names)
+        errors = self.values.standard_errors(values[:, :width], values[:, width:], channels)
+        return np.log(np.maximum(errors, LEAST_ERROR))
+
+    def windows(self, dataset: SeriesDataset) -> Windows:
+        """What the model reads of each series, one window or several."""
+        return Windows.cut(dataset, self.window, self.overlap)
+
+    def warn_if_far(self, dataset: SeriesDataset) -> None:
+        """Warns when times of the data set lie far outside those of the training set."""
+        at = self.positions.reaches(dataset)
+        far = at > 1.5 * self.positions.reach + 1.0
+        if far.any():
+            warnings.warn(
+                f"series {plain(dataset.ids[far.argmax()])!r} has times up to {at.max() * self.positions.unit:.6g} "
+                f"from its origin; training reached {self.positions.reach * self.positions.unit:.6g} "
+                f"({int(far.sum())} series reach far outside). Predictions there are extrapolations.",
+                InputWarning,
+                stacklevel=3,
+            )
+
+    def describe(self) -> dict[str, Any]:
+        """What is done to the data, in words and numbers, for reports and model cards."""
+        return {
+            "values": dict(zip(self.value_names, self.values.transforms, strict=True)),
+            "channels": self.channel_names,
+            "unit of time": self.positions.unit,
+            "times count from": "each series' first observation" if self.positions.origin == "first" else "zero",
+            "longest time in training, in units": self.positions.reach,
+            "channel spacing": self.positions.channel_spacing,
+            "measurement errors": ", ".join(self.errors) or "none",
+            "further inputs": self.inputs.describe(),
+            "tokens": "one per time, with all channels" if self.join_times else "one per observation",
+            "static columns": ", ".join(column.name for column in self.static) or "none",
+            "observations read per series": "all" if self.max_tokens is None else f"at most {self.max_tokens:,}",
+            "windows": "none" if self.window is None else f"of {self.window:,} observations, {self.overlap:,} shared",
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def from_dict(cls, fields: dict[str, Any]) -> Self:
+        """The inverse of `to_dict`, also after JSON. Raises InputError naming a wrong, missing or misshapen field."""
+        own: Self = from_fields(cls, fields, "preprocessor")
+        own._check()
+        return own
+
+    def _check(self) -> None:
+        """What fields read from a file must have in common. Raises InputError."""
+        names, errors, channels = self.value_names, self.errors, self.channel_names
+        if not names or len({*names, *errors}) < len(names) + len(errors):
+            raise InputError(f"value_names and errors are {listed(names + errors)}; wanted each column once.")
+        if len(errors) not in (0, len(names)) or (errors and self.join_times):
+            raise InputError(f"errors is {errors!r:.60}; wanted a name for each value, or none.")
+        check_targets(self.classes, self.target)
+        if self.inputs.channels not in (0, len(channels or ())):
+            raise InputError(f"inputs.channels is {self.inputs.channels}; wanted 0 or the number of channels.")
+        if not {name for pair in self.inputs.signal_to_noise for name in pair} <= set(self.value_columns):
+            raise InputError(f"inputs.signal_to_noise is {self.inputs.signal_to_noise}; wanted pairs of value names.")
+        if self.join_times and (channels is None or self.inputs.width):
+            raise InputError("join_times is True; wanted true only with channels and no inputs.")
+        for name, number, least in (("max_tokens", self.max_tokens, 1), ("window", self.window, 2)):
+            if number is not None and number < least:
+                raise InputError(f"{name} is {number}; wanted a whole number of at least {least}, or none.")
+        if not 0 <= self.overlap < (self.window or 1):
+            raise InputError(f"overlap is {self.overlap}; wanted a whole number from 0 to less than the window.")
+        for name in ("values", "errors", "static", "flags", "na"):
+            if not isinstance(self.columns.get(name, []), list | tuple):
+                raise InputError(f"columns.{name} is {self.columns[name]!r:.60}; wanted a list of names.")
+        scaler, positions = self.values, self.positions
+        # Only the reach may be zero: that of series of one observation each.
+        if min(positions.unit, positions.channel_spacing) <= 0 or positions.reach < 0:
+            raise InputError(f"positions are {positions}; wanted positive numbers.")
+        wanted = (1 if channels is None else len(channels), len(names))
+        for name in ("centre", "width", "mean", "std"):
+            rows = getattr(scaler, name)
+            if (len(rows), *{len(row) for row in rows}) != wanted:
+                shape = "×".join(map(str, (len(rows), *{len(row) for row in rows})))
+                raise InputError(f"values.{name} has shape {shape}; wanted {wanted[0]}×{wanted[1]} numbers.")
+            if name in ("width", "std") and min(map(min, rows)) <= 0:
+                raise InputError(f"values.{name} holds {min(map(min, rows))}; wanted positive numbers.")
+        if len(scaler.transforms) != len(names) or not set(scaler.transforms) <= set(TRANSFORMS):
+            known = ", ".join(TRANSFORMS)
+            raise InputError(f"values.transforms is {scaler.transforms}; wanted {len(names)} of {known}.")
+
+
+def check_targets(classes: tuple[Label, ...] | None, target: tuple[tuple[float, float], ...] | None) -> None:
+    """Raises InputError unless these are what a file may say of a classifier's labels and a regressor's scales."""
+    if classes is not None:
+        if len(classes) < 2 or len(set(classes)) < len(classes):
+            raise InputError(f"classes is {classes!r:.60}; wanted at least two labels, each once, or null.")
+        if len({float if type(one) is int else type(one) for one in classes}) > 1:
+            raise InputError("classes mix text, numbers and true or false; wanted labels of one kind.")
+    if target is not None and not all(deviation > 0 for _, deviation in target):
+        raise InputError(f"target is {target!r:.60}; wanted a mean and a positive deviation for each output.")
+
+
+def _check_errors(dataset: SeriesDataset, errors: Sequence[str], join_times: bool) -> tuple[str, ...]:
+    """The names of the columns of errors, which must be the last, one for each of the others, and nowhere negative."""
+    errors = tuple(errors)
+    if not errors:
+        return ()
+    if join_times:
+        raise InputError("errors are of single observations, and join_times makes one token of all of a time.")
+    rest = len(dataset.value_names) - len(errors)
+    if tuple(dataset.value_names[rest:]) != errors or rest != len(errors):
+        raise InputError(
+            f"errors are {listed(errors)} and the value columns are {listed(dataset.value_names)}; wanted one error "
+            "for each value, with the errors last and in the order of their values."
+        )
+    for rows in dataset.row_chunks():
+        negative = np.argwhere(dataset.values[rows, rest:] < 0)
+        if len(negative):
+            row, v = negative[0]
+            raise InputError(
+                f"the errors {errors[v]!r} are {dataset.values[rows, rest:][row, v]:.6g} somewhere; an error is not "
+                "negative. If this means that the error is not known, leave these rows out or fill in a large one."
+            )
+    return errors
+
+
+def opens_a_time(times: np.ndarray, first: np.ndarray) -> np.ndarray:
+    """True [n] at the first observation of every time, of flat series that begin at `first`."""
+    opens = np.concatenate([[True], np.diff(times) != 0])
+    opens[first] = True
+    return opens
