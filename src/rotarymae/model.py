@@ -240,6 +240,8 @@ def initialise(module: nn.Module) -> None:
     | [CLS], [MASK]                     | N(0, 0.02²): a zero [MASK] before an RMSNorm gets a first gradient     |
     |                                   | of 4e5                                                                |
     """
+    if any(parameter.is_meta for parameter in module.parameters()):
+        return  # a model about to be loaded; to draw numbers for it, torch would first import its compiler, in seconds
     for name, layer in module.named_modules():
         if isinstance(layer, nn.Linear):
             last = name.split(".")[-1]

@@ -524,10 +524,12 @@ def _pieces(table: pa.Table) -> Iterator[tuple[int, int]]:
     lists = [name for name in table.column_names if tables.is_list(table.schema.field(name).type)]
     lengths = tables.list_lengths(tables.to_arrow(table[lists[0]])) if lists else np.ones(len(table), np.int64)
     ends = np.cumsum(np.maximum(lengths, 1))
+    total = int(ends[-1]) if len(ends) else 0
+    size = -(-total // max(1, round(total / ROWS)))  # even ones: no last piece of a few rows
     start = 0
     while start < len(table):
         before = 0 if start == 0 else ends[start - 1]
-        stop = max(start + 1, int(np.searchsorted(ends, before + ROWS, side="right")))
+        stop = min(len(table), int(np.searchsorted(ends, before + size)) + 1)
         yield start, stop
         start = stop
 

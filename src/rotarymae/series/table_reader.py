@@ -209,14 +209,15 @@ class TableReader:
             codes = table[self.id].combine_chunks().dictionary_encode().indices.to_numpy(zero_copy_only=False)
             if not len(codes):
                 continue
-            if pending and pending[-1][self.id][-1].as_py() != table[self.id][0].as_py():
-                yield pa.concat_tables(pending)
-                pending = []
+            new = pending and pending[-1][self.id][-1].as_py() != table[self.id][0].as_py()
             last = np.flatnonzero(np.diff(codes))
             if len(last):  # the last series may go on in the next piece
                 cut = int(last[-1]) + 1
                 yield pa.concat_tables([*pending, table.slice(0, cut)])
                 pending, table = [], table.slice(cut)
+            elif new:
+                yield pa.concat_tables(pending)
+                pending = []
             pending.append(table)
         if pending:
             yield pa.concat_tables(pending)

@@ -154,10 +154,12 @@ def arrow_column(frame: nw.DataFrame[Any], name: str) -> pa.Array:
 
 
 def to_arrow(values: Any) -> pa.Array:
-    """An Arrow array in one piece from an Arrow array, a numpy array or a list; dictionaries are decoded."""
+    """An Arrow array in one piece from an Arrow array, a numpy array or a list; dictionaries are decoded, in lists too."""
     if isinstance(values, np.ndarray) and values.dtype.byteorder in "<>":
         values = values.astype(values.dtype.newbyteorder("="))  # FITS files are big-endian, Arrow never is
     array: Any = values if isinstance(values, pa.Array | pa.ChunkedArray) else pa.array(values)
+    if is_list(array.type) and pa.types.is_dictionary(array.type.value_type):
+        array = array.cast(pa.large_list(array.type.value_type.value_type))
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks()
     return array.dictionary_decode() if isinstance(array, pa.DictionaryArray) else array
