@@ -1,11 +1,14 @@
-"""A made-up survey of any size, and what a command takes for it: seconds, series and tokens per second, peak memory.
+"""Made-up tables of any size, and what a command takes for them: seconds, series and tokens per second, peak memory.
 
     python scripts/survey.py make survey --series 1000000
     python scripts/survey.py run survey -- embed src/rotarymae/models/plasticc-ugrizy survey --out vectors
+    python scripts/survey.py log log.parquet --rows 1000000
+    python scripts/survey.py run log.parquet -- fit log.parquet --channel sensor --minutes 3 --out logged
 
 `make` writes Parquet files of 20,000 objects, one row per object with its light curve in lists: 88 observations on
 average, from 5 to some 400, in six bands over three years. A file depends on its number alone, so one that is there
-already is not made again. `run` runs `rotarymae` with what follows `--` and prints one JSON object.
+already is not made again. `log` writes one long series of five sensors. `run` runs `rotarymae` with what follows `--`
+and prints one JSON object; figures per second are of all that the table holds.
 """
 
 from __future__ import annotations
@@ -66,23 +69,39 @@ def make(folder: Path, series: int, per_file: int) -> None:
                 pq.write_table(light_curves(min(per_file, series - first), number, first), beside, compression="zstd")
 
 
-def observations(folder: Path) -> tuple[int, int]:
-    """The series and observations of a folder that `make` wrote."""
+def sensor_log(rows: int, seed: int = 0) -> pa.Table:
+    """One row per reading: time, sensor and value; at uneven times one of five sensors is read, each of which swings
+    at two rates of its own, from a hundred to a few thousand readings per swing."""
+    draw = np.random.default_rng(seed)
+    times, sensor = np.cumsum(draw.exponential(1.0, rows)), draw.integers(0, 5, rows)
+    rates, phases = 1 / draw.uniform(20, 500, (5, 2)), draw.uniform(0, 6, (5, 2))
+    value = np.sin(times[:, None] * rates[sensor] + phases[sensor]).sum(1) + 0.1 * draw.standard_normal(rows)
+    names = pa.array([f"sensor {i}" for i in range(5)])
+    return pa.table({"time": times, "sensor": names.take(pa.array(sensor)), "value": value})
+
+
+def observations(path: Path) -> tuple[int, int]:
+    """The series and observations of a folder that `make` wrote, or of a file that `log` wrote."""
+    if path.is_file():
+        return 1, pq.read_metadata(path).num_rows
     series = tokens = 0
-    for path in sorted(folder.glob("*.parquet")):
-        about = pq.read_metadata(path)
+    for one in sorted(path.glob("*.parquet")):
+        about = pq.read_metadata(one)
         series += about.num_rows
         tokens += sum(about.row_group(k).column(1).num_values for k in range(about.num_row_groups))  # of times
     return series, tokens
 
 
-def run(folder: Path, command: list[str]) -> dict[str, object]:
+def run(table: Path, command: list[str]) -> dict[str, object]:
     """Runs the command and measures the process itself; of --workers, each is a process of its own and not counted."""
     start = time.monotonic()
     process = subprocess.Popen([sys.executable, "-m", "rotarymae", *command])
-    _, status, usage = os.wait4(process.pid, 0)
+    try:
+        _, status, usage = os.wait4(process.pid, 0)
+    except KeyboardInterrupt:  # which the command got, too
+        _, status, usage = os.wait4(process.pid, 0)
     seconds, processor = time.monotonic() - start, usage.ru_utime + usage.ru_stime
-    series, tokens = observations(folder)
+    series, tokens = observations(table)
     return {
         "command": ["rotarymae", *command],
         "exit code": os.waitstatus_to_exitcode(status),
@@ -104,14 +123,19 @@ def main() -> None:
     making.add_argument("folder", type=Path)
     making.add_argument("--series", type=int, default=100_000)
     making.add_argument("--per-file", type=int, default=20_000)
+    logging = parts.add_parser("log", help="write one long series")
+    logging.add_argument("file", type=Path)
+    logging.add_argument("--rows", type=int, default=1_000_000)
     running = parts.add_parser("run", help="run a command on them and measure it")
-    running.add_argument("folder", type=Path)
+    running.add_argument("table", type=Path)
     running.add_argument("command", nargs="+", help="-- and the command, without its first word")
     given = parser.parse_args()
     if given.part == "make":
         make(given.folder, given.series, given.per_file)
-        return
-    print(json.dumps(run(given.folder, given.command), indent=2))
+    elif given.part == "log":
+        pq.write_table(sensor_log(given.rows), given.file)
+    else:
+        print(json.dumps(run(given.table, given.command), indent=2))
 
 
 if __name__ == "__main__":

@@ -1,11 +1,17 @@
 """An LSDB catalogue: partition by partition the embeddings of a single process, each object once."""
 
+import json
+import os
+import signal
+import subprocess
 import sys
+import time
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from _survey import nested
 from rotarymae.errors import MissingExtra
 from rotarymae.scale import Embedding, embed_table, jobs
 from rotarymae.scale.lsdb import embed
@@ -50,8 +56,14 @@ def test_a_catalogue_is_the_table_partition_by_partition(catalog, survey_model, 
     )
     alone = embed_table(table, survey_model, layout).to_pandas()
     columns = [f"e{i}" for i in range(24)]
-    np.testing.assert_allclose(found[columns].to_numpy(), alone[columns].to_numpy(), rtol=0, atol=1e-5)
+    assert differences(found[columns].to_numpy(), alone[columns].to_numpy()).max() <= 1e-6
     assert all(found[name].dtype == np.float32 for name in columns)
+
+
+def differences(found, wanted):
+    """The largest difference of each vector [S], by the vector's length: batches of other series are padded otherwise,
+    which changes the last digits of float32 sums."""
+    return np.abs(found - wanted).max(1) / np.linalg.norm(wanted, axis=1)
 
 
 def _counted(opened, inner):
@@ -83,3 +95,114 @@ def test_without_the_extra_the_error_says_what_to_install(survey_model, monkeypa
     monkeypatch.setattr(sys, "meta_path", [Hidden(), *sys.meta_path])
     with pytest.raises(MissingExtra, match=r'pip install "rotarymae\[survey\]"'):
         embed(None, survey_model)
+
+
+# ── processes that are killed ───────────────────────────────────────────────────────────────────────────────────────
+
+DRIVER = """
+import json, os, resource, sys
+import lsdb
+from dask.distributed import Client
+from rotarymae.scale import jobs
+from rotarymae.scale.lsdb import embed
+
+source, model, out = sys.argv[1:4]
+peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+with Client(n_workers=2, threads_per_worker=1, dashboard_address=":0") as client:
+    catalog = lsdb.open_catalog(source)
+    vectors = embed(catalog, model, id="id", time="lc.t", values=["lc.flux"], channel="lc.band")
+    client.run(__import__, "rotarymae.scale.tables")
+    print(json.dumps([*client.run(os.getpid).values()]), flush=True)
+    vectors.write_catalog(out, resume="resume" in sys.argv, progress_bar=False)
+    loads, peaks = ([*client.run(of).values()] for of in (lambda: jobs._open.cache_info().misses, peak))
+    print(json.dumps({"loads": loads, "peaks": peaks}), flush=True)
+"""
+
+
+def start(source, model, out, *words):
+    """A process that drives two workers, and the ids of theirs, once they are there."""
+    command = [sys.executable, "-c", DRIVER, str(source), str(model), str(out), *words]
+    errors = (out.parent / "errors.txt").open("a")
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True)
+    assert process.stdout is not None
+    line = process.stdout.readline()
+    assert line, (out.parent / "errors.txt").read_text()[-2000:]
+    return process, json.loads(line)
+
+
+def ended(process, out):
+    """What the process said of its workers."""
+    said = process.communicate()[0]
+    assert process.returncode == 0, (out.parent / "errors.txt").read_text()[-2000:]
+    return json.loads(said.splitlines()[-1])
+
+
+def wait_for_files(out, count):
+    while len([*out.rglob("Npix*.parquet")]) < count:
+        time.sleep(0.002)
+
+
+def survey_on_disk(folder, objects, crowd=0):
+    """A catalogue over the sky in 12 partitions, one of them with a `crowd` besides, and the table that it is of."""
+    import lsdb
+    import nested_pandas
+
+    table = nested(objects + crowd, 40)
+    draw = np.random.default_rng(0)
+    ra, dec = draw.uniform(0, 360, objects + crowd), np.degrees(np.arcsin(draw.uniform(-1, 1, objects + crowd)))
+    ra[objects:], dec[objects:] = draw.uniform(40, 50, crowd), draw.uniform(35, 45, crowd)
+    frame = nested_pandas.NestedFrame({"id": table["id"].to_numpy(), "ra": ra, "dec": dec})
+    frame["lc"] = pd.Series(table["lc"].combine_chunks(), dtype=nested_pandas.NestedDtype(table["lc"].type))
+    catalog = lsdb.from_dataframe(frame, lowest_order=0, highest_order=0, margin_threshold=None)
+    assert catalog.npartitions == 12
+    catalog.write_catalog(folder / "source", progress_bar=False)
+    return folder / "source", table
+
+
+def check(out, table, model):
+    """Each object is there once, with the vector that a single process makes of it."""
+    import lsdb
+
+    found = lsdb.open_catalog(out).compute().sort_values("id")
+    layout = TableLayout.for_model(
+        Embedding.open(model).directory.of_series(), {**ROLES, "values": ("lc.flux",)}
+    )
+    alone = embed_table(table, model, layout).to_pandas().sort_values("id")
+    assert found["id"].tolist() == alone["id"].tolist()
+    columns = [f"e{i}" for i in range(24)]
+    return differences(found[columns].to_numpy(), alone[columns].to_numpy()).max()
+
+
+@pytest.mark.slow  # seven processes import torch and dask: one to three minutes
+def test_a_worker_and_a_driver_that_are_killed(tmp_path, survey_model):
+    source, table = survey_on_disk(tmp_path, 2000)
+    process, workers = start(source, survey_model, tmp_path / "one")
+    wait_for_files(tmp_path / "one", 2)
+    os.kill(workers[0], signal.SIGKILL)
+    said = ended(process, tmp_path / "one")
+    print("worker killed:", said, "difference", check(tmp_path / "one", table, survey_model))
+    assert max(said["loads"]) == 1 and check(tmp_path / "one", table, survey_model) <= 1e-6
+
+    process, workers = start(source, survey_model, tmp_path / "two")
+    wait_for_files(tmp_path / "two", 3)
+    process.kill()
+    process.wait()
+    there = len([*(tmp_path / "two").rglob("Npix*.parquet")])
+    process, workers = start(source, survey_model, tmp_path / "two", "resume")
+    said = ended(process, tmp_path / "two")
+    print("driver killed with", there, "files:", said, "difference", check(tmp_path / "two", table, survey_model))
+    assert max(said["loads"]) == 1 and check(tmp_path / "two", table, survey_model) <= 1e-6
+
+
+@pytest.mark.slow
+def test_a_large_partition_takes_little_more_memory(tmp_path, survey_model):
+    peaks = {}
+    for name, crowd in (("even", 0), ("crowded", 20_000)):
+        (tmp_path / name).mkdir()
+        source, table = survey_on_disk(tmp_path / name, 12_000, crowd)
+        process, _ = start(source, survey_model, tmp_path / name / "out")
+        said = ended(process, tmp_path / name / "out")
+        peaks[name] = max(said["peaks"])
+        assert max(said["loads"]) <= 1 and check(tmp_path / name / "out", table, survey_model) <= 1e-6
+    print("peak MiB per worker:", peaks)
+    assert peaks["crowded"] < peaks["even"] + 500

@@ -130,7 +130,7 @@ def _training(dataset: SeriesDataset) -> list[tuple[str, str]]:
     preprocessor = prepare(dataset, config)
     assert isinstance(preprocessor, Preprocessor)
     sizes = config.model_config(preprocessor.axes, preprocessor.features, preprocessor.input_features)
-    cost = estimate_cost(config, sizes, preprocessor.lengths(dataset))
+    cost = estimate_cost(config, sizes, preprocessor.lengths(preprocessor.windows(dataset).dataset))
     kinds = zip(preprocessor.value_names, preprocessor.values.transforms, strict=True)
     return [
         ("unit of time", f"{preprocessor.positions.unit:.4g}, as positions are measured"),

@@ -116,7 +116,8 @@ class TrainingOptions(LoopOptions):
     max_tokens: int | None = None
     """Each pass reads at most this many observations of a series, drawn anew; predictions read a fixed even share."""
     window: int | None = None
-    """Longer series are cut into windows of so many observations; embeddings and predictions are means over them."""
+    """Longer series are cut into windows of so many observations, over which embeddings and predictions are means;
+    without it, so are series of more than 8,192, unless max_tokens is given."""
     overlap: int | None = None
     """Neighbouring windows share at least so many observations; without it, a sixteenth of the window."""
 

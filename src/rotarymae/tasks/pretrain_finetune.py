@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -14,7 +15,7 @@ import torch
 from rotarymae.arrays import ArrayDataset, ArrayPreprocessor
 from rotarymae.batch import Examples
 from rotarymae.checkpoints import AnyPreprocessor, ModelDirectory
-from rotarymae.errors import InputError
+from rotarymae.errors import InputError, InputWarning
 from rotarymae.heads import Classifier, Regressor
 from rotarymae.model import Encoder, MaskedAutoencoder
 from rotarymae.series import Inputs, Preprocessor, SeriesDataset, Windows, fit_static
@@ -31,6 +32,8 @@ OnStep = Callable[[int, int, float], None]
 # Options that mean nothing to pictures, videos and sounds.
 SERIES_ONLY = ("time_unit", "time_origin", "channel_spacing", "join_times", "channel_one_hot", "signal_to_noise")
 SERIES_ONLY += ("transforms", "max_tokens", "window", "overlap", "static", "errors")
+LONG = 8192  # observations; longer series are read in windows
+WINDOWS, STEP = (4096, 2048, 1024, 512, 256), 1 << 15  # observations of a window, and of a step's windows together
 
 
 @dataclass(frozen=True)
@@ -108,9 +111,10 @@ def _series_scalers(dataset: SeriesDataset, config: FitConfig, start: ModelDirec
             f"none of the {len(dataset):,} series to train on has two observations; pre-training hides some and "
             "predicts them from the others."
         )
+    window, overlap = _choose_window(dataset, config, None if start is None else start.of_series())
     if start is None:
         preprocessor = Preprocessor.fit(
-            Windows.cut(dataset, config.window, config.shared).dataset,
+            Windows.cut(dataset, window, overlap).dataset,
             dict(config.transforms or {}),
             config.time_unit,
             config.time_origin,
@@ -121,13 +125,12 @@ def _series_scalers(dataset: SeriesDataset, config: FitConfig, start: ModelDirec
             config.join_times,
             config.errors,
         )
-        preprocessor = replace(preprocessor, max_tokens=config.max_tokens, window=config.window, overlap=config.shared)
+        preprocessor = replace(preprocessor, max_tokens=config.max_tokens, window=window, overlap=overlap)
     else:
         before = start.of_series()
         most = config.max_tokens or before.max_tokens
-        preprocessor = replace(before, classes=None, target=None, static=(), max_tokens=most)
-        if config.window is not None:
-            preprocessor = replace(preprocessor, window=config.window, overlap=config.shared)
+        fresh = {"classes": None, "target": None, "static": (), "max_tokens": most}
+        preprocessor = replace(before, **fresh, window=window, overlap=overlap)
         preprocessor.check(preprocessor.windows(dataset).dataset)
     fit_static(dataset, config.static)
     if config.masking == "tubes":
@@ -135,6 +138,27 @@ def _series_scalers(dataset: SeriesDataset, config: FitConfig, start: ModelDirec
     if config.masking == "channels" and preprocessor.channel_names is None:
         raise InputError("masking of channels, but the table has none; use masking='ratio', or name its channels.")
     return preprocessor
+
+
+def _choose_window(dataset: SeriesDataset, config: FitConfig, before: Preprocessor | None) -> tuple[int | None, int]:
+    """The window and its overlap: the given ones, those of the model to start from, or, if a series is very long and
+    nothing is said of that, ones whose steps fit into 2 GB."""
+    if config.window is not None:
+        return config.window, config.shared
+    if before is not None and before.window is not None:
+        return before.window, before.overlap
+    longest = int(dataset.lengths.max())
+    if longest <= LONG or config.max_tokens is not None or (before is not None and before.max_tokens is not None):
+        return None, 0
+    window = next((size for size in WINDOWS if size * config.batch_size <= STEP), WINDOWS[-1])
+    warnings.warn(
+        f"the longest series has {longest:,} observations: series are cut into windows of {window:,} that share "
+        f"{window // 16} (window={window}); what lies further apart is not seen together. An even share of each series "
+        f"can be read instead (max_tokens={window}).",
+        InputWarning,
+        stacklevel=3,
+    )
+    return window, window // 16
 
 
 def pretrain(
