@@ -22,11 +22,11 @@ SHARDS = 30
 
 
 @pytest.fixture
-def folder(tmp_path):
+def folder(tmp_path, request):
     """Shards of a few objects each, one of them without any."""
     inside = tmp_path / "in" / "deep"
     inside.mkdir(parents=True)
-    for i in range(SHARDS):
+    for i in range(getattr(request, "param", SHARDS)):
         table = nested(0 if i == 7 else 5, seed=i, first=5 * i)
         pq.write_table(table, (inside if i % 2 else inside.parent) / f"shard{i:02d}.parquet")
     return tmp_path / "in"
@@ -144,6 +144,7 @@ def test_a_full_disk_is_no_fault_of_a_shard(folder, tmp_path, survey_model, monk
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+@pytest.mark.parametrize("folder", [SHARDS, pytest.param(200, marks=pytest.mark.slow)], indirect=True)
 def test_killed_processes_leave_nothing_double_and_nothing_out(folder, tmp_path, survey_model, monkeypatch):
     """Three processes, one of them killed at ten random moments and started anew; forked, as imports take seconds."""
     work = work_of(survey_model)
@@ -151,6 +152,7 @@ def test_killed_processes_leave_nothing_double_and_nothing_out(folder, tmp_path,
     job = work.open()
     slow = ShardedJob(lambda: job, work.name, work.model, work.options, work.layout)
     found, identity = shards.find_shards(folder, tmp_path / "out"), work.identity()
+    count = len(found)
     monkeypatch.setattr(shards, "WAIT", 0.05)
     answer = shards._answer
 
@@ -163,13 +165,13 @@ def test_killed_processes_leave_nothing_double_and_nothing_out(folder, tmp_path,
     context, draw = multiprocessing.get_context("fork"), random.Random(0)
 
     def start(i):
-        process = context.Process(target=shards._work, args=(slow, found, identity, i * SHARDS // 3))
+        process = context.Process(target=shards._work, args=(slow, found, identity, i * count // 3))
         process.start()
         return process
 
     processes, killed = [start(i) for i in range(3)], 0
     while killed < 10:
-        time.sleep(draw.uniform(0, 0.1))
+        time.sleep(draw.uniform(0, 0.1 * count / SHARDS))
         i = draw.randrange(3)
         if processes[i].is_alive():
             os.kill(processes[i].pid, signal.SIGKILL)
@@ -178,9 +180,11 @@ def test_killed_processes_leave_nothing_double_and_nothing_out(folder, tmp_path,
         processes[i] = start(i)
     for process in processes:
         process.join()
+        assert process.exitcode == 0
+    assert len(contents(tmp_path / "out")) == count
     totals = answer_shards(work, folder, tmp_path / "out")
-    assert totals.before == SHARDS and contents(tmp_path / "out") == contents(tmp_path / "undisturbed")
-    assert ids_in(tmp_path / "out") == [name for i in range(SHARDS) if i != 7 for name in range(5 * i, 5 * i + 5)]
+    assert totals.before == count and contents(tmp_path / "out") == contents(tmp_path / "undisturbed")
+    assert ids_in(tmp_path / "out") == [name for i in range(count) if i != 7 for name in range(5 * i, 5 * i + 5)]
 
 
 @pytest.mark.slow  # two processes import torch: some 15 seconds
