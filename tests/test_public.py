@@ -114,6 +114,12 @@ def test_every_module_says_what_it_is(module):
     assert importlib.import_module(f"rotarymae.{module}").__doc__
 
 
+def test_loading_a_model_leaves_torchs_compiler_alone():
+    """It takes seconds to import."""
+    code = "import sys, rotarymae; rotarymae.load('plasticc-ugrizy'); print('torch._dynamo' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.split() == ["False"]
+
+
 def test_importing_loads_nothing_heavy():
     code = "import sys, rotarymae; print(*sorted(sys.modules))"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()

@@ -164,9 +164,7 @@ def check(out, table, model):
     import lsdb
 
     found = lsdb.open_catalog(out).compute().sort_values("id")
-    layout = TableLayout.for_model(
-        Embedding.open(model).directory.of_series(), {**ROLES, "values": ("lc.flux",)}
-    )
+    layout = TableLayout.for_model(Embedding.open(model).directory.of_series(), {**ROLES, "values": ("lc.flux",)})
     alone = embed_table(table, model, layout).to_pandas().sort_values("id")
     assert found["id"].tolist() == alone["id"].tolist()
     columns = [f"e{i}" for i in range(24)]

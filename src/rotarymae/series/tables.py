@@ -154,7 +154,7 @@ def arrow_column(frame: nw.DataFrame[Any], name: str) -> pa.Array:
 
 
 def to_arrow(values: Any) -> pa.Array:
-    """An Arrow array in one piece from an Arrow array, a numpy array or a list; dictionaries are decoded, in lists too."""
+    """An Arrow array in one piece from an Arrow array, a numpy array or a list; codes of dictionaries are decoded."""
     if isinstance(values, np.ndarray) and values.dtype.byteorder in "<>":
         values = values.astype(values.dtype.newbyteorder("="))  # FITS files are big-endian, Arrow never is
     array: Any = values if isinstance(values, pa.Array | pa.ChunkedArray) else pa.array(values)
