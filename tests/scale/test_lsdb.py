@@ -163,7 +163,7 @@ def check(out, table, model):
     """Each object is there once, with the vector that a single process makes of it."""
     import lsdb
 
-    found = lsdb.open_catalog(out).compute().sort_values("id")
+    found: pd.DataFrame = lsdb.open_catalog(out).compute().sort_values("id")  # pyright: ignore
     layout = TableLayout.for_model(Embedding.open(model).directory.of_series(), {**ROLES, "values": ("lc.flux",)})
     alone = embed_table(table, model, layout).to_pandas().sort_values("id")
     assert found["id"].tolist() == alone["id"].tolist()

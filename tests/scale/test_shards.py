@@ -5,7 +5,6 @@ import json
 import multiprocessing
 import os
 import random
-import signal
 import time
 
 import pyarrow.parquet as pq
@@ -174,7 +173,7 @@ def test_killed_processes_leave_nothing_double_and_nothing_out(folder, tmp_path,
         time.sleep(draw.uniform(0, 0.1 * count / SHARDS))
         i = draw.randrange(3)
         if processes[i].is_alive():
-            os.kill(processes[i].pid, signal.SIGKILL)
+            processes[i].kill()
             killed += 1
         processes[i].join()
         processes[i] = start(i)

@@ -10,7 +10,7 @@ from _runs import FIT
 from conftest import refuses
 from rotarymae.errors import InputError, InputWarning
 from rotarymae.series import Preprocessor, SeriesDataset, Windows
-from rotarymae.tasks import FitConfig, Queries, embed, finetune, interpolate, predict_probabilities, pretrain
+from rotarymae.tasks import FitConfig, Queries, embed, finetune, interpolate, predict_probabilities, prepare, pretrain
 
 
 def long(lengths=(5, 40, 12, 100)):
@@ -73,6 +73,19 @@ def trained():
     labels = np.array(list("ababababaab"))
     pretrained = pretrain(data, config)
     return data, pretrained, finetune(pretrained, data, labels, config)
+
+
+def test_windows_of_very_long_series_are_chosen_and_said():
+    data = SeriesDataset.from_arrays([np.arange(9000.0), np.arange(5.0)], [np.sin(np.arange(9000.0)), np.ones(5)])
+    with pytest.warns(InputWarning, match=r"9,000 observations: .* windows of 1,024 that share 64 \(window=1024\)"):
+        preprocessor = prepare(data, FitConfig())
+    assert isinstance(preprocessor, Preprocessor) and (preprocessor.window, preprocessor.overlap) == (1024, 64)
+    with pytest.warns(InputWarning, match=r"window=4096"):
+        of_few = prepare(data, FitConfig(batch_size=8))
+    assert isinstance(of_few, Preprocessor) and (of_few.window, of_few.overlap) == (4096, 256)
+    for config in (FitConfig(window=9000), FitConfig(max_tokens=100)):  # somebody has chosen already
+        given = prepare(data, config)
+        assert isinstance(given, Preprocessor) and given.window == config.window
 
 
 def test_answers_are_means_over_windows(trained):
