@@ -10,6 +10,7 @@ import argparse
 import contextlib
 import resource
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import torch
@@ -33,11 +34,16 @@ def peak(length: int, settings: Settings, size: str = "tiny") -> int:
         before = torch.cuda.memory_allocated()
         step(length)
         return torch.cuda.max_memory_allocated() - before
+    return peak_during(lambda: step(length))
+
+
+def peak_during(call: Callable[[], object]) -> int:
+    """Bytes by which the largest resident size during a call is above that before it."""
     # Where the system cannot start its count anew it still holds the peak of start-up, and the figure is too small.
     with contextlib.suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
     before = _largest()
-    step(length)
+    call()
     return _largest() - before
 
 

@@ -69,6 +69,13 @@ def test_a_loaded_model_predicts_the_same_bits(tmp_path, kind, dtype):
     assert all(parameter.requires_grad for parameter in back.parameters())
 
 
+def test_a_loaded_model_attends_as_the_saved_one(tmp_path):
+    model, tokens = make("Encoder", attention="linear").eval(), random_tokens(2, 6, 2, dtype=torch.float32)
+    save(model, tmp_path / "model")
+    back = load(tmp_path / "model")
+    assert back.config.attention == "linear" and back(tokens).tokens.equal(model(tokens).tokens)
+
+
 def test_a_model_card_says_how_to_use_the_model_and_holds_no_html_of_a_table(tmp_path):
     made = replace(preprocessor(), classes=("<script>", "b\n# c", "d"))
     uses = {

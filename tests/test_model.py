@@ -79,6 +79,7 @@ def test_names_and_dictionaries():
         (lambda: RoMAEConfig(position_encoding="learned"), ("position_encoding='learned'", "'rotary', 'absolute'")),
         (lambda: RoMAEConfig(likelihood="laplace"), ("likelihood='laplace'", "'point', 'gaussian'")),
         (lambda: RoMAEConfig(decoder_attention="all"), ("decoder_attention='all'", "'context', 'joint'")),
+        (lambda: RoMAEConfig(attention="kernel"), ("attention='kernel'", "'softmax', 'linear'")),
         (lambda: RoMAEConfig(position_encoding="absolute", p=0.5), ("p (0.5) means nothing", "0.75")),
         (lambda: RoMAEConfig(depth=2.0), ("depth is 2.0 (float)", "int")),
         (lambda: RoMAEConfig(depth=True), ("depth is True (bool)", "int")),
@@ -105,6 +106,7 @@ CHANGES = {
     "decoder_num_heads": 3,
     "decoder_depth": 1,
     "decoder_mlp_ratio": 1.0,
+    "attention": "linear",
     "decoder_attention": "joint",
     "position_encoding": "absolute",
     "p": 0.25,
@@ -151,16 +153,18 @@ def drawn(model, *inputs):
 
 LENGTHS = (5, 2, 4)
 BATCH_CONFIG = {"axes": 2, "features": 2}
-KINDS = ("encoder", "autoencoder", "gaussian", "joint", "cls", "mean", "tokens", "absolute")
+AUTOENCODERS = ("autoencoder", "gaussian", "joint", "absolute", "linear", "linear joint")
+KINDS = (*AUTOENCODERS, "encoder", "cls", "mean", "tokens")
 
 
 def model_of(kind):
     torch.manual_seed(1)
-    if kind in ("autoencoder", "gaussian", "joint", "absolute"):
+    if kind in AUTOENCODERS:
         likelihood = "gaussian" if kind == "gaussian" else "point"
         encoding = "absolute" if kind == "absolute" else "rotary"
-        attention = "joint" if kind == "joint" else "context"
-        own = {"likelihood": likelihood, "position_encoding": encoding, "decoder_attention": attention}
+        own = {"likelihood": likelihood, "position_encoding": encoding}
+        own["attention"] = "linear" if "linear" in kind else "softmax"
+        own["decoder_attention"] = "joint" if "joint" in kind else "context"
         return MaskedAutoencoder(small(**BATCH_CONFIG, **own)).double()
     encoder = Encoder(small(**BATCH_CONFIG))
     if kind == "tokens":
@@ -171,7 +175,7 @@ def model_of(kind):
 def run(kind, model, tokens, places, which):
     """Predictions of the real tokens, row by row, and the loss as (sum, count), of rows `which` at `places`."""
     labels = torch.tensor([2, 0, 1])[list(which)]
-    if kind in ("autoencoder", "gaussian", "joint", "absolute"):
+    if kind in AUTOENCODERS:
         mask = torch.zeros(tokens.real.shape, dtype=torch.bool)
         for i, at in enumerate(places):
             mask[i, at[1::2]] = True  # every second one; so the rows hide 2, 1 and 2

@@ -10,7 +10,10 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 from rotarymae.errors import InputError, choose, did_you_mean
 
 Size = Literal["light", "tiny-shallow", "tiny", "small", "base", "pendulum"]
+AttentionKind = Literal["softmax", "linear"]
 DecoderAttention = Literal["context", "joint"]
+# Of matrix products; it changes no model, but both training and predictions read it.
+Precision = Literal["auto", "fp32", "bf16", "fp16"]
 # What the decoder predicts of a value; how each is scored stands in `losses.TERMS`.
 Likelihood = Literal["point", "gaussian"]
 WITH_VARIANCE: tuple[Likelihood, ...] = ("gaussian",)  # those with a log-variance beside each value
@@ -37,6 +40,7 @@ class BlockSizes:
     dropout: float = 0.0
     drop_path: float = 0.0
     norm_eps: float = 1e-6
+    attention: AttentionKind = "softmax"
 
     @property
     def head_dim(self) -> int:
@@ -59,6 +63,8 @@ class RoMAEConfig:
         decoder_num_heads: The decoder's blocks have this many attention heads.
         decoder_depth: The decoder has this many blocks.
         decoder_mlp_ratio: The MLPs of the decoder are decoder_embed_dim times this wide.
+        attention: In encoder and decoder the weights of attention are a softmax, whose time grows with the square of
+            the tokens, or products of features (linear), whose time grows in proportion to them.
         decoder_attention: The decoder's tokens attend to the visible ones only (context), so that an answer
             does not depend on what else is asked (as CrossMAE, arXiv:2401.14391), or queries to one another as
             well (joint), as in the paper and its published checkpoints.
@@ -89,6 +95,7 @@ class RoMAEConfig:
     decoder_num_heads: int = 3
     decoder_depth: int = 2
     decoder_mlp_ratio: float = 4.0
+    attention: AttentionKind = "softmax"
     decoder_attention: DecoderAttention = "context"
     position_encoding: Literal["rotary", "absolute"] = "rotary"
     p: float = 0.75
@@ -176,7 +183,8 @@ class RoMAEConfig:
             getattr(self, prefix + name) for name in ("embed_dim", "num_heads", "depth", "mlp_ratio")
         )
         hidden_dim = round(embed_dim * mlp_ratio)
-        return BlockSizes(embed_dim, num_heads, depth, hidden_dim, self.dropout, self.drop_path, self.norm_eps)
+        common = (self.dropout, self.drop_path, self.norm_eps, self.attention)
+        return BlockSizes(embed_dim, num_heads, depth, hidden_dim, *common)
 
     def _check_sizes(self, prefix: str) -> None:
         sizes, mlp_ratio = self._sizes(prefix), getattr(self, prefix + "mlp_ratio")

@@ -13,8 +13,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
+from torch.nn import functional as F
 
 
 class Rotation(NamedTuple):
@@ -62,6 +63,28 @@ def rotate(x: Float[Tensor, "B N H K"], rotation: Rotation) -> Float[Tensor, "B 
     cos, sin = rotation
     x1, x2 = x.chunk(2, dim=-1)
     return torch.cat([x1 * cos - x2 * sin, x2 * cos + x1 * sin], dim=-1).to(x.dtype)
+
+
+def linear_attention(
+    query: Float[Tensor, "B Q H K"],
+    key: Float[Tensor, "B L H K"],
+    value: Float[Tensor, "B L H K"],
+    rotations: tuple[Rotation, Rotation] | None,
+    key_mask: Bool[Tensor, "B 1 1 L"] | None = None,
+) -> Float[Tensor, "B Q H K"]:
+    """Attention in time proportional to Q + L: Eq. 19 of RoFormer (arXiv:2104.09864).
+
+    The weight of a key is a product of positive features, elu(x) + 1 (arXiv:2006.16236), so that keys and values are
+    summed up once for all queries. The features are rotated, those of queries and those of keys: weights depend on
+    differences of positions, as those of rotated queries' features would not. The divisor is of unrotated features.
+    """
+    with torch.autocast(query.device.type, enabled=False):  # the sums are over many tokens
+        precise = torch.promote_types(query.dtype, torch.float32)
+        query, key, value = F.elu(query.to(precise)) + 1, F.elu(key.to(precise)) + 1, value.to(precise)
+        key = key if key_mask is None else key * key_mask.transpose(1, 3)
+        divisor = torch.einsum("bqhk,bhk->bqh", query, key.sum(1)).unsqueeze(-1) + 1e-6
+        query, key = (query, key) if rotations is None else map(rotate, (query, key), rotations)
+        return torch.einsum("bqhk,bhkv->bqhv", query, torch.einsum("blhk,blhv->bhkv", key, value)) / divisor
 
 
 def sincos(positions: Float[Tensor, "B N A"], embed_dim: int, base: float = 10_000.0) -> Float[Tensor, "B N D"]:

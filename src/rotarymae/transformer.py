@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from rotarymae.config import BlockSizes
-from rotarymae.rope import Rotation, rotate
+from rotarymae.rope import Rotation, linear_attention, rotate
 
 ALL = slice(None)
 
@@ -17,12 +17,14 @@ class Attention(nn.Module):
     """Scaled dot-product attention (Eq. 1) with rotated queries and keys.
 
     Scores are divided by sqrt(head_dim), as the paper's code does; Eq. 1 writes the width of the model.
+    With `sizes.attention` "linear", the paper's future work, it is `rope.linear_attention`, which drops no scores.
     """
 
     def __init__(self, sizes: BlockSizes) -> None:
         super().__init__()
         self.head_dim = sizes.head_dim
         self.dropout = sizes.dropout
+        self.linear = sizes.attention == "linear"
         self.query = nn.Linear(sizes.embed_dim, sizes.embed_dim, bias=False)
         self.key = nn.Linear(sizes.embed_dim, sizes.embed_dim, bias=False)
         self.value = nn.Linear(sizes.embed_dim, sizes.embed_dim, bias=False)
@@ -41,8 +43,12 @@ class Attention(nn.Module):
         `rotation` is of all N tokens, None when positions are not rotary. `key_mask` is True where a key may be looked
         at; no [B, N, N] is ever built. None means every key, which leaves the choice to the fastest kernel.
         """
-        query, key = self._rotated(x, rotation, queries, keys)
+        # Linear attention rotates features of queries and keys.
+        query, key = self._rotated(x, None if self.linear else rotation, queries, keys)
         value = self.value(x[:, keys]).unflatten(-1, (-1, self.head_dim))
+        if self.linear:
+            rotations = None if rotation is None else (rotation.select(queries), rotation.select(keys))
+            return self.output(linear_attention(query, key, value, rotations, key_mask).flatten(2))
         attended = F.scaled_dot_product_attention(
             query.transpose(1, 2),
             key.transpose(1, 2),

@@ -7,7 +7,7 @@ import torch
 from jaxtyping import config as shape_checks
 
 from conftest import command, refuses
-from rotarymae import RoMAEClassifier, RoMAERegressor, SeriesDataset
+from rotarymae import RoMAEClassifier, RoMAEInterpolator, RoMAERegressor, SeriesDataset
 from rotarymae.export import check_program, export_program, make_program, write_test_table
 from rotarymae.export.onnx import SHAPES, examples_of
 
@@ -74,6 +74,12 @@ def test_programs_of_other_models(curves):
     for program in (make_program(model._directory, "predict"), make_program(model.pretrained_, "interpolate")):
         feeds = assert_as_the_library(program, SHAPES[1], 1e-4)
         assert not {"channel", "query_channel", "static"} & set(feeds)
+
+
+def test_a_model_with_linear_attention(curves, tmp_path):
+    small = {name: value for name, value in SMALL.items() if name not in ("finetune_epochs", "predictor")}
+    model = RoMAEInterpolator(**small, attention="linear").fit(curves)
+    assert export_program(make_program(model._directory, "interpolate"), tmp_path / "linear.onnx").difference < 1e-4
 
 
 @pytest.fixture(scope="module")

@@ -92,6 +92,14 @@ def test_the_time_grows_with_the_square_and_memory_in_proportion():
     assert four == pytest.approx(4 * one)
 
 
+def test_the_time_of_linear_attention_grows_in_proportion():
+    sizes = replace(SIZES, attention="linear")
+    one, four = (cost.step_operations(CONFIG, sizes, np.array([n]))[0] for n in (10**6, 4 * 10**6))
+    assert four == pytest.approx(4 * one)
+    both = [cost.step_operations(CONFIG, kind, np.array([100]))[0] for kind in (sizes, SIZES)]
+    assert both[0] == pytest.approx(both[1], rel=0.2), "of short series it costs about the same"
+
+
 def test_thinned_rows():
     lengths = np.array([5, 1000, 20, 21])
     kept = thinned(lengths, 20)

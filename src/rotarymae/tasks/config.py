@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_type_hints
 
-from rotarymae.config import WITH_VARIANCE, DecoderAttention, Likelihood, Size, TargetLoss
+from rotarymae.config import WITH_VARIANCE, AttentionKind, DecoderAttention, Likelihood, Size, TargetLoss
 from rotarymae.errors import InputError, choose
 from rotarymae.training import LoopOptions
 
@@ -53,6 +53,9 @@ class ModelOptions:
     """The decoder has this many attention heads instead of tiny-shallow's."""
     decoder_depth: int | None = None
     """The decoder has this many blocks instead of tiny-shallow's."""
+    attention: AttentionKind = "softmax"
+    """Attention weighs by a softmax, or by products of features (linear), which is faster beyond thousands of tokens
+    and less accurate."""
     decoder_attention: DecoderAttention = "context"
     """Queries attend to what is visible alone (context), or to one another as well (joint), as in the paper."""
     likelihood: Likelihood = "gaussian"
@@ -345,7 +348,7 @@ class FitConfig(
         from rotarymae.config import RoMAEConfig
 
         changes: dict[str, Any] = {name: getattr(self, name) for name in OVERRIDES if getattr(self, name) is not None}
-        for name in ("decoder_attention", "likelihood", "neighbours", "cls_token"):
+        for name in ("attention", "decoder_attention", "likelihood", "neighbours", "cls_token"):
             changes[name] = getattr(self, name)
         return RoMAEConfig.named(self.size, axes=axes, features=features, input_features=input_features, **changes)
 

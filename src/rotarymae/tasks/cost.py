@@ -10,7 +10,7 @@ import numpy as np
 import psutil
 import torch
 
-from rotarymae.config import RoMAEConfig
+from rotarymae.config import BlockSizes, RoMAEConfig
 from rotarymae.errors import InputError
 from rotarymae.model import MaskedAutoencoder
 from rotarymae.system import duration
@@ -92,11 +92,12 @@ def check_cost(config: FitConfig, sizes: RoMAEConfig, lengths: np.ndarray, noun:
     given = config.minutes is not None and seconds > longest
     budget = f"more than the {duration(longest)} given (minutes={config.minutes:g}), about " if given else "about "
     stage = "pre-training" if config.pretrains else "fine-tuning"
+    grows = "with the square of" if sizes.attention == "softmax" else "with"
     tokens = "observations" if noun == "series" else "patches"
     raise InputError(
         f"{stage} would take {budget}{duration(seconds)} ({steps:,} steps) and {memory / 2**30:.3g} GiB of memory "
         f"for its largest step ({free / 2**30:.3g} GiB are free): the longest of the {len(read):,} {noun} has "
-        f"{read.max():,} {tokens}, the time of a step grows with the square of that, and its memory in proportion. "
+        f"{read.max():,} {tokens}, the time of a step grows {grows} that, and its memory in proportion. "
         f"{advice} a smaller size, a smaller batch_size, or {'more minutes' if given else 'fewer epochs'}."
     )
 
@@ -106,15 +107,19 @@ def step_operations(config: FitConfig, sizes: RoMAEConfig, lengths: np.ndarray, 
     n = np.asarray(lengths, np.float64)
     ratio = np.mean(config.mask_ratio)
     visible = n * (1 - ratio) if pretrains else n
-    found = _blocks(visible, visible * visible, sizes.embed_dim, sizes.mlp_ratio, sizes.depth)
+    found = _blocks(sizes.encoder_sizes, visible, visible)
     if pretrains:
         keys = n if sizes.decoder_attention == "joint" else visible
-        found += _blocks(n, n * keys, sizes.decoder_embed_dim, sizes.decoder_mlp_ratio, sizes.decoder_depth)
+        found += _blocks(sizes.decoder_sizes, n, keys)
     return BACKWARD * found
 
 
-def _blocks(tokens: np.ndarray, pairs: np.ndarray, width: int, mlp_ratio: float, depth: int) -> np.ndarray:
-    return depth * (tokens * width * width * (8 + 4 * mlp_ratio) + 4 * width * pairs)
+def _blocks(sizes: BlockSizes, queries: np.ndarray, keys: np.ndarray) -> np.ndarray:
+    """Of a forward pass in which so many tokens attend to so many of them."""
+    # Linear attention sums keys and values up in a matrix per head, which every query reads.
+    pairs = queries * keys if sizes.attention == "softmax" else (queries + keys) * sizes.head_dim / 2
+    products = queries * (8 * sizes.embed_dim + 4 * sizes.hidden_dim)
+    return sizes.depth * sizes.embed_dim * (products + 4 * pairs)
 
 
 def _operations(config: FitConfig, sizes: RoMAEConfig, lengths: np.ndarray) -> float:

@@ -115,6 +115,8 @@ def _attending(model: nn.Module) -> tuple[nn.Module, Callable[[Tokens], Any], Ca
         raise InputError("pool='mean' weighs all observations alike; use method='occlusion'.")
     if encoder.cls_token is None:
         raise InputError("this model has no [CLS] token and no attention pooling, so nothing attends; use occlusion.")
+    if encoder.config.attention == "linear":
+        raise InputError("[CLS] attends linearly in this model, without weights to look at; use method='occlusion'.")
     last = encoder.transformer.blocks[-1]
     assert isinstance(last, Block), "a transformer is made of blocks"
     attends = last.attention

@@ -1,0 +1,124 @@
+"""What softmax and linear attention cost by length, whole and in windows: `python -m benchmarks.attention`.
+
+    python -m benchmarks.attention                                  everything; hours on a core, for softmax's sake
+    python -m benchmarks.attention --lengths 1024 4096 --kinds linear
+    python -m benchmarks.attention --figure                         draws what has been measured
+
+One series, the encoder of `fit` (size light), one thread, float32, no dropout. Each figure is taken in a process of its
+own and added to results/benchmark-attention.json; what stands there is not measured again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from benchmarks.measure import Settings, machine
+from benchmarks.memory import peak_during
+from benchmarks.workload import equal_tokens
+from rotarymae import Encoder, RoMAEConfig
+from rotarymae.plots.style import blank, style_axes, style_of
+
+FILE, PICTURE = Path("results/benchmark-attention.json"), Path("docs/images/attention.png")
+KINDS = {"softmax": ("softmax", 0), "linear": ("linear", 0), "softmax, windows of 4,096": ("softmax", 4096)}
+LENGTHS = (1024, 4096, 16384, 65536, 131072)
+# A series of 4,000 observations, whole and in windows.
+WHOLE = 4000
+EMBEDDED = {"softmax": ("softmax", 0), "linear": ("linear", 0)}
+EMBEDDED |= {"softmax, windows of 1,024": ("softmax", 1024), "linear, windows of 1,024": ("linear", 1024)}
+LABELS = ("seconds of a forward and backward pass", "peak memory (MiB)")
+BATCH = 8192  # tokens of windows at a time
+ENOUGH = 3.0  # seconds, above which one pass is measured, and below which the median of five is
+
+
+def measure(attention: str, length: int, window: int, backward: int) -> dict[str, float]:
+    """Seconds and bytes of a forward pass, with `backward` also of the gradients; windows share a sixteenth."""
+    settings = Settings(threads=1)
+    encoder = Encoder(RoMAEConfig.named("light", attention=attention))
+    shared = window // 16
+    rows, each = (-(-(length - shared) // (window - shared)), window) if 0 < window < length else (1, length)
+    at_a_time = max(1, BATCH // each)
+    parts = [equal_tokens(min(at_a_time, rows - i), each, settings, 1, 1) for i in range(0, rows, at_a_time)]
+
+    def run() -> None:
+        for tokens in parts:
+            with torch.set_grad_enabled(bool(backward)):
+                out = encoder(tokens).tokens.sum()
+            if backward:
+                out.backward()
+                encoder.zero_grad()
+
+    encoder(equal_tokens(1, 64, settings, 1, 1)).tokens.sum().backward()  # brings what is there once and for all
+    seconds: list[float] = []
+
+    def timed() -> None:
+        start = settings.now()
+        run()
+        seconds.append(settings.now() - start)
+
+    memory = peak_during(timed)
+    if seconds[0] < ENOUGH:
+        seconds.clear()
+        for _ in range(5):
+            timed()
+    return {"seconds": statistics.median(seconds), "bytes": memory}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser("python -m benchmarks.attention", description=__doc__)
+    parser.add_argument("--lengths", type=int, nargs="*", default=LENGTHS)
+    parser.add_argument("--kinds", nargs="*", choices=KINDS, default=list(KINDS))
+    parser.add_argument("--embed", action="store_true", help=f"embed a series of {WHOLE} instead, whole and in windows")
+    parser.add_argument("--figure", action="store_true")
+    parser.add_argument("--one", nargs=4, metavar=("ATTENTION", "LENGTH", "WINDOW", "BACKWARD"), help="in this process")
+    given = parser.parse_args()
+    if given.one:
+        torch.set_num_threads(1)
+        attention, *numbers = given.one
+        print(json.dumps(measure(attention, *map(int, numbers))))
+        return
+    if given.figure:
+        draw(json.loads(FILE.read_text())["rows"], PICTURE)
+        return
+    jobs = [("embed", name, WHOLE) for name in EMBEDDED]
+    if not given.embed:
+        jobs = [("step", name, length) for length in given.lengths for name in given.kinds]
+    for job in jobs:
+        found = json.loads(FILE.read_text()) if FILE.exists() else {"about": machine(Settings(threads=1)), "rows": []}
+        if any((row["pass"], row["kind"], row["length"]) == job for row in found["rows"]):
+            continue
+        what, name, length = job
+        attention, window = (KINDS if what == "step" else EMBEDDED)[name]
+        call = [sys.executable, "-m", "benchmarks.attention", "--one", attention, length, window, int(what == "step")]
+        done = subprocess.run([str(part) for part in call], stdout=subprocess.PIPE, text=True, check=True)
+        row = {"pass": what, "kind": name, "length": length, **json.loads(done.stdout)}
+        print(f"{what}, {name}, {length:,}: {row['seconds']:.3g} s, {row['bytes'] / 2**20:,.0f} MiB", flush=True)
+        found["rows"].append(row)
+        FILE.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+
+
+def draw(rows: list[dict[str, Any]], path: Path) -> None:
+    """Seconds and memory of a step by length, on logarithmic axes."""
+    drawing = blank(8.0, 3.4)
+    for axes, key, unit, label in zip(drawing.subplots(1, 2), ("seconds", "bytes"), (1, 2**20), LABELS, strict=True):
+        for i, name in enumerate(KINDS):
+            own = [row for row in rows if (row["pass"], row["kind"]) == ("step", name)]
+            points = sorted((row["length"], row[key] / unit) for row in own)
+            colour, marker = style_of(i)
+            axes.loglog(*zip(*points, strict=True), color=colour, marker=marker, markersize=5, label=name)
+        style_axes(axes, "observations of the series", label)
+        axes.set_xticks(LENGTHS, [f"{length // 1024}k" for length in LENGTHS])
+        axes.minorticks_off()
+    drawing.axes[0].legend(frameon=False, fontsize=9)
+    drawing.savefig(path, dpi=150)
+
+
+if __name__ == "__main__":
+    main()
