@@ -25,16 +25,18 @@ class Settings:
         quick: small sizes and one pair: shows that everything runs; its figures mean nothing.
         device: "cpu" or "cuda".
         threads: threads of the processor; 0 leaves torch's choice.
+        precision: of autocast on a processor; a GPU always computes in bf16.
     """
 
     quick: bool = False
     device: str = "cpu"
     threads: int = 0
+    precision: torch.dtype | None = None
 
     @property
     def dtype(self) -> torch.dtype | None:
         """The precision of autocast; None is no autocast."""
-        return torch.bfloat16 if self.device == "cuda" else None
+        return torch.bfloat16 if self.device == "cuda" else self.precision
 
     def now(self) -> float:
         if self.device == "cuda":

@@ -9,6 +9,8 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -154,6 +156,21 @@ def memory(settings: Settings) -> list[Row]:
     return [*found, Row("memory", "exponent of growth", slope, "")]
 
 
+def precision(settings: Settings) -> list[Row]:
+    """bf16 against float32 on the demo's model and the default size: a step of pre-training, and embedding."""
+    batch, length = (2, 16) if settings.quick else (32, 180)
+    config = _config("tiny", settings, **DEMO)
+    low, high = (Ours(config, replace(settings, precision=name)) for name in (torch.bfloat16, None))
+    tokens = equal_tokens(batch, length, settings, features=config.features)
+    found = []
+    for what, name in (("pre-training", "train"), ("embedding", "encode")):
+        steps = {"bf16": getattr(low, name), "fp32": getattr(high, name)}
+        calls = {f"{what}, {label}": partial(step, tokens) for label, step in steps.items()}
+        one, other = rates("precision", batch * length, settings.alternate(calls), "tokens/s").values()
+        found += [one, other, ratio("precision", f"{what}, bf16 of fp32", one.each, other.each)]
+    return found
+
+
 SECTIONS: dict[str, Callable[[Settings], list[Row]]] = {
     "throughput": throughput,
     "demo": demo,
@@ -161,4 +178,5 @@ SECTIONS: dict[str, Callable[[Settings], list[Row]]] = {
     "ragged": ragged,
     "padding": padding,
     "memory": memory,
+    "precision": precision,
 }

@@ -44,6 +44,16 @@ def seeded():
     np.random.seed(0)
 
 
+@pytest.fixture(autouse=True, scope="session")
+def float32():
+    """Precision "auto" is float32 on every processor: tests compare digits, and those with AMX would take bf16."""
+    from rotarymae.training import distributed
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(distributed, "has_matrix_units", lambda: False)
+        yield
+
+
 def says(*parts):
     """A pattern that matches text with all the parts, in this order."""
     return "(?s)" + ".*".join(re.escape(str(part)) for part in parts)

@@ -24,7 +24,7 @@ from torch import nn
 
 import rotarymae
 from rotarymae.arrays import ArrayPreprocessor
-from rotarymae.config import RoMAEConfig
+from rotarymae.config import Precision, RoMAEConfig
 from rotarymae.errors import InputError, ModelDirectoryError, import_extra, listed
 from rotarymae.heads import Classifier, Regressor, TokenRegressor
 from rotarymae.model import Encoder, MaskedAutoencoder
@@ -56,10 +56,16 @@ KEYS = ("format", "kind", "config", "head")
 
 @dataclass(frozen=True)
 class ModelDirectory:
-    """What a model directory holds. `preprocessor` is None for a model whose tokens the caller makes."""
+    """What a model directory holds, and how it is to predict.
+
+    Attributes:
+        preprocessor: None for a model whose tokens the caller makes.
+        precision: of matrix products in predictions; no file holds it.
+    """
 
     model: Model
     preprocessor: AnyPreprocessor | None
+    precision: Precision = "auto"
 
     def of_series(self) -> Preprocessor:
         """The preprocessor of a model of series. Raises InputError for a model of something else."""
@@ -264,11 +270,12 @@ def find_model(source: str | Path) -> Path:
     )
 
 
-def open_model(folder: str | Path, want: str) -> ModelDirectory:
+def open_model(folder: str | Path, want: str, precision: Precision = "auto") -> ModelDirectory:
     """Loads a model directory, or the one called `want` ("pretrained" or "finetuned") of a run folder.
 
     Args:
         folder: the folder, or a name that `find_model` knows.
+        precision: of its predictions.
 
     Raises:
         InputError: no such folder or name; a run folder without such a model.
@@ -279,7 +286,7 @@ def open_model(folder: str | Path, want: str) -> ModelDirectory:
         if not (folder / want).is_dir():
             raise InputError(f"{folder} has no {want} model; `rotarymae fit` with --labels makes one.")
         folder = folder / want
-    return load_directory(folder)
+    return replace(load_directory(folder), precision=precision)
 
 
 def _config(model: Model) -> RoMAEConfig:

@@ -75,8 +75,8 @@ def linear_attention(
     """Attention in time proportional to Q + L: Eq. 19 of RoFormer (arXiv:2104.09864).
 
     The weight of a key is a product of positive features, elu(x) + 1 (arXiv:2006.16236), so that keys and values are
-    summed up once for all queries. The features are rotated, those of queries and those of keys: weights depend on
-    differences of positions, as those of rotated queries' features would not. The divisor is of unrotated features.
+    summed up once for all queries. The features are rotated, and so weights depend on differences of positions; with
+    features of rotated queries and keys they would not. The divisor, of unrotated features, is positive.
     """
     with torch.autocast(query.device.type, enabled=False):  # the sums are over many tokens
         precise = torch.promote_types(query.dtype, torch.float32)

@@ -59,6 +59,16 @@ def test_embeddings_are_those_of_the_data_set(fitted, small_parts):
     assert not np.allclose(np.array(tuned["e0"]), vectors[:, 0])
 
 
+def test_the_command_predicts_in_the_precision_that_is_asked_for(fitted, tmp_path):
+    vectors = []
+    for name in ("auto", "fp32", "bf16"):
+        out = tmp_path / f"{name}.parquet"
+        assert command("embed", fitted / "run", fitted / "stars.csv", "--out", out, "--precision", name) == 0
+        vectors.append(np.array(pq.read_table(out)["e0"]))
+    auto, exact, rough = vectors
+    assert np.array_equal(auto, exact) and 0 < np.abs(rough - exact).max() < 0.05
+
+
 JOBS = {
     "embed": embed_table,
     "predict": predict_table,

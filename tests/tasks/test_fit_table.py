@@ -290,6 +290,7 @@ def test_a_full_disk_is_named_and_can_be_resumed(tmp_path):
 
 def test_embeddings_and_predictions_of_one_pass_are_those_of_two(tmp_path):
     outcome = run_fit(readings(), np.arange(12) % 2, ONCE, tmp_path / "run")
+    assert json.loads((tmp_path / "run/metrics.json").read_text())["precision"] == "fp32"  # which auto has taken
     directory = outcome.finetuned.directory
     predicted, embeddings = predict_and_embed(directory, outcome.dataset)
     assert np.allclose(predicted, predict_probabilities(directory, outcome.dataset), atol=1e-6)

@@ -80,6 +80,18 @@ def test_the_command_reports_what_was_loaded(fitted, tmp_path, capsys):
     assert f"started from all {count} tensors of the pre-trained encoder" in " ".join(capsys.readouterr().err.split())
 
 
+# ── precision ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_predictions_obey_the_precision(pretrained, data):
+    """bf16 keeps 8 bits: after a few blocks an embedding is off by up to some 2 % of its largest number."""
+    whole = embed(pretrained.directory, data)
+    rough = embed(dataclasses.replace(pretrained.directory, precision="bf16"), data)
+    assert rough.dtype == np.float32 and 0 < np.abs(rough - whole).max() < 0.02 * np.abs(whole).max()
+    coarse = dataclasses.replace(pretrained, precision="bf16").directory
+    assert np.array_equal(embed(coarse, data), rough), "a model predicts in the precision of its training"
+
+
 # ── a model saved and loaded ────────────────────────────────────────────────────────────────────────────────────────
 
 

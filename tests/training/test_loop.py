@@ -35,6 +35,7 @@ from rotarymae.training import loop as training
 from rotarymae.training.batching import plan, prefetch
 from rotarymae.training.checkpointing import RunFolder, read_manifest
 from rotarymae.training.config import LoopOptions, Optimizer, TrainConfig
+from rotarymae.training.distributed import has_matrix_units
 from rotarymae.training.evaluation import evaluate, predict
 from rotarymae.training.loop import TrainingDiverged, fit
 from rotarymae.training.objectives import Pretraining
@@ -551,9 +552,22 @@ def test_losses_norms_and_angles_stay_in_float32(kind, precision, monkeypatch):
     assert losses(result)[:compared] == pytest.approx(exact[:compared], rel=0.1, abs=0.05)
 
 
-def test_auto_is_fp32_without_the_hardware():
-    one, other = train(precision="auto")[0], train(precision="fp32")[0]
-    assert torch.cuda.is_available() or digest(one.model) == digest(other.model)
+@pytest.mark.parametrize(("units", "taken"), [(False, "fp32"), (True, "bf16")])
+def test_auto_is_bf16_where_the_processor_has_units_for_it(units, taken, monkeypatch):
+    if torch.cuda.is_available():
+        pytest.skip("auto asks the GPU here")
+    monkeypatch.setattr(processes, "has_matrix_units", lambda: units)
+    assert processes.taken_precision("auto") == taken and processes.taken_precision("fp16") == "fp16"
+    one, other = (train(precision=precision, epochs=1)[0] for precision in ("auto", taken))
+    assert digest(one.model) == digest(other.model)
+
+
+def test_matrix_units_are_those_that_the_system_knows_of():
+    """avx512_bf16, which has no tiles, is not enough."""
+    flags = Path("/proc/cpuinfo")
+    if not flags.exists():
+        pytest.skip("no /proc/cpuinfo")
+    assert has_matrix_units() == ("amx_bf16" in flags.read_text().split())
 
 
 def test_fp16_finds_its_scale_without_using_up_what_may_be_skipped(tmp_path, monkeypatch):
@@ -572,8 +586,9 @@ def test_fp16_counts_batches_that_are_bad_at_any_scale():
         train(data=Poisoned(examples(), {5}), held=False, precision="fp16", max_skipped=2)
 
 
-def test_fp16_resumes_with_its_scale(tmp_path, monkeypatch):
-    whole, _ = train(precision="fp16")
+@pytest.mark.parametrize("precision", ["fp16", "bf16"])
+def test_low_precision_resumes_with_the_same_bits(precision, tmp_path, monkeypatch):
+    whole, _ = train(precision=precision)
     inner = training._Loop._step
 
     def stop(self, *arguments):
@@ -584,10 +599,10 @@ def test_fp16_resumes_with_its_scale(tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(training._Loop, "_step", stop)
         with pytest.raises(KeyboardInterrupt):
-            train(precision="fp16", folder=tmp_path / "run", checkpoint_steps=3)
+            train(precision=precision, folder=tmp_path / "run", checkpoint_steps=3)
     what = objective()
     held = examples("pretrain", 11, of=1, augment=False)
-    fit(what, examples(), settings(precision="fp16"), validation=held, folder=tmp_path / "run", resume="auto")
+    fit(what, examples(), settings(precision=precision), validation=held, folder=tmp_path / "run", resume="auto")
     assert same(weights(what.model), weights(whole.model))
 
 

@@ -11,6 +11,7 @@ from tyro.conf import Positional
 from rotarymae.cli.answer import answer
 from rotarymae.cli.folders import FolderReading
 from rotarymae.cli.table import Columns, Model, Table
+from rotarymae.config import Precision
 
 
 def embed(
@@ -21,6 +22,7 @@ def embed(
     folder: FolderReading,
     pool: Literal["auto", "mean", "max", "cls"] = "auto",
     stage: Literal["pretrained", "finetuned"] = "pretrained",
+    precision: Precision = "auto",
     workers: int = 1,
     quiet: bool = False,
 ) -> None:
@@ -36,6 +38,8 @@ def embed(
         pool: The embedding is the mean or maximum over a series' tokens, the [CLS] token, or what the model was trained
             to use.
         stage: This model of the folder that `fit` wrote makes the embedding.
+        precision: Matrix products are computed in this precision; "auto" takes bf16 where the hardware has units for
+            it.
         workers: So many processes share a folder of tables; more may run the same command elsewhere.
         quiet: Print only what goes wrong.
     """
@@ -44,5 +48,6 @@ def embed(
     def what(job: Job) -> str:
         return f"embeddings of {len(job.schema or ())} numbers"
 
-    opened, options = partial(Embedding.open, model, stage, pool), {"stage": stage, "pool": pool}
+    opened = partial(Embedding.open, model, stage, pool, precision)
+    options = {"stage": stage, "pool": pool, "precision": precision}
     answer(opened, "embed", what, model, options, table, out, columns, folder, workers, quiet)

@@ -11,6 +11,7 @@ from tyro.conf import Positional, arg
 from rotarymae.cli.folders import FolderReading, known_labels, read_folder
 from rotarymae.cli.output import new_reporter, print_metrics
 from rotarymae.cli.table import Columns, LabelColumn, Model, Table, read_for
+from rotarymae.config import Precision
 from rotarymae.errors import InputError
 
 
@@ -21,6 +22,7 @@ def evaluate(
     labels: LabelColumn,
     folder: FolderReading,
     out: Annotated[Path | None, arg(help_behavior_hint="(default: no file)")] = None,
+    precision: Precision = "auto",
     quiet: bool = False,
 ) -> None:
     """Score the predictions for a labelled table that the model has not seen.
@@ -32,6 +34,8 @@ def evaluate(
         table: This table of observations is laid out as in training, unless options say otherwise; or it is a folder
             of pictures or sounds with one folder per class.
         out: The metrics go to this new JSON file as well.
+        precision: Matrix products are computed in this precision; "auto" takes bf16 where the hardware has units for
+            it.
         quiet: Print only what goes wrong.
     """
     from rotarymae.arrays import ArrayPreprocessor
@@ -44,7 +48,7 @@ def evaluate(
     if out is not None and out.exists():
         raise InputError(f"{out} exists; choose another name, or remove it.")
     with reporter.catching_warnings():
-        directory = open_model(model, "finetuned")
+        directory = open_model(model, "finetuned", precision)
         predictor = Predictor.of_run(model, directory)
         of_table = labels.labels is not None or labels.label is not None
         made_of = directory.preprocessor

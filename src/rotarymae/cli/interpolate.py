@@ -10,6 +10,7 @@ from tyro.conf import Positional, arg
 
 from rotarymae.cli.output import check_new, new_reporter
 from rotarymae.cli.table import Columns, Model, Table
+from rotarymae.config import Precision
 from rotarymae.errors import InputError
 
 
@@ -21,6 +22,7 @@ def interpolate(
     at: Annotated[Path | None, arg(help_behavior_hint="(default: no table)")] = None,
     times: Annotated[tuple[str, ...], arg(help_behavior_hint="(default: no times)")] = (),
     grid: Annotated[int | None, arg(help_behavior_hint="(default: 100, if no times are given)")] = None,
+    precision: Precision = "auto",
     quiet: bool = False,
 ) -> None:
     """Predict values at any times, with standard deviations and 68 and 95 % bands.
@@ -35,6 +37,8 @@ def interpolate(
             With the columns of errors that fit was given, bands are those of an observation, and not of the curve.
         times: These numbers or dates (2024-03-31T10:00) are the wanted times of every series and channel.
         grid: So many even times are wanted, from each series' first to its last observation, for every channel.
+        precision: Matrix products are computed in this precision; "auto" takes bf16 where the hardware has units for
+            it.
         quiet: Print only what goes wrong.
     """
     from rotarymae.checkpoints import open_model
@@ -47,7 +51,7 @@ def interpolate(
     if sum([at is not None, bool(times), grid is not None]) > 1:
         raise InputError("give one of --at, --times and --grid.")
     with reporter.catching_warnings():
-        directory = open_model(model, "pretrained")
+        directory = open_model(model, "pretrained", precision)
         layout = TableLayout.for_model(directory.of_series(), asdict(columns))
         asked = None if at is None else QueryTable.read(at, layout)
         job = Interpolating(directory, 100 if grid is None else grid, times, asked)

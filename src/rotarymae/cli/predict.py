@@ -10,6 +10,7 @@ from tyro.conf import Positional
 from rotarymae.cli.answer import answer
 from rotarymae.cli.folders import FolderReading
 from rotarymae.cli.table import Columns, Model, Table
+from rotarymae.config import Precision
 from rotarymae.tasks import Predicting
 
 
@@ -21,6 +22,7 @@ def predict(
     folder: FolderReading,
     predictor: Predicting = "auto",
     surprise: bool = False,
+    precision: Precision = "auto",
     workers: int = 1,
     quiet: bool = False,
 ) -> None:
@@ -37,6 +39,8 @@ def predict(
         surprise: A column says how badly the pre-trained model foresees each series' observations, a quarter hidden at
             a time (mean negative log-likelihood, in nats): high ones may be anomalies. It takes about five times as
             long. A run without labels has this column alone.
+        precision: Matrix products are computed in this precision; "auto" takes bf16 where the hardware has units for
+            it.
         workers: So many processes share a folder of tables; more may run the same command elsewhere.
         quiet: Print only what goes wrong.
     """
@@ -45,6 +49,6 @@ def predict(
     def what(job: Job) -> str:
         return "predictions" if len(job.schema or ()) > 1 or not surprise else "surprises"
 
-    opened, options = partial(open_predicting, model, predictor, surprise), {"predictor": predictor}
-    options |= {"surprise": surprise}
+    opened = partial(open_predicting, model, predictor, surprise, precision)
+    options = {"predictor": predictor, "surprise": surprise, "precision": precision}
     answer(opened, "predict", what, model, options, table, out, columns, folder, workers, quiet)

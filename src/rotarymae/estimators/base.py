@@ -273,7 +273,7 @@ class Estimator(TrainingOptions, MaskingOptions, ScalingOptions, ModelOptions, B
     @property
     def _directory(self) -> ModelDirectory:
         check_is_fitted(self, "model_")
-        return ModelDirectory(self.model_, self.preprocessor_)
+        return ModelDirectory(self.model_, self.preprocessor_, self.precision)
 
 
 @dataclass(frozen=True)

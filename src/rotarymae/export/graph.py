@@ -193,7 +193,7 @@ class Answers(nn.Module, ABC):
 
     @property
     def directory(self) -> ModelDirectory:
-        return ModelDirectory(self.model, self.preprocessor)  # type: ignore[arg-type]
+        return ModelDirectory(self.model, self.preprocessor, "fp32")  # type: ignore[arg-type]
 
 
 class Predictions(Answers):
@@ -350,4 +350,5 @@ class LightCurves(Answers):
 
     def of_library(self, dataset: SeriesDataset, feeds: dict[str, Tensor]) -> tuple[np.ndarray, ...]:
         """Without the sequence, which the library gives nobody; its mean is compared."""
-        return tuple(embed(ModelDirectory(self.encoder, self.preprocessor), dataset, pool) for pool in ("cls", "mean"))
+        directory = ModelDirectory(self.encoder, self.preprocessor, "fp32")
+        return tuple(embed(directory, dataset, pool) for pool in ("cls", "mean"))

@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from rotarymae.checkpoints import ModelDirectory, find_model, open_model
+from rotarymae.config import Precision
 from rotarymae.errors import InputError, choose
 from rotarymae.heads import Classifier, Regressor
 from rotarymae.model import Encoder, MaskedAutoencoder
@@ -89,10 +90,16 @@ class Embedding:
     pool: Pool = "auto"
 
     @classmethod
-    def open(cls, model: str | Path, stage: Stage = "pretrained", pool: Pool = "auto") -> Self:
+    def open(
+        cls,
+        model: str | Path,
+        stage: Stage = "pretrained",
+        pool: Pool = "auto",
+        precision: Precision = "auto",
+    ) -> Self:
         """Of a model directory, or of a run folder's model of a stage. Raises as `checkpoints.open_model`."""
         choose("pool", pool, get_args(Pool))
-        return cls(open_model(model, stage), pool)
+        return cls(open_model(model, stage, precision), pool)
 
     @property
     def schema(self) -> pa.Schema:
@@ -108,15 +115,15 @@ class Embedding:
 _OPENING = threading.Lock()
 
 
-def open_once(model: str, stage: Stage = "pretrained", pool: Pool = "auto") -> Embedding:
+def open_once(model: str, stage: Stage = "pretrained", pool: Pool = "auto", precision: Precision = "auto") -> Embedding:
     """As `Embedding.open`, but a process loads each model once, also when several of its threads ask for it."""
     with _OPENING:
-        return _open(model, stage, pool)
+        return _open(model, stage, pool, precision)
 
 
 @functools.cache
-def _open(model: str, stage: Stage, pool: Pool) -> Embedding:
-    return Embedding.open(model, stage, pool)
+def _open(model: str, stage: Stage, pool: Pool, precision: Precision) -> Embedding:
+    return Embedding.open(model, stage, pool, precision)
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,14 +133,14 @@ class Surprising:
     directory: ModelDirectory
 
     @classmethod
-    def open(cls, model: str | Path) -> Self:
+    def open(cls, model: str | Path, precision: Precision = "auto") -> Self:
         """Of a run folder's pre-trained model, or of its directory.
 
         Raises:
             InputError: a model that does not predict hidden observations, or not those of series.
             ModelDirectoryError: as `checkpoints.load_directory`.
         """
-        directory = open_model(model, "pretrained")
+        directory = open_model(model, "pretrained", precision)
         directory.of_series()
         if not isinstance(directory.model, MaskedAutoencoder):
             raise InputError(
@@ -166,15 +173,17 @@ class Predicting:
     beside: Surprising | None = None
 
     @classmethod
-    def open(cls, model: str | Path, choice: str = "auto", surprise: bool = False) -> Self:
+    def open(
+        cls, model: str | Path, choice: str = "auto", surprise: bool = False, precision: Precision = "auto"
+    ) -> Self:
         """Of a run folder, or of a model directory, which has the model alone.
 
         Raises:
             InputError: a model that is not fine-tuned; a choice that the predictor has not; as `Surprising.open`.
             ModelDirectoryError: as `checkpoints.load_directory`.
         """
-        beside = Surprising.open(model) if surprise else None
-        directory = open_model(model, "finetuned")
+        beside = Surprising.open(model, precision) if surprise else None
+        directory = open_model(model, "finetuned", precision)
         if not isinstance(directory.model, Classifier | Regressor):
             raise InputError(
                 f"{model} is a {type(directory.model).__name__}; predictions need a fine-tuned Classifier or "
@@ -201,15 +210,17 @@ class Predicting:
         return _one_each(columns, len(dataset))
 
 
-def open_predicting(model: str | Path, choice: str = "auto", surprise: bool = False) -> Predicting | Surprising:
+def open_predicting(
+    model: str | Path, choice: str = "auto", surprise: bool = False, precision: Precision = "auto"
+) -> Predicting | Surprising:
     """Predictions, with their surprise if asked for; of a run or a model that is only pre-trained, the surprise alone.
 
     Raises:
         As `Predicting.open`.
     """
     if surprise and not (find_model(model) / "finetuned").is_dir():
-        return Surprising.open(model)
-    return Predicting.open(model, choice, surprise)
+        return Surprising.open(model, precision)
+    return Predicting.open(model, choice, surprise, precision)
 
 
 @dataclass(frozen=True, eq=False)
@@ -265,9 +276,10 @@ class Interpolating:
         points: int = 100,
         times: Sequence[float | str] = (),
         at: QueryTable | None = None,
+        precision: Precision = "auto",
     ) -> Self:
         """Of a run folder's pre-trained model, or of its directory. Raises as `checkpoints.open_model`."""
-        return cls(open_model(model, "pretrained"), points, times, at)
+        return cls(open_model(model, "pretrained", precision), points, times, at)
 
     def answer(self, dataset: AnyDataset, on_step: Any = None) -> Answers:
         if not isinstance(dataset, SeriesDataset):

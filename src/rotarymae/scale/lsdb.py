@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from rotarymae.config import Precision
 from rotarymae.errors import InputError, import_extra, listed
 from rotarymae.scale.jobs import Pool, Stage, open_once
 from rotarymae.scale.tables import answer_table, job_reader
@@ -37,6 +38,7 @@ def embed(
     flags: Sequence[str] = (),
     pool: Pool = "auto",
     stage: Stage = "pretrained",
+    precision: Precision = "auto",
 ) -> Any:
     """A catalogue with the columns id, right ascension, declination, e0, e1, .. and one row per object.
 
@@ -49,6 +51,7 @@ def embed(
         id, time, values, channel, flags: columns, "lc.t" for the field "t" of "lc"; those of the training table, if
             not given.
         pool, stage: as `embed_table`.
+        precision: of matrix products; "auto" takes bf16 where a worker has units for it.
 
     Raises:
         MissingExtra: LSDB is not installed.
@@ -57,7 +60,7 @@ def embed(
     """
     import_extra("lsdb", "survey")
     model = str(model)
-    job = open_once(model, stage, pool)
+    job = open_once(model, stage, pool, precision)
     given = {"id": id, "time": time, "values": tuple(values), "channel": channel, "flags": tuple(flags)}
     layout = TableLayout.for_model(job.directory.of_series(), given)
     info = catalog.hc_structure.catalog_info
@@ -70,12 +73,14 @@ def embed(
         raise InputError(f"the catalogue has no column {listed(lacking)}; it has {listed(there, 20)}.")
     part = catalog[columns]
     meta = _with_vectors(part.meta[kept], {name: np.zeros(0, np.float32) for name in job.schema.names})
-    return part.map_partitions(_embed_partition, model, stage, pool, layout, kept, meta=meta)
+    return part.map_partitions(_embed_partition, model, stage, pool, precision, layout, kept, meta=meta)
 
 
-def _embed_partition(frame: Any, model: str, stage: Stage, pool: Pool, layout: TableLayout, kept: list[str]) -> Any:
+def _embed_partition(
+    frame: Any, model: str, stage: Stage, pool: Pool, precision: Precision, layout: TableLayout, kept: list[str]
+) -> Any:
     """What a worker does with one partition, a `nested_pandas.NestedFrame`."""
-    job = open_once(model, stage, pool)
+    job = open_once(model, stage, pool, precision)
     table = pa.table({name: pa.array(frame[name]) for name in frame.columns})
     first = frame[kept][~frame[layout.id].duplicated()]
     answers = pa.concat_tables(answer_table(job, job_reader(job, table, layout)))

@@ -20,6 +20,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from rotarymae.config import Precision
 from rotarymae.scale.jobs import Embedding, Pool, Stage
 from rotarymae.scale.tables import embed_table
 from rotarymae.series import TableLayout
@@ -33,6 +34,7 @@ class Embedder:
         id, time, values, channel, flags: columns, "lc.t" for the field "t" of "lc"; those of the training table, if not
             given.
         pool, stage: as `embed_table`.
+        precision: of matrix products; "auto" takes bf16 where a worker has units for it.
 
     Raises:
         ModelDirectoryError: as `checkpoints.load_directory`.
@@ -49,8 +51,9 @@ class Embedder:
         flags: Sequence[str] = (),
         pool: Pool = "auto",
         stage: Stage = "pretrained",
+        precision: Precision = "auto",
     ) -> None:
-        self._job = Embedding.open(model, stage, pool)
+        self._job = Embedding.open(model, stage, pool, precision)
         given = {"id": id, "time": time, "values": tuple(values), "channel": channel, "flags": tuple(flags)}
         self._layout = TableLayout.for_model(self._job.directory.of_series(), given)
 

@@ -126,7 +126,8 @@ def run_fit(
         validation = dataset.select(split.validation)
     going, plan = "auto" if resume else "never", Plan(out, config, kind is not None, started, reporter)
     if start is not None and not config.pretrains:
-        outcome.pretrained, note = Trained(autoencoder_of(start), preprocessor, TrainResult()), "Pre-trained elsewhere."
+        known, note = autoencoder_of(start), "Pre-trained elsewhere."
+        outcome.pretrained = Trained(known, preprocessor, TrainResult(), precision=config.precision)
     else:
         with reporter.bar("pre-training") as on_step:
             outcome.pretrained = pretrain(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, get_args
 
 import numpy as np
@@ -17,7 +18,7 @@ from rotarymae.heads import Classifier, Regressor
 from rotarymae.model import Encoder
 from rotarymae.series import Preprocessor, SeriesDataset, SeriesExamples
 from rotarymae.tasks.config import ImportanceMethod
-from rotarymae.tasks.predict import INFERENCE
+from rotarymae.tasks.predict import inference
 from rotarymae.tokens import Tokens
 from rotarymae.training import TrainConfig, predict
 from rotarymae.transformer import Block
@@ -57,17 +58,19 @@ def importance(
             "observations that the model reads at a "
             "time; cut them (mask_observations) to ask what mattered."
         )
+    # Predictions that differ by one observation are told apart in float32 only.
+    config = config or inference(replace(directory, precision="fp32"))
     examples = SeriesExamples(dataset, preprocessor)
     if method == "attention":
         read = _attention(examples, *_attending(directory.model))
     elif isinstance(directory.model, Classifier | Regressor):
-        read = _occlusion(examples, (config or INFERENCE).batch_tokens or 8192)
+        read = _occlusion(examples, config.batch_tokens or 8192)
     else:
         raise InputError(
             f"occlusion compares predictions, and a {type(directory.model).__name__} makes none; give a fine-tuned "
             "model, or use method='attention'."
         )
-    return predict(directory.model, examples, read, config or INFERENCE, on_step)
+    return predict(directory.model, examples, read, config, on_step)
 
 
 def most_observations(preprocessor: Preprocessor) -> float:

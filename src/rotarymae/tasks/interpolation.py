@@ -16,7 +16,7 @@ from rotarymae.errors import InputError, InputWarning
 from rotarymae.model import MaskedAutoencoder
 from rotarymae.series import Preprocessor, SeriesDataset, assemble, plain, positions_of
 from rotarymae.tasks.bands import HALF_WIDTHS, SHOWN
-from rotarymae.tasks.predict import INFERENCE
+from rotarymae.tasks.predict import inference
 from rotarymae.tasks.queries import Queries, check_queries
 from rotarymae.tokens import Tokens, pad_rows
 from rotarymae.training import TrainConfig, predict
@@ -164,7 +164,7 @@ def interpolate(
     if preprocessor.join_times:  # one query predicts all channels of a time
         queries, place = queries.distinct_times()
         chunk = chunk and max(1, chunk // preprocessor.features)
-    rows = predict(model, _Interpolating(dataset, queries, preprocessor), read, config or INFERENCE, on_step)
+    rows = predict(model, _Interpolating(dataset, queries, preprocessor), read, config or inference(directory), on_step)
     scaled = np.concatenate(rows, axis=1)
     bad = np.asarray(~np.isfinite(scaled).all(axis=(0, 2)))
     if bad.any():

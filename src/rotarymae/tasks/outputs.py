@@ -30,6 +30,7 @@ from rotarymae.tasks.data import AnyDataset
 from rotarymae.tasks.interpolation import Interpolation
 from rotarymae.tasks.outcome import Outcome
 from rotarymae.tasks.targets import task_of
+from rotarymae.training import taken_precision
 
 RESULTS = (
     "metrics.json",
@@ -118,6 +119,7 @@ def write_metrics(outcome: Outcome, out: Path, run: str) -> None:
         "reading": _reading(outcome.dataset),
         "warnings": outcome.warnings,
         "versions": versions(),
+        "precision": taken_precision(outcome.config.precision),
         "hardware": hardware(),
     }
     write_text(out / "metrics.json", as_json(content))

@@ -19,7 +19,10 @@ from rotarymae.tasks.data import AnyDataset, WholeArrays, make_examples, windowe
 from rotarymae.tasks.targets import task_of
 from rotarymae.training import TrainConfig, predict
 
-INFERENCE = TrainConfig(batch_size=None, batch_tokens=8192)
+
+def inference(directory: ModelDirectory) -> TrainConfig:
+    """How predictions of a model are batched and computed."""
+    return TrainConfig(batch_size=None, batch_tokens=8192, precision=directory.precision)
 
 
 def predict_probabilities(
@@ -119,4 +122,4 @@ def _run(
         raise InputError("the model has no preprocessor; it was not made from a data set.")
     windows = windowed(dataset, directory.preprocessor)
     examples = make_examples(windows.dataset, directory.preprocessor)
-    return windows, predict(directory.model, examples, read, config or INFERENCE, on_step)
+    return windows, predict(directory.model, examples, read, config or inference(directory), on_step)

@@ -15,6 +15,7 @@ import torch
 from rotarymae.arrays import ArrayDataset, ArrayPreprocessor
 from rotarymae.batch import Examples
 from rotarymae.checkpoints import AnyPreprocessor, ModelDirectory
+from rotarymae.config import Precision
 from rotarymae.errors import InputError, InputWarning
 from rotarymae.heads import Classifier, Regressor
 from rotarymae.model import Encoder, MaskedAutoencoder
@@ -46,6 +47,7 @@ class Trained:
         result: losses and the best epoch.
         loaded: names of the tensors that fine-tuning took from the pre-trained model.
         trained_weights: how many weights fine-tuning trained.
+        precision: in which it was trained, and predicts.
     """
 
     model: MaskedAutoencoder | Classifier | Regressor
@@ -53,10 +55,11 @@ class Trained:
     result: TrainResult
     loaded: tuple[str, ...] = ()
     trained_weights: int = 0
+    precision: Precision = "auto"
 
     @property
     def directory(self) -> ModelDirectory:
-        return ModelDirectory(self.model, self.preprocessor)
+        return ModelDirectory(self.model, self.preprocessor, self.precision)
 
 
 def prepare(dataset: AnyDataset, config: FitConfig, start: ModelDirectory | None = None) -> AnyPreprocessor:
@@ -216,7 +219,7 @@ def pretrain(
         on_step=on_step,
         on_resume=on_resume,
     )
-    return Trained(model, preprocessor, result)
+    return Trained(model, preprocessor, result, precision=config.precision)
 
 
 def finetune(
@@ -291,7 +294,7 @@ def finetune(
         merge_adapters(model)
     model.requires_grad_(True)
     loaded = tuple(f"encoder.{name}" for name in model.encoder.state_dict())
-    return Trained(model, preprocessor, result, loaded, trained_weights)
+    return Trained(model, preprocessor, result, loaded, trained_weights, config.precision)
 
 
 def copy_encoder(source: torch.nn.Module, config: FitConfig) -> Encoder:

@@ -14,7 +14,7 @@ from rotarymae.checkpoints import ModelDirectory
 from rotarymae.errors import InputError
 from rotarymae.masking import Masking
 from rotarymae.model import MaskedAutoencoder
-from rotarymae.tasks.predict import INFERENCE
+from rotarymae.tasks.predict import inference
 from rotarymae.tokenizers import unpatchify
 from rotarymae.training import TrainConfig, predict
 
@@ -72,7 +72,7 @@ def reconstruct(
             rows.append(Reconstruction(hidden, truth, predicted[i, at], visible))
         return rows
 
-    return predict(directory.model, examples, read, config or INFERENCE, on_step)
+    return predict(directory.model, examples, read, config or inference(directory), on_step)
 
 
 def drawn(

@@ -2,11 +2,11 @@ from .batching import padding_waste as padding_waste
 from .batching import plan as plan
 from .config import LoopOptions as LoopOptions
 from .config import Optimizer as Optimizer
-from .config import Precision as Precision
 from .config import TrainConfig as TrainConfig
 from .distributed import alone as alone
 from .distributed import is_main_process as is_main_process
 from .distributed import of_main_process as of_main_process
+from .distributed import taken_precision as taken_precision
 from .evaluation import evaluate as evaluate
 from .evaluation import predict as predict
 from .loop import FREE_TO_CHANGE as FREE_TO_CHANGE

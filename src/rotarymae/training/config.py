@@ -6,10 +6,10 @@ import math
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
+from rotarymae.config import Precision
 from rotarymae.errors import InputError, choose
 
 Optimizer = Literal["adamw", "sgd"]
-Precision = Literal["auto", "fp32", "bf16", "fp16"]
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -32,7 +32,7 @@ class LoopOptions:
     patience: int | None = None
     """Training stops after this many passes without a better validation loss; without it, never early."""
     precision: Precision = "auto"
-    """Matrix products are computed in this precision; "auto" takes bf16 where the hardware has it."""
+    """Matrix products are computed in this precision; "auto" takes bf16 where the hardware has units for it."""
     compile: bool = False
     """Compile the blocks of the model, which takes a minute and pays in long runs."""
     workers: int = 0

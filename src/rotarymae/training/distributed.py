@@ -17,6 +17,7 @@ from accelerate import Accelerator, PartialState
 from accelerate.tracking import get_available_trackers
 from accelerate.utils import broadcast_object_list
 
+from rotarymae.config import Precision
 from rotarymae.errors import InputError
 from rotarymae.training.config import TrainConfig
 
@@ -103,9 +104,21 @@ def cuda_devices(accelerator: Accelerator) -> list[torch.device]:
 
 def autocast_dtype(config: TrainConfig, device: torch.device) -> torch.dtype | None:
     """The precision of matrix products under autocast, or None for that of the weights."""
-    if config.precision == "auto":
-        return torch.bfloat16 if device.type == "cuda" and torch.cuda.is_bf16_supported() else None
-    return {"fp32": None, "bf16": torch.bfloat16, "fp16": torch.float16}[config.precision]
+    return {"fp32": None, "bf16": torch.bfloat16, "fp16": torch.float16}[taken_precision(config.precision, device)]
+
+
+def taken_precision(asked: Precision, device: torch.device | None = None) -> Precision:
+    """What "auto" is on a device, by default this process's: bf16 where it has units for it, elsewhere fp32."""
+    if asked != "auto":
+        return asked
+    kind = (device or make_accelerator().device).type
+    has_units = torch.cuda.is_bf16_supported() if kind == "cuda" else kind == "cpu" and has_matrix_units()
+    return "bf16" if has_units else "fp32"
+
+
+def has_matrix_units() -> bool:
+    """Whether the processor has units that multiply whole tiles of bf16 matrices (AMX; avx512_bf16 is no such unit)."""
+    return torch.cpu._is_amx_tile_supported()
 
 
 def autocast(config: TrainConfig, device: torch.device) -> Any:
