@@ -95,7 +95,12 @@ def print_table(title: str, rows: dict[str, dict[str, float]], reporter: Reporte
             blocks.append([])
         blocks[-1].append((metric, width))
     for i, block in enumerate(blocks):
-        columns = [Column(metric, overflow="fold", justify="right") for metric, _ in block]
+        # Rich would shorten the longest heading within a word.
+        least = [width - 2 if room > 20 else None for _, width in block]
+        columns = [
+            Column(metric, overflow="fold", justify="right", min_width=wide)
+            for (metric, _), wide in zip(block, least, strict=True)
+        ]
         table = Table(
             Column(overflow="fold", no_wrap=room > 20),
             *columns,

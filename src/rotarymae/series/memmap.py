@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import psutil
 import pyarrow as pa
 import pyarrow.parquet
 
@@ -27,6 +26,7 @@ from rotarymae.errors import InputError, InputWarning, NoObservations
 from rotarymae.series import tables
 from rotarymae.series.files import TableFile, are_integers, as_integers
 from rotarymae.series.reading import ReadingReport
+from rotarymae.system import free_memory
 
 if TYPE_CHECKING:
     from rotarymae.series.dataset import SeriesDataset
@@ -42,7 +42,7 @@ Columns = tuple[np.ndarray, np.ndarray | None, np.ndarray]  # times, channels, v
 
 def too_large(source: TableFile, columns: Sequence[str], memory: float | None = None) -> bool:
     """Whether reading some columns of a table takes more than `memory` bytes (half of what is free, if None)."""
-    memory = psutil.virtual_memory().available / 2 if memory is None else memory
+    memory = free_memory() / 2 if memory is None else memory
     return source.observations(columns) * len(columns) * 8 * COPIES > memory
 
 

@@ -6,6 +6,7 @@ from .atomic_write import replacing_folder as replacing_folder
 from .atomic_write import sha256 as sha256
 from .atomic_write import write_text as write_text
 from .fields import from_fields as from_fields
+from .memory import free_memory as free_memory
 from .progress import Reporter as Reporter
 from .progress import duration as duration
 from .provenance import commit as commit

@@ -7,13 +7,12 @@ import time
 from dataclasses import dataclass
 
 import numpy as np
-import psutil
 import torch
 
 from rotarymae.config import BlockSizes, RoMAEConfig
 from rotarymae.errors import InputError
 from rotarymae.model import MaskedAutoencoder
-from rotarymae.system import duration
+from rotarymae.system import duration, free_memory
 from rotarymae.tasks.config import FitConfig
 from rotarymae.tokens import Tokens
 from rotarymae.training import TrainConfig
@@ -149,7 +148,7 @@ def _memory(config: FitConfig, sizes: RoMAEConfig, lengths: np.ndarray) -> float
 def _free_memory() -> float:
     if torch.cuda.is_available():
         return float(torch.cuda.mem_get_info()[0])
-    return float(psutil.virtual_memory().available)
+    return free_memory()
 
 
 def _measure_rate(sizes: RoMAEConfig, longest: int, batch_size: int) -> float:

@@ -1,0 +1,59 @@
+"""Free memory is that of the process, which a container or a shell may allow less than the computer has."""
+
+import subprocess
+import sys
+
+import psutil
+import pytest
+
+from rotarymae.system import free_memory
+
+GB = 1 << 30
+
+
+@pytest.mark.parametrize(
+    ("group", "files", "left"),
+    [
+        ("0::/job/7", {"job/memory.max": 4 * GB, "job/memory.current": 3 * GB, "job/7/memory.max": "max"}, GB),
+        (
+            "0::/a",
+            {"a/memory.max": GB, "a/memory.current": GB, "a/memory.stat": f"file 9\ninactive_file {GB // 4}"},
+            GB // 4,
+        ),
+        ("5:memory:/docker/7", {"memory/memory.limit_in_bytes": GB, "memory/memory.usage_in_bytes": GB // 2}, GB // 2),
+        (
+            "5:cpu:/job\n4:memory:/",
+            {"memory/memory.limit_in_bytes": 2**63 - 4096, "memory/memory.usage_in_bytes": 0},
+            None,
+        ),
+        ("0::/full", {"full/memory.max": GB, "full/memory.current": 2 * GB}, 0),
+        ("0::/", {}, None),
+    ],
+)
+def test_the_limit_of_a_control_group_counts(group, files, left, tmp_path):
+    (tmp_path / "proc/self").mkdir(parents=True)
+    (tmp_path / "proc/self/cgroup").write_text(f"3:pids:/elsewhere\n{group}\n")
+    for name, content in files.items():
+        path = tmp_path / "sys/fs/cgroup" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"{content}\n")
+    found = free_memory(tmp_path)
+    if left is None:
+        assert found == pytest.approx(psutil.virtual_memory().available, rel=0.2)
+    else:
+        assert found == left
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no ulimit")
+def test_a_table_that_the_shell_allows_no_memory_for_is_mapped(tmp_path):
+    """As under `ulimit -v`: the table is read as files larger than memory are."""
+    table = tmp_path / "t.csv"
+    table.write_text("id,time,value\n" + "".join(f"{i // 100},{i % 100},{i}\n" for i in range(20_000)))
+    code = (
+        "import psutil, resource, sys; from rotarymae import SeriesDataset; "
+        "most = psutil.Process().memory_info().vms + (1 << 20); resource.setrlimit(resource.RLIMIT_AS, (most, most)); "
+        "from rotarymae.series.files import open_table; from rotarymae.series.memmap import too_large; "
+        "print(too_large(open_table(sys.argv[1]), ['id', 'time', 'value']))"
+    )
+    done = subprocess.run([sys.executable, "-c", code, table], capture_output=True, text=True, timeout=300)
+    assert done.stdout == "True\n", done.stderr
