@@ -147,7 +147,7 @@ def waves(series=60, seed=0):
 def test_convolutions_tell_frequencies_apart():
     data, classes = waves()
     train, test = np.arange(40), np.arange(40, 60)
-    found = RandomConvolutions.fit(data.select(train), classes[train], 0).probabilities(data.select(test))
+    found = RandomConvolutions.fit("classification", data.select(train), classes[train]).predict(data.select(test))
     np.testing.assert_allclose(found.sum(1), 1)
     assert (found.argmax(1) == classes[test]).all()
 
@@ -280,7 +280,7 @@ def test_damaged_and_foreign_files_are_refused(tmp_path):
     (folder / "predictor.json").write_text("{")
     broken("predictor.json", "JSON")
     (folder / "predictor.json").write_text('{"format": 9}')
-    broken("format 2")
+    broken("format 3")
     for change in (
         {"choice": "magic"},
         {"weights": {}},

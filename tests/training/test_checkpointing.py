@@ -15,7 +15,7 @@ from _runs import KINDS, digest, examples, log, objective, same, series, setting
 from conftest import refuses
 from rotarymae.checkpoints import load, save
 from rotarymae.errors import InputWarning, ModelDirectoryError
-from rotarymae.system import sha256
+from rotarymae.system import sha256, sha256_of
 from rotarymae.training import checkpointing as runs
 from rotarymae.training import loop as training
 from rotarymae.training.checkpointing import RunFolder, RunState, read_manifest
@@ -357,7 +357,7 @@ def harmed(run, change):
     manifest = json.loads((path / "manifest.json").read_text())
     change(path, manifest)
     manifest["files"] = {name: sha256(path / name) for name in manifest["files"]}
-    manifest["sha256"] = runs._manifest_sha256(manifest)
+    manifest["sha256"] = sha256_of({key: value for key, value in manifest.items() if key != "sha256"})
     (path / "manifest.json").write_text(json.dumps(manifest))
 
 

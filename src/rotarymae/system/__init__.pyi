@@ -4,6 +4,7 @@ from .atomic_write import remove_leftovers as remove_leftovers
 from .atomic_write import replacing as replacing
 from .atomic_write import replacing_folder as replacing_folder
 from .atomic_write import sha256 as sha256
+from .atomic_write import sha256_of as sha256_of
 from .atomic_write import write_text as write_text
 from .fields import from_fields as from_fields
 from .memory import free_memory as free_memory

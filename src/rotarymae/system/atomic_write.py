@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
+import json
 import os
 import re
 import shutil
@@ -13,6 +14,7 @@ import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from rotarymae.errors import InputError
 
@@ -119,6 +121,11 @@ def sha256(path: Path) -> str:
     """The checksum of a file, hexadecimal."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def sha256_of(content: Any) -> str:
+    """The checksum of what JSON can hold, hexadecimal; the order of fields and the layout of a file do not matter."""
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def write_text(path: str | Path, text: str) -> None:

@@ -18,7 +18,8 @@ import torch
 from numpy.typing import NDArray
 from torch.nn import functional as F
 
-from rotarymae.series import SeriesDataset
+from rotarymae.series import SeriesDataset, StaticColumn
+from rotarymae.tasks.data import AnyDataset
 from rotarymae.tasks.features import Floats, chunks
 
 LENGTH = 9  # of a kernel
@@ -28,6 +29,7 @@ for _row, _three in zip(KERNELS, itertools.combinations(range(LENGTH), 3), stric
 FEATURES = 5000  # about so many
 MOST_SERIES = 3000  # the ridge needs their square
 ALPHAS = 10.0 ** np.linspace(-2, 4, 10)
+ONLY_SERIES = "convolutions are fitted only where series share a grid"
 SPARSE = 4  # distinct times per observation of the middle series, beyond which series share no grid
 
 
@@ -79,8 +81,16 @@ class RandomConvolutions:
     sharpness: Floats
 
     @classmethod
-    def fit(cls, dataset: SeriesDataset, classes: NDArray[np.int64], seed: int) -> Self:
-        """From the classes 0, 1, .. [S] of the series."""
+    def fit(
+        cls,
+        task: str,
+        dataset: AnyDataset,
+        truth: NDArray[np.int64],
+        static: tuple[StaticColumn, ...] = (),
+        seed: int = 0,
+    ) -> Self:
+        """From the classes 0, 1, .. [S] of the series; static columns are not read."""
+        assert isinstance(dataset, SeriesDataset), ONLY_SERIES
         draw = np.random.default_rng(seed)
         length = max(LENGTH + 1, round(_distinct_per_series(dataset)))
         gridded = on_grid(dataset, length)
@@ -101,17 +111,18 @@ class RandomConvolutions:
         feature_center, feature_scale = features.mean(0), features.std(0)
         feature_scale = np.where(feature_scale > 1e-12, feature_scale, 1.0)
         features = (features - feature_center) / feature_scale
-        weight, intercept, left_out = _ridge(features, np.eye(classes.max() + 1)[classes] * 2 - 1)
+        weight, intercept, left_out = _ridge(features, np.eye(truth.max() + 1)[truth] * 2 - 1)
 
         def loss(sharpness: float) -> float:
-            return float(-np.log(softmax(sharpness * left_out)[np.arange(len(x)), classes] + 1e-9).sum())
+            return float(-np.log(softmax(sharpness * left_out)[np.arange(len(x)), truth] + 1e-9).sum())
 
         sharpness = min(2.0 ** np.arange(-1, 7), key=loss)
         arrays = (feature_center, feature_scale, weight, intercept, np.array([sharpness]))
         return cls(np.array([length]), center, scale, dilation, mix, bias, *arrays)
 
-    def probabilities(self, dataset: SeriesDataset) -> Floats:
-        """[S, K]."""
+    def predict(self, dataset: AnyDataset) -> Floats:
+        """Probabilities [S, K]."""
+        assert isinstance(dataset, SeriesDataset), ONLY_SERIES
         out = []
         for part in dataset.series_chunks():
             gridded = on_grid(dataset.select(part), int(self.length[0]))
@@ -122,6 +133,13 @@ class RandomConvolutions:
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    def describe(self) -> dict[str, Any]:
+        return {}
+
+    @classmethod
+    def load(cls, task: str, described: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Self:
+        return cls(**arrays)
 
 
 def on_grid(dataset: SeriesDataset, length: int) -> Floats:

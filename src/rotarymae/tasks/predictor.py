@@ -7,8 +7,7 @@ directory the predictor is a folder of its own: predictor.json, and the arrays o
 from __future__ import annotations
 
 import json
-import math
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Protocol, Self
 
@@ -16,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors.numpy import load_file, save_file
 
-from rotarymae.checkpoints import ModelDirectory, find_model
+from rotarymae.checkpoints import ModelDirectory, find_model, read_json
 from rotarymae.errors import InputError, ModelDirectoryError, listed
 from rotarymae.series import SeriesDataset, StaticColumn, static_features
-from rotarymae.system import Reporter, from_fields, replacing_folder, sha256
+from rotarymae.system import Reporter, from_fields, replacing_folder, sha256, sha256_of
 from rotarymae.tasks.combination import AVERAGES, choose_weights
 from rotarymae.tasks.convolutions import RandomConvolutions, share_a_grid, softmax
 from rotarymae.tasks.data import AnyDataset
@@ -27,7 +26,8 @@ from rotarymae.tasks.features import Floats, more_features
 from rotarymae.tasks.targets import task_of
 from rotarymae.tasks.trees import BoostedTrees
 
-FORMAT = 2
+FORMAT = 3
+JSON = "predictor.json"
 PREDICTOR = "predictor"  # this folder, in a run's or beside an estimator's model
 MODEL, FEATURES, CONVOLUTIONS, COMBINED = "model", "features", "convolutions", "combined"
 CHOICES = (MODEL, FEATURES, COMBINED)
@@ -136,7 +136,7 @@ class BoostedFeatures:
 
     @classmethod
     def load(cls, task: str, described: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Self:
-        static = tuple(from_fields(StaticColumn, fields, "static") for fields in described["static"])
+        static = tuple(from_fields(StaticColumn, column, "static") for column in described["static"])
         names, used = tuple(described["names"]), tuple(described["used"])
         return cls(task, names, static, used, described["outputs"], BoostedTrees(**arrays))
 
@@ -149,36 +149,7 @@ def _features(dataset: AnyDataset, static: tuple[StaticColumn, ...]) -> tuple[Fl
     return observed, names
 
 
-@dataclass(frozen=True, eq=False)
-class ConvolvedClasses:
-    """Random convolutions and ridge; of classes only, and where series share a grid."""
-
-    convolutions: RandomConvolutions
-
-    @classmethod
-    def fit(
-        cls, task: str, dataset: AnyDataset, truth: NDArray[Any], static: tuple[StaticColumn, ...], seed: int
-    ) -> Self:
-        assert isinstance(dataset, SeriesDataset), ONLY_SERIES
-        return cls(RandomConvolutions.fit(dataset, truth, seed))
-
-    def predict(self, dataset: AnyDataset) -> Floats:
-        assert isinstance(dataset, SeriesDataset), ONLY_SERIES
-        return self.convolutions.probabilities(dataset)
-
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        return self.convolutions.arrays()
-
-    def describe(self) -> dict[str, Any]:
-        return {}
-
-    @classmethod
-    def load(cls, task: str, described: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Self:
-        return cls(RandomConvolutions(**arrays))
-
-
-ONLY_SERIES = "convolutions are fitted only where series share a grid"
-MEMBERS: dict[str, Any] = {FEATURES: BoostedFeatures, CONVOLUTIONS: ConvolvedClasses}
+MEMBERS: dict[str, Any] = {FEATURES: BoostedFeatures, CONVOLUTIONS: RandomConvolutions}
 
 
 # ── the predictor ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -270,24 +241,16 @@ class Predictor:
 
     def save(self, folder: str | Path) -> None:
         """Writes predictor.json and the members' arrays: beside, flushed, renamed."""
-        described: dict[str, Any] = {
-            "format": FORMAT,
-            "task": self.task,
-            "choice": self.choice,
-            "because": self.because,
-            "temperatures": self.temperatures,
-            "weights": self.weights,
-            "losses": self.losses,
-            "members": {name: member.describe() for name, member in self.members.items()},
-            "sha256": {},
-        }
+        described = {"format": FORMAT} | {field.name: getattr(self, field.name) for field in fields(self)}
+        described["members"] = {name: member.describe() for name, member in self.members.items()}
+        sums = {JSON: sha256_of(described)}
         with replacing_folder(folder) as beside:
             for name, member in self.members.items():
                 file = beside / f"{name}.safetensors"
                 save_file({key: np.ascontiguousarray(array) for key, array in member.arrays().items()}, file)
-                described["sha256"][name] = sha256(file)
-            text = json.dumps(described, indent=2, allow_nan=False)
-            (beside / "predictor.json").write_text(text + "\n", encoding="utf-8")
+                sums[file.name] = sha256(file)
+            text = json.dumps(described | {"sha256": sums}, indent=2, allow_nan=False)
+            (beside / JSON).write_text(text + "\n", encoding="utf-8")
 
     @classmethod
     def of_run(cls, folder: str | Path, directory: ModelDirectory) -> Self:
@@ -315,48 +278,20 @@ class Predictor:
         Raises:
             ModelDirectoryError: a file that is missing, damaged or of another kind; the message names it.
         """
-        path = Path(folder) / "predictor.json"
-        try:
-            described = json.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError, RecursionError) as error:
-            raise ModelDirectoryError(f"{path} cannot be read as JSON ({error}).") from None
-        if not isinstance(described, dict) or described.get("format") != FORMAT:
+        path = Path(folder) / JSON
+        described = read_json(path, dict)
+        if described.pop("format", None) != FORMAT:
             raise ModelDirectoryError(f"{path} is no predictor of format {FORMAT}; it was not written by this version.")
-        try:
-            return cls._checked(described, path)
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise ModelDirectoryError(f"{path} is damaged: {type(error).__name__}: {error}.") from None
-
-    @classmethod
-    def _checked(cls, described: dict[str, Any], path: Path) -> Self:
-        task, choice = described["task"], described["choice"]
-        if task not in AVERAGES or choice not in CHOICES:
-            raise ValueError(f"task {task!r}, choice {choice!r}")
-        names = {MODEL, *described["members"]}
-        for key in ("temperatures", "weights"):
-            numbers = described[key]
-            if set(numbers) != names or not all(isinstance(x, float) and 0 <= x < math.inf for x in numbers.values()):
-                raise ValueError(f"{key} are {numbers}; wanted a number of each of {', '.join(sorted(names))}")
-        if min(described["temperatures"].values()) <= 0:
-            raise ValueError("a temperature of 0")
+        sums = described.pop("sha256", None)
+        if not isinstance(sums, dict) or sums.get(JSON) != sha256_of({"format": FORMAT} | described):
+            raise ModelDirectoryError(f"{path} is damaged: it does not match its checksum.")
         members = {}
-        for name, content in described["members"].items():
+        for name, content in described.pop("members").items():
             file = path.with_name(f"{name}.safetensors")
-            if not file.is_file() or sha256(file) != described["sha256"][name]:
+            if not file.is_file() or sha256(file) != sums[file.name]:
                 raise ModelDirectoryError(f"{file} is missing or does not match its checksum.")
-            members[name] = MEMBERS[name].load(task, content, load_file(file))
-        found = cls(
-            task,
-            choice,
-            str(described["because"]),
-            members,
-            described["temperatures"],
-            described["weights"],
-            described["losses"],
-        )
-        if choice not in found.available:
-            raise ValueError(f"the choice {choice!r} without its members")
-        return found
+            members[name] = MEMBERS[name].load(described["task"], content, load_file(file))
+        return cls(members=members, **described)
 
 
 def fit_predictor(

@@ -9,7 +9,6 @@ it is code: numbers are safetensors, the rest JSON.
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import json
 import math
 import platform
@@ -26,7 +25,7 @@ from torch import Tensor, nn
 
 import rotarymae
 from rotarymae.errors import InputError, ModelDirectoryError, choose
-from rotarymae.system import FolderLock, flush, remove_leftovers, replacing, replacing_folder, sha256
+from rotarymae.system import FolderLock, flush, remove_leftovers, replacing, replacing_folder, sha256, sha256_of
 
 MANIFEST = "manifest.json"
 WEIGHTS, OPTIMIZER, BEST = "model.safetensors", "optimizer.safetensors", "best.safetensors"
@@ -177,7 +176,7 @@ class RunFolder:
                     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in content.items()}
                     save_file(plain, beside / file)
                 manifest["files"] = {file: sha256(beside / file) for file in files}
-                manifest["sha256"] = _manifest_sha256(manifest)
+                manifest["sha256"] = sha256_of(manifest)
                 (beside / MANIFEST).write_text(json.dumps(manifest, indent=1), encoding="utf-8")
             flush(self._log)
         except (OSError, SafetensorError) as error:
@@ -257,7 +256,7 @@ def read_manifest(path: Path, check_files: bool = False) -> dict[str, Any]:
     where = path / MANIFEST
     try:
         manifest = json.loads(where.read_text(encoding="utf-8"))
-        if manifest["sha256"] != _manifest_sha256(manifest) or manifest["format"] != 1:
+        if manifest.pop("sha256") != sha256_of(manifest) or manifest["format"] != 1:
             raise ValueError("it does not match its checksum, or is of another version")
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ModelDirectoryError(f"{where} is damaged or no checkpoint's: {error}.") from None
@@ -298,11 +297,6 @@ def _order(path: Path) -> tuple[int, ...]:
 
 def _is_number(value: Any) -> bool:
     return (type(value) is float and math.isfinite(value)) or (type(value) is int and abs(value) < 2**62)
-
-
-def _manifest_sha256(manifest: dict[str, Any]) -> str:
-    content = {key: value for key, value in manifest.items() if key != "sha256"}
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def _line(line: dict[str, Any]) -> str:
