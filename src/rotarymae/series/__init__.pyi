@@ -3,6 +3,8 @@ from .coerce import as_dataset as as_dataset
 from .coerce import is_frame as is_frame
 from .coerce import labels_of as labels_of
 from .dataset import SeriesDataset as SeriesDataset
+from .dates import as_dates as as_dates
+from .dates import parse_time as parse_time
 from .examples import SeriesExamples as SeriesExamples
 from .examples import assemble as assemble
 from .examples import positions_of as positions_of
@@ -25,7 +27,5 @@ from .static import static_features as static_features
 from .suggest import suggest_columns as suggest_columns
 from .table_reader import Part as Part
 from .table_reader import TableReader as TableReader
-from .tables import as_dates as as_dates
-from .tables import parse_time as parse_time
 from .tables import plain as plain
 from .windows import Windows as Windows

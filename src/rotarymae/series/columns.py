@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from rotarymae.errors import InputError, choose, listed
-from rotarymae.series import tables
+from rotarymae.series import dates, tables
 
 
 def choose_options(tokens: str, missing: str, duplicates: str, unknown_channels: str = "error") -> None:
@@ -36,9 +36,9 @@ def names_of(names: Sequence[str] | str, what: str, empty: bool = False) -> tupl
 
 
 def frame_times(column: pa.Array, time: str, series: np.ndarray, ids: np.ndarray) -> tuple[np.ndarray, str | None]:
-    when, unit = tables.times(column, time)
+    when, unit = dates.times(column, time)
     if not np.isfinite(when).all():
-        tables.refuse_bad_times(when, time, ids[series])
+        dates.refuse_bad_times(when, time, ids[series])
     return when, unit
 
 

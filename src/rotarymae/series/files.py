@@ -30,7 +30,7 @@ import pyarrow.json
 import pyarrow.parquet
 
 from rotarymae.errors import InputError, choose, did_you_mean, listed
-from rotarymae.series import tables
+from rotarymae.series import dates, tables
 
 FORMATS = {
     ".csv": "csv",
@@ -243,7 +243,7 @@ class TableFile:
             table = table.append_column(self.of_file, pa.array([stem(self.paths[i])] * len(table), pa.string()))
         for name, how in self.times.items():
             if name in wanted:
-                times = tables.parse_times(tables.to_arrow(table[name]), name, how)
+                times = dates.parse_times(tables.to_arrow(table[name]), name, how)
                 table = table.set_column(table.schema.get_field_index(name), name, times)
         return table.select(list(wanted))
 

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from rotarymae.errors import InputError, listed
-from rotarymae.series import tables
+from rotarymae.series import dates, tables
 from rotarymae.series.columns import (
     encode_channels,
     flat_labels,
@@ -81,7 +81,7 @@ def long_table(
         which, known, unknown = encode_channels(
             labels, channel_names, series, ids, f"column {channel!r}", unknown_channels
         )
-    zone = tables.zone(columns[time])
+    zone = dates.zone(columns[time])
     notes = ("times have no zone and are taken as UTC",) if zone == "" else ()
     by_column = dict.fromkeys(values, missing) if missing else {}
     flagged = {name: count for name, count in flagged.items() if count}
@@ -133,7 +133,7 @@ def arrays(
     series = np.repeat(np.arange(count), lengths)
     if len({part.dtype.kind == "M" for part in when}) > 1:
         raise InputError("some series have datetimes and others numbers as times; give all in one kind.")
-    flat_times, unit = tables.times(tables.to_arrow(np.concatenate(when)), "times")
+    flat_times, unit = dates.times(tables.to_arrow(np.concatenate(when)), "times")
     refuse_times_within(flat_times, series, ids, offsets_of(lengths))
     which, known = None, None
     if channels is not None:
@@ -182,7 +182,7 @@ def padded_array(
     when = np.arange(steps) if times is None else np.asarray(times)
     if when.shape not in {(steps,), (cases, steps)}:
         raise InputError(f"times has the shape {when.shape}, wanted ({steps},) or ({cases}, {steps}).")
-    flat_times, unit = tables.times(tables.to_arrow(np.broadcast_to(when, (cases, steps)).ravel()), "times")
+    flat_times, unit = dates.times(tables.to_arrow(np.broadcast_to(when, (cases, steps)).ravel()), "times")
     flat = array.transpose(0, 2, 1).reshape(cases * steps, width)
     flat = flat if flat.dtype == np.float32 else flat.astype(np.float64)
     there = np.logical_not(np.isnan(flat).all(axis=1))

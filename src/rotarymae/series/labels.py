@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from rotarymae.errors import InputError, InputWarning, choose, listed
-from rotarymae.series import tables
+from rotarymae.series import dates, tables
 from rotarymae.series.dataset import SeriesDataset
 
 
@@ -48,11 +48,11 @@ def align_column(dataset: SeriesDataset, frame: Any, id: str, name: str) -> tupl
     seen = tables.as_frame(frame)
     tables.need_columns(seen, [("id", id), ("value", name)])
     cells = tables.arrow_column(seen, name)
-    dates = tables.zone(cells) is not None
-    if dates:
-        days = pa.array(tables.times(cells, name)[0], from_pandas=True)
+    as_days = dates.zone(cells) is not None
+    if as_days:
+        days = pa.array(dates.times(cells, name)[0], from_pandas=True)
         seen = tables.as_frame(pa.table({id: tables.arrow_column(seen, id), name: days}))
-    return _align(dataset, seen, id, name, "none", f"value of {name!r}"), dates
+    return _align(dataset, seen, id, name, "none", f"value of {name!r}"), as_days
 
 
 def _align(dataset: SeriesDataset, seen: Any, id: str, label: str, unlabelled: str, what: str) -> np.ndarray:

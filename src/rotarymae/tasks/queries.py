@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from rotarymae.errors import InputError, did_you_mean, listed
-from rotarymae.series import Preprocessor, SeriesDataset, TableLayout, Windows, plain, tables
+from rotarymae.series import Preprocessor, SeriesDataset, TableLayout, Windows, dates, plain, tables
 
 MAX_QUERIES = 10**8  # in one call: their answers take some 10 GB
 
@@ -172,8 +172,8 @@ class QueryTable:
                 count = table[column].null_count
                 raise InputError(f"{name}: column {column!r} has {count} empty cells; every query needs one.")
         series, ids = tables.encode(tables.label_array(tables.to_arrow(table[id]), id))
-        times, _ = tables.times(tables.to_arrow(table[time]), time)
-        tables.refuse_bad_times(times, time, ids[series])
+        times, _ = dates.times(tables.to_arrow(table[time]), time)
+        dates.refuse_bad_times(times, time, ids[series])
         errors = [tables.numbers(tables.to_arrow(table[column]), column) for column in with_errors]
         channels = table[channel].to_pylist() if channel else None
         stacked = np.stack(errors, axis=1) if errors else None
