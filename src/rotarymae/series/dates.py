@@ -1,0 +1,135 @@
+"""Columns of times → float64 in the table's unit, of dates in days since 1970-01-01; and times as users write them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rotarymae.errors import InputError, listed
+from rotarymae.series.tables import numbers
+
+PER_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
+
+
+def times(column: pa.Array, name: str) -> tuple[np.ndarray, str | None]:
+    """A time column as float64 [n] and its unit: "day" for dates and durations, None for numbers.
+
+    Dates and timestamps become days since 1970-01-01 UTC (a timestamp without a zone is taken as UTC), durations
+    become days. Missing cells become NaN: `refuse_bad_times` names them.
+
+    Raises:
+        InputError: a column that is neither numeric nor a date.
+    """
+    types = pa.types
+    kind = column.type
+    if types.is_date32(kind):
+        whole = column.cast(pa.int32()).cast(pa.float64())
+        return whole.to_numpy(zero_copy_only=False), "day"
+    if types.is_date64(kind):
+        column, kind = column.cast(pa.timestamp("ms")), pa.timestamp("ms")
+    if types.is_timestamp(kind) or types.is_duration(kind):
+        # Whole days and the rest are divided apart: int64 nanoseconds do not fit into a float64.
+        gone = column.is_null().to_numpy(zero_copy_only=False)
+        ticks = column.cast(pa.int64()).fill_null(0).to_numpy()
+        days, rest = np.divmod(ticks, PER_DAY[kind.unit])
+        return np.where(gone, np.nan, days + rest / PER_DAY[kind.unit]), "day"
+    if types.is_string(kind) or types.is_large_string(kind):
+        raise InputError(
+            f"time column {name!r} holds text ({listed(column[:1].to_pylist())} in row 0); say how its dates are "
+            'written (time_format="%d.%m.%Y %H:%M" of SeriesDataset.from_file, --time-format), or convert it to '
+            "numbers, or to datetimes, which are read as days."
+        )
+    found = numbers(column, name).astype(np.float64)
+    if types.is_integer(kind) and np.nanmax(np.abs(found), initial=0) > 2**53:
+        _refuse_equal_made(column, name)
+    return found, None
+
+
+def zone(column: pa.Array) -> str | None:
+    """The time zone of a column of dates, "" where they have none; None for numbers and durations."""
+    kind = column.type
+    if pa.types.is_timestamp(kind):
+        return kind.tz or ""
+    return "" if pa.types.is_date(kind) else None
+
+
+def as_dates(days: np.ndarray, zone: str = "UTC") -> pa.Array:
+    """Days since 1970-01-01 UTC as timestamps of a zone, to the microsecond: what `times` made numbers of."""
+    ticks = np.rint(np.asarray(days, np.float64) * PER_DAY["us"]).astype(np.int64)
+    return pa.array(ticks).cast(pa.timestamp("us", tz=zone))
+
+
+def parse_time(text: str, zone: str | None) -> float:
+    """A time as a user writes it: a number, or where times are dates (of a `zone`) also an ISO date, as days.
+
+    Raises:
+        InputError: neither.
+    """
+    try:
+        return float(text)
+    except ValueError:
+        pass
+    if zone is None:
+        raise InputError(f"{text!r} is no number; the times of this table are numbers, so give one.")
+    try:
+        when = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise InputError(f"{text!r} is neither a number nor a date such as 2024-03-31 or 2024-03-31T10:00.") from error
+    if when.tzinfo is None:
+        ticks = pc.assume_timezone(pa.array([when], pa.timestamp("us")), zone or "UTC")  # pyright: ignore
+    else:
+        ticks = pa.array([when], pa.timestamp("us", tz="UTC"))
+    return float(times(ticks, "time")[0][0])
+
+
+def parse_times(column: pa.Array, name: str, how: str) -> pa.Array:
+    """A column of text as timestamps, by a strptime format such as "%d.%m.%Y %H:%M".
+
+    Raises:
+        InputError: naming the first cell that is written otherwise.
+    """
+    text = column.cast(pa.string())
+    found = pc.strptime(text, format=how, unit="us", error_is_null=True)  # pyright: ignore
+    wrong = np.flatnonzero(found.is_null().to_numpy(zero_copy_only=False) & text.is_valid().to_numpy(False))
+    wrong = [row for row in wrong.tolist() if text[row].as_py().strip()]
+    if wrong:
+        raise InputError(
+            f"time column {name!r} holds {text[wrong[0]].as_py()!r} in row {wrong[0]}, which is not written as "
+            f"{how!r} ({len(wrong)} such cells); correct the format, in which %Y is the year, %m the month, %d the "
+            "day, %H:%M:%S the time and %z the zone."
+        )
+    return found
+
+
+def _refuse_equal_made(column: pa.Array, name: str) -> None:
+    """Refuse integers that become equal as float64, which holds 53 bits of them."""
+    whole = np.array(column.drop_null().unique())
+    order = np.sort(whole)
+    same = np.flatnonzero(order[1:].astype(np.float64) == order[:-1].astype(np.float64))
+    if len(same):
+        raise InputError(
+            f"time column {name!r} holds the integers {order[same[0]]} and {order[same[0] + 1]}, which become the same "
+            f"64-bit floating point number ({len(same)} such pairs). Subtract the first time from all, or convert the "
+            "column to datetimes."
+        )
+
+
+def refuse_bad_times(found: np.ndarray, name: str, of_series: Sequence[Any] | np.ndarray | None = None) -> None:
+    """Refuse times [n] that are missing or infinite; `of_series` [n] gives the id of each row.
+
+    Raises:
+        InputError: naming the column, the count, the first row and its series.
+    """
+    bad = np.flatnonzero(~np.isfinite(found))
+    if len(bad):
+        what = "missing (null or NaN)" if np.isnan(found[bad[0]]) else "infinite"
+        whose = "" if of_series is None else f" (series {listed([of_series[bad[0]]])})"
+        raise InputError(
+            f"time column {name!r} is {what} in row {bad[0]}{whose}; {len(bad)} of {len(found)} rows have no usable "
+            "time. Fill the times or drop those rows."
+        )
