@@ -99,6 +99,7 @@ def test_a_model_card_says_how_to_use_the_model_and_holds_no_html_of_a_table(tmp
             assert part in card
         assert ("rotarymae predict" in card) == (kind in ("Classifier", "Regressor"))
         assert "classes: &lt;script&gt;, b # c, d\n" in card and "<script>" not in card
+        assert "&#" not in card  # quotation marks stay readable
         save(make(kind), tmp_path / kind)  # without a preprocessor there is no table that it could read
         assert "table.csv" not in (tmp_path / kind / "README.md").read_text()
 

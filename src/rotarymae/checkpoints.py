@@ -6,6 +6,7 @@ Loading runs no code from the files and is strict: whatever is missing, surplus,
 from __future__ import annotations
 
 import glob
+import html
 import inspect
 import json
 import re
@@ -406,7 +407,7 @@ def _card(model: Model, preprocessor: AnyPreprocessor | None, note: str, license
         note=note,
         license=license,
         tags=tags,
-        described={name: " ".join(str(value).split()) for name, value in described.items()},
+        described={name: html.escape(" ".join(str(value).split()), quote=False) for name, value in described.items()},
         files=files,
         layout={name: repr(list(value) if isinstance(value, tuple) else value) for name, value in layout.items()},
         predicts=isinstance(model, Classifier | Regressor),
