@@ -228,7 +228,7 @@ def test_no_folder_is_named(folder):
         (lambda c: c.update(head=None), ("'head' of a Classifier is None", "classes, pool, dropout")),
         (lambda c: c["head"].update(extra=1), ("'head' of a Classifier", "'extra'")),
         (lambda c: c["head"].update(classes="3"), ("classes '3'", "int")),
-        (lambda c: c["head"].update(pool="max"), ("pool='max'", "'cls', 'mean', 'attention'")),
+        (lambda c: c["head"].update(pool="median"), ("pool='median'", "'cls', 'mean', 'max', 'attention'")),
         (lambda c: c["head"].update(classes=4), ("'head.weight'", "(3, 24)", "(4, 24)")),
         (lambda c: c["head"].update(dropout=float("nan")), ("dropout is nan",)),
         (lambda c: c.update(kind="Encoder"), ("'head' of a Encoder", "null")),

@@ -13,7 +13,7 @@ from rotarymae.errors import InputError, choose
 from rotarymae.model import Encoder, initialise
 from rotarymae.tokens import Tokens
 
-POOLS = ("cls", "mean", "attention")
+POOLS = ("cls", "mean", "max", "attention")
 STATIC_DIM, HIDDEN_DIM = 32, 64  # of the head that reads static features
 
 
@@ -133,7 +133,7 @@ class Classifier(_PooledHead):
     Args:
         encoder: fine-tuned as it is; the same object, not a copy.
         classes: at least 2.
-        pool: "cls", "mean" over real tokens, or "attention" over them and [CLS].
+        pool: "cls", "mean" or "max" over real tokens, or "attention" over them and [CLS].
         dropout: on the pooled vector.
         static_features: F, features of each series that the head reads beside its vector.
 

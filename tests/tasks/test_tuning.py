@@ -109,6 +109,12 @@ def test_layer_decay_slows_the_lower_blocks(pretrained, data):
     assert config.pretraining().layer_decay == 1.0
 
 
+def test_a_head_alone_takes_larger_steps_unless_told():
+    assert FitConfig(tune="probe", base_lr=1e-4).finetuning().base_lr == pytest.approx(3e-3)
+    assert FitConfig(tune="probe", finetune_lr=1e-4).finetuning().base_lr == 1e-4
+    assert FitConfig(tune="top:2").finetuning().base_lr == FitConfig().base_lr == FitConfig().pretraining().base_lr
+
+
 def test_what_cannot_be_tuned_is_refused_before_any_training(data):
     for tune in ("half", "top:0", "top:", "top:-1"):
         with refuses(repr(tune), "'probe'"):
