@@ -151,7 +151,7 @@ class FinetuningOptions:
     """Predictions are the model's, gradient boosting's (features), both's (combined), or those of the best on the
     validation series (auto)."""
     pool: Literal["cls", "mean", "max", "attention"] = "attention"
-    """The head reads the [CLS] token, the mean or maximum over all observations, or what attention picks (attention)."""
+    """The head reads the [CLS] token, the mean or maximum over all observations, or what attention picks."""
     static: tuple[str, ...] = ()
     """The head also reads these columns with one value per series: numbers or categories, some may be missing."""
     drop: float = 0.5
