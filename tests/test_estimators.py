@@ -225,6 +225,7 @@ BAD = {
     "a film": (lambda s: np.zeros((3, 4, 2, 2)), "ndarray of shape (3, 4, 2, 2)"),
     "a number": (lambda s: 3, "int"),
     "no series": (lambda s: [], "list"),
+    "observations": (lambda s: [[(a, b, 0.1, "g") for a, b in zip(*one)] for one in s], "(times, values, channels)"),
     "NaN in a list": (lambda s: [(s[0][0], np.full(len(s[0][0]), np.nan)), *s[1:]], "no observation left: 0"),
     "an empty case": (lambda s: np.stack([np.zeros((2, 5)), np.full((2, 5), np.nan)]), "1 of 2 series"),
     "lengths": (lambda s: [(s[0][0], s[0][1][1:]), *s[1:]], "series 0"),

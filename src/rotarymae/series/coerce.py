@@ -49,7 +49,8 @@ def as_dataset(series: Any, like: Preprocessor | None = None, columns: FrameColu
         came = type(series).__name__ + (f" of shape {series.shape}" if isinstance(series, np.ndarray) else "")
         raise InputError(
             f"series came as {came}; wanted a SeriesDataset, a long data frame, an array [cases, channels, time], a "
-            "list of arrays [channels, time], or a list with (times, values) of every series."
+            "list of arrays [channels, time], or a list with (times, values) or (times, values, channels) of every "
+            "series. Observations (time, value, channel) of a series become these by tuple(zip(*observations))."
         )
     return dataset if like is None else _with_channels(dataset, like)
 
