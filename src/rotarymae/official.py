@@ -143,7 +143,7 @@ def _blocks(tensors: dict[str, Tensor], theirs: str, ours: str, config: RoMAECon
     return own
 
 
-def to_our_channels(rows: Shaped[Tensor, "D *rest"], heads: int, axes: int) -> Shaped[Tensor, "D *rest"]:
+def to_our_channels(rows: Shaped[Tensor, "D *rest"], heads: int, axes: int) -> Shaped[Tensor, "D *rest"]:  # noqa: F821
     """Rows of a published query or key weight in our order.
 
     Theirs has for every head the first and the second channels of the first axis' pairs, then those of the next axis;
