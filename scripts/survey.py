@@ -31,14 +31,14 @@ BANDS = tuple("ugrizy")
 MEAN = 88
 
 
-def light_curves(objects: int, seed: int, first: int = 0) -> pa.Table:
+def light_curves(objects: int, seed: int, first: int = 0, mean: float = MEAN) -> pa.Table:
     """One row per object: object_id from `first` on, and the lists mjd, passband, flux and flux_err.
 
     An object brightens once, by a factor of its own, over days to months, and is else constant with its noise.
     """
     draw = np.random.default_rng(seed)
     # Gamma and Poisson together: most objects have 30 to 150 observations, some several hundred.
-    lengths = np.maximum(5, draw.poisson(draw.gamma(2.5, MEAN / 2.5, objects)))
+    lengths = np.maximum(min(5, mean), draw.poisson(draw.gamma(2.5, mean / 2.5, objects))).astype(np.int64)
     which = np.repeat(np.arange(objects), lengths)
     n = len(which)
     times = 59_580 + draw.uniform(0, 1095, n)
@@ -59,14 +59,15 @@ def light_curves(objects: int, seed: int, first: int = 0) -> pa.Table:
     return pa.table({"object_id": pa.array(np.arange(first, first + objects)), **lists})
 
 
-def make(folder: Path, series: int, per_file: int) -> None:
+def make(folder: Path, series: int, per_file: int, mean: float = MEAN) -> None:
     """Writes the files that are not there yet."""
     folder.mkdir(parents=True, exist_ok=True)
     for number, first in enumerate(range(0, series, per_file)):
         path = folder / f"part-{number:05d}.parquet"
         if not path.exists():
             with replacing(path) as beside:
-                pq.write_table(light_curves(min(per_file, series - first), number, first), beside, compression="zstd")
+                table = light_curves(min(per_file, series - first), number, first, mean)
+                pq.write_table(table, beside, compression="zstd")
 
 
 def sensor_log(rows: int, seed: int = 0) -> pa.Table:
@@ -123,6 +124,7 @@ def main() -> None:
     making.add_argument("folder", type=Path)
     making.add_argument("--series", type=int, default=100_000)
     making.add_argument("--per-file", type=int, default=20_000)
+    making.add_argument("--mean", type=float, default=MEAN, help="observations per object")
     logging = parts.add_parser("log", help="write one long series")
     logging.add_argument("file", type=Path)
     logging.add_argument("--rows", type=int, default=1_000_000)
@@ -131,7 +133,7 @@ def main() -> None:
     running.add_argument("command", nargs="+", help="-- and the command, without its first word")
     given = parser.parse_args()
     if given.part == "make":
-        make(given.folder, given.series, given.per_file)
+        make(given.folder, given.series, given.per_file, given.mean)
     elif given.part == "log":
         pq.write_table(sensor_log(given.rows), given.file)
     else:

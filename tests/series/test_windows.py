@@ -51,19 +51,37 @@ def test_a_mean_over_windows_counts_observations():
     assert windows.mean(answers).tolist() == [[(5 * 1 + 10 * 2) / 15], [5.0]]
 
 
-def test_a_time_is_answered_by_the_window_in_which_it_lies_deepest():
+@pytest.mark.parametrize("window, overlap", [(20, 6), (20, 0), (13, 12)])
+def test_a_time_is_answered_by_the_window_in_which_it_lies_deepest(window, overlap):
     data = long()
-    windows = Windows.cut(data, 20, 6)
+    windows = Windows.cut(data, window, overlap)
     first, last = (
         windows.dataset.times[windows.dataset.offsets[:-1]],
         windows.dataset.times[windows.dataset.offsets[1:] - 1],
     )
     times = np.sort(np.random.default_rng(1).uniform(-5, 120, 60))
-    found = windows.deepest(np.tile(times, 4), np.full(4, 60)).reshape(4, 60)
+    before, after, share = (found.reshape(4, 60) for found in windows.at(np.tile(times, 4), np.full(4, 60)))
+    assert np.isin(after - before, (0, 1)).all() and (share >= 0).all() and (share <= 1).all()
+    assert (after > before).any() and (share[after == before] == 0).all()
     for s in range(4):
         own = np.flatnonzero(windows.series == s)
         depth = np.minimum(times[:, None] - first[own], last[own] - times[:, None])
-        assert np.array_equal(found[s], own[depth.argmax(1)])
+        assert np.array_equal(np.where(share[s] > 0.5, after[s], before[s]), own[depth.argmax(1)])
+
+
+@pytest.mark.parametrize("window, overlap", [(20, 6), (20, 0), (13, 12)])
+def test_answers_have_no_step_where_windows_meet(window, overlap):
+    """A number that each window answers with, at times an instant apart."""
+    windows = Windows.cut(long(), window, overlap)
+    times = np.linspace(-5, 120, 100_000)
+    before, after, share = windows.at(np.tile(times, 4), np.full(4, len(times)))
+    number = np.random.default_rng(2).normal(size=len(windows.series))
+    answers = ((1 - share) * number[before] + share * number[after]).reshape(4, -1)
+    slowest = 0.1  # days over which an answer passes from one window to the next, at the least
+    assert np.abs(np.diff(answers)).max() < np.ptp(number) * (times[1] - times[0]) / slowest
+    assert len(np.unique(answers[3])) > len(np.unique(windows.series)) and np.isin(
+        number[windows.series == 0], answers[0]
+    )
 
 
 @pytest.fixture(scope="module")
@@ -104,21 +122,31 @@ def test_answers_are_means_over_windows(trained):
 
 
 @pytest.mark.filterwarnings("ignore:.*extrapolations:rotarymae.errors.InputWarning")
-def test_values_at_any_times_come_from_one_window_each(trained):
+def test_values_at_any_times_come_from_one_window_or_two(trained):
     data, pretrained, _ = trained
     times = [np.random.default_rng(s).permutation(np.linspace(-1, 110, 9)) for s in range(len(data))]
     queries = Queries.cross(data, times)
     found = interpolate(pretrained.directory, data, queries)
     windows = Windows.cut(data, 20, 6)
     whole = replace(pretrained.directory, preprocessor=replace(pretrained.preprocessor, window=None, overlap=0))
-    place = windows.deepest(queries.times, queries.lengths)
-    assert queries.channels is not None
-    for i in (0, 25, 60, 61, 100):
-        one = windows.dataset.select([place[i]])
-        alone = interpolate(whole, one, Queries(queries.times[[i]], queries.channels[[i]], np.array([0, 1])))
-        np.testing.assert_allclose(found.mean[i], alone.mean[0], rtol=1e-4, atol=1e-5)
-        np.testing.assert_allclose(found.bands[0.95][1][i], alone.bands[0.95][1][0], rtol=1e-4, atol=1e-5)
-        assert found.extrapolated[i] == alone.extrapolated[0]
+    before, after, share = windows.at(queries.times, queries.lengths)
+    assert queries.channels is not None and found.scaled_std is not None
+    between = np.flatnonzero(after > before)[[0, 5, -1]]
+    for i in (0, 25, 60, 61, 100, *between):
+
+        def alone(window, i=i):
+            one = windows.dataset.select([window])
+            return interpolate(whole, one, Queries(queries.times[[i]], queries.channels[[i]], np.array([0, 1])))
+
+        for name in ("scaled_mean", "scaled_std"):
+            first, second = (getattr(alone(window), name)[0] for window in (before[i], after[i]))
+            wanted = (1 - share[i]) * first + share[i] * second
+            np.testing.assert_allclose(getattr(found, name)[i], wanted, rtol=1e-4, atol=1e-5)
+        if before[i] == after[i]:
+            np.testing.assert_allclose(
+                found.bands[0.95][1][i], alone(before[i]).bands[0.95][1][0], rtol=1e-4, atol=1e-5
+            )
+            assert found.extrapolated[i] == alone(before[i]).extrapolated[0]
 
 
 def test_windows_are_kept_with_the_model_and_refused_where_they_cannot_be(trained):

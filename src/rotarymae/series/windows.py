@@ -55,14 +55,27 @@ class Windows:
         total = np.add.reduceat(answers * weights[:, None], first) / np.add.reduceat(weights, first)[:, None]
         return total.astype(answers.dtype)
 
-    def deepest(self, times: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-        """The window [n] in which each time lies deepest, of flat times [n] with so many per series [S]: between two
-        windows the border is in the middle of their overlap."""
+    def at(self, times: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The one or two windows that answer flat times [n] with so many per series [S], and the share of the second.
+
+        A time is answered by the window in which it lies deepest. About the border of two windows, the middle of their
+        overlap, the answer passes evenly from one to the other, so that it has no step there.
+        """
         first, last = self.dataset.times[self.dataset.offsets[:-1]], self.dataset.times[self.dataset.offsets[1:] - 1]
-        borders = (last[:-1] + first[1:]) / 2
-        begins = np.searchsorted(self.series, np.arange(len(lengths) + 1))
-        found, stops = np.repeat(begins[:-1], lengths), np.cumsum(lengths)
+        stops, begins = np.cumsum(lengths), np.searchsorted(self.series, np.arange(len(lengths) + 1))
+        before = np.repeat(begins[:-1], lengths)
+        after, share = before.copy(), np.zeros(len(times))
         for s in np.flatnonzero(np.diff(begins) > 1):
-            own = slice(stops[s] - lengths[s], stops[s])
-            found[own] += np.searchsorted(borders[begins[s] : begins[s + 1] - 1], times[own], side="right")
-        return found
+            own, pair = slice(stops[s] - lengths[s], stops[s]), slice(begins[s], begins[s + 1] - 1)
+            end, start = last[pair], first[1:][pair]
+            border = (end + start) / 2
+            room = np.diff(border, prepend=-np.inf, append=np.inf) / 2  # no fade reaches into the next one
+            half = np.minimum(np.abs(end - start) / 2, np.minimum(room[:-1], room[1:]))
+            faded = np.searchsorted(border + half, times[own], side="right")
+            begun = np.searchsorted(border - half, times[own], side="right")
+            at = np.minimum(faded, len(border) - 1)
+            way = (times[own] - (border - half)[at]) / np.maximum(2 * half[at], np.finfo(float).tiny)
+            share[own] = np.where(begun > faded, way, 0.0)
+            before[own] += faded
+            after[own] += np.maximum(begun, faded)
+        return before, after, share

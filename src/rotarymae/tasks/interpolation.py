@@ -86,15 +86,6 @@ class Interpolation:
     scaled_std: np.ndarray | None
     bands: dict[float, tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)
 
-    def reordered(self, order: np.ndarray | None) -> Interpolation:
-        """The same queries in another order; None leaves them as they are."""
-        if order is None:
-            return self
-        arrays = (self.mean, self.std, self.scaled_mean, self.scaled_std)
-        taken = [None if array is None else array[order] for array in arrays]
-        bands = {share: (lower[order], upper[order]) for share, (lower, upper) in self.bands.items()}
-        return Interpolation(self.extrapolated[order], *taken, bands)  # pyright: ignore
-
 
 class _Interpolating:
     """Examples whose inputs are a series' observations and whose masked tokens are its queries."""
@@ -143,9 +134,9 @@ def interpolate(
         )
     preprocessor = directory.of_series()
     check_queries(queries, dataset, preprocessor)
-    windows, back = preprocessor.windows(dataset), None
-    if len(windows.series) > len(dataset):  # each query is answered by the window in which it lies deepest
-        dataset, (queries, back) = windows.dataset, queries.of_windows(windows)
+    windows, given, fade = preprocessor.windows(dataset), queries, None
+    if len(windows.series) > len(dataset):
+        dataset, (queries, fade) = windows.dataset, queries.of_windows(windows)
     preprocessor.check(dataset)
     _warn_if_far(queries, dataset, preprocessor)
     _warn_if_joint(model, queries, dataset)
@@ -177,22 +168,25 @@ def interpolate(
     if preprocessor.join_times:
         parts = scaled.reshape(*scaled.shape[:2], -1, len(preprocessor.value_names))
         scaled = parts[:, place, channels]
+    if fade is not None:
+        scaled, channels = fade.mixed(scaled), channels[fade.first]
+        beyond = np.minimum(beyond[fade.first], beyond[fade.second])
     scaler, mean = preprocessor.values, scaled[0]
     if not model.config.predicts_variance:
-        return Interpolation(beyond > 0, scaler.inverse(mean, channels), None, mean, None).reordered(back)
+        return Interpolation(beyond > 0, scaler.inverse(mean, channels), None, mean, None)
     # What training never asked for, the model answers with the certainty of what it was asked for.
     share = np.minimum(beyond / WIDENS_OVER, 1.0)[:, None]
     least = scaler.spread_about(mean, channels)
     std = np.sqrt(scaled[1] ** 2 + share * np.maximum(least**2 - scaled[1] ** 2, 0))
 
-    if queries.errors is not None:
-        std = np.hypot(std, scaler.standard_errors(scaler.inverse(mean, channels), queries.errors, channels))
+    if given.errors is not None:
+        std = np.hypot(std, scaler.standard_errors(scaler.inverse(mean, channels), given.errors, channels))
 
     def at(deviations: float) -> np.ndarray:
         return scaler.inverse(mean + deviations * std, channels)
 
     bands = {share: (at(-HALF_WIDTHS[share]), at(HALF_WIDTHS[share])) for share in SHOWN}
-    return Interpolation(beyond > 0, at(0), (at(1) - at(-1)) / 2, mean, std, bands).reordered(back)
+    return Interpolation(beyond > 0, at(0), (at(1) - at(-1)) / 2, mean, std, bands)
 
 
 def _spans_beyond(queries: Queries, dataset: SeriesDataset) -> np.ndarray:

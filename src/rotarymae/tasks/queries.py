@@ -17,6 +17,20 @@ MAX_QUERIES = 10**8  # in one call: their answers take some 10 GB
 
 
 @dataclass(frozen=True)
+class Fade:
+    """Which answers are mixed for each query [n], and the share of the second: windows overlap."""
+
+    first: np.ndarray
+    second: np.ndarray
+    share: np.ndarray
+
+    def mixed(self, answers: np.ndarray) -> np.ndarray:
+        """Of answers [K, windows' queries, V] those [K, n, V] of the queries."""
+        share = self.share[:, None]
+        return (1 - share) * answers[:, self.first] + share * answers[:, self.second]
+
+
+@dataclass(frozen=True)
 class Queries:
     """Where to interpolate: flat times and channels (from 0, or None) and offsets [S + 1], one run for each series.
 
@@ -44,14 +58,18 @@ class Queries:
         offsets = np.searchsorted(owner[opens], np.arange(len(self.offsets)))
         return Queries(times[opens], None, offsets), place
 
-    def of_windows(self, windows: Windows) -> tuple[Queries, np.ndarray]:
-        """The queries sorted by window, and the order that sorts answers back."""
-        window = windows.deepest(self.times, self.lengths)
+    def of_windows(self, windows: Windows) -> tuple[Queries, Fade]:
+        """The queries sorted by window, those between two windows twice, and how answers are mixed."""
+        before, after, share = windows.at(self.times, self.lengths)
+        twice = np.flatnonzero(after > before)
+        window, query = np.append(before, after[twice]), np.append(np.arange(len(before)), twice)
         order = np.argsort(window, kind="stable")
+        place = np.argsort(order, kind="stable")
+        first, second = place[: len(before)], place[: len(before)].copy()
+        second[twice] = place[len(before) :]
         offsets = np.searchsorted(window[order], np.arange(len(windows.series) + 1))
-        channels = None if self.channels is None else self.channels[order]
-        errors = None if self.errors is None else self.errors[order]
-        return Queries(self.times[order], channels, offsets, errors), np.argsort(order, kind="stable")
+        channels = None if self.channels is None else self.channels[query[order]]
+        return Queries(self.times[query[order]], channels, offsets), Fade(first, second, share)
 
     @classmethod
     def cross(
