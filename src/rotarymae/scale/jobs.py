@@ -187,7 +187,7 @@ class Predicting:
         if not isinstance(directory.model, Classifier | Regressor):
             raise InputError(
                 f"{model} is a {type(directory.model).__name__}; predictions need a fine-tuned Classifier or "
-                "Regressor, which `rotarymae fit` with --labels makes."
+                "Regressor, which `rotarymae fit` with --labels makes; --surprise alone needs none."
             )
         predictor = Predictor.of_run(model, directory)
         predictor.check(choice)
