@@ -34,7 +34,7 @@ LENGTHS = (1024, 4096, 16384, 65536, 131072)
 WHOLE = 4000
 EMBEDDED = {"softmax": ("softmax", 0), "linear": ("linear", 0)}
 EMBEDDED |= {"softmax, windows of 1,024": ("softmax", 1024), "linear, windows of 1,024": ("linear", 1024)}
-LABELS = ("seconds of a forward and backward pass", "peak memory (MiB)")
+LABELS = ("processor seconds of a pass", "peak memory (MiB)")
 BATCH = 8192  # tokens of windows at a time
 ENOUGH = 2.0  # seconds, above which one pass is measured, and below which the median of three is
 

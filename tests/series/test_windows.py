@@ -101,7 +101,11 @@ def test_windows_of_very_long_series_are_chosen_and_said():
     with pytest.warns(InputWarning, match=r"window=4096"):
         of_few = prepare(data, FitConfig(batch_size=8))
     assert isinstance(of_few, Preprocessor) and (of_few.window, of_few.overlap) == (4096, 256)
-    for config in (FitConfig(window=9000), FitConfig(max_tokens=100)):  # somebody has chosen already
+    for config in (
+        FitConfig(window=9000),
+        FitConfig(max_tokens=100),
+        FitConfig(attention="linear"),
+    ):  # somebody has chosen already
         given = prepare(data, config)
         assert isinstance(given, Preprocessor) and given.window == config.window
 

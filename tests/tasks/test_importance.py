@@ -103,5 +103,8 @@ def test_what_cannot_be_asked_is_refused(tuned):
         importance(short, data)
     lonely = data.mask_observations(np.arange(len(data.times)) == np.repeat(data.offsets[:-1], data.lengths))
     assert all(np.isnan(one).all() and len(one) == 1 for one in importance(directory, lonely))
+    linear = pretrain(waves(), dataclasses.replace(FIT, attention="linear")).directory
+    with refuses("attends linearly", "occlusion"):
+        importance(linear, waves(), "attention")
     with refuses("MaskedAutoencoder", "attention"):
         importance(pretrain(waves(), FIT).directory, waves())

@@ -57,8 +57,8 @@ class ModelOptions:
     decoder_depth: int | None = None
     """The decoder has this many blocks instead of tiny-shallow's."""
     attention: AttentionKind = "softmax"
-    """Attention weighs by a softmax, or by products of features (linear), which is faster beyond thousands of tokens
-    and less accurate."""
+    """Attention weighs by a softmax, or by products of features (linear), in time that grows with a series' length and
+    not with its square."""
     decoder_attention: DecoderAttention = "context"
     """Queries attend to what is visible alone (context), or to one another as well (joint), as in the paper."""
     likelihood: Likelihood = "gaussian"

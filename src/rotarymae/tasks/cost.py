@@ -19,7 +19,8 @@ from rotarymae.training import TrainConfig
 
 LONGEST = 2 * 86_400.0  # seconds of one training, beyond which it is refused
 SLOWEST = 1e9  # operations per second; no computer is slower, so that what is quick enough at this rate needs no look
-KEPT = 24  # numbers kept per token, block and unit of width: 18 measured, and a third more for gradients on the way
+# Numbers kept per token, block and unit of width, gradients on the way included.
+KEPT = {"softmax": 24, "linear": 28}
 BACKWARD = 3  # a step costs so many forward passes
 ENOUGH = 0.1  # seconds of a step that tell how fast the computer is
 TRIED = (8192, 4096, 2048, 1024, 512, 256)  # observations per series that are proposed
@@ -138,11 +139,11 @@ def _passes(training: TrainConfig, series: int, batch_size: int) -> int:
 
 def _memory(config: FitConfig, sizes: RoMAEConfig, lengths: np.ndarray) -> float:
     """Bytes that the largest batch keeps for its backward pass; attention keeps no matrix of its scores."""
-    tokens = int(lengths.max()) * min(config.batch_size, len(lengths))
+    tokens, kept = int(lengths.max()) * min(config.batch_size, len(lengths)), KEPT[sizes.attention]
     if not config.pretrains:
-        return 4.0 * KEPT * float(tokens * sizes.depth * sizes.embed_dim)
+        return 4.0 * kept * float(tokens * sizes.depth * sizes.embed_dim)
     encoder = tokens * (1 - np.mean(config.mask_ratio)) * sizes.depth * sizes.embed_dim
-    return 4.0 * KEPT * float(encoder + tokens * sizes.decoder_depth * sizes.decoder_embed_dim)
+    return 4.0 * kept * float(encoder + tokens * sizes.decoder_depth * sizes.decoder_embed_dim)
 
 
 def _free_memory() -> float:

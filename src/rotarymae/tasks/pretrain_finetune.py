@@ -153,6 +153,8 @@ def _choose_window(dataset: SeriesDataset, config: FitConfig, before: Preprocess
     longest = int(dataset.lengths.max())
     if longest <= LONG or config.max_tokens is not None or (before is not None and before.max_tokens is not None):
         return None, 0
+    if config.attention == "linear":  # which is there to read them whole
+        return None, 0
     window = next((size for size in WINDOWS if size * config.batch_size <= STEP), WINDOWS[-1])
     warnings.warn(
         f"the longest series has {longest:,} observations: series are cut into windows of {window:,} that share "
