@@ -134,13 +134,14 @@ def test_values_at_any_times_come_from_one_window_or_two(trained):
     windows = Windows.cut(data, 20, 6)
     whole = replace(pretrained.directory, preprocessor=replace(pretrained.preprocessor, window=None, overlap=0))
     before, after, share = windows.at(queries.times, queries.lengths)
-    assert queries.channels is not None and found.scaled_std is not None
+    channels = queries.channels
+    assert channels is not None
     between = np.flatnonzero(after > before)[[0, 5, -1]]
     for i in (0, 25, 60, 61, 100, *between):
 
         def alone(window, i=i):
             one = windows.dataset.select([window])
-            return interpolate(whole, one, Queries(queries.times[[i]], queries.channels[[i]], np.array([0, 1])))
+            return interpolate(whole, one, Queries(queries.times[[i]], channels[[i]], np.array([0, 1])))
 
         for name in ("scaled_mean", "scaled_std"):
             first, second = (getattr(alone(window), name)[0] for window in (before[i], after[i]))
