@@ -95,6 +95,23 @@ def test_the_simple_method_reads_mean_and_deviation_of_each_bin():
     assert np.isclose(features[1, 131], given.arrays[1][:, 3].std(), atol=1e-4)
 
 
+def test_all_folds_go_on_from_one_autoencoder_of_other_sounds(tmp_path, monkeypatch):
+    pytest.importorskip("soundfile")
+    pytest.importorskip("kaldi_native_fbank")
+    folder = _esc50.write(tmp_path / "data")
+    monkeypatch.setattr(esc50, "finetune_both", lambda setup, trial, model, *given: {"": model.encoder})
+    monkeypatch.setattr(esc50, "predict_arrays", lambda model, *given: seen.append(model.projection.weight) or [0])
+    setup, seen = esc50.setup("smoke", "ours"), []
+    setup = dataclasses.replace(
+        setup, data_dir=str(folder), pretraining=dataclasses.replace(setup.pretraining, epochs=1)
+    )
+    for seed in (1, 2):
+        trial = Trial(seed, tmp_path / "run" / f"seed-{seed}", tmp_path, Reporter(quiet=True), smoke=True)
+        trial.folder.mkdir(parents=True)
+        esc50.run(setup, esc50.OTHERS, trial)
+    assert seen[0].equal(seen[1])
+
+
 @pytest.mark.parametrize("case", [esc50.ESC10, esc50.OTHERS, esc50.PICTURES])
 def test_no_training_sees_the_clips_that_are_scored(tmp_path, monkeypatch, case):
     pytest.importorskip("soundfile")

@@ -179,7 +179,8 @@ def run(setup: ESC50Setup, case: str, trial: Trial) -> Score:
         others, arrays, scored = (below_loudest(part) for part in (others, arrays, scored))
         others, arrays, scored = by_bin(others, others), by_bin(arrays, arrays), by_bin(scored, arrays)
     others, arrays, scored = (dataclasses.replace(part, patch_size=setup.patch) for part in (others, arrays, scored))
-    preprocessor = ArrayPreprocessor.fit(arrays)
+    # All folds share an autoencoder of the other sounds, so it cannot depend on one of them.
+    preprocessor = ArrayPreprocessor.fit(others if case == OTHERS else arrays)
     own = dataclasses.replace(setup, model=dataclasses.replace(setup.model, features=preprocessor.features))
     transform = None if setup.window is None else augmentation(setup, setup.window, 0.0)
     pretrained = pretrain_arrays(own, trial, others, preprocessor, transform, shared=case == OTHERS)
