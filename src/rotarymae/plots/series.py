@@ -113,21 +113,22 @@ def interpolation(
     styles = channel_style(names)
 
     figure, panels = _panels(len(present))
-    for axes, index in zip(panels, present):
+    # Not one label of the figure: it would lie on the legend.
+    lowest = len(panels) - min(2, len(panels))
+    for i, (axes, index) in enumerate(zip(panels, present)):
         _draw_curve(axes, curve.in_channel(index), styles[index][0], dates)
         for kept in (False, True):
             pick = (channel == index) & (hide == kept)
             spread = None if error is None else error[pick]
             areas = None if area is None else area[pick]
             _draw_points(axes, t[pick], y[pick], spread, areas, styles[index], kept, dates)
-        style_axes(axes, title=names[index])
+        style_axes(axes, title=names[index], x_label=plain(time_label) if i >= lowest else "")
         date_ticks(axes.xaxis) if dates else plain_numbers(axes.xaxis, 4)
         plain_numbers(axes.yaxis)
         if asinh_scale is not None:
             _asinh(axes, asinh_scale)
         if invert is True or (invert and names[index] in {plain(name) for name in invert}):
             axes.invert_yaxis()
-    figure.supxlabel(time_label.replace("$", r"\$"), fontsize=10, color=INK)
     figure.supylabel(value_label.replace("$", r"\$"), fontsize=10, color=INK)
     if title:
         text = title.replace("$", r"\$")
@@ -206,7 +207,16 @@ def _draw_points(
         return
     axes.errorbar(at, values, errors, fmt="none", ecolor=colour, elinewidth=0.6)
     edge, width = look["markeredgecolor"], look["markeredgewidth"]
-    axes.scatter(at, values, areas, marker=marker, facecolor=look["markerfacecolor"], edgecolor=edge, linewidth=width)
+    axes.scatter(
+        at,
+        values,
+        areas,
+        marker=marker,
+        facecolor=look["markerfacecolor"],
+        edgecolor=edge,
+        linewidth=width,
+        clip_on=False,
+    )
 
 
 def _legend(hidden: NDArray[np.bool_], words: tuple[str, str], errors: bool, curve: Curve) -> list[tuple[Any, str]]:
