@@ -200,3 +200,18 @@ def test_numbers_of_a_csv_file_may_begin_as_integers(tmp_path):
     path.write_text("id,time,value\n" + "".join(f"1,{t},7\n" for t in range(200_000)) + "2,0.5,0.25\n")
     mapped = SeriesDataset.from_file(path, memory=0)
     assert mapped.fingerprint() == SeriesDataset.from_file(path).fingerprint() and mapped[1].values.tolist() == [[0.25]]
+
+
+def test_a_file_of_many_row_groups_is_streamed_in_the_memory_of_one(tmp_path):
+    rows = 1 << 17
+    draw = np.random.default_rng(0)
+    with pyarrow.parquet.ParquetWriter(
+        tmp_path / "t.parquet", pa.schema({"id": pa.int64(), "v": pa.float64()})
+    ) as file:
+        for group in range(16):
+            file.write_table(pa.table({"id": np.full(rows, group), "v": draw.normal(size=rows)}))
+    before, most = pa.total_allocated_bytes(), 0
+    for piece in open_table(tmp_path / "t.parquet").stream(["id", "v"], ["id"]):
+        most = max(most, pa.total_allocated_bytes() - before)
+        assert len(piece["v"])
+    assert most < 8 * rows * 16  # 16 groups of two columns are twice as much

@@ -184,7 +184,8 @@ class TableFile:
                 if self.whole is not None:
                     batches = iter(self.whole.to_batches())
                 elif self.format == "parquet":
-                    file = pyarrow.parquet.ParquetFile(path, buffer_size=BUFFER)
+                    # Read ahead, and all row groups that were read would stay in memory.
+                    file = pyarrow.parquet.ParquetFile(path, buffer_size=BUFFER, pre_buffer=False)
                     leaves = _leaves(own, file)
                     rows = max(1, ROWS * file.metadata.num_rows // max(1, _cells(file, leaves)))
                     batches = file.iter_batches(rows, columns=leaves)
