@@ -79,7 +79,7 @@ def test_an_empty_partition(catalog, survey_model):
 
     layout = TableLayout.for_model(Embedding.open(survey_model).directory.of_series())
     empty = catalog.meta[["id", "ra", "dec", "lc"]]
-    found = ours._embed_partition(empty, str(survey_model), "pretrained", "auto", layout, ["id", "ra", "dec"])
+    found = ours._embed_partition(empty, str(survey_model), "pretrained", "auto", "auto", layout, ["id", "ra", "dec"])
     assert len(found) == 0 and [*found.columns][:4] == ["id", "ra", "dec", "e0"] and isinstance(found, pd.DataFrame)
 
 

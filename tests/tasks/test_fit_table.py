@@ -143,7 +143,7 @@ def test_scores_are_those_of_the_written_predictions(fitted):
         assert low <= ours[name] <= high or name == "expected calibration error"  # which noise makes larger
 
     points = pq.read_table(fitted / "run/interpolations.parquet").to_pandas()
-    assert set(points.id) <= set(test.id)
+    assert set(points.star) <= set(test.star)
     found = metrics["interpolation"]["flux"]
     assert found["hidden observations"] == len(points)
     for share in ("68", "95"):

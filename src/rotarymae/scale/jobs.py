@@ -195,7 +195,8 @@ class Predicting:
 
     @property
     def schema(self) -> pa.Schema:
-        preprocessor = self.directory.of_series()
+        preprocessor = self.directory.preprocessor
+        assert preprocessor is not None
         width = len(preprocessor.classes or preprocessor.target or ())
         schema = pa.table(prediction_columns(self.directory, np.zeros((1, width)))).schema
         return schema if self.beside is None else pa.schema([*schema, *self.beside.schema])
