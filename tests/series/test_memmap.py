@@ -202,6 +202,18 @@ def test_numbers_of_a_csv_file_may_begin_as_integers(tmp_path):
     assert mapped.fingerprint() == SeriesDataset.from_file(path).fingerprint() and mapped[1].values.tolist() == [[0.25]]
 
 
+def test_different_rows_are_those_of_the_whole_in_order(tmp_path):
+    table = pa.table({"id": [3, 3, 1, 2, 2, 2], "kind": pa.array(["b", "b", "a", None, None, "c"]).dictionary_encode()})
+    pyarrow.parquet.write_table(table, tmp_path / "t.parquet", row_group_size=2)
+    found = open_table(tmp_path / "t.parquet").read_distinct(["id", "kind"], ["id"])
+    assert found.to_pylist() == [
+        {"id": 3, "kind": "b"},
+        {"id": 1, "kind": "a"},
+        {"id": 2, "kind": None},
+        {"id": 2, "kind": "c"},
+    ]
+
+
 def test_a_file_of_many_row_groups_is_streamed_in_the_memory_of_one(tmp_path):
     rows = 1 << 17
     draw = np.random.default_rng(0)

@@ -64,7 +64,7 @@ class Labels(LabelColumn):
         if self.split_by not in names:
             where = f"{table} has no" if self.labels is None else f"neither {table} nor {self.labels} has a"
             raise InputError(f"{where} column {self.split_by!r} to split by.{did_you_mean(self.split_by, names)}")
-        values, dates = align_column(dataset, source.read([key, self.split_by], [key]), key, self.split_by)
+        values, dates = align_column(dataset, source.read_distinct([key, self.split_by], [key]), key, self.split_by)
         return SplitColumn(self.split_by, values, dates)
 
     def check(self) -> None:

@@ -85,7 +85,7 @@ class LabelColumn:
         if self.labels is None:
             if self.label is None:
                 return None
-            found = layout.open(table).read([key, self.label], [key])
+            found = layout.open(table).read_distinct([key, self.label], [key])
         else:
             found = read_table(self.labels, labels=[key])
         return align_labels(dataset, found, key, self.label or "label", unlabelled="none")

@@ -176,6 +176,20 @@ class TableFile:
             table = as_integers(table, [name for name in labels if are_integers(table[name].unique().to_pylist())])
         return table
 
+    def read_distinct(self, columns: list[str], labels: Sequence[str]) -> pa.Table:
+        """The different rows of some columns; of a Parquet file in the memory of these, however many rows there are."""
+        columns = list(dict.fromkeys(columns))
+        self.need(columns, self.column_names())
+        lists = set(columns) & set(self.list_columns())
+        if self.format != "parquet" or lists or not self.observations(columns):
+            return self.read(columns, labels)
+        found = None
+        for piece in self.stream(columns, labels):
+            rows = pa.table(piece) if found is None else pa.concat_tables([found, pa.table(piece)])
+            found = rows.group_by(columns, use_threads=False).aggregate([])
+        assert found is not None
+        return found
+
     def stream(self, columns: Sequence[str], labels: Sequence[str]) -> Iterator[dict[str, pa.Array]]:
         """Some columns, about ROWS observations at a time; all labels of a CSV file as text."""
         for i, path in enumerate(self.paths):
