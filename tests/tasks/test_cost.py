@@ -71,10 +71,20 @@ def test_what_is_refused_and_what_is_proposed(monkeypatch):
     cost.check_cost(FitConfig(size="tiny-shallow", batch_size=8), SIZES, np.full(32, 4000))
 
 
-def test_minutes_that_are_too_few_are_said(monkeypatch):
+def test_minutes_that_are_too_few_for_a_step_are_said(monkeypatch):
     monkeypatch.setattr(cost, "_measure_rate", lambda *_: 1e9)
-    with refuses("more than the 1 min 0 s given (minutes=1), about ", "or more minutes"):
-        cost.check_cost(replace(CONFIG, minutes=1.0), SIZES, np.full(100_000, 100))
+    config = replace(CONFIG, minutes=1.0)
+    cost.check_cost(config, SIZES, np.full(1_000_000, 100))  # an epoch takes longer, but a part of one will do
+    with refuses("one step of pre-training would take more than the 1 min 0 s given (minutes=1)", "or more minutes"):
+        cost.check_cost(config, SIZES, np.full(100, 2000))
+
+
+def test_one_step_that_was_held_up_does_not_decide(monkeypatch):
+    ticks = itertools.accumulate(itertools.chain([0, 99, 0, 0.2, 0, 1000], itertools.cycle([0, 0.2])))
+    monkeypatch.setattr(cost.time, "perf_counter", lambda: next(ticks))
+    held_up = cost._measure_rate(SIZES, 10, 1)
+    ticks = itertools.count(0, 0.2)
+    assert held_up == pytest.approx(cost._measure_rate(SIZES, 10, 1))
 
 
 def test_the_rate_is_that_of_a_step_of_many_series(monkeypatch):

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -34,6 +35,25 @@ def test_a_budget_decides_the_epochs_and_a_resumed_run_keeps_them(fitted, tmp_pa
     assert command("fit", *given, "--resume") == 0
     both = json.loads((tmp_path / "run/training/plan.json").read_text())
     assert both["pre-training"] == epochs["pre-training"] and 1 <= both["fine-tuning"] <= 7
+
+
+def test_less_than_an_epoch_is_planned_where_no_more_fits_and_kept(tmp_path, monkeypatch, capfd):
+    from _runs import examples, objective, settings
+    from rotarymae.system import Reporter
+
+    monkeypatch.setattr(plan, "measure_step", lambda *_: 4.0)
+    monkeypatch.setattr(time, "monotonic", lambda: 0.0)
+    given = objective(), examples(), settings(epochs=1000)  # of four steps
+    made, steps = {}, {0.1: 1, 0.2: 2, 0.5: 6, 1.0: 12}
+    for minutes in steps:
+        config = FitConfig(minutes=minutes, validation_fraction=0.0)
+        made[minutes] = Plan(tmp_path / str(minutes), config, False, 0.0, Reporter()).pretraining(*given)
+        again = Plan(tmp_path / str(minutes), replace(config, minutes=9), False, 0.0, Reporter()).pretraining(*given)
+        assert again == made[minutes]
+    assert {minutes: one.epochs * one.epoch_steps for minutes, one in made.items()} == steps
+    assert [one.epochs for one in made.values()] == [1, 1, 2, 3]
+    said = " ".join(capfd.readouterr().err.split())
+    assert "1 epochs of 2 steps (50.0% of the training part) in about 8" in said and "3 epochs of 4 steps in" in said
 
 
 def test_steps_are_measured_on_a_copy():

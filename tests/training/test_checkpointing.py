@@ -181,6 +181,17 @@ def test_broken_off_and_gone_on_with_is_the_same_run(finished, at, workers, tmp_
     assert (resumed.steps, resumed.tokens, resumed.best) == (result.steps, result.tokens, result.best)
 
 
+def test_broken_off_in_an_epoch_that_is_cut_short_it_goes_on_in_it(tmp_path, monkeypatch):
+    how = {"epoch_steps": 3, "checkpoint_steps": 4}
+    whole, _ = train(tmp_path / "whole", **how)
+    with monkeypatch.context() as patch:
+        broken = stop_at(patch, 10)
+        with pytest.raises(broken):
+            train(tmp_path / "run", **how)
+    again, result = train(tmp_path / "run", resume="auto", **how)
+    assert (result.resumed_step, result.steps) == (8, 15) and digest(again.model) == digest(whole.model)
+
+
 def test_a_finished_run_gone_on_with_changes_nothing(run, finished):
     before = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
     what, result = train(run, resume="auto", checkpoint_steps=3, keep_best=True, what=objective(seed=9))

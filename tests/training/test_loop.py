@@ -144,6 +144,7 @@ WORSE = {"base_lr": 0.5, "epochs": 8, "warmup_steps": 30}  # a rate that rises u
 # What each field is changed to, from what; the weights after the run must differ.
 CHANGES = {
     "epochs": ({}, 4),
+    "epoch_steps": ({}, 3),
     "min_steps": ({}, 17),
     "batch_size": ({}, 8),
     "batch_tokens": ({"batch_size": None, "batch_tokens": 100}, 60),
@@ -248,6 +249,7 @@ def test_log_every_and_checkpoint_steps_and_minutes(tmp_path):
 
 BAD = {
     "epochs": [0, 1.0, True, None, "3"],
+    "epoch_steps": [0, 1.0],
     "min_steps": [-1],
     "batch_size": [0, True, 2.5],
     "batch_tokens": [10],
@@ -294,6 +296,18 @@ def test_min_steps_lengthens_a_short_run():
     _, result = train(epochs=1, min_steps=10, held=False)
     assert result.steps == 12  # whole epochs of four
     assert train(epochs=5, min_steps=10, held=False)[1].steps == 20
+
+
+def test_epoch_steps_cut_an_epoch_short_and_its_evaluation_with_it(monkeypatch):
+    inner, seen, data = training.evaluate_until, [], examples()
+    monkeypatch.setattr(training, "evaluate_until", lambda *given: (seen.append(given[-1]), inner(*given))[1])
+    make = data.batch
+    data.batch = lambda index, epoch: (seen.append((epoch, *index)), make(index, epoch))[1]
+    _, result = train(data=data, epochs=2, epoch_steps=2)
+    assert result.steps == 4 and len(validations(result)) == 2
+    first, second, one, third, fourth, other = seen
+    assert (one, other) == (2, 2), "of two of four batches, one in two is evaluated"
+    assert [*first, *second] != [*third, *fourth] and first[0] == 0 and fourth[0] == 1 and len({*first, *second}) == 21
 
 
 def test_patience_stops():

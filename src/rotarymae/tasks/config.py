@@ -182,7 +182,7 @@ class RunOptions:
     seed: int = 0
     """This number fixes the split, the order, the masks, the augmentation and the first weights."""
     minutes: float | None = None
-    """The whole run takes about this long, and as many epochs are made as fit; without it, as many as given."""
+    """The whole run takes about this long, and as many steps are made as fit, of a large table less than an epoch."""
     checkpoint_minutes: float = 1.0
     """A training that has a folder saves its state at this interval."""
 

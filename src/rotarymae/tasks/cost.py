@@ -81,7 +81,7 @@ def check_cost(config: FitConfig, sizes: RoMAEConfig, lengths: np.ndarray, noun:
         and _operations(config, sizes, np.minimum(read, most)) <= longest * rate
         and most < read.max()
     ]
-    steps, advice = _epochs(config, len(read)) * math.ceil(len(read) / config.batch_size), "Take"
+    advice = "Take"
     if noun != "series":
         advice = f"Take larger patches, make the {noun} smaller, or take"
     elif enough:
@@ -92,10 +92,12 @@ def check_cost(config: FitConfig, sizes: RoMAEConfig, lengths: np.ndarray, noun:
     given = config.minutes is not None and seconds > longest
     budget = f"more than the {duration(longest)} given (minutes={config.minutes:g}), about " if given else "about "
     stage = "pre-training" if config.pretrains else "fine-tuning"
+    steps = _epochs(config, len(read)) * math.ceil(len(read) / config.batch_size)
+    stage, count = (stage, f" ({steps:,} steps)") if config.minutes is None else (f"one step of {stage}", "")
     grows = "with the square of" if sizes.attention == "softmax" else "with"
     tokens = "observations" if noun == "series" else "patches"
     raise InputError(
-        f"{stage} would take {budget}{duration(seconds)} ({steps:,} steps) and {memory / 2**30:.3g} GiB of memory "
+        f"{stage} would take {budget}{duration(seconds)}{count} and {memory / 2**30:.3g} GiB of memory "
         f"for its largest step ({free / 2**30:.3g} GiB are free): the longest of the {len(read):,} {noun} has "
         f"{read.max():,} {tokens}, the time of a step grows {grows} that, and its memory in proportion. "
         f"{advice} a smaller size, a smaller batch_size, or {'more minutes' if given else 'fewer epochs'}."
@@ -123,13 +125,13 @@ def _blocks(sizes: BlockSizes, queries: np.ndarray, keys: np.ndarray) -> np.ndar
 
 
 def _operations(config: FitConfig, sizes: RoMAEConfig, lengths: np.ndarray) -> float:
-    """Of all steps of the training."""
+    """Of all steps of the training, or of the largest one where minutes decide how many there are."""
+    if config.minutes is not None:
+        return float(step_operations(config, sizes, np.sort(lengths)[-config.batch_size :], config.pretrains).sum())
     return _epochs(config, len(lengths)) * float(step_operations(config, sizes, lengths, config.pretrains).sum())
 
 
 def _epochs(config: FitConfig, series: int) -> int:
-    if config.minutes is not None:
-        return 1  # at least
     return _passes(config.pretraining() if config.pretrains else config.finetuning(), series, config.batch_size)
 
 
@@ -168,9 +170,11 @@ def _measure_rate(sizes: RoMAEConfig, longest: int, batch_size: int) -> float:
         model(tokens, (steps % 2 == 1).expand(rows, n)).predicted.sum().backward()
         return time.perf_counter() - started
 
-    rows, took = 1, min(seconds(1), seconds(1))  # the first one warms up
+    seconds(1)  # warms up
+    # Of some, the one that nothing else held up, such as pages that are still read in.
+    rows, took = 1, min(seconds(1) for _ in range(3))
     while took < ENOUGH and 2 * rows <= batch_size:
         rows *= 2
-        took = seconds(rows)
+        took = min(seconds(rows) for _ in range(3))
     halves = FitConfig(mask_ratio=0.5)
     return rows * float(step_operations(halves, sizes, np.array([n]))[0]) / took

@@ -1,4 +1,4 @@
-"""How many epochs a run makes, and when it will be done: planned from a few measured steps before each training.
+"""How many steps a run makes, and when it will be done: planned from a few measured steps before each training.
 
 A plan is kept in the run folder, so that a resumed run has the learning rates of the interrupted one.
 """
@@ -31,11 +31,11 @@ FEW = 100  # steps, which are over before a plan would be of use
 
 
 class Plan:
-    """The epochs of both trainings of a run.
+    """The epochs of both trainings of a run, or as much of one as fits.
 
     Args:
         out: the run folder.
-        config: how the run trains; with `minutes` they decide the epochs.
+        config: how the run trains; its `minutes` decide the steps.
         finetunes: whether fine-tuning follows pre-training.
         started: time.monotonic() at the start of the run.
     """
@@ -58,37 +58,38 @@ class Plan:
     ) -> TrainConfig:
         """`end` is the share of the minutes that the run may have used when the stage ends."""
         per_epoch = len(plan_batches(examples.lengths, training.seed, 0, training.batch_size, training.batch_tokens))
-        epochs = max(training.epochs, math.ceil(training.min_steps / per_epoch))
+        steps = per_epoch * max(training.epochs, math.ceil(training.min_steps / per_epoch))
         before = of_main_process(self._read())
         minutes = self.config.minutes
         if stage in before:
-            return replace(training, epochs=before[stage], min_steps=0)
-        if minutes is None and epochs * per_epoch < FEW:
+            return _of_steps(training, before[stage], per_epoch)
+        if minutes is None and steps < FEW:
             return training
         # Evaluations of the validation part come after every epoch; they cost a third of a step, each.
         fraction = self.config.validation_fraction
-        per_step = of_main_process(measure_step(objective, examples, training))
-        per_epoch_seconds = per_epoch * per_step * (1 + fraction / (1 - fraction) / 3)
+        per_step = of_main_process(measure_step(objective, examples, training)) * (1 + fraction / (1 - fraction) / 3)
         if minutes is not None:
             # A resumed run does not know what the interrupted one took: no stage gets more than its share.
             left = 60 * minutes * end - (time.monotonic() - self.started)
             before_it = PRETRAINED if stage == "fine-tuning" and self.config.pretrains else 0.0
             most = 60 * minutes * (end - before_it)
-            epochs = of_main_process(max(1, math.floor(min(left, most) / per_epoch_seconds)))
-            training = replace(training, epochs=epochs, min_steps=0)
+            steps = of_main_process(max(1, math.floor(min(left, most) / per_step)))
+            training = _of_steps(training, steps, per_epoch)
             if is_main_process():
-                write_text(self.path, json.dumps({**before, stage: epochs}) + "\n")
-        seconds = epochs * per_epoch_seconds
+                write_text(self.path, json.dumps({**before, stage: steps}) + "\n")
+        seconds, epochs = steps * per_step, math.ceil(steps / per_epoch)
+        part = "" if steps >= per_epoch else f" ({steps / per_epoch:.1%} of the training part)"
         self.reporter.say(
-            f"plan: {stage} makes {epochs:,} epochs of {per_epoch:,} steps in about {duration(seconds)}; "
-            f"{self._end(stage, seconds, objective, examples)}"
+            f"plan: {stage} makes {epochs:,} epochs of {steps // epochs:,} steps{part} in about {duration(seconds)}; "
+            f"{self._end(stage, seconds, per_epoch * per_step, objective, examples)}"
         )
         return training
 
-    def _end(self, stage: str, seconds: float, objective: Objective, examples: Examples) -> str:
-        """When the run will be done, in words."""
+    def _end(self, stage: str, seconds: float, epoch: float, objective: Objective, examples: Examples) -> str:
+        """When the run will be done, in words; `epoch` is the time of one, which scoring all series takes at most."""
         if self.config.minutes is not None:
-            total = 60 * self.config.minutes - (time.monotonic() - self.started)
+            minutes = 60 * self.config.minutes
+            total = max(minutes, TRAINED * minutes + epoch) - (time.monotonic() - self.started)
         else:
             if stage == "pre-training" and self.finetunes and isinstance(objective.model, MaskedAutoencoder):
                 sizes, lengths = objective.model.config, examples.lengths
@@ -102,7 +103,13 @@ class Plan:
             found = json.loads(self.path.read_text(encoding="utf-8"))
         except (FileNotFoundError, ValueError):
             return {}
-        return {stage: epochs for stage, epochs in found.items() if type(epochs) is int and epochs > 0}
+        return {stage: steps for stage, steps in found.items() if type(steps) is int and steps > 0}
+
+
+def _of_steps(training: TrainConfig, steps: int, per_epoch: int) -> TrainConfig:
+    """The settings that make about so many steps, in epochs of equal length."""
+    epochs = math.ceil(steps / per_epoch)
+    return replace(training, epochs=epochs, epoch_steps=steps // epochs, min_steps=0)
 
 
 class _Measured(Exception):

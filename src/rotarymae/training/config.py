@@ -47,6 +47,8 @@ class TrainConfig(LoopOptions):
 
     epochs: int = 20
     """Training makes this many passes over the examples."""
+    epoch_steps: int | None = None
+    """A pass ends after this many steps, though it has not seen every example; None sees all of them."""
     min_steps: int = 0
     """Training makes at least this many steps; small data get more epochs until they make as many."""
     batch_size: int | None = 64
@@ -81,7 +83,7 @@ class TrainConfig(LoopOptions):
             raise InputError("give either batch_size (examples) or batch_tokens (tokens), not both and not neither.")
         for name in ("epochs", "accumulation", "log_every", "keep"):
             _check_whole(name, getattr(self, name), 1)
-        for name in ("batch_size", "batch_tokens", "patience", "checkpoint_steps"):
+        for name in ("batch_size", "batch_tokens", "epoch_steps", "patience", "checkpoint_steps"):
             _check_whole(name, getattr(self, name), 1, optional=True)
         for name in ("min_steps", "workers", "seed", "max_skipped"):
             _check_whole(name, getattr(self, name), 0)

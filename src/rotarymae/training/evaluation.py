@@ -37,12 +37,13 @@ def evaluate_until(
     config: TrainConfig,
     accelerator: Accelerator,
     stop: Callable[[], Any],
+    every: int = 1,
 ) -> float | None:
-    """As `evaluate`; None, on all processes, when `stop()` became true on one of them."""
+    """As `evaluate`, of one in `every` batches; None, on all processes, when `stop()` became true on one of them."""
     loss = count = 0.0
     stopped = False
     with _evaluating(objective, config, accelerator):
-        for index in _own_batches(examples, config, accelerator):
+        for index in _own_batches(examples, config, accelerator)[::every]:
             own = objective(examples.batch(index, None).to(accelerator.device))
             loss, count = loss + float(own.sum), count + float(own.count)
             stopped = bool(stop())

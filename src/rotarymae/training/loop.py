@@ -172,11 +172,12 @@ class _Loop:
             self.accelerator.init_trackers("rotarymae")
         several = self.accelerator.num_processes > 1
         module = self.accelerator.prepare_model(self.objective) if several else self.objective
-        per_epoch = len(self._plan(0))
+        per_epoch = len(self._plan(0)[: config.epoch_steps])
         epochs = max(config.epochs, math.ceil(config.min_steps / per_epoch))
         steps = epochs * per_epoch
         while state.epoch < epochs and not state.stopped:
-            batches = self._plan(state.epoch)
+            planned = self._plan(state.epoch)
+            batches = planned[: config.epoch_steps]
             for shards in prefetch(self._shards, batches[state.batch_index :], config.workers):
                 # Epochs can differ by a batch or two; the schedule follows the share of the epoch that is done.
                 at = (state.epoch + state.batch_index / len(batches)) * per_epoch
@@ -186,7 +187,7 @@ class _Loop:
                 if on_step is not None:
                     on_step(min(steps, round(at) + 1), steps, state.running_loss or 0.0)
                 self._checkpoint_if_due()
-            self._end_epoch()
+            self._end_epoch(len(planned) // len(batches))
             self._checkpoint_if_due()
         self._save()
         (asked,) = total(self.accelerator, [float(self.came())])
@@ -387,11 +388,12 @@ class _Loop:
         if self.accelerator.trackers:
             self.accelerator.log(numbers, step=line["step"])
 
-    def _end_epoch(self) -> None:
+    def _end_epoch(self, every: int) -> None:
+        """Evaluates one in `every` validation batches: of both parts about the same share is seen."""
         state, config = self.state, self.config
         loss = None
         if self.validation is not None:
-            loss = evaluate_until(self.objective, self.validation, config, self.accelerator, self.came)
+            loss = evaluate_until(self.objective, self.validation, config, self.accelerator, self.came, every)
             if loss is None:  # asked to end: a resumed run does this evaluation anew
                 self.stop_signal = self.came() or signal.SIGTERM  # of another process
                 return
