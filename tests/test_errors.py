@@ -1,11 +1,21 @@
 """Suggestions name only what is nearly alike, in a whole sentence; messages cannot steer a terminal or fill it."""
 
 import pickle
+import re
+import sys
+import tomllib
+from importlib.metadata import packages_distributions
+from pathlib import Path
 
 import pytest
 
 from conftest import refuses
-from rotarymae.errors import InputError, ModelDirectoryError, choose, did_you_mean
+from rotarymae.errors import InputError, MissingExtra, ModelDirectoryError, choose, did_you_mean, import_extra
+
+ROOT = Path(__file__).resolve().parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+SOURCES = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.py"))
+EXTRAS = sorted(set(re.findall(r'import_extra\("([\w.]+)", "(\w+)"\)', SOURCES)))
 
 
 @pytest.mark.parametrize(
@@ -42,3 +52,19 @@ def test_an_endless_message_loses_its_middle():
     text = str(InputError(f"config.json: kind {'x' * 10**6}; wanted Encoder."))
     assert text.startswith("config.json: kind xxx") and text.endswith("xxx; wanted Encoder.")
     assert "characters" in text and len(text) < 2100
+
+
+@pytest.mark.parametrize(("module", "extra"), EXTRAS)
+def test_each_module_of_an_extra_is_in_it_and_its_absence_says_how_to_install_it(module, extra, monkeypatch):
+    package = module.partition(".")[0]
+    names = {name.lower().replace("_", "-") for name in packages_distributions().get(package, [package])}
+    brought = {re.split(r"[<>=\[]", text)[0] for text in PROJECT["optional-dependencies"][extra]}
+    assert names & brought
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(MissingExtra) as raised:
+        import_extra(module, extra)
+    assert str(raised.value) == f'{package} is not installed: pip install "rotarymae[{extra}]"'
+
+
+def test_all_extras_for_users_are_looked_for():
+    assert {extra for _, extra in EXTRAS} == set(PROJECT["optional-dependencies"]) - {"dev", "docs", "all", "trackers"}

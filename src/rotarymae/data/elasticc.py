@@ -26,7 +26,7 @@ from typing import Any, Literal
 import numpy as np
 
 from rotarymae.data.sources import missing
-from rotarymae.errors import InputError, choose, listed
+from rotarymae.errors import InputError, choose, import_extra, listed
 from rotarymae.series import SeriesDataset
 
 BANDS = ("u", "g", "r", "i", "z", "Y")
@@ -83,7 +83,7 @@ def read(
         labels: [S] names of classes, keys of `CLASSES`.
 
     Raises:
-        ImportError: astropy is not installed.
+        MissingExtra: without the extra `survey`.
         InputError: no such folders (it says where to get them), a model that is none of the 32, a file without its
             partner, without a column, or cut short; each by its file.
     """
@@ -266,16 +266,13 @@ def _bands(path: Path, names: np.ndarray) -> np.ndarray:
 
 def _columns(path: Path, names: tuple[str, ...]) -> dict[str, np.ndarray]:
     """These columns of the table in a FITS file's first extension, in the machine's byte order."""
-    try:
-        from astropy.io import fits
-    except ImportError:
-        raise ImportError('ELAsTiCC\'s FITS files need astropy: pip install "rotarymae[survey]".') from None
+    fits = import_extra("astropy.io.fits", "survey")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", fits.verify.VerifyWarning)  # a damaged file lacks its table; see below
             file = fits.open(path, memmap=False)
         with file:
-            table: Any = file[1].data  # pyright: ignore[reportAttributeAccessIssue]
+            table: Any = file[1].data
             lacking = [name for name in names if name not in table.dtype.names]
             if lacking:
                 raise InputError(f"{path} lacks the column {lacking[0]}; it has {listed(table.dtype.names)}.")
