@@ -80,7 +80,7 @@ def test_minutes_that_are_too_few_for_a_step_are_said(monkeypatch):
 
 
 def test_one_step_that_was_held_up_does_not_decide(monkeypatch):
-    ticks = itertools.accumulate(itertools.chain([0, 99, 0, 0.2, 0, 1000], itertools.cycle([0, 0.2])))
+    ticks = itertools.accumulate(itertools.chain([0, 99, 0, 1000], itertools.cycle([0, 0.2])))
     monkeypatch.setattr(cost.time, "perf_counter", lambda: next(ticks))
     held_up = cost._measure_rate(SIZES, 10, 1)
     ticks = itertools.count(0, 0.2)

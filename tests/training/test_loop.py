@@ -299,12 +299,18 @@ def test_min_steps_lengthens_a_short_run():
 
 
 def test_epoch_steps_cut_an_epoch_short_and_its_evaluation_with_it(monkeypatch):
-    inner, seen, data = training.evaluate_until, [], examples()
-    monkeypatch.setattr(training, "evaluate_until", lambda *given: (seen.append(given[-1]), inner(*given))[1])
+    inner, seen, whole, data = training.evaluate_until, [], [], examples()
+
+    def watched(*given):
+        seen.append(given[-1])
+        whole.append(inner(*given[:-1]))
+        return inner(*given)
+
+    monkeypatch.setattr(training, "evaluate_until", watched)
     make = data.batch
     data.batch = lambda index, epoch: (seen.append((epoch, *index)), make(index, epoch))[1]
     _, result = train(data=data, epochs=2, epoch_steps=2)
-    assert result.steps == 4 and len(validations(result)) == 2
+    assert result.steps == 4 and len(validations(result)) == 2 and set(validations(result)).isdisjoint(whole)
     first, second, one, third, fourth, other = seen
     assert (one, other) == (2, 2), "of two of four batches, one in two is evaluated"
     assert [*first, *second] != [*third, *fourth] and first[0] == 0 and fourth[0] == 1 and len({*first, *second}) == 21
