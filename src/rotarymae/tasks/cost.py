@@ -15,7 +15,6 @@ from rotarymae.model import MaskedAutoencoder
 from rotarymae.system import duration, free_memory
 from rotarymae.tasks.config import FitConfig
 from rotarymae.tokens import Tokens
-from rotarymae.training import TrainConfig
 
 LONGEST = 2 * 86_400.0  # seconds of one training, beyond which it is refused
 SLOWEST = 1e9  # operations per second; no computer is slower, so that what is quick enough at this rate needs no look
@@ -45,9 +44,7 @@ def estimate_cost(config: FitConfig, sizes: RoMAEConfig, lengths: np.ndarray) ->
     read = lengths if config.max_tokens is None else np.minimum(lengths, config.max_tokens)
     rate = _measure_rate(sizes, int(read.max()), config.batch_size)
     seconds = [
-        _passes(training, len(read), config.batch_size)
-        * float(step_operations(config, sizes, read, before).sum())
-        / rate
+        training.passes(_per_epoch(config, read)) * float(step_operations(config, sizes, read, before).sum()) / rate
         for before, training in ((True, config.pretraining()), (False, config.finetuning()))
     ]
     return Cost(seconds[0], seconds[1], _memory(config, sizes, read))
@@ -91,13 +88,11 @@ def check_cost(config: FitConfig, sizes: RoMAEConfig, lengths: np.ndarray, noun:
         )
     given = config.minutes is not None and seconds > longest
     budget = f"more than the {duration(longest)} given (minutes={config.minutes:g}), about " if given else "about "
-    stage = "pre-training" if config.pretrains else "fine-tuning"
-    steps = _epochs(config, len(read)) * math.ceil(len(read) / config.batch_size)
-    stage, count = (stage, f" ({steps:,} steps)") if config.minutes is None else (f"one step of {stage}", "")
+    stage = f"{'' if config.minutes is None else 'one step of '}{'pre-training' if config.pretrains else 'fine-tuning'}"
     grows = "with the square of" if sizes.attention == "softmax" else "with"
     tokens = "observations" if noun == "series" else "patches"
     raise InputError(
-        f"{stage} would take {budget}{duration(seconds)}{count} and {memory / 2**30:.3g} GiB of memory "
+        f"{stage} would take {budget}{duration(seconds)} and {memory / 2**30:.3g} GiB of memory "
         f"for its largest step ({free / 2**30:.3g} GiB are free): the longest of the {len(read):,} {noun} has "
         f"{read.max():,} {tokens}, the time of a step grows {grows} that, and its memory in proportion. "
         f"{advice} a smaller size, a smaller batch_size, or {'more minutes' if given else 'fewer epochs'}."
@@ -128,15 +123,12 @@ def _operations(config: FitConfig, sizes: RoMAEConfig, lengths: np.ndarray) -> f
     """Of all steps of the training, or of the largest one where minutes decide how many there are."""
     if config.minutes is not None:
         return float(step_operations(config, sizes, np.sort(lengths)[-config.batch_size :], config.pretrains).sum())
-    return _epochs(config, len(lengths)) * float(step_operations(config, sizes, lengths, config.pretrains).sum())
+    passes = (config.pretraining() if config.pretrains else config.finetuning()).passes(_per_epoch(config, lengths))
+    return passes * float(step_operations(config, sizes, lengths, config.pretrains).sum())
 
 
-def _epochs(config: FitConfig, series: int) -> int:
-    return _passes(config.pretraining() if config.pretrains else config.finetuning(), series, config.batch_size)
-
-
-def _passes(training: TrainConfig, series: int, batch_size: int) -> int:
-    return max(training.epochs, math.ceil(training.min_steps / math.ceil(series / batch_size)))
+def _per_epoch(config: FitConfig, lengths: np.ndarray) -> int:
+    return math.ceil(len(lengths) / config.batch_size)
 
 
 def _memory(config: FitConfig, sizes: RoMAEConfig, lengths: np.ndarray) -> float:

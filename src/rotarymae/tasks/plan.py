@@ -58,7 +58,7 @@ class Plan:
     ) -> TrainConfig:
         """`end` is the share of the minutes that the run may have used when the stage ends."""
         per_epoch = len(plan_batches(examples.lengths, training.seed, 0, training.batch_size, training.batch_tokens))
-        steps = per_epoch * max(training.epochs, math.ceil(training.min_steps / per_epoch))
+        steps = per_epoch * training.passes(per_epoch)
         before = of_main_process(self._read())
         minutes = self.config.minutes
         if stage in before:

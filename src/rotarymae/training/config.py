@@ -107,6 +107,10 @@ class TrainConfig(LoopOptions):
         choose("optimizer", self.optimizer, get_args(Optimizer))
         choose("precision", self.precision, get_args(Precision))
 
+    def passes(self, steps: int) -> int:
+        """How many passes of so many steps training makes."""
+        return max(self.epochs, math.ceil(self.min_steps / steps))
+
 
 def _check_whole(name: str, value: Any, least: int, optional: bool = False) -> None:
     if not (optional and value is None) and (type(value) is not int or value < least):

@@ -173,7 +173,7 @@ class _Loop:
         several = self.accelerator.num_processes > 1
         module = self.accelerator.prepare_model(self.objective) if several else self.objective
         per_epoch = len(self._plan(0)[: config.epoch_steps])
-        epochs = max(config.epochs, math.ceil(config.min_steps / per_epoch))
+        epochs = config.passes(per_epoch)
         steps = epochs * per_epoch
         while state.epoch < epochs and not state.stopped:
             planned = self._plan(state.epoch)
