@@ -222,29 +222,14 @@ def test_a_constant_channel_is_told(stripes):
     assert preprocessor.std[1] == 1.0
 
 
-@pytest.mark.parametrize(
-    ("field", "value", "parts"),
-    [
-        ("patch_size", [4, 0], ("patch_size", "at least 1")),
-        ("patch_size", [], ("patch_size",)),
-        ("mean", ["a"], ("mean", "finite number")),
-        ("mean", [10**400], ("mean", "finite number")),
-        ("std", [float("nan")], ("std", "finite number")),
-        ("std", [0.0], ("std", "positive")),
-        ("std", [1.0, 1.0], ("std", "1 channels")),
-        ("sample_rate", -1, ("sample_rate",)),
-        ("classes", ["a"], ("classes", "two labels")),
-        ("colour", 1, ("no field 'colour'",)),
-    ],
-)
-def test_a_damaged_file_is_refused(stripes, field, value, parts, tmp_path):
+def test_a_changed_file_is_refused(stripes, tmp_path):
     preprocessor = ArrayPreprocessor.fit(ArrayDataset.from_arrays(stripes[0], 4))
     save(Encoder(small(axes=2, features=16)), tmp_path / "model", preprocessor)
     file = tmp_path / "model" / "preprocessor.json"
     fields = json.loads(file.read_text(encoding="utf-8"))
     assert ArrayPreprocessor.from_dict(fields) == preprocessor
-    file.write_text(json.dumps(fields | {field: value}), encoding="utf-8")
-    with refuses("preprocessor.json", *parts, error=ModelDirectoryError):
+    file.write_text(json.dumps(fields | {"sample_rate": -1}), encoding="utf-8")
+    with refuses("preprocessor.json", "checksum", error=ModelDirectoryError):
         load_directory(tmp_path / "model")
 
 

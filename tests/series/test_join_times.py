@@ -92,13 +92,3 @@ def test_trained_saved_and_asked(tmp_path):
 def test_what_cannot_be_joined_is_refused():
     with refuses("join_times", "no channels"):
         made(SeriesDataset.from_arrays([[0.0, 1.0]], [[1.0, 2.0]]))
-    fields = made(sparse()).to_dict()
-    for change in ({"join_times": 1}, {"channel_names": None}):
-        with refuses(
-            "join_times is"
-            if "join_times" in change
-            else "inputs.channels"
-            if made(sparse()).inputs.channels
-            else "join_times is"
-        ):
-            Preprocessor.from_dict({**fields, **change})

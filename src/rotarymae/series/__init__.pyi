@@ -19,7 +19,6 @@ from .labels import align_column as align_column
 from .labels import align_labels as align_labels
 from .layout import TableLayout as TableLayout
 from .preprocessor import Preprocessor as Preprocessor
-from .preprocessor import check_targets as check_targets
 from .scaling import TRANSFORMS as TRANSFORMS
 from .static import StaticColumn as StaticColumn
 from .static import fit_static as fit_static

@@ -13,7 +13,7 @@ import numpy as np
 from rotarymae.errors import InputError, InputWarning, listed
 from rotarymae.series.dataset import SeriesDataset
 from rotarymae.series.inputs import Inputs
-from rotarymae.series.scaling import LEAST_ERROR, TRANSFORMS, Origin, PositionScaler, ValueScaler
+from rotarymae.series.scaling import LEAST_ERROR, Origin, PositionScaler, ValueScaler
 from rotarymae.series.static import StaticColumn
 from rotarymae.series.tables import plain
 from rotarymae.series.windows import Windows
@@ -201,59 +201,8 @@ class Preprocessor:
 
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> Self:
-        """The inverse of `to_dict`, also after JSON. Raises InputError naming a wrong, missing or misshapen field."""
-        own: Self = from_fields(cls, fields, "preprocessor")
-        own._check()
-        return own
-
-    def _check(self) -> None:
-        """What fields read from a file must have in common. Raises InputError."""
-        names, errors, channels = self.value_names, self.errors, self.channel_names
-        if not names or len({*names, *errors}) < len(names) + len(errors):
-            raise InputError(f"value_names and errors are {listed(names + errors)}; wanted each column once.")
-        if len(errors) not in (0, len(names)) or (errors and self.join_times):
-            raise InputError(f"errors is {errors!r:.60}; wanted a name for each value, or none.")
-        check_targets(self.classes, self.target)
-        if self.inputs.channels not in (0, len(channels or ())):
-            raise InputError(f"inputs.channels is {self.inputs.channels}; wanted 0 or the number of channels.")
-        if not {name for pair in self.inputs.signal_to_noise for name in pair} <= set(self.value_columns):
-            raise InputError(f"inputs.signal_to_noise is {self.inputs.signal_to_noise}; wanted pairs of value names.")
-        if self.join_times and (channels is None or self.inputs.width):
-            raise InputError("join_times is True; wanted true only with channels and no inputs.")
-        for name, number, least in (("max_tokens", self.max_tokens, 1), ("window", self.window, 2)):
-            if number is not None and number < least:
-                raise InputError(f"{name} is {number}; wanted a whole number of at least {least}, or none.")
-        if not 0 <= self.overlap < (self.window or 1):
-            raise InputError(f"overlap is {self.overlap}; wanted a whole number from 0 to less than the window.")
-        for name in ("values", "errors", "static", "flags", "na"):
-            if not isinstance(self.columns.get(name, []), list | tuple):
-                raise InputError(f"columns.{name} is {self.columns[name]!r:.60}; wanted a list of names.")
-        scaler, positions = self.values, self.positions
-        # Only the reach may be zero: that of series of one observation each.
-        if min(positions.unit, positions.channel_spacing) <= 0 or positions.reach < 0:
-            raise InputError(f"positions are {positions}; wanted positive numbers.")
-        wanted = (1 if channels is None else len(channels), len(names))
-        for name in ("centre", "width", "mean", "std"):
-            rows = getattr(scaler, name)
-            if (len(rows), *{len(row) for row in rows}) != wanted:
-                shape = "×".join(map(str, (len(rows), *{len(row) for row in rows})))
-                raise InputError(f"values.{name} has shape {shape}; wanted {wanted[0]}×{wanted[1]} numbers.")
-            if name in ("width", "std") and min(map(min, rows)) <= 0:
-                raise InputError(f"values.{name} holds {min(map(min, rows))}; wanted positive numbers.")
-        if len(scaler.transforms) != len(names) or not set(scaler.transforms) <= set(TRANSFORMS):
-            known = ", ".join(TRANSFORMS)
-            raise InputError(f"values.transforms is {scaler.transforms}; wanted {len(names)} of {known}.")
-
-
-def check_targets(classes: tuple[Label, ...] | None, target: tuple[tuple[float, float], ...] | None) -> None:
-    """Raises InputError unless these are what a file may say of a classifier's labels and a regressor's scales."""
-    if classes is not None:
-        if len(classes) < 2 or len(set(classes)) < len(classes):
-            raise InputError(f"classes is {classes!r:.60}; wanted at least two labels, each once, or null.")
-        if len({float if type(one) is int else type(one) for one in classes}) > 1:
-            raise InputError("classes mix text, numbers and true or false; wanted labels of one kind.")
-    if target is not None and not all(deviation > 0 for _, deviation in target):
-        raise InputError(f"target is {target!r:.60}; wanted a mean and a positive deviation for each output.")
+        """The inverse of `to_dict`, also after JSON. Raises InputError naming an unknown or missing field."""
+        return from_fields(cls, fields, "preprocessor")
 
 
 def _check_errors(dataset: SeriesDataset, errors: Sequence[str], join_times: bool) -> tuple[str, ...]:

@@ -41,10 +41,6 @@ class StaticColumn:
     std: float = 1.0
     missing: bool = False
 
-    def __post_init__(self) -> None:
-        if self.std <= 0:
-            raise InputError(f"the static column {self.name!r} has the deviation {self.std}; wanted a positive one.")
-
     @classmethod
     def fit(cls, name: str, column: np.ndarray) -> Self:
         """Text, truth values and at most twelve different whole numbers are categories, all else a number.

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors.numpy import load_file, save_file
 
-from rotarymae.checkpoints import ModelDirectory, find_model, read_json
+from rotarymae.checkpoints import ModelDirectory, find_model, read_json, refuse_changed
 from rotarymae.errors import InputError, ModelDirectoryError, listed
 from rotarymae.series import SeriesDataset, StaticColumn, static_features
 from rotarymae.system import Reporter, from_fields, replacing_folder, sha256, sha256_of
@@ -280,17 +280,14 @@ class Predictor:
         """
         path = Path(folder) / JSON
         described = read_json(path, dict)
-        if described.pop("format", None) != FORMAT:
+        if described.get("format") != FORMAT:
             raise ModelDirectoryError(f"{path} is no predictor of format {FORMAT}; it was not written by this version.")
-        sums = described.pop("sha256", None)
-        if not isinstance(sums, dict) or sums.get(JSON) != sha256_of({"format": FORMAT} | described):
-            raise ModelDirectoryError(f"{path} is damaged: it does not match its checksum.")
-        members = {}
-        for name, content in described.pop("members").items():
-            file = path.with_name(f"{name}.safetensors")
-            if not file.is_file() or sha256(file) != sums[file.name]:
-                raise ModelDirectoryError(f"{file} is missing or does not match its checksum.")
-            members[name] = MEMBERS[name].load(described["task"], content, load_file(file))
+        refuse_changed(path, described)
+        del described["format"]
+        members = {
+            name: MEMBERS[name].load(described["task"], content, load_file(path.with_name(f"{name}.safetensors")))
+            for name, content in described.pop("members").items()
+        }
         return cls(members=members, **described)
 
 
