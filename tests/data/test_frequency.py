@@ -204,14 +204,5 @@ def test_posterior_options():
     assert right.std.mean() > 0.5 > 0.2 > overconfident.std.mean()
     assert error(right) < error(overconfident)
     assert error(frequency.posterior(made, "square", noise=0.5)) > 2 * error(right)
-    with pytest.raises(InputError, match="got 'saw'"):
+    with pytest.raises(InputError, match="kind='saw' is not known; use one of 'sine'"):
         frequency.posterior(made, "saw")  # type: ignore[arg-type]
-
-
-def test_refusals_say_what_came():
-    with pytest.raises(InputError, match="at least 1 series, got 0"):
-        frequency.generate(0)
-    with pytest.raises(InputError, match="sine, square, cycloid; got 'saw'"):
-        frequency.generate(3, kind="saw")  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="per_pair must be at least 1"):
-        frequency.two_frequencies(0)

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from rotarymae.data import position
-from rotarymae.errors import InputError
 
 
 def test_table_1_sizes_and_streams():
@@ -55,10 +54,3 @@ def test_error_by_position_by_hand():
     np.testing.assert_array_equal(curve.count, [2, 2])
     np.testing.assert_allclose(curve.mse, [(1 + 4) / 2, (9 + 16) / 2])
     assert np.isnan(position.mse_by_position([[1.0]], [[1.0]], low=0, high=10, bins=2).mse[1])
-
-
-def test_refusals_say_what_came():
-    with pytest.raises(InputError, match="low=50 and high=1"):
-        position.position_sets(low=50, high=1)
-    with pytest.raises(InputError, match="tokens must be at least 1, got 0"):
-        position.position_sets(tokens=0)

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from rotarymae.data import spirals
-from rotarymae.errors import InputError
 
 
 def one_spiral(a, b, counter_clockwise):
@@ -132,12 +131,3 @@ def test_noise_floor_is_the_noise():
     picked[4, 7] = True
     difference = test.noisy[4, 7] - test.clean[4, 7]
     assert spirals.noise_floor(test, picked) == pytest.approx(math.sqrt((difference**2).mean()))
-
-
-def test_refusals_say_what_came():
-    with pytest.raises(InputError, match="at least 1 spiral, got 0"):
-        spirals.romae_spirals(0)
-    with pytest.raises(InputError, match="< 150 spirals, got train=200"):
-        spirals.romae_spirals(150).split()
-    with pytest.raises(InputError, match="got train=20 and valid=20"):
-        spirals.romae_spirals(30).split(train=20, valid=20)

@@ -33,7 +33,7 @@ from typing import Literal, NamedTuple, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rotarymae.errors import InputError
+from rotarymae.errors import choose
 
 Waveform = Literal["sine", "square", "cycloid"]
 
@@ -75,22 +75,19 @@ def waveform(cycles: ArrayLike, kind: Waveform = "sine") -> NDArray[np.float64]:
     sine: sin(2 pi c). square: +1 in the first half of a period, -1 in the second. cycloid: the height of a point on a
     rolling wheel, -cos(u) with u - sin(u) = 2 pi c; it touches the ground, -1, at c = 0 and has mean 1/2.
     """
+    choose("kind", kind, get_args(Waveform))
     cycles = np.asarray(cycles, np.float64)
     if kind == "sine":
         return np.sin(2 * np.pi * cycles)
     if kind == "square":
         return np.where(cycles % 1 < 0.5, 1.0, -1.0)
-    if kind == "cycloid":
-        # Kepler's equation at eccentricity 1; a table evenly spaced in u is finest where the cusp needs it.
-        rolled = np.linspace(0, 2 * np.pi, 4097)
-        return np.interp(cycles % 1, (rolled - np.sin(rolled)) / (2 * np.pi), -np.cos(rolled))
-    raise InputError(f"waveform must be one of {', '.join(get_args(Waveform))}; got {kind!r}")
+    # Kepler's equation at eccentricity 1; a table evenly spaced in u is finest where the cusp needs it.
+    rolled = np.linspace(0, 2 * np.pi, 4097)
+    return np.interp(cycles % 1, (rolled - np.sin(rolled)) / (2 * np.pi), -np.cos(rolled))
 
 
 def generate(n: int = 10_000, *, seed: int = 0, kind: Waveform = "sine", noise: float = NOISE_STD) -> FrequencySeries:
     """n training series with one or two components, frequencies uniform on 0..24 Hz."""
-    if n < 1:
-        raise InputError(f"n must be at least 1 series, got {n}")
     rng = np.random.default_rng(seed)
     two = rng.integers(1, 2, n, endpoint=True) == 2
     frequencies = rng.integers(0, HIGHEST, (n, 2), endpoint=True)
@@ -100,8 +97,6 @@ def generate(n: int = 10_000, *, seed: int = 0, kind: Waveform = "sine", noise: 
 
 def single_frequencies(per_frequency: int = 200, *, seed: int = 1, kind: Waveform = "sine") -> FrequencySeries:
     """Figure 3: `per_frequency` series of each of 0..24 Hz, in that order."""
-    if per_frequency < 1:
-        raise InputError(f"per_frequency must be at least 1 series, got {per_frequency}")
     first = np.repeat(np.arange(HIGHEST + 1), per_frequency)
     frequencies = np.stack([first, np.full_like(first, -1)], axis=1)
     return _series(np.random.default_rng(seed), frequencies, kind)
@@ -111,8 +106,6 @@ def two_frequencies(
     per_pair: int = 20, *, seed: int = 2, kind: Waveform = "sine", noise: float = NOISE_STD
 ) -> FrequencySeries:
     """Figure 4: `per_pair` series of each of the 300 pairs f1 < f2 of 0..24 Hz. The paper does not state how many."""
-    if per_pair < 1:
-        raise InputError(f"per_pair must be at least 1 series, got {per_pair}")
     pairs = np.stack(np.triu_indices(HIGHEST + 1, k=1), axis=1)
     return _series(np.random.default_rng(seed), np.repeat(pairs, per_pair, axis=0), kind, noise)
 

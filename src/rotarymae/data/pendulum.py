@@ -87,11 +87,6 @@ def pendulum(
     train: int = 2000, valid: int = 1000, test: int = 1000, *, keep: int = 50, cache: str | Path | None = None
 ) -> PendulumSets:
     """The three sets. `cache` is a folder: made sets are kept there, in a file named after all parameters."""
-    for name, count in (("train", train), ("valid", valid), ("test", test)):
-        if count < 1:
-            raise InputError(f"{name} must be at least 1 sequence, got {count}")
-    if not 1 <= keep <= FRAMES:
-        raise InputError(f"keep must be 1 to {FRAMES} frames, got {keep}")
 
     def make() -> PendulumSets:
         shared = np.random.RandomState(42)

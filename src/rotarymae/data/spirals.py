@@ -39,8 +39,6 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rotarymae.errors import InputError
-
 Chirality = Literal["both", "clockwise", "counter-clockwise"]
 
 LAST_TIME = 6 * np.pi
@@ -72,10 +70,6 @@ class Spirals:
 
     def split(self, *, train: int = 200, valid: int = 0) -> "Splits":
         """The first `train` spirals, the last `valid` of them set apart for validation, and all others for test."""
-        if not 0 <= valid < train < len(self.clean):
-            raise InputError(
-                f"need 0 <= valid < train < {len(self.clean)} spirals, got train={train} and valid={valid}"
-            )
         return Splits(
             self._rows(0, train - valid), self._rows(train - valid, train), self._rows(train, len(self.clean))
         )
@@ -121,8 +115,6 @@ def _curves(
     rng: np.random.RandomState, n: int, times: NDArray[np.float64], chirality: Chirality
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     """Clean curves [n, T, 2] in raw units and their type [n]; draws a, b and, for "both", the types."""
-    if n < 1:
-        raise InputError(f"n must be at least 1 spiral, got {n}")
     a = SPREAD * rng.standard_normal((n, 1))
     b = 0.3 + SPREAD * rng.standard_normal((n, 1))
     kind = rng.uniform(size=n) > 0.5 if chirality == "both" else np.full(n, chirality == "counter-clockwise")

@@ -32,7 +32,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rotarymae.errors import InputError
+from rotarymae.errors import choose
 
 KEYS = 10
 POINTS = 51
@@ -80,8 +80,6 @@ def key_weights() -> NDArray[np.float64]:
 
 def generate(n: int = 2000, *, seed: int = 0) -> SyntheticSeries:
     """n series; hetvae's README uses 2000 (its argument's default is 8000) and seed 0."""
-    if n < 1:
-        raise InputError(f"n must be at least 1 series, got {n}")
     # One block of normals holds the same numbers as 10 and then 51 drawn series by series.
     normals = np.random.RandomState(seed).standard_normal((n, KEYS + POINTS))
     clean = normals[:, :KEYS] @ key_weights().T
@@ -95,8 +93,6 @@ def split_indices(n: int, *, seed: int = 42) -> tuple[NDArray[np.int64], NDArray
     `train_test_split(test_size=0.2, random_state=seed)`, hence hetvae's; its first half is our test set and its second
     half our validation set.
     """
-    if n < 10:
-        raise InputError(f"80/10/10 needs at least 10 series, got {n}")
     shuffled = np.random.RandomState(seed).permutation(n)
     held_out = -(-n // 5)
     half = held_out // 2
@@ -117,10 +113,6 @@ def draw_context(
     The count is uniform on low..high (both included) per series, the points are without replacement. hetvae trains with
     3..9 and evaluates with low=high=25 (half of 51, rounded down).
     """
-    if n < 1:
-        raise InputError(f"n must be at least 1 series, got {n}")
-    if not 1 <= low <= high < points:
-        raise InputError(f"need 1 <= low <= high < {points} context points, got low={low} and high={high}")
     count = rng.integers(low, high, size=(n, 1), endpoint=True)
     rank = rng.random((n, points)).argsort(axis=1).argsort(axis=1)
     return rank < count
@@ -146,8 +138,7 @@ def posterior(noisy: ArrayLike, observed: ArrayLike, *, target: Literal["noisy",
     With Phi = the rows of W that were seen: covariance of v = (I + Phi' Phi / s^2)^-1, mean of v = that Phi' y / s^2:
     a 10 x 10 system per series whatever was seen.
     """
-    if target not in ("noisy", "clean"):
-        raise InputError(f"target must be 'noisy' or 'clean', got {target!r}")
+    choose("target", target, ("noisy", "clean"))
     observed, seen = np.asarray(observed), np.where(observed, noisy, 0.0)
     weights = key_weights()
     keys = _key_covariance(observed)

@@ -62,8 +62,7 @@ def read_ts(path: str | Path) -> tuple[SeriesDataset, np.ndarray]:
     A "?" is a value that is missing: a time is left out where all dimensions lack it, and refused where only some do.
 
     Raises:
-        InputError: no such file; no classes; time stamps in the file; a line with other dimensions than it should
-            have, dimensions of different length, an unknown class, or what is no number; each by its line.
+        InputError: no such file; no classes; time stamps in the file; a line that is not as it should be, by number.
     """
     path = Path(path)
     try:
@@ -76,27 +75,30 @@ def read_ts(path: str | Path) -> tuple[SeriesDataset, np.ndarray]:
         raise InputError(f"{path} has no classes (@classLabel true ...); only classification problems are read.")
     if head.get("timestamps", "false").lower() == "true":
         raise InputError(f"{path} has time stamps (@timeStamps true), which are not read; make a table of it.")
-    cases: list[list[np.ndarray]] = []
+    cases: list[np.ndarray] = []
     labels: list[str] = []
     for number, line in enumerate(lines[start:], start + 1):
         if not line.strip() or line.startswith(("#", "%")):
             continue
         *dimensions, label = (part.strip() for part in line.split(":"))
-        if label not in classes[1:]:
-            raise InputError(f"{path}, line {number}: the class {label!r} is not among {', '.join(classes[1:])}.")
-        case = [_numbers(path, number, text) for text in dimensions]
-        if cases and len(case) != len(cases[0]):
-            raise InputError(f"{path}, line {number}: {len(case)} dimensions; the series before have {len(cases[0])}.")
-        if not case or len({len(values) for values in case}) > 1:
-            lengths = ", ".join(str(len(values)) for values in case) or "no"
-            raise InputError(f"{path}, line {number}: dimensions of {lengths} values; all need equally many.")
+        try:
+            case = np.array([[float(value.replace("?", "nan")) for value in text.split(",")] for text in dimensions])
+        except ValueError as error:
+            raise InputError(
+                f"{path}, line {number}: {error}; wanted as many numbers of every dimension, or ? for a missing one."
+            ) from error
+        if label not in classes[1:] or not dimensions or len(case) != len((cases or [case])[0]):
+            raise InputError(
+                f"{path}, line {number}: {len(case)} dimensions of the class {label!r}; the classes are "
+                f"{', '.join(classes[1:])}, and the first series has {len((cases or [case])[0])} dimensions."
+            )
         cases.append(case)
         labels.append(label)
     if not cases:
         raise InputError(f"{path} holds no series behind @data.")
-    padded = np.full((len(cases), len(cases[0]), max(len(case[0]) for case in cases)), np.nan)
+    padded = np.full((len(cases), len(cases[0]), max(case.shape[1] for case in cases)), np.nan)
     for i, case in enumerate(cases):
-        padded[i, :, : len(case[0])] = case
+        padded[i, :, : case.shape[1]] = case
     names = [f"dimension_{d}" for d in range(padded.shape[1])]
     return SeriesDataset.from_padded(padded, channel_names=names), np.array(labels)
 
@@ -125,10 +127,3 @@ def _header(path: Path, lines: list[str]) -> tuple[dict[str, str], int]:
             name, _, value = line[1:].strip().partition(" ")
             head[name.lower()] = value.strip()
     raise InputError(f"{path} has no line @data; wanted a .ts file of the UEA archive.")
-
-
-def _numbers(path: Path, number: int, text: str) -> np.ndarray:
-    try:
-        return np.array([np.nan if value.strip() == "?" else float(value) for value in text.split(",")])
-    except ValueError as error:
-        raise InputError(f"{path}, line {number}: {error}; wanted numbers, or ? for what is missing.") from error
