@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from rotarymae.data import pendulum
-from rotarymae.errors import InputError
 
 
 @pytest.fixture(scope="module")
@@ -176,38 +175,7 @@ def test_metrics_differ_by_a_factor_of_100_at_1000_sequences():
 
 
 @pytest.mark.parametrize("change", [{"train": 3}, {"test": 2}, {"keep": 20}])
-def test_each_parameter_changes_the_data_and_the_cache_file(change, tmp_path):
+def test_each_parameter_changes_the_data(change):
     small = {"train": 2, "valid": 1, "test": 1}
-    plain = pendulum.pendulum(**small, cache=tmp_path)
-    changed = pendulum.pendulum(**{**small, **change}, cache=tmp_path)
-    assert len(list(tmp_path.iterdir())) == 2
+    plain, changed = pendulum.pendulum(**small), pendulum.pendulum(**{**small, **change})
     assert any(a.targets.shape != b.targets.shape for a, b in zip(plain, changed, strict=True))
-
-
-def test_cache_is_read_back_and_a_damaged_one_is_named(tmp_path, monkeypatch):
-    small = {"train": 3, "valid": 1, "test": 2}
-    made = pendulum.pendulum(**small, cache=tmp_path / "new")
-    (path,) = (tmp_path / "new").iterdir()
-    assert path.suffix == ".npz"
-    with monkeypatch.context() as patch:
-        patch.setattr(pendulum, "_make", lambda *_: pytest.fail("made again in spite of the cache"))
-        again = pendulum.pendulum(**small, cache=tmp_path / "new")
-    for first, second in zip(made, again, strict=True):
-        for name in ("images", "times", "targets"):
-            np.testing.assert_array_equal(getattr(first, name), getattr(second, name))
-            assert getattr(first, name).dtype == getattr(second, name).dtype
-
-    path.write_bytes(path.read_bytes()[:2000])
-    with pytest.raises(InputError, match="delete it and run again"):
-        pendulum.pendulum(**small, cache=tmp_path / "new")
-
-
-def test_an_interrupted_write_leaves_nothing(tmp_path, monkeypatch):
-    def fail(file, **_):
-        file.write(b"half")
-        raise OSError("disk full")
-
-    monkeypatch.setattr(np, "savez", fail)
-    with pytest.raises(OSError, match="disk full"):
-        pendulum.pendulum(train=1, valid=1, test=1, cache=tmp_path)
-    assert list(tmp_path.iterdir()) == []

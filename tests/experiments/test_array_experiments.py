@@ -76,7 +76,7 @@ def test_pre_training_may_see_more_classes_and_never_the_pictures_that_are_score
             tiny_imagenet.setup("smoke", "ours"), data_dir=str(folder), classes=2, pretrain_classes=more
         )
         with pytest.raises(StopIteration):
-            tiny_imagenet.run(setup, "rotary", Trial(0, tmp_path, tmp_path, Reporter(quiet=True)))
+            tiny_imagenet.run(setup, "rotary", Trial(0, tmp_path, Reporter(quiet=True)))
     pictures = data.read(folder)
     assert np.array_equal(seen[0], pictures.train[:24]) and np.array_equal(seen[1], pictures.train[:36])
 
@@ -88,7 +88,7 @@ def trained(folder, seed, shared):
     train = TrainConfig(epochs=1, batch_size=6)
     model = RoMAEConfig(axes=2, features=768, **SMOKE)
     setup = ArraySetup(model=model, pretraining=train, finetuning=train)
-    trial = Trial(seed, folder / f"seed-{seed}", folder, Reporter(quiet=True))
+    trial = Trial(seed, folder / f"seed-{seed}", Reporter(quiet=True))
     trial.folder.mkdir(parents=True, exist_ok=True)
     torch.manual_seed(seed)
     found = pretrain_arrays(setup, trial, arrays, preprocessor, shared=shared)

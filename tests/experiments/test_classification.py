@@ -39,7 +39,7 @@ def problem(tmp_path_factory):
 def train(problem, folder, seed=3, rate=3e-3):
     """(both classifiers, the trial); with a rate of nearly zero they stay where they started."""
     config = dataclasses.replace(FIT, finetune_lr=rate)
-    trial = Trial(seed, folder, folder, Reporter(quiet=True), smoke=True)
+    trial = Trial(seed, folder, Reporter(quiet=True), smoke=True)
     whole = Labelled(problem.train, problem.train_labels)
     with torch.random.fork_rng(devices=[]):
         return train_both(trial, config, whole, whole), trial

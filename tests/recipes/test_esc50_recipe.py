@@ -106,7 +106,7 @@ def test_all_folds_go_on_from_one_autoencoder_of_other_sounds(tmp_path, monkeypa
         setup, data_dir=str(folder), pretraining=dataclasses.replace(setup.pretraining, epochs=1)
     )
     for seed in (1, 2):
-        trial = Trial(seed, tmp_path / "run" / f"seed-{seed}", tmp_path, Reporter(quiet=True), smoke=True)
+        trial = Trial(seed, tmp_path / "run" / f"seed-{seed}", Reporter(quiet=True), smoke=True)
         trial.folder.mkdir(parents=True)
         esc50.run(setup, esc50.OTHERS, trial)
     assert seen[0].equal(seen[1])
@@ -132,7 +132,7 @@ def test_no_training_sees_the_clips_that_are_scored(tmp_path, monkeypatch, case)
     setup = dataclasses.replace(
         setup, data_dir=str(folder), pretraining=dataclasses.replace(setup.pretraining, epochs=1)
     )
-    trial = Trial(2, tmp_path / "run" / "seed-2", tmp_path, Reporter(quiet=True), smoke=True)
+    trial = Trial(2, tmp_path / "run" / "seed-2", Reporter(quiet=True), smoke=True)
     trial.folder.mkdir(parents=True)
     with pytest.raises(StopIteration):
         esc50.run(setup, case, trial)

@@ -30,7 +30,7 @@ def problem(tmp_path):
 
 def test_without_aeon_the_rival_is_left_out_and_that_is_said(problem, tmp_path, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "aeon.classification.convolution_based", None)
-    trial = Trial(0, tmp_path, tmp_path, Reporter())
+    trial = Trial(0, tmp_path, Reporter())
     assert _multi_rocket_hydra(problem.train, problem.train_labels, problem.test, trial) is None
     assert "pip install --no-deps aeon==1.6.0" in "".join(capsys.readouterr())
 
@@ -38,6 +38,6 @@ def test_without_aeon_the_rival_is_left_out_and_that_is_said(problem, tmp_path, 
 @pytest.mark.slow
 def test_with_aeon_it_tells_the_classes_apart(problem, tmp_path):
     pytest.importorskip("aeon")
-    trial = Trial(0, tmp_path, tmp_path, Reporter(quiet=True))
+    trial = Trial(0, tmp_path, Reporter(quiet=True))
     found = _multi_rocket_hydra(problem.train, problem.train_labels, problem.test, trial)
     assert found is not None and (found == problem.test_labels).mean() > 0.9

@@ -27,20 +27,12 @@ S5 3.41). The published RoMAE script prints the *sum* times 1e-3, `published_sum
 times `mse`.
 """
 
-import hashlib
-import json
-from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw
-from PIL import __version__ as pillow_version
-
-from rotarymae.errors import InputError
-from rotarymae.system import replacing
 
 GRAVITY = 9.81
 LENGTH = 1.0
@@ -54,9 +46,6 @@ SIZE = 24
 FRAMES = 100
 CLEAN_FRAMES = 5
 EULER_STEPS = 100  # that make a frame step of 0.01 s
-# Counts up when the same parameters would give other data, so that no old cache file is taken for new.
-GENERATION = 2
-FIELDS = ("images", "times", "targets")
 
 
 @dataclass(frozen=True)
@@ -83,23 +72,12 @@ class PendulumSets(NamedTuple):
     test: PendulumSet
 
 
-def pendulum(
-    train: int = 2000, valid: int = 1000, test: int = 1000, *, keep: int = 50, cache: str | Path | None = None
-) -> PendulumSets:
-    """The three sets. `cache` is a folder: made sets are kept there, in a file named after all parameters."""
-
-    def make() -> PendulumSets:
-        shared = np.random.RandomState(42)
-        train_set = _make(shared, irregular_times(train, keep, train))
-        test_set = _make(shared, irregular_times(test, keep, 0))
-        return PendulumSets(train_set, _make(np.random.RandomState(43), irregular_times(valid, keep, valid)), test_set)
-
-    if cache is None:
-        return make()
-    # The picture of a line may change with Pillow's version, so the version is one of the parameters.
-    parameters = {"train": train, "valid": valid, "test": test, "keep": keep}
-    parameters |= {"generation": GENERATION, "pillow": pillow_version}
-    return _cached(Path(cache), json.dumps(parameters, sort_keys=True), make)
+def pendulum(train: int = 2000, valid: int = 1000, test: int = 1000, *, keep: int = 50) -> PendulumSets:
+    """The three sets; they take half a minute."""
+    shared = np.random.RandomState(42)
+    train_set = _make(shared, irregular_times(train, keep, train))
+    test_set = _make(shared, irregular_times(test, keep, 0))
+    return PendulumSets(train_set, _make(np.random.RandomState(43), irregular_times(valid, keep, valid)), test_set)
 
 
 def advance(
@@ -172,26 +150,6 @@ def _make(rng: np.random.RandomState, times: NDArray[np.int64]) -> PendulumSet:
         images[i] = (share * clear + (1 - share) * static).astype(np.uint8)
     kept_angle = np.take_along_axis(angle, times, axis=1)
     return PendulumSet(images, times, np.stack([np.sin(kept_angle), np.cos(kept_angle)], axis=-1))
-
-
-def _cached(folder: Path, parameters: str, make: Callable[[], PendulumSets]) -> PendulumSets:
-    """The sets of the file named after `parameters` (JSON), made and written first if there is none."""
-    path = folder / f"pendulum-{hashlib.sha256(parameters.encode()).hexdigest()[:16]}.npz"
-    if path.exists():
-        try:
-            # Opened here, because numpy leaves a damaged file open.
-            with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
-                if str(file["parameters"]) != parameters:
-                    raise ValueError(f"its parameters are {file['parameters']}")
-                parts = [file[f"{split}_{name}"] for split in PendulumSets._fields for name in FIELDS]
-        except Exception as error:
-            raise InputError(f"{path} is no usable pendulum cache ({error}); delete it and run again") from error
-        return PendulumSets(*(PendulumSet(*parts[i : i + 3]) for i in range(0, 9, 3)))
-    sets = make()
-    arrays = {f"{split}_{name}": getattr(getattr(sets, split), name) for split in sets._fields for name in FIELDS}
-    with replacing(path) as beside, beside.open("wb") as file:
-        np.savez(file, parameters=np.array(parameters), **arrays)
-    return sets
 
 
 def mse(predicted: NDArray[np.float64], targets: NDArray[np.float64]) -> float:

@@ -141,12 +141,11 @@ class Trial:
     Attributes:
         seed: of weights, order and whatever the recipe draws.
         folder: for checkpoints.
-        cache: a folder that all trials share, for generated data.
         smoke: whether this is only to see that everything runs.
     """
 
-    def __init__(self, seed: int, folder: Path, cache: Path, reporter: Reporter, smoke: bool = False) -> None:
-        self.seed, self.folder, self.cache, self.smoke = seed, folder, cache, smoke
+    def __init__(self, seed: int, folder: Path, reporter: Reporter, smoke: bool = False) -> None:
+        self.seed, self.folder, self.smoke = seed, folder, smoke
         self.reporter = reporter
         self.losses: dict[str, list[float]] = {}
         self._clock = folder / "seconds.txt"
@@ -294,7 +293,7 @@ def _trial(recipe: Recipe, setup: Setup, case: str, seed: int, folder: Path, sca
     if file.exists():
         return
     place.mkdir(parents=True, exist_ok=True)
-    trial = Trial(seed, place, folder.parent / "cache", reporter, scale == "smoke")
+    trial = Trial(seed, place, reporter, scale == "smoke")
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         score = recipe.run(setup, case, trial)

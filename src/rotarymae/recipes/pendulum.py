@@ -102,7 +102,7 @@ def setup(scale: str, setting: str) -> PendulumSetup:
 
 def run(setup: PendulumSetup, case: str, trial: Trial) -> Score:
     sizes = {"train": setup.train_size, "valid": setup.valid_size, "test": setup.test_size}
-    sets = data.pendulum(**sizes, cache=trial.cache)
+    sets = data.pendulum(**sizes)
     config, train = (setup.model, setup.train) if case == SMALL else (setup.deeper, setup.train_deeper)
     encoder, frames = Encoder(config), sets.train.times.shape[1]
     model = TokenRegressor(encoder, 2) if setup.per_frame else Regressor(encoder, 2 * frames, pool="cls")
