@@ -1,5 +1,5 @@
-from .coerce import as_arrays as as_arrays
 from .dataset import ArrayDataset as ArrayDataset
+from .dataset import as_arrays as as_arrays
 from .dataset import crop as crop
 from .examples import ArrayExamples as ArrayExamples
 from .examples import array_tokens as array_tokens
