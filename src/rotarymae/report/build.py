@@ -245,7 +245,7 @@ def _of_series(outcome: Outcome, dataset: SeriesDataset) -> tuple[dict[str, obje
     if preprocessor.channel_names is not None:
         facts["channels"] = listed(map(str, preprocessor.channel_names), 20)
     names, transforms = preprocessor.value_names, preprocessor.values.transforms
-    scaling: dict[str, object] = {name: TRANSFORMS[how].describe() for name, how in zip(names, transforms, strict=True)}
+    scaling: dict[str, object] = {name: TRANSFORMS[how].words for name, how in zip(names, transforms, strict=True)}
     measured = "the larger of the median gap between distinct times and a thousandth of the span"
     how = "as given" if outcome.config.time_unit else measured
     days = " days" if dataset.time_unit == "day" else ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 from rotarymae.errors import listed
@@ -51,24 +51,11 @@ class ReadingReport:
 
     def __add__(self, other: ReadingReport) -> ReadingReport:
         """Of two parts of one table that share no series."""
-
-        def both(name: str) -> dict[str, int]:
-            return dict(Counter(getattr(self, name)) + Counter(getattr(other, name)))
-
-        return ReadingReport(
-            self.total + other.total,
-            self.missing + other.missing,
-            both("missing_by_column"),
-            self.incomplete + other.incomplete,
-            both("unknown"),
-            both("flagged"),
-            self.merged + other.merged,
-            self.counted,
-            self.lists + other.lists,
-            self.empty + other.empty,
-            both("suspects"),
-            tuple(dict.fromkeys(self.notes + other.notes)),
-        )
+        summed = ("total", "missing", "incomplete", "merged", "lists", "empty")
+        counted = ("missing_by_column", "unknown", "flagged", "suspects")
+        sums = {name: getattr(self, name) + getattr(other, name) for name in summed}
+        counts = {name: dict(Counter(getattr(self, name)) + Counter(getattr(other, name))) for name in counted}
+        return replace(self, **sums, **counts, notes=tuple(dict.fromkeys(self.notes + other.notes)))
 
     def __str__(self) -> str:
         """ "351 of 4,485 rows dropped: mag missing 351, magerr missing 20": one line for the terminal."""

@@ -35,9 +35,6 @@ class Transform:
     standardised: bool
     words: str
 
-    def describe(self) -> str:
-        return self.words
-
 
 STANDARD = "to mean 0 and deviation 1, channel by channel"
 TRANSFORMS = {
