@@ -278,7 +278,6 @@ def test_what_killed_saves_left_is_removed_and_nothing_else(tmp_path):
 
     folder(".model.0123abcd.part", "config.json", ".tmpXyZ")
     folder(".model.0123abce.part", "config.json", hours=0.5)  # somebody may be writing it
-    folder(".model.0123abcf.part", "config.json", "thesis.txt")
     folder(".model.mine.part", "config.json")
     folder(".other.0123abcd.part", "config.json")
     folder("elsewhere", "config.json")

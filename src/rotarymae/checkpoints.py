@@ -6,13 +6,10 @@ truncated or changed is named.
 
 from __future__ import annotations
 
-import glob
 import html
 import inspect
 import json
 import re
-import shutil
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -31,11 +28,11 @@ from rotarymae.errors import InputError, ModelDirectoryError, import_extra, list
 from rotarymae.heads import Classifier, Regressor, TokenRegressor
 from rotarymae.model import Encoder, MaskedAutoencoder
 from rotarymae.series import Preprocessor, SeriesDataset
-from rotarymae.system import replacing_folder, sha256, sha256_of
+from rotarymae.system import remove_leftovers, replacing_folder, sha256, sha256_of
 
 FORMAT = 2  # 1 had no checksums
 CARD = "written by rotarymae"  # in every model card
-LEFT_AFTER = 3600  # seconds; saving takes far less
+LEFT_AFTER = 3600.0  # seconds; saving takes far less
 SHIPPED = Path(__file__).parent / "models"  # a folder per model that ships with the library
 FILES = ("config.json", "model.safetensors", "preprocessor.json", "README.md")
 # A name on the Hub, and what is taken from there or put there: no pickle, no code.
@@ -118,7 +115,8 @@ def save(
             )
     check_replaceable(folder)
     config = {"format": FORMAT, "kind": kind, "config": _config(model).to_dict(), "head": _head(model)}
-    _remove_leftovers(folder)
+    if folder.parent.is_dir():
+        remove_leftovers(folder.parent, [folder.name], LEFT_AFTER)
     with replacing_folder(folder) as beside:
         # Contiguous copies: safetensors keeps bits, so a loaded model predicts the same bits.
         tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in model.state_dict().items()}
@@ -130,18 +128,6 @@ def save(
         sums = {name: sha256(beside / name) for name in ("model.safetensors", "preprocessor.json")}
         _dump(beside / "config.json", config | {"sha256": {"config.json": sha256_of(config), **sums}})
         (beside / "README.md").write_text(_card(model, preprocessor, note, license, tags), encoding="utf-8")
-
-
-def _remove_leftovers(folder: Path) -> None:
-    """Removes the hidden folders that killed processes left of earlier saves to `folder`.
-
-    They are told by name and content, and by their age from those that another process is writing.
-    """
-    for left in folder.parent.glob(f".{glob.escape(folder.name)}.{'[0-9a-f]' * 8}.part"):
-        files = list(left.iterdir()) if left.is_dir() and not left.is_symlink() else []
-        ours = all(file.name in FILES or file.name.startswith(".tmp") for file in files)  # .tmp: safetensors' own
-        if files and ours and time.time() - max(file.lstat().st_mtime for file in files) > LEFT_AFTER:
-            shutil.rmtree(left, ignore_errors=True)
 
 
 def check_replaceable(folder: str | Path) -> None:

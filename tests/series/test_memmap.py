@@ -162,7 +162,7 @@ def test_large_selections_are_mapped_and_statistics_and_features_are_the_same(tm
     assert isinstance(part.times, np.memmap) and part.fingerprint() == read.select(order).fingerprint()
     again = part.select(np.arange(30, 0, -1))
     assert isinstance(again.times, np.memmap) and again.fingerprint() == read.select(order[30:0:-1]).fingerprint()
-    assert not list((tmp_path / "stars.parquet.columns").rglob("selected-*"))
+    assert not list((tmp_path / "stars.parquet.columns").rglob("*selected-*"))
     assert not isinstance(mapped.select([3]).times, np.memmap)
     assert Preprocessor.fit(mapped) == Preprocessor.fit(read)
     keep = np.random.default_rng(1).random(len(read.times)) < 0.8

@@ -332,9 +332,7 @@ def test_where_a_run_begins_is_told(run, tmp_path):
     ]
 
 
-@pytest.mark.parametrize(
-    "bad", [b"\0" * 30, b"\xff\n", b'{"step": 9, "epoch": []}\n', b'{"step": 9, "epoch": 2, "loss": "x"}\n']
-)
+@pytest.mark.parametrize("bad", [b"\0" * 30, b"\xff\n", b'{"step": 9, "epoch": []}\n'])
 def test_a_damaged_log_is_cut_at_its_last_good_line(run, finished, bad):
     lines = (run / "log.jsonl").read_bytes().splitlines(keepends=True)
     (run / "log.jsonl").write_bytes(b"".join(lines[:8]) + bad + b"".join(lines[8:]))

@@ -9,9 +9,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import shutil
 import tempfile
-import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict
@@ -26,7 +24,7 @@ from rotarymae.errors import InputError, InputWarning, NoObservations
 from rotarymae.series import tables
 from rotarymae.series.files import TableFile, are_integers, as_integers
 from rotarymae.series.reading import ReadingReport
-from rotarymae.system import free_memory
+from rotarymae.system import free_memory, remove_leftovers, replacing_folder
 
 if TYPE_CHECKING:
     from rotarymae.series.dataset import SeriesDataset
@@ -64,14 +62,10 @@ def series_chunks(offsets: np.ndarray) -> Iterator[slice]:
 
 def map_parts(dataset: SeriesDataset, parts: Iterable[Columns]) -> Columns:
     """Mapped columns of parts of a mapped data set, in temporary files beside its own."""
-    folder = Path(str(dataset.times.filename)).parent  # pyright: ignore[reportAttributeAccessIssue]
-    folder = folder.parent if folder.name.startswith("selected-") else folder
-    beside = Path(tempfile.mkdtemp(prefix="selected-", dir=folder))
-    try:
-        return _write_columns(beside, parts)
-    finally:
-        # The system keeps a removed file for as long as it is mapped; on Windows it cannot be removed until then.
-        shutil.rmtree(beside, ignore_errors=True)
+    folder = Path(str(dataset.times.filename)).parent.parent  # pyright: ignore[reportAttributeAccessIssue]
+    # The system keeps a removed file for as long as it is mapped; on Windows it cannot be removed until then.
+    with tempfile.TemporaryDirectory(".00000000.part", ".selected-", folder, ignore_cleanup_errors=True) as beside:
+        return _write_columns(Path(beside), parts)
 
 
 def _write_columns(folder: Path, parts: Iterable[Columns]) -> Columns:
@@ -136,22 +130,16 @@ def map_table(
     target = folder / _fingerprint(source, {"format": FORMAT, "columns": columns, **options})
     if target.is_dir():
         return _load(target)
-    beside = None
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        _remove_leftovers(folder)
-        beside = Path(tempfile.mkdtemp(prefix=".part-", dir=folder))
-        _write(beside, source, columns, id, channel, build)
-        with contextlib.suppress(OSError):  # another process was faster
-            beside.rename(target)
+        remove_leftovers(folder, after=LEFT_AFTER)
+        with replacing_folder(target) as beside:
+            _write(beside, source, columns, id, channel, build)
     except OSError as error:
         raise InputError(
             f"{path} is larger than memory; its sorted columns cannot be written to {folder} ({error}). Make room "
             "there, or put the table (or a link to it) into a folder that can be written."
         ) from error
-    finally:
-        if beside is not None:
-            shutil.rmtree(beside, ignore_errors=True)
     return _load(target)
 
 
@@ -270,15 +258,6 @@ def _load(folder: Path) -> SeriesDataset:
         id_name=about["id_name"],
         reading=ReadingReport(**about["reading"]),
     )
-
-
-def _remove_leftovers(folder: Path) -> None:
-    """Removes what killed processes left of half written columns; what another one writes now changes all the time."""
-    for left in (*folder.glob(".part-*"), *folder.glob("selected-*")):
-        if not left.is_symlink() and left.is_dir():
-            changed = max(path.lstat().st_mtime for path in (left, *left.iterdir()))
-            if time.time() - changed > LEFT_AFTER:
-                shutil.rmtree(left, ignore_errors=True)
 
 
 def _fingerprint(source: TableFile, options: dict[str, Any]) -> str:

@@ -10,13 +10,18 @@ import re
 import shutil
 import socket
 import sys
+import time
 import uuid
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Container, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from filelock import FileLock, Timeout
+
 from rotarymae.errors import InputError
+
+LEFT = re.compile(r"\.(.+)\.[0-9a-f]{8}\.(part(\.\w+)?|old)")  # what `replacing` and `replacing_folder` write to
 
 
 @contextmanager
@@ -103,18 +108,24 @@ def _exchange(one: Path, other: Path) -> bool:
     return rename is not None and rename(here, os.fsencode(one), here, os.fsencode(other), exchange) == 0
 
 
-def remove_leftovers(folder: Path, names: Iterable[str]) -> None:
-    """Removes what a killed process left half written in a folder of ours, beside files or folders of these names.
+def remove_leftovers(folder: Path, names: Container[str] | None = None, after: float = 0.0) -> None:
+    """Removes what a killed process left half written in a folder of ours, beside files or folders of these names (of
+    any, if None), unless it changed within so many seconds: then another process may be writing it.
 
     Links are removed, never followed.
     """
-    known = "|".join(map(re.escape, names))
     for path in folder.iterdir():
-        if re.fullmatch(rf"\.({known})\.[0-9a-f]{{8}}\.(part(\.\w+)?|old)", path.name):
-            if path.is_dir() and not path.is_symlink():
-                shutil.rmtree(path)
-            else:
-                path.unlink()
+        match = LEFT.fullmatch(path.name)
+        if match is None or not (names is None or match[1] in names):
+            continue
+        own = path.is_dir() and not path.is_symlink()
+        changed = max((part.lstat().st_mtime for part in (path.iterdir() if own else ())), default=path.lstat().st_mtime)
+        if time.time() - changed < after:
+            continue
+        if own:
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
 
 
 def sha256(path: Path) -> str:
@@ -147,7 +158,7 @@ def flush(path: Path) -> None:
 
 
 class FolderLock:
-    """A folder for one process at a time, by a lock on its file `.lock`, which says who has it.
+    """One writer per folder at a time, by a lock on its file `.lock`; `.owner` says who has it.
 
     The system gives the lock back when the process ends, however it ends. File systems without locks have none.
 
@@ -156,41 +167,15 @@ class FolderLock:
     """
 
     def __init__(self, folder: Path) -> None:
-        path = folder / ".lock"
-        flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
-        self._file = os.open(path, flags, 0o666)
-        if not _lock(self._file):
-            owner = os.read(self._file, 200).decode(errors="replace").strip()
-            os.close(self._file)
-            raise InputError(
-                f"{folder} is in use by {owner or 'another process'}; wait for it, or choose another folder."
-            )
-        os.ftruncate(self._file, 0)
-        os.write(self._file, f"process {os.getpid()} on {socket.gethostname()}".encode())
+        self._lock, owner = FileLock(folder / ".lock"), folder / ".owner"
+        try:
+            self._lock.acquire(blocking=False)
+        except Timeout:
+            name = owner.read_text(encoding="utf-8") if owner.exists() else "another process"
+            raise InputError(f"{folder} is in use by {name}; wait for it, or choose another folder.") from None
+        except NotImplementedError:
+            return
+        owner.write_text(f"process {os.getpid()} on {socket.gethostname()}", encoding="utf-8")
 
     def release(self) -> None:
-        os.ftruncate(self._file, 0)
-        os.close(self._file)
-
-
-def _lock(file: int) -> bool:
-    """Whether the lock is ours now; true also where the file system knows no locks."""
-    if sys.platform == "win32":
-        import msvcrt
-
-        os.lseek(file, 1 << 20, os.SEEK_SET)  # far behind the text, which others may read while it is locked
-        try:
-            msvcrt.locking(file, msvcrt.LK_NBLCK, 1)
-        except OSError:
-            os.lseek(file, 0, os.SEEK_SET)
-            return False
-        os.lseek(file, 0, os.SEEK_SET)
-        return True
-    import fcntl
-
-    with suppress(OSError):
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-    return True
+        self._lock.release()
