@@ -119,7 +119,8 @@ def remove_leftovers(folder: Path, names: Container[str] | None = None, after: f
         if match is None or not (names is None or match[1] in names):
             continue
         own = path.is_dir() and not path.is_symlink()
-        changed = max((part.lstat().st_mtime for part in (path.iterdir() if own else ())), default=path.lstat().st_mtime)
+        parts = [*path.iterdir()] if own else []
+        changed = max(part.lstat().st_mtime for part in parts or [path])
         if time.time() - changed < after:
             continue
         if own:
