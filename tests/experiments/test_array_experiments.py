@@ -16,10 +16,13 @@ from rotarymae.experiments import (
     LabelledArrays,
     finetune_both,
     flip_and_crop,
+    predict_arrays,
     pretrain_arrays,
     randaugment,
 )
 from rotarymae.experiments.runner import Trial
+from rotarymae.heads import Classifier
+from rotarymae.model import Encoder, MaskedAutoencoder
 from rotarymae.recipes import tiny_imagenet
 from rotarymae.system import Reporter
 from rotarymae.training import TrainConfig
@@ -108,3 +111,30 @@ def test_seeds_share_an_autoencoder_only_when_asked(tmp_path):
     # One classifier went on from the autoencoder, the other began elsewhere.
     near, far = (float((tuned[name] - one).norm() / one.norm()) for name in ("", " from scratch"))
     assert near < 0.5 < far
+
+
+def test_predictions_from_all_starts_of_a_clip_do_not_depend_on_where_it_starts():
+    """Fails when the probabilities of one start are taken; a model of random weights tells the starts apart."""
+    draw = np.random.default_rng(0)
+    clips = ArrayDataset.from_arrays(draw.normal(size=(40, 32, 8, 1)).astype(np.float32), (4, 8))
+    turned = dataclasses.replace(clips, arrays=tuple(np.roll(clip, 12, axis=0) for clip in clips.arrays))
+    preprocessor = ArrayPreprocessor.fit(clips)
+    torch.manual_seed(0)
+    model = Classifier(Encoder(RoMAEConfig(axes=2, features=32, **SMOKE)), 5, pool="mean")
+    torch.nn.init.normal_(model.encoder.projection.weight, std=3.0)
+    one, other = ([predict_arrays(model, part, preprocessor, TrainConfig(), starts) for part in (clips, turned)]
+                  for starts in (1, 8))  # fmt: skip
+    assert not np.array_equal(*one)
+    assert np.array_equal(*other) and len(set(other[0])) > 1
+
+
+def test_the_head_pools_as_the_setup_says(tmp_path, monkeypatch):
+    monkeypatch.setattr(Trial, "fit", lambda *given, **more: None)
+    arrays = ArrayDataset.from_arrays(np.stack(pictures(8)), 16)
+    for cls_token, pool, wanted in ((False, "max", "max"), (False, "mean", "mean"), (True, "max", "cls")):
+        model = RoMAEConfig(axes=2, features=768, **{**SMOKE, "cls_token": cls_token})
+        setup = ArraySetup(model=model, pool=pool)
+        trial = Trial(0, tmp_path, tmp_path, Reporter(quiet=True))
+        train = LabelledArrays(arrays, np.arange(8) % 4, 4)
+        found = finetune_both(setup, trial, MaskedAutoencoder(model), train, ArrayPreprocessor.fit(arrays))
+        assert {classifier.pool for classifier in found.values()} == {wanted}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import torch
@@ -31,6 +31,7 @@ class ArraySetup(Setup):
         finetuning: Fine-tune it like this; the same model from random weights is trained likewise.
         drop: Fine-tuning leaves out up to this share of the patches, at random.
         label_smoothing: Each label gives this share of its probability to all classes alike.
+        pool: The head of a model without [CLS] reads the mean or the maximum over patches, or what attention picks.
     """
 
     mask_ratio: float = 0.75
@@ -39,6 +40,7 @@ class ArraySetup(Setup):
     finetuning: TrainConfig = field(default_factory=TrainConfig)
     drop: float = 0.0
     label_smoothing: float = 0.0
+    pool: str = "mean"
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,11 +84,11 @@ def finetune_both(
 ) -> dict[str, Classifier]:
     """Two classifiers trained alike, "" from the autoencoder and " from scratch"; the last epoch's weights count.
 
-    The head reads the [CLS] token where the model has one, and the mean over patches where it has none.
+    The head reads the [CLS] token where the model has one, and else what `pool` says.
     """
     found = {}
     for name, start in (("", pretrained.encoder), (" from scratch", Encoder(setup.model))):
-        model = Classifier(start, train.classes, pool="cls" if setup.model.cls_token else "mean")
+        model = Classifier(start, train.classes, pool="cls" if setup.model.cls_token else setup.pool)
         examples = ArrayExamples(
             train.arrays, preprocessor, trial.seed, targets=train.labels, drop=setup.drop, transform=transform
         )
@@ -97,11 +99,20 @@ def finetune_both(
 
 
 def predict_arrays(
-    model: Classifier, arrays: ArrayDataset, preprocessor: ArrayPreprocessor, config: TrainConfig
+    model: Classifier, arrays: ArrayDataset, preprocessor: ArrayPreprocessor, config: TrainConfig, starts: int = 1
 ) -> np.ndarray:
-    """The most probable class [S]."""
-    examples = ArrayExamples(arrays, preprocessor)
-    return np.array(predict_each(model, examples, lambda m, batch: m(batch.inputs).argmax(-1).tolist(), config))
+    """The most probable class [S].
+
+    Probabilities are means over so many cells of the first axis at which an array starts, its end followed by its
+    beginning.
+    """
+
+    def probabilities(start: int) -> np.ndarray:
+        turned = tuple(np.roll(array, -(start * len(array) // starts), axis=0) for array in arrays.arrays)
+        examples = ArrayExamples(replace(arrays, arrays=turned), preprocessor)
+        return np.array(predict_each(model, examples, lambda m, batch: m(batch.inputs).softmax(-1).tolist(), config))
+
+    return np.sum([probabilities(start) for start in range(starts)], axis=0).argmax(-1)
 
 
 def flip_and_crop(margin: int) -> Transform:

@@ -89,6 +89,7 @@ class ESC50Setup(ArraySetup):
         stretched: Slow or hasten training clips by a random factor, of which this is the largest logarithm.
         shifted: Move training clips up or down by up to this many mel bins.
         mixed: Lay another clip of the batch, softer, under this share of the clips in fine-tuning.
+        starts: Average predictions over so many starts of a clip, its beginning following its end.
     """
 
     data_dir: str = "data/esc50"
@@ -102,6 +103,7 @@ class ESC50Setup(ArraySetup):
     stretched: float = 0.0
     shifted: int = 0
     mixed: float = 0.0
+    starts: int = 1
 
 
 def setup(scale: str, setting: str) -> ESC50Setup:
@@ -122,16 +124,18 @@ def setup(scale: str, setting: str) -> ESC50Setup:
         found = dataclasses.replace(
             found,
             cases=(ESC10, OTHERS, PICTURES, ESC50),
-            model=RoMAEConfig.named("light", axes=2, cls_token=False, drop_path=0.1),
+            model=RoMAEConfig.named("light", axes=2, cls_token=False, depth=2, drop_path=0.1),
             sample_rate=data.RATE,
             frame_ms=20,
             patch=(8, data.BINS),
             per_bin=True,
-            window=192,
+            window=240,
             stretched=0.1,
             shifted=4,
             mixed=0.3,
-            drop=0.3,
+            starts=4,
+            drop=0.1,
+            pool="max",
         )
     if scale == "paper":
         return found
@@ -201,7 +205,7 @@ def run(setup: ESC50Setup, case: str, trial: Trial) -> Score:
     tuned = finetune_both(own, trial, pretrained, LabelledArrays(arrays, labels, len(classes)), preprocessor, transform)
     metrics = {}
     for name, model in tuned.items():
-        guess = classes[predict_arrays(model, scored, preprocessor, setup.finetuning)]
+        guess = classes[predict_arrays(model, scored, preprocessor, setup.finetuning, setup.starts)]
         metrics[f"accuracy{name}"] = float((guess == test.labels).mean())
     metrics["accuracy of gradient boosting"] = float((_boost(train, test, trial.seed) == test.labels).mean())
     return Score(metrics, {}, parameters(pretrained.encoder))
