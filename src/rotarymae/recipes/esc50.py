@@ -149,7 +149,7 @@ def setup(scale: str, setting: str) -> ESC50Setup:
     if setting == "ours":
         small = dataclasses.replace(
             small,
-            pretraining=dataclasses.replace(small.pretraining, epochs=30, batch_size=32),
+            pretraining=dataclasses.replace(small.pretraining, epochs=60, batch_size=32),
             finetuning=dataclasses.replace(small.finetuning, epochs=60, batch_size=16),
         )
     if scale == "small":
