@@ -130,14 +130,14 @@ def _training(dataset: SeriesDataset) -> list[tuple[str, str]]:
     preprocessor = prepare(dataset, config)
     assert isinstance(preprocessor, Preprocessor)
     sizes = config.model_config(preprocessor.axes, preprocessor.features, preprocessor.input_features)
-    cost = estimate_cost(config, sizes, preprocessor.lengths(preprocessor.windows(dataset).dataset))
+    before, after, memory = estimate_cost(config, sizes, preprocessor.lengths(preprocessor.windows(dataset).dataset))
     kinds = zip(preprocessor.value_names, preprocessor.values.transforms, strict=True)
     return [
         ("unit of time", f"{preprocessor.positions.unit:.4g}, as positions are measured"),
         ("values are", ", ".join(f"{name} {TRANSFORMED[kind]}" for name, kind in kinds)),
-        ("pre-training", f"about {duration(cost.pretraining)} on this computer, with the defaults"),
-        ("fine-tuning", f"about {duration(cost.finetuning)} with labels; --minutes sets a limit to both"),
-        ("memory", f"about {cost.memory / 2**30:.2g} GiB for the largest step, beside the table"),
+        ("pre-training", f"about {duration(before)} on this computer, with the defaults"),
+        ("fine-tuning", f"about {duration(after)} with labels; --minutes sets a limit to both"),
+        ("memory", f"about {memory / 2**30:.2g} GiB for the largest step, beside the table"),
     ]
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -25,29 +24,16 @@ ENOUGH = 0.1  # seconds of a step that tell how fast the computer is
 TRIED = (8192, 4096, 2048, 1024, 512, 256)  # observations per series that are proposed
 
 
-@dataclass(frozen=True)
-class Cost:
-    """What a run is expected to take on this computer.
-
-    Attributes:
-        pretraining, finetuning: seconds of all steps.
-        memory: bytes that the largest step keeps.
-    """
-
-    pretraining: float
-    finetuning: float
-    memory: float
-
-
-def estimate_cost(config: FitConfig, sizes: RoMAEConfig, lengths: np.ndarray) -> Cost:
-    """The cost of pre-training and fine-tuning on series of these lengths [S], from one small measured step."""
+def estimate_cost(config: FitConfig, sizes: RoMAEConfig, lengths: np.ndarray) -> tuple[float, float, float]:
+    """Seconds of pre-training and of fine-tuning on series of these lengths [S], and the bytes that the largest step
+    keeps; from some small measured steps."""
     read = lengths if config.max_tokens is None else np.minimum(lengths, config.max_tokens)
     rate = _measure_rate(sizes, int(read.max()), config.batch_size)
-    seconds = [
-        training.passes(_per_epoch(config, read)) * float(step_operations(config, sizes, read, before).sum()) / rate
-        for before, training in ((True, config.pretraining()), (False, config.finetuning()))
-    ]
-    return Cost(seconds[0], seconds[1], _memory(config, sizes, read))
+    before, after = (
+        training.passes(_per_epoch(config, read)) * float(step_operations(config, sizes, read, first).sum()) / rate
+        for first, training in ((True, config.pretraining()), (False, config.finetuning()))
+    )
+    return before, after, _memory(config, sizes, read)
 
 
 def check_cost(config: FitConfig, sizes: RoMAEConfig, lengths: np.ndarray, noun: str = "series") -> None:

@@ -118,20 +118,18 @@ class _Measured(Exception):
 
 def measure_step(objective: Objective, examples: Examples, training: TrainConfig) -> float:
     """Seconds per step of a training, from some steps of a copy; the objective is left as it is."""
-    ends: list[float] = []
+    ends = [time.monotonic()]
 
     def on_step(step: int, steps: int, loss: float) -> None:
         ends.append(time.monotonic())
-        late = len(ends) > 2 and ends[-1] - ends[0] > PATIENCE
-        if of_main_process(late or len(ends) > WARMUP + MEASURED):
+        late = len(ends) > 3 and ends[-1] - ends[1] > PATIENCE
+        if of_main_process(late or len(ends) > WARMUP + MEASURED + 1):
             raise _Measured
 
-    started = time.monotonic()
     try:
         long_enough = replace(training, epochs=1, min_steps=WARMUP + MEASURED + 1, patience=None, keep_best=False)
         fit(copy.deepcopy(objective), examples, long_enough, on_step=on_step)
     except _Measured:
         pass
-    ends = [started, *ends] if len(ends) == 1 else ends
-    warm = ends[min(WARMUP, len(ends) // 2) :] if len(ends) > 2 else ends
-    return (warm[-1] - warm[0]) / (len(warm) - 1) if len(warm) > 1 else warm[-1] - started
+    warm = ends[min(WARMUP, (len(ends) - 1) // 2) :]
+    return (warm[-1] - warm[0]) / (len(warm) - 1)
