@@ -13,7 +13,6 @@ from rotarymae.arrays import (
     ArrayExamples,
     ArrayPreprocessor,
     array_features,
-    array_tokens,
     as_arrays,
 )
 from rotarymae.checkpoints import ModelDirectory, load_directory, save
@@ -30,6 +29,10 @@ from rotarymae.training import TrainConfig
 
 TINY = {"embed_dim": 24, "num_heads": 2, "depth": 1, "decoder_embed_dim": 24, "decoder_num_heads": 2}
 TINY |= {"decoder_depth": 1, "pretrain_epochs": 1, "min_steps": 0}
+
+
+def array_tokens(dataset, preprocessor, index):
+    return ArrayExamples(dataset, preprocessor).tokens(np.asarray(index), None)
 
 
 def ragged_pictures(count=9, channels=3, seed=0):

@@ -5,10 +5,12 @@ import json
 import multiprocessing
 import os
 import random
+import threading
 import time
 
 import pyarrow.parquet as pq
 import pytest
+from filelock import FileLock
 
 from _survey import nested
 from conftest import command, refuses
@@ -120,15 +122,17 @@ def test_a_damaged_shard_is_named_and_the_others_go_on(folder, tmp_path, survey_
     assert "--workers 2" in capsys.readouterr().err
 
 
-def test_a_claim_that_nobody_touches_is_taken_over(folder, tmp_path, survey_model, monkeypatch):
-    monkeypatch.setattr(shards, "STALE", 0.3)
+def test_a_claim_is_waited_for_until_its_owner_gives_it_back_or_ends(folder, tmp_path, survey_model, monkeypatch):
     monkeypatch.setattr(shards, "WAIT", 0.05)
     claim = tmp_path / "out" / "_work" / "shard04.parquet.claim"
     claim.parent.mkdir(parents=True)
-    claim.write_text("another-host 1")
+    held = FileLock(claim, thread_local=False)
+    held.acquire()
+    timer = threading.Timer(2.0, held.release)
     started = time.monotonic()
+    timer.start()
     answer_shards(work_of(survey_model), folder, tmp_path / "out")
-    assert time.monotonic() - started > 0.3 and len(contents(tmp_path / "out")) == SHARDS and not claim.exists()
+    assert time.monotonic() - started > 2 and len(contents(tmp_path / "out")) == SHARDS and not claim.exists()
 
 
 def test_a_full_disk_is_no_fault_of_a_shard(folder, tmp_path, survey_model, monkeypatch):
@@ -164,7 +168,7 @@ def test_killed_processes_leave_nothing_double_and_nothing_out(folder, tmp_path,
     context, draw = multiprocessing.get_context("fork"), random.Random(0)
 
     def start(i):
-        process = context.Process(target=shards._work, args=(slow, found, identity, i * count // 3))
+        process = context.Process(target=shards._work, args=(slow, found, identity))
         process.start()
         return process
 

@@ -2,7 +2,6 @@ from .dataset import ArrayDataset as ArrayDataset
 from .dataset import as_arrays as as_arrays
 from .dataset import crop as crop
 from .examples import ArrayExamples as ArrayExamples
-from .examples import array_tokens as array_tokens
 from .filterbank import filterbank as filterbank
 from .folders import FolderData as FolderData
 from .folders import read_pictures as read_pictures

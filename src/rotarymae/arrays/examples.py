@@ -47,15 +47,8 @@ class ArrayExamples(DatasetExamples):
         return _tokens_of(arrays, self.preprocessor)
 
 
-def array_tokens(dataset: ArrayDataset, preprocessor: ArrayPreprocessor, index: np.ndarray | Sequence[int]) -> Tokens:
-    """Tokens of the arrays at `index`: standardised patches, at positions that count patches from 1 on every axis.
-
-    Where sizes differ, rows of fewer patches are padded behind.
-    """
-    return _tokens_of([dataset.arrays[i] for i in index], preprocessor)
-
-
 def _tokens_of(arrays: Sequence[np.ndarray], preprocessor: ArrayPreprocessor) -> Tokens:
+    """Standardised patches, at positions that count patches from 1 on every axis; shorter rows are padded behind."""
     patch_size = preprocessor.patch_size
     scaled = [torch.from_numpy(preprocessor.scale(crop(array, patch_size))) for array in arrays]
     if len({array.shape for array in scaled}) == 1:

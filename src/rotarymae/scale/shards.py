@@ -1,9 +1,9 @@
 """One output file per input file: shards that any number of processes, on any number of hosts, work off together.
 
 Beside the outputs, OUT/_manifest.json says what they are of: the model, the options, and in the end the rows of each
-shard. A process that works on a shard holds OUT/_work/SHARD.claim and touches it every few seconds; a claim that nobody
-touches any more is taken over. Claims only save work: two processes that took the same shard would write the same
-bytes, each beside the file and then renamed. A shard that cannot be read is named in OUT/_work/SHARD.failed.
+shard. A process that works on a shard holds a lock on OUT/_work/SHARD.claim, which the system gives back when it ends,
+however it ends. Claims only save work: two processes that took the same shard would write the same bytes, each beside
+the file and then renamed. A shard that cannot be read is named in OUT/_work/SHARD.failed.
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ import hashlib
 import json
 import multiprocessing
 import os
-import socket
-import threading
+import random
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -21,8 +20,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pyarrow.parquet as pq
+from filelock import FileLock, Timeout
 
 from rotarymae.errors import InputError, RotaryMAEError, ShardsFailed, listed
 from rotarymae.scale.jobs import Job
@@ -34,8 +33,6 @@ from rotarymae.tasks import write_parts
 FORMAT = 1
 MANIFEST, WORK = "_manifest.json", "_work"
 ABOUT = b"rotarymae"  # in the metadata of an output: which manifest and which input it is of
-BEAT = 10.0  # seconds between two signs of life
-STALE = 300.0  # seconds without any, after which a claim is taken over
 WAIT = 1.0  # seconds between two looks at shards that others work on
 MODEL_FILES = ("config.json", "model.safetensors", "preprocessor.json")
 
@@ -124,7 +121,7 @@ def answer_shards(
     _prepare(out, identity)
     before = _look_back(shards, identity)
     if workers == 1:
-        _work(work, shards, identity, 0, on_step)
+        _work(work, shards, identity, on_step)
     else:
         _work_in_processes(work, shards, identity, workers, on_step)
     return _finish(out, shards, identity, before)
@@ -161,11 +158,8 @@ def _prepare(out: Path, identity: dict[str, Any]) -> None:
         if out.is_dir() and not (out / MANIFEST).exists() and any(not _ours(path) for path in out.iterdir()):
             raise InputError(f"{out} holds something already, and no {MANIFEST}; choose a new folder.")
         (out / WORK).mkdir(parents=True, exist_ok=True)
-        beside = out / WORK / f"manifest.{socket.gethostname()}.{os.getpid()}"
-        beside.write_text(json.dumps(identity, indent=2) + "\n", encoding="utf-8")
-        with suppress(FileExistsError):
-            os.link(beside, out / MANIFEST)  # unlike a rename, it replaces nothing that another process wrote
-        beside.unlink()
+        if not (out / MANIFEST).exists():
+            write_text(out / MANIFEST, json.dumps(identity, indent=2) + "\n")
     except OSError as error:
         raise InputError(f"{out} cannot be written ({error}); choose another folder.") from error
     try:
@@ -248,25 +242,23 @@ def _work(
     work: ShardedJob,
     shards: Sequence[Shard],
     identity: dict[str, Any],
-    first: int,
     on_step: Callable[[int, int], None] | None = None,
 ) -> None:
-    """Works until every shard has ended, here or elsewhere; begins with the shard of number `first`."""
-    job, watched = None, {}
-    parent = multiprocessing.parent_process()
-    left = [*shards[first:], *shards[:first]]
+    """Works until every shard has ended, here or elsewhere."""
+    job, parent = None, multiprocessing.parent_process()
+    left = random.sample(shards, len(shards))  # so that processes that see no locks seldom do the same
     while left:
         idle = True
         for shard in left:
             if parent is not None and not parent.is_alive():
                 return
-            if shard.ended or not _take(shard, watched):
+            if shard.ended:
                 continue
-            idle = False
-            with _held(shard):
-                if not shard.ended:  # another one may have finished it in the meantime
-                    job = job or work.open()
-                    _answer(job, work.layout, shard, identity)
+            with _claimed(shard) as ours:
+                if not ours or shard.ended:  # another one may have finished it in the meantime
+                    continue
+                idle, job = False, job or work.open()
+                _answer(job, work.layout, shard, identity)
             if on_step is not None:
                 on_step(sum(one.ended for one in shards), len(shards))
         left = [shard for shard in left if not shard.ended]
@@ -300,8 +292,7 @@ def _work_in_processes(
     context = multiprocessing.get_context("spawn")
     threads = max(1, (os.cpu_count() or 1) // workers)
     processes = [
-        context.Process(target=_start, args=(work, shards, identity, i * len(shards) // workers, threads), daemon=True)
-        for i in range(workers)
+        context.Process(target=_start, args=(work, shards, identity, threads), daemon=True) for _ in range(workers)
     ]
     for process in processes:
         process.start()
@@ -317,60 +308,29 @@ def _work_in_processes(
             process.terminate()
 
 
-def _start(work: ShardedJob, shards: Sequence[Shard], identity: dict[str, Any], first: int, threads: int) -> None:
+def _start(work: ShardedJob, shards: Sequence[Shard], identity: dict[str, Any], threads: int) -> None:
     """What a worker process does."""
     import torch
 
     torch.set_num_threads(threads)
-    _work(work, shards, identity, first)
-
-
-# ── claims ──────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def _take(shard: Shard, watched: dict[str, tuple[int, float]]) -> bool:
-    """Whether the claim to a shard is ours now.
-
-    Args:
-        watched: of the claims of others, when they were last touched, and when that was first seen here: clocks of
-            several hosts need not agree.
-    """
-    path = shard.claim
-    path.parent.mkdir(parents=True, exist_ok=True)
-    me = f"{socket.gethostname()} {os.getpid()}"
-    for _ in range(2):
-        with suppress(FileExistsError), path.open("x", encoding="utf-8") as file:
-            file.write(me)
-            return True
-        try:
-            touched, owner = path.stat().st_mtime_ns, path.read_text(encoding="utf-8").split()
-        except FileNotFoundError:
-            continue  # given back just now
-        if watched.get(shard.name, (None,))[0] != touched:
-            watched[shard.name] = (touched, time.monotonic())
-        silent = time.monotonic() - watched[shard.name][1] > STALE
-        here = len(owner) == 2 and owner[0] == socket.gethostname() and owner[1].isdigit()
-        if not silent and not (here and not psutil.pid_exists(int(owner[1]))):
-            return False
-        path.unlink(missing_ok=True)
-    return False
+    _work(work, shards, identity)
 
 
 @contextmanager
-def _held(shard: Shard) -> Iterator[None]:
-    """Touches the claim while the work goes on, and gives it back."""
-    ended = threading.Event()
-
-    def beat() -> None:
-        while not ended.wait(BEAT):
-            with suppress(OSError):
-                shard.claim.touch()
-
-    thread = threading.Thread(target=beat, daemon=True)
-    thread.start()
+def _claimed(shard: Shard) -> Iterator[bool]:
+    """Whether the shard is ours, for as long as this lasts. File systems without locks give it to everyone."""
+    shard.claim.parent.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(shard.claim)
     try:
-        yield
+        lock.acquire(blocking=False)
+    except Timeout:
+        yield False
+        return
+    except NotImplementedError:
+        pass
+    try:
+        yield True
     finally:
-        ended.set()
-        thread.join()
-        shard.claim.unlink(missing_ok=True)
+        lock.release()
+        with suppress(OSError):  # Windows, while others look at it
+            shard.claim.unlink()
