@@ -294,12 +294,8 @@ def read_tensors(path: Path) -> dict[str, torch.Tensor]:
     try:
         return load_file(path)
     except (SafetensorError, OSError) as error:
-        with path.open("rb") as file:
-            start = file.read(2)
-        # A zip archive, or a pickle of protocol 2 to 5.
-        looks = start == b"PK" or (start[:1] == b"\x80" and start[1:] in (b"\x02", b"\x03", b"\x04", b"\x05"))
-        pickled = " It looks like a pickle, which can run code and is never read." if looks else ""
-        raise ModelDirectoryError(f"{path} cannot be read as safetensors ({error}).{pickled}") from None
+        said = f"{path} cannot be read as safetensors ({error}); a pickle, which can run code, is never read."
+        raise ModelDirectoryError(said) from None
 
 
 def fill_model(model: nn.Module, tensors: dict[str, torch.Tensor], path: Path) -> None:

@@ -118,15 +118,6 @@ def test_the_next_call_goes_on_where_this_one_gave_up(server, tmp_path):
     assert server.asked == ["bytes=300000-"]
 
 
-def test_a_file_that_changed_meanwhile_begins_anew(server, tmp_path):
-    server.cuts += [300_000] + [0] * download.TRIES
-    with pytest.raises(InputError):
-        fetch(server, tmp_path)
-    server.cuts.clear()
-    server.tag, server.files["/file"] = '"two"', CONTENT[::-1]
-    assert fetch(server, tmp_path) == CONTENT[::-1]
-
-
 def test_a_server_without_ranges_begins_anew(server, tmp_path):
     server.ranges = False
     server.cuts += [300_000]

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -85,11 +85,10 @@ def read_pictures(
         array = array[..., None] if array.ndim == 2 else array
         return array if grey else np.broadcast_to(array, (*array.shape[:2], 3))
 
-    found = _read_all(Path(folder), PICTURES, "pictures", read, broken, on_file)
-    arrays = found.contents
+    arrays, labels, about = _read_all(Path(folder), PICTURES, "pictures", read, broken, on_file)
     if len({array.shape[-1] for array in arrays}) > 1:  # grey among coloured ones
         arrays = [np.broadcast_to(array, (*array.shape[:2], 3)) for array in arrays]
-    return found.as_data(ArrayDataset(tuple(arrays), patch, found.ids, None, longest_side, found.notes, found.left_out))
+    return FolderData(ArrayDataset(tuple(arrays), patch, longest_side=longest_side, **about), labels)
 
 
 def read_sounds(
@@ -107,16 +106,11 @@ def read_sounds(
         patch_size: frames and bins of a patch; a single number is both.
         sample_rate: of all sounds, in Hz; None takes that of the first.
         resample: sounds of another sample rate are resampled; otherwise they are refused.
-        broken: "skip" leaves out a file that cannot be read as a sound, or that is shorter than a patch, and warns;
-            "error" refuses it.
-        on_file: called with (files read, files) after each.
+        broken, on_file: as `read_pictures`, which raises and warns as this does.
 
     Raises:
-        InputError: no folder, no sound in it, none that can be read, another sample rate; names the file.
+        InputError: another sample rate; names the file.
         MissingExtra: without the extra `audio`.
-
-    Warns:
-        InputWarning: once, for all files that were left out; names the first of them.
     """
     soundfile = import_extra("soundfile", "audio")
     patch = (patch_size, patch_size) if isinstance(patch_size, int) else tuple(patch_size)
@@ -139,8 +133,8 @@ def read_sounds(
         _refuse_small(spectrogram.shape, patch)
         return spectrogram[..., None]
 
-    found = _read_all(Path(folder), SOUNDS, "sounds", read, broken, on_file)
-    return found.as_data(ArrayDataset(tuple(found.contents), patch, found.ids, rate, None, found.notes, found.left_out))
+    arrays, labels, about = _read_all(Path(folder), SOUNDS, "sounds", read, broken, on_file)
+    return FolderData(ArrayDataset(tuple(arrays), patch, sample_rate=rate, **about), labels)
 
 
 # ── files ───────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -152,26 +146,6 @@ class WrongSampleRate(InputError):
     """A sound whose sample rate is not the others'. It is no broken file: it is refused in any case."""
 
 
-@dataclass(frozen=True)
-class _Found:
-    """The files that could be read, and what was left out."""
-
-    paths: tuple[Path, ...]  # below the folder
-    contents: list[np.ndarray]
-    notes: tuple[str, ...]
-    left_out: tuple[str, ...]
-
-    @property
-    def ids(self) -> np.ndarray:
-        return np.array([path.as_posix() for path in self.paths])
-
-    def as_data(self, dataset: ArrayDataset) -> FolderData:
-        labels = [path.parts[0] if len(path.parts) > 1 else None for path in self.paths]
-        if all(label is None for label in labels):
-            return FolderData(dataset, None)
-        return FolderData(dataset, np.array(labels, object if None in labels else None))
-
-
 def _read_all(
     folder: Path,
     kinds: tuple[str, ...],
@@ -179,7 +153,8 @@ def _read_all(
     read: Callable[[Path], np.ndarray],
     broken: Broken,
     on_file: OnFile | None,
-) -> _Found:
+) -> tuple[list[np.ndarray], np.ndarray | None, dict[str, Any]]:
+    """What the files hold that can be read, their labels, and their ids with what else a data set says of them."""
     choose("broken", broken, ("skip", "error"))
     paths, others = _list(folder, kinds, noun)
     kept, contents, reasons = [], [], {}
@@ -210,7 +185,10 @@ def _read_all(
             raise InputError(f"{folder}: {text}")
         warnings.warn(text, InputWarning, stacklevel=3)
         notes.append(text)
-    return _Found(tuple(kept), contents, tuple(notes), tuple(reasons))
+    labels = [path.parts[0] if len(path.parts) > 1 else None for path in kept]
+    column = np.array(labels, object if None in labels else None) if any(labels) else None
+    ids = np.array([path.as_posix() for path in kept])
+    return contents, column, {"ids": ids, "notes": tuple(notes), "left_out": tuple(reasons)}
 
 
 def _list(folder: Path, kinds: tuple[str, ...], noun: str) -> tuple[list[Path], Counter[str]]:

@@ -17,7 +17,7 @@ from typing import Any
 
 from rotarymae.data.sources import File, Source
 from rotarymae.errors import InputError
-from rotarymae.system import Reporter, flush, replacing_folder, write_text
+from rotarymae.system import Reporter, flush, replacing_folder
 
 CHUNK = 1 << 18
 TRIES = 5  # in a row without a byte more
@@ -92,22 +92,17 @@ def download(file: File, path: Path, on_bytes: OnBytes = lambda done, total: Non
     try:
         _check(file, part)
     except InputError:
-        _forget(part)
+        part.unlink()
         raise
     flush(part)
     part.replace(path)
-    _tag(part).unlink(missing_ok=True)
 
 
 def _receive(file: File, part: Path, on_bytes: OnBytes) -> None:
     """Appends to the part what it lacks; OSError or HTTPException where the connection broke."""
-    have, tag = _size(part), _tag(part)
-    known = tag.read_text(encoding="utf-8") if tag.exists() else ""
-    headers = {"User-Agent": "rotarymae", "Accept-Encoding": "identity"}
-    if have and (known or file.md5):
+    have, headers = _size(part), {"User-Agent": "rotarymae", "Accept-Encoding": "identity"}
+    if have:
         headers["Range"] = f"bytes={have}-"
-        if known:
-            headers["If-Range"] = known  # another file there now comes whole, from its first byte
     try:
         answer = _opener.open(urllib.request.Request(file.url, headers=headers), timeout=60)
     except urllib.error.HTTPError as error:
@@ -115,7 +110,7 @@ def _receive(file: File, part: Path, on_bytes: OnBytes) -> None:
             whole = error.headers.get("Content-Range", "").rpartition("/")[2]
             if whole == str(have):
                 return
-            _forget(part)
+            part.unlink()
             raise ConnectionError(f"{part} held more than the file") from None
         raise
     with answer:
@@ -128,7 +123,6 @@ def _receive(file: File, part: Path, on_bytes: OnBytes) -> None:
         free = shutil.disk_usage(part.parent).free
         if total - have > free:
             raise InputError(f"{part.parent} has room for {free:,} bytes; {file.name} needs {total - have:,} more.")
-        write_text(tag, _validator(answer.headers))
         with part.open("ab" if goes_on else "wb") as out:
             while chunk := answer.read1(CHUNK):
                 out.write(chunk)
@@ -136,12 +130,6 @@ def _receive(file: File, part: Path, on_bytes: OnBytes) -> None:
                 on_bytes(have, total)
         if total and have < total:
             raise ConnectionError(f"the connection ended after {have:,} of {total:,} bytes")
-
-
-def _validator(headers: Any) -> str:
-    """What tells one version of the file from another, as If-Range takes it."""
-    etag = headers.get("ETag", "")
-    return etag if etag and not etag.startswith("W/") else headers.get("Last-Modified", "")
 
 
 class _Redirect(urllib.request.HTTPRedirectHandler):
@@ -166,15 +154,6 @@ def _check(file: File, path: Path) -> None:
 
 def _size(path: Path) -> int:
     return path.stat().st_size if path.exists() else 0
-
-
-def _tag(part: Path) -> Path:
-    return part.with_name(f"{part.name}.version")
-
-
-def _forget(part: Path) -> None:
-    part.unlink(missing_ok=True)
-    _tag(part).unlink(missing_ok=True)
 
 
 # ── unpacking ───────────────────────────────────────────────────────────────────────────────────────────────────────

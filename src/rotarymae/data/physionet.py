@@ -230,15 +230,9 @@ def with_static(dataset: SeriesDataset) -> SeriesDataset:
 
 def hourly(dataset: SeriesDataset) -> SeriesDataset:
     """The same records with the mean of each variable and hour, at whole hours."""
-    assert dataset.channels is not None and dataset.channel_names is not None
-    columns = {
-        "id": np.repeat(dataset.ids, dataset.lengths),
-        "time": np.floor(dataset.times),
-        "variable": np.array(dataset.channel_names)[dataset.channels],
-        "value": np.asarray(dataset.values)[:, 0],
-    }
-    found = SeriesDataset.from_frame(pa.table(columns), channel="variable", duplicates="mean")
-    return replace(found, static=dataset.static)
+    table = dataset.to_arrow("id", channel="variable")
+    table = table.set_column(1, "time", pc.call_function("floor", [table["time"]]))
+    return SeriesDataset.from_frame(table, "id", channel="variable", static=[*dataset.static], duplicates="mean")
 
 
 def _records(folder: Path, name: str) -> Iterator[tuple[str, bytes]]:

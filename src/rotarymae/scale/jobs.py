@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import functools
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Protocol, Self, get_args
+from typing import Any, Literal, Self, get_args
 
 import numpy as np
 import pyarrow as pa
@@ -60,22 +61,24 @@ class Answers:
     rows: np.ndarray
 
 
-class Job(Protocol):
-    """What is asked for every series."""
+@dataclass(frozen=True, eq=False)
+class Job(ABC):
+    """What is asked for every series.
 
-    @property
-    def directory(self) -> ModelDirectory:
-        """The model that answers."""
-        ...
+    Attributes:
+        directory: the model that answers.
+    """
+
+    directory: ModelDirectory
 
     @property
     def schema(self) -> pa.Schema | None:
         """The columns of its answers; None where they depend on the table."""
-        ...
+        return None
 
+    @abstractmethod
     def answer(self, dataset: AnyDataset, on_step: Any = None) -> Answers:
         """The answers for a data set that fits into memory."""
-        ...
 
 
 def _one_each(columns: dict[str, Any], series: int) -> Answers:
@@ -83,10 +86,9 @@ def _one_each(columns: dict[str, Any], series: int) -> Answers:
 
 
 @dataclass(frozen=True, eq=False)
-class Embedding:
+class Embedding(Job):
     """One vector per series, as columns e0, e1, ..; see `tasks.embed`."""
 
-    directory: ModelDirectory
     pool: Pool = "auto"
 
     @classmethod
@@ -127,10 +129,8 @@ def _open(model: str, stage: Stage, pool: Pool, precision: Precision) -> Embeddi
 
 
 @dataclass(frozen=True, eq=False)
-class Surprising:
+class Surprising(Job):
     """How surprising each series is to a pre-trained model, as the column surprise; see `tasks.surprise`."""
-
-    directory: ModelDirectory
 
     @classmethod
     def open(cls, model: str | Path, precision: Precision = "auto") -> Self:
@@ -160,14 +160,13 @@ class Surprising:
 
 
 @dataclass(frozen=True, eq=False)
-class Predicting:
+class Predicting(Job):
     """The predicted class and a probability per class, or the predicted value; see `tasks.Predictor`.
 
     Attributes:
         beside: what scores the surprise of each series, in a column of its own.
     """
 
-    directory: ModelDirectory
     predictor: Predictor
     choice: str = "auto"
     beside: Surprising | None = None
@@ -225,20 +224,15 @@ def open_predicting(
 
 
 @dataclass(frozen=True, eq=False)
-class Explaining:
+class Explaining(Job):
     """How much each observation matters to the model's prediction, one row per observation; see `tasks.importance`."""
 
-    directory: ModelDirectory
     method: ImportanceMethod = "occlusion"
 
     @classmethod
     def open(cls, model: str | Path, method: ImportanceMethod = "occlusion") -> Self:
         """Of a run folder's fine-tuned model, or of its directory. Raises as `checkpoints.open_model`."""
         return cls(open_model(model, "finetuned"), method)
-
-    @property
-    def schema(self) -> None:
-        """Its columns are the table's, and one more."""
 
     def answer(self, dataset: AnyDataset, on_step: Any = None) -> Answers:
         if not isinstance(dataset, SeriesDataset):
@@ -252,7 +246,7 @@ class Explaining:
 
 
 @dataclass(frozen=True, eq=False)
-class Interpolating:
+class Interpolating(Job):
     """Values at any times with their bands, one row per query; see `tasks.interpolate`.
 
     Attributes:
@@ -261,14 +255,9 @@ class Interpolating:
         at: or those of a table.
     """
 
-    directory: ModelDirectory
     points: int = 100
     times: Sequence[float | str] = ()
     at: QueryTable | None = None
-
-    @property
-    def schema(self) -> None:
-        """Times are dates where the table's are, so the columns depend on it."""
 
     @classmethod
     def open(

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from rotarymae.errors import InputError, choose, listed
-from rotarymae.series import dates, tables
+from rotarymae.series import tables
 
 
 def choose_options(tokens: str, missing: str, duplicates: str, unknown_channels: str = "error") -> None:
@@ -33,13 +33,6 @@ def names_of(names: Sequence[str] | str, what: str, empty: bool = False) -> tupl
     if wrong:
         raise InputError(f"{what} holds {listed(wrong)}, which is no string; give column names.")
     return names
-
-
-def frame_times(column: pa.Array, time: str, series: np.ndarray, ids: np.ndarray) -> tuple[np.ndarray, str | None]:
-    when, unit = dates.times(column, time)
-    if not np.isfinite(when).all():
-        dates.refuse_bad_times(when, time, ids[series])
-    return when, unit
 
 
 def refuse_times_within(times: np.ndarray, series: np.ndarray, ids: np.ndarray, offsets: np.ndarray) -> None:

@@ -114,27 +114,26 @@ class TableFile:
         Raises:
             InputError: a file that cannot be parsed.
         """
-        schema = self._schema()
-        names = schema.names if _repeats(schema.names) else tables.flat(schema.empty_table()).column_names
-        return [*names, *([self.of_file] if self.of_file else [])]
+        return [*self._flat_schema().names, *([self.of_file] if self.of_file else [])]
 
     def type_of(self, column: str) -> pa.DataType:
         """The type of a column; of a text file, that of its first rows."""
-        schema = tables.flat(self._schema().empty_table()).schema
-        return pa.string() if column == self.of_file else schema.field(column).type
+        return pa.string() if column == self.of_file else self._flat_schema().field(column).type
 
     def list_columns(self) -> list[str]:
         """Those that hold a list per row, by the names of `column_names`."""
-        schema = self._schema()
-        schema = schema if _repeats(schema.names) else tables.flat(schema.empty_table()).schema
-        return [field.name for field in schema if tables.is_list(field.type)]
+        return [field.name for field in self._flat_schema() if tables.is_list(field.type)]
 
     def numeric_columns(self) -> list[str]:
         """Those that hold numbers, or lists of numbers; of a text file as its first block of rows says."""
-        schema = self._schema()
-        schema = schema if _repeats(schema.names) else tables.flat(schema.empty_table()).schema
-        kinds = {field.name: field.type.value_type if tables.is_list(field.type) else field.type for field in schema}
+        types = {field.name: field.type for field in self._flat_schema()}
+        kinds = {name: kind.value_type if tables.is_list(kind) else kind for name, kind in types.items()}
         return [name for name, kind in kinds.items() if pa.types.is_integer(kind) or pa.types.is_floating(kind)]
+
+    def _flat_schema(self) -> pa.Schema:
+        schema = self._schema()
+        repeats = len(set(schema.names)) < len(schema.names)  # which `need` refuses
+        return schema if repeats else tables.flat(schema.empty_table()).schema
 
     def _schema(self) -> pa.Schema:
         path = self.paths[0]
@@ -547,10 +546,6 @@ def _pieces(table: pa.Table) -> Iterator[tuple[int, int]]:
         stop = min(len(table), int(np.searchsorted(ends, before + size)) + 1)
         yield start, stop
         start = stop
-
-
-def _repeats(names: Sequence[str]) -> bool:
-    return len(set(names)) < len(names)
 
 
 @contextmanager

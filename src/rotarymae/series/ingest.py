@@ -17,7 +17,6 @@ from rotarymae.series import dates, tables
 from rotarymae.series.columns import (
     encode_channels,
     flat_labels,
-    frame_times,
     listed_column,
     names_of,
     numeric,
@@ -74,7 +73,8 @@ def long_table(
     if not keep.all():
         series, found = series[keep], found[keep]
         columns = {name: column.filter(pa.array(keep)) for name, column in columns.items()}
-    when, unit = frame_times(columns[time], time, series, ids)
+    when, unit = dates.times(columns[time], time)
+    dates.refuse_bad_times(when, time, ids[series])
     which, known, unknown = None, None, {}
     if channel is not None:
         labels = tables.label_array(columns[channel], channel)

@@ -227,17 +227,13 @@ def melt(rows: Observations) -> Observations:
         missing_by_column={name: count for name, count in counts if count},
         counted="cells",
     )
-    return Observations(
-        series=rows.series[row],
-        ids=rows.ids,
-        times=rows.times[row],
+    return replace(
+        rows.keep(row),
         channels=column.astype(np.int32),
         channel_names=rows.value_names,
         values=rows.values[row, column][:, None],
         value_names=("value",),
-        time_unit=rows.time_unit,
         report=report,
-        time_zone=rows.time_zone,
     )
 
 
