@@ -67,10 +67,8 @@ def pretrain_arrays(
     model, config = MaskedAutoencoder(setup.model), setup.pretraining if shared else trial.own(setup.pretraining)
     masking = Masking.named("ratio", ratio=setup.mask_ratio)
     examples = ArrayExamples(arrays, preprocessor, config.seed, masking, transform=transform)
-    with trial.training("pretraining") as how:
-        if shared:
-            how["folder"] = trial.folder.parent / "pretraining"
-        trial.keep("pretraining", fit(Pretraining(model, normalize_targets=True), examples, config, **how))
+    where = {"folder": trial.folder.parent / "pretraining"} if shared else {}
+    trial.train("pretraining", fit, Pretraining(model, normalize_targets=True), examples, config, **where)
     return model
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,15 +12,7 @@ from rotarymae.checkpoints import AnyPreprocessor, ModelDirectory
 from rotarymae.experiments.runner import Trial
 from rotarymae.model import MaskedAutoencoder
 from rotarymae.series import SeriesDataset, StaticColumn
-from rotarymae.tasks import (
-    FitConfig,
-    Trained,
-    baselines,
-    finetune,
-    fit_predictor,
-    predict_probabilities,
-    pretrain,
-)
+from rotarymae.tasks import FitConfig, Trained, baselines, finetune, fit_predictor, predict_probabilities, pretrain
 
 # How a recipe of classification trains when this is only to see that everything runs.
 SMOKE_TRAINING: dict[str, Any] = {
@@ -40,6 +32,9 @@ class Labelled(NamedTuple):
     series: SeriesDataset
     labels: np.ndarray
 
+    def select(self, rows: np.ndarray) -> Labelled:
+        return Labelled(self.series.select(rows), self.labels[rows])
+
 
 def train_both(
     trial: Trial, config: FitConfig, train: Labelled, validation: Labelled, finetuning: FitConfig | None = None
@@ -50,19 +45,13 @@ def train_both(
     two trainings differ in more than `FitConfig` has names for.
     """
     config, finetuning = trial.own(config), trial.own(finetuning or config)
-    with trial.training("pretraining") as how:
-        pretrained = pretrain(train.series, config, **how)
-    trial.keep("pretraining", pretrained.result)
-    found = []
-    untrained = blank(config, pretrained.preprocessor)
-    for stage, start in (("finetuning", pretrained.directory), ("from scratch", untrained)):
-        with trial.training(stage) as how:
-            tuned = finetune(
-                start, train.series, train.labels, finetuning, validation=(validation.series, validation.labels), **how
-            )
-        trial.keep(stage, tuned.result)
-        found.append(tuned)
-    return found[0], found[1]
+    pretrained = trial.train("pretraining", pretrain, train.series, config)
+    starts = {"finetuning": pretrained.directory, "from scratch": blank(config, pretrained.preprocessor)}
+    tuned, scratch = (
+        trial.train(stage, finetune, start, *train, finetuning, validation=tuple(validation))
+        for stage, start in starts.items()
+    )
+    return tuned, scratch
 
 
 def blank(config: FitConfig, preprocessor: AnyPreprocessor) -> ModelDirectory:
@@ -90,7 +79,7 @@ def combine(
     known: Labelled,
     parts: tuple[np.ndarray, np.ndarray],
     test: SeriesDataset,
-    of_model: tuple[np.ndarray, np.ndarray],
+    of_model: Sequence[np.ndarray],
     static: tuple[StaticColumn, ...] = (),
 ) -> dict[str, np.ndarray]:
     """Probabilities [S, classes] of the test series by all that `rotarymae fit` predicts with.

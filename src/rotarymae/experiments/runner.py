@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
 import torch
@@ -27,7 +27,7 @@ from torch import nn
 from rotarymae.batch import Examples
 from rotarymae.errors import InputError, did_you_mean
 from rotarymae.system import Reporter, commit, hardware, replacing, versions, write_text
-from rotarymae.tasks import FitConfig
+from rotarymae.tasks import FitConfig, Trained
 from rotarymae.training import Objective, TrainConfig, TrainResult, fit
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ SETTINGS = ("paper", "ours")
 Result = dict[str, Any]
 Figures = dict[str, "Figure"]  # by name; matplotlib's own
 Config = TypeVar("Config", TrainConfig, FitConfig)
+Found = TypeVar("Found", TrainResult, Trained)
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,13 @@ class Setup:
 
     cases: tuple[str, ...] = ()
     seeds: tuple[int, ...] = (0,)
+
+    def but(self, **changes: Any) -> Self:
+        """The same with other fields; a dictionary changes fields of a field, such as `train={"epochs": 2}`."""
+        for name, value in changes.items():
+            if isinstance(value, dict):
+                changes[name] = replace(getattr(self, name), **value)
+        return replace(self, **changes)
 
 
 @dataclass(frozen=True)
@@ -166,9 +174,16 @@ class Trial:
         stage: str = "training",
     ) -> TrainResult:
         """`training.fit` with this trial's seed, in its folder, resuming; the model ends on the CPU, to evaluate."""
+        return self.train(stage, fit, objective, examples, self.own(config), validation=validation)
+
+    def train(self, stage: str, call: Callable[..., Found], *arguments: Any, **options: Any) -> Found:
+        """A call of `training.fit`, or one of `tasks` that trains, in this trial's folder, resuming.
+
+        Its losses are kept for the result file. An option `folder` takes the place of the trial's own.
+        """
         with self.training(stage) as how:
-            found = fit(objective, examples, self.own(config), validation=validation, **how)
-        self.keep(stage, found)
+            found = call(*arguments, **how | options)
+        self.keep(stage, found if isinstance(found, TrainResult) else found.result)
         return found
 
     def own(self, config: Config) -> Config:

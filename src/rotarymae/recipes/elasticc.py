@@ -23,21 +23,7 @@ from typing import Literal
 import numpy as np
 
 from rotarymae.data import elasticc as data
-from rotarymae.experiments import (
-    SMOKE,
-    SMOKE_TRAINING,
-    Labelled,
-    Recipe,
-    Row,
-    Score,
-    Setup,
-    Trial,
-    boost,
-    parameters,
-    predict,
-    scores,
-    train_both,
-)
+from rotarymae.experiments import SMOKE, Labelled, Recipe, Row, Score, Setup, Trial, classification, parameters
 from rotarymae.recipes.plasticc import FOUR, PAPER, SHALLOW, TINY, light_curves
 from rotarymae.tasks import FitConfig
 
@@ -79,28 +65,27 @@ def setup(scale: str, setting: str) -> ELAsTiCCSetup:
         fit = FitConfig(min_steps=0, time_unit=3.0, time_origin="zero", channel_spacing=3.0)
         found = ELAsTiCCSetup(fit=fit)
     if scale == "paper":
-        return dataclasses.replace(found, seeds=(0, 1, 2, 3, 4))
+        return found.but(seeds=(0, 1, 2, 3, 4))
     if scale == "smoke":
-        fit = dataclasses.replace(found.fit, **SMOKE_TRAINING, **SMOKE)
-        return dataclasses.replace(found, cases=found.cases[:1], test_per_class=4, fit=fit)
-    return dataclasses.replace(found, cases=found.cases[:1], most_per_model=2000, test_per_class=200)
+        return found.but(cases=found.cases[:1], test_per_class=4, fit=classification.SMOKE_TRAINING | SMOKE)
+    return found.but(cases=found.cases[:1], most_per_model=2000, test_per_class=200)
 
 
 def run(setup: ELAsTiCCSetup, case: str, trial: Trial) -> Score:
-    dataset, labels = data.read(setup.data_dir, setup.view, setup.most_per_model)
-    splits = data.splits(labels, setup.test_per_class)
+    plain = Labelled(*data.read(setup.data_dir, setup.view, setup.most_per_model))
+    splits = data.splits(plain.labels, setup.test_per_class)
     split = splits[trial.seed % len(splits)]
-    shown = light_curves(dataset, setup.described)
+    known = plain._replace(series=light_curves(plain.series, setup.described))
     config = dataclasses.replace(setup.fit, size="light" if case == FOUR else case)
-    train, validation = (Labelled(shown.select(part), labels[part]) for part in (split.train, split.validation))
-    found = train_both(trial, config, train, validation)
-    test, rest = split.test, np.concatenate([split.train, split.validation])
+    train, validation, test = (known.select(part) for part in (split.train, split.validation, split.test))
+    tuned, scratch = classification.train_both(trial, config, train, validation)
+    rest = plain.select(np.concatenate([split.train, split.validation]))
     guesses = {
-        "": predict(found[0], shown.select(test)),
-        " from scratch": predict(found[1], shown.select(test)),
-        " of gradient boosting": boost(Labelled(dataset.select(rest), labels[rest]), dataset.select(test), trial.seed),
+        "": classification.predict(tuned, test.series),
+        " from scratch": classification.predict(scratch, test.series),
+        " of gradient boosting": classification.boost(rest, plain.series.select(split.test), trial.seed),
     }
-    return Score(scores(labels[test], guesses), {}, parameters(found[0].model.encoder))
+    return Score(classification.scores(test.labels, guesses), {}, parameters(tuned.model.encoder))
 
 
 SIMPLE = "macro-F1 of gradient boosting"

@@ -35,7 +35,6 @@ and what a core trains in an hour per waveform instead of 200 epochs: 72 epochs 
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -47,29 +46,12 @@ from rotarymae.batch import Batch
 from rotarymae.config import RoMAEConfig
 from rotarymae.counter_rng import counter_uniform
 from rotarymae.data import frequency as data
-from rotarymae.experiments import (
-    SMOKE,
-    DrawnExamples,
-    Recipe,
-    Result,
-    Row,
-    Score,
-    Setup,
-    Trial,
-    calibration,
-    linear_interpolation,
-    on_grid,
-    parameters,
-    predict_masked,
-)
+from rotarymae.experiments import SMOKE, Figures, Recipe, Result, Row, Score, Setup, Trial, parameters, regular_grid
 from rotarymae.model import MaskedAutoencoder
-from rotarymae.tasks import HALF_WIDTHS
 from rotarymae.training import Pretraining, TrainConfig
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-    from rotarymae import plots
 
 CASES: dict[str, data.Waveform] = {"sine": "sine", "square": "square", "cycloid": "cycloid"}
 VALIDATION = 500  # series
@@ -106,35 +88,17 @@ class FrequencySetup(Setup):
 
 def setup(scale: str, setting: str) -> FrequencySetup:
     common: dict[str, Any] = {"epochs": 200, "weight_decay": 0.01, "keep_best": True}
-    found = FrequencySetup(
-        seeds=(0, 1, 2),
-        train=TrainConfig(batch_size=64, base_lr=1e-3, betas=(0.9, 0.999), warmup_steps=200, **common),
-    )
+    train = TrainConfig(batch_size=64, base_lr=1e-3, betas=(0.9, 0.999), warmup_steps=200, **common)
+    found = FrequencySetup(seeds=(0, 1, 2), train=train)
     if setting == "ours":
-        found = dataclasses.replace(
-            found,
-            position_scale=100.0,
-            queries=25,
-            beta=0.5,
-            model=RoMAEConfig(
-                embed_dim=64, num_heads=4, depth=4, decoder_embed_dim=64, decoder_num_heads=4, likelihood="gaussian"
-            ),
-            train=TrainConfig(batch_size=32, base_lr=3e-3, betas=(0.9, 0.95), **common),
-        )
+        train = TrainConfig(batch_size=32, base_lr=3e-3, betas=(0.9, 0.95), **common)
+        found = found.but(position_scale=100.0, queries=25, beta=0.5, model=regular_grid.NARROW, train=train)
     if scale == "small":
-        changes = {"epochs": 72} if setting == "ours" else {"epochs": 1, "batch_size": 8}
-        train = dataclasses.replace(found.train, **changes)
-        found = dataclasses.replace(found, seeds=(0,), per_pair=5, train=train)
+        short = {"epochs": 72} if setting == "ours" else {"epochs": 1, "batch_size": 8}
+        found = found.but(seeds=(0,), per_pair=5, train=short)
     if scale == "smoke":
-        found = dataclasses.replace(
-            found,
-            seeds=(0,),
-            series=200,
-            per_frequency=2,
-            per_pair=1,
-            model=dataclasses.replace(found.model, **SMOKE),
-            train=dataclasses.replace(found.train, epochs=4, batch_size=16, warmup_steps=4, base_lr=3e-3),
-        )
+        short = {"epochs": 4, "batch_size": 16, "warmup_steps": 4, "base_lr": 3e-3}
+        found = found.but(seeds=(0,), series=200, per_frequency=2, per_pair=1, model=SMOKE, train=short)
     return found
 
 
@@ -152,12 +116,12 @@ def run(setup: FrequencySetup, case: str, trial: Trial) -> Score:
     metrics, curves = _by_frequency(single, mean, best.mean)
     hidden = ~single.seen
     if std is not None:
-        metrics |= calibration(single.noisy[hidden], mean[hidden], std[hidden])
-    exact = calibration(single.noisy[hidden], best.mean[hidden], best.std[hidden])
+        metrics |= regular_grid.calibration(single.noisy[hidden], mean[hidden], std[hidden])
+    exact = regular_grid.calibration(single.noisy[hidden], best.mean[hidden], best.std[hidden])
     metrics |= {f"optimum {name}": value for name, value in exact.items()}
     guesses = {
-        "linear interpolation": linear_interpolation(TIMES, single.noisy, single.seen),
-        "the training mean": _everywhere(train.noisy.mean(0), single),
+        "linear interpolation": regular_grid.linear_interpolation(TIMES, single.noisy, single.seen),
+        "the training mean": np.broadcast_to(train.noisy.mean(0), single.noisy.shape),
     }
     metrics |= {f"MSE of {name}": float(_errors(guess, single.noisy, single).mean()) for name, guess in guesses.items()}
 
@@ -173,26 +137,28 @@ def run(setup: FrequencySetup, case: str, trial: Trial) -> Score:
     return Score(metrics | found, curves | shown, parameters(model))
 
 
-def examples(series: data.FrequencySeries, setup: FrequencySetup, case: str, seed: int = 0) -> DrawnExamples:
+def examples(
+    series: data.FrequencySeries, setup: FrequencySetup, case: str, seed: int = 0
+) -> regular_grid.DrawnExamples:
     noisy = torch.from_numpy(series.noisy.astype(np.float32))
 
     def draw(index: np.ndarray, epoch: int | None) -> Batch:
         order = counter_uniform(seed, -1 if epoch is None else epoch, index)(data.POINTS).argsort(1)
-        everything = on_grid(noisy[torch.from_numpy(index)], TIMES, setup.position_scale)
+        everything = regular_grid.on_grid(noisy[torch.from_numpy(index)], TIMES, setup.position_scale)
         visible, hidden = order[:, : data.SEEN], order[:, data.SEEN :]
         return Batch(index, everything.select(visible), everything.select(hidden[:, : setup.queries]))
 
     about = {"data": "frequency", "case": case, "seed": seed, "sum": float(series.noisy.sum())}
     about |= {name: getattr(setup, name) for name in ("series", "position_scale", "queries")}
-    return DrawnExamples(len(noisy), data.POINTS, draw, about)
+    return regular_grid.DrawnExamples(len(noisy), data.POINTS, draw, about)
 
 
 def predict(
     model: MaskedAutoencoder, series: data.FrequencySeries, setup: FrequencySetup
 ) -> tuple[np.ndarray, np.ndarray | None]:
     """Mean and standard deviation (None of a model without) [S, 100] at hidden points; NaN at seen ones."""
-    everything = on_grid(torch.from_numpy(series.noisy.astype(np.float32)), TIMES, setup.position_scale)
-    mean, std = predict_masked(model, everything, series.seen, ~series.seen)
+    everything = regular_grid.on_grid(torch.from_numpy(series.noisy.astype(np.float32)), TIMES, setup.position_scale)
+    mean, std = regular_grid.predict_masked(model, everything, series.seen, ~series.seen)
     return mean[..., 0], None if std is None else std[..., 0]
 
 
@@ -245,32 +211,25 @@ def _by_pair(
     return {f"pairs, {name}": float(errors.mean()) for name, errors in found.items()}, curves
 
 
-def _everywhere(values: np.ndarray, series: data.FrequencySeries) -> np.ndarray:
-    return np.broadcast_to(values, series.noisy.shape)
-
-
-def figures(result: Result) -> dict[str, Figure]:
+def figures(result: Result) -> Figures:
     """Figures 3 to 5 for each waveform: error by frequency, by pair of frequencies, and an example."""
     from rotarymae import plots
 
     found = {}
     for case, part in result["cases"].items():
         shown = part["curves"][0]
-        lines = {
-            "RoMAE": shown["MSE"],
-            "optimum": shown["optimum MSE"],
-            "RoMAE, against clean": shown["clean MSE"],
-        }
+        names = {"RoMAE": "MSE", "optimum": "optimum MSE", "RoMAE, against clean": "clean MSE"}
+        lines = {name: shown[metric] for name, metric in names.items()}
         found[case] = _error_figure(shown["frequency"], lines)
         found[f"{case}-pairs"] = _matrix(np.array(shown["pairs, MSE"], np.float64))
         names = [f"{pair[0]} and {pair[1]} Hz" for pair in EXAMPLES]
-        found[f"{case}-examples"] = plots.predictions({name: _panel(shown[name]) for name in names}, x_label="time (s)")
+        panels = {name: regular_grid.panel(TIMES, shown[name], "optimum") for name in names}
+        found[f"{case}-examples"] = plots.predictions(panels, x_label="time (s)")
     return found
 
 
-def compare(results: Mapping[str, Result]) -> dict[str, Figure]:
+def compare(results: Mapping[str, Result]) -> Figures:
     """Error by frequency of both settings in one plot, for each waveform that both have."""
-
     found = {}
     for case in CASES:
         curves = {name: r["cases"][case]["curves"][0] for name, r in results.items() if case in r["cases"]}
@@ -285,18 +244,6 @@ def _error_figure(frequencies: Any, errors: dict[str, Any]) -> Figure:
     from rotarymae import plots
 
     return plots.figure_of(plots.curves(frequencies, errors, x_label="frequency (Hz)", y_label="mean squared error"))
-
-
-def _panel(shown: dict[str, Any]) -> plots.Panel:
-    from rotarymae import plots
-
-    times, seen, values = TIMES, np.array(shown["seen"]), np.array(shown["values"])
-    mean, band = np.array(shown["mean"], np.float64)[~seen], None
-    if "std" in shown:
-        half = HALF_WIDTHS[0.95] * np.array(shown["std"], np.float64)[~seen]
-        band = (times[~seen], mean - half, mean + half)
-    lines = {"RoMAE": (times[~seen], mean), "optimum": (times, np.array(shown["exact"]))}
-    return plots.Panel(lines, (times[seen], values[seen]), (times[~seen], values[~seen]), band)
 
 
 def _matrix(errors: np.ndarray) -> Figure:
@@ -334,10 +281,7 @@ RECIPE = Recipe(
                 Row(f"{case}: MSE, two waves", case, "pairs, MSE", simple="pairs, optimum MSE"),
             )
         ),
-        Row("sine: NLL (nats)", "sine", "NLL", simple="optimum NLL"),
-        Row("sine: inside the 50 % band", "sine", "inside 50 %", simple="optimum inside 50 %"),
-        Row("sine: inside the 68 % band", "sine", "inside 68 %", simple="optimum inside 68 %"),
-        Row("sine: inside the 95 % band", "sine", "inside 95 %", simple="optimum inside 95 %"),
+        *regular_grid.calibration_rows("sine", "sine: "),
     ),
     figures=figures,
     compare=compare,

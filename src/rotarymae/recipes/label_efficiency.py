@@ -32,22 +32,7 @@ from sklearn.preprocessing import StandardScaler
 
 from rotarymae.checkpoints import save
 from rotarymae.data import plasticc as data
-from rotarymae.experiments import (
-    SMOKE,
-    SMOKE_TRAINING,
-    Figures,
-    Labelled,
-    Recipe,
-    Result,
-    Row,
-    Score,
-    Setup,
-    Trial,
-    blank,
-    boost,
-    parameters,
-    predict,
-)
+from rotarymae.experiments import SMOKE, Figures, Recipe, Result, Row, Score, Setup, Trial, classification, parameters
 from rotarymae.recipes.plasticc import light_curves
 from rotarymae.series import SeriesDataset
 from rotarymae.tasks import FitConfig, embed, finetune, pretrain, split_off
@@ -90,8 +75,8 @@ def setup(scale: str, setting: str) -> LabelEfficiencySetup:
         fit = dataclasses.replace(fit, mask_ratio=0.75, pool="cls", drop=0.0, noise=0.0)
     found = LabelEfficiencySetup(fit=fit)
     if scale == "smoke":
-        fit = dataclasses.replace(found.fit, **SMOKE_TRAINING, **SMOKE, min_steps=0)
-        found = dataclasses.replace(found, cases=("5 labels",), seeds=(0,), sample=True, objects=300, fit=fit)
+        fit = classification.SMOKE_TRAINING | SMOKE | {"min_steps": 0}
+        found = found.but(cases=("5 labels",), seeds=(0,), sample=True, objects=300, fit=fit)
     return found
 
 
@@ -102,36 +87,31 @@ def run(setup: LabelEfficiencySetup, case: str, trial: Trial) -> Score:
     train, scored = split_off(np.arange(len(labels)), labels, 0.25, 0)
     if setup.score_on == "validation":
         train, scored = split_off(train, labels, 0.15, 0)
-    drawn = draw(labels, train, COUNTS[case], trial.seed)
+    known = classification.Labelled(described, labels).select(draw(labels, train, COUNTS[case], trial.seed))
+    asked = described.select(scored)
     # All cases and seeds share one pre-training, in the run's own folder: whichever comes first trains it.
-    with trial.training("pretraining") as how:
-        how["folder"] = trial.folder.parents[1] / "pretraining"
-        unlabelled = described.select(train) if setup.sample else others(setup.data_dir, dataset)
-        pretrained = pretrain(unlabelled, setup.fit, **how)
-    trial.keep("pretraining", pretrained.result)
+    unlabelled = described.select(train) if setup.sample else others(setup.data_dir, dataset)
+    shared = trial.folder.parents[1]
+    pretrained = trial.train("pretraining", pretrain, unlabelled, setup.fit, folder=shared / "pretraining")
     note = (
         f"Pre-trained for {setup.fit.pretrain_epochs} epochs (seed {setup.fit.seed}) on {len(unlabelled):,} light "
         "curves of PLAsTiCC (doi:10.5281/zenodo.2539456, CC BY 4.0) in the bands u g r i z y; the 1,400 objects of the "
         "library's sample are not among them. `rotarymae run label_efficiency` makes it and measures its worth."
     )
     preprocessor = dataclasses.replace(pretrained.preprocessor, columns=COLUMNS)
-    save(pretrained.model, trial.folder.parents[1] / "pretrained", preprocessor, note)
+    save(pretrained.model, shared / "pretrained", preprocessor, note)
     config = trial.own(setup.fit)
     guesses = {}
-    starts = {"fine-tuned": pretrained.directory, "from scratch": blank(config, pretrained.preprocessor)}
+    starts = {"fine-tuned": pretrained.directory, "from scratch": classification.blank(config, pretrained.preprocessor)}
     for name, start in starts.items():
-        with trial.training(name) as how:
-            tuned = finetune(start, described.select(drawn), labels[drawn], config, **how)
-        trial.keep(name, tuned.result)
-        guesses[name] = predict(tuned, described.select(scored))
-    embedded = {part: embed(pretrained.directory, described.select(at), "max") for part, at in
-                (("drawn", drawn), ("scored", scored))}  # fmt: skip
-    guesses["linear probe"] = _probe(embedded["drawn"], labels[drawn], embedded["scored"])
-    guesses["gradient boosting"] = boost(
-        Labelled(described.select(drawn), labels[drawn]), described.select(scored), trial.seed
-    )
+        tuned = trial.train(name, finetune, start, *known, config)
+        guesses[name] = classification.predict(tuned, asked)
+    embedded = [embed(pretrained.directory, part, "max") for part in (known.series, asked)]
+    probe = make_pipeline(StandardScaler(), LogisticRegression(class_weight="balanced", max_iter=2000))
+    guesses["linear probe"] = probe.fit(embedded[0], known.labels).predict(embedded[1])
+    guesses["gradient boosting"] = classification.boost(known, asked, trial.seed)
     metrics = {f"macro-F1, {name}": f1_score(labels[scored], guesses[name], average="macro") for name in METHODS}
-    metrics["labels per class, mean"] = len(drawn) / len(np.unique(labels[drawn]))
+    metrics["labels per class, mean"] = len(known.labels) / len(np.unique(known.labels))
     return Score({name: float(value) for name, value in metrics.items()}, {}, parameters(pretrained.model.encoder))
 
 
@@ -147,12 +127,6 @@ def draw(labels: np.ndarray, rows: np.ndarray, count: int | None, seed: int) -> 
         return rows
     shuffled = np.random.default_rng(seed).permutation(rows)
     return np.sort(np.concatenate([shuffled[labels[shuffled] == name][:count] for name in np.unique(labels[rows])]))
-
-
-def _probe(embedded: np.ndarray, labels: np.ndarray, others: np.ndarray) -> np.ndarray:
-    """Classes of others, by scikit-learn's logistic regression with its own penalty on standardised embeddings."""
-    regression = LogisticRegression(class_weight="balanced", max_iter=2000)
-    return make_pipeline(StandardScaler(), regression).fit(embedded, labels).predict(others)
 
 
 def figures(result: Result) -> Figures:

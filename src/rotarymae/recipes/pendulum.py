@@ -80,8 +80,7 @@ def setup(scale: str, setting: str) -> PendulumSetup:
     found = PendulumSetup(cases=(SMALL,), model=small, train=train)
     if setting == "ours":
         train = TrainConfig(epochs=60, base_lr=1e-2, weight_decay=0.2, batch_size=16)
-        found = dataclasses.replace(
-            found,
+        found = found.but(
             cases=(SMALL, DEEPER),
             per_frame=True,
             pixel_std=0.8,
@@ -92,12 +91,10 @@ def setup(scale: str, setting: str) -> PendulumSetup:
             deeper=dataclasses.replace(small, embed_dim=64, depth=8, mlp_ratio=2.0),
             train_deeper=dataclasses.replace(train, epochs=40, base_lr=4e-3),
         )
-    seeds = {"smoke": (42,), "small": tuple(range(42, 47)), "paper": tuple(range(42, 62))}[scale]
     if scale == "smoke":
-        train = dataclasses.replace(found.train, epochs=6, batch_size=8, base_lr=3e-3, warmup_steps=4)
-        sizes = {"train_size": 64, "valid_size": 8, "test_size": 8}
-        found = dataclasses.replace(found, **sizes, cases=(SMALL,), train=train)
-    return dataclasses.replace(found, seeds=seeds)
+        short = {"epochs": 6, "batch_size": 8, "base_lr": 3e-3, "warmup_steps": 4}
+        found = found.but(cases=(SMALL,), train_size=64, valid_size=8, test_size=8, train=short)
+    return found.but(seeds=tuple(range(42, {"smoke": 43, "small": 47, "paper": 62}[scale])))
 
 
 def run(setup: PendulumSetup, case: str, trial: Trial) -> Score:

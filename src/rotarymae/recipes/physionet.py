@@ -30,7 +30,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -93,10 +93,9 @@ def setup(scale: str, setting: str) -> PhysioNetSetup:
         )
     found = PhysioNetSetup(fit=fit)
     if scale == "smoke":
-        short: dict[str, Any] = {"pretrain_epochs": 4, "batch_size": 8, "warmup_steps": 2, "base_lr": 3e-3}
-        fit = dataclasses.replace(fit, **short, **SMOKE)
-        found = dataclasses.replace(found, cases=(ROWS,), records=40, fit=fit)
-    return dataclasses.replace(found, seeds=(0, 1, 2, 3, 4) if scale == "paper" else (0,))
+        short = {"pretrain_epochs": 4, "batch_size": 8, "warmup_steps": 2, "base_lr": 3e-3}
+        found = found.but(cases=(ROWS,), records=40, fit=SMOKE | short)
+    return found.but(seeds=(0, 1, 2, 3, 4) if scale == "paper" else (0,))
 
 
 def run(setup: PhysioNetSetup, case: str, trial: Trial) -> Score:
@@ -107,17 +106,11 @@ def run(setup: PhysioNetSetup, case: str, trial: Trial) -> Score:
         mask_ratio=(0.3, 0.7) if case == FORECAST else 0.5,
         transforms={"value": "standard"},
     )
-    with trial.training("training") as how:
-        trained = pretrain(train, config, validation=valid, **how)
-    trial.keep("training", trained.result)
+    trained = trial.train("training", pretrain, train, config, validation=valid)
     truth = np.asarray(hidden.values)
     found = interpolate(trained.directory, visible, as_queries(hidden))
     metrics = {"MSE": _mse(found.mean, truth), "MAE": float(np.abs(found.mean - truth).mean())}
-    for name, method in (
-        ("linear interpolation", baselines.LinearInterpolation),
-        ("the last value", baselines.LastValue),
-        ("the mean", baselines.ChannelMean),
-    ):
+    for name, method in zip(("linear interpolation", "the last value", "the mean"), baselines.INTERPOLATION):
         metrics[f"MSE of {name}"] = _mse(method().fit(train).predict(visible, hidden), truth)
     if found.bands:
         lower, upper = found.bands[0.68]

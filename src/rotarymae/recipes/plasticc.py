@@ -25,22 +25,7 @@ import numpy as np
 from sklearn.model_selection import StratifiedKFold
 
 from rotarymae.data import plasticc as data
-from rotarymae.experiments import (
-    SMOKE,
-    SMOKE_TRAINING,
-    Labelled,
-    Recipe,
-    Row,
-    Score,
-    Setup,
-    Trial,
-    boost,
-    combine,
-    parameters,
-    predict,
-    scores,
-    train_both,
-)
+from rotarymae.experiments import SMOKE, Labelled, Recipe, Row, Score, Setup, Trial, classification, parameters
 from rotarymae.series import SeriesDataset
 from rotarymae.tasks import FitConfig, predict_probabilities, split_off
 
@@ -107,10 +92,10 @@ def setup(scale: str, setting: str) -> PLAsTiCCSetup:
         )
         found = PLAsTiCCSetup(fit=fit)
     if scale == "small":
-        found = dataclasses.replace(found, cases=found.cases[:1], seeds=(0,))
+        found = found.but(cases=found.cases[:1], seeds=(0,))
     if scale == "smoke":
-        fit = dataclasses.replace(found.fit, **SMOKE_TRAINING, **SMOKE)
-        found = dataclasses.replace(found, cases=found.cases[:1], seeds=(0,), sample=True, objects=300, fit=fit)
+        fit = classification.SMOKE_TRAINING | SMOKE
+        found = found.but(cases=found.cases[:1], seeds=(0,), sample=True, objects=300, fit=fit)
     return found
 
 
@@ -122,27 +107,26 @@ def light_curves(dataset: SeriesDataset, described: bool = True) -> SeriesDatase
 
 
 def run(setup: PLAsTiCCSetup, case: str, trial: Trial) -> Score:
-    dataset, labels = data.sample() if setup.sample else data.read(setup.data_dir)[:2]
-    dataset, labels = dataset.select(np.arange(len(dataset))[: setup.objects]), labels[: setup.objects]
-    plain = dataset
-    if setup.described:
-        dataset = light_curves(dataset)
+    given = Labelled(*(data.sample() if setup.sample else data.read(setup.data_dir)[:2]))
+    plain = given.select(np.arange(len(given.labels))[: setup.objects])
+    labels = plain.labels
+    known = plain._replace(series=light_curves(plain.series)) if setup.described else plain
     folds = list(StratifiedKFold(FOLDS, shuffle=True, random_state=0).split(labels, labels))
     rest, test = folds[trial.seed % FOLDS]
     fitted, held = split_off(rest, labels, setup.fit.validation_fraction, trial.seed)
     config = dataclasses.replace(setup.fit, size="light" if case == FOUR else case)
-    train, validation = (Labelled(dataset.select(part), labels[part]) for part in (fitted, held))
-    found = train_both(trial, config, train, validation)
-    of_model = [predict_probabilities(found[0].directory, dataset.select(part)) for part in (held, test)]
-    every = combine(trial, Labelled(plain, labels), (fitted, held), plain.select(test), (of_model[0], of_model[1]))
-    both = every["combined"]
+    train, validation, asked = (known.select(part) for part in (fitted, held, test))
+    tuned, scratch = classification.train_both(trial, config, train, validation)
+    of_model = [predict_probabilities(tuned.directory, part.series) for part in (validation, asked)]
+    unseen = plain.series.select(test)
+    both = classification.combine(trial, plain, (fitted, held), unseen, of_model)["combined"]
     guesses = {
-        "": predict(found[0], dataset.select(test)),
-        " from scratch": predict(found[1], dataset.select(test)),
+        "": classification.predict(tuned, asked.series),
+        " from scratch": classification.predict(scratch, asked.series),
         " combined": np.unique(labels)[both.argmax(1)],
-        " of gradient boosting": boost(Labelled(plain.select(rest), labels[rest]), plain.select(test), trial.seed),
+        " of gradient boosting": classification.boost(plain.select(rest), unseen, trial.seed),
     }
-    return Score(scores(labels[test], guesses), {}, parameters(found[0].model.encoder))
+    return Score(classification.scores(labels[test], guesses), {}, parameters(tuned.model.encoder))
 
 
 SIMPLE = "macro-F1 of gradient boosting"

@@ -13,7 +13,6 @@ the paper's 10: enough for tiny, while small reached 0.021 (one seed).
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -51,7 +50,7 @@ class PositionSetup(Setup):
         train_without: Train the one without [CLS] like this; it has nothing to learn beyond the mean.
     """
 
-    cases: tuple[str, ...] = ("tiny", "tiny, no [CLS]", "small", "base")
+    cases: tuple[str, ...] = tuple(CASES)
     low: float = 0.0
     high: float = 50.0
     samples: int = 20_000
@@ -68,15 +67,12 @@ def setup(scale: str, setting: str) -> PositionSetup:
     found = PositionSetup(seeds=(0, 1, 2, 3, 4), train=train, train_without=train)
     if setting == "ours":
         train = TrainConfig(epochs=10 if scale == "paper" else 2, base_lr=1e-3, warmup_steps=300, **common)
-        found = dataclasses.replace(found, standardize=True, train=train, train_without=train)
+        found = found.but(standardize=True, train=train, train_without=train)
     if scale == "small":
-        short = dataclasses.replace(found.train_without, epochs=1, warmup_steps=30)
-        found = dataclasses.replace(found, cases=("tiny", "tiny, no [CLS]", "small"), train_without=short)
+        found = found.but(cases=tuple(CASES)[:3], train_without={"epochs": 1, "warmup_steps": 30})
     if scale == "smoke":
-        train = dataclasses.replace(found.train, epochs=2, batch_size=16, warmup_steps=4, base_lr=1e-3)
-        found = dataclasses.replace(
-            found, cases=("tiny",), seeds=(0,), samples=160, tests=50, depth=2, train=train, train_without=train
-        )
+        short = {"epochs": 2, "batch_size": 16, "warmup_steps": 4, "base_lr": 1e-3}
+        found = found.but(cases=("tiny",), seeds=(0,), samples=160, tests=50, depth=2, train=short, train_without=short)
     return found
 
 

@@ -63,11 +63,10 @@ def setup(scale: str, setting: str) -> RangeSetup:
         train = TrainConfig(base_lr=1e-3, weight_decay=0.01, betas=(0.9, 0.999), epochs=10, warmup_steps=300)
         model = RoMAEConfig.named("tiny") if scale == "paper" else RoMAEConfig(depth=4)
         found = RangeSetup(model=model, train=train, span=100.0, standardize=True)
-    seeds = {"smoke": (0,), "small": (0,), "paper": (0, 1, 2, 3, 4)}[scale]
     if scale == "smoke":
-        train = dataclasses.replace(found.train, epochs=2, batch_size=16, warmup_steps=2)
-        found = dataclasses.replace(found, samples=200, tests=200, model=RoMAEConfig(), train=train)
-    return dataclasses.replace(found, seeds=seeds)
+        short = {"epochs": 2, "batch_size": 16, "warmup_steps": 2}
+        found = found.but(samples=200, tests=200, model=RoMAEConfig(), train=short)
+    return found.but(seeds=(0, 1, 2, 3, 4) if scale == "paper" else (0,))
 
 
 def run(setup: RangeSetup, case: str, trial: Trial) -> Score:

@@ -12,10 +12,7 @@ Every scale gets the same model, seed and steps, fewer than in the recipes `synt
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass, field
-
-import numpy as np
 
 from rotarymae.experiments import Figures, Recipe, Result, Row, Score, Setup, Trial
 from rotarymae.recipes import frequency, synthetic
@@ -41,8 +38,8 @@ class ScaleSetup(Setup):
 def setup(scale: str, setting: str) -> ScaleSetup:
     one, two = synthetic.setup(scale, setting), frequency.setup(scale, setting)
     if scale == "small":
-        one = dataclasses.replace(one, train=dataclasses.replace(one.train, epochs=max(1, one.train.epochs // 16)))
-        two = dataclasses.replace(two, train=dataclasses.replace(two.train, epochs=max(1, two.train.epochs // 24)))
+        one = one.but(train={"epochs": max(1, one.train.epochs // 16)})
+        two = two.but(train={"epochs": max(1, two.train.epochs // 24)})
     cases = CASES if scale != "smoke" else ("synthetic × 50", "frequency × 100")
     return ScaleSetup(cases=cases, synthetic=one, frequency=two)
 
@@ -50,8 +47,8 @@ def setup(scale: str, setting: str) -> ScaleSetup:
 def run(setup: ScaleSetup, case: str, trial: Trial) -> Score:
     name, _, scale = case.partition(" × ")
     if name == "synthetic":
-        return synthetic.run(dataclasses.replace(setup.synthetic, position_scale=float(scale)), synthetic.CASE, trial)
-    return frequency.run(dataclasses.replace(setup.frequency, position_scale=float(scale)), "sine", trial)
+        return synthetic.run(setup.synthetic.but(position_scale=float(scale)), synthetic.CASE, trial)
+    return frequency.run(setup.frequency.but(position_scale=float(scale)), "sine", trial)
 
 
 def figures(result: Result) -> Figures:
@@ -63,18 +60,11 @@ def figures(result: Result) -> Figures:
         cases = {case: part for case, part in result["cases"].items() if case.startswith(name)}
         if cases:
             scales = [float(case.partition(" × ")[2]) for case in cases]
-            ratio = [
-                np.divide(*(part["metrics"][m]["mean"] for m in ("MSE", "optimum MSE"))) for part in cases.values()
-            ]
-            found[name] = plots.figure_of(
-                plots.curves(
-                    scales,
-                    {name: ratio},
-                    x_label="scale of positions (units a series spans)",
-                    y_label="MSE over the optimum's",
-                    log_x=True,
-                )
-            )
+            metrics = [part["metrics"] for part in cases.values()]
+            ratio = {name: [each["MSE"]["mean"] / each["optimum MSE"]["mean"] for each in metrics]}
+            label = "scale of positions (units a series spans)"
+            axes = plots.curves(scales, ratio, x_label=label, y_label="MSE over the optimum's", log_x=True)
+            found[name] = plots.figure_of(axes)
     return found
 
 

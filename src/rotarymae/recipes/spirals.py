@@ -26,27 +26,14 @@ from rotarymae.batch import Batch
 from rotarymae.config import RoMAEConfig
 from rotarymae.counter_rng import counter_uniform, standard_normal
 from rotarymae.data import spirals as data
-from rotarymae.experiments import (
-    SMOKE,
-    DrawnExamples,
-    Figures,
-    Recipe,
-    Result,
-    Row,
-    Score,
-    Setup,
-    Trial,
-    linear_interpolation,
-    on_grid,
-    parameters,
-    predict_masked,
-)
+from rotarymae.experiments import SMOKE, Figures, Recipe, Result, Row, Score, Setup, Trial, parameters, regular_grid
 from rotarymae.model import MaskedAutoencoder
 from rotarymae.tokens import Tokens
 from rotarymae.training import Pretraining, TrainConfig
 
 CONTIFORMER, ROMAE = "ContiFormer's protocol", "RoMAE's protocol"
 TRIALS = 10
+FIRST_HALF = slice(0, 75)  # of the points
 
 
 @dataclass(frozen=True)
@@ -80,21 +67,18 @@ class SpiralsSetup(Setup):
 def setup(scale: str, setting: str) -> SpiralsSetup:
     common: dict[str, Any] = {"betas": (0.9, 0.999), "weight_decay": 0.01, "keep_best": True}
     if setting == "paper":
-        epochs = 500 if scale == "paper" else 60
-        warmup = 2000 if scale == "paper" else 60
+        epochs, warmup = (500, 2000) if scale == "paper" else (60, 60)
         train = TrainConfig(epochs=epochs, base_lr=3e-4, batch_size=32, warmup_steps=warmup, **common)
         model = RoMAEConfig.named("tiny", features=2, decoder_attention="joint")
         found = SpiralsSetup(model=model, train=train)
     else:
-        model = RoMAEConfig(features=2, embed_dim=64, num_heads=4, depth=4, decoder_embed_dim=64, decoder_num_heads=4)
+        model = dataclasses.replace(regular_grid.NARROW, features=2, likelihood="point")
         train = TrainConfig(epochs=100, base_lr=3e-3, batch_size=16, **common)
         found = SpiralsSetup(step=1.0, standardize=True, fresh=True, queries=16, repeat=5, model=model, train=train)
-    seeds = {"smoke": (27,), "small": (27,), "paper": (27, 42, 1024)}[scale]
     if scale == "smoke":
-        train = dataclasses.replace(found.train, epochs=10, batch_size=8, base_lr=3e-3, warmup_steps=2)
-        model = dataclasses.replace(found.model, **SMOKE)
-        found = dataclasses.replace(found, spirals=45, valid=5, repeat=1, model=model, train=train)
-    return dataclasses.replace(found, seeds=seeds)
+        short = {"epochs": 10, "batch_size": 8, "base_lr": 3e-3, "warmup_steps": 2}
+        found = found.but(spirals=45, valid=5, repeat=1, model=SMOKE, train=short)
+    return found.but(seeds=(27, 42, 1024) if scale == "paper" else (27,))
 
 
 @dataclass(frozen=True)
@@ -107,7 +91,7 @@ class Scaling:
 
     def tokens(self, values: torch.Tensor, times: np.ndarray) -> Tokens:
         """[B, T, 2] scaled values at the times [T]."""
-        return on_grid(values, times, self.position)
+        return regular_grid.on_grid(values, times, self.position)
 
     def scale(self, values: np.ndarray) -> torch.Tensor:
         return torch.from_numpy(((values - self.shift) / self.unit).astype(np.float32))
@@ -126,12 +110,13 @@ def run(setup: SpiralsSetup, case: str, trial: Trial) -> Score:
     model = MaskedAutoencoder(setup.model)
     train, valid = (_examples(part, setup, case, scaling, trial.seed) for part in (sets.train, sets.valid))
     trial.fit(Pretraining(model), train, setup.train, valid)
-    score = _contiformer if case == CONTIFORMER else _romae
-    metrics, curves = score(model, sets.test, setup, scaling)
+    metrics, curves = _score(model, sets.test, case, scaling)
     return Score(metrics, curves, parameters(model))
 
 
-def _examples(part: data.Spirals, setup: SpiralsSetup, case: str, scaling: Scaling, seed: int) -> DrawnExamples:
+def _examples(
+    part: data.Spirals, setup: SpiralsSetup, case: str, scaling: Scaling, seed: int
+) -> regular_grid.DrawnExamples:
     clean, noisy = scaling.scale(part.clean), scaling.scale(part.noisy)
     kinds = torch.from_numpy(part.counter_clockwise)
     spirals, points = noisy.shape[:2]
@@ -158,7 +143,7 @@ def _examples(part: data.Spirals, setup: SpiralsSetup, case: str, scaling: Scali
 
     about = {"data": case, "seed": seed, "sum": float(part.clean.sum()), "repeat": setup.repeat}
     about |= {name: getattr(setup, name) for name in ("spirals", "valid", "step", "standardize", "fresh", "queries")}
-    return DrawnExamples(spirals * setup.repeat, points, draw, about)
+    return regular_grid.DrawnExamples(spirals * setup.repeat, points, draw, about)
 
 
 def _blended(clean: torch.Tensor, kinds: torch.Tensor, which: torch.Tensor, uniform: torch.Tensor) -> torch.Tensor:
@@ -169,60 +154,54 @@ def _blended(clean: torch.Tensor, kinds: torch.Tensor, which: torch.Tensor, unif
     return weight * clean[which] + (1 - weight) * clean[other]
 
 
-def _answers(
-    model: MaskedAutoencoder, part: data.Spirals, seen: np.ndarray, asked: np.ndarray, setup: SpiralsSetup,
-    scaling: Scaling,
-) -> np.ndarray:  # fmt: skip
-    """[S, T, 2] in the data set's unit, NaN where nothing was asked."""
-    tokens = scaling.tokens(scaling.scale(part.noisy), part.times)
-    return predict_masked(model, tokens, seen, asked)[0] * scaling.unit + scaling.shift
-
-
-def _contiformer(
-    model: MaskedAutoencoder, test: data.Spirals, setup: SpiralsSetup, scaling: Scaling
+def _score(
+    model: MaskedAutoencoder, test: data.Spirals, case: str, scaling: Scaling
 ) -> tuple[dict[str, float], dict[str, Any]]:
-    """Its own context is one draw; the ten trials are that one and nine more."""
-    assert test.context is not None
-    draw, halves = np.random.default_rng(5), {"interpolation": slice(0, 75), "extrapolation": slice(75, None)}
+    """The mean over ten draws of what is seen, and a spiral of each kind from the first.
+
+    ContiFormer's own context is one draw, which all spirals share; its trials are that one and nine more.
+    """
+    draw = np.random.default_rng(5 if case == CONTIFORMER else 6)
+    tokens = scaling.tokens(scaling.scale(test.noisy), test.times)
     found: dict[str, list[float]] = {}
     shown: dict[str, Any] = {}
     for trial in range(TRIALS):
-        seen = np.zeros(test.clean.shape[:2], bool)
-        seen[:, test.context if trial == 0 else data.draw_shared_context(draw)] = True
-        predicted = _answers(model, test, seen, np.ones_like(seen), setup, scaling)
-        for name, half in halves.items():
-            found.setdefault(f"{name} RMSE", []).append(data.rmse(predicted[:, half], test.clean[:, half]))
-            found.setdefault(f"{name} MAE", []).append(data.mae(predicted[:, half], test.clean[:, half]))
+        if case == CONTIFORMER:
+            assert test.context is not None
+            seen = np.zeros(test.clean.shape[:2], bool)
+            seen[:, test.context if trial == 0 else data.draw_shared_context(draw)] = True
+        else:
+            seen = data.draw_seen(draw, len(test.clean))
+        asked = np.ones_like(seen) if case == CONTIFORMER else ~seen
+        predicted = regular_grid.predict_masked(model, tokens, seen, asked)[0] * scaling.unit + scaling.shift
+        measure = _contiformer if case == CONTIFORMER else _romae
+        for name, value in measure(test, seen, predicted, trial == 0).items():
+            found.setdefault(name, []).append(value)
         if trial == 0:
-            shown = _shown(test, seen, predicted, slice(0, 75))
-            linear = _linear(test, seen)
-            found["linear interpolation RMSE"] = [data.rmse(linear[:, :75], test.clean[:, :75])]
-            found["noise RMSE"] = [data.rmse(test.noisy[:, :75], test.clean[:, :75])]
+            shown = _shown(test, seen, predicted)
     return _spread(found), shown
 
 
-def _romae(
-    model: MaskedAutoencoder, test: data.Spirals, setup: SpiralsSetup, scaling: Scaling
-) -> tuple[dict[str, float], dict[str, Any]]:
-    draw, found = np.random.default_rng(6), {}
-    shown: dict[str, Any] = {}
-    for trial in range(TRIALS):
-        seen = data.draw_seen(draw, len(test.clean))
-        predicted = _answers(model, test, seen, ~seen, setup, scaling)
-        hidden = ~seen
-        against = {"": test.noisy, ", clean": test.clean}
-        for name, target in against.items():
-            value = data.rmse_per_coordinate(predicted[hidden], target[hidden])
-            found.setdefault(f"RMSE{name}", []).append(value)
-            found.setdefault(f"RMSE{name}, summed over coordinates", []).append(value * 2**0.5)
-        found.setdefault("noise floor", []).append(data.noise_floor(test, hidden))
-        linear = _linear(test, seen)
-        found.setdefault("linear interpolation RMSE", []).append(
-            data.rmse_per_coordinate(linear[hidden], test.noisy[hidden])
-        )
-        if trial == 0:
-            shown = _shown(test, seen, predicted, slice(0, 75))
-    return _spread(found), shown
+def _contiformer(test: data.Spirals, seen: np.ndarray, predicted: np.ndarray, first: bool) -> dict[str, float]:
+    """Errors against the clean curve; those of simpler answers for the first draw alone."""
+    found = {}
+    for name, half in {"interpolation": FIRST_HALF, "extrapolation": slice(75, None)}.items():
+        found[f"{name} RMSE"] = data.rmse(predicted[:, half], test.clean[:, half])
+        found[f"{name} MAE"] = data.mae(predicted[:, half], test.clean[:, half])
+    if first:
+        for name, guess in {"linear interpolation": _linear(test, seen), "noise": test.noisy}.items():
+            found[f"{name} RMSE"] = data.rmse(guess[:, FIRST_HALF], test.clean[:, FIRST_HALF])
+    return found
+
+
+def _romae(test: data.Spirals, seen: np.ndarray, predicted: np.ndarray, first: bool) -> dict[str, float]:
+    """Errors per coordinate at the hidden points, against noisy and clean ones."""
+    hidden, found = ~seen, {"noise floor": data.noise_floor(test, ~seen)}
+    for name, target in {"": test.noisy, ", clean": test.clean}.items():
+        found[f"RMSE{name}"] = data.rmse_per_coordinate(predicted[hidden], target[hidden])
+        found[f"RMSE{name}, summed over coordinates"] = found[f"RMSE{name}"] * 2**0.5
+    line = data.rmse_per_coordinate(_linear(test, seen)[hidden], test.noisy[hidden])
+    return found | {"linear interpolation RMSE": line}
 
 
 def _spread(found: dict[str, list[float]]) -> dict[str, float]:
@@ -234,18 +213,20 @@ def _spread(found: dict[str, list[float]]) -> dict[str, float]:
 
 def _linear(part: data.Spirals, seen: np.ndarray) -> np.ndarray:
     """Linear interpolation of the noisy points seen, in each coordinate."""
-    return np.stack([linear_interpolation(part.times, part.noisy[..., c], seen) for c in range(2)], axis=-1)
+    return np.stack(
+        [regular_grid.linear_interpolation(part.times, part.noisy[..., c], seen) for c in range(2)], axis=-1
+    )
 
 
-def _shown(test: data.Spirals, seen: np.ndarray, predicted: np.ndarray, half: slice) -> dict[str, Any]:
+def _shown(test: data.Spirals, seen: np.ndarray, predicted: np.ndarray) -> dict[str, Any]:
     """One spiral of each kind, for Figure 7."""
     found = {}
     for name, kind in (("counter-clockwise", True), ("clockwise", False)):
         places = np.flatnonzero(test.counter_clockwise == kind)
         if len(places):
             i = places[0]
-            found[name] = {"clean": test.clean[i, half], "noisy": test.noisy[i, half], "seen": seen[i, half]}
-            found[name]["predicted"] = np.where(np.isfinite(predicted[i, half]), predicted[i, half], np.nan)
+            parts = {"clean": test.clean, "noisy": test.noisy, "seen": seen, "predicted": predicted}
+            found[name] = {part: values[i, FIRST_HALF] for part, values in parts.items()}
     return found
 
 

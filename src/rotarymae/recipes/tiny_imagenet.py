@@ -36,22 +36,8 @@ from sklearn.preprocessing import StandardScaler
 from rotarymae.arrays import ArrayDataset, ArrayPreprocessor
 from rotarymae.config import RoMAEConfig
 from rotarymae.data import tiny_imagenet as data
-from rotarymae.experiments import (
-    SMOKE,
-    ArraySetup,
-    LabelledArrays,
-    Recipe,
-    Row,
-    Score,
-    Trial,
-    finetune_both,
-    flip_and_crop,
-    parameters,
-    predict_arrays,
-    pretrain_arrays,
-    randaugment,
-    scores,
-)
+from rotarymae.experiments import SMOKE, ArraySetup, LabelledArrays, Recipe, Row, Score, Trial, parameters, scores
+from rotarymae.experiments.arrays import finetune_both, flip_and_crop, predict_arrays, pretrain_arrays, randaugment
 from rotarymae.training import TrainConfig
 
 ROTARY, CLS, ABSOLUTE = "rotary", "rotary, [CLS]", "absolute, [CLS]"
@@ -95,37 +81,18 @@ def setup(scale: str, setting: str) -> TinyImageNetSetup:
         label_smoothing=0.1,
     )
     if setting == "ours":
-        found = dataclasses.replace(
-            found, model=RoMAEConfig.named("light", axes=2, drop_path=0.1), patch=8, margin=8, drop=0.5
-        )
+        found = found.but(model=RoMAEConfig.named("light", axes=2, drop_path=0.1), patch=8, margin=8, drop=0.5)
     if scale == "paper":
-        return dataclasses.replace(found, seeds=(0, 1, 2))
-    small = dataclasses.replace(
-        found,
-        classes=10,
-        pretraining=dataclasses.replace(pretraining, epochs=40, batch_size=64, base_lr=1e-3, warmup_steps=None),
-        finetuning=dataclasses.replace(finetuning, batch_size=64, warmup_steps=None),
-    )
+        return found.but(seeds=(0, 1, 2))
+    short = {"epochs": 40, "batch_size": 64, "base_lr": 1e-3, "warmup_steps": None}
+    small = found.but(classes=10, pretraining=short, finetuning={"batch_size": 64, "warmup_steps": None})
     if setting == "ours":
-        small = dataclasses.replace(
-            small,
-            pretrain_classes=40,
-            pretraining=dataclasses.replace(small.pretraining, epochs=6),
-            finetuning=dataclasses.replace(small.finetuning, epochs=16, batch_size=32),
-        )
+        small = small.but(pretrain_classes=40, pretraining={"epochs": 6}, finetuning={"epochs": 16, "batch_size": 32})
     if scale == "small":
         return small
+    small = small.but(cases=(CLS,), classes=4, pretrain_classes=None, per_class=12, model=SMOKE)
     train = dataclasses.replace(small.pretraining, epochs=12, batch_size=8, base_lr=3e-3)
-    return dataclasses.replace(
-        small,
-        cases=(CLS,),
-        classes=4,
-        pretrain_classes=None,
-        per_class=12,
-        model=dataclasses.replace(small.model, **SMOKE),
-        pretraining=train,
-        finetuning=dataclasses.replace(train, betas=(0.9, 0.999)),
-    )
+    return small.but(pretraining=train, finetuning=dataclasses.replace(train, betas=(0.9, 0.999)))
 
 
 @lru_cache(maxsize=2)
