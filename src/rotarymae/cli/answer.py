@@ -1,21 +1,188 @@
-"""What `embed` and `predict` have in common: a table, a folder of tables, or a folder of pictures or sounds."""
+"""rotarymae predict | embed | explain | interpolate: what a model says of a table, or of a folder of files."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from tyro.conf import Positional, arg
 
 from rotarymae.cli.folders import FolderReading, read_folder
 from rotarymae.cli.output import are_shards, check_new, new_reporter
-from rotarymae.cli.table import Columns
+from rotarymae.cli.table import Columns, ComputedIn, Model, Quiet, Table
+from rotarymae.errors import InputError
+from rotarymae.tasks import ImportanceMethod, Predicting
 
 if TYPE_CHECKING:
     from rotarymae.scale import Job
+    from rotarymae.scale.tables import Totals
+    from rotarymae.system import Reporter
+
+Workers = Annotated[
+    int, arg(help="So many processes share a folder of tables; more may run the same command elsewhere.")
+]
 
 
-def answer(
+def predict(
+    model: Positional[Model],
+    table: Positional[Table],
+    out: Path,
+    columns: Columns,
+    folder: FolderReading,
+    predictor: Predicting = "auto",
+    surprise: bool = False,
+    precision: ComputedIn = "auto",
+    workers: Workers = 1,
+    quiet: Quiet = False,
+) -> None:
+    """Predict the label of every series in a table.
+
+    For example: rotarymae predict run new.csv --out predictions.csv
+
+    Args:
+        model: This folder was written by `fit`, or is a model directory, which has the model alone.
+        table: This table of observations is laid out as in training, unless options say otherwise; or it is a folder.
+        out: The predictions go to this new .csv or .parquet file: id, predicted, and a probability per class; of a
+            folder of tables they go to this folder, a file for each, and what is there already is not done again.
+        predictor: The model predicts, gradient boosting (features), both (combined), or what `fit` chose (auto).
+        surprise: A column says how badly the pre-trained model foresees each series' observations, a quarter hidden at
+            a time (mean negative log-likelihood, in nats): high ones may be anomalies. It takes about five times as
+            long. A run without labels has this column alone.
+    """
+    from rotarymae.scale import open_predicting
+
+    def what(job: Job) -> str:
+        return "predictions" if len(job.schema or ()) > 1 or not surprise else "surprises"
+
+    opened = partial(open_predicting, model, predictor, surprise, precision)
+    options = {"predictor": predictor, "surprise": surprise, "precision": precision}
+    _answer_each(opened, "predict", what, model, options, table, out, columns, folder, workers, quiet)
+
+
+def embed(
+    model: Positional[Model],
+    table: Positional[Table],
+    out: Path,
+    columns: Columns,
+    folder: FolderReading,
+    pool: Literal["auto", "mean", "max", "cls"] = "auto",
+    stage: Literal["pretrained", "finetuned"] = "pretrained",
+    precision: ComputedIn = "auto",
+    workers: Workers = 1,
+    quiet: Quiet = False,
+) -> None:
+    """Turn every series of a table into one vector.
+
+    For example: rotarymae embed run new.csv --out vectors.parquet
+
+    Args:
+        model: This folder was written by `fit`, or is a model directory.
+        table: This table of observations is laid out as in training, unless options say otherwise; or it is a folder.
+        out: The embeddings go to this new .csv or .parquet file, as id and the columns e0, e1, and so on; of a folder
+            of tables they go to this folder, a file for each, and what is there already is not done again.
+        pool: The embedding is the mean or maximum over a series' tokens, the [CLS] token, or what the model was trained
+            to use.
+        stage: This model of the folder that `fit` wrote makes the embedding.
+    """
+    from rotarymae.scale import Embedding
+
+    def what(job: Job) -> str:
+        return f"embeddings of {len(job.schema or ())} numbers"
+
+    opened = partial(Embedding.open, model, stage, pool, precision)
+    options = {"stage": stage, "pool": pool, "precision": precision}
+    _answer_each(opened, "embed", what, model, options, table, out, columns, folder, workers, quiet)
+
+
+def explain(
+    model: Positional[Model],
+    table: Positional[Table],
+    out: Path,
+    columns: Columns,
+    method: ImportanceMethod = "occlusion",
+    quiet: Quiet = False,
+) -> None:
+    """Say how much each observation matters to the model's prediction.
+
+    For example: rotarymae explain run new.csv --out importance.csv
+
+    Args:
+        model: This folder was written by `fit`, or is the directory of a fine-tuned model, which alone is explained.
+        table: This table of observations is laid out as in training, unless options say otherwise.
+        out: The answers go to this new .csv or .parquet file, with a row per observation: its time, channel and values,
+            what the model predicts for the series, and the observation's importance.
+        method: Each observation is left out in turn (occlusion, as slow as a prediction per observation), or the
+            attention that it gets is taken (attention).
+    """
+    from rotarymae.scale import Explaining
+
+    reporter = new_reporter(quiet)
+    check_new(out)
+    with reporter.catching_warnings():
+        totals = _answer_table(Explaining.open(model, method), table, out, columns, "explaining", reporter)
+    rows = totals.rows - totals.empty
+    reporter.say(f"{rows:,} observations of {totals.answered:,} series → {out}{totals.said_of_empty}")
+
+
+def interpolate(
+    model: Positional[Model],
+    table: Positional[Table],
+    out: Path,
+    columns: Columns,
+    at: Annotated[Path | None, arg(help_behavior_hint="(default: no table)")] = None,
+    times: Annotated[tuple[str, ...], arg(help_behavior_hint="(default: no times)")] = (),
+    grid: Annotated[int | None, arg(help_behavior_hint="(default: 100, if no times are given)")] = None,
+    precision: ComputedIn = "auto",
+    quiet: Quiet = False,
+) -> None:
+    """Predict values at any times, with standard deviations and 68 and 95 % bands.
+
+    For example: rotarymae interpolate run new.csv --times 0 0.5 1 --out values.csv
+
+    Args:
+        model: This folder was written by `fit`, or is the directory of a pre-trained model.
+        table: This table of observations is laid out as in training, unless options say otherwise.
+        out: The answers go to this new .csv or .parquet file, with the mean, deviation and bands of each value.
+        at: This table holds the wanted times, with columns of ids, times and channels; without channels, of all.
+            With the columns of errors that fit was given, bands are those of an observation, and not of the curve.
+        times: These numbers or dates (2024-03-31T10:00) are the wanted times of every series and channel.
+        grid: So many even times are wanted, from each series' first to its last observation, for every channel.
+    """
+    from rotarymae.checkpoints import open_model
+    from rotarymae.scale import Interpolating
+    from rotarymae.series import TableLayout
+    from rotarymae.tasks import QueryTable
+
+    reporter = new_reporter(quiet)
+    check_new(out)
+    if sum([at is not None, bool(times), grid is not None]) > 1:
+        raise InputError("give one of --at, --times and --grid.")
+    with reporter.catching_warnings():
+        directory = open_model(model, "pretrained", precision)
+        layout = TableLayout.for_model(directory.of_series(), asdict(columns))
+        asked = None if at is None else QueryTable.read(at, layout)
+        job = Interpolating(directory, 100 if grid is None else grid, times, asked)
+        totals = _answer_table(job, table, out, columns, "interpolating", reporter)
+    values, observed = totals.rows - totals.empty, totals.answered
+    said = f"{values:,} values of {observed if asked is None else len(asked.ids):,} series"
+    said += f", {totals.extrapolated:,} of them extrapolated" if totals.extrapolated else ""
+    reporter.say(f"{said} → {out}{totals.said_of_empty}")
+
+
+def _answer_table(job: Job, table: Path, out: Path, columns: Columns, title: str, reporter: Reporter) -> Totals:
+    """One table in, one table out."""
+    from rotarymae.scale import answer_file
+    from rotarymae.series import TableLayout
+
+    layout = TableLayout.for_model(job.directory.of_series(), asdict(columns))
+    with reporter.bar(title) as on_step:
+        return answer_file(job, table, out, layout, on_step)
+
+
+def _answer_each(
     open_job: Callable[[], Job],
     command: str,
     what: Callable[[Job], str],
@@ -28,7 +195,7 @@ def answer(
     workers: int,
     quiet: bool,
 ) -> None:
-    """Writes what a model says of each series or file, and says how many there are.
+    """Writes what a model says of each series of a table or of a folder of tables, or of each picture or sound.
 
     Args:
         open_job: loads the model; also called in each worker process.
@@ -37,7 +204,7 @@ def answer(
         options: those of the job, for the manifest of a folder of shards.
     """
     from rotarymae.arrays import ArrayPreprocessor
-    from rotarymae.scale import ShardedJob, answer_arrays, answer_file, answer_shards
+    from rotarymae.scale import ShardedJob, answer_arrays, answer_shards
     from rotarymae.series import TableLayout
 
     reporter, sharded = new_reporter(quiet), are_shards(table, out, workers)
@@ -50,15 +217,15 @@ def answer(
                 files = read_folder(table, job.directory.preprocessor, folder, on_file).dataset
             with reporter.bar(title) as on_step:
                 totals = answer_arrays(job, files, out, on_step)
-        else:
+        elif sharded:
             layout = TableLayout.for_model(job.directory.of_series(), asdict(columns))
-            if sharded:
-                work = ShardedJob(open_job, command, model, options, layout)
-                with reporter.bar("shards") as on_step:
-                    done = answer_shards(work, table, out, workers, on_step)
-                before = f", {done.before:,} of them before" if done.before else ""
-                reporter.say(f"{done.rows:,} {what(job)} from {done.shards:,} shards{before} → {out}")
-                return
-            with reporter.bar(title) as on_step:
-                totals = answer_file(job, table, out, layout, on_step)
+            with reporter.bar("shards") as on_step:
+                done = answer_shards(
+                    ShardedJob(open_job, command, model, options, layout), table, out, workers, on_step
+                )
+            before = f", {done.before:,} of them before" if done.before else ""
+            reporter.say(f"{done.rows:,} {what(job)} from {done.shards:,} shards{before} → {out}")
+            return
+        else:
+            totals = _answer_table(job, table, out, columns, title, reporter)
     reporter.say(f"{totals.answered:,} {what(job)} → {out}{totals.said_of_empty}")

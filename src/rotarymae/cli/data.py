@@ -7,11 +7,13 @@ from typing import Annotated
 
 from tyro.conf import Positional, arg
 
+from rotarymae.cli.table import Quiet
+
 
 def fetch_data(
     name: Positional[Annotated[str, arg(metavar="NAME")]] = "",
     to: Annotated[Path | None, arg(metavar="FOLDER", help_behavior_hint="(default: data/NAME)")] = None,
-    quiet: bool = False,
+    quiet: Quiet = False,
 ) -> None:
     """Fetch a data set of the recipes from its official address, or go on with one that was cut off.
 
@@ -20,7 +22,6 @@ def fetch_data(
     Args:
         name: Fetch this data set.
         to: The files go to this folder, which is a recipe's --data-dir.
-        quiet: Print only what goes wrong.
     """
     from rotarymae.data import download, sources
     from rotarymae.system import Reporter

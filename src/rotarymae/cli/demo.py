@@ -5,13 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 from rotarymae.cli.output import describe, new_reporter, print_end, print_metrics, typed_command
+from rotarymae.cli.table import Quiet
 
 
 def demo(
     out: Path | None = None,
     seed: int = 0,
     quick: bool = False,
-    quiet: bool = False,
+    quiet: Quiet = False,
 ) -> None:
     """Pre-train, classify, interpolate and embed real light curves (PLAsTiCC), and write a report.
 
@@ -19,7 +20,6 @@ def demo(
         out: The results go to this folder; without it, to runs/demo, or runs/demo-2 and so on if that exists.
         seed: This number fixes the split, the order, the masks, the augmentation and the first weights.
         quick: Train for an epoch or two only, to see that everything runs.
-        quiet: Print only what goes wrong.
     """
     from rotarymae.data import plasticc
     from rotarymae.recipes.demo import configure

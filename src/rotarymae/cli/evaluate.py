@@ -10,8 +10,7 @@ from tyro.conf import Positional, arg
 
 from rotarymae.cli.folders import FolderReading, known_labels, read_folder
 from rotarymae.cli.output import new_reporter, print_metrics
-from rotarymae.cli.table import Columns, LabelColumn, Model, Table, read_for
-from rotarymae.config import Precision
+from rotarymae.cli.table import Columns, ComputedIn, LabelColumn, Model, Quiet, Table
 from rotarymae.errors import InputError
 
 
@@ -22,8 +21,8 @@ def evaluate(
     labels: LabelColumn,
     folder: FolderReading,
     out: Annotated[Path | None, arg(help_behavior_hint="(default: no file)")] = None,
-    precision: Precision = "auto",
-    quiet: bool = False,
+    precision: ComputedIn = "auto",
+    quiet: Quiet = False,
 ) -> None:
     """Score the predictions for a labelled table that the model has not seen.
 
@@ -34,9 +33,6 @@ def evaluate(
         table: This table of observations is laid out as in training, unless options say otherwise; or it is a folder
             of pictures or sounds with one folder per class.
         out: The metrics go to this new JSON file as well.
-        precision: Matrix products are computed in this precision; "auto" takes bf16 where the hardware has units for
-            it.
-        quiet: Print only what goes wrong.
     """
     from rotarymae.arrays import ArrayPreprocessor
     from rotarymae.checkpoints import open_model
@@ -63,8 +59,9 @@ def evaluate(
                     raise InputError(
                         "evaluate needs the true labels: name their column by --label, or their table by --labels."
                     )
-                dataset = read_for(directory, table, columns, labels.beside)
-                layout = TableLayout.for_model(directory.of_series(), asdict(columns))
+                known = directory.of_series()
+                layout = TableLayout.for_model(known, asdict(columns))
+                dataset = layout.read(table, known.channel_names, labels.beside, known.value_columns)
                 targets = labels.read(dataset, layout, table)
         with reporter.bar("predicting") as on_step:
             metrics = evaluate_predictions(directory, predictor, dataset, targets, on_step=on_step)

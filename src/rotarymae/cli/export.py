@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 from tyro.conf import Positional
 
 from rotarymae.cli.output import new_reporter
-from rotarymae.cli.table import Model
+from rotarymae.cli.table import Model, Quiet
 from rotarymae.errors import InputError
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ def export(
     contract: Literal["none", "light-curve"] = "none",
     pool: Literal["auto", "mean", "cls"] = "auto",
     stage: Literal["pretrained", "finetuned"] = "pretrained",
-    quiet: bool = False,
+    quiet: Quiet = False,
 ) -> None:
     """Write a model to one file that runs without this library, with its scalers inside, and check the file.
 
@@ -37,7 +37,6 @@ def export(
         contract: The inputs and outputs are those of the package light-curve's embedding models.
         pool: An embedding is the mean over a series' tokens, the [CLS] token, or what the model was trained to use.
         stage: This model of the folder that `fit` wrote makes embeddings.
-        quiet: Print only what goes wrong.
     """
     from rotarymae.export import LightCurves, export_program, write_test_table
 

@@ -12,7 +12,7 @@ from tyro.conf import Positional, arg
 from rotarymae.cli.folders import FolderOptions
 from rotarymae.cli.interruption import how_to_resume, stopping_on_signals
 from rotarymae.cli.output import describe, first_process, new_reporter, print_end, print_metrics, typed_command
-from rotarymae.cli.table import Columns, LabelColumn, Table
+from rotarymae.cli.table import Columns, LabelColumn, Quiet, Table
 from rotarymae.errors import InputError, MissingExtra, did_you_mean, listed
 from rotarymae.tasks import (
     ClassificationOptions,
@@ -91,7 +91,7 @@ def fit(
     resume: bool = False,
     invert: Annotated[tuple[str, ...], arg(help_behavior_hint="(default: none)")] = (),
     anonymous: bool = False,
-    quiet: bool = False,
+    quiet: Quiet = False,
 ) -> None:
     """Pre-train a model on a table of irregular observations, and fine-tune it when there are labels.
 
@@ -108,7 +108,6 @@ def fit(
         invert: This column of values, or these channels, are drawn with large values at the bottom, as magnitudes are.
         anonymous: The report leaves out ids and values of single series, and explore.html is not written; the tables
             beside them hold both.
-        quiet: Print only what goes wrong.
     """
     from rotarymae.tasks import check_folder, open_pretrained, run_fit
 

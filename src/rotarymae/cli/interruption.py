@@ -112,8 +112,3 @@ def how_to_resume(out: Path) -> str:
     if (out / "training").is_dir():
         return f"No state was saved in {out} yet; --resume begins at the beginning."
     return "Nothing was saved."
-
-
-def exit_code(signum: int) -> int:
-    """What a shell reports of a process that a signal ended: 130 for Ctrl-C, 143 for SIGTERM."""
-    return 128 + signum

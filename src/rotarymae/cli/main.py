@@ -13,17 +13,14 @@ import sys
 import tyro
 from tyro.conf import DisallowNone, FlagCreatePairsOff, OmitArgPrefixes
 
+from rotarymae.cli.answer import embed, explain, interpolate, predict
 from rotarymae.cli.data import fetch_data
 from rotarymae.cli.demo import demo
-from rotarymae.cli.embed import embed
 from rotarymae.cli.evaluate import evaluate
-from rotarymae.cli.explain import explain
 from rotarymae.cli.export import export
 from rotarymae.cli.fit import fit
 from rotarymae.cli.info import info
-from rotarymae.cli.interpolate import interpolate
-from rotarymae.cli.interruption import Stopped, exit_code, stopping_on_signals
-from rotarymae.cli.predict import predict
+from rotarymae.cli.interruption import Stopped, stopping_on_signals
 from rotarymae.cli.recipes import list_recipes, results, run, run_with_overrides, show
 from rotarymae.errors import InputError, Interrupted, ModelDirectoryError, RotaryMAEError, ShardsFailed, did_you_mean
 
@@ -59,7 +56,7 @@ def main(argv: list[str] | None = None) -> None:
             _run_command(arguments)
     except (Interrupted, Stopped) as error:
         print(f"rotarymae: {error}", file=sys.stderr)
-        sys.exit(exit_code(error.signum))
+        sys.exit(128 + error.signum)  # as a shell reports it: 130 for Ctrl-C, 143 for SIGTERM
     except (InputError, ModelDirectoryError) as error:
         print(f"rotarymae: {_as_options(str(error))}", file=sys.stderr)
         sys.exit(2)
@@ -102,11 +99,11 @@ def _advice(arguments: list[str]) -> str:
 
 def _as_options(message: str) -> str:
     """Advice in the words of the command: missing="drop" is --missing drop."""
-    return re.sub(r'\b(missing|duplicates|tokens|unknown_channels|max_tokens|window)="?(\w+)"?', _as_option, message)
-
-
-def _as_option(found: re.Match[str]) -> str:
-    return f"--{found[1].replace('_', '-')} {found[2]}"
+    return re.sub(
+        r'\b(missing|duplicates|tokens|unknown_channels|max_tokens|window)="?(\w+)"?',
+        lambda found: f"--{found[1].replace('_', '-')} {found[2]}",
+        message,
+    )
 
 
 if __name__ == "__main__":

@@ -80,7 +80,7 @@ def print_table(title: str, rows: dict[str, dict[str, float]], reporter: Reporte
     """A row per method and a column per metric, below one another as many columns as fit beside the whole names."""
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
-    from rich.table import Column, Table
+    from rich.table import Table
 
     if reporter.quiet:
         return
@@ -95,19 +95,10 @@ def print_table(title: str, rows: dict[str, dict[str, float]], reporter: Reporte
             blocks.append([])
         blocks[-1].append((metric, width))
     for i, block in enumerate(blocks):
-        # Rich would shorten the longest heading within a word.
-        least = [width - 2 if room > 20 else None for _, width in block]
-        columns = [
-            Column(metric, overflow="fold", justify="right", min_width=wide)
-            for (metric, _), wide in zip(block, least, strict=True)
-        ]
-        table = Table(
-            Column(overflow="fold", no_wrap=room > 20),
-            *columns,
-            title=None if i else title,
-            box=SIMPLE_HEAD,
-            padding=(0, 1, 0, 0),
-        )
+        table = Table(title=None if i else title, box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+        table.add_column(overflow="fold", no_wrap=room > 20)
+        for metric, width in block:  # without a least width Rich would shorten the longest heading within a word
+            table.add_column(metric, overflow="fold", justify="right", min_width=width - 2 if room > 20 else None)
         for method, *row in zip(rows, *(cells[metric] for metric, _ in block), strict=True):
             table.add_row(method, *row)
         console.print(table)

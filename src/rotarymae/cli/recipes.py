@@ -34,12 +34,8 @@ def list_recipes() -> None:
 
     table = Table("name", "in the paper", "expect", "hours, small: paper / ours")
     for recipe in recipes.load_all():
-        table.add_row(
-            recipe.name,
-            recipe.table,
-            recipe.expect,
-            " / ".join("?" if hours is None else f"{hours:g}" for hours in recipe.hours.values()),
-        )
+        hours = " / ".join("?" if hours is None else f"{hours:g}" for hours in recipe.hours.values())
+        table.add_row(recipe.name, recipe.table, recipe.expect, hours)
     console = Console()
     console.print(table)
     console.print("`rotarymae show NAME` says more, `rotarymae run NAME` runs it; `rotarymae demo` is the demo.")
@@ -64,10 +60,7 @@ def show(name: Positional[Name], scale: Scale = "small", setting: Setting = "our
 
 @dataclass(frozen=True)
 class RunOptions:
-    """Run a recipe, or go on with one that was stopped; writes RESULTS/NAME-SETTING-SCALE.json and figures.
-
-    Any field of the configuration can be changed by an option; `rotarymae run NAME --help` lists them all.
-    For example: rotarymae run spirals --scale small --train.base-lr 3e-4
+    """How a recipe is run.
 
     Attributes:
         scale: Run at this scale: smoke takes seconds, small is what a CPU manages, paper has the paper's sizes.
@@ -128,15 +121,14 @@ def run_with_overrides(arguments: list[str]) -> None:
 def _without_paths(typed: list[str]) -> list[str]:
     """The options that say what was computed; output paths and --quiet are not recorded."""
     kept: list[str] = []
-    skip = False
-    for argument in typed:
-        option, equals, _ = argument.partition("=")
-        if skip or option == "--quiet":
-            skip = False
-        elif option in ("--out", "--results"):
-            skip = not equals
-        else:
-            kept.append(argument)
+    words = iter(typed)
+    for word in words:
+        option, equals, _ = word.partition("=")
+        if option in ("--out", "--results"):
+            if not equals:
+                next(words, None)
+        elif option != "--quiet":
+            kept.append(word)
     return kept
 
 
@@ -149,23 +141,13 @@ def _run(recipe: Recipe, options: RunOptions, setup: Setup, command: str) -> Non
     reporter = Reporter(options.quiet)
     if options.threads:
         torch.set_num_threads(options.threads)
+    where = {"out": options.out, "results": options.results}
     with reporter.catching_warnings():
-        path = run_recipe(
-            recipe,
-            options.scale,
-            options.setting,
-            setup,
-            out=options.out,
-            results=options.results,
-            command=command,
-            reporter=reporter,
-        )
+        path = run_recipe(recipe, options.scale, options.setting, setup, **where, command=command, reporter=reporter)
     reporter.say(f"the results are in {path}; `rotarymae results` sets them beside what was published")
 
 
-def results(
-    folder: Positional[Annotated[Path, arg(metavar="FOLDER")]] = Path("results"), page: Path | None = None
-) -> None:
+def results(folder: Positional[Folder] = Path("results"), page: Path | None = None) -> None:
     """Print what was measured beside what the paper and others published.
 
     Args:

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from tyro.conf import arg
 
+from rotarymae.config import Precision
+
 if TYPE_CHECKING:
-    from rotarymae.checkpoints import ModelDirectory
     from rotarymae.series import SeriesDataset, TableLayout
 
 
 Table = Annotated[Path, arg(metavar="TABLE")]
 Model = Annotated[Path, arg(metavar="MODEL")]
+Quiet = Annotated[bool, arg(help="Print only what goes wrong.")]
+ComputedIn = Annotated[
+    Precision,
+    arg(help='Matrix products are computed in this precision; "auto" takes bf16 where the hardware has units for it.'),
+]
 
 
 def _default(text: str) -> Any:
@@ -50,15 +56,6 @@ class Columns:
     """These cells of a text file mean that a value is missing, too."""
     time_format: Annotated[str | None, _default("ISO dates, or numbers")] = None
     """Times are written like this, for example "%d.%m.%Y %H:%M"."""
-
-
-def read_for(directory: ModelDirectory, table: Path, columns: Columns, beside: tuple[str, ...] = ()) -> SeriesDataset:
-    """The series of a table for a model that was made from another."""
-    from rotarymae.series import TableLayout
-
-    preprocessor = directory.of_series()
-    layout = TableLayout.for_model(preprocessor, asdict(columns))
-    return layout.read(table, preprocessor.channel_names, beside, preprocessor.value_columns)
 
 
 @dataclass(frozen=True)
