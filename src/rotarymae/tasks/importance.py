@@ -20,7 +20,7 @@ from rotarymae.series import Preprocessor, SeriesDataset, SeriesExamples
 from rotarymae.tasks.config import ImportanceMethod
 from rotarymae.tasks.predict import inference
 from rotarymae.tokens import Tokens
-from rotarymae.training import TrainConfig, predict
+from rotarymae.training import predict
 from rotarymae.transformer import Block
 
 
@@ -28,7 +28,6 @@ def importance(
     directory: ModelDirectory,
     dataset: SeriesDataset,
     method: ImportanceMethod = "occlusion",
-    config: TrainConfig | None = None,
     on_step: Any = None,
 ) -> list[np.ndarray]:
     """How much each observation matters to the model: for each series an array [n], in the order of its observations.
@@ -59,7 +58,7 @@ def importance(
             "time; cut them (mask_observations) to ask what mattered."
         )
     # Predictions that differ by one observation are told apart in float32 only.
-    config = config or inference(replace(directory, precision="fp32"))
+    config = inference(replace(directory, precision="fp32"))
     examples = SeriesExamples(dataset, preprocessor)
     if method == "attention":
         read = _attention(examples, *_attending(directory.model))

@@ -19,7 +19,7 @@ from rotarymae.tasks.bands import HALF_WIDTHS, SHOWN
 from rotarymae.tasks.predict import inference
 from rotarymae.tasks.queries import Queries, check_queries
 from rotarymae.tokens import Tokens, pad_rows
-from rotarymae.training import TrainConfig, predict
+from rotarymae.training import predict
 
 CHUNK = 4096  # queries per pass of the decoder
 # Pre-training hides at most some four observations for each that it shows: who asks for more wants a curve.
@@ -117,7 +117,6 @@ def interpolate(
     directory: ModelDirectory,
     dataset: SeriesDataset,
     queries: Queries,
-    config: TrainConfig | None = None,
     on_step: Any = None,
     chunk: int | None = CHUNK,
 ) -> Interpolation:
@@ -155,7 +154,7 @@ def interpolate(
     if preprocessor.join_times:  # one query predicts all channels of a time
         queries, place = queries.distinct_times()
         chunk = chunk and max(1, chunk // preprocessor.features)
-    rows = predict(model, _Interpolating(dataset, queries, preprocessor), read, config or inference(directory), on_step)
+    rows = predict(model, _Interpolating(dataset, queries, preprocessor), read, inference(directory), on_step)
     scaled = np.concatenate(rows, axis=1)
     bad = np.asarray(~np.isfinite(scaled).all(axis=(0, 2)))
     if bad.any():

@@ -36,17 +36,15 @@ def predict_probabilities(
     return _decode(directory, *_run(directory, dataset, _outputs, config, on_step))
 
 
-def predict_values(
-    directory: ModelDirectory, dataset: AnyDataset, config: TrainConfig | None = None, on_step: Any = None
-) -> np.ndarray:
+def predict_values(directory: ModelDirectory, dataset: AnyDataset, on_step: Any = None) -> np.ndarray:
     """Values [S, outputs] of a fine-tuned regressor, in the unit of its training targets."""
     if not isinstance(directory.model, Regressor):
         raise InputError(f"the model is a {type(directory.model).__name__}; values need a fine-tuned Regressor.")
-    return _decode(directory, *_run(directory, dataset, _outputs, config, on_step))
+    return _decode(directory, *_run(directory, dataset, _outputs, on_step=on_step))
 
 
 def predict_and_embed(
-    directory: ModelDirectory, dataset: AnyDataset, config: TrainConfig | None = None, on_step: Any = None
+    directory: ModelDirectory, dataset: AnyDataset, on_step: Any = None
 ) -> tuple[np.ndarray, np.ndarray]:
     """(predictions, embeddings) of a fine-tuned model, as the other functions give them, in one pass."""
 
@@ -55,7 +53,7 @@ def predict_and_embed(
         vector = model.vector(batch.inputs)
         return list(zip(model.from_vector(vector, batch.static).cpu(), vector.float().cpu(), strict=True))
 
-    windows, found = _run(directory, dataset, read, config, on_step)
+    windows, found = _run(directory, dataset, read, on_step=on_step)
     outputs, embeddings = zip(*found, strict=True)
     return _decode(directory, windows, outputs), windows.mean(_finite(embeddings).numpy())
 
@@ -114,8 +112,8 @@ def _run(
     directory: ModelDirectory,
     dataset: AnyDataset,
     read: Callable[[torch.nn.Module, Batch], list[Any]],
-    config: TrainConfig | None,
-    on_step: Any,
+    config: TrainConfig | None = None,
+    on_step: Any = None,
 ) -> tuple[Windows | WholeArrays, list[Any]]:
     """The windows of the series, and what is read of each."""
     if directory.preprocessor is None:

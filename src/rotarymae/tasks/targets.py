@@ -1,12 +1,12 @@
 """The supervised tasks: what their targets must be, how a model learns them, and how its outputs are read.
 
-A task is an object in `TASKS`; a new one is a class here. Nothing else asks which task it is.
+A task is an object in `TASKS`, with targets as numpy arrays with one entry or row per series; a new one is a class
+here. Nothing else asks which task it is.
 """
 
 from __future__ import annotations
 
 import warnings
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -29,69 +29,23 @@ LARGEST = float(np.finfo(np.float32).max)
 FEWEST_DISTINCT = 10  # series; of fewer, many different whole numbers say nothing
 
 
-class Task(ABC):
-    """One supervised task. Targets are numpy arrays with one entry or row per series.
+class ClassificationTask:
+    """Labels of any kind [S], at least two different ones.
 
     Attributes:
         name: as users give it.
         head: the class of models that solve it.
     """
 
-    name: str
-    head: type[Classifier | Regressor]
+    name = "classification"
+    head = Classifier
 
-    @abstractmethod
     def check(self, targets: Any, series: int) -> np.ndarray:
         """The targets of so many series as an array, [S] or [S, outputs].
 
         Raises:
             InputError: another number of them than series, or targets that cannot be learnt.
         """
-
-    @abstractmethod
-    def check_config(self, config: FitConfig) -> None:
-        """Raises InputError for options that mean nothing to the task."""
-
-    @abstractmethod
-    def strata(self, targets: np.ndarray) -> np.ndarray | None:
-        """What a split keeps in proportion: [S], or None."""
-
-    @abstractmethod
-    def fit(self, preprocessor: AnyPreprocessor, targets: np.ndarray) -> AnyPreprocessor:
-        """The preprocessor with what encoding and decoding need, measured on the training targets."""
-
-    @abstractmethod
-    def encode(self, preprocessor: AnyPreprocessor, targets: np.ndarray) -> np.ndarray:
-        """Targets as the loss reads them. Raises InputError for targets that training did not have."""
-
-    @abstractmethod
-    def truth(self, preprocessor: AnyPreprocessor, targets: np.ndarray) -> np.ndarray:
-        """Targets as predictions are compared with them: class numbers [S], or values [S, outputs]."""
-
-    @abstractmethod
-    def model(self, encoder: Encoder, preprocessor: AnyPreprocessor, config: FitConfig) -> Classifier | Regressor:
-        """The encoder with a new head."""
-
-    @abstractmethod
-    def objective(self, model: Classifier | Regressor, encoded: np.ndarray, config: FitConfig) -> Objective:
-        """What fine-tuning minimises, given the encoded training targets."""
-
-    @abstractmethod
-    def decode(self, preprocessor: AnyPreprocessor, outputs: Tensor) -> np.ndarray:
-        """Predictions [S, K], float64, from the model's outputs [S, K]: probabilities, or values in their own units."""
-
-    @abstractmethod
-    def columns(self, preprocessor: AnyPreprocessor, predicted: np.ndarray) -> dict[str, list[Any]]:
-        """The columns of an output table, by name, from `decode`'s predictions."""
-
-
-class ClassificationTask(Task):
-    """Labels of any kind [S], at least two different ones."""
-
-    name = "classification"
-    head = Classifier
-
-    def check(self, targets: Any, series: int) -> np.ndarray:
         labels = _one_per_series(targets, series)
         if labels.ndim != 1:
             raise InputError(f"labels have the shape {labels.shape}; wanted one for each series, ({series},).")
@@ -108,25 +62,32 @@ class ClassificationTask(Task):
         return labels
 
     def check_config(self, config: FitConfig) -> None:
+        """Raises InputError for options that mean nothing to the task."""
         choose("loss", config.loss, tuple(OF_CLASSES))
 
     def strata(self, targets: np.ndarray) -> np.ndarray | None:
+        """What a split keeps in proportion: [S], or None."""
         return targets
 
     def fit(self, preprocessor: AnyPreprocessor, targets: np.ndarray) -> AnyPreprocessor:
+        """The preprocessor with what encoding and decoding need, measured on the training targets."""
         return replace(preprocessor, classes=tuple(plain(name) for name in np.unique(targets)), target=None)
 
     def encode(self, preprocessor: AnyPreprocessor, targets: np.ndarray) -> np.ndarray:
+        """Targets as the loss reads them. Raises InputError for targets that training did not have."""
         return class_index(targets, _classes(preprocessor))
 
     def truth(self, preprocessor: AnyPreprocessor, targets: np.ndarray) -> np.ndarray:
+        """Targets as predictions are compared with them: class numbers [S], or values [S, outputs]."""
         return self.encode(preprocessor, targets)
 
     def model(self, encoder: Encoder, preprocessor: AnyPreprocessor, config: FitConfig) -> Classifier:
+        """The encoder with a new head."""
         classes = len(_classes(preprocessor))
         return Classifier(encoder, classes, config.pool, static_features=preprocessor.static_features)
 
     def objective(self, model: Classifier | Regressor, encoded: np.ndarray, config: FitConfig) -> Objective:
+        """What fine-tuning minimises, given the encoded training targets."""
         assert isinstance(model, Classifier)
         weights = None
         if config.class_weights == "balanced":
@@ -135,16 +96,21 @@ class ClassificationTask(Task):
         return Classification(model, config.label_smoothing, weights, config.loss)
 
     def decode(self, preprocessor: AnyPreprocessor, outputs: Tensor) -> np.ndarray:
+        """Predictions [S, K], float64, from the model's outputs [S, K]: probabilities, or values in their own units."""
         return outputs.double().softmax(-1).numpy()
 
     def columns(self, preprocessor: AnyPreprocessor, predicted: np.ndarray) -> dict[str, list[Any]]:
+        """The columns of an output table, by name, from `decode`'s predictions."""
         classes = _classes(preprocessor)
         best: dict[str, list[Any]] = {"predicted": [classes[i] for i in predicted.argmax(1)]}
         return best | {f"probability_{name}": predicted[:, i].tolist() for i, name in enumerate(classes)}
 
 
-class RegressionTask(Task):
-    """Numbers [S] or [S, outputs]; NaN where one is missing. Each output is standardised by itself."""
+class RegressionTask:
+    """Numbers [S] or [S, outputs]; NaN where one is missing. Each output is standardised by itself.
+
+    Its methods are as those of `ClassificationTask`.
+    """
 
     name = "regression"
     head = Regressor
@@ -215,6 +181,7 @@ class RegressionTask(Task):
         return {name: predicted[:, i].tolist() for i, name in enumerate(names)}
 
 
+Task = ClassificationTask | RegressionTask
 TASKS: dict[str, Task] = {task.name: task for task in (ClassificationTask(), RegressionTask())}
 
 
