@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from rotarymae.cli.inputs import Quiet
 from rotarymae.cli.output import describe, new_reporter, print_end, print_metrics, typed_command
-from rotarymae.cli.table import Quiet
 
 
 def demo(

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Literal
 
 from tyro.conf import Positional
 
+from rotarymae.cli.inputs import Model, Quiet
 from rotarymae.cli.output import new_reporter
-from rotarymae.cli.table import Model, Quiet
 from rotarymae.errors import InputError
 
 if TYPE_CHECKING:

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from tyro.conf import Positional, arg
 
-from rotarymae.cli.folders import FolderOptions
+from rotarymae.cli.inputs import Columns, FolderOptions, LabelColumn, Quiet, Table
 from rotarymae.cli.interruption import how_to_resume, stopping_on_signals
 from rotarymae.cli.output import describe, first_process, new_reporter, print_end, print_metrics, typed_command
-from rotarymae.cli.table import Columns, LabelColumn, Quiet, Table
 from rotarymae.errors import InputError, MissingExtra, did_you_mean, listed
 from rotarymae.tasks import (
     ClassificationOptions,

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from tyro.conf import Positional
 
+from rotarymae.cli.inputs import Columns, Table
 from rotarymae.cli.output import new_reporter
-from rotarymae.cli.table import Columns, Table
 from rotarymae.errors import InputError, listed
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""The commands about experiments: rotarymae list | show | run | results.
+"""The commands about experiments: rotarymae list | show | data | run | results.
 
 As in `cli.main`, each function's docstring is its help, and heavy modules are imported inside.
 """
@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 from tyro.conf import FlagCreatePairsOff, Positional, arg
+
+from rotarymae.cli.inputs import Quiet
 
 if TYPE_CHECKING:
     from rotarymae.experiments import Recipe, Setup
@@ -193,3 +195,31 @@ def results(folder: Positional[Folder] = Path("results"), page: Path | None = No
             shown.add_row(*(escape(row[column]) for column in filled))
         console.print(shown)
     console.print("(?): the published figure is in doubt; `rotarymae results --page FILE` says why.")
+
+
+def fetch_data(
+    name: Positional[Name] = "",
+    to: Annotated[Path | None, arg(metavar="FOLDER", help_behavior_hint="(default: data/NAME)")] = None,
+    quiet: Quiet = False,
+) -> None:
+    """Fetch a data set of the recipes from its official address, or go on with one that was cut off.
+
+    Without a name it lists the data sets with address, size and licence. For example: rotarymae data uea --to data/uea
+
+    Args:
+        name: Fetch this data set.
+        to: The files go to this folder, which is a recipe's --data-dir.
+    """
+    from rotarymae.data import download, sources
+    from rotarymae.system import Reporter
+
+    if not name:
+        for key, source in sources.SOURCES.items():
+            print(f"{key}: {source.what}\n    {source.size}; {source.licence}\n    {source.home}")
+            if source.note:
+                print(f"    {source.note}")
+        return
+    source, folder, reporter = sources.find(name), to or Path("data") / name, Reporter(quiet)
+    reporter.say(f"{source.what}: {source.home} ({source.size}). Licence: {source.licence}. {source.note}".strip())
+    download.fetch(source, folder, reporter)
+    reporter.say(f"{name} is in {folder}")

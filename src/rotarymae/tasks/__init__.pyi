@@ -44,11 +44,11 @@ from .predictor import PREDICTOR as PREDICTOR
 from .predictor import Predictor as Predictor
 from .predictor import fit_predictor as fit_predictor
 from .pretrain_finetune import Trained as Trained
+from .pretrain_finetune import describe_pretrained as describe_pretrained
 from .pretrain_finetune import finetune as finetune
+from .pretrain_finetune import open_pretrained as open_pretrained
 from .pretrain_finetune import prepare as prepare
 from .pretrain_finetune import pretrain as pretrain
-from .pretrained import describe_pretrained as describe_pretrained
-from .pretrained import open_pretrained as open_pretrained
 from .queries import Queries as Queries
 from .queries import QueryTable as QueryTable
 from .queries import as_queries as as_queries

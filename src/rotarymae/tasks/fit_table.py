@@ -21,13 +21,29 @@ from rotarymae.series import Preprocessor, SeriesDataset
 from rotarymae.system import Reporter, remove_leftovers
 from rotarymae.tasks.config import FitConfig
 from rotarymae.tasks.data import AnyDataset, noun_of
-from rotarymae.tasks.identity import IDENTITY, identify, keep_identity
 from rotarymae.tasks.outcome import Outcome, Split
-from rotarymae.tasks.outputs import CLAIM, RESULTS, check_folder, claim, write_metrics, write_tables
+from rotarymae.tasks.outputs import (
+    CLAIM,
+    IDENTITY,
+    RESULTS,
+    check_folder,
+    claim,
+    identify,
+    keep_identity,
+    write_metrics,
+    write_tables,
+)
 from rotarymae.tasks.plan import Plan
 from rotarymae.tasks.predictor import PREDICTOR
-from rotarymae.tasks.pretrain_finetune import Trained, finetune, prepare, pretrain
-from rotarymae.tasks.pretrained import autoencoder_of, describe_pretrained, open_pretrained
+from rotarymae.tasks.pretrain_finetune import (
+    Trained,
+    autoencoder_of,
+    describe_pretrained,
+    finetune,
+    open_pretrained,
+    prepare,
+    pretrain,
+)
 from rotarymae.tasks.score import score, without
 from rotarymae.tasks.split import split_off
 from rotarymae.tasks.split_by import SplitColumn
@@ -124,7 +140,8 @@ def run_fit(
     outcome.metrics["split"] = how or "at random"
     if len(split.validation):
         validation = dataset.select(split.validation)
-    going, plan = "auto" if resume else "never", Plan(out, config, kind is not None, started, reporter)
+    going: dict[str, Any] = {"resume": "auto" if resume else "never", "on_resume": reporter.say}
+    plan = Plan(out, config, kind is not None, started, reporter)
     if start is not None and not config.pretrains:
         known, note = autoencoder_of(start), "Pre-trained elsewhere."
         outcome.pretrained = Trained(known, preprocessor, TrainResult(), precision=config.precision)
@@ -136,11 +153,10 @@ def run_fit(
                 preprocessor=preprocessor,
                 start=start,
                 validation=validation,
-                folder=out / "training" / "pretrain",
-                resume=going,
-                on_step=on_step,
-                on_resume=reporter.say,
                 schedule=plan.pretraining,
+                folder=out / "training" / "pretrain",
+                on_step=on_step,
+                **going,
             )
         note = f"Pre-trained {'' if start is None else 'elsewhere and then '}on {len(train):,} {noun}."
     if writes:
@@ -154,11 +170,10 @@ def run_fit(
                 config,
                 task=kind.name,
                 validation=None if validation is None else (validation, narrowed(labels[split.validation])),
-                folder=out / "training" / "finetune",
-                resume=going,
-                on_step=on_step,
-                on_resume=reporter.say,
                 schedule=plan.finetuning,
+                folder=out / "training" / "finetune",
+                on_step=on_step,
+                **going,
             )
         reporter.say(
             f"fine-tuning started from all {len(outcome.finetuned.loaded)} tensors of the pre-trained encoder and "

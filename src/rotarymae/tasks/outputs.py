@@ -1,4 +1,4 @@
-"""A run folder's results: which files they are, who may overwrite them, and how they are written.
+"""A run folder: what the run is of, which files its results are, who may overwrite them, and how they are written.
 
 metrics.json comes last: a run that was killed, or ran out of disk, before it is there goes on with --resume and writes
 its results again. Before the first of them, training/results.json says that their names belong to the run, so that
@@ -8,6 +8,7 @@ somebody else's file of the same name is never overwritten.
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import itertools
 import json
 import tempfile
@@ -20,17 +21,20 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
+import torch
 
 from rotarymae.arrays import ArrayDataset
 from rotarymae.checkpoints import ModelDirectory
 from rotarymae.errors import InputError
 from rotarymae.series import SeriesDataset, as_dates, plain
 from rotarymae.system import hardware, replacing, versions, write_text
+from rotarymae.tasks.config import FitConfig
 from rotarymae.tasks.data import AnyDataset
 from rotarymae.tasks.interpolation import Interpolation
 from rotarymae.tasks.outcome import Outcome
+from rotarymae.tasks.split_by import SplitColumn
 from rotarymae.tasks.targets import task_of
-from rotarymae.training import taken_precision
+from rotarymae.training import FREE_TO_CHANGE, taken_precision
 
 RESULTS = (
     "metrics.json",
@@ -41,6 +45,9 @@ RESULTS = (
     "explore.html",
 )
 CLAIM = Path("training/results.json")
+IDENTITY = Path("training/identity.json")
+# What is kept of it as a digest, and what messages call it.
+DIGESTS = {"table": "table", "labels": "labels", "split_by": "split", "pretrained": "pretrained model"}
 
 
 def check_folder(out: Path, resume: bool) -> None:
@@ -78,6 +85,64 @@ def _run_in(path: Path) -> str | None:
     except (FileNotFoundError, ValueError):
         return None
     return content.get("run") if isinstance(content, dict) else None
+
+
+def identify(
+    dataset: AnyDataset,
+    labels: np.ndarray | None,
+    config: FitConfig,
+    task: str,
+    holdout: float,
+    split_by: SplitColumn | None = None,
+    start: torch.nn.Module | None = None,
+) -> Any:
+    """All that decides what a run finds, as JSON; `start` is the trained model that it starts from."""
+    settings = {name: value for name, value in dataclasses.asdict(config).items() if name not in FREE_TO_CHANGE}
+    digest = None if labels is None else _digest_of(labels)
+    settings["pretrained"] = None if start is None else _digest(start)  # wherever it lies
+    settings["split_by"] = None if split_by is None else [split_by.name, _digest_of(split_by.values)]
+    parts = {**settings, "task": task, "holdout": holdout, "labels": digest, "table": dataset.fingerprint()}
+    return json.loads(json.dumps(parts))
+
+
+def keep_identity(out: Path, identity: dict[str, Any]) -> None:
+    """Writes the identity of a new run; that of a resumed one must be the same.
+
+    Raises:
+        InputError: the run in the folder is of other data or has other settings, which the message names.
+    """
+    try:
+        before = json.loads((out / IDENTITY).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        write_text(out / IDENTITY, json.dumps(identity, indent=1) + "\n")
+        return
+    except ValueError:
+        raise InputError(f"{out / IDENTITY} is damaged; choose a new folder.") from None
+    changed = [name for name in {**before, **identity} if before.get(name) != identity.get(name)]
+    if changed:
+        found = [
+            f"the {DIGESTS[name]} changed"
+            if name in DIGESTS
+            else f"{name} was {before.get(name)!r} and is {identity.get(name)!r} now"
+            for name in changed[:5]
+        ]
+        raise InputError(
+            f"the run in {out} is another: {'; '.join(found)}. Resume with the same data and settings, or "
+            "choose another folder."
+        )
+
+
+def _digest_of(column: np.ndarray) -> str:
+    return hashlib.sha256(repr(column.tolist()).encode()).hexdigest()
+
+
+def _digest(model: torch.nn.Module) -> str:
+    """SHA-256 of a model's tensors."""
+    digest = hashlib.sha256()
+    for name, tensor in sorted(model.state_dict().items()):
+        digest.update(name.encode())
+        digest.update(tensor.detach().cpu().contiguous().view(torch.uint8).numpy().tobytes())
+    return digest.hexdigest()
 
 
 def write_tables(outcome: Outcome, out: Path) -> None:

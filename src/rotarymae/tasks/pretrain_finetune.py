@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 
 from rotarymae.arrays import ArrayDataset, ArrayPreprocessor
 from rotarymae.batch import Examples
-from rotarymae.checkpoints import AnyPreprocessor, ModelDirectory
+from rotarymae.checkpoints import AnyPreprocessor, ModelDirectory, open_model
 from rotarymae.config import Precision
 from rotarymae.errors import InputError, InputWarning
 from rotarymae.heads import Classifier, Regressor
@@ -24,12 +25,10 @@ from rotarymae.tasks.config import FitConfig
 from rotarymae.tasks.cost import check_cost
 from rotarymae.tasks.data import AnyDataset, make_examples, noun_of, windowed
 from rotarymae.tasks.plan import Schedule
-from rotarymae.tasks.pretrained import autoencoder_of
 from rotarymae.tasks.targets import find_task
 from rotarymae.tasks.tuning import check_tune, count_trained, freeze, merge_adapters
-from rotarymae.training import Pretraining, TrainResult, fit
+from rotarymae.training import Objective, Pretraining, TrainConfig, TrainResult, fit
 
-OnStep = Callable[[int, int, float], None]
 # Options that mean nothing to pictures, videos and sounds.
 SERIES_ONLY = ("time_unit", "time_origin", "channel_spacing", "join_times", "channel_one_hot", "signal_to_noise")
 SERIES_ONLY += ("transforms", "max_tokens", "window", "overlap", "static", "errors")
@@ -60,6 +59,65 @@ class Trained:
     @property
     def directory(self) -> ModelDirectory:
         return ModelDirectory(self.model, self.preprocessor, self.precision)
+
+
+def open_pretrained(source: Any) -> ModelDirectory:
+    """A trained model with its preprocessor.
+
+    Args:
+        source: a run folder of `rotarymae fit`, a model directory, or what `checkpoints.load_directory` gave.
+
+    Raises:
+        InputError: another kind of source; a model without a preprocessor, whose series nobody could scale.
+        ModelDirectoryError: as `checkpoints.load_directory`.
+    """
+    if isinstance(source, str | Path):
+        directory = open_model(source, "pretrained")
+    elif isinstance(source, ModelDirectory):
+        directory = source
+    else:
+        raise InputError(
+            f"pretrained is a {type(source).__name__}; wanted the path of a model directory, or what "
+            "rotarymae.checkpoints.load_directory gives: the weights alone do not say how values are scaled."
+        )
+    if directory.preprocessor is None:
+        raise InputError("the pretrained model has no preprocessor; it was not made from series.")
+    return directory
+
+
+def autoencoder_of(directory: ModelDirectory) -> MaskedAutoencoder:
+    """The model of a directory, which must be one that predicts hidden observations.
+
+    Raises:
+        InputError: another kind of model.
+    """
+    if not isinstance(directory.model, MaskedAutoencoder):
+        raise InputError(
+            f"the pretrained model is a {type(directory.model).__name__}; wanted the MaskedAutoencoder that "
+            "pre-training makes (the folder 'pretrained' of a run)."
+        )
+    return directory.model
+
+
+def describe_pretrained(directory: ModelDirectory) -> str:
+    """What was loaded, in words: "MaskedAutoencoder 120/2/4, all 57 tensors, values flux, channels g, r, ..."."""
+    model, preprocessor = autoencoder_of(directory), directory.preprocessor
+    assert preprocessor is not None
+    parts = [
+        f"MaskedAutoencoder {model.config.embed_dim}/{model.config.num_heads}/{model.config.depth}",
+        f"all {len(model.state_dict())} tensors",
+    ]
+    if isinstance(preprocessor, ArrayPreprocessor):
+        return ", ".join([*parts, f"{preprocessor.noun} in patches of {preprocessor.patch_size}", "its scaling"])
+    parts.append(f"values {', '.join(preprocessor.value_names)}")
+    if preprocessor.channel_names is not None:
+        parts.append(f"channels {', '.join(map(str, preprocessor.channel_names))}")
+    return ", ".join([*parts, f"its scaling (unit of time {preprocessor.positions.unit:.4g})"])
+
+
+def as_configured(objective: Objective, examples: Examples, training: TrainConfig) -> TrainConfig:
+    """The schedule of who sets no limit of time."""
+    return training
 
 
 def prepare(dataset: AnyDataset, config: FitConfig, start: ModelDirectory | None = None) -> AnyPreprocessor:
@@ -173,11 +231,8 @@ def pretrain(
     preprocessor: AnyPreprocessor | None = None,
     start: ModelDirectory | None = None,
     validation: AnyDataset | None = None,
-    folder: str | Path | None = None,
-    resume: str = "never",
-    on_step: OnStep | None = None,
-    on_resume: Callable[[str], None] | None = None,
-    schedule: Schedule | None = None,
+    schedule: Schedule = as_configured,
+    **how: Any,
 ) -> Trained:
     """A masked autoencoder of a data set. What has only one token has nothing to hide and is left out.
 
@@ -187,8 +242,8 @@ def pretrain(
         preprocessor: the data set's scalers, if `prepare` has made them already.
         start: the trained model to start from, instead of random weights; it is left as it is.
         validation: others, whose loss chooses the best epoch.
-        folder, resume, on_step, on_resume: see `training.fit`.
         schedule: given the objective, the examples and the settings, says how many epochs are made.
+        how: folder, resume, on_step and on_resume, as `training.fit`.
 
     Raises:
         InputError: as `prepare` and `training.fit`.
@@ -210,17 +265,8 @@ def pretrain(
 
     beta = config.reconstruction_beta if model.config.predicts_variance else 0.0
     objective, data = Pretraining(model, beta=beta), examples(dataset)
-    training = config.pretraining()
-    result = fit(
-        objective,
-        data,
-        training if schedule is None else schedule(objective, data, training),
-        validation=None if validation is None or (validation.lengths < 2).all() else examples(validation),
-        folder=folder,
-        resume=resume,
-        on_step=on_step,
-        on_resume=on_resume,
-    )
+    held = None if validation is None or (validation.lengths < 2).all() else examples(validation)
+    result = fit(objective, data, schedule(objective, data, config.pretraining()), validation=held, **how)
     return Trained(model, preprocessor, result, precision=config.precision)
 
 
@@ -233,11 +279,8 @@ def finetune(
     task: str = "classification",
     validation: tuple[AnyDataset, np.ndarray] | None = None,
     goes_on: bool = False,
-    folder: str | Path | None = None,
-    resume: str = "never",
-    on_step: OnStep | None = None,
-    on_resume: Callable[[str], None] | None = None,
-    schedule: Schedule | None = None,
+    schedule: Schedule = as_configured,
+    **how: Any,
 ) -> Trained:
     """A classifier or regressor that starts from all of the pre-trained encoder: projection, [CLS] and blocks.
 
@@ -249,8 +292,7 @@ def finetune(
         task: "classification" or "regression".
         validation: others and their targets, whose loss chooses the best epoch.
         goes_on: `pretrained` is a fine-tuned model: its head is kept, too, and what its preprocessor says of targets.
-        folder, resume, on_step, on_resume: see `training.fit`.
-        schedule: given the objective, the examples and the settings, says how many epochs are made.
+        schedule, how: as `pretrain`.
 
     Raises:
         InputError: fewer than two classes; a validation label that training lacks; and as `training.fit`.
@@ -281,17 +323,8 @@ def finetune(
     windows = windowed(dataset, preprocessor)
     shown = (None, encoded[windows.series], config.drop, config.noise)
     data = make_examples(windows.dataset, preprocessor, config.seed, *shown)
-    objective, training = kind.objective(model, encoded, config), config.finetuning()
-    result = fit(
-        objective,
-        data,
-        training if schedule is None else schedule(objective, data, training),
-        validation=held,
-        folder=folder,
-        resume=resume,
-        on_step=on_step,
-        on_resume=on_resume,
-    )
+    objective = kind.objective(model, encoded, config)
+    result = fit(objective, data, schedule(objective, data, config.finetuning()), validation=held, **how)
     if config.tune == "lora":
         merge_adapters(model)
     model.requires_grad_(True)
