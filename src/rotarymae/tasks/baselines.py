@@ -7,7 +7,7 @@ and numpy reduces or gathers.
 
 from __future__ import annotations
 
-from typing import Any, Protocol, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,22 +16,9 @@ from rotarymae.errors import InputError
 from rotarymae.series import SeriesDataset
 from rotarymae.tasks.data import AnyDataset
 from rotarymae.tasks.features import Floats, Integers, Rows, chunks, divide, summary_features
+from rotarymae.tasks.trees import boosted
 
 # ── classification and regression ─────────────────────────────────────────────────────────────────────────────────
-
-
-class Supervised(Protocol):
-    """A baseline of a supervised task."""
-
-    name: str
-
-    def fit(self, dataset: AnyDataset, targets: NDArray[Any]) -> Self:
-        """Learns from classes int [S] (0, 1, ..), or from numbers [S, outputs] of which some may be NaN."""
-        ...
-
-    def predict(self, dataset: AnyDataset) -> Floats:
-        """Probabilities [S, classes] of the classes 0 to the largest that `fit` saw, or numbers [S, outputs]."""
-        ...
 
 
 class MostCommonClass:
@@ -40,11 +27,13 @@ class MostCommonClass:
     name = "most common class"
 
     def fit(self, dataset: AnyDataset, targets: NDArray[Any]) -> Self:
+        """Learns from classes int [S] (0, 1, ..), or from numbers [S, outputs] of which some may be NaN."""
         counts = np.bincount(targets)
         self.shares = counts / counts.sum()
         return self
 
     def predict(self, dataset: AnyDataset) -> Floats:
+        """Probabilities [S, classes] of the classes that `fit` saw, or numbers [S, outputs]."""
         return np.tile(self.shares, (len(dataset), 1))
 
 
@@ -61,72 +50,35 @@ class TrainingMean:
         return np.tile(self.means, (len(dataset), 1))
 
 
-# Rare classes have some 30 members. No early stopping, as it would split those; few features per split and a penalty,
-# as scikit-learn's defaults diverged on one PLAsTiCC fold (accuracy 0.33 where the others reach 0.74).
-BOOSTING: dict[str, Any] = {
-    "learning_rate": 0.06,
-    "max_iter": 200,
-    "max_leaf_nodes": 15,
-    "min_samples_leaf": 10,
-    "l2_regularization": 1.0,
-    "max_features": 0.3,
-    "early_stopping": False,
-}
+class BoostedValues:
+    """Boosted trees on `summary_features`, a model per output; of threads there are as many as OMP_NUM_THREADS says."""
 
-
-class _Boosting:
-    """Boosted trees on `summary_features`. The number of threads is the environment's (OMP_NUM_THREADS)."""
-
-    name = "gradient boosting"
+    name, task = "gradient boosting", "regression"
+    settings: ClassVar[dict[str, Any]] = {"learning_rate": 0.06, "max_iter": 200}
 
     def __init__(self, seed: int = 0) -> None:
         self.seed = seed
 
-    def _features(self, dataset: AnyDataset) -> Floats:
-        return summary_features(dataset)[0][:, self.usable]
-
-    def _learn(self, dataset: AnyDataset) -> Floats:
+    def fit(self, dataset: AnyDataset, targets: NDArray[Any]) -> Self:
         features, _ = summary_features(dataset)
         # What is missing for every series (the skew of a constant channel, say) cannot be cut into bins.
         self.usable = ~np.isnan(features).all(0)
-        return features[:, self.usable]
-
-
-class BoostedClasses(_Boosting):
-    """Gradient boosting, with each class weighted by the inverse of its count."""
-
-    def fit(self, dataset: AnyDataset, targets: NDArray[Any]) -> Self:
-        from sklearn.ensemble import HistGradientBoostingClassifier
-
-        if len(np.unique(targets)) < 2:
-            raise InputError("gradient boosting needs at least two classes among the training labels.")
-        model = HistGradientBoostingClassifier(**BOOSTING, class_weight="balanced", random_state=self.seed)
-        self.model = model.fit(self._learn(dataset), targets)
+        self.models = boosted(self.task, features[:, self.usable], targets, self.settings, self.seed)
         return self
 
     def predict(self, dataset: AnyDataset) -> Floats:
-        out = np.zeros((len(dataset), int(self.model.classes_.max()) + 1))
-        out[:, self.model.classes_] = self.model.predict_proba(self._features(dataset))
-        return out
-
-
-class BoostedValues(_Boosting):
-    """Gradient boosting, one model per output."""
-
-    def fit(self, dataset: AnyDataset, targets: NDArray[Any]) -> Self:
-        from sklearn.ensemble import HistGradientBoostingRegressor
-
-        features = self._learn(dataset)
-        self.models = []
-        for column in targets.T:
-            known = np.isfinite(column)
-            model = HistGradientBoostingRegressor(**BOOSTING, random_state=self.seed)
-            self.models.append(model.fit(features[known], column[known]))
-        return self
-
-    def predict(self, dataset: AnyDataset) -> Floats:
-        features = self._features(dataset)
+        features = summary_features(dataset)[0][:, self.usable]
         return np.stack([model.predict(features) for model in self.models], 1)
+
+
+class BoostedClasses(BoostedValues):
+    """The same of classes, each weighted by the inverse of its count."""
+
+    task = "classification"
+    settings: ClassVar[dict[str, Any]] = BoostedValues.settings | {"class_weight": "balanced"}
+
+    def predict(self, dataset: AnyDataset) -> Floats:
+        return self.models[0].predict_proba(summary_features(dataset)[0][:, self.usable])
 
 
 # ── interpolation ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -174,8 +126,8 @@ class LastValue(LinearInterpolation):
     name, linear = "last value", False
 
 
-CLASSIFICATION: tuple[type[Supervised], ...] = (MostCommonClass, BoostedClasses)
-REGRESSION: tuple[type[Supervised], ...] = (TrainingMean, BoostedValues)
+CLASSIFICATION = (MostCommonClass, BoostedClasses)
+REGRESSION = (TrainingMean, BoostedValues)
 INTERPOLATION: tuple[type[ChannelMean], ...] = (LinearInterpolation, LastValue, ChannelMean)
 
 

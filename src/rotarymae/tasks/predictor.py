@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,7 @@ from rotarymae.tasks.convolutions import RandomConvolutions, share_a_grid, softm
 from rotarymae.tasks.data import AnyDataset
 from rotarymae.tasks.features import Floats, more_features
 from rotarymae.tasks.targets import task_of
-from rotarymae.tasks.trees import BoostedTrees
+from rotarymae.tasks.trees import BoostedTrees, boosted
 
 FORMAT = 3
 JSON = "predictor.json"
@@ -42,34 +42,10 @@ TITLES = {  # as tables call them
 # ── members ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class Member(Protocol):
-    """A method beside the model."""
-
-    def predict(self, dataset: AnyDataset) -> Floats:
-        """Probabilities [S, classes], or values [S, outputs]."""
-        ...
-
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """What it has learnt."""
-        ...
-
-    def describe(self) -> dict[str, Any]:
-        """The rest, as JSON."""
-        ...
-
-
 # Two classes, or numbers: slowly and with equal weights, best on PhysioNet's deaths. More classes: as many trees for
-# each, so fewer; and weighted, best on PLAsTiCC's 14 both alone and combined. No early stopping, as it would split
-# classes of 30.
+# each, so fewer; and weighted, best on PLAsTiCC's 14 both alone and combined.
 SLOW: dict[str, Any] = {"learning_rate": 0.03, "max_iter": 400}
 BALANCED: dict[str, Any] = {"learning_rate": 0.1, "max_iter": 80, "class_weight": "balanced"}
-COMMON: dict[str, Any] = {
-    "max_leaf_nodes": 15,
-    "min_samples_leaf": 10,
-    "l2_regularization": 1.0,
-    "max_features": 0.3,
-    "early_stopping": False,
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,25 +70,15 @@ class BoostedFeatures:
         cls, task: str, dataset: AnyDataset, truth: NDArray[Any], static: tuple[StaticColumn, ...], seed: int
     ) -> Self:
         """From classes int [S] (0, 1, .., all of them), or numbers [S, outputs] of which some may be NaN."""
-        from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
-
         features, names = _features(dataset, static)
         used = np.flatnonzero(~np.isnan(features).all(0))
-        features = features[:, used]
-        if task == "classification":
-            outputs = int(truth.max()) + 1
-            settings = COMMON | (SLOW if outputs == 2 else BALANCED)
-            models = [HistGradientBoostingClassifier(**settings, random_state=seed).fit(features, truth)]
-            if len(models[0].classes_) < max(2, outputs):
-                raise InputError("gradient boosting needs two classes, and a series of each, to train on.")
-        else:
-            outputs, models = truth.shape[1], []
-            for column in truth.T:
-                known, model = np.isfinite(column), HistGradientBoostingRegressor(**COMMON, **SLOW, random_state=seed)
-                models.append(model.fit(features[known], column[known]))
+        outputs = int(truth.max()) + 1 if task == "classification" else truth.shape[1]
+        settings = SLOW if task == "regression" or outputs == 2 else BALANCED
+        models = boosted(task, features[:, used], truth, settings, seed)
         return cls(task, names, static, tuple(used.tolist()), outputs, BoostedTrees.of(models))
 
     def predict(self, dataset: AnyDataset) -> Floats:
+        """Probabilities [S, classes], or values [S, outputs]."""
         features, names = _features(dataset, self.static)
         if names != self.names:
             known, others = set(self.names), [name for name in names if name not in self.names]
@@ -128,9 +94,11 @@ class BoostedFeatures:
         return softmax(np.concatenate([np.zeros_like(scores), scores], 1) if self.outputs == 2 else scores)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
+        """What it has learnt."""
         return self.trees.arrays()
 
     def describe(self) -> dict[str, Any]:
+        """The rest, as JSON."""
         static = [asdict(column) for column in self.static]
         return {"names": self.names, "static": static, "used": self.used, "outputs": self.outputs}
 
@@ -149,6 +117,8 @@ def _features(dataset: AnyDataset, static: tuple[StaticColumn, ...]) -> tuple[Fl
     return observed, names
 
 
+# The methods beside the model. A new one is a class with the methods of BoostedFeatures, and its entry here.
+Member = BoostedFeatures | RandomConvolutions
 MEMBERS: dict[str, Any] = {FEATURES: BoostedFeatures, CONVOLUTIONS: RandomConvolutions}
 
 

@@ -11,8 +11,44 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from rotarymae.errors import InputError
+
 Floats = NDArray[np.float64]
 AT_ONCE = 128  # trees that are walked together
+# Rare classes have some 30 members. No early stopping, as it would split those; few features per split and a penalty,
+# as scikit-learn's defaults diverged on one PLAsTiCC fold (accuracy 0.33 where the others reach 0.74).
+COMMON: dict[str, Any] = {
+    "max_leaf_nodes": 15,
+    "min_samples_leaf": 10,
+    "l2_regularization": 1.0,
+    "max_features": 0.3,
+    "early_stopping": False,
+}
+
+
+def boosted(task: str, features: Floats, truth: NDArray[Any], settings: dict[str, Any], seed: int) -> list[Any]:
+    """Fitted HistGradientBoosting models: one of classes, or one of each output.
+
+    Args:
+        features: [S, F], NaN where one is missing.
+        truth: classes int [S] (0, 1, .., all of them), or numbers [S, outputs] of which some may be NaN.
+        settings: beside those in COMMON.
+
+    Raises:
+        InputError: a class that no series has, or one class alone.
+    """
+    from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+
+    settings = COMMON | settings | {"random_state": seed}
+    if task == "classification":
+        if len(np.unique(truth)) < max(2, int(truth.max()) + 1):
+            raise InputError("gradient boosting needs two classes, and a series of each, to train on.")
+        return [HistGradientBoostingClassifier(**settings).fit(features, truth)]
+    known = np.isfinite(truth)
+    return [
+        HistGradientBoostingRegressor(**settings).fit(features[there], column[there])
+        for column, there in zip(truth.T, known.T, strict=True)
+    ]
 
 
 @dataclass(frozen=True, eq=False)
