@@ -17,6 +17,13 @@ POOLS = ("cls", "mean", "max", "attention")
 STATIC_DIM, HIDDEN_DIM = 32, 64  # of the head that reads static features
 
 
+def encoder_of(model: nn.Module) -> Encoder:
+    """The encoder of a model, which may be one itself."""
+    encoder = model if isinstance(model, Encoder) else model.encoder
+    assert isinstance(encoder, Encoder), "every model of this library has an encoder"
+    return encoder
+
+
 def pooled(encoder: Encoder, tokens: Tokens, pool: str) -> Float[Tensor, "B D"]:
     """One vector per row: the [CLS] token ("cls"), or the mean or maximum over real tokens ("mean", "max").
 

@@ -49,36 +49,40 @@ def load(folder: str | Path) -> MaskedAutoencoder | Classifier:
     tensors = read_tensors(folder / "model.safetensors")
     config = _config(settings, folder)
     pretraining = "decoder_config" in settings
-    depths = {"encoder": config.depth} | ({"decoder": config.decoder_depth} if pretraining else {})
-    for part, depth in depths.items():
-        if depth > len(tensors):
-            raise ModelDirectoryError(
-                f"{folder / 'model_config.json'} asks for {depth} {part} blocks; the file has {len(tensors)} tensors."
-            )
+    parts = {"encoder": ("encoder.transformer", config.encoder_sizes)}
+    modules = {"projection": "encoder.projection", "head.head.1": "norm", "head.head.2": "head"}
+    names = {"cls": "encoder.cls_token"}
     if pretraining:
-        with torch.device("meta"):  # no memory and no random numbers: all weights come from the file
-            model: MaskedAutoencoder | Classifier = MaskedAutoencoder(config)
-        names = {"encoder_decoder_proj": "decoder_projection", "head.head.1": "norm", "head.head.2": "head"}
-        own = _blocks(tensors, "encoder", "encoder.transformer", config)
-        own |= _blocks(tensors, "decoder", "decoder", config)
-    else:
-        pool = "cls" if config.cls_token else "mean"
-        with torch.device("meta"):
-            model = Classifier(Encoder(config), int(settings["dim_output"]), pool)
-        names = {"head.head.1": "norm", "head.head.2": "head"}
-        own = _blocks(tensors, "encoder", "encoder.transformer", config)
-    names |= {"projection": "encoder.projection"}
-    for theirs in sorted(tensors):
-        module, _, kind = theirs.rpartition(".")
-        if theirs == "cls":
-            own["encoder.cls_token"] = tensors[theirs].reshape(-1)
-        elif theirs == "mask_token":
-            own["mask_token"] = tensors[theirs].reshape(-1)
-        elif module in names:
-            own[f"{names[module]}.{kind}"] = tensors[theirs]
-        elif not (theirs in CONSTANTS or theirs.endswith(CONSTANT_SUFFIXES) or _is_block(theirs, depths)):
+        parts["decoder"] = ("decoder", config.decoder_sizes)
+        modules["encoder_decoder_proj"] = "decoder_projection"
+        names["mask_token"] = "mask_token"
+    for part, (ours, sizes) in parts.items():
+        if sizes.depth > len(tensors):
+            raise ModelDirectoryError(
+                f"{folder / 'model_config.json'} asks for {sizes.depth} {part} blocks; the file has {len(tensors)} "
+                "tensors."
+            )
+        for m in range(sizes.depth):
+            names |= {f"{part}.layers.{m}.{name}": f"{ours}.blocks.{m}.{own}" for name, own in BLOCK.items()}
+    names |= {f"{name}.{kind}": f"{own}.{kind}" for name, own in modules.items() for kind in ("weight", "bias")}
+    found: dict[str, Tensor] = {}
+    for theirs, tensor in sorted(tensors.items()):
+        if theirs in CONSTANTS or theirs.endswith(CONSTANT_SUFFIXES):
+            continue
+        if theirs not in names:
             raise ModelDirectoryError(f"{folder}: surplus tensor {theirs!r}; no RoMAE model has one of this name.")
-    fill_model(model, {name: tensor.float() for name, tensor in own.items()}, folder)
+        if theirs in ("cls", "mask_token"):
+            tensor = tensor.reshape(-1)
+        if theirs.endswith((".wq.weight", ".wk.weight")) and config.position_encoding == "rotary":
+            _, sizes = parts[theirs.partition(".")[0]]
+            if len(tensor) == sizes.embed_dim:
+                tensor = to_our_channels(tensor, sizes.num_heads, config.axes)
+        found[names[theirs]] = tensor.float()
+    with torch.device("meta"):  # no memory and no random numbers: all weights come from the file
+        pool = "cls" if config.cls_token else "mean"
+        classes = int(settings.get("dim_output", 0))
+        model = MaskedAutoencoder(config) if pretraining else Classifier(Encoder(config), classes, pool)
+    fill_model(model, found, folder)
     return model.eval()
 
 
@@ -126,23 +130,6 @@ def _mlp_ratio(size: dict[str, Any]) -> float:
     return float(size["mlp_ratio"]) if hidden is None else hidden / size["d_model"]
 
 
-def _blocks(tensors: dict[str, Tensor], theirs: str, ours: str, config: RoMAEConfig) -> dict[str, Tensor]:
-    """The blocks' tensors under our names, with the channels of queries and keys in our order."""
-    own: dict[str, Tensor] = {}
-    sizes = config.encoder_sizes if theirs == "encoder" else config.decoder_sizes
-    depth = len({name.split(".")[2] for name in tensors if name.startswith(f"{theirs}.layers.")})
-    for m in range(depth):
-        for their_name, our_name in BLOCK.items():
-            tensor = tensors.get(f"{theirs}.layers.{m}.{their_name}")
-            if tensor is None:
-                continue
-            rotated = our_name in ("attention.query.weight", "attention.key.weight")
-            if rotated and config.position_encoding == "rotary" and len(tensor) == sizes.embed_dim:
-                tensor = to_our_channels(tensor, sizes.num_heads, config.axes)
-            own[f"{ours}.blocks.{m}.{our_name}"] = tensor
-    return own
-
-
 def to_our_channels(rows: Shaped[Tensor, "D *rest"], heads: int, axes: int) -> Shaped[Tensor, "D *rest"]:  # noqa: F821
     """Rows of a published query or key weight in our order.
 
@@ -150,13 +137,3 @@ def to_our_channels(rows: Shaped[Tensor, "D *rest"], heads: int, axes: int) -> S
     ours the first channels of all pairs, then the second ones (see `rotarymae.rope`).
     """
     return rows.unflatten(0, (heads, axes, 2, -1)).transpose(1, 2).flatten(0, 3)
-
-
-def _is_block(name: str, depths: dict[str, int]) -> bool:
-    parts = name.split(".", 3)
-    return (
-        len(parts) == 4
-        and parts[1] == "layers"
-        and parts[2] in map(str, range(depths.get(parts[0], 0)))
-        and parts[3] in BLOCK
-    )

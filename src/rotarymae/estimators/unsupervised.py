@@ -12,7 +12,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from rotarymae.checkpoints import AnyPreprocessor
 from rotarymae.errors import InputError, choose
 from rotarymae.estimators.base import Estimator, TakesArrays, is_flat
-from rotarymae.heads import Classifier, Regressor
+from rotarymae.heads import Classifier, Regressor, encoder_of
 from rotarymae.model import Encoder, MaskedAutoencoder
 from rotarymae.series import SeriesDataset, hide
 from rotarymae.tasks import HIDDEN, Queries, as_queries, embed, interpolate, make_examples
@@ -186,7 +186,7 @@ class RoMAEEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TakesArra
 
     def _keep(self, model: Any, preprocessor: AnyPreprocessor) -> None:
         super()._keep(model, preprocessor)
-        self._n_features_out = int(getattr(model, "encoder", model).config.embed_dim)
+        self._n_features_out = encoder_of(model).config.embed_dim
 
     def fit(self, series: Any, y: Any = None) -> Self:
         """Trains; `y` is not read.

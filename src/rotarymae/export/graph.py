@@ -27,8 +27,8 @@ from torch import Tensor, nn
 
 from rotarymae.checkpoints import ModelDirectory
 from rotarymae.errors import InputError
-from rotarymae.heads import Classifier, Regressor, mean_of_real, pooled
-from rotarymae.model import Encoder, MaskedAutoencoder
+from rotarymae.heads import Classifier, Regressor, encoder_of, mean_of_real, pooled
+from rotarymae.model import MaskedAutoencoder
 from rotarymae.series import TRANSFORMS, Preprocessor, SeriesDataset, StaticColumn
 from rotarymae.tasks import AVERAGES, WIDENS_OVER, Queries, embed, interpolate, predict_probabilities, predict_values
 from rotarymae.tokens import Tokens
@@ -243,16 +243,14 @@ class Embeddings(Answers):
     def __init__(self, model: nn.Module, preprocessor: Preprocessor, pool: str | None = None) -> None:
         super().__init__(model, preprocessor)
         self.pool = pool or getattr(model, "pool", "mean")
-        encoder = model if isinstance(model, Encoder) else model.encoder
-        if self.pool == "cls" and encoder.cls_token is None:  # type: ignore[union-attr]
+        if self.pool == "cls" and encoder_of(model).cls_token is None:
             raise InputError("pool='cls' of a model without [CLS]; use pool='mean'.")
 
     def forward(self, time: Tensor, values: Tensor, mask: Tensor, channel: Tensor | None = None) -> Tensor:
         tokens, model = self.tokenizer(time, values, channel, mask).tokens, self.model
         if isinstance(model, Classifier | Regressor) and self.pool == model.pool:
             return model.vector(tokens)
-        encoder = model if isinstance(model, Encoder) else model.encoder
-        return pooled(encoder, tokens, self.pool)  # type: ignore[arg-type]
+        return pooled(encoder_of(model), tokens, self.pool)
 
     def of_library(self, dataset: SeriesDataset, feeds: dict[str, Tensor]) -> tuple[np.ndarray, ...]:
         return (embed(self.directory, dataset, self.pool),)
@@ -325,8 +323,7 @@ class LightCurves(Answers):
 
     def __init__(self, model: nn.Module, preprocessor: Preprocessor) -> None:
         super().__init__(model, preprocessor)
-        encoder = model if isinstance(model, Encoder) else model.encoder
-        assert isinstance(encoder, Encoder)
+        encoder = encoder_of(model)
         names = preprocessor.value_names
         if preprocessor.channel_names is None or encoder.cls_token is None or not 1 <= len(names) <= 2:
             raise InputError(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import statistics
-import time
+import timeit
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -236,11 +236,6 @@ def _opened(path: Path, format: Format) -> Callable[[Feeds], list[np.ndarray]]:
     return lambda feeds: session.run(None, {name: tensor.numpy() for name, tensor in feeds.items()})
 
 
-def _milliseconds(call: Callable[[], Any], times: int = 5) -> float:
+def _milliseconds(call: Callable[[], Any]) -> float:
     """The median of a few calls."""
-    took = []
-    for _ in range(times):
-        started = time.perf_counter()
-        call()
-        took.append(1000 * (time.perf_counter() - started))
-    return statistics.median(took)
+    return 1000 * statistics.median(timeit.repeat(call, number=1))

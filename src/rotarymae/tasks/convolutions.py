@@ -16,6 +16,7 @@ from typing import Any, Self
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy.special import softmax
 from torch.nn import functional as F
 
 from rotarymae.series import SeriesDataset, StaticColumn
@@ -114,7 +115,7 @@ class RandomConvolutions:
         weight, intercept, left_out = _ridge(features, np.eye(truth.max() + 1)[truth] * 2 - 1)
 
         def loss(sharpness: float) -> float:
-            return float(-np.log(softmax(sharpness * left_out)[np.arange(len(x)), truth] + 1e-9).sum())
+            return float(-np.log(softmax(sharpness * left_out, axis=1)[np.arange(len(x)), truth] + 1e-9).sum())
 
         sharpness = min(2.0 ** np.arange(-1, 7), key=loss)
         arrays = (feature_center, feature_scale, weight, intercept, np.array([sharpness]))
@@ -128,7 +129,7 @@ class RandomConvolutions:
             gridded = on_grid(dataset.select(part), int(self.length[0]))
             x = _standardised(gridded, self.center, self.scale)
             features = (_features(x, self.dilation, self.mix, self.bias) - self.feature_center) / self.feature_scale
-            out.append(softmax(self.sharpness[0] * (features @ self.weight + self.intercept)))
+            out.append(softmax(self.sharpness[0] * (features @ self.weight + self.intercept), axis=1))
         return np.concatenate(out)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
@@ -162,11 +163,6 @@ def on_grid(dataset: SeriesDataset, length: int) -> Floats:
                     out[begin + s, c, v] = np.interp(even, times[seen], values[seen, v])
         begin += rows.num_series
     return out.reshape(len(dataset), -1, length)
-
-
-def softmax(scores: Floats) -> Floats:
-    raised = np.exp(scores - scores.max(1, keepdims=True))
-    return raised / raised.sum(1, keepdims=True)
 
 
 def _standardised(gridded: Floats, center: Floats, scale: Floats) -> NDArray[np.float32]:

@@ -14,8 +14,7 @@ from torch import Tensor, nn
 from rotarymae.batch import Batch
 from rotarymae.checkpoints import ModelDirectory
 from rotarymae.errors import InputError, choose, listed
-from rotarymae.heads import Classifier, Regressor
-from rotarymae.model import Encoder
+from rotarymae.heads import Classifier, Regressor, encoder_of
 from rotarymae.series import Preprocessor, SeriesDataset, SeriesExamples
 from rotarymae.tasks.config import ImportanceMethod
 from rotarymae.tasks.predict import inference
@@ -108,8 +107,7 @@ def _change(model: nn.Module, whole: Float[Tensor, "1 K"], without: Float[Tensor
 
 def _attending(model: nn.Module) -> tuple[nn.Module, Callable[[Tokens], Any], Callable[..., Tensor]]:
     """The module that attends, what runs it, and its weights [B, L] for what it is given."""
-    encoder = model if isinstance(model, Encoder) else model.encoder
-    assert isinstance(encoder, Encoder), "every model of this library has an encoder"
+    encoder = encoder_of(model)
     if isinstance(model, Classifier | Regressor) and model.attention is not None:
         pool = model.attention
         return pool, model.vector, lambda x, padding: pool.weights(pool.norm(x), padding).mean(-1)

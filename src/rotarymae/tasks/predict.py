@@ -12,8 +12,7 @@ from torch import Tensor
 from rotarymae.batch import Batch
 from rotarymae.checkpoints import ModelDirectory
 from rotarymae.errors import InputError
-from rotarymae.heads import Classifier, Regressor, pooled
-from rotarymae.model import Encoder
+from rotarymae.heads import Classifier, Regressor, encoder_of, pooled
 from rotarymae.series import Windows
 from rotarymae.tasks.data import AnyDataset, WholeArrays, make_examples, windowed
 from rotarymae.tasks.targets import task_of
@@ -71,7 +70,7 @@ def embed(
     """
     model = directory.model
     how = pool or getattr(model, "pool", "mean")
-    encoder = model if isinstance(model, Encoder) else model.encoder
+    encoder = encoder_of(model)
     if how == "cls" and encoder.cls_token is None:
         raise InputError("pool='cls' of a model without [CLS]; use pool='mean'.")
 

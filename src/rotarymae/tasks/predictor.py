@@ -14,13 +14,14 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from safetensors.numpy import load_file, save_file
+from scipy.special import softmax
 
 from rotarymae.checkpoints import ModelDirectory, find_model, read_json, refuse_changed
 from rotarymae.errors import InputError, ModelDirectoryError, listed
 from rotarymae.series import SeriesDataset, StaticColumn, static_features
 from rotarymae.system import Reporter, from_fields, replacing_folder, sha256, sha256_of
 from rotarymae.tasks.combination import AVERAGES, choose_weights
-from rotarymae.tasks.convolutions import RandomConvolutions, share_a_grid, softmax
+from rotarymae.tasks.convolutions import RandomConvolutions, share_a_grid
 from rotarymae.tasks.data import AnyDataset
 from rotarymae.tasks.features import Floats, more_features
 from rotarymae.tasks.targets import task_of
@@ -91,7 +92,7 @@ class BoostedFeatures:
         if self.task == "regression":
             return scores
         # The score of two classes is that of the second against the first.
-        return softmax(np.concatenate([np.zeros_like(scores), scores], 1) if self.outputs == 2 else scores)
+        return softmax(np.concatenate([np.zeros_like(scores), scores], 1) if self.outputs == 2 else scores, axis=1)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """What it has learnt."""

@@ -18,7 +18,7 @@ from rotarymae.batch import Examples
 from rotarymae.checkpoints import AnyPreprocessor, ModelDirectory, open_model
 from rotarymae.config import Precision
 from rotarymae.errors import InputError, InputWarning
-from rotarymae.heads import Classifier, Regressor
+from rotarymae.heads import Classifier, Regressor, encoder_of
 from rotarymae.model import Encoder, MaskedAutoencoder
 from rotarymae.series import Inputs, Preprocessor, SeriesDataset, Windows, fit_static
 from rotarymae.tasks.config import FitConfig
@@ -140,7 +140,7 @@ def prepare(dataset: AnyDataset, config: FitConfig, start: ModelDirectory | None
     if start is None:
         sizes = config.model_config(preprocessor.axes, preprocessor.features, preprocessor.input_features)
     else:
-        sizes = autoencoder_of(start).config if config.pretrains else _encoder(start.model).config
+        sizes = autoencoder_of(start).config if config.pretrains else encoder_of(start.model).config
         if config.pool == "cls" and not sizes.cls_token:
             raise InputError("pool='cls' reads a [CLS] token and the pretrained model has none; use pool='mean'.")
     check_tune(config.tune, sizes.depth)
@@ -334,16 +334,10 @@ def finetune(
 
 def copy_encoder(source: torch.nn.Module, config: FitConfig) -> Encoder:
     """A copy of a model's encoder, with every tensor, under the dropout of fine-tuning."""
-    encoder = _encoder(source)
+    encoder = encoder_of(source)
     own = Encoder(replace(encoder.config, dropout=config.dropout, drop_path=config.drop_path))
     own.load_state_dict(encoder.state_dict())
     return own
-
-
-def _encoder(model: torch.nn.Module) -> Encoder:
-    encoder = model if isinstance(model, Encoder) else model.encoder
-    assert isinstance(encoder, Encoder), "every model of this library has an encoder"
-    return encoder
 
 
 @contextmanager
