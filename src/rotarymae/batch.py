@@ -44,14 +44,8 @@ class Batch:
     log_errors: Tensor | None = None
 
     def to(self, device: torch.device | str) -> Batch:
-        return replace(
-            self,
-            inputs=self.inputs.to(device, non_blocking=True),
-            masked=None if self.masked is None else self.masked.to(device, non_blocking=True),
-            targets=None if self.targets is None else self.targets.to(device, non_blocking=True),
-            static=None if self.static is None else self.static.to(device, non_blocking=True),
-            log_errors=None if self.log_errors is None else self.log_errors.to(device, non_blocking=True),
-        )
+        there = {name: part for name, part in vars(self).items() if isinstance(part, Tensor | Tokens)}
+        return replace(self, **{name: part.to(device, non_blocking=True) for name, part in there.items()})
 
 
 class Examples(Protocol):

@@ -29,12 +29,18 @@ class _Unsupervised(Estimator):
         """What shall be there to be pooled."""
         return "mean"
 
-    def _fit(self, series: Any) -> None:
+    def fit(self, series: Any, y: Any = None) -> Self:
+        """Trains; `y` is not read.
+
+        Raises:
+            InputError: series or a parameter that cannot be used; before any training.
+        """
         parts = self._pretrain(series, self._config(pool=self._pool()), None, None)
         preprocessor = self.pretrained_.preprocessor
         assert preprocessor is not None
         make_examples(parts.train, preprocessor)  # refuses what the model was not made for
         self._keep(self.pretrained_.model, preprocessor)
+        return self
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -46,15 +52,6 @@ class RoMAEInterpolator(_Unsupervised):
         pretrained_: both as a `ModelDirectory`.
         history_: what was logged.
     """
-
-    def fit(self, series: Any, y: Any = None) -> Self:
-        """Trains; `y` is not read.
-
-        Raises:
-            InputError: series or a parameter that cannot be used; before any training.
-        """
-        self._fit(series)
-        return self
 
     def predict(self, series: Any, at: Any = None, return_std: bool = False) -> Any:
         """Values of the series at other times, in their own units.
@@ -187,15 +184,6 @@ class RoMAEEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TakesArra
     def _keep(self, model: Any, preprocessor: AnyPreprocessor) -> None:
         super()._keep(model, preprocessor)
         self._n_features_out = encoder_of(model).config.embed_dim
-
-    def fit(self, series: Any, y: Any = None) -> Self:
-        """Trains; `y` is not read.
-
-        Raises:
-            InputError: series or a parameter that cannot be used; before any training.
-        """
-        self._fit(series)
-        return self
 
     def transform(self, series: Any) -> np.ndarray:
         """Embeddings [S, D], float32."""

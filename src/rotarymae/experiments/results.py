@@ -156,12 +156,15 @@ def page(recipes: Sequence[Recipe], found: Sequence[tuple[Path, Result]], beside
             lines.append("| " + " | ".join(cells) + " |")
         for figure in sorted((beside.parent / COMPARED).glob(f"{recipe.name}-*.png")):
             lines += ["", f"![{figure.stem}: both settings]({_link(figure, beside)})"]
-        lines += _figures(recipe.name, found, beside)
+        own_runs = [(path, result) for path, result in found if result["recipe"] == recipe.name]
+        figures = [figure for path, _ in own_runs for figure in sorted(path.parent.glob(f"{path.stem}-*.png"))]
+        for figure in figures:
+            lines += ["", f"![{figure.stem}]({_link(figure, beside)})"]
         for doubt in dict.fromkeys(line.row.doubt for line in own if line.row.doubt):
             of = ", ".join(line.row.what for line in own if line.row.doubt == doubt)
             lines += ["", f"In doubt ({of}): {doubt}"]
         lines += ["", about] if about else []
-        lines += _runs(recipe.name, found, beside)
+        lines += ["", *(_run(path, result, beside) for path, result in own_runs)] if own_runs else []
     return "\n".join(lines) + "\n"
 
 
@@ -193,33 +196,13 @@ def _anchor(recipe: Recipe) -> str:
     return "-".join("".join(c if c.isalnum() or c in "_-" else " " * (c == " ") for c in words).split())
 
 
-def _runs(name: str, found: Sequence[tuple[Path, Result]], beside: Path) -> list[str]:
-    lines: list[str] = []
-    for path, result in found:
-        if result["recipe"] != name:
-            continue
-        cases = ", ".join(f"{case} (seeds {_listed(part['seeds'])})" for case, part in result["cases"].items())
-        if not lines:
-            lines.append("")
-        lines.append(
-            f"- {result['setting']}, {result['scale']}; {cases}; {result['hours']:.2f} hours on {result['hardware']}, "
-            f"commit {result.get('commit')}, torch {result['versions'].get('torch')}, {result['date'][:10]}; last call "
-            f"`{result['command']}`; [{path.name}]({_link(path, beside)})"
-        )
-    return lines
-
-
-def _figures(name: str, found: Sequence[tuple[Path, Result]], beside: Path) -> list[str]:
-    lines: list[str] = []
-    for path, result in found:
-        if result["recipe"] == name:
-            for figure in sorted(path.parent.glob(f"{path.stem}-*.png")):
-                lines += ["", f"![{figure.stem}]({_link(figure, beside)})"]
-    return lines
-
-
-def _listed(seeds: list[int]) -> str:
-    return ", ".join(map(str, seeds))
+def _run(path: Path, result: Result, beside: Path) -> str:
+    cases = [f"{case} (seeds {', '.join(map(str, part['seeds']))})" for case, part in result["cases"].items()]
+    return (
+        f"- {result['setting']}, {result['scale']}; {', '.join(cases)}; {result['hours']:.2f} hours on "
+        f"{result['hardware']}, commit {result.get('commit')}, torch {result['versions'].get('torch')}, "
+        f"{result['date'][:10]}; last call `{result['command']}`; [{path.name}]({_link(path, beside)})"
+    )
 
 
 def _link(path: Path, beside: Path) -> str:

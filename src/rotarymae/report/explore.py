@@ -6,7 +6,6 @@ Bokeh draws it (extra "explore").
 from __future__ import annotations
 
 import html
-import re
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ import numpy as np
 
 from rotarymae.errors import InputError, import_extra
 from rotarymae.plots import channel_style, project, style_of
-from rotarymae.report.pictures import Words
+from rotarymae.report.pictures import Words, most_observed, or_zeros
 from rotarymae.series import plain
 from rotarymae.system import write_text
 from rotarymae.tasks import Outcome, curves, interpolate, surprise_at
@@ -29,7 +28,6 @@ MARKERS = {"o": "circle", "^": "triangle", "s": "square", "D": "diamond", "v": "
 MARKERS |= {"P": "star", "X": "square_pin"}
 UNKNOWN = ("#5b6270", "o")  # how a series without a label looks
 
-UUID = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 KINDS = {"channel": np.int16, "hidden": np.int8, "of": np.int16}
 
 SHOW = """
@@ -94,7 +92,7 @@ def write_explorer(
     from bokeh.resources import Resources
 
     words = Words.of(outcome, class_names or {}, invert=invert)
-    script, body = _same_every_time(*components(_layout(outcome, words)))
+    script, body = components(_layout(outcome, words))
     scripts = Resources(mode="inline", components=["bokeh", "bokeh-widgets", "bokeh-tables"]).render_js()
     loader = jinja2.FileSystemLoader(Path(__file__).parent)
     page = jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined)
@@ -104,42 +102,22 @@ def write_explorer(
     return Path(path)
 
 
-def _same_every_time(script: str, body: str) -> tuple[str, str]:
-    """The same with Bokeh's random names of the document and its place on the page replaced by fixed ones."""
-    random = re.findall(f'id="({UUID})"', body) + re.findall(f'"docid":"({UUID})"', script)
-    for i, name in enumerate(dict.fromkeys(random)):
-        script, body = script.replace(name, f"explorer-{i}"), body.replace(name, f"explorer-{i}")
-    return script, body
-
-
 def _layout(outcome: Outcome, words: Words) -> Any:
+    from bokeh import models
     from bokeh.layouts import column, row
-    from bokeh.models import (
-        CDSView,
-        ColumnDataSource,
-        CustomJS,
-        CustomJSFilter,
-        DataRange1d,
-        DataTable,
-        Div,
-        HoverTool,
-        NumberFormatter,
-        Select,
-        TableColumn,
-    )
     from bokeh.plotting import figure
 
     names = _names(outcome)
     style = [[colour, name] for (colour, _), name in zip(channel_style(names), names, strict=True)]
     table: dict[str, Any] = _table(outcome, words)
     store: dict[str, Any] = _curves(outcome)
-    source, kept = ColumnDataSource(table), ColumnDataSource(store)
+    source, kept = models.ColumnDataSource(table), models.ColumnDataSource(store)
     classes = list(dict.fromkeys(sorted(set(table["truth"]))))
-    of_class = Select(title="class", value="all", options=["all", *classes])
-    of_error = Select(title="predictions", value="all", options=["all", "right", "wrong"])
-    view = CDSView(filter=CustomJSFilter(args={"of_class": of_class, "of_error": of_error}, code=KEEP))
+    of_class = models.Select(title="class", value="all", options=["all", *classes])
+    of_error = models.Select(title="predictions", value="all", options=["all", "right", "wrong"])
+    view = models.CDSView(filter=models.CustomJSFilter(args={"of_class": of_class, "of_error": of_error}, code=KEEP))
     for select in (of_class, of_error):
-        select.js_on_change("value", CustomJS(args={"source": source}, code="source.change.emit()"))
+        select.js_on_change("value", models.CustomJS(args={"source": source}, code="source.change.emit()"))
 
     shared: dict[str, Any] = {"sizing_mode": "stretch_width", "toolbar_location": "above", "output_backend": "canvas"}
     tips = [("", "@id"), ("class", "@truth"), ("predicted", "@guess"), ("surprise", "@surprise{0.00}")]
@@ -150,39 +128,29 @@ def _layout(outcome: Outcome, words: Words) -> Any:
     )
 
     empty: dict[str, Any] = {name: [] for name in ("x", "y", "low", "high", "colour", "channel", "kind", "alpha")}
-    seen, areas = ColumnDataSource(empty), ColumnDataSource({"xs": [], "ys": [], "colour": []})
-    means = ColumnDataSource({"xs": [], "ys": [], "colour": []})
+    seen, areas = models.ColumnDataSource(empty), models.ColumnDataSource({"xs": [], "ys": [], "colour": []})
+    means = models.ColumnDataSource({"xs": [], "ys": [], "colour": []})
     curve = figure(title="Click a point, or a row below", height=420, tools="pan,wheel_zoom,box_zoom,reset", **shared)
     value = () if outcome.pretrained is None else outcome.pretrained.directory.of_series().value_names[:1]
-    curve.y_range = DataRange1d(flipped=any(set(shown) <= words.invert for shown in (value, names) if shown))
+    curve.y_range = models.DataRange1d(flipped=any(set(shown) <= words.invert for shown in (value, names) if shown))
     curve.patches("xs", "ys", source=areas, fill_color="colour", fill_alpha=0.1, line_color=None)
     curve.multi_line("xs", "ys", source=means, line_color="colour", line_width=1.5)
     curve.segment("x", "low", "x", "high", source=seen, line_color="colour", line_alpha=0.4)
     points = curve.scatter("x", "y", source=seen, line_color="colour", fill_color="colour", fill_alpha="alpha", size=7)
     tips = [("", "@kind"), (words.time, "@x{0.0000}"), (words.value, "@y{0.0000}"), ("channel", "@channel")]
-    curve.add_tools(HoverTool(renderers=[points], tooltips=tips))
+    curve.add_tools(models.HoverTool(renderers=[points], tooltips=tips))
     curve.xaxis.axis_label, curve.yaxis.axis_label = words.time, words.value
 
     known = {"source": source, "store": kept, "seen": seen, "means": means, "bands": areas, "style": style}
-    source.selected.js_on_change("indices", CustomJS(args={**known, "title": curve.title}, code=SHOW))
-    number = NumberFormatter(format="0.00")
+    source.selected.js_on_change("indices", models.CustomJS(args={**known, "title": curve.title}, code=SHOW))
     legend = " ".join(f'<span style="color: {colour}">●&nbsp;{html.escape(name)}</span>' for colour, name in style)
-    columns = [
-        TableColumn(field="id", title=outcome.dataset.id_name),
-        TableColumn(field="truth", title="class"),
-        TableColumn(field="guess", title="predicted"),
-        TableColumn(field="right", title="right"),
-        TableColumn(field="surprise", title="surprise", formatter=number),
-    ]
-    rows = DataTable(source=source, view=view, columns=columns, height=320, sizing_mode="stretch_width")
-    return column(
-        row(of_class, of_error, sizing_mode="stretch_width"),
-        embedded,
-        curve,
-        Div(text=legend),
-        rows,
-        sizing_mode="stretch_width",
-    )
+    titles = {"id": outcome.dataset.id_name, "truth": "class", "guess": "predicted", "right": "right"}
+    columns = [models.TableColumn(field=name, title=title) for name, title in titles.items()]
+    number = models.NumberFormatter(format="0.00")
+    columns.append(models.TableColumn(field="surprise", title="surprise", formatter=number))
+    rows = models.DataTable(source=source, view=view, columns=columns, height=320, sizing_mode="stretch_width")
+    selects = row(of_class, of_error, sizing_mode="stretch_width")
+    return column(selects, embedded, curve, models.Div(text=legend), rows, sizing_mode="stretch_width")
 
 
 def _names(outcome: Outcome) -> list[str]:
@@ -245,13 +213,11 @@ def _curves(outcome: Outcome) -> dict[str, Any]:
     queries = curves(visible, hidden, POINTS)
     found = interpolate(directory, visible, queries)
     lower, upper = found.bands.get(BAND, (found.mean, found.mean))
-    asked = np.zeros(len(queries.times), np.int64) if queries.channels is None else queries.channels
+    asked = or_zeros(queries.channels, len(queries.times))
     for i, (seen, left) in enumerate(zip(visible, hidden, strict=True)):
         values = np.concatenate([seen.values, left.values])
-        parts = [np.zeros(len(one.times), np.int64) if one.channels is None else one.channels for one in (seen, left)]
-        channels = np.concatenate(parts)
-        present, counts = np.unique(channels, return_counts=True)
-        most = present[np.argsort(-counts, kind="stable")[:CHANNELS]]
+        channels = np.concatenate([or_zeros(one.channels, len(one.times)) for one in (seen, left)])
+        most = most_observed(channels, CHANNELS)
         keep, spread = np.isin(channels, most), 0.0 if error is None else values[:, error]
         at = np.arange(queries.offsets[i], queries.offsets[i + 1])
         at = at[np.isin(asked[at], most)]

@@ -109,16 +109,14 @@ def series(outcome: Outcome, words: Words) -> Iterator[Drawing]:
     visible, hidden = outcome.visible.select(chosen), outcome.hidden.select(chosen)
     queries = curves(visible, hidden, POINTS)
     found = interpolate(outcome.pretrained.directory, visible, queries)
-    asked = _or_zeros(queries.channels, len(queries.times))
+    asked = or_zeros(queries.channels, len(queries.times))
     columns = preprocessor.value_columns
     named = preprocessor.errors[:1] or tuple(name for name in names if name == f"{names[0]}_err")
     error = columns.index(named[0]) if named else None
     for i, (seen, left) in enumerate(zip(visible, hidden, strict=True)):
         values = np.concatenate([seen.values, left.values])
-        channels = np.concatenate(
-            [_or_zeros(seen.channels, len(seen.times)), _or_zeros(left.channels, len(left.times))]
-        )
-        drawn = _most_observed(channels)
+        channels = np.concatenate([or_zeros(one.channels, len(one.times)) for one in (seen, left)])
+        drawn = most_observed(channels)
         shown = np.flatnonzero(np.isin(channels, drawn))
         at = np.arange(queries.offsets[i], queries.offsets[i + 1])
         at = at[np.isin(asked[at], drawn)]
@@ -174,14 +172,14 @@ def _observed(
     )
 
 
-def _or_zeros(channels: np.ndarray | None, count: int) -> np.ndarray:
+def or_zeros(channels: np.ndarray | None, count: int) -> np.ndarray:
     return np.zeros(count, np.int64) if channels is None else channels
 
 
-def _most_observed(channels: np.ndarray) -> np.ndarray:
-    """As many channels as there is room for panels."""
+def most_observed(channels: np.ndarray, count: int = PANELS) -> np.ndarray:
+    """The channels with most observations: as many as there is room for panels."""
     present, counts = np.unique(channels, return_counts=True)
-    return present[np.argsort(-counts, kind="stable")[:PANELS]]
+    return present[np.argsort(-counts, kind="stable")[:count]]
 
 
 def reconstructions(outcome: Outcome, words: Words) -> Iterator[Drawing]:
@@ -228,23 +226,23 @@ def bands(outcome: Outcome, words: Words) -> Iterator[Drawing | Table]:
         return
     preprocessor = outcome.pretrained.directory.of_series()
     # The share inside a band is the same in scaled units, where the distribution is a normal one.
-    channels = np.zeros(len(hidden.times), int) if hidden.channels is None else hidden.channels
+    channels = or_zeros(hidden.channels, len(hidden.times))
     truth = preprocessor.values.transform(hidden.with_values(preprocessor.value_names).values, channels)[:, 0]
     away, std = np.abs(truth - found.scaled_mean[:, 0]), found.scaled_std[:, 0]
     points = len(away)
-    rows, observed = [], []
-    for level in LEVELS:
-        share = float((away <= HALF_WIDTHS[level] * std).mean())
-        observed.append(share)
-        rows.append(
-            (f"{level:.0%}", {"hidden points inside": f"{100 * share:.1f} %", "verdict": verdict(level, share, points)})
-        )
+    shares = {level: float((away <= HALF_WIDTHS[level] * std).mean()) for level in LEVELS}
+    rows = [
+        (f"{level:.0%}", {"hidden points inside": f"{100 * share:.1f} %", "verdict": verdict(level, share, points)})
+        for level, share in shares.items()
+    ]
     caption = (
         f"{points:,} hidden points; “as promised” means within 2 percentage points, or within two standard "
         "errors where that is more."
     )
     yield Table(rows, first="band", caption=caption)
-    yield Drawing.of(plots.calibration(LEVELS, observed), "Share of hidden points inside bands, by the bands' promise")
+    yield Drawing.of(
+        plots.calibration(LEVELS, list(shares.values())), "Share of hidden points inside bands, by the bands' promise"
+    )
 
 
 def verdict(promise: float, share: float, points: int) -> str:
@@ -359,8 +357,8 @@ def mattered(outcome: Outcome, words: Words) -> Iterator[Drawing]:
     for one, weights, answer, label in zip(
         some, found, job(trained.directory, some), outcome.labels[rows], strict=True
     ):
-        channels = _or_zeros(one.channels, len(one.times))
-        shown = np.flatnonzero(np.isin(channels, _most_observed(channels)))
+        channels = or_zeros(one.channels, len(one.times))
+        shown = np.flatnonzero(np.isin(channels, most_observed(channels)))
         values = one.values[:, 0]
         figure = _observed(preprocessor, words, one.times, values, channels, shown, importance=weights[shown])
         if preprocessor.classes is None:
