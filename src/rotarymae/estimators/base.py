@@ -14,28 +14,13 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from rotarymae import tasks
 from rotarymae.arrays import ArrayDataset, ArrayPreprocessor, as_arrays
 from rotarymae.checkpoints import AnyPreprocessor, ModelDirectory, open_model, save
 from rotarymae.errors import InputError, InputWarning
 from rotarymae.model import MaskedAutoencoder
 from rotarymae.series import FrameColumns, SeriesDataset, as_dataset, is_frame, labels_of
 from rotarymae.system import Reporter
-from rotarymae.tasks import (
-    AnyDataset,
-    FitConfig,
-    MaskingOptions,
-    ModelOptions,
-    ScalingOptions,
-    TrainingOptions,
-    find_task,
-    has_label,
-    narrowed,
-    noun_of,
-    open_pretrained,
-    prepare,
-    pretrain,
-    split_off,
-)
 
 FEWEST = 10  # series; of fewer none are kept for validation
 COLUMNS = tuple(field.name for field in dataclasses.fields(FrameColumns))  # parameters that name a data frame's
@@ -44,7 +29,7 @@ LISTS = ("values", "static")
 
 # No generated repr and no generated comparison, here and below: scikit-learn has its own.
 @dataclass(kw_only=True, repr=False, eq=False)
-class Estimator(TrainingOptions, MaskingOptions, ScalingOptions, ModelOptions, BaseEstimator):
+class Estimator(tasks.TrainingOptions, tasks.MaskingOptions, tasks.ScalingOptions, tasks.ModelOptions, BaseEstimator):
     """What all four share: the parameters, reading series, splitting, pre-training, saving and loading."""
 
     # Of a run folder, the model that `load` takes; and the kinds of model that do the job.
@@ -164,37 +149,37 @@ class Estimator(TrainingOptions, MaskingOptions, ScalingOptions, ModelOptions, B
         tags.input_tags.three_d_array = True
         return tags
 
-    def _config(self, **changes: Any) -> FitConfig:
+    def _config(self, **changes: Any) -> tasks.FitConfig:
         """The parameters with the changes, checked."""
         state = self.random_state
         if state is None:
             seed = int(np.random.default_rng().integers(2**31))  # not from numpy's global state, which is the caller's
         else:
             seed = int(state.randint(2**31)) if isinstance(state, np.random.RandomState) else state
-        names = {field.name for field in dataclasses.fields(FitConfig)}
+        names = {field.name for field in dataclasses.fields(tasks.FitConfig)}
         own = {name: value for name, value in self.get_params(deep=False).items() if name in names}
         if self.pretrained is not None and not isinstance(self.pretrained, str):
             own["pretrained"] = f"a {type(self.pretrained).__name__}"  # which `open_pretrained` looks at
-        return FitConfig(**{**own, "seed": seed, **changes})
+        return tasks.FitConfig(**{**own, "seed": seed, **changes})
 
-    def _pretrain(self, series: Any, config: FitConfig, task: str | None, targets: Any) -> Parts:
+    def _pretrain(self, series: Any, config: tasks.FitConfig, task: str | None, targets: Any) -> Parts:
         """Sets pretrained_ and history_; returns the parts, the targets' among them, that fine-tuning takes."""
         self.history_: dict[str, list[dict[str, Any]]] = {}
         going_on = self._goes_on()
-        opened = None if self.pretrained is None else open_pretrained(self.pretrained)
+        opened = None if self.pretrained is None else tasks.open_pretrained(self.pretrained)
         opened = self._directory if going_on else opened
         like = None if opened is None else opened.preprocessor
         dataset = self._dataset(series, like, fits=task or "unsupervised")
         everyone, strata = np.arange(len(dataset)), None
         labelled = everyone
         if task is not None:
-            kind = find_task(task)
+            kind = tasks.find_task(task)
             kind.check_config(config)
             if isinstance(dataset, SeriesDataset):
                 targets = labels_of(dataset, series, targets, self.id, unlabelled="none")
-            there = has_label(targets)
+            there = tasks.has_label(targets)
             if len(there) == len(dataset) and not there.all():
-                labelled, targets = np.flatnonzero(there), narrowed(np.asarray(targets, object)[there])
+                labelled, targets = np.flatnonzero(there), tasks.narrowed(np.asarray(targets, object)[there])
                 if not len(labelled):
                     raise InputError("no series has a label; give the labels of some.")
             targets = kind.check(targets, len(labelled))
@@ -203,11 +188,11 @@ class Estimator(TrainingOptions, MaskingOptions, ScalingOptions, ModelOptions, B
                 use = "they are not used"
                 if config.pretrains and not going_on:
                     use = "they are pre-trained on, and not fine-tuned on"
-                lacking = f"{len(dataset) - len(labelled):,} of {len(dataset):,} {noun_of(dataset)} have no label"
+                lacking = f"{len(dataset) - len(labelled):,} of {len(dataset):,} {tasks.noun_of(dataset)} have no label"
                 warnings.warn(f"{lacking}: {use}.", InputWarning, stacklevel=4)
         rows, held = np.arange(len(labelled)), np.arange(0)
         if config.validation_fraction > 0 and len(labelled) >= FEWEST:
-            rows, held = split_off(rows, strata, config.validation_fraction, config.seed)
+            rows, held = tasks.split_off(rows, strata, config.validation_fraction, config.seed)
         parts = Parts(dataset if labelled is everyone else dataset.select(labelled), rows, held, targets)
         if going_on and task is not None:
             return parts
@@ -215,12 +200,12 @@ class Estimator(TrainingOptions, MaskingOptions, ScalingOptions, ModelOptions, B
         if going_on and self.pretrained is None:
             self._check_sizes(config)
         if config.pretrains:
-            how = {"preprocessor": prepare(train, config, opened), "start": opened, "validation": validation}
+            how = {"preprocessor": tasks.prepare(train, config, opened), "start": opened, "validation": validation}
             # Where all have labels, the least number of steps is fine-tuning's: as accurate in half the time.
             all_labelled = task is not None and labelled is everyone
             stage = dataclasses.replace(config, min_steps=0) if all_labelled else config
             with Reporter(quiet=not self.verbose).bar("pre-training") as on_step:
-                trained = pretrain(train, stage, **how, on_step=on_step)
+                trained = tasks.pretrain(train, stage, **how, on_step=on_step)
             opened = trained.directory
             self.history_["pretrain"] = trained.result.history
         assert opened is not None
@@ -233,7 +218,7 @@ class Estimator(TrainingOptions, MaskingOptions, ScalingOptions, ModelOptions, B
     def _goes_on(self) -> bool:
         return self.warm_start and hasattr(self, "model_")
 
-    def _check_sizes(self, config: FitConfig) -> None:
+    def _check_sizes(self, config: tasks.FitConfig) -> None:
         """Refuses to go on from a model of other sizes than the parameters'."""
         known = self.preprocessor_
         if self.model_.config != config.model_config(known.axes, known.features, known.input_features):
@@ -281,17 +266,17 @@ class Parts:
     """All series that have a label, where labels are learnt; the indices of those that are trained on and of those that
     choose; and the checked targets of all."""
 
-    dataset: AnyDataset
+    dataset: tasks.AnyDataset
     rows: np.ndarray
     held: np.ndarray
     targets: np.ndarray | None
 
     @property
-    def train(self) -> AnyDataset:
+    def train(self) -> tasks.AnyDataset:
         return self.dataset.select(self.rows)
 
     @property
-    def validation(self) -> AnyDataset | None:
+    def validation(self) -> tasks.AnyDataset | None:
         return self.dataset.select(self.held) if len(self.held) else None
 
 

@@ -12,6 +12,7 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
+from rotarymae import tasks
 from rotarymae.arrays import ArrayDataset
 from rotarymae.checkpoints import AnyPreprocessor
 from rotarymae.errors import InputError
@@ -19,24 +20,10 @@ from rotarymae.estimators.base import Estimator, TakesArrays
 from rotarymae.heads import Classifier, Regressor
 from rotarymae.series import labels_of
 from rotarymae.system import Reporter
-from rotarymae.tasks import (
-    PREDICTOR,
-    AnyDataset,
-    ClassificationOptions,
-    FinetuningOptions,
-    ImportanceMethod,
-    Predictor,
-    find_task,
-    finetune,
-    fit_predictor,
-    importance,
-    predict_probabilities,
-    predict_values,
-)
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
-class _Supervised(FinetuningOptions, TakesArrays, Estimator):
+class _Supervised(tasks.FinetuningOptions, TakesArrays, Estimator):
     """What the classifier and the regressor share."""
 
     _stage = "finetuned"
@@ -48,13 +35,13 @@ class _Supervised(FinetuningOptions, TakesArrays, Estimator):
             InputError: a folder that holds something already.
         """
         super().save(folder, license, tags)
-        self.predictor_.save(Path(folder) / PREDICTOR)
+        self.predictor_.save(Path(folder) / tasks.PREDICTOR)
 
     @classmethod
     def load(cls, folder: str | Path, **parameters: Any) -> Self:
         """What `save` or `rotarymae fit` wrote; see `RoMAEInterpolator.load`."""
         estimator = super().load(folder, **parameters)
-        estimator.predictor_ = Predictor.of_run(folder, estimator._directory)
+        estimator.predictor_ = tasks.Predictor.of_run(folder, estimator._directory)
         return estimator
 
     def _fit(self, series: Any, targets: Any, task: str) -> None:
@@ -67,7 +54,7 @@ class _Supervised(FinetuningOptions, TakesArrays, Estimator):
         targets, validation, reporter = parts.targets, parts.validation, Reporter(quiet=not self.verbose)
         assert targets is not None
         with reporter.bar("fine-tuning") as on_step:
-            trained = finetune(
+            trained = tasks.finetune(
                 self._directory if going_on else self.pretrained_,
                 parts.train,
                 targets[parts.rows],
@@ -81,11 +68,11 @@ class _Supervised(FinetuningOptions, TakesArrays, Estimator):
         self.loaded_, self.trained_weights_ = trained.loaded, trained.trained_weights
         self.history_["finetune"] = trained.result.history
         of_model = np.zeros((0, 0)) if validation is None else self._of_model(validation)
-        truth = find_task(task).truth(trained.preprocessor, targets)
+        truth = tasks.find_task(task).truth(trained.preprocessor, targets)
         known = (parts.dataset, truth, parts.rows, parts.held, of_model, trained.preprocessor.static)
-        self.predictor_ = fit_predictor(config.predictor, task, *known, config.seed, reporter)
+        self.predictor_ = tasks.fit_predictor(config.predictor, task, *known, config.seed, reporter)
 
-    def importance(self, series: Any, method: ImportanceMethod = "occlusion") -> list[np.ndarray]:
+    def importance(self, series: Any, method: tasks.ImportanceMethod = "occlusion") -> list[np.ndarray]:
         """How much each observation matters to the model: for each series an array [n], in the order of time.
 
         The model is meant, not what may predict beside it. `tasks.importance` says what the numbers are.
@@ -100,11 +87,11 @@ class _Supervised(FinetuningOptions, TakesArrays, Estimator):
         dataset = self._read(series)
         if isinstance(dataset, ArrayDataset):
             raise InputError(f"{dataset.noun} came; importance is of the observations of series.")
-        return importance(self._directory, dataset, method)
+        return tasks.importance(self._directory, dataset, method)
 
-    def _of_model(self, dataset: AnyDataset) -> np.ndarray:
+    def _of_model(self, dataset: tasks.AnyDataset) -> np.ndarray:
         """The model's own predictions."""
-        job = predict_probabilities if isinstance(self.model_, Classifier) else predict_values
+        job = tasks.predict_probabilities if isinstance(self.model_, Classifier) else tasks.predict_values
         return job(self._directory, dataset)
 
     def _truth(self, series: Any, y: Any) -> Any:
@@ -117,7 +104,7 @@ class _Supervised(FinetuningOptions, TakesArrays, Estimator):
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
-class RoMAEClassifier(ClassifierMixin, ClassificationOptions, _Supervised):
+class RoMAEClassifier(ClassifierMixin, tasks.ClassificationOptions, _Supervised):
     """Pre-trains on the series, pictures or sounds, then fine-tunes to tell classes apart.
 
     Attributes:
