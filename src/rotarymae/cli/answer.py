@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from tyro.conf import Positional, arg
 
+from rotarymae import arrays, scale, series, system, tasks
 from rotarymae.cli.inputs import (
     Columns,
     ComputedIn,
@@ -23,12 +24,9 @@ from rotarymae.cli.inputs import (
 )
 from rotarymae.cli.output import are_shards, check_new, new_reporter, print_metrics
 from rotarymae.errors import InputError
-from rotarymae.tasks import ImportanceMethod, Predicting
 
 if TYPE_CHECKING:
-    from rotarymae.scale import Job
     from rotarymae.scale.tables import Totals
-    from rotarymae.system import Reporter
 
 Workers = Annotated[
     int, arg(help="So many processes share a folder of tables; more may run the same command elsewhere.")
@@ -41,7 +39,7 @@ def predict(
     out: Path,
     columns: Columns,
     folder: FolderReading,
-    predictor: Predicting = "auto",
+    predictor: tasks.Predicting = "auto",
     surprise: bool = False,
     precision: ComputedIn = "auto",
     workers: Workers = 1,
@@ -61,12 +59,11 @@ def predict(
             a time (mean negative log-likelihood, in nats): high ones may be anomalies. It takes about five times as
             long. A run without labels has this column alone.
     """
-    from rotarymae.scale import open_predicting
 
-    def what(job: Job) -> str:
+    def what(job: scale.Job) -> str:
         return "predictions" if len(job.schema or ()) > 1 or not surprise else "surprises"
 
-    opened = partial(open_predicting, model, predictor, surprise, precision)
+    opened = partial(scale.open_predicting, model, predictor, surprise, precision)
     options = {"predictor": predictor, "surprise": surprise, "precision": precision}
     _answer_each(opened, "predict", what, model, options, table, out, columns, folder, workers, quiet)
 
@@ -96,12 +93,11 @@ def embed(
             to use.
         stage: This model of the folder that `fit` wrote makes the embedding.
     """
-    from rotarymae.scale import Embedding
 
-    def what(job: Job) -> str:
+    def what(job: scale.Job) -> str:
         return f"embeddings of {len(job.schema or ())} numbers"
 
-    opened = partial(Embedding.open, model, stage, pool, precision)
+    opened = partial(scale.Embedding.open, model, stage, pool, precision)
     options = {"stage": stage, "pool": pool, "precision": precision}
     _answer_each(opened, "embed", what, model, options, table, out, columns, folder, workers, quiet)
 
@@ -111,7 +107,7 @@ def explain(
     table: Positional[Table],
     out: Path,
     columns: Columns,
-    method: ImportanceMethod = "occlusion",
+    method: tasks.ImportanceMethod = "occlusion",
     quiet: Quiet = False,
 ) -> None:
     """Say how much each observation matters to the model's prediction.
@@ -126,12 +122,10 @@ def explain(
         method: Each observation is left out in turn (occlusion, as slow as a prediction per observation), or the
             attention that it gets is taken (attention).
     """
-    from rotarymae.scale import Explaining
-
     reporter = new_reporter(quiet)
     check_new(out)
     with reporter.catching_warnings():
-        totals = _answer_table(Explaining.open(model, method), table, out, columns, "explaining", reporter)
+        totals = _answer_table(scale.Explaining.open(model, method), table, out, columns, "explaining", reporter)
     rows = totals.rows - totals.empty
     reporter.say(f"{rows:,} observations of {totals.answered:,} series → {out}{totals.said_of_empty}")
 
@@ -161,9 +155,6 @@ def interpolate(
         grid: So many even times are wanted, from each series' first to its last observation, for every channel.
     """
     from rotarymae.checkpoints import open_model
-    from rotarymae.scale import Interpolating
-    from rotarymae.series import TableLayout
-    from rotarymae.tasks import QueryTable
 
     reporter = new_reporter(quiet)
     check_new(out)
@@ -171,9 +162,9 @@ def interpolate(
         raise InputError("give one of --at, --times and --grid.")
     with reporter.catching_warnings():
         directory = open_model(model, "pretrained", precision)
-        layout = TableLayout.for_model(directory.of_series(), asdict(columns))
-        asked = None if at is None else QueryTable.read(at, layout)
-        job = Interpolating(directory, 100 if grid is None else grid, times, asked)
+        layout = series.TableLayout.for_model(directory.of_series(), asdict(columns))
+        asked = None if at is None else tasks.QueryTable.read(at, layout)
+        job = scale.Interpolating(directory, 100 if grid is None else grid, times, asked)
         totals = _answer_table(job, table, out, columns, "interpolating", reporter)
     values, observed = totals.rows - totals.empty, totals.answered
     said = f"{values:,} values of {observed if asked is None else len(asked.ids):,} series"
@@ -201,22 +192,18 @@ def evaluate(
             of pictures or sounds with one folder per class.
         out: The metrics go to this new JSON file as well.
     """
-    from rotarymae.arrays import ArrayPreprocessor
     from rotarymae.checkpoints import open_model
-    from rotarymae.series import TableLayout
-    from rotarymae.system import write_text
-    from rotarymae.tasks import Predictor, as_json, evaluate_predictions
 
     reporter = new_reporter(quiet)
     if out is not None and out.exists():
         raise InputError(f"{out} exists; choose another name, or remove it.")
     with reporter.catching_warnings():
         directory = open_model(model, "finetuned", precision)
-        predictor = Predictor.of_run(model, directory)
+        predictor = tasks.Predictor.of_run(model, directory)
         of_table = labels.labels is not None or labels.label is not None
         made_of = directory.preprocessor
         with reporter.bar("reading") as on_file:
-            if isinstance(made_of, ArrayPreprocessor):
+            if isinstance(made_of, arrays.ArrayPreprocessor):
                 if of_table:
                     raise InputError("--labels and --label concern tables; a picture's or sound's class is its folder.")
                 found = read_folder(table, made_of, folder, on_file)
@@ -227,30 +214,29 @@ def evaluate(
                         "evaluate needs the true labels: name their column by --label, or their table by --labels."
                     )
                 known = directory.of_series()
-                layout = TableLayout.for_model(known, asdict(columns))
+                layout = series.TableLayout.for_model(known, asdict(columns))
                 dataset = layout.read(table, known.channel_names, labels.beside, known.value_columns)
                 targets = labels.read(dataset, layout, table)
         with reporter.bar("predicting") as on_step:
-            metrics = evaluate_predictions(directory, predictor, dataset, targets, on_step=on_step)
+            metrics = tasks.evaluate_predictions(directory, predictor, dataset, targets, on_step=on_step)
     if out is not None:
-        write_text(out, as_json(metrics))
+        system.write_text(out, tasks.as_json(metrics))
     print_metrics(metrics, reporter)
 
 
-def _answer_table(job: Job, table: Path, out: Path, columns: Columns, title: str, reporter: Reporter) -> Totals:
+def _answer_table(
+    job: scale.Job, table: Path, out: Path, columns: Columns, title: str, reporter: system.Reporter
+) -> Totals:
     """One table in, one table out."""
-    from rotarymae.scale import answer_file
-    from rotarymae.series import TableLayout
-
-    layout = TableLayout.for_model(job.directory.of_series(), asdict(columns))
+    layout = series.TableLayout.for_model(job.directory.of_series(), asdict(columns))
     with reporter.bar(title) as on_step:
-        return answer_file(job, table, out, layout, on_step)
+        return scale.answer_file(job, table, out, layout, on_step)
 
 
 def _answer_each(
-    open_job: Callable[[], Job],
+    open_job: Callable[[], scale.Job],
     command: str,
-    what: Callable[[Job], str],
+    what: Callable[[scale.Job], str],
     model: Path,
     options: dict[str, Any],
     table: Path,
@@ -268,25 +254,21 @@ def _answer_each(
         what: its answers, in words.
         options: those of the job, for the manifest of a folder of shards.
     """
-    from rotarymae.arrays import ArrayPreprocessor
-    from rotarymae.scale import ShardedJob, answer_arrays, answer_shards
-    from rotarymae.series import TableLayout
-
     reporter, sharded = new_reporter(quiet), are_shards(table, out, workers)
     title = {"embed": "embedding", "predict": "predicting"}[command]
     with reporter.catching_warnings():
         job = open_job()
-        if isinstance(job.directory.preprocessor, ArrayPreprocessor):
+        if isinstance(job.directory.preprocessor, arrays.ArrayPreprocessor):
             check_new(out)
             with reporter.bar("reading") as on_file:
                 files = read_folder(table, job.directory.preprocessor, folder, on_file).dataset
             with reporter.bar(title) as on_step:
-                totals = answer_arrays(job, files, out, on_step)
+                totals = scale.answer_arrays(job, files, out, on_step)
         elif sharded:
-            layout = TableLayout.for_model(job.directory.of_series(), asdict(columns))
+            layout = series.TableLayout.for_model(job.directory.of_series(), asdict(columns))
             with reporter.bar("shards") as on_step:
-                done = answer_shards(
-                    ShardedJob(open_job, command, model, options, layout), table, out, workers, on_step
+                done = scale.answer_shards(
+                    scale.ShardedJob(open_job, command, model, options, layout), table, out, workers, on_step
                 )
             before = f", {done.before:,} of them before" if done.before else ""
             reporter.say(f"{done.rows:,} {what(job)} from {done.shards:,} shards{before} → {out}")

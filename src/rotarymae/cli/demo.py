@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from rotarymae import report, tasks
 from rotarymae.cli.inputs import Quiet
 from rotarymae.cli.output import describe, new_reporter, print_end, print_metrics, typed_command
 
@@ -23,17 +24,15 @@ def demo(
     """
     from rotarymae.data import plasticc
     from rotarymae.recipes.demo import configure
-    from rotarymae.report import write_report
-    from rotarymae.tasks import check_folder, run_fit
 
     reporter = new_reporter(quiet)
     folder = out or _free(Path("runs/demo"))
-    check_folder(folder, resume=False)
+    tasks.check_folder(folder, resume=False)
     page = folder / "report.html"
     dataset, labels = plasticc.sample()
     reporter.say(f"{describe(dataset)}, {len(set(labels.tolist()))} classes → {folder}")
     with reporter.catching_warnings():
-        outcome = run_fit(
+        outcome = tasks.run_fit(
             dataset,
             labels,
             configure(seed, quick),
@@ -41,7 +40,7 @@ def demo(
             task="classification",
             command=typed_command(),
             reporter=reporter,
-            report=lambda outcome: write_report(
+            report=lambda outcome: report.write_report(
                 outcome,
                 page,
                 title="Light curves of PLAsTiCC",

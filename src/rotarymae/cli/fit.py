@@ -5,29 +5,15 @@ from __future__ import annotations
 import time
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 from tyro.conf import Positional, arg
 
+from rotarymae import report, series, system, tasks
 from rotarymae.cli.inputs import Columns, FolderOptions, LabelColumn, Quiet, Table
 from rotarymae.cli.interruption import how_to_resume, stopping_on_signals
 from rotarymae.cli.output import describe, first_process, new_reporter, print_end, print_metrics, typed_command
 from rotarymae.errors import InputError, MissingExtra, did_you_mean, listed
-from rotarymae.tasks import (
-    ClassificationOptions,
-    FinetuningOptions,
-    FitConfig,
-    MaskingOptions,
-    ModelOptions,
-    RunOptions,
-    ScalingOptions,
-    TrainingOptions,
-)
-
-if TYPE_CHECKING:
-    from rotarymae.series import Preprocessor, SeriesDataset, TableLayout
-    from rotarymae.system import Reporter
-    from rotarymae.tasks import AnyDataset, Outcome, SplitColumn
 
 
 @dataclass(frozen=True)
@@ -42,29 +28,29 @@ class Labels(LabelColumn):
     """Whole groups (words) or the latest series (dates, numbers) of this column are held out; the words train,
     validation and test are obeyed."""
 
-    def read_split(self, dataset: SeriesDataset, layout: TableLayout, table: Path) -> SplitColumn | None:
+    def read_split(
+        self, dataset: series.SeriesDataset, layout: series.TableLayout, table: Path
+    ) -> tasks.SplitColumn | None:
         """The column that decides the split, in the order of the series: of the labels' table, or of the table itself.
 
         Raises:
             InputError: a column that neither has, or one that differs within a series.
         """
-        from rotarymae.series import align_column, open_table
-        from rotarymae.tasks import SplitColumn
-
         if self.split_by is None:
             return None
         source, key = layout.open(table), layout.id
         names = source.column_names()
         if self.labels is not None:
-            of_labels = open_table(self.labels)
+            of_labels = series.open_table(self.labels)
             if self.split_by in of_labels.column_names():
                 source, key = of_labels, self.label_id or layout.id
             names = [*names, *of_labels.column_names()]
         if self.split_by not in names:
             where = f"{table} has no" if self.labels is None else f"neither {table} nor {self.labels} has a"
             raise InputError(f"{where} column {self.split_by!r} to split by.{did_you_mean(self.split_by, names)}")
-        values, dates = align_column(dataset, source.read_distinct([key, self.split_by], [key]), key, self.split_by)
-        return SplitColumn(self.split_by, values, dates)
+        column = source.read_distinct([key, self.split_by], [key])
+        values, dates = series.align_column(dataset, column, key, self.split_by)
+        return tasks.SplitColumn(self.split_by, values, dates)
 
     def check(self) -> None:
         """Raises InputError for an option that says how labels are read where there are none."""
@@ -80,13 +66,13 @@ def fit(
     columns: Columns,
     folder: FolderOptions,
     labels: Labels,
-    model: ModelOptions,
-    scaling: ScalingOptions,
-    masking: MaskingOptions,
-    training: TrainingOptions,
-    finetuning: FinetuningOptions,
-    classification: ClassificationOptions,
-    run: RunOptions,
+    model: tasks.ModelOptions,
+    scaling: tasks.ScalingOptions,
+    masking: tasks.MaskingOptions,
+    training: tasks.TrainingOptions,
+    finetuning: tasks.FinetuningOptions,
+    classification: tasks.ClassificationOptions,
+    run: tasks.RunOptions,
     resume: bool = False,
     invert: Annotated[tuple[str, ...], arg(help_behavior_hint="(default: none)")] = (),
     anonymous: bool = False,
@@ -108,18 +94,16 @@ def fit(
         anonymous: The report leaves out ids and values of single series, and explore.html is not written; the tables
             beside them hold both.
     """
-    from rotarymae.tasks import check_folder, open_pretrained, run_fit
-
     started, reporter, page = time.monotonic(), new_reporter(quiet), out / "report.html"
     groups = (model, scaling, masking, training, finetuning, classification, run)
-    config = FitConfig(**{name: value for group in groups for name, value in vars(group).items()})
+    config = tasks.FitConfig(**{name: value for group in groups for name, value in vars(group).items()})
     labels.check()
     if first_process():
-        check_folder(out, resume)
+        tasks.check_folder(out, resume)
     if folder.given:
         others = {name: value for name, value in vars(labels).items() if name not in ("task", "holdout")}
         folder.check(columns, {**others, "invert": invert})
-    start = None if config.pretrained is None else open_pretrained(config.pretrained)
+    start = None if config.pretrained is None else tasks.open_pretrained(config.pretrained)
     with stopping_on_signals(lambda: how_to_resume(out)), reporter.catching_warnings():
         with reporter.bar("reading") as on_file:
             if folder.given:
@@ -130,7 +114,7 @@ def fit(
         _check_drawn(invert, given.dataset)
         reporter.say(f"{describe(given.dataset)} → {out}")
         reporter.say(f"read {table.name}: {given.notes}")
-        outcome = run_fit(
+        outcome = tasks.run_fit(
             given.dataset,
             given.targets,
             config,
@@ -152,32 +136,27 @@ def fit(
 
 
 def _write_pages(
-    outcome: Outcome,
+    outcome: tasks.Outcome,
     page: Path,
     title: str,
     time_label: str | None,
     invert: tuple[str, ...],
     anonymous: bool,
-    reporter: Reporter,
+    reporter: system.Reporter,
 ) -> None:
     """The report, and beside it explore.html, which shows single series, where Bokeh is installed."""
-    from rotarymae.report import write_explorer, write_report
-    from rotarymae.series import SeriesDataset
-
-    write_report(outcome, page, title=title, time_label=time_label, invert=invert, anonymous=anonymous)
-    if anonymous or not isinstance(outcome.dataset, SeriesDataset) or len(outcome.dataset) < 3:
+    report.write_report(outcome, page, title=title, time_label=time_label, invert=invert, anonymous=anonymous)
+    if anonymous or not isinstance(outcome.dataset, series.SeriesDataset) or len(outcome.dataset) < 3:
         return
     try:
-        write_explorer(outcome, page.with_name("explore.html"), title=title, invert=invert)
+        report.write_explorer(outcome, page.with_name("explore.html"), title=title, invert=invert)
     except MissingExtra as error:
         reporter.say(f"explore.html, the interactive page, is left out: {error}")
 
 
-def _check_drawn(invert: tuple[str, ...], dataset: AnyDataset) -> None:
+def _check_drawn(invert: tuple[str, ...], dataset: tasks.AnyDataset) -> None:
     """Refuses to invert what the report does not draw."""
-    from rotarymae.series import SeriesDataset
-
-    if not invert or not isinstance(dataset, SeriesDataset):
+    if not invert or not isinstance(dataset, series.SeriesDataset):
         return
     known = [dataset.value_names[0], *map(str, dataset.channel_names or ())]
     for name in invert:
@@ -197,19 +176,19 @@ class Given:
         columns: how the table was laid out; kept with the model.
     """
 
-    dataset: AnyDataset
+    dataset: tasks.AnyDataset
     targets: Any
     notes: str
-    split_by: SplitColumn | None = None
+    split_by: tasks.SplitColumn | None = None
     columns: dict[str, Any] = field(default_factory=dict)
 
 
-def _read_table(table: Path, columns: Columns, labels: Labels, config: FitConfig, start: Preprocessor | None) -> Given:
+def _read_table(
+    table: Path, columns: Columns, labels: Labels, config: tasks.FitConfig, start: series.Preprocessor | None
+) -> Given:
     """`start` is the preprocessor of a model that was trained already."""
-    from rotarymae.series import TableLayout
-
     errors = config.errors if start is None else start.errors
-    layout = TableLayout.resolve(asdict(columns), start and start.columns)
+    layout = series.TableLayout.resolve(asdict(columns), start and start.columns)
     layout = replace(layout, static=config.static, errors=errors)
     reading, channels = layout, None
     if start is not None:

@@ -5,16 +5,14 @@ from __future__ import annotations
 import shlex
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tyro.conf import Positional
 
+from rotarymae import series, system, tasks
 from rotarymae.cli.inputs import Columns, Table
 from rotarymae.cli.output import new_reporter
 from rotarymae.errors import InputError, listed
-
-if TYPE_CHECKING:
-    from rotarymae.series import SeriesDataset, TableLayout
 
 SHOWN = 12  # channels
 TRANSFORMED = {"standard": "standardised", "asinh": "compressed by asinh", "none": "as they are"}
@@ -28,14 +26,12 @@ def info(table: Positional[Table], columns: Columns) -> None:
     Args:
         table: This table of observations is read; columns that no option names are guessed by their names.
     """
-    from rotarymae.series import TableLayout
-
     reporter = new_reporter(quiet=True)
     given = asdict(columns)
     guessed, label = _guess(table, given)
     # Duplicates are counted, not refused as `fit` would: whoever looks wants to know.
     options = {"duplicates": "mean", **guessed, **{name: value for name, value in given.items() if value}}
-    layout = TableLayout.resolve(options)
+    layout = series.TableLayout.resolve(options)
     with reporter.catching_warnings():
         dataset = layout.read(table, None, (label,) if label else ())
     layout = layout.with_values_of(dataset)
@@ -58,12 +54,10 @@ def _guess(table: Path, given: dict[str, Any]) -> tuple[dict[str, Any], str | No
     Raises:
         InputError: no column that could hold times or values.
     """
-    from rotarymae.series import TableLayout, suggest_columns
-
-    source = replace(TableLayout(), na=given["na"]).open(table)
+    source = replace(series.TableLayout(), na=given["na"]).open(table)
     used = {given["id"], given["time"], given["channel"], *given["values"], *given["flags"]}
     rest = [name for name in source.column_names() if name not in used]
-    found = suggest_columns(rest, source.numeric_columns())
+    found = series.suggest_columns(rest, source.numeric_columns())
     label = found.pop("label", None)
     if given["values"] or given["channel"] or given["wide"]:
         found.pop("wide", None)
@@ -76,10 +70,8 @@ def _guess(table: Path, given: dict[str, Any]) -> tuple[dict[str, Any], str | No
     return guessed, label
 
 
-def _contents(dataset: SeriesDataset) -> list[tuple[str, str]]:
+def _contents(dataset: series.SeriesDataset) -> list[tuple[str, str]]:
     import numpy as np
-
-    from rotarymae.series import as_dates
 
     lengths, times = dataset.lengths, np.asarray(dataset.times)
     low, middle, high = (int(x) for x in np.quantile(lengths, (0, 0.5, 1)))
@@ -92,7 +84,7 @@ def _contents(dataset: SeriesDataset) -> list[tuple[str, str]]:
     unit = "" if dataset.time_unit is None else f" {dataset.time_unit}s"
     ends: list[Any] = [times.min(), times.max()]
     if dataset.time_zone is not None:
-        ends = as_dates(np.array(ends), dataset.time_zone).to_pylist()
+        ends = series.as_dates(np.array(ends), dataset.time_zone).to_pylist()
     lines.append(("times", " to ".join(str(end) for end in ends)))
     if len(gaps):
         typical, longest = np.median(gaps), gaps.max()
@@ -121,27 +113,23 @@ def _contents(dataset: SeriesDataset) -> list[tuple[str, str]]:
     return lines
 
 
-def _training(dataset: SeriesDataset) -> list[tuple[str, str]]:
-    from rotarymae.series import Preprocessor
-    from rotarymae.system import duration
-    from rotarymae.tasks import FitConfig, estimate_cost, prepare
-
-    config = FitConfig()
-    preprocessor = prepare(dataset, config)
-    assert isinstance(preprocessor, Preprocessor)
+def _training(dataset: series.SeriesDataset) -> list[tuple[str, str]]:
+    config = tasks.FitConfig()
+    preprocessor = tasks.prepare(dataset, config)
+    assert isinstance(preprocessor, series.Preprocessor)
     sizes = config.model_config(preprocessor.axes, preprocessor.features, preprocessor.input_features)
-    before, after, memory = estimate_cost(config, sizes, preprocessor.lengths(preprocessor.windows(dataset).dataset))
+    before, after, memory = tasks.estimate_cost(config, sizes, preprocessor.lengths(preprocessor.windows(dataset).dataset))
     kinds = zip(preprocessor.value_names, preprocessor.values.transforms, strict=True)
     return [
         ("unit of time", f"{preprocessor.positions.unit:.4g}, as positions are measured"),
         ("values are", ", ".join(f"{name} {TRANSFORMED[kind]}" for name, kind in kinds)),
-        ("pre-training", f"about {duration(before)} on this computer, with the defaults"),
-        ("fine-tuning", f"about {duration(after)} with labels; --minutes sets a limit to both"),
+        ("pre-training", f"about {system.duration(before)} on this computer, with the defaults"),
+        ("fine-tuning", f"about {system.duration(after)} with labels; --minutes sets a limit to both"),
         ("memory", f"about {memory / 2**30:.2g} GiB for the largest step, beside the table"),
     ]
 
 
-def _command(table: Path, layout: TableLayout, label: str | None) -> str:
+def _command(table: Path, layout: series.TableLayout, label: str | None) -> str:
     words = ["rotarymae", "fit", str(table)]
     for name in ("id", "time"):
         if getattr(layout, name) != name:

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 from tyro.conf import arg
 
+from rotarymae import arrays, series
 from rotarymae.config import Precision
 from rotarymae.errors import InputError, listed
-
-if TYPE_CHECKING:
-    from rotarymae.arrays import ArrayPreprocessor, FolderData
-    from rotarymae.series import SeriesDataset, TableLayout
-
 
 Table = Annotated[Path, arg(metavar="TABLE")]
 Model = Annotated[Path, arg(metavar="MODEL")]
@@ -76,18 +72,16 @@ class LabelColumn:
         """Columns of the table of observations that hold labels."""
         return (self.label,) if self.label and self.labels is None else ()
 
-    def read(self, dataset: SeriesDataset, layout: TableLayout, table: Path) -> Any:
+    def read(self, dataset: series.SeriesDataset, layout: series.TableLayout, table: Path) -> Any:
         """The labels in the order of the series, or None. Raises InputError for labels that do not match."""
-        from rotarymae.series import align_labels, read_table
-
         key = self.label_id or layout.id
         if self.labels is None:
             if self.label is None:
                 return None
             found = layout.open(table).read_distinct([key, self.label], [key])
         else:
-            found = read_table(self.labels, labels=[key])
-        return align_labels(dataset, found, key, self.label or "label", unlabelled="none")
+            found = series.read_table(self.labels, labels=[key])
+        return series.align_labels(dataset, found, key, self.label or "label", unlabelled="none")
 
 
 @dataclass(frozen=True)
@@ -129,31 +123,30 @@ class FolderOptions(FolderReading):
         if len(self.patch_size) not in (1, 2):
             raise InputError(f"--patch-size has {len(self.patch_size)} numbers; wanted one or two.")
 
-    def read(self, folder: Path, start: ArrayPreprocessor | None, on_file: Any) -> FolderData:
+    def read(self, folder: Path, start: arrays.ArrayPreprocessor | None, on_file: Any) -> arrays.FolderData:
         """The files of the folder; `start` is the preprocessor of a model that was trained already."""
         if start is not None:
             return read_folder(folder, start, self, on_file)
-        from rotarymae.arrays import read_pictures, read_sounds
 
         patch = self.patch_size if len(self.patch_size) == 2 else self.patch_size[0]
         if self.audio:
-            return read_sounds(folder, patch, None, self.resample, self.broken, on_file)
-        return read_pictures(folder, patch, self.longest_side, None, self.broken, on_file)
+            return arrays.read_sounds(folder, patch, None, self.resample, self.broken, on_file)
+        return arrays.read_pictures(folder, patch, self.longest_side, None, self.broken, on_file)
 
 
-def read_folder(folder: Path, preprocessor: ArrayPreprocessor, how: FolderReading, on_file: Any) -> FolderData:
+def read_folder(
+    folder: Path, preprocessor: arrays.ArrayPreprocessor, how: FolderReading, on_file: Any
+) -> arrays.FolderData:
     """The files of a folder for a model that was made from others."""
-    from rotarymae.arrays import read_pictures, read_sounds
-
     patch = preprocessor.patch_size
     if preprocessor.sample_rate is not None:
-        return read_sounds(folder, patch, preprocessor.sample_rate, how.resample, how.broken, on_file)
+        return arrays.read_sounds(folder, patch, preprocessor.sample_rate, how.resample, how.broken, on_file)
     if len(patch) != 2:
         raise InputError(f"the model was made from {preprocessor.noun}, which are not read from folders.")
-    return read_pictures(folder, patch, preprocessor.longest_side, preprocessor.channels, how.broken, on_file)
+    return arrays.read_pictures(folder, patch, preprocessor.longest_side, preprocessor.channels, how.broken, on_file)
 
 
-def known_labels(found: FolderData, folder: Path, classes: tuple[Any, ...]) -> Any:
+def known_labels(found: arrays.FolderData, folder: Path, classes: tuple[Any, ...]) -> Any:
     """The labels of a folder's files. Raises InputError, naming a file, for one that is no class of the model."""
     if found.labels is None:
         raise InputError(f"{folder} has no folders inside, whose names would be the classes; nothing can be scored.")

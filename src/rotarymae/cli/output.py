@@ -6,19 +6,15 @@ import os
 import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from rotarymae import system, tasks
 from rotarymae.errors import InputError
 
-if TYPE_CHECKING:
-    from rotarymae.system import Reporter
-    from rotarymae.tasks import AnyDataset
 
+def new_reporter(quiet: bool) -> system.Reporter:
 
-def new_reporter(quiet: bool) -> Reporter:
-    from rotarymae.system import Reporter
-
-    return Reporter(quiet or not first_process())
+    return system.Reporter(quiet or not first_process())
 
 
 def first_process() -> bool:
@@ -32,9 +28,7 @@ def typed_command() -> str:
 
 def check_new(out: Path) -> None:
     """Refuses, before any work, to overwrite a file or to write one of another kind."""
-    from rotarymae.tasks import check_output
-
-    check_output(out)
+    tasks.check_output(out)
     if out.exists():
         raise InputError(f"{out} exists; choose another name, or remove it.")
 
@@ -55,18 +49,16 @@ def are_shards(table: Path, out: Path, workers: int) -> bool:
     return False
 
 
-def describe(dataset: AnyDataset) -> str:
+def describe(dataset: tasks.AnyDataset) -> str:
     return repr(dataset).partition("(")[2].removesuffix(")")
 
 
-def print_metrics(metrics: dict[str, Any], reporter: Reporter) -> None:
+def print_metrics(metrics: dict[str, Any], reporter: system.Reporter) -> None:
     """One table per task: a row for the model and for each baseline."""
-    from rotarymae.tasks import interval_words
-
     where = f"on {metrics['scored on']}"
     for task in ("classification", "regression"):
         if task in metrics:
-            print_table(f"{task}, {where}", metrics[task], reporter, interval_words(metrics))
+            print_table(f"{task}, {where}", metrics[task], reporter, tasks.interval_words(metrics))
     for name, row in metrics.get("interpolation", {}).items():
         rows = {method: dict(errors) for method, errors in row["methods"].items()}
         rows["model"] |= {f"inside {share}": inside for share, inside in row.get("share inside band", {}).items()}
@@ -76,7 +68,7 @@ def print_metrics(metrics: dict[str, Any], reporter: Reporter) -> None:
         print_table(f"{row['hidden patches']:,} hidden patches, {where}", row["methods"], reporter)
 
 
-def print_table(title: str, rows: dict[str, dict[str, float]], reporter: Reporter, caption: str = "") -> None:
+def print_table(title: str, rows: dict[str, dict[str, float]], reporter: system.Reporter, caption: str = "") -> None:
     """A row per method and a column per metric, below one another as many columns as fit beside the whole names."""
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
@@ -106,7 +98,8 @@ def print_table(title: str, rows: dict[str, dict[str, float]], reporter: Reporte
         console.print(caption, highlight=False, markup=False)
 
 
-def print_end(seconds: float, page: Path, reporter: Reporter) -> None:
-    from rotarymae.system import duration
+def print_end(seconds: float, page: Path, reporter: system.Reporter) -> None:
 
-    reporter.say(f"took {duration(seconds)}; " + (f"the report is {page}" if page.exists() else f"there is no {page}"))
+    reporter.say(
+        f"took {system.duration(seconds)}; " + (f"the report is {page}" if page.exists() else f"there is no {page}")
+    )

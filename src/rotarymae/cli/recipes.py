@@ -11,15 +11,13 @@ import json
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import tyro
 from tyro.conf import FlagCreatePairsOff, Positional, arg
 
+from rotarymae import experiments, recipes, system
 from rotarymae.cli.inputs import Quiet
-
-if TYPE_CHECKING:
-    from rotarymae.experiments import Recipe, Setup
 
 Scale = Literal["smoke", "small", "paper"]
 Setting = Literal["paper", "ours"]
@@ -31,8 +29,6 @@ def list_recipes() -> None:
     """List the recipes: the experiments of the paper, each with its table, what to expect, and hours."""
     from rich.console import Console
     from rich.table import Table
-
-    from rotarymae import recipes
 
     table = Table("name", "in the paper", "expect", "hours, small: paper / ours")
     for recipe in recipes.load_all():
@@ -51,13 +47,10 @@ def show(name: Positional[Name], scale: Scale = "small", setting: Setting = "our
         scale: Show it at this scale: smoke takes seconds, small is what a CPU manages, paper has the paper's sizes.
         setting: Take the paper's hyper-parameters, or ours.
     """
-    from rotarymae import recipes
-    from rotarymae.experiments import plain
-
     recipe = recipes.load(name)
     print(recipe.describe())
     print(f"\nConfiguration of --scale {scale} --setting {setting}:\n")
-    print(json.dumps(plain(recipe.configure(scale, setting)), indent=1))
+    print(json.dumps(experiments.plain(recipe.configure(scale, setting)), indent=1))
 
 
 @dataclass(frozen=True)
@@ -99,8 +92,6 @@ def run_with_overrides(arguments: list[str]) -> None:
     if not arguments or arguments[0].startswith("-"):
         tyro.cli(run, args=arguments, prog="rotarymae run", config=(FlagCreatePairsOff,))
         return
-    from rotarymae import recipes
-
     name, typed = arguments[0], arguments[1:]
     recipe = recipes.load(name)
     # Scale and setting decide what the configuration's defaults are, so they are read first.
@@ -134,18 +125,17 @@ def _without_paths(typed: list[str]) -> list[str]:
     return kept
 
 
-def _run(recipe: Recipe, options: RunOptions, setup: Setup, command: str) -> None:
+def _run(recipe: experiments.Recipe, options: RunOptions, setup: experiments.Setup, command: str) -> None:
     import torch
 
-    from rotarymae.experiments import run as run_recipe
-    from rotarymae.system import Reporter
-
-    reporter = Reporter(options.quiet)
+    reporter = system.Reporter(options.quiet)
     if options.threads:
         torch.set_num_threads(options.threads)
     where = {"out": options.out, "results": options.results}
     with reporter.catching_warnings():
-        path = run_recipe(recipe, options.scale, options.setting, setup, **where, command=command, reporter=reporter)
+        path = experiments.run(
+            recipe, options.scale, options.setting, setup, **where, command=command, reporter=reporter
+        )
     reporter.say(f"the results are in {path}; `rotarymae results` sets them beside what was published")
 
 
@@ -160,15 +150,12 @@ def results(folder: Positional[Folder] = Path("results"), page: Path | None = No
     from rich.markup import escape
     from rich.table import Table
 
-    from rotarymae import recipes
-    from rotarymae.experiments import read, table, write_page
-
     if page is not None:
-        write_page(recipes.load_all(), folder, page)
+        experiments.write_page(recipes.load_all(), folder, page)
         print(f"written: {page}")
         return
-    found = read(folder)
-    console, lines = Console(), table(recipes.load_all(), [result for _, result in found])
+    found = experiments.read(folder)
+    console, lines = Console(), experiments.table(recipes.load_all(), [result for _, result in found])
     console.print(f"From {len(found)} result files in {folder}; what was never run there says so.")
     others = sorted({result["recipe"] for _, result in found} - set(recipes.NAMES))
     if others:
@@ -211,7 +198,6 @@ def fetch_data(
         to: The files go to this folder, which is a recipe's --data-dir.
     """
     from rotarymae.data import download, sources
-    from rotarymae.system import Reporter
 
     if not name:
         for key, source in sources.SOURCES.items():
@@ -219,7 +205,7 @@ def fetch_data(
             if source.note:
                 print(f"    {source.note}")
         return
-    source, folder, reporter = sources.find(name), to or Path("data") / name, Reporter(quiet)
+    source, folder, reporter = sources.find(name), to or Path("data") / name, system.Reporter(quiet)
     reporter.say(f"{source.what}: {source.home} ({source.size}). Licence: {source.licence}. {source.note}".strip())
     download.fetch(source, folder, reporter)
     reporter.say(f"{name} is in {folder}")
