@@ -16,12 +16,10 @@ from rotarymae.counter_rng import counter_uniform
 from rotarymae.masking import (
     MASKINGS,
     MaskChannels,
-    MaskCount,
     MaskFuture,
     Masking,
     MaskRatio,
     MaskRows,
-    MaskShare,
     MaskTubes,
     split,
 )
@@ -72,8 +70,6 @@ def test_ties_in_the_noise_change_no_count():
     constant = lambda n: torch.full((3, n), 0.5)  # noqa: E731
     mask = MaskRatio(0.5)(tokens, constant)
     assert mask.sum(1).tolist() == [3, 2, 0] and not (mask & ~tokens.real).any()
-    late = lambda n: torch.full((3, n), 1 - 2.0**-24)  # noqa: E731
-    assert MaskCount(1, 3)(tokens, late).sum(1).tolist() == [3, 2, 0]  # the largest draw is still within the range
 
 
 def test_a_range_of_ratios_is_honoured_and_used():
@@ -86,23 +82,6 @@ def test_a_range_of_ratios_is_honoured_and_used():
 def test_which_tokens_are_hidden_is_uniform():
     often = MaskRatio(0.5)(random_tokens(4000, 8), counter_uniform(0, 0, np.arange(4000))).double().mean(0)
     assert (often - 0.5).abs().max() < 5 * (0.25 / 4000) ** 0.5
-
-
-@pytest.mark.parametrize("of", ["masked", "visible"])
-def test_count_ranges_are_honoured_and_every_value_is_drawn(of):
-    tokens = random_tokens(300, 12)
-    hidden = MaskCount(2, 5, of)(tokens).sum(1)
-    counts = hidden if of == "masked" else 12 - hidden
-    assert set(counts.tolist()) == {2, 3, 4, 5}
-    assert min(counts.bincount()[2:].tolist()) > 40  # of 75 expected each
-
-
-def test_count_of_short_rows():
-    tokens = ragged([1, 2, 6])
-    assert MaskCount(4, 4)(tokens).sum(1).tolist() == [0, 1, 4]
-    assert MaskCount(0, 0)(tokens).sum(1).tolist() == [0, 0, 0]
-    assert MaskCount(2, 2, of="visible")(tokens).sum(1).tolist() == [0, 0, 4]
-    assert MaskCount(0, 0, of="visible")(tokens).sum(1).tolist() == [0, 1, 5]  # one visible all the same
 
 
 def grouped(tokens, mask, axes):
@@ -159,8 +138,6 @@ SHARES = [MaskRatio, MaskRows, MaskChannels, MaskTubes, MaskFuture]
 EXAMPLES = [
     MaskRatio(0.4),
     MaskRatio((0.2, 0.6)),
-    MaskCount(low=2, high=3),
-    MaskCount(low=2, high=3, of="visible"),
     MaskRows(0.4),
     MaskChannels((0.2, 0.6)),
     MaskTubes(0.4),
@@ -170,7 +147,7 @@ EXAMPLES = [
 
 def test_every_strategy_is_listed_by_its_name_and_comes_back_from_json():
     assert {type(one) for one in EXAMPLES} == set(MASKINGS.values())
-    assert {kind for kind in MASKINGS.values() if issubclass(kind, MaskShare)} == set(SHARES)
+    assert set(MASKINGS.values()) == set(SHARES)
     for name, kind in MASKINGS.items():
         assert Masking.named(name) == kind() and Masking.named(name).kind == name
     for one in EXAMPLES:
@@ -233,15 +210,11 @@ def test_split_is_an_exact_partition_of_rows_of_unequal_length(lengths, placemen
         (lambda t: MaskRatio((0.8, 0.3)), ("from 0.8 to 0.3", "smaller first")),
         (lambda t: MaskChannels((0.5, 1.5)), ("mask ratio 1.5",)),
         (lambda t: MaskRatio((0.1, 0.2, 0.3)), ("mask ratio (0.1, 0.2, 0.3)", "one number")),
-        (lambda t: MaskCount(3, 2), ("from 3 to 2", "0 <= low <= high")),
-        (lambda t: MaskCount(-1, 2), ("from -1 to 2",)),
-        (lambda t: MaskCount(1, 2, of="hidden"), ("of='hidden'", "'masked', 'visible'")),
         (lambda t: MaskChannels(0.5)(t), ("'channels'", "only one axis")),
         (lambda t: MaskTubes(0.5)(t), ("'tubes'", "only one axis")),
-        (lambda t: Masking.named("blocks"), ("'blocks'", "'ratio', 'count', 'rows', 'channels', 'tubes', 'future'")),
+        (lambda t: Masking.named("blocks"), ("'blocks'", "'ratio', 'rows', 'channels', 'tubes', 'future'")),
         (lambda t: Masking.named("row"), ("'row'", "Did you mean 'rows'?")),
         (lambda t: Masking.named("ratio", low=3), ("masking 'ratio' has no parameter 'low'", "it has ratio")),
-        (lambda t: Masking.named("count", ratio=0.5), ("'count' has no parameter 'ratio'", "low, high, of")),
         (lambda t: Masking.named("rows", ratoi=0.5), ("no parameter 'ratoi'", "Did you mean 'ratio'?")),
     ],
 )

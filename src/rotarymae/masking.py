@@ -27,12 +27,29 @@ from rotarymae.tokens import Tokens, compact
 
 @dataclass(frozen=True)
 class Masking(ABC):
-    """A way of hiding tokens: `masking(tokens, noise)` gives the mask.
+    """A way of hiding a share of each row: `masking(tokens, noise)` gives the mask.
+
+    Attributes:
+        ratio: the share to hide, more than 0 and less than 1. With (low, high) each row has its own share between
+            them: a model that will be asked to interpolate from many and from few observations should have seen both.
+
+    The shares are drawn row by row, or with a `phase` (one number per epoch) they run between the two in a wave over
+    the logarithm of the length: over the epochs every row sees them all, but rows of nearly equal length agree, so
+    that a batch of such rows stays almost free of padding.
 
     `Masking.named(**dataclasses.asdict(masking))` is the same masking again, also after JSON.
     """
 
     kind: str = field(default="", init=False)
+    ratio: float | tuple[float, float] = 0.75
+
+    def __post_init__(self) -> None:
+        for ratio in self._range:
+            if not 0 < ratio < 1:
+                raise InputError(f"mask ratio {ratio}; wanted more than 0 and less than 1, the share of what to hide.")
+        low, high = self._range
+        if low > high:
+            raise InputError(f"mask ratios from {low} to {high}; wanted the smaller first.")
 
     @staticmethod
     def named(kind: str, **parameters: Any) -> Masking:
@@ -52,31 +69,7 @@ class Masking(ABC):
 
     @abstractmethod
     def __call__(self, tokens: Tokens, noise: Noise | None = None, phase: float | None = None) -> Bool[Tensor, "B N"]:
-        """The mask; `phase` is explained at `MaskShare`."""
-
-
-@dataclass(frozen=True)
-class MaskShare(Masking):
-    """What the strategies below share that hide a share of each row.
-
-    Attributes:
-        ratio: the share to hide, more than 0 and less than 1. With (low, high) each row has its own share between
-            them: a model that will be asked to interpolate from many and from few observations should have seen both.
-
-    The shares are drawn row by row, or with a `phase` (one number per epoch) they run between the two in a wave over
-    the logarithm of the length: over the epochs every row sees them all, but rows of nearly equal length agree, so
-    that a batch of such rows stays almost free of padding.
-    """
-
-    ratio: float | tuple[float, float] = 0.75
-
-    def __post_init__(self) -> None:
-        for ratio in self._range:
-            if not 0 < ratio < 1:
-                raise InputError(f"mask ratio {ratio}; wanted more than 0 and less than 1, the share of what to hide.")
-        low, high = self._range
-        if low > high:
-            raise InputError(f"mask ratios from {low} to {high}; wanted the smaller first.")
+        """The mask."""
 
     @property
     def _range(self) -> tuple[float, float]:
@@ -102,7 +95,7 @@ class MaskShare(Masking):
 
 
 @dataclass(frozen=True)
-class MaskRatio(MaskShare):
+class MaskRatio(Masking):
     """Hides ceil(ratio · real tokens) of each row, uniformly; at least one stays, so a row of one is never masked.
 
     Section 4.1 of arXiv:2505.20535.
@@ -116,34 +109,7 @@ class MaskRatio(MaskShare):
 
 
 @dataclass(frozen=True)
-class MaskCount(Masking):
-    """Hides, or with of="visible" leaves, between `low` and `high` tokens (both included), drawn for each row.
-
-    A row too short for the drawn count keeps one visible token.
-    """
-
-    kind: str = field(default="count", init=False)
-    low: int = 1
-    high: int = 1
-    of: str = "masked"
-
-    def __post_init__(self) -> None:
-        choose("of", self.of, ("masked", "visible"))
-        if not 0 <= self.low <= self.high:
-            raise InputError(f"counts from {self.low} to {self.high}; wanted 0 <= low <= high.")
-
-    def __call__(self, tokens: Tokens, noise: Noise | None = None, phase: float | None = None) -> Bool[Tensor, "B N"]:
-        uniform = _draw(tokens, noise, tokens.length + 1)
-        # A float32 just below 1 times the number of counts may round up to it.
-        count = self.low + (uniform[:, 0] * (self.high - self.low + 1)).long().clamp(max=self.high - self.low)
-        real = tokens.real.sum(1)
-        if self.of == "visible":
-            count = real - count
-        return _hide(tokens.real, torch.minimum(count.clamp(min=0), real - 1), uniform[:, 1:])
-
-
-@dataclass(frozen=True)
-class MaskRows(MaskShare):
+class MaskRows(Masking):
     """Hides everything observed at a time (axis 0), for ceil(ratio · distinct times) times of each row."""
 
     kind: str = field(default="rows", init=False)
@@ -153,7 +119,7 @@ class MaskRows(MaskShare):
 
 
 @dataclass(frozen=True)
-class MaskChannels(MaskShare):
+class MaskChannels(Masking):
     """Hides whole channels (axis 1): ceil(ratio · channels present) of each row."""
 
     kind: str = field(default="channels", init=False)
@@ -165,7 +131,7 @@ class MaskChannels(MaskShare):
 
 
 @dataclass(frozen=True)
-class MaskTubes(MaskShare):
+class MaskTubes(Masking):
     """Hides the same patches at all times (VideoMAE, arXiv:2203.12602): ceil(ratio · patches) of each row.
 
     A patch is a position on every axis but time, which is axis 0.
@@ -180,7 +146,7 @@ class MaskTubes(MaskShare):
 
 
 @dataclass(frozen=True)
-class MaskFuture(MaskShare):
+class MaskFuture(Masking):
     """Hides all that comes after a time (axis 0): the last `ratio` of each row's span, so that a model learns to
     forecast. A row of one time hides nothing."""
 
@@ -196,7 +162,6 @@ class MaskFuture(MaskShare):
 
 MASKINGS: dict[str, type[Masking]] = {
     "ratio": MaskRatio,
-    "count": MaskCount,
     "rows": MaskRows,
     "channels": MaskChannels,
     "tubes": MaskTubes,

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rotarymae.masking import Masking
     from rotarymae.training import TrainConfig
 
-# The strategies of `masking.MASKINGS` that hide a share of each example.
+# The strategies of `masking.MASKINGS`.
 MaskingStrategy = Literal["ratio", "rows", "channels", "tubes", "future"]
 Predicting = Literal["auto", "model", "features", "combined"]
 ImportanceMethod = Literal["occlusion", "attention"]
