@@ -11,17 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from tyro.conf import Positional, arg
 
 from rotarymae import arrays, scale, series, system, tasks
-from rotarymae.cli.inputs import (
-    Columns,
-    ComputedIn,
-    FolderReading,
-    LabelColumn,
-    Model,
-    Quiet,
-    Table,
-    known_labels,
-    read_folder,
-)
+from rotarymae.cli.inputs import Columns, ComputedIn, FolderReading, LabelColumn, Model, Quiet, Table, known_labels
 from rotarymae.cli.output import are_shards, check_new, new_reporter, print_metrics
 from rotarymae.errors import InputError
 
@@ -206,7 +196,7 @@ def evaluate(
             if isinstance(made_of, arrays.ArrayPreprocessor):
                 if of_table:
                     raise InputError("--labels and --label concern tables; a picture's or sound's class is its folder.")
-                found = read_folder(table, made_of, folder, on_file)
+                found = folder.read_for(made_of, table, on_file)
                 dataset, targets = found.dataset, known_labels(found, table, made_of.classes or ())
             else:
                 if not of_table:
@@ -261,7 +251,7 @@ def _answer_each(
         if isinstance(job.directory.preprocessor, arrays.ArrayPreprocessor):
             check_new(out)
             with reporter.bar("reading") as on_file:
-                files = read_folder(table, job.directory.preprocessor, folder, on_file).dataset
+                files = folder.read_for(job.directory.preprocessor, table, on_file).dataset
             with reporter.bar(title) as on_step:
                 totals = scale.answer_arrays(job, files, out, on_step)
         elif sharded:

@@ -93,6 +93,15 @@ class FolderReading:
     resample: bool = False
     """Sounds of another sample rate than the first one's (the model's) are resampled; without it they are refused."""
 
+    def read_for(self, known: arrays.ArrayPreprocessor, folder: Path, on_file: Any) -> arrays.FolderData:
+        """The files of a folder for a model that was made from others."""
+        patch = known.patch_size
+        if known.sample_rate is not None:
+            return arrays.read_sounds(folder, patch, known.sample_rate, self.resample, self.broken, on_file)
+        if len(patch) != 2:
+            raise InputError(f"the model was made from {known.noun}, which are not read from folders.")
+        return arrays.read_pictures(folder, patch, known.longest_side, known.channels, self.broken, on_file)
+
 
 @dataclass(frozen=True)
 class FolderOptions(FolderReading):
@@ -126,24 +135,11 @@ class FolderOptions(FolderReading):
     def read(self, folder: Path, start: arrays.ArrayPreprocessor | None, on_file: Any) -> arrays.FolderData:
         """The files of the folder; `start` is the preprocessor of a model that was trained already."""
         if start is not None:
-            return read_folder(folder, start, self, on_file)
-
+            return self.read_for(start, folder, on_file)
         patch = self.patch_size if len(self.patch_size) == 2 else self.patch_size[0]
         if self.audio:
             return arrays.read_sounds(folder, patch, None, self.resample, self.broken, on_file)
         return arrays.read_pictures(folder, patch, self.longest_side, None, self.broken, on_file)
-
-
-def read_folder(
-    folder: Path, preprocessor: arrays.ArrayPreprocessor, how: FolderReading, on_file: Any
-) -> arrays.FolderData:
-    """The files of a folder for a model that was made from others."""
-    patch = preprocessor.patch_size
-    if preprocessor.sample_rate is not None:
-        return arrays.read_sounds(folder, patch, preprocessor.sample_rate, how.resample, how.broken, on_file)
-    if len(patch) != 2:
-        raise InputError(f"the model was made from {preprocessor.noun}, which are not read from folders.")
-    return arrays.read_pictures(folder, patch, preprocessor.longest_side, preprocessor.channels, how.broken, on_file)
 
 
 def known_labels(found: arrays.FolderData, folder: Path, classes: tuple[Any, ...]) -> Any:

@@ -15,14 +15,7 @@ from rotarymae.errors import InputError, import_extra
 def push_folder(folder: str | Path, repository: str, private: bool = False, token: str | None = None) -> str:
     """Uploads a model directory or a run folder of `rotarymae fit`; of these only models, predictor and cards.
 
-    Args:
-        folder: the model.
-        repository: OWNER/NAME; it is made if it is not there.
-        private: who may see a repository that is made now.
-        token: of the Hub; without it, the one that `hf auth login` has kept.
-
-    Returns:
-        The address of the upload.
+    As the estimators' `push_to_hub`.
 
     Raises:
         InputError: a folder without a model.

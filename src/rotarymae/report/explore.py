@@ -6,7 +6,7 @@ Bokeh draws it (extra "explore").
 from __future__ import annotations
 
 import html
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -76,13 +76,12 @@ def write_explorer(
     path: str | Path,
     *,
     title: str,
-    class_names: Mapping[Any, str] | None = None,
     invert: Collection[str] = (),
 ) -> Path:
     """Writes the page of a run on series whose embeddings are known.
 
     Args:
-        class_names, invert: as of `write_report`; of channels, all must be inverted, as they share a picture.
+        invert: as of `write_report`; of channels, all must be inverted, as they share a picture.
 
     Raises:
         InputError: without the extra; fewer than three series.
@@ -91,7 +90,7 @@ def write_explorer(
     from bokeh.embed import components
     from bokeh.resources import Resources
 
-    words = Words.of(outcome, class_names or {}, invert=invert)
+    words = Words.of(outcome, {}, invert=invert)
     script, body = components(_layout(outcome, words))
     scripts = Resources(mode="inline", components=["bokeh", "bokeh-widgets", "bokeh-tables"]).render_js()
     loader = jinja2.FileSystemLoader(Path(__file__).parent)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -10,30 +11,21 @@ from rotarymae.arrays import ArrayDataset, ArrayExamples, ArrayPreprocessor
 from rotarymae.batch import Examples
 from rotarymae.checkpoints import AnyPreprocessor
 from rotarymae.errors import InputError
-from rotarymae.masking import Masking
 from rotarymae.series import Preprocessor, SeriesDataset, SeriesExamples, Windows
 
 AnyDataset = SeriesDataset | ArrayDataset
 
 
-def make_examples(
-    dataset: AnyDataset,
-    preprocessor: AnyPreprocessor,
-    seed: int = 0,
-    masking: Masking | None = None,
-    targets: np.ndarray | None = None,
-    drop: float = 0.0,
-    noise: float = 0.0,
-) -> Examples:
-    """Batches of a data set; arguments as those of `SeriesExamples` and `ArrayExamples`.
+def make_examples(dataset: AnyDataset, preprocessor: AnyPreprocessor, **options: Any) -> Examples:
+    """Batches of a data set; options as those of `DatasetExamples`.
 
     Raises:
         InputError: series for a model of arrays, or the other way round; and as these.
     """
     if isinstance(dataset, SeriesDataset) and isinstance(preprocessor, Preprocessor):
-        return SeriesExamples(dataset, preprocessor, seed, masking, targets, drop, noise)
+        return SeriesExamples(dataset, preprocessor, **options)
     if isinstance(dataset, ArrayDataset) and isinstance(preprocessor, ArrayPreprocessor):
-        return ArrayExamples(dataset, preprocessor, seed, masking, targets, drop, noise)
+        return ArrayExamples(dataset, preprocessor, **options)
     raise InputError(f"{noun_of(dataset)} came; the model was made from {noun_of(preprocessor)}.")
 
 

@@ -26,7 +26,7 @@ from rotarymae.tasks.cost import check_cost
 from rotarymae.tasks.data import AnyDataset, make_examples, noun_of, windowed
 from rotarymae.tasks.plan import Schedule
 from rotarymae.tasks.targets import find_task
-from rotarymae.tasks.tuning import check_tune, count_trained, freeze, merge_adapters
+from rotarymae.tasks.tuning import check_tune, freeze, merge_adapters
 from rotarymae.training import Objective, Pretraining, TrainConfig, TrainResult, fit
 
 # Options that mean nothing to pictures, videos and sounds.
@@ -124,8 +124,6 @@ def prepare(dataset: AnyDataset, config: FitConfig, start: ModelDirectory | None
     """The scalers of a training set, after everything that the trainings could refuse has been checked.
 
     Args:
-        dataset: the training set.
-        config: model, masking and training.
         start: the trained model to start from, whose scalers are used as they are.
 
     Raises:
@@ -237,8 +235,6 @@ def pretrain(
     """A masked autoencoder of a data set. What has only one token has nothing to hide and is left out.
 
     Args:
-        dataset: the series or arrays to train on.
-        config: model, masking and training.
         preprocessor: the data set's scalers, if `prepare` has made them already.
         start: the trained model to start from, instead of random weights; it is left as it is.
         validation: others, whose loss chooses the best epoch.
@@ -261,7 +257,7 @@ def pretrain(
         part = windowed(part, preprocessor).dataset
         several = np.flatnonzero(part.lengths >= 2)
         part = part if len(several) == len(part) else part.select(several)
-        return make_examples(part, preprocessor, config.seed, config.strategy())
+        return make_examples(part, preprocessor, seed=config.seed, masking=config.strategy())
 
     beta = config.reconstruction_beta if model.config.predicts_variance else 0.0
     objective, data = Pretraining(model, beta=beta), examples(dataset)
@@ -286,10 +282,7 @@ def finetune(
 
     Args:
         pretrained: as `pretrain` gives it, or a loaded model directory. It is left as it is.
-        dataset: the series or arrays to train on.
         targets: [S] labels of any kind, or numbers [S] or [S, outputs] for task="regression".
-        config: fine-tuning.
-        task: "classification" or "regression".
         validation: others and their targets, whose loss chooses the best epoch.
         goes_on: `pretrained` is a fine-tuned model: its head is kept, too, and what its preprocessor says of targets.
         schedule, how: as `pretrain`.
@@ -309,7 +302,7 @@ def finetune(
     if validation is not None:
         windows = windowed(validation[0], preprocessor)
         wanted = kind.encode(preprocessor, validation[1])[windows.series]
-        held = make_examples(windows.dataset, preprocessor, config.seed, targets=wanted)
+        held = make_examples(windows.dataset, preprocessor, seed=config.seed, targets=wanted)
     with _seeded(config.seed):
         model = kind.model(copy_encoder(pretrained.model, config), preprocessor, config)
     if goes_on:
@@ -319,10 +312,10 @@ def finetune(
     check_tune(config.tune, model.encoder.config.depth)
     with _seeded(config.seed):
         freeze(model, config.tune)
-    trained_weights = count_trained(model)
+    trained_weights = sum(weights.numel() for weights in model.parameters() if weights.requires_grad)
     windows = windowed(dataset, preprocessor)
-    shown = (None, encoded[windows.series], config.drop, config.noise)
-    data = make_examples(windows.dataset, preprocessor, config.seed, *shown)
+    shown = {"targets": encoded[windows.series], "drop": config.drop, "noise": config.noise}
+    data = make_examples(windows.dataset, preprocessor, seed=config.seed, **shown)
     objective = kind.objective(model, encoded, config)
     result = fit(objective, data, schedule(objective, data, config.finetuning()), validation=held, **how)
     if config.tune == "lora":

@@ -39,15 +39,10 @@ def reconstruct(
     directory: ModelDirectory,
     dataset: ArrayDataset,
     masking: Masking,
-    seed: int = 0,
     config: TrainConfig | None = None,
     on_step: Any = None,
 ) -> list[Reconstruction]:
     """Hides patches of every array, the same ones every time, and predicts them from the others.
-
-    Args:
-        masking: how patches are hidden.
-        seed: of the masks.
 
     Raises:
         InputError: a model that is not a MaskedAutoencoder, or one of other data.
@@ -56,7 +51,7 @@ def reconstruct(
         raise InputError(
             f"the model is a {type(directory.model).__name__}; reconstruction needs the pre-trained MaskedAutoencoder."
         )
-    examples = ArrayExamples(dataset, directory.of_arrays(), seed, masking)
+    examples = ArrayExamples(dataset, directory.of_arrays(), masking=masking)
 
     def read(model: torch.nn.Module, batch: Batch) -> list[Reconstruction]:
         assert isinstance(model, MaskedAutoencoder) and batch.masked is not None

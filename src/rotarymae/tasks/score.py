@@ -9,15 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-from sklearn.metrics import (
-    accuracy_score,
-    average_precision_score,
-    brier_score_loss,
-    f1_score,
-    log_loss,
-    r2_score,
-    roc_auc_score,
-)
+from sklearn import metrics
 
 from rotarymae.arrays import ArrayDataset
 from rotarymae.checkpoints import ModelDirectory
@@ -131,9 +123,9 @@ def classification_metrics(truth: np.ndarray, probabilities: np.ndarray) -> dict
     """
     best, classes = probabilities.argmax(1), probabilities.shape[1]
     found = {
-        "accuracy": float(accuracy_score(truth, best)),
-        "macro-F1": float(f1_score(truth, best, average="macro")),
-        "log-loss": float(log_loss(truth, probabilities, labels=np.arange(classes))),
+        "accuracy": float(metrics.accuracy_score(truth, best)),
+        "macro-F1": float(metrics.f1_score(truth, best, average="macro")),
+        "log-loss": float(metrics.log_loss(truth, probabilities, labels=np.arange(classes))),
         CALIBRATION: expected_calibration_error(truth, probabilities),
     }
     compared = [1] if classes == 2 else range(classes)
@@ -143,10 +135,10 @@ def classification_metrics(truth: np.ndarray, probabilities: np.ndarray) -> dict
     def mean(metric: Callable[..., Any]) -> float:
         return float(np.mean([metric(truth == c, probabilities[:, c]) for c in compared])) if compared else np.nan
 
-    found[f"{macro}AUROC"] = mean(roc_auc_score)
-    found[f"{macro}average precision"] = mean(average_precision_score)
+    found[f"{macro}AUROC"] = mean(metrics.roc_auc_score)
+    found[f"{macro}average precision"] = mean(metrics.average_precision_score)
     if classes == 2:
-        found["Brier score"] = float(brier_score_loss(truth == 1, probabilities[:, 1]))
+        found["Brier score"] = float(metrics.brier_score_loss(truth == 1, probabilities[:, 1]))
     return found
 
 
@@ -168,7 +160,7 @@ def regression_metrics(truth: np.ndarray, predicted: np.ndarray) -> dict[str, fl
         away = guess - wanted
         found[f"RMSE{of}"] = float(np.sqrt(np.mean(away**2))) if known.any() else np.nan
         found[f"MAE{of}"] = float(np.abs(away).mean()) if known.any() else np.nan
-        found[f"R²{of}"] = float(r2_score(wanted, guess)) if known.sum() > 1 else np.nan
+        found[f"R²{of}"] = float(metrics.r2_score(wanted, guess)) if known.sum() > 1 else np.nan
     return found
 
 
@@ -193,9 +185,9 @@ def intervals(method: str, measure: Callable[..., dict[str, float]], truth: Any,
     return {"of": method, "middle 95 % of resamples": middle}
 
 
-def interval_words(metrics: dict[str, Any]) -> str:
-    """The intervals in a sentence; empty without any."""
-    found = metrics.get("intervals")
+def interval_words(of_run: dict[str, Any]) -> str:
+    """The intervals of a run's metrics in a sentence; empty without any."""
+    found = of_run.get("intervals")
     if found is None:
         return ""
     spans = [f"{name} {low:.3g} to {high:.3g}" for name, (low, high) in found["middle 95 % of resamples"].items()]

@@ -9,26 +9,18 @@ from rotarymae.errors import InputError
 
 def split_off(rows: np.ndarray, classes: np.ndarray | None, share: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """(rest, part): a random share of the rows, with every class in both as far as it goes, and in `rest` always:
-    a class that nothing has trained on could only be missed.
-
-    Args:
-        rows: numbers of the series to split, among all.
-        classes: [S] of all series, or None.
-        share: of the rows that go to `part`.
-        seed: of the draw.
+    a class that nothing has trained on could only be missed. `classes` [S] are those of all series, or None.
 
     Raises:
         InputError: too few for two parts.
     """
     from sklearn.model_selection import train_test_split
 
-    by = None if classes is None else np.unique(classes, return_inverse=True)[1][rows]
+    by, stratify = None if classes is None else np.unique(classes, return_inverse=True)[1][rows], None
     if by is not None:
         counts = np.unique(by, return_counts=True)[1]
         smaller = int(min(share, 1 - share) * len(rows))
         stratify = None if counts.min() < 2 or len(counts) > smaller else by
-    else:
-        stratify = None
     order = np.arange(len(rows))
     try:
         rest, part = train_test_split(order, test_size=share, random_state=seed % 2**32, stratify=stratify)

@@ -42,10 +42,7 @@ def surprise(
 
     Every observation is hidden once, with about a quarter of its series; a series of one observation has NaN. Which are
     hidden together depends on nothing but how many a series has. High values are of series unlike those that the model
-    was pre-trained on: candidates for anomalies.
-
-    Args:
-        on_step: is called with what is done and how much there is.
+    was pre-trained on: candidates for anomalies. `on_step` is called with what is done and how much there is.
     """
     series, folds = np.repeat(np.arange(len(dataset)), dataset.lengths), _folds(dataset.lengths)
     several, total = dataset.lengths >= 2, np.zeros(len(dataset))

@@ -13,11 +13,7 @@ MATRICES = r"transformer\.blocks\.\d+\.(attention\.(query|key|value|output)|mlp\
 
 
 def check_tune(tune: str, depth: int) -> None:
-    """Refuses, before anything is trained, what cannot be tuned.
-
-    Args:
-        tune: "full", "probe", "lora" or "top:N".
-        depth: blocks of the encoder.
+    """Refuses, before anything is trained, what cannot be tuned of an encoder of so many blocks.
 
     Raises:
         InputError: more blocks than the encoder has.
@@ -54,8 +50,3 @@ def merge_adapters(model: Classifier | Regressor) -> None:
     for name, module in adapted.items():
         module.merge()
         model.encoder.set_submodule(name, module.get_base_layer())
-
-
-def count_trained(model: Classifier | Regressor) -> int:
-    """The number of weights that training changes."""
-    return sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
