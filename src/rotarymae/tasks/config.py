@@ -14,14 +14,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_type_hints
 
-from rotarymae.config import WITH_VARIANCE, AttentionKind, DecoderAttention, Likelihood, Size, TargetLoss
+from rotarymae.config import WITH_VARIANCE, AttentionKind, DecoderAttention, Likelihood, RoMAEConfig, Size, TargetLoss
 from rotarymae.errors import InputError, choose
-from rotarymae.training import LoopOptions
+from rotarymae.training import LoopOptions, TrainConfig
 
 if TYPE_CHECKING:
-    from rotarymae.config import RoMAEConfig
     from rotarymae.masking import Masking
-    from rotarymae.training import TrainConfig
 
 # The strategies of `masking.MASKINGS`.
 MaskingStrategy = Literal["ratio", "rows", "channels", "tubes", "future"]
@@ -333,8 +331,6 @@ class FitConfig(
 
     def _training(self, **own: Any) -> TrainConfig:
         """The options that TrainConfig has by the same name, but for the stage's own."""
-        from rotarymae.training import TrainConfig
-
         ours, theirs = ({field.name for field in dataclasses.fields(kind)} for kind in (FitConfig, TrainConfig))
         same = {name: getattr(self, name) for name in ours & theirs}
         return TrainConfig(**{**same, **own}, keep_best=True)
@@ -352,8 +348,6 @@ class FitConfig(
         Raises:
             InputError: sizes that do not divide; the message gives the numbers.
         """
-        from rotarymae.config import RoMAEConfig
-
         changes: dict[str, Any] = {name: getattr(self, name) for name in OVERRIDES if getattr(self, name) is not None}
         for name in ("attention", "decoder_attention", "likelihood", "neighbours", "cls_token"):
             changes[name] = getattr(self, name)

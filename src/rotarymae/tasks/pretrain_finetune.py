@@ -172,18 +172,13 @@ def _series_scalers(dataset: SeriesDataset, config: FitConfig, start: ModelDirec
         )
     window, overlap = _choose_window(dataset, config, None if start is None else start.of_series())
     if start is None:
-        preprocessor = Preprocessor.fit(
-            Windows.cut(dataset, window, overlap).dataset,
-            dict(config.transforms or {}),
-            config.time_unit,
-            config.time_origin,
-            config.channel_spacing,
-            None
-            if config.join_times
-            else Inputs.fit(dataset, config.channel_one_hot, config.signal_to_noise, config.errors),
-            config.join_times,
-            config.errors,
-        )
+        inputs = None
+        if not config.join_times:
+            inputs = Inputs.fit(dataset, config.channel_one_hot, config.signal_to_noise, config.errors)
+        times = (config.time_unit, config.time_origin, config.channel_spacing)
+        values = (inputs, config.join_times, config.errors)
+        windows = Windows.cut(dataset, window, overlap).dataset
+        preprocessor = Preprocessor.fit(windows, dict(config.transforms or {}), *times, *values)
         preprocessor = replace(preprocessor, max_tokens=config.max_tokens, window=window, overlap=overlap)
     else:
         before = start.of_series()
