@@ -15,29 +15,17 @@ from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 from sklearn.metrics import accuracy_score, confusion_matrix, precision_recall_fscore_support
 
-from rotarymae import plots
+from rotarymae import plots, tasks
 from rotarymae.arrays import ArrayDataset
 from rotarymae.report.content import Table
 from rotarymae.series import Preprocessor, SeriesDataset, plain
-from rotarymae.tasks import (
-    HALF_WIDTHS,
-    Outcome,
-    curves,
-    drawn,
-    importance,
-    interpolate,
-    most_observations,
-    noun_of,
-    predict_probabilities,
-    predict_values,
-)
 from rotarymae.training import TrainResult
 
 EXAMPLES = 6  # series shown with their hidden points
 POINTS = 150  # of each interpolated curve
 PANELS = 12  # of each series, one per channel
 MAPPED = 2000  # embeddings on the map: t-SNE of 25,000 takes minutes, and shows a cloud
-LEVELS = tuple(HALF_WIDTHS)  # bands whose promise is checked
+LEVELS = tuple(tasks.HALF_WIDTHS)  # bands whose promise is checked
 
 
 @dataclass(frozen=True)
@@ -68,7 +56,7 @@ class Words:
     @classmethod
     def of(
         cls,
-        outcome: Outcome,
+        outcome: tasks.Outcome,
         class_names: Mapping[Any, str],
         time: str | None = None,
         value: str | None = None,
@@ -95,11 +83,11 @@ class Picture:
     name: str  # anchor of its section
     title: str
     explanation: str  # one sentence: what one sees, and how to read it
-    draw: Callable[[Outcome, Words], Iterable[Drawing | Table]]
+    draw: Callable[[tasks.Outcome, Words], Iterable[Drawing | Table]]
     private: bool = False  # whether it shows ids or values of single examples
 
 
-def series(outcome: Outcome, words: Words) -> Iterator[Drawing]:
+def series(outcome: tasks.Outcome, words: Words) -> Iterator[Drawing]:
     """Some series with what was shown, what was hidden, and the predicted curve."""
     if outcome.visible is None or outcome.hidden is None or outcome.pretrained is None:
         return
@@ -107,8 +95,8 @@ def series(outcome: Outcome, words: Words) -> Iterator[Drawing]:
     names = preprocessor.value_names
     chosen = np.sort(np.random.default_rng(0).permutation(len(outcome.visible))[:EXAMPLES])
     visible, hidden = outcome.visible.select(chosen), outcome.hidden.select(chosen)
-    queries = curves(visible, hidden, POINTS)
-    found = interpolate(outcome.pretrained.directory, visible, queries)
+    queries = tasks.curves(visible, hidden, POINTS)
+    found = tasks.interpolate(outcome.pretrained.directory, visible, queries)
     asked = or_zeros(queries.channels, len(queries.times))
     columns = preprocessor.value_columns
     named = preprocessor.errors[:1] or tuple(name for name in names if name == f"{names[0]}_err")
@@ -116,10 +104,10 @@ def series(outcome: Outcome, words: Words) -> Iterator[Drawing]:
     for i, (seen, left) in enumerate(zip(visible, hidden, strict=True)):
         values = np.concatenate([seen.values, left.values])
         channels = np.concatenate([or_zeros(one.channels, len(one.times)) for one in (seen, left)])
-        drawn = most_observed(channels)
-        shown = np.flatnonzero(np.isin(channels, drawn))
+        kept = most_observed(channels)
+        shown = np.flatnonzero(np.isin(channels, kept))
         at = np.arange(queries.offsets[i], queries.offsets[i + 1])
-        at = at[np.isin(asked[at], drawn)]
+        at = at[np.isin(asked[at], kept)]
         curve = plots.Curve(
             queries.times[at],
             found.mean[at, 0],
@@ -182,7 +170,7 @@ def most_observed(channels: np.ndarray, count: int = PANELS) -> np.ndarray:
     return present[np.argsort(-counts, kind="stable")[:count]]
 
 
-def reconstructions(outcome: Outcome, words: Words) -> Iterator[Drawing]:
+def reconstructions(outcome: tasks.Outcome, words: Words) -> Iterator[Drawing]:
     """Some pictures, or spectrograms, with what was hidden and what the model makes of it."""
     dataset = outcome.dataset
     if not isinstance(dataset, ArrayDataset) or outcome.pretrained is None or not outcome.reconstructions:
@@ -196,7 +184,7 @@ def reconstructions(outcome: Outcome, words: Words) -> Iterator[Drawing]:
         array = dataset.arrays[row]
         lowest, highest = float(array.min()), float(array.max())
         limits = (0.0, np.iinfo(array.dtype).max) if array.dtype.kind == "u" else (min(lowest, 0.0), max(highest, 1.0))
-        three = [_flat(part, dataset, *limits) for part in drawn(outcome.pretrained.directory, array, found)]
+        three = [_flat(part, dataset, *limits) for part in tasks.drawn(outcome.pretrained.directory, array, found)]
         figure = plots.reconstruction(*three, cmap="gray" if dataset.sample_rate is None else "magma")
         hidden = f"{int(found.hidden.sum())} of {len(found.hidden)} patches hidden"
         yield Drawing(figure, f"{name}: input, {hidden}, and reconstruction", f"{hidden}.", heading=name)
@@ -219,7 +207,7 @@ def _flat(array: np.ndarray, dataset: ArrayDataset, black: float, white: float) 
     return np.clip((picture - black) / (white - black), 0, 1)
 
 
-def bands(outcome: Outcome, words: Words) -> Iterator[Drawing | Table]:
+def bands(outcome: tasks.Outcome, words: Words) -> Iterator[Drawing | Table]:
     """Do bands hold the share of hidden points that they promise?"""
     found, hidden = outcome.interpolated, outcome.hidden
     if found is None or found.scaled_std is None or hidden is None or outcome.pretrained is None:
@@ -230,7 +218,7 @@ def bands(outcome: Outcome, words: Words) -> Iterator[Drawing | Table]:
     truth = preprocessor.values.transform(hidden.with_values(preprocessor.value_names).values, channels)[:, 0]
     away, std = np.abs(truth - found.scaled_mean[:, 0]), found.scaled_std[:, 0]
     points = len(away)
-    shares = {level: float((away <= HALF_WIDTHS[level] * std).mean()) for level in LEVELS}
+    shares = {level: float((away <= tasks.HALF_WIDTHS[level] * std).mean()) for level in LEVELS}
     rows = [
         (f"{level:.0%}", {"hidden points inside": f"{100 * share:.1f} %", "verdict": verdict(level, share, points)})
         for level, share in shares.items()
@@ -263,7 +251,7 @@ class Verdicts:
     probabilities: np.ndarray
 
     @classmethod
-    def of(cls, outcome: Outcome) -> Verdicts | None:
+    def of(cls, outcome: tasks.Outcome) -> Verdicts | None:
         if outcome.finetuned is None or outcome.predicted is None or outcome.labels is None:
             return None
         classes = outcome.finetuned.preprocessor.classes
@@ -279,7 +267,7 @@ class Verdicts:
         )
 
 
-def classes(outcome: Outcome, words: Words) -> Iterator[Drawing | Table]:
+def classes(outcome: tasks.Outcome, words: Words) -> Iterator[Drawing | Table]:
     """Confusion matrix, and precision, recall and F1 class by class, with the F1 of other methods."""
     found = Verdicts.of(outcome)
     if found is None:
@@ -295,7 +283,7 @@ def classes(outcome: Outcome, words: Words) -> Iterator[Drawing | Table]:
     there = support > 0
     means: dict[str, object] = {name: float(x[there].mean()) for name, x in columns.items()}
     rows.append(("mean over classes (macro)", means | {"objects": len(found.labels)}))
-    noun = noun_of(outcome.dataset)
+    noun = tasks.noun_of(outcome.dataset)
     kind = f"held-out {noun}" if len(outcome.split.test) else f"{noun}, all of which were trained on"
     caption = f"Accuracy {accuracy_score(found.labels, found.predicted):.3f} on {len(found.labels):,} {kind}."
     if not there.all():
@@ -310,7 +298,7 @@ def _scores(labels: np.ndarray, predicted: np.ndarray, k: int) -> Any:
     return precision_recall_fscore_support(labels, predicted, labels=range(k), zero_division=0)  # pyright: ignore
 
 
-def thresholds(outcome: Outcome, words: Words) -> Iterator[Drawing]:
+def thresholds(outcome: tasks.Outcome, words: Words) -> Iterator[Drawing]:
     """ROC and precision-recall curves of the second of two classes."""
     found = Verdicts.of(outcome)
     if found is None or len(words.classes) != 2 or len(np.unique(found.labels)) < 2:
@@ -320,7 +308,7 @@ def thresholds(outcome: Outcome, words: Words) -> Iterator[Drawing]:
     yield Drawing.of(plots.precision_recall(positive, score, name=name), f"Precision-recall curve of {name}")
 
 
-def confidence(outcome: Outcome, words: Words) -> Iterator[Drawing]:
+def confidence(outcome: tasks.Outcome, words: Words) -> Iterator[Drawing]:
     """Are verdicts given with probability p right in a share p of the cases?"""
     found = Verdicts.of(outcome)
     if found is None or len(found.labels) < 20:
@@ -329,16 +317,16 @@ def confidence(outcome: Outcome, words: Words) -> Iterator[Drawing]:
     yield Drawing.of(axes, "Share of right verdicts by the probability given to them")
 
 
-def regression(outcome: Outcome, words: Words) -> Iterator[Drawing]:
+def regression(outcome: tasks.Outcome, words: Words) -> Iterator[Drawing]:
     if "regression" not in outcome.metrics or outcome.predicted is None or outcome.labels is None:
         return
     at = outcome.split.scored
     axes = plots.regression(np.asarray(outcome.labels, np.float64)[at], outcome.predicted[at, 0])
-    caption = f"Each point is one of {len(at):,} {noun_of(outcome.dataset)}, on {outcome.metrics['scored on']}."
+    caption = f"Each point is one of {len(at):,} {tasks.noun_of(outcome.dataset)}, on {outcome.metrics['scored on']}."
     yield Drawing.of(axes, "Predicted against true values", caption)
 
 
-def mattered(outcome: Outcome, words: Words) -> Iterator[Drawing]:
+def mattered(outcome: tasks.Outcome, words: Words) -> Iterator[Drawing]:
     """Some scored series, with observations as large as they mattered to the model."""
     trained, dataset = outcome.finetuned, outcome.dataset
     if trained is None or outcome.labels is None or not isinstance(dataset, SeriesDataset):
@@ -346,14 +334,14 @@ def mattered(outcome: Outcome, words: Words) -> Iterator[Drawing]:
     preprocessor, lengths = trained.directory.of_series(), dataset.lengths
     # A series of n costs n passes over n observations: together no more than five passes over the table, or a moment's.
     affordable = lengths**2 <= max(5 * lengths.sum(), 20_000) / EXAMPLES
-    fitting = (lengths >= 2) & affordable & (lengths <= most_observations(preprocessor))
+    fitting = (lengths >= 2) & affordable & (lengths <= tasks.most_observations(preprocessor))
     rows = outcome.split.scored[fitting[outcome.split.scored]]
     rows = np.sort(np.random.default_rng(0).permutation(rows)[:EXAMPLES])
     if not len(rows):
         return
     some = dataset.select(rows)
-    found = importance(trained.directory, some)
-    job = predict_values if preprocessor.classes is None else predict_probabilities
+    found = tasks.importance(trained.directory, some)
+    job = tasks.predict_values if preprocessor.classes is None else tasks.predict_probabilities
     for one, weights, answer, label in zip(
         some, found, job(trained.directory, some), outcome.labels[rows], strict=True
     ):
@@ -373,7 +361,7 @@ def mattered(outcome: Outcome, words: Words) -> Iterator[Drawing]:
         yield Drawing(figure, alt, caption, heading=str(one.id))
 
 
-def embedding(outcome: Outcome, words: Words) -> Iterator[Drawing]:
+def embedding(outcome: tasks.Outcome, words: Words) -> Iterator[Drawing]:
     at = outcome.split.scored
     if outcome.embeddings is None or len(at) < 5:
         return
@@ -383,7 +371,7 @@ def embedding(outcome: Outcome, words: Words) -> Iterator[Drawing]:
         method, caption = "t-SNE", "The flattening keeps neighbourhoods only; distances across the map mean little."
     else:
         method, caption = "PCA", "The two directions of largest variation; what overlaps here may differ in others."
-    some, noun = np.sort(np.random.default_rng(0).permutation(len(at))[:MAPPED]), noun_of(outcome.dataset)
+    some, noun = np.sort(np.random.default_rng(0).permutation(len(at))[:MAPPED]), tasks.noun_of(outcome.dataset)
     if len(some) < len(at):
         caption += f" These are {MAPPED:,} of {len(at):,} {noun}, drawn at random."
     points = plots.project(outcome.embeddings[at[some]], method.replace("-", "").lower())
@@ -391,7 +379,7 @@ def embedding(outcome: Outcome, words: Words) -> Iterator[Drawing]:
     yield Drawing.of(axes, f"Embeddings of {len(some):,} {noun} in two dimensions ({method})", caption)
 
 
-def learning(outcome: Outcome, words: Words) -> Iterator[Drawing]:
+def learning(outcome: tasks.Outcome, words: Words) -> Iterator[Drawing]:
     for stage, trained in (("pre-training", outcome.pretrained), ("fine-tuning", outcome.finetuned)):
         losses = {} if trained is None else learning_curves(trained.result)
         if losses:
