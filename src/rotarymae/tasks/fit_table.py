@@ -18,21 +18,11 @@ import numpy as np
 from rotarymae.checkpoints import save
 from rotarymae.errors import InputError
 from rotarymae.series import Preprocessor, SeriesDataset
-from rotarymae.system import Reporter, remove_leftovers
+from rotarymae.system import Reporter
 from rotarymae.tasks.config import FitConfig
 from rotarymae.tasks.data import AnyDataset, noun_of
 from rotarymae.tasks.outcome import Outcome, Split
-from rotarymae.tasks.outputs import (
-    CLAIM,
-    IDENTITY,
-    RESULTS,
-    check_folder,
-    claim,
-    identify,
-    keep_identity,
-    write_metrics,
-    write_tables,
-)
+from rotarymae.tasks.outputs import check_folder, claim, identify, open_folder, write_metrics, write_tables
 from rotarymae.tasks.plan import Plan
 from rotarymae.tasks.predictor import PREDICTOR
 from rotarymae.tasks.pretrain_finetune import (
@@ -132,10 +122,7 @@ def run_fit(
             preprocessor = dataclasses.replace(preprocessor, columns=columns or {})
             dataset.warn_constant_channels()
     if writes:
-        out.mkdir(parents=True, exist_ok=True)
-        keep_identity(out, identify(dataset, labels, config, task, holdout, split_by, start and start.model))
-        remove_leftovers(out, (*RESULTS, "pretrained", "finetuned", PREDICTOR))
-        remove_leftovers(out / "training", (IDENTITY.name, CLAIM.name))
+        open_folder(out, identify(dataset, labels, config, task, holdout, split_by, start and start.model))
     outcome = Outcome(dataset, split, config, labels=labels, command=command)
     outcome.metrics["split"] = how or "at random"
     if len(split.validation):

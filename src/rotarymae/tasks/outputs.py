@@ -27,11 +27,12 @@ from rotarymae.arrays import ArrayDataset
 from rotarymae.checkpoints import ModelDirectory
 from rotarymae.errors import InputError
 from rotarymae.series import SeriesDataset, as_dates, plain
-from rotarymae.system import hardware, replacing, versions, write_text
+from rotarymae.system import hardware, remove_leftovers, replacing, versions, write_text
 from rotarymae.tasks.config import FitConfig
 from rotarymae.tasks.data import AnyDataset
 from rotarymae.tasks.interpolation import Interpolation
 from rotarymae.tasks.outcome import Outcome
+from rotarymae.tasks.predictor import PREDICTOR
 from rotarymae.tasks.split_by import SplitColumn
 from rotarymae.tasks.targets import task_of
 from rotarymae.training import FREE_TO_CHANGE, taken_precision
@@ -105,17 +106,18 @@ def identify(
     return json.loads(json.dumps(parts))
 
 
-def keep_identity(out: Path, identity: dict[str, Any]) -> None:
-    """Writes the identity of a new run; that of a resumed one must be the same.
+def open_folder(out: Path, identity: dict[str, Any]) -> None:
+    """Makes the folder of a new run, or goes on in that of the same run, without what was left half written there.
 
     Raises:
         InputError: the run in the folder is of other data or has other settings, which the message names.
     """
+    out.mkdir(parents=True, exist_ok=True)
     try:
         before = json.loads((out / IDENTITY).read_text(encoding="utf-8"))
     except FileNotFoundError:
         write_text(out / IDENTITY, json.dumps(identity, indent=1) + "\n")
-        return
+        before = identity
     except ValueError:
         raise InputError(f"{out / IDENTITY} is damaged; choose a new folder.") from None
     changed = [name for name in {**before, **identity} if before.get(name) != identity.get(name)]
@@ -130,6 +132,8 @@ def keep_identity(out: Path, identity: dict[str, Any]) -> None:
             f"the run in {out} is another: {'; '.join(found)}. Resume with the same data and settings, or "
             "choose another folder."
         )
+    remove_leftovers(out, (*RESULTS, "pretrained", "finetuned", PREDICTOR))
+    remove_leftovers(out / "training", (IDENTITY.name, CLAIM.name))
 
 
 def _digest_of(column: np.ndarray) -> str:
