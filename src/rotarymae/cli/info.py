@@ -118,7 +118,9 @@ def _training(dataset: series.SeriesDataset) -> list[tuple[str, str]]:
     preprocessor = tasks.prepare(dataset, config)
     assert isinstance(preprocessor, series.Preprocessor)
     sizes = config.model_config(preprocessor.axes, preprocessor.features, preprocessor.input_features)
-    before, after, memory = tasks.estimate_cost(config, sizes, preprocessor.lengths(preprocessor.windows(dataset).dataset))
+    before, after, memory = tasks.estimate_cost(
+        config, sizes, preprocessor.lengths(preprocessor.windows(dataset).dataset)
+    )
     kinds = zip(preprocessor.value_names, preprocessor.values.transforms, strict=True)
     return [
         ("unit of time", f"{preprocessor.positions.unit:.4g}, as positions are measured"),
