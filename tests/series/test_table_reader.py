@@ -42,7 +42,8 @@ def table(ids=None, longest=20, nested=False):
 
 
 def reader(source, **changes):
-    return TableReader(source, **{"id": "id", "time": "time", "channel": "band", "values": ("flux",), **changes})
+    columns = {"id": "id", "time": "time", "channel": "band", "values": ("flux",)}
+    return TableReader(source=source, **{**columns, **changes})
 
 
 def written(folder, rows, how):

@@ -1,7 +1,7 @@
-from .coerce import FrameColumns as FrameColumns
 from .coerce import as_dataset as as_dataset
 from .coerce import is_frame as is_frame
 from .coerce import labels_of as labels_of
+from .columns import FrameColumns as FrameColumns
 from .dataset import SeriesDataset as SeriesDataset
 from .dates import as_dates as as_dates
 from .dates import parse_time as parse_time

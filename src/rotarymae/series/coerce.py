@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Literal
 
 import narwhals as nw
@@ -11,20 +11,10 @@ import numpy as np
 
 from rotarymae.errors import InputError, listed
 from rotarymae.series import tables
+from rotarymae.series.columns import FrameColumns
 from rotarymae.series.dataset import Series, SeriesDataset
 from rotarymae.series.labels import align_labels
 from rotarymae.series.preprocessor import Preprocessor
-
-
-@dataclass(frozen=True)
-class FrameColumns:
-    """Which columns of a long data frame hold what; as the arguments of `SeriesDataset.from_frame`."""
-
-    id: str = "id"
-    time: str = "time"
-    channel: str | None = None
-    values: tuple[str, ...] = ("value",)
-    static: tuple[str, ...] = ()
 
 
 def as_dataset(series: Any, like: Preprocessor | None = None, columns: FrameColumns | None = None) -> SeriesDataset:

@@ -6,13 +6,37 @@ What is refused is named by column, series and row.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
 
 from rotarymae.errors import InputError, choose, listed
 from rotarymae.series import tables
+
+
+@dataclass(frozen=True)
+class FrameColumns:
+    """Which columns of a long data frame hold what; as the arguments of `SeriesDataset.from_frame`."""
+
+    id: str = "id"
+    time: str = "time"
+    channel: str | None = None
+    values: tuple[str, ...] = ("value",)
+    static: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Reading(FrameColumns):
+    """How a table is read; as the arguments of `SeriesDataset.from_file`."""
+
+    flags: tuple[str, ...] = ()
+    wide: bool = False
+    unknown_channels: Literal["error", "drop"] = "drop"
+    tokens: Literal["channel", "time"] = "channel"
+    missing: Literal["error", "drop"] = "drop"
+    duplicates: Literal["error", "mean", "first"] = "error"
 
 
 def choose_options(tokens: str, missing: str, duplicates: str, unknown_channels: str = "error") -> None:

@@ -431,19 +431,19 @@ class SeriesDataset:
         if id is None:
             source = source.with_ids_of_files()
         reader = TableReader(
-            source,
-            id or "file",
-            time,
-            channel,
-            names_of(values, "values"),
-            names_of(static, "static", empty=True),
-            names_of(flags, "flags", empty=True),
-            wide,
-            None if channel_names is None else tuple(channel_names),
-            unknown_channels,
-            tokens,
-            missing,
-            duplicates,
+            id=id or "file",
+            time=time,
+            channel=channel,
+            values=names_of(values, "values"),
+            static=names_of(static, "static", empty=True),
+            flags=names_of(flags, "flags", empty=True),
+            wide=wide,
+            unknown_channels=unknown_channels,
+            tokens=tokens,
+            missing=missing,
+            duplicates=duplicates,
+            source=source,
+            channel_names=None if channel_names is None else tuple(channel_names),
             id_name=id or "id",
         )
         return reader.read(memory, None if folder is None else Path(folder))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import pyarrow as pa
 
 from rotarymae.errors import InputError, did_you_mean, listed
+from rotarymae.series.columns import Reading
 from rotarymae.series.dataset import SeriesDataset
 from rotarymae.series.files import TableFile, open_table
 from rotarymae.series.preprocessor import Preprocessor
@@ -17,25 +18,14 @@ from rotarymae.series.table_reader import TableReader
 
 
 @dataclass(frozen=True)
-class TableLayout:
+class TableLayout(Reading):
     """How a table is read, with nothing left open; kept with the model as a dictionary.
 
     Attributes: as the arguments of `SeriesDataset.from_file`; `id` may be "file", where each file is one series,
         `errors` are columns that are read behind `values`, and `na` cells of a text file that mean "missing", too.
     """
 
-    id: str = "id"
-    time: str = "time"
-    channel: str | None = None
-    values: tuple[str, ...] = ("value",)
     errors: tuple[str, ...] = ()
-    wide: bool = False
-    tokens: Literal["channel", "time"] = "channel"
-    missing: Literal["error", "drop"] = "drop"
-    duplicates: Literal["error", "mean", "first"] = "error"
-    unknown_channels: Literal["error", "drop"] = "drop"
-    static: tuple[str, ...] = ()
-    flags: tuple[str, ...] = ()
     na: tuple[str, ...] = ()
     time_format: str | None = None
 
@@ -108,41 +98,38 @@ class TableLayout:
         alone = self.id not in names and (self.id == "file" or (self.id == "id" and set(names) <= roles))
         values = self.values or tuple(name for name in names if name not in roles)
         forgiving = channel_names is not None and self.unknown_channels == "drop"
-        wanted = [("id", self.id)] if not alone else []
+        wanted = [("static", name) for name in self.static] + [("errors", name) for name in self.errors]
+        wanted += [("id", self.id)] if not alone else []
         wanted += [("time", self.time)]
         wanted += [] if self.wide and forgiving else [("values", name) for name in values]
         wanted += [("channel", self.channel)] if self.channel else []
         wanted += [("flags", name) for name in self.flags]
-        for role, columns in (("static", self.static), ("errors", self.errors)):
-            lacking = [name for name in columns if name not in names]
-            if lacking:
-                raise InputError(
-                    f"{what} has no column {lacking[0]!r}, which the model reads (--{role} in training)."
-                    f"{did_you_mean(lacking[0], names)} Its columns are {listed(names, 20)}."
-                )
         for option, name in wanted:
             if name not in names:
+                read = option in ("static", "errors")
+                how = (
+                    f", which the model reads (--{option} in training)"
+                    if read
+                    else f"; name the right one by --{option}"
+                )
                 raise InputError(
-                    f"{what} has no column {name!r}; name the right one by --{option}."
-                    f"{did_you_mean(name, names)} Its columns are {listed(names, 20)}."
+                    f"{what} has no column {name!r}{how}.{did_you_mean(name, names)} Its columns are "
+                    f"{listed(names, 20)}."
                     f"{' If each file is one series, give --id file.' if option == 'id' else ''}"
                 )
+        same = {field.name: getattr(self, field.name) for field in fields(Reading)}
+        changed = {
+            "id": "file" if alone else self.id,
+            "values": (*values, *self.errors),
+            "unknown_channels": "drop" if forgiving else "error",
+            "tokens": self.tokens if self.channel or self.wide else "channel",
+        }
         return TableReader(
-            source.with_ids_of_files() if alone else source,
-            "file" if alone else self.id,
-            self.time,
-            self.channel,
-            (*values, *self.errors),
-            self.static,
-            self.flags,
-            self.wide,
-            None if self.wide else channel_names,
-            "drop" if forgiving else "error",
-            self.tokens if self.channel or self.wide else "channel",
-            self.missing,
-            self.duplicates,
-            value_names if value_names is not None and _fields(values) == _fields(value_names) else None,
-            self.id,
+            **{**same, **changed},
+            source=source.with_ids_of_files() if alone else source,
+            channel_names=None if self.wide else channel_names,
+            value_names=value_names if value_names is not None and _fields(values) == _fields(value_names) else None,
+            id_name=self.id,
         )
 
     def read(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from rotarymae.errors import InputError, InputWarning, NoObservations, listed
 from rotarymae.series import tables
+from rotarymae.series.columns import Reading
 from rotarymae.series.dataset import SeriesDataset
 from rotarymae.series.files import ROWS, TableFile, are_integers, as_integers
 from rotarymae.series.memmap import map_table, tell_once, too_large
@@ -40,28 +41,20 @@ class Part:
     why: NoObservations | None = None
 
 
-@dataclass(frozen=True, eq=False)
-class TableReader:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class TableReader(Reading):
     """What `SeriesDataset.from_file` reads, and how; its arguments have the same names and meanings there.
 
     Attributes:
+        source: the table.
+        channel_names: those known from training.
         value_names: what the columns of values are called in the data set, if not by their own names.
         id_name: what the ids are called there, likewise.
     """
 
     source: TableFile
-    id: str
-    time: str
-    channel: str | None
-    values: tuple[str, ...]
-    static: tuple[str, ...] = ()
-    flags: tuple[str, ...] = ()
-    wide: bool = False
+    unknown_channels: Literal["error", "drop"] = "error"
     channel_names: tuple[Any, ...] | None = None
-    unknown_channels: str = "error"
-    tokens: str = "channel"
-    missing: str = "drop"
-    duplicates: str = "error"
     value_names: tuple[str, ...] | None = None
     id_name: str | None = None
 
@@ -112,10 +105,7 @@ class TableReader:
         columns = self.columns
         if not self.source.in_memory and too_large(self.source, columns, memory):
             known = None if self.channel_names is None else [tables.plain(name) for name in self.channel_names]
-            options = {"tokens": self.tokens, "duplicates": self.duplicates, "flags": self.flags}
-            options |= {"missing": self.missing, "unknown": self.unknown_channels, "channels": known}
-            names = [self.value_names, self.id_name]
-            roles = [self.wide, self.id, self.time, self.channel, self.values, self.static, *names, options]
+            options = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "source"}
             self.source.need(columns, self.source.column_names())
             dataset = map_table(
                 self.source,
@@ -123,7 +113,7 @@ class TableReader:
                 self.id,
                 self.channel,
                 lambda part, found: self.build(part, known or found),
-                {"roles": roles},
+                options | {"channel_names": known},
                 folder,
             )
         else:
