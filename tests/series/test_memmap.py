@@ -121,10 +121,12 @@ def test_dates_duplicates_and_gaps(tmp_path):
 def test_columns_are_written_once_and_again_where_the_file_or_the_options_changed(tmp_path):
     path = write(tmp_path, table())
     _, mapped = both(path, **ROLES)
-    written = {file: file.stat().st_mtime_ns for file in (tmp_path / "stars.parquet.columns").rglob("*.npy")}
+    written = {file: file.stat().st_mtime_ns for file in (tmp_path / "stars.parquet.columns").rglob("*.[fi][48]")}
     assert len(written) == 3
     assert SeriesDataset.from_file(path, **ROLES, memory=0).fingerprint() == mapped.fingerprint()  # and no warning
-    assert written == {file: file.stat().st_mtime_ns for file in (tmp_path / "stars.parquet.columns").rglob("*.npy")}
+    assert written == {
+        file: file.stat().st_mtime_ns for file in (tmp_path / "stars.parquet.columns").rglob("*.[fi][48]")
+    }
     with pytest.warns(InputWarning):
         assert SeriesDataset.from_file(path, **{**ROLES, "values": "err"}, memory=0).value_names == ("err",)
     write(tmp_path, table(seed=1))

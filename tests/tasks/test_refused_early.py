@@ -58,11 +58,12 @@ def test_what_a_killed_process_left_beside_a_large_table_is_removed(tmp_path):
     rows = [(i // 5, i % 5, i) for i in range(50)]
     table = write_csv(tmp_path / "t.csv", "id,time,value", rows)
     folder = tmp_path / "t.csv.columns"
-    for name, age in ((".part-dead", 7200), ("selected-dead", 7200), (".part-alive", 0)):
+    alive = ".columns.00000001.part"
+    for name, age in ((".columns.00000000.part", 7200), (".selected-dead.00000000.part", 7200), (alive, 0)):
         (folder / name).mkdir(parents=True)
-        (folder / name / "times.npy").write_bytes(b"half")
-        for path in (folder / name / "times.npy", folder / name):
+        (folder / name / "times.f8").write_bytes(b"half")
+        for path in (folder / name / "times.f8", folder / name):
             os.utime(path, (time.time() - age,) * 2)
     dataset = SeriesDataset.from_file(table, memory=1.0)
     assert np.array_equal(dataset.values[:, 0], np.arange(50))
-    assert {path.name for path in folder.iterdir() if "-" in path.name} == {".part-alive"}
+    assert {path.name for path in folder.iterdir() if path.name.startswith(".")} == {alive}

@@ -106,16 +106,13 @@ class TableLayout(Reading):
         wanted += [("flags", name) for name in self.flags]
         for option, name in wanted:
             if name not in names:
-                read = option in ("static", "errors")
-                how = (
-                    f", which the model reads (--{option} in training)"
-                    if read
-                    else f"; name the right one by --{option}"
-                )
+                how = f"; name the right one by --{option}"
+                if option in ("static", "errors"):
+                    how = f", which the model reads (--{option} in training)"
+                more = " If each file is one series, give --id file." if option == "id" else ""
                 raise InputError(
                     f"{what} has no column {name!r}{how}.{did_you_mean(name, names)} Its columns are "
-                    f"{listed(names, 20)}."
-                    f"{' If each file is one series, give --id file.' if option == 'id' else ''}"
+                    f"{listed(names, 20)}.{more}"
                 )
         same = {field.name: getattr(self, field.name) for field in fields(Reading)}
         changed = {

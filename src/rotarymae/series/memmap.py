@@ -1,7 +1,7 @@
 """Tables larger than memory: sorted columns on disk, written once and memory-mapped ever after.
 
 `map_table` streams a file twice: once to count the rows of each series, and once to spread them over parts that hold
-whole series. Each part is then read, checked and sorted as any table is, and appended to one `.npy` file per column.
+whole series. Each part is then read, checked and sorted as any table is, and appended to one file per column.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ CHUNK = 1 << 20  # observations that are handled at a time
 PARTS = 256  # at most, as each is an open file
 COPIES = 4  # what reading and sorting a table takes at its peak, over the bytes of its numbers (measured: 3.6)
 LEFT_AFTER = 3600  # seconds without a change, after which half written columns are those of a killed process
-FORMAT = 3  # of the folders below
+FORMAT = 4  # of the folders below
+COLUMNS = ("times", "channels", "values")
 
 Columns = tuple[np.ndarray, np.ndarray | None, np.ndarray]  # times, channels, values
 
@@ -69,36 +70,23 @@ def map_parts(dataset: SeriesDataset, parts: Iterable[Columns]) -> Columns:
 
 
 def _write_columns(folder: Path, parts: Iterable[Columns]) -> Columns:
-    """Appends columns to `times.npy`, `channels.npy` and `values.npy` of a folder, and maps them."""
-    files: dict[str, tuple[Any, np.dtype, tuple[int, ...]]] = {}
-    count = 0
-
-    def header(name: str, rows: int) -> None:
-        file, dtype, shape = files[name]
-        file.seek(0)
-        about = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": (rows, *shape)}
-        np.lib.format.write_array_header_1_0(file, about)  # numpy leaves room for the first axis to grow
-
+    """Appends columns to files of a folder, such as `times.f8`, and maps them."""
+    files: dict[str, tuple[Any, np.dtype]] = {}
     with contextlib.ExitStack() as stack:
         for part in parts:
-            count += len(part[0])
-            for name, column in zip(("times", "channels", "values"), part, strict=True):
+            for name, column in zip(COLUMNS, part, strict=True):
                 if column is None:
                     continue
                 if name not in files:
-                    file = stack.enter_context((folder / f"{name}.npy").open("wb"))
-                    files[name] = (file, column.dtype, column.shape[1:])
-                    header(name, 0)
+                    path = folder / f"{name}.{column.dtype.str[1:]}"
+                    files[name] = (stack.enter_context(path.open("wb")), column.dtype)
                 files[name][0].write(np.ascontiguousarray(column, files[name][1]).data)
-        for name in files:
-            header(name, count)
     return _map_columns(folder)
 
 
 def _map_columns(folder: Path) -> Columns:
-    times, values = (np.load(folder / f"{name}.npy", mmap_mode="r") for name in ("times", "values"))
-    channels = folder / "channels.npy"
-    return times, np.load(channels, mmap_mode="r") if channels.exists() else None, values
+    found = {path.stem: np.memmap(path, path.suffix[1:], "r") for name in COLUMNS for path in folder.glob(f"{name}.*")}
+    return found["times"], found.get("channels"), found["values"].reshape(len(found["times"]), -1)
 
 
 # ── tables ──────────────────────────────────────────────────────────────────────────────────────────────────────────
