@@ -24,7 +24,7 @@ from rotarymae.tasks.interpolation import interpolate
 from rotarymae.tasks.predict import embed, predict_probabilities, predict_values
 from rotarymae.tasks.pretrain_finetune import copy_encoder, finetune, pretrain
 from rotarymae.tasks.queries import grid
-from rotarymae.tasks.split import split_off
+from rotarymae.tasks.split_by import split_off
 from rotarymae.tasks.targets import class_index, find_task
 
 

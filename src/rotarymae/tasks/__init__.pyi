@@ -37,8 +37,8 @@ from .outputs import with_ids as with_ids
 from .outputs import write_parts as write_parts
 from .outputs import write_table as write_table
 from .predict import embed as embed
-from .predict import predict_and_embed as predict_and_embed
 from .predict import predict_probabilities as predict_probabilities
+from .predict import predict_targets as predict_targets
 from .predict import predict_values as predict_values
 from .predictor import PREDICTOR as PREDICTOR
 from .predictor import Predictor as Predictor
@@ -61,8 +61,8 @@ from .reconstruction import reconstruct as reconstruct
 from .score import SCALED_ERROR as SCALED_ERROR
 from .score import evaluate_predictions as evaluate_predictions
 from .score import interval_words as interval_words
-from .split import split_off as split_off
 from .split_by import SplitColumn as SplitColumn
+from .split_by import split_off as split_off
 from .surprise import HIDDEN as HIDDEN
 from .surprise import surprise as surprise
 from .surprise import surprise_at as surprise_at

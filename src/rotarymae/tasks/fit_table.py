@@ -35,8 +35,7 @@ from rotarymae.tasks.pretrain_finetune import (
     pretrain,
 )
 from rotarymae.tasks.score import score, without
-from rotarymae.tasks.split import split_off
-from rotarymae.tasks.split_by import SplitColumn
+from rotarymae.tasks.split_by import SplitColumn, split_off
 from rotarymae.tasks.targets import choose_task, has_label, narrowed
 from rotarymae.training import TrainResult, alone, is_main_process
 
