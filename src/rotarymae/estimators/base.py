@@ -188,7 +188,7 @@ class Estimator(tasks.TrainingOptions, tasks.MaskingOptions, tasks.ScalingOption
                 use = "they are not used"
                 if config.pretrains and not going_on:
                     use = "they are pre-trained on, and not fine-tuned on"
-                lacking = f"{len(dataset) - len(labelled):,} of {len(dataset):,} {tasks.noun_of(dataset)} have no label"
+                lacking = f"{len(dataset) - len(labelled):,} of {len(dataset):,} {dataset.noun} have no label"
                 warnings.warn(f"{lacking}: {use}.", InputWarning, stacklevel=4)
         rows, held = np.arange(len(labelled)), np.arange(0)
         if config.validation_fraction > 0 and len(labelled) >= FEWEST:

@@ -95,10 +95,7 @@ def setup(scale: str, setting: str) -> TinyImageNetSetup:
     return small.but(pretraining=train, finetuning=dataclasses.replace(train, betas=(0.9, 0.999)))
 
 
-@lru_cache(maxsize=2)
-def _read(folder: str, classes: int | None, per_class: int | None) -> data.Pictures:
-    """Read once for all cases and seeds."""
-    return data.read(folder, classes, per_class)
+_read = lru_cache(maxsize=2)(data.read)  # once for all cases and seeds
 
 
 def run(setup: TinyImageNetSetup, case: str, trial: Trial) -> Score:

@@ -22,7 +22,7 @@ from rotarymae.report.content import Headline, Image, Report, Section, Table
 from rotarymae.report.pictures import PICTURES, Picture, Words
 from rotarymae.series import TRANSFORMS, SeriesDataset
 from rotarymae.system import duration, hardware, versions, write_text
-from rotarymae.tasks import HIDDEN, SCALED_ERROR, Outcome, interval_words, noun_of
+from rotarymae.tasks import HIDDEN, SCALED_ERROR, Outcome, interval_words
 
 LARGEST_SVG = 120_000  # bytes; beyond it the same figure is smaller as pixels
 ENDS = 10  # of a long table of channels, as many of the worst and of the best are shown
@@ -279,7 +279,7 @@ def _run(outcome: Outcome) -> Section:
 
 
 def _notes(outcome: Outcome, notes: tuple[str, ...], anonymous: bool) -> Section:
-    noun, source, count = noun_of(outcome.dataset), _source(outcome), f"{len(outcome.dataset):,}"
+    noun, source, count = outcome.dataset.noun, _source(outcome), f"{len(outcome.dataset):,}"
     if anonymous:
         private = (
             f"This page is anonymous: it holds no id and no value of any of the {count} {noun} of your {source}, only "

@@ -283,7 +283,7 @@ def classes(outcome: tasks.Outcome, words: Words) -> Iterator[Drawing | Table]:
     there = support > 0
     means: dict[str, object] = {name: float(x[there].mean()) for name, x in columns.items()}
     rows.append(("mean over classes (macro)", means | {"objects": len(found.labels)}))
-    noun = tasks.noun_of(outcome.dataset)
+    noun = outcome.dataset.noun
     kind = f"held-out {noun}" if len(outcome.split.test) else f"{noun}, all of which were trained on"
     caption = f"Accuracy {accuracy_score(found.labels, found.predicted):.3f} on {len(found.labels):,} {kind}."
     if not there.all():
@@ -322,7 +322,7 @@ def regression(outcome: tasks.Outcome, words: Words) -> Iterator[Drawing]:
         return
     at = outcome.split.scored
     axes = plots.regression(np.asarray(outcome.labels, np.float64)[at], outcome.predicted[at, 0])
-    caption = f"Each point is one of {len(at):,} {tasks.noun_of(outcome.dataset)}, on {outcome.metrics['scored on']}."
+    caption = f"Each point is one of {len(at):,} {outcome.dataset.noun}, on {outcome.metrics['scored on']}."
     yield Drawing.of(axes, "Predicted against true values", caption)
 
 
@@ -370,7 +370,7 @@ def embedding(outcome: tasks.Outcome, words: Words) -> Iterator[Drawing]:
         method, caption = "t-SNE", "The flattening keeps neighbourhoods only; distances across the map mean little."
     else:
         method, caption = "PCA", "The two directions of largest variation; what overlaps here may differ in others."
-    some, noun = np.sort(np.random.default_rng(0).permutation(len(at))[:MAPPED]), tasks.noun_of(outcome.dataset)
+    some, noun = np.sort(np.random.default_rng(0).permutation(len(at))[:MAPPED]), outcome.dataset.noun
     if len(some) < len(at):
         caption += f" These are {MAPPED:,} of {len(at):,} {noun}, drawn at random."
     points = plots.project(outcome.embeddings[at[some]], method.replace("-", "").lower())

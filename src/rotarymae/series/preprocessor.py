@@ -6,7 +6,7 @@ import dataclasses
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -43,6 +43,7 @@ class Preprocessor:
             layout need no telling; empty when the data came from arrays.
     """
 
+    noun: ClassVar[str] = "series"  # what messages call what it is for
     value_names: tuple[str, ...]
     channel_names: tuple[Label, ...] | None
     values: ValueScaler

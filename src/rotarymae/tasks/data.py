@@ -26,12 +26,7 @@ def make_examples(dataset: AnyDataset, preprocessor: AnyPreprocessor, **options:
         return SeriesExamples(dataset, preprocessor, **options)
     if isinstance(dataset, ArrayDataset) and isinstance(preprocessor, ArrayPreprocessor):
         return ArrayExamples(dataset, preprocessor, **options)
-    raise InputError(f"{noun_of(dataset)} came; the model was made from {noun_of(preprocessor)}.")
-
-
-def noun_of(data: AnyDataset | AnyPreprocessor) -> str:
-    """What people call the examples: "series", "pictures", "videos", "sounds" or "arrays"."""
-    return data.noun if isinstance(data, ArrayDataset | ArrayPreprocessor) else "series"
+    raise InputError(f"{dataset.noun} came; the model was made from {preprocessor.noun}.")
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,4 +46,4 @@ def windowed(dataset: AnyDataset, preprocessor: AnyPreprocessor) -> Windows | Wh
         return preprocessor.windows(dataset)
     if isinstance(dataset, ArrayDataset):
         return WholeArrays(dataset, np.arange(len(dataset)))
-    raise InputError(f"{noun_of(dataset)} came; the model was made from {noun_of(preprocessor)}.")
+    raise InputError(f"{dataset.noun} came; the model was made from {preprocessor.noun}.")

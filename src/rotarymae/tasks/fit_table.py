@@ -20,7 +20,7 @@ from rotarymae.errors import InputError
 from rotarymae.series import Preprocessor, SeriesDataset
 from rotarymae.system import Reporter
 from rotarymae.tasks.config import FitConfig
-from rotarymae.tasks.data import AnyDataset, noun_of
+from rotarymae.tasks.data import AnyDataset
 from rotarymae.tasks.outcome import Outcome, Split
 from rotarymae.tasks.outputs import check_folder, claim, identify, open_folder, write_metrics, write_tables
 from rotarymae.tasks.plan import Plan
@@ -80,7 +80,7 @@ def run_fit(
     started, out = time.monotonic() if started is None else started, Path(out)
     # Everything that can be refused is refused before a file is written.
     writes = is_main_process()  # one of several processes
-    noun = noun_of(dataset)
+    noun = dataset.noun
     if writes:
         check_folder(out, resume)
     start = None if config.pretrained is None else open_pretrained(config.pretrained)

@@ -23,7 +23,7 @@ from rotarymae.model import Encoder, MaskedAutoencoder
 from rotarymae.series import Inputs, Preprocessor, SeriesDataset, Windows, fit_static
 from rotarymae.tasks.config import FitConfig
 from rotarymae.tasks.cost import check_cost
-from rotarymae.tasks.data import AnyDataset, make_examples, noun_of, windowed
+from rotarymae.tasks.data import AnyDataset, make_examples, windowed
 from rotarymae.tasks.plan import Schedule
 from rotarymae.tasks.targets import find_task
 from rotarymae.tasks.tuning import check_tune, freeze, merge_adapters
@@ -142,7 +142,7 @@ def prepare(dataset: AnyDataset, config: FitConfig, start: ModelDirectory | None
         if config.pool == "cls" and not sizes.cls_token:
             raise InputError("pool='cls' reads a [CLS] token and the pretrained model has none; use pool='mean'.")
     check_tune(config.tune, sizes.depth)
-    check_cost(config, sizes, lengths, noun_of(dataset))
+    check_cost(config, sizes, lengths, dataset.noun)
     return preprocessor
 
 

@@ -17,7 +17,7 @@ from rotarymae.errors import InputError
 from rotarymae.series import SeriesDataset, hide
 from rotarymae.system import Reporter
 from rotarymae.tasks import baselines
-from rotarymae.tasks.data import AnyDataset, noun_of
+from rotarymae.tasks.data import AnyDataset
 from rotarymae.tasks.interpolation import interpolate
 from rotarymae.tasks.outcome import Outcome
 from rotarymae.tasks.predict import embed, predict_targets
@@ -34,7 +34,7 @@ RESAMPLES = 200  # of the scored series, for intervals
 
 def score(outcome: Outcome, reporter: Reporter) -> None:
     """Fills in predictions, metrics and baselines, on series that training never saw where there are any."""
-    dataset, split, noun = outcome.dataset, outcome.split, noun_of(outcome.dataset)
+    dataset, split, noun = outcome.dataset, outcome.split, outcome.dataset.noun
     outcome.metrics |= {
         "series": {
             part: len(rows) for part, rows in vars(split).items() if part not in ("unlabelled", "left_out") or len(rows)
@@ -217,7 +217,7 @@ def evaluate_predictions(
     measure = BY_TASK[task.name][1]
     return {
         "series": {"scored": len(rows), "without a label": len(dataset) - len(rows)},
-        "scored on": f"{len(rows):,} of {len(dataset):,} {noun_of(dataset)}",
+        "scored on": f"{len(rows):,} of {len(dataset):,} {dataset.noun}",
         task.name: {TITLES[name]: measure(truth, predicted) for name, predicted in every.items()},
         "intervals": intervals(TITLES[predictor.choice], measure, truth, every[predictor.choice]),
         "predictor": predictor.describe(),
