@@ -101,7 +101,6 @@ def test_a_narrow_terminal_cuts_no_number_short(tmp_path, monkeypatch, capsys):
         ("{", "cannot be read"),
         ("[1]", "no result file of this library"),
         ('{"format": 2}', r"format 2; wanted 1"),
-        (json.dumps({**result(), "scale": "big"}), "has the scale 'big'"),
         (json.dumps({**result(), "cases": None}), "no whole result file: cases is None"),
         (json.dumps({**result(), "hours": "long"}), "no whole result file: hours is 'long'"),
     ],
@@ -109,14 +108,6 @@ def test_a_narrow_terminal_cuts_no_number_short(tmp_path, monkeypatch, capsys):
 def test_a_damaged_file_is_named(text, message, tmp_path):
     (tmp_path / "broken.json").write_text(text)
     with pytest.raises(InputError, match=f"broken.json.*{message}"):
-        read(tmp_path)
-
-
-def test_numbers_and_seeds_must_agree(tmp_path):
-    found = result()
-    found["cases"]["with [CLS]"]["seeds"] = [0]
-    (tmp_path / "broken.json").write_text(json.dumps(found))
-    with pytest.raises(InputError, match="2 numbers for its seeds"):
         read(tmp_path)
 
 

@@ -61,23 +61,13 @@ def read_file(path: Path) -> Result:
         result = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise InputError(f"{path} cannot be read: {error}.") from None
-    if not isinstance(result, dict) or result.get("format") != 1:
-        raise InputError(f"{path} is no result file of this library (format {_format(result)!r}; wanted 1).")
+    version = result.get("format") if isinstance(result, dict) else None
+    if version != 1:
+        raise InputError(f"{path} is no result file of this library (format {version!r}; wanted 1).")
     for key, kind in KINDS.items():
         if not isinstance(result.get(key), kind):
             raise InputError(f"{path} is no whole result file: {key} is {result.get(key)!r:.60}.")
-    for name, known in (("setting", SETTINGS), ("scale", SCALES)):
-        if result[name] not in known:
-            raise InputError(f"{path} has the {name} {result[name]!r}; known are {', '.join(known)}.")
-    for case, part in result["cases"].items():
-        for metric, numbers in part["metrics"].items():
-            if len(numbers["each"]) != len(part["seeds"]):
-                raise InputError(f"{path}: {metric} of {case} has {len(numbers['each'])} numbers for its seeds.")
     return result
-
-
-def _format(result: object) -> object:
-    return result.get("format") if isinstance(result, dict) else type(result).__name__
 
 
 def table(recipes: Sequence[Recipe], results: Sequence[Result]) -> list[Line]:
