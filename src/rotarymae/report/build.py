@@ -90,9 +90,6 @@ def data_uri(figure: Figure) -> str:
     return f"data:image/{kind};base64,{base64.b64encode(buffer.getvalue()).decode()}"
 
 
-# ── sections ──────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 # Of these the smallest is the best; of all other metrics the largest.
 ERRORS = ("RMSE", "MAE", "root mean", "median absolute", "log-loss", "Brier", "expected calibration")
 
@@ -197,23 +194,19 @@ def _pictured(picture: Picture, outcome: Outcome, words: Words, anonymous: bool)
 def _data(outcome: Outcome, anonymous: bool) -> Section:
     dataset = outcome.dataset
     facts, scaling = _of_arrays(outcome, dataset) if isinstance(dataset, ArrayDataset) else _of_series(outcome, dataset)
-    facts["split"] = outcome.metrics.get("split", "at random").partition(":" if anonymous else "\n")[
-        0
-    ]  # behind it the dates of series
+    how = outcome.metrics.get("split", "at random")
+    facts["split"] = how.partition(":")[0] if anonymous else how  # behind it the dates of series
+    warnings = [f"Warning: {warning}" for warning in outcome.warnings]
+    if anonymous and warnings:
+        warnings = [f"There were {len(warnings):,} warnings, which metrics.json has: they may name examples."]
     return Section(
         "data",
         "What was done to the data",
         f"What happened between your {_source(outcome)} and the model's input; the scalers were fitted on the training "
         "part alone and are saved with the model.",
         tables=(_pairs(facts), _pairs(scaling, "Scaling")),
-        items=_warnings(outcome, anonymous),
+        items=warnings,
     )
-
-
-def _warnings(outcome: Outcome, anonymous: bool) -> list[str]:
-    if anonymous and outcome.warnings:
-        return [f"There were {len(outcome.warnings):,} warnings, which metrics.json has: they may name examples."]
-    return [f"Warning: {warning}" for warning in outcome.warnings]
 
 
 def _of_arrays(outcome: Outcome, dataset: ArrayDataset) -> tuple[dict[str, object], dict[str, object]]:
@@ -326,9 +319,6 @@ def _setting(value: object) -> str:
     if isinstance(value, list | tuple):
         return ", ".join(map(_setting, value)) or "–"
     return "–" if value is None or value == {} else str(value)
-
-
-# ── words ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def number(value: object) -> str:

@@ -18,8 +18,6 @@ from rotarymae.tasks.data import AnyDataset
 from rotarymae.tasks.features import Floats, Integers, Rows, chunks, divide, summary_features
 from rotarymae.tasks.trees import boosted
 
-# ── classification and regression ─────────────────────────────────────────────────────────────────────────────────
-
 
 class MostCommonClass:
     """Every class as probable as it was frequent; of equally frequent ones, the first is taken."""
@@ -79,9 +77,6 @@ class BoostedClasses(BoostedValues):
 
     def predict(self, dataset: AnyDataset) -> Floats:
         return self.models[0].predict_proba(summary_features(dataset)[0][:, self.usable])
-
-
-# ── interpolation ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 class ChannelMean:

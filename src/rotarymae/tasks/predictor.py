@@ -40,9 +40,6 @@ TITLES = {  # as tables call them
 }
 
 
-# ── members ───────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 # Two classes, or numbers: slowly and with equal weights, best on PhysioNet's deaths. More classes: as many trees for
 # each, so fewer; and weighted, best on PLAsTiCC's 14 both alone and combined.
 SLOW: dict[str, Any] = {"learning_rate": 0.03, "max_iter": 400}
@@ -121,9 +118,6 @@ def _features(dataset: AnyDataset, static: tuple[StaticColumn, ...]) -> tuple[Fl
 # The methods beside the model. A new one is a class with the methods of BoostedFeatures, and its entry here.
 Member = BoostedFeatures | RandomConvolutions
 MEMBERS: dict[str, Any] = {FEATURES: BoostedFeatures, CONVOLUTIONS: RandomConvolutions}
-
-
-# ── the predictor ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, eq=False)
@@ -207,8 +201,6 @@ class Predictor:
             "temperatures": {TITLES[name]: temperature for name, temperature in self.temperatures.items()},
             "loss per validation series": {TITLES[name]: loss for name, loss in self.losses.items()},
         }
-
-    # ── files ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def save(self, folder: str | Path) -> None:
         """Writes predictor.json and the members' arrays: beside, flushed, renamed."""
