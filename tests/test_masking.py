@@ -214,8 +214,6 @@ def test_split_is_an_exact_partition_of_rows_of_unequal_length(lengths, placemen
         (lambda t: MaskTubes(0.5)(t), ("'tubes'", "only one axis")),
         (lambda t: Masking.named("blocks"), ("'blocks'", "'ratio', 'rows', 'channels', 'tubes', 'future'")),
         (lambda t: Masking.named("row"), ("'row'", "Did you mean 'rows'?")),
-        (lambda t: Masking.named("ratio", low=3), ("masking 'ratio' has no parameter 'low'", "it has ratio")),
-        (lambda t: Masking.named("rows", ratoi=0.5), ("no parameter 'ratoi'", "Did you mean 'ratio'?")),
     ],
 )
 def test_refusals_give_the_numbers(call, parts):

@@ -10,18 +10,16 @@ in [0, 1). The default draws from torch's global generator; training passes `cou
 
 from __future__ import annotations
 
-import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from rotarymae.counter_rng import Noise
-from rotarymae.errors import InputError, choose, did_you_mean
+from rotarymae.errors import InputError, choose
 from rotarymae.tokens import Tokens, compact
 
 
@@ -52,20 +50,14 @@ class Masking(ABC):
             raise InputError(f"mask ratios from {low} to {high}; wanted the smaller first.")
 
     @staticmethod
-    def named(kind: str, **parameters: Any) -> Masking:
+    def named(kind: str, ratio: float | Sequence[float] = 0.75) -> Masking:
         """The strategy of this name, for example `Masking.named("rows", ratio=0.5)`.
 
         Raises:
-            InputError: a name or a parameter that does not exist, naming what there is; a value out of its range.
+            InputError: a name that does not exist, naming what there is; a ratio out of its range.
         """
         choose("masking", kind, tuple(MASKINGS))
-        known = [item.name for item in dataclasses.fields(MASKINGS[kind]) if item.init]
-        for name in parameters:
-            if name not in known:
-                raise InputError(
-                    f"masking {kind!r} has no parameter {name!r}; it has {', '.join(known)}.{did_you_mean(name, known)}"
-                )
-        return MASKINGS[kind](**{key: tuple(v) if isinstance(v, list) else v for key, v in parameters.items()})
+        return MASKINGS[kind](tuple(ratio) if isinstance(ratio, Sequence) else ratio)  # type: ignore[arg-type]
 
     @abstractmethod
     def __call__(self, tokens: Tokens, noise: Noise | None = None, phase: float | None = None) -> Bool[Tensor, "B N"]:
