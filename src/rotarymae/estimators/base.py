@@ -198,7 +198,9 @@ class Estimator(tasks.TrainingOptions, tasks.MaskingOptions, tasks.ScalingOption
             return parts
         train, validation = dataset.select(np.setdiff1d(everyone, labelled[held])), parts.validation
         if going_on and self.pretrained is None:
-            self._check_sizes(config)
+            known = self.preprocessor_
+            if self.model_.config != config.model_config(known.axes, known.features, known.input_features):
+                raise InputError("the sizes of the model have changed; warm_start goes on from a model of the same.")
         if config.pretrains:
             how = {"preprocessor": tasks.prepare(train, config, opened), "start": opened, "validation": validation}
             # Where all have labels, the least number of steps is fine-tuning's: as accurate in half the time.
@@ -217,12 +219,6 @@ class Estimator(tasks.TrainingOptions, tasks.MaskingOptions, tasks.ScalingOption
 
     def _goes_on(self) -> bool:
         return self.warm_start and hasattr(self, "model_")
-
-    def _check_sizes(self, config: tasks.FitConfig) -> None:
-        """Refuses to go on from a model of other sizes than the parameters'."""
-        known = self.preprocessor_
-        if self.model_.config != config.model_config(known.axes, known.features, known.input_features):
-            raise InputError("the sizes of the model have changed; warm_start goes on from a model of the same.")
 
     def _dataset(self, series: Any, like: AnyPreprocessor | None, fits: str = "") -> Any:
         """Series in one of the forms; `fits` is what is fitted on them, or nothing where something is predicted."""
