@@ -22,7 +22,7 @@ from rotarymae.system import Reporter
 from rotarymae.tasks.config import FitConfig
 from rotarymae.tasks.data import AnyDataset
 from rotarymae.tasks.outcome import Outcome, Split
-from rotarymae.tasks.outputs import check_folder, claim, identify, open_folder, write_metrics, write_tables
+from rotarymae.tasks.outputs import check_folder, identify, open_folder, write_metrics, write_tables
 from rotarymae.tasks.plan import Plan
 from rotarymae.tasks.predictor import PREDICTOR
 from rotarymae.tasks.pretrain_finetune import (
@@ -177,14 +177,13 @@ def run_fit(
         return outcome
     if outcome.predictor is not None:
         outcome.predictor.save(out / PREDICTOR)
-    run = claim(out)
     write_tables(outcome, out)
     outcome.seconds, outcome.warnings = time.monotonic() - started, reporter.warnings
     if report is not None:
         with without("the report", reporter), reporter.bar("report"), alone():
             report(outcome)
     outcome.seconds = time.monotonic() - started
-    write_metrics(outcome, out, run)
+    write_metrics(outcome, out)
     return outcome
 
 

@@ -1,8 +1,7 @@
-"""A run folder: what the run is of, which files its results are, who may overwrite them, and how they are written.
+"""A run folder: what the run is of, which files its results are, and how they are written.
 
 metrics.json comes last: a run that was killed, or ran out of disk, before it is there goes on with --resume and writes
-its results again. Before the first of them, training/results.json says that their names belong to the run, so that
-somebody else's file of the same name is never overwritten.
+its results again.
 """
 
 from __future__ import annotations
@@ -45,7 +44,6 @@ RESULTS = (
     "report.html",
     "explore.html",
 )
-CLAIM = Path("training/results.json")
 IDENTITY = Path("training/identity.json")
 # What is kept of it as a digest, and what messages call it.
 DIGESTS = {"table": "table", "labels": "labels", "split_by": "split", "pretrained": "pretrained model"}
@@ -62,30 +60,8 @@ def check_folder(out: Path, resume: bool) -> None:
         raise InputError(f"{out} holds something already; choose a new folder, or go on with its run by --resume.")
     if not (out / "training").is_dir():
         raise InputError(f"{out} holds something, but no run that could be resumed; choose a new folder.")
-    run = _run_in(out / CLAIM)
-    present = [name for name in RESULTS if (out / name).exists()]
-    if run is None and present:
-        raise InputError(f"{out} holds results already ({', '.join(present)}); move them away, or choose a new folder.")
-    if "metrics.json" in present:
-        if _run_in(out / "metrics.json") != run:
-            raise InputError(f"{out / 'metrics.json'} is not of the run in this folder; move it away.")
+    if (out / "metrics.json").exists():
         raise InputError(f"{out} holds a finished run; there is nothing to resume. Choose a new folder for another.")
-
-
-def claim(out: Path) -> str:
-    """The identity of the run in the folder, whose results may be written from now on."""
-    run = _run_in(out / CLAIM) or uuid.uuid4().hex
-    write_text(out / CLAIM, json.dumps({"run": run, "files": RESULTS}) + "\n")
-    return run
-
-
-def _run_in(path: Path) -> str | None:
-    """The run that a file says it is of, if it says so."""
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (FileNotFoundError, ValueError):
-        return None
-    return content.get("run") if isinstance(content, dict) else None
 
 
 def identify(
@@ -133,7 +109,7 @@ def open_folder(out: Path, identity: dict[str, Any]) -> None:
             "choose another folder."
         )
     remove_leftovers(out, (*RESULTS, "pretrained", "finetuned", PREDICTOR))
-    remove_leftovers(out / "training", (IDENTITY.name, CLAIM.name))
+    remove_leftovers(out / "training", (IDENTITY.name,))
 
 
 def _digest_of(column: np.ndarray) -> str:
@@ -174,11 +150,11 @@ def write_tables(outcome: Outcome, out: Path) -> None:
         write_table(with_ids(pa.table(columns), pa.array(ids.tolist()), name), out / "interpolations.parquet")
 
 
-def write_metrics(outcome: Outcome, out: Path, run: str) -> None:
+def write_metrics(outcome: Outcome, out: Path) -> None:
     """metrics.json, which says that the run is finished."""
     trained = outcome.finetuned or outcome.pretrained  # the former has static columns and classes, too
     content = {
-        "run": run,
+        "run": uuid.uuid4().hex,
         **outcome.metrics,
         "seconds": round(outcome.seconds, 1),
         "command": outcome.command,
