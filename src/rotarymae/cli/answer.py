@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 from tyro.conf import Positional, arg
 
@@ -14,9 +14,6 @@ from rotarymae import arrays, scale, series, system, tasks
 from rotarymae.cli.inputs import Columns, ComputedIn, FolderReading, LabelColumn, Model, Quiet, Table, known_labels
 from rotarymae.cli.output import are_shards, check_new, new_reporter, print_metrics
 from rotarymae.errors import InputError
-
-if TYPE_CHECKING:
-    from rotarymae.scale.tables import Totals
 
 Workers = Annotated[
     int, arg(help="So many processes share a folder of tables; more may run the same command elsewhere.")
@@ -216,7 +213,7 @@ def evaluate(
 
 def _answer_table(
     job: scale.Job, table: Path, out: Path, columns: Columns, title: str, reporter: system.Reporter
-) -> Totals:
+) -> scale.Totals:
     """One table in, one table out."""
     layout = series.TableLayout.for_model(job.directory.of_series(), asdict(columns))
     with reporter.bar(title) as on_step:

@@ -7,6 +7,7 @@ from .jobs import open_predicting as open_predicting
 from .shards import ShardedJob as ShardedJob
 from .shards import ShardTotals as ShardTotals
 from .shards import answer_shards as answer_shards
+from .tables import Totals as Totals
 from .tables import answer_arrays as answer_arrays
 from .tables import answer_file as answer_file
 from .tables import embed_table as embed_table
