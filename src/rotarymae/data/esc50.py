@@ -8,7 +8,6 @@ logarithm of mel energies by Kaldi's filterbank, or decibels below the clip's lo
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -71,20 +70,14 @@ def read(folder: str | Path, esc10: bool = False, sample_rate: int = RATE) -> So
     table = read_table(path, columns=["filename", "fold", "target", *(["esc10"] if esc10 else [])])
     rows = [row for row in table.to_pylist() if not esc10 or row["esc10"]]
 
-    def waveforms() -> Iterator[tuple[str, np.ndarray]]:
-        for row in rows:
-            waveform, rate = _open(folder / "audio" / row["filename"])
-            yield row["filename"], resampled(waveform, rate, sample_rate)
-
-    spectrograms = _spectrograms(waveforms(), sample_rate)
+    arrays, names = [], [row["filename"] for row in rows]
+    for name in names:  # one after the other: all waveforms together can be larger than the memory
+        waveform, rate = _open(folder / "audio" / name)
+        sounds = [resampled(waveform, rate, sample_rate)]
+        arrays += ArrayDataset.from_waveforms(sounds, sample_rate, PATCH, [name]).arrays
+    spectrograms = ArrayDataset(tuple(arrays), (PATCH, PATCH), np.array(names), sample_rate)
     labels, folds = (np.array([row[name] for row in rows]) for name in ("target", "fold"))
     return Sounds(spectrograms, labels, folds)
-
-
-def _spectrograms(waveforms: Iterable[tuple[str, np.ndarray]], sample_rate: int) -> ArrayDataset:
-    """Of named waveforms, one after the other: all waveforms together can be larger than the memory."""
-    found = {name: ArrayDataset.from_waveforms([one], sample_rate, PATCH, [name]).arrays[0] for name, one in waveforms}
-    return ArrayDataset(tuple(found.values()), (PATCH, PATCH), np.array(list(found)), sample_rate)
 
 
 def _open(path: Path) -> tuple[np.ndarray, int]:

@@ -120,11 +120,7 @@ def _refuse_equal_made(column: pa.Array, name: str) -> None:
 
 
 def refuse_bad_times(found: np.ndarray, name: str, of_series: Sequence[Any] | np.ndarray | None = None) -> None:
-    """Refuse times [n] that are missing or infinite; `of_series` [n] gives the id of each row.
-
-    Raises:
-        InputError: naming the column, the count, the first row and its series.
-    """
+    """Refuse times [n] that are missing or infinite; `of_series` [n] gives the id of each row."""
     bad = np.flatnonzero(~np.isfinite(found))
     if len(bad):
         what = "missing (null or NaN)" if np.isnan(found[bad[0]]) else "infinite"

@@ -109,11 +109,7 @@ class TableFile:
         return self.paths[0].name if len(self.paths) == 1 else f"{self.paths[0].name} and {len(self.paths) - 1} more"
 
     def column_names(self) -> list[str]:
-        """Of the first file, without reading it; the fields of nested columns as "column.field".
-
-        Raises:
-            InputError: a file that cannot be parsed.
-        """
+        """Of the first file, without reading it; the fields of nested columns as "column.field"."""
         return [*self._flat_schema().names, *([self.of_file] if self.of_file else [])]
 
     def type_of(self, column: str) -> pa.DataType:
@@ -215,11 +211,7 @@ class TableFile:
                         yield {name: tables.to_arrow(part[name].slice(start, stop - start)) for name in columns}
 
     def need(self, wanted: Sequence[str], names: Sequence[str]) -> None:
-        """Refuse a header that lacks a column or names one twice.
-
-        Raises:
-            InputError: naming the columns.
-        """
+        """Refuse a header that lacks a column or names one twice."""
         tables.refuse_twice(names, f"the header of {self.paths[0].name}")
         missing = sorted(set(wanted) - set(names))
         if missing:

@@ -121,11 +121,7 @@ class Preprocessor:
         return sum(column.width for column in self.static)
 
     def check(self, dataset: SeriesDataset) -> None:
-        """Refuses a data set of other values or channels; warns of times far outside the training range.
-
-        Raises:
-            InputError: names what differs.
-        """
+        """Refuses a data set of other values or channels; warns of times far outside the training range."""
         if tuple(dataset.value_names) != self.value_columns:
             errors = f" with the errors {', '.join(self.errors)}" if self.errors else ""
             raise InputError(

@@ -95,11 +95,7 @@ def with_fields(frame: nw.DataFrame[Any], names: Sequence[str]) -> nw.DataFrame[
 
 
 def refuse_twice(names: Sequence[str], where: str) -> None:
-    """Refuse a name that occurs twice.
-
-    Raises:
-        InputError: naming the names and the place.
-    """
+    """Refuse a name that occurs twice."""
     twice = sorted(name for name, count in Counter(names).items() if count > 1)
     if twice:
         raise InputError(f"{where} names {listed(twice)} more than once; each column must have a name of its own.")
@@ -110,9 +106,6 @@ def need_columns(frame: nw.DataFrame[Any], roles: Sequence[tuple[str, str]], wha
 
     Args:
         roles: (role, column name) pairs, e.g. ("time", "mjd").
-
-    Raises:
-        InputError: naming every missing column and the nearest one there is, or the column used twice.
     """
     wrong = [f"{role}={name!r}" for role, name in roles if not isinstance(name, str)]
     if wrong:
@@ -131,11 +124,7 @@ def need_columns(frame: nw.DataFrame[Any], roles: Sequence[tuple[str, str]], wha
 
 
 def arrow_column(frame: nw.DataFrame[Any], name: str) -> pa.Array:
-    """One column as an Arrow array in one piece.
-
-    Raises:
-        InputError: a column of mixed type, or of a kind Arrow cannot hold.
-    """
+    """One column as an Arrow array in one piece; refuses one of mixed type, or of a kind that Arrow cannot hold."""
     try:
         return to_arrow(frame.get_column(name).to_arrow())
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:

@@ -60,11 +60,7 @@ class Observations:
 
 
 def tidy(rows: Observations, tokens: str, missing: str, duplicates: str) -> Observations:
-    """Checked, sorted by series, time and channel, without duplicates; by time (tokens="time") if asked for.
-
-    Raises:
-        InputError: as `SeriesDataset.from_frame`.
-    """
+    """Checked, sorted by series, time and channel, without duplicates; by time (tokens="time") if asked for."""
     refuse_infinite(rows)
     refuse_huge(rows)
     absent = np.isnan(rows.values)
