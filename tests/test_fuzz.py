@@ -68,3 +68,7 @@ def test_model_directories(models, seed):
 def test_an_arrow_file_with_wrong_offsets_does_not_end_the_process(files, seed):
     """Arrow reads what such offsets point at, wherever that is."""
     assert try_file(seed, *files) in ("worked", "refused")
+
+
+def test_a_column_whose_name_is_no_text_is_refused(files):
+    assert try_file(175029, *files) == "refused"

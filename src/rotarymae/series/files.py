@@ -127,23 +127,22 @@ class TableFile:
         return [name for name, kind in kinds.items() if pa.types.is_integer(kind) or pa.types.is_floating(kind)]
 
     def _flat_schema(self) -> pa.Schema:
-        schema = self._schema()
-        repeats = len(set(schema.names)) < len(schema.names)  # which `need` refuses
-        return schema if repeats else tables.flat(schema.empty_table()).schema
+        with _named(self.paths[0], self.format):
+            schema = self._schema(self.paths[0])
+            repeats = len(set(schema.names)) < len(schema.names)  # which `need` refuses
+            return schema if repeats else tables.flat(schema.empty_table()).schema
 
-    def _schema(self) -> pa.Schema:
-        path = self.paths[0]
-        with _named(path, self.format):
-            if self.whole is not None:
-                return self.whole.schema
-            if self.format == "parquet":
-                return pyarrow.parquet.read_schema(path)
-            if self.format == "arrow":
-                with pa.memory_map(str(path)) as mapped:
-                    return pa.ipc.open_file(mapped).schema
-            read, parse, how = self._csv(0)
-            with pyarrow.csv.open_csv(path, read_options=read, parse_options=parse, convert_options=how) as head:
-                return head.schema
+    def _schema(self, path: Path) -> pa.Schema:
+        if self.whole is not None:
+            return self.whole.schema
+        if self.format == "parquet":
+            return pyarrow.parquet.read_schema(path)
+        if self.format == "arrow":
+            with pa.memory_map(str(path)) as mapped:
+                return pa.ipc.open_file(mapped).schema
+        read, parse, how = self._csv(0)
+        with pyarrow.csv.open_csv(path, read_options=read, parse_options=parse, convert_options=how) as head:
+            return head.schema
 
     def read(self, columns: Sequence[str] | None = None, labels: Sequence[str] = ()) -> pa.Table:
         """Some columns (all of them, if None), as `read_table`."""
