@@ -280,7 +280,7 @@ def refuse_changed(path: Path, described: dict[str, Any]) -> None:
     if not isinstance(sums, dict) or sums.pop(path.name, None) != sha256_of(described):
         raise ModelDirectoryError(f"{path} is damaged: it does not match its checksum.")
     for name, digest in sums.items():
-        file = path.with_name(name)
+        file = path.parent / name
         if not file.is_file() or sha256(file) != digest:
             raise ModelDirectoryError(f"{file} is missing or does not match its checksum.")
 
