@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import http.client
 import shutil
+import stat
 import tarfile
 import time
 import urllib.error
 import urllib.request
 import zipfile
 import zlib
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path, PurePosixPath
+from typing import IO, Any
 
 from rotarymae.data.sources import File, Source
 from rotarymae.errors import InputError
@@ -22,6 +25,17 @@ from rotarymae.system import Reporter, flush, replacing_folder
 CHUNK = 1 << 18
 TRIES = 5  # in a row without a byte more
 OnBytes = Callable[[int, int], None]
+# What the standard library says of a damaged archive; RuntimeError is of an encrypted one.
+DAMAGE = (
+    zipfile.BadZipFile,
+    tarfile.TarError,
+    gzip.BadGzipFile,
+    zlib.error,
+    EOFError,
+    NotImplementedError,
+    RuntimeError,
+    ValueError,
+)
 
 
 def fetch(source: Source, folder: str | Path, reporter: Reporter, wait: float = 5.0) -> None:
@@ -50,7 +64,7 @@ def fetch(source: Source, folder: str | Path, reporter: Reporter, wait: float = 
         if file.unpack is None:
             continue
         with reporter.bar(f"unpacking {file.name}"):
-            unpack(folder / file.name, folder / file.unpack, file.strip)
+            unpack(folder / file.name, folder / file.unpack, file.limit, file.strip)
         if not goal.exists():
             raise InputError(f"{file.name} of {file.url} holds no {file.gives}; it is not what was expected.")
         (folder / file.name).unlink()
@@ -159,25 +173,69 @@ def _size(path: Path) -> int:
 # ── unpacking ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def unpack(archive: Path, folder: Path, strip: int = 0) -> None:
-    """All files of a zip or tar, written beside and moved to `folder` when everything is there; other files stay.
+def unpack(archive: Path, folder: Path, limit: int, strip: int = 0) -> None:
+    """All plain files of a zip or tar, written beside and moved to `folder` when everything is there.
 
     Args:
+        archive: .zip, .tar or .tar.gz.
+        folder: where; other files in it stay.
+        limit: bytes that it may unpack to.
         strip: so many leading folders of each name are left out.
 
     Raises:
-        InputError: a damaged archive, or one whose files or links lead out of the folder.
+        InputError: a damaged archive; a name that leads out of the folder; a link or device; more than `limit` bytes.
     """
-    safe: dict[str, Any] = {} if archive.suffix == ".zip" else {"filter": "data"}
-    with replacing_folder(folder) as beside:
-        top = whole = beside / ".whole"
-        try:
-            shutil.unpack_archive(archive, whole, **safe)
-            for _ in range(strip):
-                (top,) = top.iterdir()
-        except (shutil.ReadError, tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError, ValueError) as error:
-            said = str(error).partition("\n")[0]
-            raise InputError(f"{archive} is damaged ({said}); remove it and fetch it anew.") from error
-        for inside in top.iterdir():
-            inside.rename(beside / inside.name)
-        shutil.rmtree(whole)
+    with _reading(archive), replacing_folder(folder) as beside:
+        left = limit
+        for name, opened in _members(archive):
+            parts = safe_parts(archive, name)[strip:]
+            if not parts:
+                continue
+            path = beside.joinpath(*parts)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with opened as content, path.open("xb") as out:
+                while chunk := content.read(CHUNK):
+                    left -= len(chunk)
+                    if left < 0:
+                        raise InputError(f"{archive} unpacks to more than {limit:,} bytes (at {name!r}); refused.")
+                    out.write(chunk)
+
+
+@contextmanager
+def _reading(archive: Path) -> Iterator[None]:
+    """What goes wrong in reading becomes an error that names the archive."""
+    try:
+        yield
+    except InputError:
+        raise
+    except FileExistsError as error:
+        raise InputError(f"{archive} has two files of one name, {error.filename}.") from error
+    except DAMAGE as error:
+        said = str(error).partition("\n")[0]
+        raise InputError(f"{archive} is damaged ({said}); remove it and fetch it anew.") from error
+
+
+def _members(archive: Path) -> Iterator[tuple[str, IO[bytes]]]:
+    if zipfile.is_zipfile(archive) or archive.suffix == ".zip":
+        with zipfile.ZipFile(archive) as packed:
+            for entry in packed.infolist():
+                if stat.S_ISLNK(entry.external_attr >> 16):
+                    raise InputError(f"{archive}: {entry.filename!r} is a link; refused.")
+                if not entry.is_dir():
+                    yield entry.filename, packed.open(entry)
+        return
+    with tarfile.open(archive) as packed:
+        for member in packed:
+            if not (member.isfile() or member.isdir()):
+                raise InputError(f"{archive}: {member.name!r} is a link or a device; refused.")
+            content = packed.extractfile(member)
+            if content is not None:
+                yield member.name, content
+
+
+def safe_parts(archive: str | Path, name: str) -> tuple[str, ...]:
+    """The parts of a name in an archive. Raises InputError for one that leads out of the folder it is unpacked to."""
+    path = PurePosixPath(name)
+    if path.is_absolute() or ".." in path.parts or "\\" in name or ":" in name or "\0" in name or not path.parts:
+        raise InputError(f"{archive}: the name {name!r} leads out of the folder; refused.")
+    return path.parts

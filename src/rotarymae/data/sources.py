@@ -25,6 +25,7 @@ class File:
             None keeps the file as it is, because the reader takes it packed.
         strip: so many leading folders of the archive's names are left out.
         gives: what there must be after unpacking; when it is there already, nothing is fetched.
+        limit: an archive that unpacks to more bytes is refused.
     """
 
     url: str
@@ -34,6 +35,7 @@ class File:
     unpack: str | None = None
     strip: int = 0
     gives: str = ""
+    limit: int = 10**9
 
 
 @dataclass(frozen=True)
@@ -97,6 +99,7 @@ SOURCES: dict[str, Source] = {
                 unpack=".",
                 strip=1,
                 gives="meta/esc50.csv",
+                limit=3 * 10**9,
             ),
         ),
     ),
@@ -120,6 +123,7 @@ SOURCES: dict[str, Source] = {
                 "2a93770f6d5c6c964bc36631d331a522",
                 unpack=".",
                 gives="LibriSpeech/train-clean-100",
+                limit=10**10,
             ),
         ),
     ),
@@ -142,6 +146,7 @@ SOURCES: dict[str, Source] = {
                 "FULL_ELASTICC_TRAIN.tar",
                 unpack=".",
                 gives="FULL_ELASTICC_TRAIN",
+                limit=10**10,
             ),
         ),
     ),
