@@ -1,5 +1,7 @@
 """ELAsTiCC: the simulator's FITS files, read as they are, whole and as an alert shows them."""
 
+import gzip
+
 import numpy as np
 import pytest
 
@@ -121,9 +123,32 @@ def test_what_is_missing_or_broken_is_named(tmp_path):
         elasticc.read(tmp_path)
 
 
-def test_nothing_observed_is_refused(tmp_path):
-    put(tmp_path, "EB", {"1": [(60000.0, "g", 0.0, 1.0, 0)]})
-    with refuses("no object with an observation"):
+@pytest.mark.parametrize(
+    ("rows", "parts"),
+    [
+        ([(60000.0, "k", 1.0, 1.0, 0)], ("PHOT.FITS.gz", "band 'k'", "u, g, r, i, z, Y")),
+        ([(60000.0, "g", np.nan, 1.0, 0)], ("PHOT.FITS.gz", "row 1", "no finite number")),
+        ([(60000.0, "g", 0.0, 1.0, 0)], ("no object with an observation",)),
+    ],
+)
+def test_rows_that_cannot_be_are_refused(tmp_path, rows, parts):
+    put(tmp_path, "EB", {"1": rows})
+    with refuses(*parts):
+        elasticc.read(tmp_path)
+
+
+def test_an_object_whose_rows_are_not_there_or_occurs_twice(tmp_path):
+    stem = put(tmp_path, "EB", TWO)
+    put(tmp_path, "PISN", {"12": [(60000.0, "g", 1.0, 1.0, 0)]})
+    with refuses("1 objects", "occur twice", "'12'"):
+        elasticc.read(tmp_path)
+    other = put(tmp_path / "short", "EB", {"12": TWO["12"][:3]})
+    short = other.with_name(f"{other.name}_PHOT.FITS.gz").read_bytes()
+    stem.with_name(f"{stem.name}_PHOT.FITS.gz").write_bytes(short)
+    with refuses("HEAD.FITS.gz", "object 12", "rows 1 to 8", "has 4"):
+        elasticc.read(tmp_path)
+    stem.with_name(f"{stem.name}_PHOT.FITS.gz").write_bytes(gzip.compress(b"no table"))
+    with refuses("PHOT.FITS.gz", "cannot be read as FITS"):
         elasticc.read(tmp_path)
 
 

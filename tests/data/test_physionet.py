@@ -48,10 +48,10 @@ def test_unpacked_folders_are_the_same(tmp_path):
 @pytest.mark.parametrize(
     "a, message",
     [
-        (A.replace("Time,", "Hour,"), "7.txt of set-a is no record .*Time"),
-        (A.replace("01:30,HR,80", "01:30,HR"), "7.txt of set-a is no record .*01:30,HR.; wanted lines of"),
-        (A.replace("01:30,HR,80", "0130,HR,80"), "7.txt of set-a is no record"),
-        (A.replace("HR,80", "HR,high"), "7.txt of set-a is no record .*high"),
+        (A.replace("Time,", "Hour,"), "7.txt of set-a begins with 'Hour,Parameter,Value'"),
+        (A.replace("01:30,HR,80", "01:30,HR"), "7.txt of set-a, line 5: '01:30,HR'; wanted HH:MM,variable,number"),
+        (A.replace("01:30,HR,80", "0130,HR,80"), "line 5: '0130,HR,80'"),
+        (A.replace("HR,80", "HR,high"), "line 5: '01:30,HR,high'"),
     ],
 )
 def test_what_is_refused(tmp_path, a, message):
@@ -65,7 +65,7 @@ def test_files_that_are_missing_broken_or_strange(tmp_path):
     ):
         physionet.read(tmp_path)
     put(tmp_path, file="notes.txt")
-    with pytest.raises(InputError, match=r"notes.txt of set-a is no record"):
+    with pytest.raises(InputError, match=r"set-a holds notes.txt"):
         physionet.read(tmp_path)
     (tmp_path / "set-a.tar.gz").write_bytes(b"no archive")
     with pytest.raises(InputError, match=r"set-a.tar.gz cannot be read.*fetch it anew"):

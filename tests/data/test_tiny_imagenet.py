@@ -1,4 +1,4 @@
-"""Tiny ImageNet: the zip is read as it is, and a damaged one is refused."""
+"""Tiny ImageNet: the zip is read as it is, and whatever is wrong in it is refused by name and line."""
 
 import zipfile
 from pathlib import Path
@@ -45,9 +45,20 @@ def test_fewer_classes_and_pictures(tmp_path):
 @pytest.mark.parametrize(
     "changes, message",
     [
-        ({"wnids.txt": None}, "damaged, or another zip .*wnids.txt"),
-        ({"val/val_annotations.txt": None}, "damaged, or another zip .*val_annotations.txt"),
-        ({"val/val_annotations.txt": b"val_77.JPEG\tn00000000\t0\n"}, "damaged, or another zip .*val_77.JPEG"),
+        ({"wnids.txt": None}, "holds no wnids.txt; wanted the layout"),
+        ({"wnids.txt": b"n00000000\nn00000001\nn7"}, "class n7 of wnids.txt has no pictures in train/n7/images"),
+        ({"wnids.txt": b"n00000000"}, "classes that wnids.txt does not name: 'n00000001'"),
+        ({"wnids.txt": b"\xff\xfe"}, "wnids.txt is no text"),
+        ({"val/val_annotations.txt": None}, "holds no val/val_annotations.txt"),
+        ({"val/val_annotations.txt": b""}, "names no picture of the 2 classes"),
+        (
+            {"val/val_annotations.txt": b"val_0.JPEG\tn00000000\nval_1.JPEG\tn9\t0\n"},
+            "val_annotations.txt, line 2: the class 'n9' of 'val_1.JPEG' is not in wnids.txt",
+        ),
+        (
+            {"val/val_annotations.txt": b"val_77.JPEG\tn00000000\t0\n"},
+            "val_annotations.txt, line 1: there is no picture val/images/val_77.JPEG",
+        ),
         (
             {"train/n00000001/images/n00000001_1.JPEG": b"no picture"},
             "train/n00000001/images/n00000001_1.JPEG is no whole picture",
@@ -56,7 +67,12 @@ def test_fewer_classes_and_pictures(tmp_path):
             {"val/images/val_1.JPEG": _tiny_imagenet.jpeg(np.zeros((64, 64, 3), np.uint8))[:-300]},
             "val/images/val_1.JPEG is no whole picture",
         ),
-        ({"val/images/val_1.JPEG": _tiny_imagenet.jpeg(np.zeros((32, 64, 3), np.uint8))}, "damaged, or another zip"),
+        (
+            {"val/images/val_1.JPEG": _tiny_imagenet.jpeg(np.zeros((32, 64, 3), np.uint8))},
+            "val/images/val_1.JPEG has 64×32 pixels; wanted 64×64",
+        ),
+        ({"val/images/val_1.JPEG": bytes(1 << 22)}, "val_1.JPEG unpacks to 4,194,304 bytes; at most 1,048,576"),
+        ({"../../evil.JPEG": b""}, r"the name 'tiny-imagenet-200/../../evil.JPEG' leads out of the folder"),
     ],
 )
 def test_what_is_refused(tmp_path, changes, message):
@@ -70,12 +86,12 @@ def test_a_zip_that_is_missing_or_damaged(tmp_path):
     path = _tiny_imagenet.write(tmp_path) / tiny_imagenet.FILE
     whole = path.read_bytes()
     path.write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(InputError, match=r"zip is damaged, or .*fetch it anew"):
+    with pytest.raises(InputError, match=r"zip is damaged .*fetch it anew"):
         tiny_imagenet.read(tmp_path)
     with zipfile.ZipFile(_tiny_imagenet.write(tmp_path) / tiny_imagenet.FILE) as archive:
         at = archive.getinfo(f"{TOP}/train/n00000001/images/n00000001_5.JPEG").header_offset
     path.write_bytes(whole[: at + 200] + b"\0\0\0\0\0\0\0\0" + whole[at + 208 :])
-    with pytest.raises(InputError, match=r"zip is damaged, or .*n00000001_5.JPEG.*fetch it anew"):
+    with pytest.raises(InputError, match=r"n00000001_5.JPEG is damaged .*fetch it anew"):
         tiny_imagenet.read(tmp_path)
 
 

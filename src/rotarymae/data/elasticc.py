@@ -85,7 +85,7 @@ def read(
     Raises:
         MissingExtra: without the extra `survey`.
         InputError: no such folders (it says where to get them), a model that is none of the 32, a file without its
-            partner or a column, or cut short; each by its file.
+            partner, without a column, or cut short; each by its file.
     """
     choose("view", view, VIEWS)
     if most_per_model is not None and most_per_model < 1:
@@ -102,6 +102,9 @@ def read(
             labels.append(np.full(len(part.ids), CLASS_OF[model]))
             left = None if left is None else left - len(part.ids)
     ids = np.concatenate([part.ids for part in parts])
+    names, counts = np.unique(ids, return_counts=True)
+    if (counts > 1).any():
+        raise InputError(f"{(counts > 1).sum()} objects of {folder} occur twice: {listed(names[counts > 1])}.")
     if not len(ids):
         raise InputError(f"{folder} holds no object with an observation in this view ({view}).")
     lengths = np.concatenate([part.lengths for part in parts])
@@ -196,11 +199,23 @@ def _read_pair(head: Path, view: str, most: int | None, prefix: str) -> _Part:
     ids = _text(objects["SNID"])
     first = objects["PTROBS_MIN"].astype(np.int64) - 1  # counted from 1, both ends included
     lengths = objects["PTROBS_MAX"].astype(np.int64) - first
+    wrong = (first < 0) | (lengths < 0) | (first + lengths > len(rows["MJD"]))
+    if wrong.any():
+        at = int(wrong.argmax())
+        raise InputError(
+            f"{head}: object {ids[at]} has the rows {first[at] + 1} to {first[at] + lengths[at]}, and {phot.name} has "
+            f"{len(rows['MJD'])}; are both files whole?"
+        )
     owner = np.repeat(np.arange(len(ids)), lengths)
     at = np.repeat(first - (np.cumsum(lengths) - lengths), lengths) + np.arange(lengths.sum())
     times, flux, error, flag = (rows[name][at] for name in ("MJD", "FLUXCAL", "FLUXCALERR", "PHOTFLAG"))
-    names, which = np.unique(_text(rows["BAND"][at]), return_inverse=True)
-    band = np.array([BANDS.index(name) for name in names], np.int64)[which]
+    band = _bands(phot, _text(rows["BAND"][at]))
+    bad = ~(np.isfinite(times) & np.isfinite(flux) & np.isfinite(error))
+    if bad.any():
+        raise InputError(
+            f"{phot}: row {at[bad.argmax()] + 1} has a time, flux or error that is no finite number; wanted one in "
+            "every row of an object."
+        )
     order = np.lexsort((times, band, owner))
     owner, band, times, flux, error, flag = (column[order] for column in (owner, band, times, flux, error, flag))
     keep = _at_most(owner * len(BANDS) + band, MOST) & (flux != 0)
@@ -239,6 +254,16 @@ def _in_alerts(owner: np.ndarray, times: np.ndarray, flag: np.ndarray, keep: np.
     return (times >= first[owner] - BEFORE) & (times <= last[owner]) & (flag != SATURATED)
 
 
+def _bands(path: Path, names: np.ndarray) -> np.ndarray:
+    """The number of each band, from 0."""
+    found = np.full(len(names), -1)
+    for number, name in enumerate(BANDS):
+        found[names == name] = number
+    if (found < 0).any():
+        raise InputError(f"{path}: band {str(names[(found < 0).argmax()])!r}; wanted one of {', '.join(BANDS)}.")
+    return found
+
+
 def _columns(path: Path, names: tuple[str, ...]) -> dict[str, np.ndarray]:
     """These columns of the table in a FITS file's first extension, in the machine's byte order."""
     fits = import_extra("astropy.io.fits", "survey")
@@ -252,9 +277,9 @@ def _columns(path: Path, names: tuple[str, ...]) -> dict[str, np.ndarray]:
             if lacking:
                 raise InputError(f"{path} lacks the column {lacking[0]}; it has {listed(table.dtype.names)}.")
             columns = {name: np.asarray(table[name]) for name in names}
-    except InputError:
-        raise
     except (OSError, EOFError, IndexError, TypeError, AttributeError, ValueError) as error:
+        if isinstance(error, InputError):
+            raise
         raise InputError(
             f"{path} cannot be read as FITS ({type(error).__name__}: {error}); is it whole? Remove its folder and "
             "unpack the archive again."

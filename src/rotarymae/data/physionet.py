@@ -22,18 +22,13 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.csv
 
 from rotarymae.data.sources import missing
 from rotarymae.errors import InputError
 from rotarymae.series import SeriesDataset, align_labels, read_table
 
 SETS = ("set-a", "set-b")
-WANTED = "lines of time,parameter,value below such a header, in a file named by its number, as 132539.txt"
-COLUMNS = pyarrow.csv.ConvertOptions(
-    column_types={"Time": pa.string(), "Parameter": pa.string(), "Value": pa.float64()},
-    include_columns=["Time", "Parameter", "Value"],
-)
+HEADER = "Time,Parameter,Value"
 OUTCOMES = ("Outcomes-a.txt", "Outcomes-b.txt")
 SPLITS = "splits.json"
 PARTS = ("train", "validation", "test")
@@ -46,25 +41,45 @@ def read(folder: str | Path) -> SeriesDataset:
     """All records of both sets, by number; from set-a.tar.gz and set-b.tar.gz, or unpacked folders of these names.
 
     Raises:
-        InputError: a set that is missing (it says where to get it), or a record that is not as it should be.
+        InputError: a set that is missing (it says where to get it); a record that is not as it should be, by its line.
     """
-    records: dict[int, pa.Table] = {}
+    ids: list[int] = []
+    lengths: list[int] = []
+    times: list[float] = []
+    names: list[str] = []
+    values: list[float] = []
     for name in SETS:
-        for record, content in _records(Path(folder), name):
-            try:
-                rows = pyarrow.csv.read_csv(pa.BufferReader(content), convert_options=COLUMNS)
-                rows = rows.filter(pc.field("Parameter") != "RecordID")
-                clock = pc.call_function("split_pattern", [rows["Time"]], pc.SplitPatternOptions(":"))
-                hours, minutes = (pc.list_element(clock, i).cast(pa.int64()).to_numpy() for i in (0, 1))  # pyright: ignore
-                time = pa.array(hours + minutes / 60)
-                records[int(Path(record).stem)] = rows.set_column(0, "time", time)
-            except (KeyError, ValueError) as error:
-                raise InputError(f"{record} of {name} is no record ({error}); wanted {WANTED}.") from error
-    order = sorted(records)
-    rows = pa.concat_tables(records[number] for number in order)
-    rows = rows.append_column("id", pa.array(np.repeat(order, [len(records[number]) for number in order])))
-    rows = rows.rename_columns(["time", "variable", "value", "id"])
-    return SeriesDataset.from_frame(rows, channel="variable", duplicates="mean")
+        for record, text in _records(Path(folder), name):
+            before = len(times)
+            for number, line in enumerate(text.splitlines()):
+                if number == 0 and line.strip() != HEADER:
+                    raise InputError(f"{record} of {name} begins with {line[:40]!r}; wanted {HEADER!r}.")
+                if number == 0 or not line.strip():
+                    continue
+                try:
+                    clock, variable, value = line.split(",")
+                    hour, minute = clock.split(":")
+                    time, found = int(hour) + int(minute) / 60, float(value)
+                except ValueError:
+                    raise InputError(
+                        f"{record} of {name}, line {number + 1}: {line[:60]!r}; wanted HH:MM,variable,number."
+                    ) from None
+                if variable != "RecordID":
+                    times.append(time)
+                    names.append(variable)
+                    values.append(found)
+            ids.append(_number(record, name))
+            lengths.append(len(times) - before)
+    order = np.argsort(ids, kind="stable")
+    parts = np.split(np.arange(len(times)), np.cumsum(lengths)[:-1])
+    rows = np.concatenate([parts[i] for i in order])
+    columns = {
+        "id": np.repeat(ids, lengths)[rows],
+        "time": np.array(times)[rows],
+        "variable": pa.array(names).dictionary_encode().take(pa.array(rows)),
+        "value": np.array(values)[rows],
+    }
+    return SeriesDataset.from_frame(pa.table(columns), channel="variable", duplicates="mean")
 
 
 @dataclass(frozen=True)
@@ -197,7 +212,8 @@ def read_splits(folder: str | Path) -> tuple[Split, ...]:
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise InputError(f"{path} holds no splits ({type(error).__name__}: {error}); wanted {wanted}.") from None
     for number, split in enumerate(found):
-        values, counts = np.unique(np.concatenate([split.train, split.validation, split.test]), return_counts=True)
+        records = np.concatenate([getattr(split, name) for name in PARTS])
+        values, counts = np.unique(records, return_counts=True)
         if (counts > 1).any():
             raise InputError(f"split {number} of {path} has record {values[counts > 1][0]} in two places.")
     return found
@@ -235,20 +251,27 @@ def hourly(dataset: SeriesDataset) -> SeriesDataset:
     return SeriesDataset.from_frame(table, "id", channel="variable", static=[*dataset.static], duplicates="mean")
 
 
-def _records(folder: Path, name: str) -> Iterator[tuple[str, bytes]]:
-    """(file name, content) of each record of a set."""
+def _records(folder: Path, name: str) -> Iterator[tuple[str, str]]:
+    """(file name, text) of each record of a set."""
     packed, unpacked = folder / f"{name}.tar.gz", folder / name
     if packed.is_file():
         try:
             with tarfile.open(packed, "r:gz") as archive:
                 for member in archive:
-                    file = archive.extractfile(member) if member.name.endswith(".txt") else None
+                    file = archive.extractfile(member) if member.isfile() and member.name.endswith(".txt") else None
                     if file is not None:
-                        yield Path(member.name).name, file.read()
-        except (tarfile.TarError, EOFError, OSError) as error:
+                        yield Path(member.name).name, file.read().decode("utf-8")
+        except (tarfile.TarError, EOFError, OSError, UnicodeDecodeError) as error:
             raise InputError(f"{packed} cannot be read ({error}); remove it and fetch it anew.") from error
     elif unpacked.is_dir():
         for path in sorted(unpacked.glob("*.txt")):
-            yield path.name, path.read_bytes()
+            yield path.name, path.read_text(encoding="utf-8")
     else:
         raise missing(packed, "physionet2012")
+
+
+def _number(record: str, name: str) -> int:
+    stem = Path(record).stem
+    if not stem.isdigit():
+        raise InputError(f"{name} holds {record}; wanted records named by their number, as 132539.txt.")
+    return int(stem)

@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from rotarymae.data.sources import missing
-from rotarymae.errors import InputError
+from rotarymae.errors import InputError, listed
 from rotarymae.series import SeriesDataset, align_labels, read_table
 
 BANDS = ("u", "g", "r", "i", "z", "y")
@@ -58,7 +58,7 @@ def read(folder: str | Path) -> tuple[SeriesDataset, np.ndarray, pa.Table]:
 
     Raises:
         InputError: files that are missing (it says where to get them) or cannot be read, a passband other than 0 to
-            5, an object without metadata.
+            5, an unknown class code, light curves and metadata that do not name the same objects.
     """
     dataset = SeriesDataset.from_frame(
         read_table(_find(folder, "plasticc_train_lightcurves.csv")),
@@ -71,7 +71,13 @@ def read(folder: str | Path) -> tuple[SeriesDataset, np.ndarray, pa.Table]:
     )
     dataset = replace(dataset, channel_names=BANDS, value_names=VALUES)
     metadata = read_table(_find(folder, "plasticc_train_metadata.csv"))
+    dark = sorted(set(metadata["object_id"].to_pylist()) - set(dataset.ids.tolist()))
+    if dark:
+        raise InputError(
+            f"{len(dark)} objects of the metadata have no light curve: {listed(dark)}; are both files whole?"
+        )
     labels = align_labels(dataset, metadata, id="object_id", label="target")
+    _refuse_unknown_classes(labels)
     numbered = metadata.append_column("__row__", pa.array(np.arange(len(metadata))))
     rows = align_labels(dataset, numbered, id="object_id", label="__row__")
     return dataset, labels, metadata.take(pa.array(rows))
@@ -96,6 +102,7 @@ def sample() -> tuple[SeriesDataset, np.ndarray]:
         dataset = SeriesDataset.from_file(observations, "object_id", "mjd", "passband", VALUES, channel_names=stored)
         dataset = replace(dataset, channel_names=BANDS)
         labels = align_labels(dataset, read_table(labelled), id="object_id", label="label")
+    _refuse_unknown_classes(labels)
     return dataset, labels
 
 
@@ -117,3 +124,11 @@ def _find(folder: str | Path, name: str) -> Path:
             return path
     advice = "rotarymae.data.plasticc.sample() needs no download."
     raise InputError(f"{missing(Path(folder) / f'{name}.gz', 'plasticc')} {advice}")
+
+
+def _refuse_unknown_classes(labels: np.ndarray) -> None:
+    unknown = sorted(set(labels.tolist()) - set(CLASSES))
+    if unknown:
+        raise InputError(
+            f"class codes {unknown} are not among the 14 of PLAsTiCC, {sorted(CLASSES)}; check the labels."
+        )
