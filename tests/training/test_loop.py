@@ -299,14 +299,14 @@ def test_min_steps_lengthens_a_short_run():
 
 
 def test_epoch_steps_cut_an_epoch_short_and_its_evaluation_with_it(monkeypatch):
-    inner, seen, whole, data = training.evaluate_until, [], [], examples()
+    inner, seen, whole, data = training.evaluate, [], [], examples()
 
     def watched(*given):
         seen.append(given[-1])
         whole.append(inner(*given[:-1]))
         return inner(*given)
 
-    monkeypatch.setattr(training, "evaluate_until", watched)
+    monkeypatch.setattr(training, "evaluate", watched)
     make = data.batch
     data.batch = lambda index, epoch: (seen.append((epoch, *index)), make(index, epoch))[1]
     _, result = train(data=data, epochs=2, epoch_steps=2)
@@ -333,13 +333,13 @@ def test_keep_best_ends_with_the_best_weights():
 
 
 def test_a_validation_loss_of_nan_is_never_the_best(tmp_path, monkeypatch):
-    inner, calls = training.evaluate_until, []
+    inner, calls = training.evaluate, []
 
     def sometimes(*arguments):
         calls.append(0)
         return math.nan if len(calls) == 1 else inner(*arguments)
 
-    monkeypatch.setattr(training, "evaluate_until", sometimes)
+    monkeypatch.setattr(training, "evaluate", sometimes)
     _, result = train(folder=tmp_path / "run", epochs=3, keep_best=True)
     assert result.best == min(validations(result)[1:])
     lines = (tmp_path / "run" / "log.jsonl").read_text()

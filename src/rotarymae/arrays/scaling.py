@@ -14,8 +14,6 @@ from rotarymae.arrays.dataset import NOUNS, ArrayDataset
 from rotarymae.errors import InputError, InputWarning
 from rotarymae.system import from_fields
 
-CHUNK = 1 << 24  # cells whose sums are taken at once
-
 
 @dataclass(frozen=True)
 class ArrayPreprocessor:
@@ -49,11 +47,8 @@ class ArrayPreprocessor:
         # Around the first array's mean, so that squares do not lose digits.
         around = np.asarray(dataset.arrays[0], np.float64).reshape(-1, dataset.channels).mean(0)
         for array in dataset.arrays:
-            cells = array.reshape(-1, dataset.channels)
-            for start in range(0, len(cells), CHUNK):
-                away = cells[start : start + CHUNK] - around
-                total, squares = total + away.sum(0), squares + np.square(away).sum(0)
-            count += len(cells)
+            away = array.reshape(-1, dataset.channels) - around
+            total, squares, count = total + away.sum(0), squares + np.square(away).sum(0), count + len(away)
         mean = total / count
         std = np.sqrt(np.maximum(squares / count - mean**2, 0.0))
         constant = std <= 1e-9 * np.maximum(np.abs(mean + around), 1e-30)

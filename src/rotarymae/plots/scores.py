@@ -100,12 +100,7 @@ def reliability(correct: ArrayLike, confidence: ArrayLike, *, axes: Axes | None 
     bins = int(np.clip(len(truth) // 10, 1, 10))
     share, mean = calibration_curve(truth, probability, n_bins=bins, strategy="quantile")
     axes = _unit_square(axes, "probability given to the predicted class", "share that is right")
-    axes.plot([0, 1], [0, 1], label="as promised", **DASHED)
-    axes.plot(mean, share, "o-", color=COLOURS[0], linewidth=1.6, label="observed")
-    axes.text(0.04, 0.93, "too cautious", fontsize=9, color=FAINT, transform=axes.transAxes)
-    axes.text(0.96, 0.3, "too sure", fontsize=9, color=FAINT, transform=axes.transAxes, ha="right")
-    _legend(axes, "lower right")
-    return axes
+    return _promise(axes, mean, share, "too cautious", "too sure")
 
 
 def calibration(nominal: ArrayLike, observed: ArrayLike, *, axes: Axes | None = None) -> Axes:
@@ -114,10 +109,15 @@ def calibration(nominal: ArrayLike, observed: ArrayLike, *, axes: Axes | None = 
     same_length("observed", y, len(x))
     order = np.argsort(x)
     axes = _unit_square(axes, "the band's promise", "hidden points inside the band")
+    return _promise(axes, x[order], y[order], "bands too wide", "bands too narrow")
+
+
+def _promise(axes: Axes, promised: ArrayLike, kept: ArrayLike, above: str, below: str) -> Axes:
+    """What was observed against what was promised, and what it means to lie above the line and below it."""
     axes.plot([0, 1], [0, 1], label="as promised", **DASHED)
-    axes.plot(x[order], y[order], "o-", color=COLOURS[0], linewidth=1.6, label="observed")
-    axes.text(0.04, 0.93, "bands too wide", fontsize=9, color=FAINT, transform=axes.transAxes)
-    axes.text(0.96, 0.3, "bands too narrow", fontsize=9, color=FAINT, transform=axes.transAxes, ha="right")
+    axes.plot(promised, kept, "o-", color=COLOURS[0], linewidth=1.6, label="observed")
+    axes.text(0.04, 0.93, above, fontsize=9, color=FAINT, transform=axes.transAxes)
+    axes.text(0.96, 0.3, below, fontsize=9, color=FAINT, transform=axes.transAxes, ha="right")
     _legend(axes, "lower right")
     return axes
 

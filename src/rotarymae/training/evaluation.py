@@ -20,26 +20,24 @@ from rotarymae.training.distributed import are_several, autocast, make_accelerat
 from rotarymae.training.objectives import Objective
 
 
-def evaluate(objective: Objective, examples: Examples, config: TrainConfig) -> float:
+def evaluate(
+    objective: Objective,
+    examples: Examples,
+    config: TrainConfig,
+    accelerator: Accelerator | None = None,
+    stop: Callable[[], Any] = lambda: False,
+    every: int = 1,
+) -> float | None:
     """The mean loss over all real targets of all examples; every example counts by its own targets, not by batch.
 
     The model's mode and device are restored. Batches are shared among the processes; a process without any takes part
     all the same.
+
+    Args:
+        stop: when it becomes true on one of the processes, the answer is None on all of them.
+        every: of one in so many batches.
     """
-    loss = evaluate_until(objective, examples, config, make_accelerator(), lambda: False)
-    assert loss is not None, "nobody asked it to end"
-    return loss
-
-
-def evaluate_until(
-    objective: Objective,
-    examples: Examples,
-    config: TrainConfig,
-    accelerator: Accelerator,
-    stop: Callable[[], Any],
-    every: int = 1,
-) -> float | None:
-    """As `evaluate`, of one in `every` batches; None, on all processes, when `stop()` became true on one of them."""
+    accelerator = accelerator or make_accelerator()
     loss = count = 0.0
     stopped = False
     with _evaluating(objective, config, accelerator):

@@ -37,7 +37,7 @@ from rotarymae.training.distributed import (
     total,
     watched_signals,
 )
-from rotarymae.training.evaluation import evaluate_until
+from rotarymae.training.evaluation import evaluate
 from rotarymae.training.nonfinite import INPUT, first_non_finite
 from rotarymae.training.objectives import Objective
 from rotarymae.training.optimizer import learning_rate, make_optimizer
@@ -393,7 +393,7 @@ class _Loop:
         state, config = self.state, self.config
         loss = None
         if self.validation is not None:
-            loss = evaluate_until(self.objective, self.validation, config, self.accelerator, self.came, every)
+            loss = evaluate(self.objective, self.validation, config, self.accelerator, self.came, every)
             if loss is None:  # asked to end: a resumed run does this evaluation anew
                 self.stop_signal = self.came() or signal.SIGTERM  # of another process
                 return
