@@ -32,12 +32,9 @@ def pooled(encoder: Encoder, tokens: Tokens, pool: str) -> Float[Tensor, "B D"]:
     if pool == "cls" and encoder.cls_token is not None:
         return encoder.summary(tokens)
     latent = encoder(tokens).tokens
-    return max_of_real(latent, tokens.padding) if pool == "max" else mean_of_real(latent, tokens.padding)
-
-
-def max_of_real(x: Float[Tensor, "B N D"], padding: Bool[Tensor, "B N"] | None) -> Float[Tensor, "B D"]:
-    """The largest value of each channel in a row; padding never counts."""
-    return (x if padding is None else x.masked_fill(padding[..., None], -torch.inf)).amax(1)
+    if pool == "max":
+        return (latent if tokens.padding is None else latent.masked_fill(tokens.padding[..., None], -torch.inf)).amax(1)
+    return mean_of_real(latent, tokens.padding)
 
 
 def mean_of_real(x: Float[Tensor, "B N D"], padding: Bool[Tensor, "B N"] | None) -> Float[Tensor, "B D"]:

@@ -14,9 +14,8 @@ import tyro
 from tyro.conf import DisallowNone, FlagCreatePairsOff, OmitArgPrefixes
 
 from rotarymae.cli.answer import embed, evaluate, explain, interpolate, predict
-from rotarymae.cli.demo import demo
 from rotarymae.cli.export import export
-from rotarymae.cli.fit import fit
+from rotarymae.cli.fit import demo, fit
 from rotarymae.cli.info import info
 from rotarymae.cli.interruption import Stopped, stopping_on_signals
 from rotarymae.cli.recipes import fetch_data, list_recipes, results, run, run_with_overrides, show

@@ -92,6 +92,8 @@ def run_with_overrides(arguments: list[str]) -> None:
     if not arguments or arguments[0].startswith("-"):
         tyro.cli(run, args=arguments, prog="rotarymae run", config=(FlagCreatePairsOff,))
         return
+    import torch
+
     name, typed = arguments[0], arguments[1:]
     recipe = recipes.load(name)
     # Scale and setting decide what the configuration's defaults are, so they are read first.
@@ -108,7 +110,14 @@ def run_with_overrides(arguments: list[str]) -> None:
         description=f"{recipe.name}: {recipe.expect}.",
         config=(FlagCreatePairsOff,),
     )
-    _run(recipe, parsed.options, parsed.setup, shlex.join(["rotarymae", "run", name, *_without_paths(typed)]))
+    options, reporter = parsed.options, system.Reporter(parsed.options.quiet)
+    if options.threads:
+        torch.set_num_threads(options.threads)
+    how: dict[str, Any] = {"out": options.out, "results": options.results, "reporter": reporter}
+    how["command"] = shlex.join(["rotarymae", "run", name, *_without_paths(typed)])
+    with reporter.catching_warnings():
+        path = experiments.run(recipe, options.scale, options.setting, parsed.setup, **how)
+    reporter.say(f"the results are in {path}; `rotarymae results` sets them beside what was published")
 
 
 def _without_paths(typed: list[str]) -> list[str]:
@@ -123,20 +132,6 @@ def _without_paths(typed: list[str]) -> list[str]:
         elif option != "--quiet":
             kept.append(word)
     return kept
-
-
-def _run(recipe: experiments.Recipe, options: RunOptions, setup: experiments.Setup, command: str) -> None:
-    import torch
-
-    reporter = system.Reporter(options.quiet)
-    if options.threads:
-        torch.set_num_threads(options.threads)
-    where = {"out": options.out, "results": options.results}
-    with reporter.catching_warnings():
-        path = experiments.run(
-            recipe, options.scale, options.setting, setup, **where, command=command, reporter=reporter
-        )
-    reporter.say(f"the results are in {path}; `rotarymae results` sets them beside what was published")
 
 
 def results(folder: Positional[Folder] = Path("results"), page: Path | None = None) -> None:

@@ -106,7 +106,7 @@ def _layout(outcome: Outcome, words: Words) -> Any:
     from bokeh.layouts import column, row
     from bokeh.plotting import figure
 
-    names = _names(outcome)
+    names = [str(name) for name in getattr(outcome.dataset, "channel_names", None) or ("value",)]
     style = [[colour, name] for (colour, _), name in zip(channel_style(names), names, strict=True)]
     table: dict[str, Any] = _table(outcome, words)
     store: dict[str, Any] = _curves(outcome)
@@ -150,11 +150,6 @@ def _layout(outcome: Outcome, words: Words) -> Any:
     rows = models.DataTable(source=source, view=view, columns=columns, height=320, sizing_mode="stretch_width")
     selects = row(of_class, of_error, sizing_mode="stretch_width")
     return column(selects, embedded, curve, models.Div(text=legend), rows, sizing_mode="stretch_width")
-
-
-def _names(outcome: Outcome) -> list[str]:
-    names = getattr(outcome.dataset, "channel_names", None)
-    return ["value"] if names is None else [str(name) for name in names]
 
 
 def _table(outcome: Outcome, words: Words) -> dict[str, Any]:
