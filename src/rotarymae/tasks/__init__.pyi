@@ -1,5 +1,3 @@
-from .bands import HALF_WIDTHS as HALF_WIDTHS
-from .bands import SHOWN as SHOWN
 from .combination import AVERAGES as AVERAGES
 from .config import ClassificationOptions as ClassificationOptions
 from .config import FinetuningOptions as FinetuningOptions
@@ -18,6 +16,8 @@ from .data import make_examples as make_examples
 from .fit_table import run_fit as run_fit
 from .importance import importance as importance
 from .importance import most_observations as most_observations
+from .interpolation import HALF_WIDTHS as HALF_WIDTHS
+from .interpolation import SHOWN as SHOWN
 from .interpolation import WIDENS_OVER as WIDENS_OVER
 from .interpolation import Interpolation as Interpolation
 from .interpolation import Predicted as Predicted

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, field, replace
+from statistics import NormalDist
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,12 +16,15 @@ from rotarymae.checkpoints import ModelDirectory
 from rotarymae.errors import InputError, InputWarning
 from rotarymae.model import MaskedAutoencoder
 from rotarymae.series import Preprocessor, SeriesDataset, assemble, plain, positions_of
-from rotarymae.tasks.bands import HALF_WIDTHS, SHOWN
 from rotarymae.tasks.predict import inference
 from rotarymae.tasks.queries import Queries, check_queries
 from rotarymae.tokens import Tokens, pad_rows
 from rotarymae.training import predict
 
+# share → half width of the central interval of a normal distribution that holds it, in standard deviations: what "68 %"
+# and "95 %" mean everywhere in this library
+HALF_WIDTHS = {share: NormalDist().inv_cdf(0.5 + share / 2) for share in (0.5, 0.68, 0.9, 0.95)}
+SHOWN = (0.68, 0.95)  # the bands that tables and figures show
 CHUNK = 4096  # queries per pass of the decoder
 # Pre-training hides at most some four observations for each that it shows: who asks for more wants a curve.
 CURVE = 4
