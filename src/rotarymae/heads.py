@@ -105,14 +105,7 @@ class _PooledHead(nn.Module):
         Raises:
             InputError: static features for a head that reads none, none for one that does, or another number of them.
         """
-        came = 0 if static is None else static.shape[1]
-        if came != self.static_features:
-            raise InputError(f"{came} static features came; the head was made for {self.static_features}.")
-        vector = self.vector(tokens)
-        x = self.dropout(self.norm(vector))
-        if self.static is not None and static is not None:
-            x = torch.cat([x, self.static(static.to(vector.dtype)).to(vector.dtype)], -1)
-        return self.head(x).to(vector.dtype)
+        return self.from_vector(self.vector(tokens), static)
 
     def vector(self, tokens: Tokens) -> Float[Tensor, "B D"]:
         """The pooled vector that the head reads."""
@@ -124,6 +117,18 @@ class _PooledHead(nn.Module):
             x = torch.cat([cls[:, None], x], 1)
             padding = None if padding is None else nn.functional.pad(padding, (1, 0), value=False)
         return self.attention(x, padding)
+
+    def from_vector(
+        self, vector: Float[Tensor, "B D"], static: Float[Tensor, "B F"] | None = None
+    ) -> Float[Tensor, "B outputs"]:
+        """As `forward`, for a batch that is turned into vectors already."""
+        came = 0 if static is None else static.shape[1]
+        if came != self.static_features:
+            raise InputError(f"{came} static features came; the head was made for {self.static_features}.")
+        x = self.dropout(self.norm(vector))
+        if self.static is not None and static is not None:
+            x = torch.cat([x, self.static(static.to(vector.dtype)).to(vector.dtype)], -1)
+        return self.head(x).to(vector.dtype)
 
 
 class Classifier(_PooledHead):

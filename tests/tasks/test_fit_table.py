@@ -25,7 +25,7 @@ from rotarymae.tasks.outputs import (
     prediction_columns,
     write_table,
 )
-from rotarymae.tasks.predict import embed
+from rotarymae.tasks.predict import embed, predict_and_embed, predict_probabilities
 from rotarymae.tasks.score import classification_metrics, interval_words, intervals, regression_metrics
 from rotarymae.tasks.targets import choose_task
 
@@ -282,10 +282,14 @@ def test_a_full_disk_is_named_and_can_be_resumed(tmp_path):
     run_fit(readings(), None, ONCE, tmp_path / "run", resume=True)
 
 
-def test_embeddings_are_the_finetuned_models(tmp_path):
+def test_embeddings_and_predictions_of_one_pass_are_those_of_two(tmp_path):
     outcome = run_fit(readings(), np.arange(12) % 2, ONCE, tmp_path / "run")
     assert json.loads((tmp_path / "run/metrics.json").read_text())["precision"] == "fp32"  # which auto has taken
-    assert np.allclose(outcome.embeddings, embed(outcome.finetuned.directory, outcome.dataset), atol=1e-6)
+    directory = outcome.finetuned.directory
+    predicted, embeddings = predict_and_embed(directory, outcome.dataset)
+    assert np.allclose(predicted, predict_probabilities(directory, outcome.dataset), atol=1e-6)
+    assert np.array_equal(embeddings, outcome.embeddings)
+    assert np.allclose(outcome.embeddings, embed(directory, outcome.dataset), atol=1e-6)
 
 
 def test_series_without_a_label_are_pretrained_on_and_embedded(tmp_path):

@@ -91,7 +91,8 @@ class _Supervised(tasks.FinetuningOptions, TakesArrays, Estimator):
 
     def _of_model(self, dataset: tasks.AnyDataset) -> np.ndarray:
         """The model's own predictions."""
-        return tasks.predict_targets(self._directory, dataset)
+        job = tasks.predict_probabilities if isinstance(self.model_, Classifier) else tasks.predict_values
+        return job(self._directory, dataset)
 
     def _truth(self, series: Any, y: Any) -> Any:
         """What `score` compares with, in the order of the series."""

@@ -341,8 +341,9 @@ def mattered(outcome: tasks.Outcome, words: Words) -> Iterator[Drawing]:
         return
     some = dataset.select(rows)
     found = tasks.importance(trained.directory, some)
+    job = tasks.predict_values if preprocessor.classes is None else tasks.predict_probabilities
     for one, weights, answer, label in zip(
-        some, found, tasks.predict_targets(trained.directory, some), outcome.labels[rows], strict=True
+        some, found, job(trained.directory, some), outcome.labels[rows], strict=True
     ):
         channels = or_zeros(one.channels, len(one.times))
         shown = np.flatnonzero(np.isin(channels, most_observed(channels)))

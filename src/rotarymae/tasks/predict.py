@@ -32,24 +32,29 @@ def predict_probabilities(
         raise InputError(
             f"the model is a {type(directory.model).__name__}; probabilities need a fine-tuned Classifier."
         )
-    return predict_targets(directory, dataset, config, on_step)
+    return _decode(directory, *_run(directory, dataset, _outputs, config, on_step))
 
 
 def predict_values(directory: ModelDirectory, dataset: AnyDataset, on_step: Any = None) -> np.ndarray:
     """Values [S, outputs] of a fine-tuned regressor, in the unit of its training targets."""
     if not isinstance(directory.model, Regressor):
         raise InputError(f"the model is a {type(directory.model).__name__}; values need a fine-tuned Regressor.")
-    return predict_targets(directory, dataset, on_step=on_step)
+    return _decode(directory, *_run(directory, dataset, _outputs, on_step=on_step))
 
 
-def predict_targets(
-    directory: ModelDirectory, dataset: AnyDataset, config: TrainConfig | None = None, on_step: Any = None
-) -> np.ndarray:
-    """Probabilities of a fine-tuned classifier, or values of a regressor; of a series in windows the mean over them."""
-    task, preprocessor = task_of(directory.model), directory.preprocessor
-    assert task is not None and preprocessor is not None
-    windows, found = _run(directory, dataset, lambda m, one: list(m(one.inputs, one.static).cpu()), config, on_step)
-    return windows.mean(task.decode(preprocessor, _finite(found)))
+def predict_and_embed(
+    directory: ModelDirectory, dataset: AnyDataset, on_step: Any = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """(predictions, embeddings) of a fine-tuned model, as the other functions give them, in one pass."""
+
+    def read(model: torch.nn.Module, batch: Batch) -> list[tuple[Tensor, Tensor]]:
+        assert isinstance(model, Classifier | Regressor)
+        vector = model.vector(batch.inputs)
+        return list(zip(model.from_vector(vector, batch.static).cpu(), vector.float().cpu(), strict=True))
+
+    windows, found = _run(directory, dataset, read, on_step=on_step)
+    outputs, embeddings = zip(*found, strict=True)
+    return _decode(directory, windows, outputs), windows.mean(_finite(embeddings).numpy())
 
 
 def embed(
@@ -78,6 +83,17 @@ def embed(
     return windows.mean(_finite(found).numpy())
 
 
+def _outputs(model: torch.nn.Module, batch: Batch) -> list[Tensor]:
+    return list(model(batch.inputs, batch.static).cpu())
+
+
+def _decode(directory: ModelDirectory, windows: Windows | WholeArrays, outputs: Sequence[Tensor]) -> np.ndarray:
+    """Probabilities, or values in their own units; of a series in windows the mean over them."""
+    task, preprocessor = task_of(directory.model), directory.preprocessor
+    assert task is not None and preprocessor is not None
+    return windows.mean(task.decode(preprocessor, _finite(outputs)))
+
+
 def _finite(outputs: Sequence[Tensor]) -> Tensor:
     """One row per series [S, K]; an answer that is no number is refused rather than written down as a prediction."""
     stacked = torch.stack(list(outputs))
@@ -95,8 +111,8 @@ def _run(
     directory: ModelDirectory,
     dataset: AnyDataset,
     read: Callable[[torch.nn.Module, Batch], list[Any]],
-    config: TrainConfig | None,
-    on_step: Any,
+    config: TrainConfig | None = None,
+    on_step: Any = None,
 ) -> tuple[Windows | WholeArrays, list[Any]]:
     """The windows of the series, and what is read of each."""
     if directory.preprocessor is None:

@@ -20,7 +20,7 @@ from rotarymae.tasks import baselines
 from rotarymae.tasks.data import AnyDataset
 from rotarymae.tasks.interpolation import interpolate
 from rotarymae.tasks.outcome import Outcome
-from rotarymae.tasks.predict import embed, predict_targets
+from rotarymae.tasks.predict import embed, predict_and_embed
 from rotarymae.tasks.predictor import TITLES, Predictor, fit_predictor
 from rotarymae.tasks.queries import as_queries
 from rotarymae.tasks.reconstruction import reconstruct
@@ -45,14 +45,13 @@ def score(outcome: Outcome, reporter: Reporter) -> None:
         _score_reconstruction(outcome, dataset.select(split.scored), reporter)
     else:
         _score_interpolation(outcome, dataset.select(split.train), dataset.select(split.scored), reporter)
-    trained = outcome.finetuned or outcome.pretrained
-    assert trained is not None
-    with reporter.bar("embedding") as on_step:
-        outcome.embeddings = embed(trained.directory, dataset, on_step=on_step)
+    assert outcome.pretrained is not None
     if outcome.finetuned is None:
+        with reporter.bar("embedding") as on_step:
+            outcome.embeddings = embed(outcome.pretrained.directory, dataset, on_step=on_step)
         return
     with reporter.bar("predicting") as on_step:
-        outcome.predicted = predict_targets(outcome.finetuned.directory, dataset, on_step=on_step)
+        outcome.predicted, outcome.embeddings = predict_and_embed(outcome.finetuned.directory, dataset, on_step=on_step)
     task = task_of(outcome.finetuned.model)
     assert task is not None
     _score_predictions(outcome, task, reporter)
@@ -213,7 +212,7 @@ def evaluate_predictions(
         raise InputError("no series has a label; give the labels of some.")
     truth = task.truth(directory.preprocessor, narrowed(labels[rows]))
     part = dataset.select(rows)
-    every = predictor.every(predict_targets(directory, part, on_step=on_step), part)
+    every = predictor.every(predict_and_embed(directory, part, on_step=on_step)[0], part)
     measure = BY_TASK[task.name][1]
     return {
         "series": {"scored": len(rows), "without a label": len(dataset) - len(rows)},
