@@ -25,18 +25,31 @@ say at which pitch it lies. The head reads the maximum over patches, as the mean
 Training reads 4.8 s from a random frame on, in another tempo and at another pitch; fine-tuning leaves out up to 10 % of
 its patches and lays softer sounds under it. Predictions are means over four starts of a clip.
 
-No clip of ESC-10 chose this. Two tasks of ten did, of the forty other classes' pictures: training on folds 1 to 3 from
-random weights, scored on the 160 clips of fold 5, so that an accuracy is known to 0.035.
+The patch and the changes of clips were chosen on fold 4 of ESC-10 after training on folds 1 to 3, where 16 × 16 cells
+had 0.80 and all bins 0.84 to 0.86. The rest was chosen without ESC-10, on two tasks of ten of the forty other classes'
+pictures: trained on folds 1 to 3, scored on the 160 clips of fold 5, one seed, so that an accuracy is known to 0.035;
+a script of the same model, changes of clips and steps measured it.
 
 | what | one start | four starts |
 | --- | --- | --- |
-| four blocks, the mean over patches, windows of 3.8 s, up to 30 % left out | 0.62 | 0.64 |
-| with clips and labels mixed (mixup), 100 epochs, averaged weights | 0.66 | 0.68 |
-| the maximum over patches | 0.72 | 0.72 |
-| and two blocks, windows of 4.8 s, up to 10 % left out: `ours` | 0.73 | 0.74 |
-| and mixup, averaged weights | 0.74 | 0.76 |
-| and four blocks again | 0.72 | 0.76 |
-| mixup, averaged weights, two blocks, patches of 80 ms | 0.72 | 0.72 |
+| 1: four blocks, the mean over patches, windows of 3.8 s, up to 30 % left out | 0.62 | 0.64 |
+| 1 with mixed clips and labels (mixup), 100 epochs, averaged weights | 0.66 | 0.68 |
+| 2: 1 with the maximum over patches | 0.72 | 0.72 |
+| `ours`: 2 with two blocks, windows of 4.8 s, up to 10 % left out | 0.73 | 0.74 |
+| `ours` with the mean instead of the maximum | 0.67 | 0.66 |
+| `ours` with attention pooling | 0.66 | 0.66 |
+| 3: `ours` with mixup, averaged weights | 0.74 | 0.76 |
+| 3 with four blocks | 0.72 | 0.76 |
+| 3 with patches of 80 ms | 0.72 | 0.72 |
+| 3 after 2,000 steps of pre-training on 20 other classes | 0.78 | 0.76 |
+| 3 after learning the labels of these 20 classes instead | 0.77 | 0.78 |
+
+Over the five folds of ESC-10 it has 0.860 after pre-training and 0.863 from random weights (without fold 4, 0.853 and
+0.847), 0.10 above boosting's 0.765, where 0.15 was the aim; the settings before had 0.79 with and without pre-training
+on fold 1. The loss of pre-training falls from 1.16 to 0.51 in 200 steps and to 0.43 in the next 1,800: most of it may
+be that neighbouring patches of a steady sound are alike. On the clips of the two tasks a logistic regression on mean
+and deviation of tokens finds 0.63 after it; with two draws of random weights 0.63 and 0.58, after the labels 0.66. So
+640 other clips help little in any way; the paper pre-trains on many times as many sounds.
 """
 
 from __future__ import annotations
@@ -285,8 +298,8 @@ SIMPLE = "accuracy of gradient boosting"
 RECIPE = Recipe(
     name="esc50",
     table="Table 3",
-    expect="accuracy on ESC-10, fold 1: 0.83, from scratch 0.79, boosting 0.71 (aim: 0.15 above boosting)",
-    hours={"paper": None, "ours": None},
+    expect="accuracy on ESC-10, five folds: 0.86 with and without pre-training, boosting 0.77 (aim: 0.92)",
+    hours={"paper": None, "ours": 0.56},
     not_at_hand=(ESC50,),
     setup=setup,
     run=run,
