@@ -704,6 +704,16 @@ def test_a_wide_table_with_missing_cells(tmp_path):
     assert command("fit", cold, "--out", tmp_path / "y", "--wide", "--values", "pulse", "temperature") == 2
 
 
+def test_a_log_without_ids_is_asked_by_times_without_ids(tmp_path):
+    log = write_csv(tmp_path / "log.csv", "time,value", [(t, t % 3) for t in range(30)])
+    run, _ = both_ways(tmp_path, log, [])
+    at = write_csv(tmp_path / "at.csv", "time", [(2.5,), (1.5,)])
+    assert command("interpolate", run, log, "--out", tmp_path / "values.csv", "--at", at, "--quiet") == 0
+    assert table(tmp_path / "values.csv").to_pydict()["time"] == [2.5, 1.5]
+    several = write_csv(tmp_path / "several.csv", "id,time,value", [(i, t, t % 3) for i in "ab" for t in range(9)])
+    assert command("interpolate", run, several, "--out", tmp_path / "x.csv", "--at", at, "--quiet") == 2
+
+
 def test_one_token_for_every_time(tmp_path):
     rows = [(i, t, c, t * i + (c == "v")) for i in (1, 2, 3) for t in range(5) for c in "uv"]
     path = write_csv(tmp_path / "long.csv", "id,time,channel,value", rows)

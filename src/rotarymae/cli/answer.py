@@ -136,7 +136,8 @@ def interpolate(
         model: This folder was written by `fit`, or is the directory of a pre-trained model.
         table: This table of observations is laid out as in training, unless options say otherwise.
         out: The answers go to this new .csv or .parquet file, with the mean, deviation and bands of each value.
-        at: This table holds the wanted times, with columns of ids, times and channels; without channels, of all.
+        at: This table holds the wanted times, with columns of ids, times and channels; without channels, of all. One
+            series needs no ids.
             With the columns of errors that fit was given, bands are those of an observation, and not of the curve.
         times: These numbers or dates (2024-03-31T10:00) are the wanted times of every series and channel.
         grid: So many even times are wanted, from each series' first to its last observation, for every channel.
@@ -150,7 +151,7 @@ def interpolate(
     with reporter.catching_warnings():
         directory = open_model(model, "pretrained", precision)
         layout = series.TableLayout.for_model(directory.of_series(), asdict(columns))
-        asked = None if at is None else tasks.QueryTable.read(at, layout)
+        asked = None if at is None else tasks.QueryTable.read(at, layout, table)
         job = scale.Interpolating(directory, 100 if grid is None else grid, times, asked)
         totals = _answer_table(job, table, out, columns, "interpolating", reporter)
     values, observed = totals.rows - totals.empty, totals.answered

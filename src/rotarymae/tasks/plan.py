@@ -83,6 +83,8 @@ class Plan:
             f"plan: {stage} makes {epochs:,} epochs of {steps // epochs:,} steps{part} in about {duration(seconds)}; "
             f"{self._end(stage, seconds, per_epoch * per_step, objective, examples)}"
         )
+        if minutes is not None and steps < FEW:
+            self.reporter.say(f"{steps:,} steps are few to learn from: give more minutes, or a smaller batch_size.")
         return training
 
     def _end(self, stage: str, seconds: float, epoch: float, objective: Objective, examples: Examples) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from rotarymae.errors import InputError, did_you_mean, listed
-from rotarymae.series import Preprocessor, SeriesDataset, TableLayout, Windows, dates, plain, tables
+from rotarymae.series import Preprocessor, SeriesDataset, TableLayout, Windows, dates, plain, stem, tables
 
 MAX_QUERIES = 10**8  # in one call: their answers take some 10 GB
 
@@ -156,12 +156,15 @@ class QueryTable:
     errors: np.ndarray | None = None
 
     @classmethod
-    def read(cls, path: Path, layout: TableLayout) -> QueryTable:
-        """From a file; arguments as `of`, which also says what is raised."""
+    def read(cls, path: Path, layout: TableLayout, observed: Path) -> QueryTable:
+        """From a file; arguments as `of`, which also says what is raised. Where the file of observations is one series
+        without a column of ids, this one needs none either."""
         source = layout.open(path)
-        channel = layout.channel or "channel"
-        labels = [name for name in (layout.id, channel) if name in source.column_names()]
-        return cls.of(source.read(None, labels), layout, str(path))
+        channel, names = layout.channel or "channel", source.column_names()
+        table = source.read(None, [name for name in (layout.id, channel) if name in names])
+        if layout.id not in names and observed.is_file() and layout.id not in layout.open(observed).column_names():
+            table = table.append_column(layout.id, pa.array([stem(observed)] * len(table)))
+        return cls.of(table, layout, str(path))
 
     @classmethod
     def of(cls, table: pa.Table, layout: TableLayout, name: str = "the table of times") -> QueryTable:
