@@ -28,6 +28,10 @@ class _Supervised(tasks.FinetuningOptions, TakesArrays, Estimator):
 
     _stage = "finetuned"
 
+    # Fewer than the command's, for two minutes of a core on 200 series: docs/preset.md has what that costs.
+    min_steps: int = 150
+    """Each training makes at least this many steps, so that a small table is not left half trained."""
+
     def save(self, folder: str | Path, license: str = "unknown", tags: Sequence[str] = ()) -> None:
         """Writes the fitted model, and what predicts beside it, to a new folder; arguments as `RoMAEInterpolator.save`.
 

@@ -6,10 +6,10 @@ the archive's folders are.
 The paper's figures chose their epoch on the test series. Here a share of the training series chooses it; the test
 series are only scored.
 
-`ours` is what `rotarymae fit` and `RoMAEClassifier()` do, with their defaults: pre-training, fine-tuning, and beside
-the model random convolutions and gradient boosting. What counts is what the validation series choose among these, as
-the command predicts ("chosen"). Beside it stand the model alone, the same without pre-training, and MultiRocketHydra of
-aeon on linearly interpolated series, if aeon is installed, with the seconds each takes.
+`ours` is what `rotarymae fit` does with its defaults (`RoMAEClassifier()` makes fewer steps): pre-training, fine-tuning
+and, beside the model, random convolutions and gradient boosting. What counts is what the validation series choose among
+these, as the command predicts ("chosen"). Beside it stand the model alone, the same without pre-training, and
+MultiRocketHydra of aeon on linearly interpolated series, if aeon is installed, with the seconds each takes.
 `paper` has the paper's settings, twelve layers and a fine-tuning of its own per set.
 """
 
