@@ -1,6 +1,8 @@
 """The interactive page: self-contained, a click shows a curve; and surprise, by which its table is sorted."""
 
+import pickle
 import re
+import subprocess
 import sys
 
 import numpy as np
@@ -54,6 +56,17 @@ def test_magnitudes_are_drawn_bright_side_up(outcome, tmp_path):
         for invert in ((), ("value",))
     ]
     assert flipped == [False, True]
+
+
+def test_a_resumed_run_writes_the_same_page(outcome, tmp_path):
+    code = (
+        "import pickle, sys; from rotarymae.report import write_explorer; "
+        "write_explorer(pickle.load(open(sys.argv[1], 'rb')), sys.argv[2], title='mine')"
+    )
+    (tmp_path / "outcome").write_bytes(pickle.dumps(outcome))
+    for name in ("one", "two"):
+        subprocess.run([sys.executable, "-W", "ignore", "-c", code, tmp_path / "outcome", tmp_path / name], check=True)
+    assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
 
 
 def test_it_needs_three_series(outcome, tmp_path):

@@ -6,6 +6,7 @@ Bokeh draws it (extra "explore").
 from __future__ import annotations
 
 import html
+import re
 from collections.abc import Collection
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ CHANNELS = 6  # drawn of each series, those with most observations
 BAND = 0.95
 MARKERS = {"o": "circle", "^": "triangle", "s": "square", "D": "diamond", "v": "inverted_triangle", "p": "hex"}
 MARKERS |= {"P": "star", "X": "square_pin"}
+UUID = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 UNKNOWN = ("#5b6270", "o")  # how a series without a label looks
 
 KINDS = {"channel": np.int16, "hidden": np.int8, "of": np.int16}
@@ -91,7 +93,7 @@ def write_explorer(
     from bokeh.resources import Resources
 
     words = Words.of(outcome, {}, invert=invert)
-    script, body = components(_layout(outcome, words))
+    script, body = _same_every_time(*components(_layout(outcome, words)))
     scripts = Resources(mode="inline", components=["bokeh", "bokeh-widgets", "bokeh-tables"]).render_js()
     loader = jinja2.FileSystemLoader(Path(__file__).parent)
     page = jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined)
@@ -99,6 +101,14 @@ def write_explorer(
     text = page.get_template("explore.html.j2").render(content)
     write_text(Path(path), text)
     return Path(path)
+
+
+def _same_every_time(script: str, body: str) -> tuple[str, str]:
+    """The same with Bokeh's random names of the document and its place on the page replaced by fixed ones."""
+    random = re.findall(f'id="({UUID})"', body) + re.findall(f'"docid":"({UUID})"', script)
+    for i, name in enumerate(dict.fromkeys(random)):
+        script, body = script.replace(name, f"explorer-{i}"), body.replace(name, f"explorer-{i}")
+    return script, body
 
 
 def _layout(outcome: Outcome, words: Words) -> Any:

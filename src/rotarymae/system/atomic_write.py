@@ -168,15 +168,17 @@ class FolderLock:
     """
 
     def __init__(self, folder: Path) -> None:
-        self._lock, owner = FileLock(folder / ".lock"), folder / ".owner"
+        self._lock, self._owner = FileLock(folder / ".lock"), folder / ".owner"
         try:
             self._lock.acquire(blocking=False)
         except Timeout:
-            name = owner.read_text(encoding="utf-8") if owner.exists() else "another process"
+            name = self._owner.read_text(encoding="utf-8") if self._owner.exists() else "another process"
             raise InputError(f"{folder} is in use by {name}; wait for it, or choose another folder.") from None
         except NotImplementedError:
             return
-        owner.write_text(f"process {os.getpid()} on {socket.gethostname()}", encoding="utf-8")
+        self._owner.write_text(f"process {os.getpid()} on {socket.gethostname()}", encoding="utf-8")
 
     def release(self) -> None:
+        if self._lock.is_locked:
+            self._owner.unlink(missing_ok=True)
         self._lock.release()
