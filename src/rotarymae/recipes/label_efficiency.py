@@ -34,6 +34,7 @@ from sklearn.preprocessing import StandardScaler
 from rotarymae.checkpoints import ModelDirectory, save
 from rotarymae.data import plasticc as data
 from rotarymae.experiments import SMOKE, Figures, Recipe, Result, Row, Score, Setup, Trial, classification, parameters
+from rotarymae.heads import encoder_of
 from rotarymae.recipes.plasticc import light_curves
 from rotarymae.series import SeriesDataset
 from rotarymae.tasks import FitConfig, embed, finetune, open_pretrained, pretrain, split_off
@@ -105,7 +106,7 @@ def run(setup: LabelEfficiencySetup, case: str, trial: Trial) -> Score:
     guesses["gradient boosting"] = classification.boost(known, asked, trial.seed)
     metrics = {f"macro-F1, {name}": f1_score(labels[scored], guesses[name], average="macro") for name in METHODS}
     metrics["labels per class, mean"] = len(known.labels) / len(np.unique(known.labels))
-    return Score({name: float(value) for name, value in metrics.items()}, {}, parameters(start.model.encoder))
+    return Score({name: float(value) for name, value in metrics.items()}, {}, parameters(encoder_of(start.model)))
 
 
 def _pretrain(setup: LabelEfficiencySetup, described: SeriesDataset, train: np.ndarray, trial: Trial) -> ModelDirectory:
