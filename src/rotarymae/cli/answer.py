@@ -137,8 +137,8 @@ def interpolate(
         table: This table of observations is laid out as in training, unless options say otherwise.
         out: The answers go to this new .csv or .parquet file, with the mean, deviation and bands of each value.
         at: This table holds the wanted times, with columns of ids, times and channels; without channels, of all. One
-            series needs no ids.
-            With the columns of errors that fit was given, bands are those of an observation, and not of the curve.
+            series needs no ids. With the columns of errors that fit was given, bands are those of an observation, and
+            not of the curve.
         times: These numbers or dates (2024-03-31T10:00) are the wanted times of every series and channel.
         grid: So many even times are wanted, from each series' first to its last observation, for every channel.
     """
