@@ -5,6 +5,7 @@ import math
 import pytest
 import torch
 from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from conftest import random_tokens
 from rotarymae.config import BlockSizes
@@ -78,6 +79,32 @@ def test_linear_attention_is_the_sum_over_all_pairs():
         exact = linear_attention(query.float(), many[0].float(), many[1].float(), None)
     assert exact.dtype == torch.float32
     assert (exact - linear_attention(query, key, value, None)).abs().max() < 1e-4
+
+
+class Kernels(TorchDispatchMode):
+    """The precision of the queries that each kernel of attention is given."""
+
+    def __init__(self):
+        super().__init__()
+        self.found = {}
+
+    def __torch_dispatch__(self, kernel, types, args=(), kwargs=None):
+        if "attention" in str(kernel):
+            self.found.setdefault("backward" if "backward" in str(kernel) else "forward", args[0].dtype)
+        return kernel(*args, **(kwargs or {}))
+
+
+def test_bf16_attention_on_a_processor_keeps_float32_where_a_gradient_will_be_asked_for():
+    attention, x = Attention(sizes()), inputs().float()
+    exact = attention(x, turned())
+    with torch.autocast("cpu", torch.bfloat16), Kernels() as learning:
+        attended = attention(x, turned())
+        attended.float().sum().backward()
+    assert learning.found == {"forward": torch.float32, "backward": torch.float32}
+    with torch.autocast("cpu", torch.bfloat16), torch.no_grad(), Kernels() as predicting:
+        attention(x, turned())
+    assert predicting.found == {"forward": torch.bfloat16}
+    assert attended.dtype == torch.bfloat16 and (attended - exact).abs().max() < 0.02 * exact.abs().max()
 
 
 def test_mlp_by_hand():
