@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from conftest import random_tokens, refuses, small
-from rotarymae.heads import Classifier, Regressor, TokenRegressor, mean_of_real, pooled
+from rotarymae.heads import POOLS, Classifier, Regressor, TokenRegressor, mean_of_real, pooled
 from rotarymae.model import Encoder, MaskedAutoencoder
 from rotarymae.tokens import Tokens
 
@@ -79,6 +79,16 @@ def test_attention_pooling_depends_on_neither_padding_nor_batch():
     x[0, 1] = torch.nan
     pooled_vector = model.attention(x, torch.tensor([[False, True, False, False]]))
     assert (pooled_vector - model.attention(x[:, [0, 2, 3]], None)).abs().max() < 1e-12
+
+
+@pytest.mark.parametrize("pool", POOLS)
+def test_pooled_vectors_keep_the_weights_precision_under_autocast(pool):
+    model, tokens = Classifier(Encoder(small()), 3, pool=pool), random_tokens(2, 4, dtype=torch.float32)
+    wanted = model(tokens)
+    with torch.autocast("cpu", torch.bfloat16):
+        vector, logits = model.vector(tokens), model(tokens)
+    assert vector.dtype == logits.dtype == torch.float32
+    assert (logits - wanted).abs().max() < 0.1
 
 
 @pytest.mark.parametrize("kind", [Classifier, Regressor])

@@ -61,7 +61,8 @@ class AttentionPool(nn.Module):
             x = x.masked_fill(padding[..., None], 0.0)
         x = self.norm(x)
         weights = self.weights(x, padding)
-        return torch.einsum("bnh,bnhk->bhk", weights, x.unflatten(-1, (weights.shape[-1], -1))).flatten(1)
+        mean = torch.einsum("bnh,bnhk->bhk", weights, x.unflatten(-1, (weights.shape[-1], -1))).flatten(1)
+        return mean.to(x.dtype)  # under autocast the product's is lower
 
     def weights(
         self, normalised: Float[Tensor, "B N D"], padding: Bool[Tensor, "B N"] | None
