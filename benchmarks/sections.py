@@ -157,18 +157,26 @@ def memory(settings: Settings) -> list[Row]:
 
 
 def precision(settings: Settings) -> list[Row]:
-    """bf16 against float32 on the demo's model and the default size: a step of pre-training, and embedding."""
-    batch, length = (2, 16) if settings.quick else (32, 180)
-    config = _config("tiny", settings, **DEMO)
-    low, high = (Ours(config, replace(settings, precision=name)) for name in (torch.bfloat16, None))
-    tokens = equal_tokens(batch, length, settings, features=config.features)
+    """bf16 against float32 by size, without padding: a step of pre-training, of fine-tuning on [CLS], and encoding."""
     found = []
-    for what, name in (("pre-training", "train"), ("embedding", "encode")):
-        steps = {"bf16": getattr(low, name), "fp32": getattr(high, name)}
-        calls = {f"{what}, {label}": partial(step, tokens) for label, step in steps.items()}
-        one, other = rates("precision", batch * length, settings.alternate(calls), "tokens/s").values()
-        found += [one, other, ratio("precision", f"{what}, bf16 of fp32", one.each, other.each)]
+    for size, batch, length in (("light", 32, 180), ("tiny", 32, 256), ("small", 8, 256)):
+        batch, length = (2, 16) if settings.quick else (batch, length)
+        config = _config(size, settings)
+        low, high = ((Ours(config, s), Finetuning(config, s)) for s in _precisions(settings))
+        tokens = equal_tokens(batch, length, settings, features=config.features)
+        for what, one, other in (
+            ("pre-training", low[0].train, high[0].train),
+            ("fine-tuning", low[1].train, high[1].train),
+            ("encoding", low[0].encode, high[0].encode),
+        ):
+            calls = {f"{size}, {what}, bf16": partial(one, tokens), f"{size}, {what}, fp32": partial(other, tokens)}
+            rows = list(rates("precision", batch * length, settings.alternate(calls), "tokens/s").values())
+            found += [*rows, ratio("precision", f"{size}, {what}, bf16 of fp32", rows[0].each, rows[1].each)]
     return found
+
+
+def _precisions(settings: Settings) -> tuple[Settings, Settings]:
+    return replace(settings, precision=torch.bfloat16), replace(settings, precision=None)
 
 
 SECTIONS: dict[str, Callable[[Settings], list[Row]]] = {
