@@ -250,6 +250,7 @@ def test_padded():
         ({"channel_names": ["a"]}, ["3 channels", "1 channel_names"]),
         ({"channel_names": ["a", "b", "a"]}, ["'a'", "more than once"]),
         ({"times": np.zeros(5)}, ["(5,)", "(4,)", "(2, 4)"]),
+        ({"times": np.zeros(4, "V4")}, ["times", "no table holds"]),
         ({"times": np.array([0, 1, np.inf, 3])}, ["series 0", "observation 2", "infinite", "2 times"]),
         ({"tokens": "chanel"}, ["tokens='chanel'", "Did you mean 'channel'"]),
     ],

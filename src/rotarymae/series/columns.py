@@ -144,7 +144,9 @@ def listed_column(values: Any, name: str) -> pa.Array:
     try:
         return tables.to_arrow(values)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-        raise InputError(f"{name} is of mixed type ({str(error).splitlines()[0]}); give one type.") from error
+        raise InputError(
+            f"{name} is of mixed type, or of one that no table holds ({str(error).splitlines()[0]}); give one."
+        ) from error
 
 
 def own_ids(ids: Sequence[Any] | np.ndarray) -> np.ndarray:

@@ -133,7 +133,7 @@ def arrays(
     series = np.repeat(np.arange(count), lengths)
     if len({part.dtype.kind == "M" for part in when}) > 1:
         raise InputError("some series have datetimes and others numbers as times; give all in one kind.")
-    flat_times, unit = dates.times(tables.to_arrow(np.concatenate(when)), "times")
+    flat_times, unit = dates.times(listed_column(np.concatenate(when), "times"), "times")
     refuse_times_within(flat_times, series, ids, offsets_of(lengths))
     which, known = None, None
     if channels is not None:
@@ -182,7 +182,7 @@ def padded_array(
     when = np.arange(steps) if times is None else np.asarray(times)
     if when.shape not in {(steps,), (cases, steps)}:
         raise InputError(f"times has the shape {when.shape}, wanted ({steps},) or ({cases}, {steps}).")
-    flat_times, unit = dates.times(tables.to_arrow(np.broadcast_to(when, (cases, steps)).ravel()), "times")
+    flat_times, unit = dates.times(listed_column(np.broadcast_to(when, (cases, steps)).ravel(), "times"), "times")
     flat = array.transpose(0, 2, 1).reshape(cases * steps, width)
     flat = flat if flat.dtype == np.float32 else flat.astype(np.float64)
     there = np.logical_not(np.isnan(flat).all(axis=1))
