@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
@@ -78,13 +76,13 @@ class Attention(nn.Module):
 
 
 def _attend(query: Tensor, key: Tensor, value: Tensor, key_mask: Tensor | None, dropout: float) -> Tensor:
-    parts = [part.transpose(1, 2) for part in (query, key, value)]
-    attention = partial(F.scaled_dot_product_attention, attn_mask=key_mask, dropout_p=dropout)
+    query, key, value = query.transpose(1, 2), key.transpose(1, 2), value.transpose(1, 2)
     if query.dtype is not torch.bfloat16 or query.device.type != "cpu" or not torch.is_grad_enabled():
-        return attention(*parts)
+        return F.scaled_dot_product_attention(query, key, value, key_mask, dropout)
     # On processors torch's backward pass takes three times as long in bf16 as in float32.
     with torch.autocast("cpu", enabled=False):
-        return attention(*(part.float() for part in parts)).to(query.dtype)
+        precise = F.scaled_dot_product_attention(query.float(), key.float(), value.float(), key_mask, dropout)
+    return precise.to(query.dtype)
 
 
 class MLP(nn.Module):
