@@ -1,5 +1,6 @@
 """From a table to a run folder: the task, the split, the scores, and files that are whole or absent."""
 
+import dataclasses
 import errno
 import json
 import warnings
@@ -320,3 +321,11 @@ def test_many_whole_numbers_are_classes_with_a_warning():
         warnings.simplefilter("error")
         assert choose_task(labels, "classification").name == "classification"
         assert choose_task(np.arange(40) % 5).name == "classification"
+
+
+@pytest.mark.parametrize(("precision", "taken", "said"), [("auto", "bf16", 1), ("auto", "fp32", 0), ("bf16", "bf16", 0)])
+def test_bf16_that_nobody_asked_for_is_said(precision, taken, said, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("rotarymae.tasks.fit_table.taken_precision", lambda asked: taken)
+    config = dataclasses.replace(ONCE, precision=precision)
+    run_fit(readings(), None, config, tmp_path / "run", reporter=Reporter())
+    assert capsys.readouterr().err.count("matrix products are in bf16") == said

@@ -37,7 +37,7 @@ from rotarymae.tasks.pretrain_finetune import (
 from rotarymae.tasks.score import score, without
 from rotarymae.tasks.split_by import SplitColumn, split_off
 from rotarymae.tasks.targets import choose_task, has_label, narrowed
-from rotarymae.training import TrainResult, alone, is_main_process
+from rotarymae.training import TrainResult, alone, is_main_process, taken_precision
 
 FEWEST = 10  # series; with fewer none are held out
 
@@ -122,6 +122,10 @@ def run_fit(
             dataset.warn_constant_channels()
     if writes:
         open_folder(out, identify(dataset, labels, config, task, holdout, split_by, start and start.model))
+    if config.precision == "auto" and taken_precision("auto") == "bf16":
+        reporter.say(
+            'matrix products are in bf16, which this device has units for; precision "fp32" is slower and more exact'
+        )
     outcome = Outcome(dataset, split, config, labels=labels, command=command)
     outcome.metrics["split"] = how or "at random"
     if len(split.validation):
