@@ -20,6 +20,8 @@ from conftest import command, refuses
 from rotarymae import RoMAEClassifier, RoMAEEmbedder, RoMAEInterpolator, RoMAERegressor, SeriesDataset
 from rotarymae.data import plasticc, uea
 from rotarymae.errors import InputWarning
+from rotarymae.series import as_dataset
+from rotarymae.series.inputs import Inputs
 
 SMALL = {"embed_dim": 12, "num_heads": 1, "depth": 1, "decoder_embed_dim": 12, "decoder_num_heads": 1}
 SMALL |= {"decoder_depth": 1, "pretrain_epochs": 1, "min_steps": 0, "batch_size": 8}
@@ -222,6 +224,13 @@ def test_cross_validation_reads_static_columns(stars):
     dataset = SeriesDataset(**{**vars(series), "static": static})
     scores = cross_val_score(RoMAEClassifier(**BOTH, static=("redshift",)), dataset, labels, cv=2, error_score="raise")
     assert len(scores) == 2
+
+
+def test_series_that_scikit_learn_selects_keep_the_names_of_their_values(stars):
+    series, _ = stars
+    again = as_dataset([series[i] for i in range(len(series))])
+    assert again.value_names == series.value_names
+    assert Inputs.fit(again) == Inputs.fit(series)
 
 
 def test_a_pipeline_of_embedder_and_regression(gappy):

@@ -170,6 +170,28 @@ def drop_tokens(tokens: Tokens, most: float, draw: Noise) -> Tokens:
     return compact(tokens, keep.scatter(1, largest, True))
 
 
+def places(indices: Any, count: int, noun: str) -> np.ndarray:
+    """What of `count` things is selected, int64: integers, also negative ones, as they are; of a boolean mask its True.
+
+    Raises:
+        InputError: an index that does not exist, a mask of another length, nothing selected.
+    """
+    at = np.asarray(indices)
+    if at.ndim != 1 or (at.size and at.dtype.kind not in "iub"):
+        raise InputError(f"indices are a flat list of integers or booleans, not {at.dtype} of shape {at.shape}.")
+    if at.dtype.kind == "b":
+        if len(at) != count:
+            raise InputError(f"the mask has {len(at)} entries for {count} {noun}; give one for each.")
+        at = np.flatnonzero(at)
+    if not at.size:
+        raise InputError(f"none of the {count} {noun} is selected; select at least one.")
+    at = at.astype(np.int64)
+    outside = at[(at < -count) | (at >= count)]
+    if len(outside):
+        raise InputError(f"{noun} {outside[0]}, counted from 0, was asked for and there are {count}.")
+    return at % count
+
+
 def _nothing(like: Tokens) -> Tokens:
     """As many rows with nothing in them: one token of padding each."""
     values, positions = like.values[:, :1] * 0, like.positions[:, :1] * 0

@@ -293,3 +293,16 @@ def test_features_for_boosting_are_means_and_deviations_of_regions():
 def test_what_would_take_too_long_is_refused_with_what_to_do():
     with refuses("longest of the 2 arrays has 1,000,000 patches", "Take larger patches, make the arrays smaller"):
         check_cost(FitConfig(minutes=1e-3), RoMAEConfig(axes=2), np.full(2, 1_000_000), "arrays")
+
+
+def test_arrays_are_selected_by_integers_or_a_mask():
+    data = ArrayDataset.from_arrays(np.arange(96.0).reshape(6, 4, 4, 1), 2)
+    assert data.select(data.ids >= 4).ids.tolist() == [4, 5] and data.select([-1, 0]).ids.tolist() == [5, 0]
+    for wrong, parts in (
+        ([1.7], ["float64"]),
+        ([True], ["1 entries", "6"]),
+        ([6], ["pictures 6", "6"]),
+        ([], ["none"]),
+    ):
+        with refuses(*parts):
+            data.select(np.array(wrong))

@@ -81,8 +81,15 @@ def test_sizes_colours_depth_and_turns(tmp_path):
     (tmp_path / "grey").mkdir()
     Image.fromarray(deep).save(tmp_path / "grey" / "deep.tif")
     assert np.array_equal(read_pictures(tmp_path / "grey", 4).dataset.arrays[0][..., 0], deep)
+    with refuses("depths differ", "uint8 (a.png)", "uint16 (grey/deep.tif)"):
+        read_pictures(tmp_path, 4)
+    Image.fromarray(pixels[..., 0]).save(tmp_path / "grey" / "deep.tif")
     both = read_pictures(tmp_path, 4).dataset  # a grey one among coloured ones
-    assert both.channels == 3 and np.array_equal(both.arrays[1][..., 2], deep)
+    assert both.channels == 3 and np.array_equal(both.arrays[1][..., 2], pixels[..., 0])
+    frames = [Image.fromarray(pixels), Image.fromarray(pixels[::-1])]
+    frames[0].save(tmp_path / "b.tif", save_all=True, append_images=frames[1:])
+    with pytest.warns(InputWarning, match="1 pictures have several frames or pages.*the first is read: 'b.tif'"):
+        assert np.array_equal(read_pictures(tmp_path, 4).dataset.arrays[1], pixels)
 
 
 def test_a_broken_picture_is_named_counted_and_left_out_or_refused(tmp_path):

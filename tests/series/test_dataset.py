@@ -900,3 +900,24 @@ def test_of_a_wide_file_only_wanted_columns_are_looked_at(tmp_path):
     start = time.monotonic()
     assert SeriesDataset.from_file(path).value_names == ("value",)
     assert time.monotonic() - start < 5
+
+
+def test_channels_and_ids_are_the_same_as_numbers_and_as_texts():
+    """Whether a text file's 1 is a number depends on what else stands in its column."""
+    frame = pa.table({"id": ["a", "a"], "time": [0, 1], "band": [1, 2], "value": [1.0, 2.0]})
+    data = SeriesDataset.from_frame(frame, channel="band", channel_names=["1", "2", "3a"])
+    assert data.channels is not None and data.channels.tolist() == [0, 1]
+    frame = pa.table({"id": ["1", "2", "3b"], "time": [0, 0, 0], "value": [1.0, 2.0, 3.0]})
+    labels = pa.table({"id": [2, 1], "label": ["two", "one"]})
+    found = align_labels(SeriesDataset.from_frame(frame), labels, unlabelled="none")
+    assert found.tolist() == ["one", "two", None]
+    frame = pa.table({"id": ["001", "2"], "time": [0, 0], "value": [1.0, 2.0]})
+    with refuses("strings ('001')", "numbers (2)"):
+        align_labels(SeriesDataset.from_frame(frame), labels, unlabelled="none")
+
+
+def test_what_a_wide_table_cannot_obey_is_refused(tmp_path):
+    (tmp_path / "t.csv").write_text("id,time,a,b\n1,0,1,\n1,1,2,3\n")
+    for options, part in (({"missing": "error"}, "missing='error'"), ({"channel": "a"}, "channel='a'")):
+        with refuses(part, "wide"):
+            SeriesDataset.from_file(tmp_path / "t.csv", values=["a", "b"], wide=True, **options)

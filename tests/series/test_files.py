@@ -20,7 +20,7 @@ import pytest
 
 from conftest import refuses
 from rotarymae.errors import InputWarning
-from rotarymae.series import SeriesDataset, as_dates, files, open_table, parse_time, read_table
+from rotarymae.series import SeriesDataset, TableLayout, as_dates, files, open_table, parse_time, read_table
 
 ROWS = [("a", 0.5, 1.25), ("a", 1.5, -2.5), ("b", 0.25, 3.0)]
 CSV = "id,time,value\n" + "".join(f"{i},{t},{v}\n" for i, t, v in ROWS)
@@ -251,8 +251,14 @@ def test_several_files_are_one_table(tmp_path, what):
 
 @pytest.mark.parametrize(
     "content",
-    [CSV.encode(), GERMAN.encode(), gzip.compress(CSV.encode()), "parquet"],
-    ids=["csv", "german", "gzip", "parquet"],
+    [
+        CSV.encode(),
+        GERMAN.encode(),
+        gzip.compress(CSV.encode()),
+        "parquet",
+        json.dumps([dict(zip(("id", "time", "value"), row, strict=True)) for row in ROWS]).encode(),
+    ],
+    ids=["csv", "german", "gzip", "parquet", "json"],
 )
 def test_standard_input(monkeypatch, content):
     if content == "parquet":
@@ -264,9 +270,79 @@ def test_standard_input(monkeypatch, content):
     assert open_table("-").column_names() == ["id", "time", "value"]  # and once more
 
 
+def test_records_of_json_may_lack_fields_and_lie_in_several_files(tmp_path):
+    for patient in "12":
+        rows = [{"time": 0, "hr": 80.0}, {"time": 1, "hr": 81.0, "temp": 37.0}, {"time": 2, "temp": 37.5}]
+        put(tmp_path / f"{patient}.json", json.dumps([{"id": patient, **row} for row in rows[: 1 + int(patient)]]))
+    table = open_table(tmp_path)
+    assert table.column_names() == ["id", "time", "hr", "temp"]
+    assert table.read(["temp"])["temp"].to_pylist() == [None, 37.0, None, 37.0, 37.5]
+    assert SeriesDataset.from_file(tmp_path, values=["hr"], id=None).lengths.tolist() == [2, 2]
+
+
+def test_a_long_line_of_json(tmp_path):
+    times = list(range(300_000))
+    line = json.dumps({"id": 1, "time": times, "value": times})
+    assert SeriesDataset.from_file(put(tmp_path / "t.jsonl", line)).lengths.tolist() == [300_000]
+
+
+def test_files_of_one_name_in_two_folders_are_two_series(tmp_path):
+    for patient in ("p1", "p2"):
+        (tmp_path / patient).mkdir()
+        put(tmp_path / patient / "signals.csv", "time,value\n0,1\n1,2\n")
+    for memory in (None, 0):
+        data = SeriesDataset.from_file(tmp_path, id=None, memory=memory, folder=tmp_path / "mapped.columns")
+        assert data.ids.tolist() == ["p1/signals.csv", "p2/signals.csv"] and data.lengths.tolist() == [2, 2]
+    assert files.stem(Path("star.dat.csv.gz")) == "star.dat"
+
+
+def test_a_file_that_lacks_a_column_is_named(tmp_path):
+    parquet(tmp_path / "a.parquet", columns())
+    parquet(tmp_path / "b.parquet", {"id": ["c"], "time": [0.0], "val": [1.0]})
+    with refuses("'value' is missing", "'val'", "b.parquet"):
+        SeriesDataset.from_file(tmp_path)
+
+
+def test_the_folder_one_is_in(tmp_path, monkeypatch):
+    put(tmp_path / "t.csv", CSV)
+    monkeypatch.chdir(tmp_path)
+    assert len(SeriesDataset.from_file(".")) == 2
+    with refuses("['t.csv'] is no path"):
+        SeriesDataset.from_file(["t.csv"])  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("kind", ["csv", "json", "arrow", "parquet", "lists", "table"])
+def test_cells_that_mean_missing(tmp_path, kind):
+    """As texts, and as numbers whatever their spelling; never ids."""
+    table: dict[str, Any] = {"id": ["a", "a", "?"], "time": [0.0, 1.0, 0.0], "value": [1.0, -999.0, 3.0]}
+    table["sex"] = ["F", "F", "?"]
+    if kind == "lists":
+        table = {"id": ["a", "?"], "time": [[0.0, 1.0], [0.0]], "value": [[1.0, -999.0], [3.0]], "sex": ["F", "?"]}
+    path = tmp_path / f"t.{'parquet' if kind in ('lists', 'table') else kind}"
+    if kind == "csv":
+        put(path, "id,time,value,sex\na,0,1.5,F\na,1,-999.0,F\n?,0,3,?\n")
+    elif kind == "json":
+        put(path, json.dumps([dict(zip(table, row, strict=True)) for row in zip(*table.values(), strict=True)]))
+    elif kind == "arrow":
+        pyarrow.feather.write_feather(pa.table(table), path)
+    else:
+        parquet(path, table)
+    if kind == "table":
+        source = TableLayout(values=("value",), static=("sex",), na=("-999", "?")).reader(pa.table(table))
+        data = source.read()
+    else:
+        data = SeriesDataset.from_file(path, static=["sex"], missing_cells=["-999", "?"])
+    assert data.ids.tolist() == ["a", "?"] and data.lengths.tolist() == [1, 1]
+    assert data.static["sex"].tolist() == ["F", None]
+
+
 def test_excel(tmp_path, monkeypatch):
-    monkeypatch.setattr(pd, "read_excel", lambda path, na_values: pd.DataFrame(columns(value=[1.25, np.nan, 3.0])))
+    sheets = {"one": pd.DataFrame(columns(value=[1.25, np.nan, 3.0]))}
+    monkeypatch.setattr(pd, "read_excel", lambda path, sheet_name, na_values: dict(sheets))
     assert read_table(put(tmp_path / "t.xlsx", b"PK"))["value"].to_pylist() == [1.25, None, 3.0]
+    sheets["two"] = pd.DataFrame(columns())
+    with pytest.warns(InputWarning, match="t.xlsx: the first sheet, 'one', is read and 'two' not"):
+        read_table(tmp_path / "t.xlsx")
 
     def missing(path, **_):
         raise ImportError("no openpyxl")

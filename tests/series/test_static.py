@@ -73,3 +73,20 @@ def test_batches_carry_the_features_of_their_series():
     assert batch.static[:, 1:].tolist() == [[1, 0], [0, 1]] and batch.static[0, 0] > 0 > batch.static[1, 0]
     back = Preprocessor.from_dict(json.loads(json.dumps(made.to_dict())))
     assert back == made and made.describe()["static columns"] == "age, sex"
+
+
+def test_a_category_is_the_same_as_a_number_and_as_text():
+    """Whether a text file's 3 is a number depends on what else stands in its column."""
+    ward = StaticColumn.fit("ward", np.array(["3", "ICU", "3", "ICU"], object))
+    for column in ([3, 3], [3.0, 3.0], ["3", "3"]):
+        assert ward.compute(np.array(column)).tolist() == [[1, 0], [1, 0]]
+    number = StaticColumn.fit("ward", np.array([3, 4, 3, 4]))
+    assert number.compute(np.array(["3", "4"], object)).tolist() == [[1, 0], [0, 1]]
+
+
+def test_an_empty_column_is_missing_throughout(tmp_path):
+    (tmp_path / "t.csv").write_text("id,time,value,age\n1,0,1,\n1,1,2,\n")
+    data = SeriesDataset.from_file(tmp_path / "t.csv", static=["age"])
+    assert np.isnan(data.static["age"]).tolist() == [True]
+    age = StaticColumn.fit("age", np.arange(40.0))
+    assert age.compute(data.static["age"]).tolist() == [[0.0]]

@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from rotarymae.arrays.filterbank import BINS, FRAME_SECONDS, STEP_SECONDS, filterbank
+from rotarymae.batch import places
 from rotarymae.errors import InputError
 
 NOUNS = {2: "pictures", 3: "videos"}  # by number of axes
@@ -181,8 +182,12 @@ class ArrayDataset:
         return np.array([math.prod(patch_counts(one.shape[:-1], self.patch_size)) for one in self.arrays], np.int64)
 
     def select(self, index: np.ndarray | Sequence[int]) -> ArrayDataset:
-        """The arrays at `index`, in that order."""
-        at = np.asarray(index, np.int64)
+        """The arrays at integer `index`, in that order (repeats allowed), or where a boolean mask [S] is True.
+
+        Raises:
+            InputError: an index that does not exist, a mask of another length, nothing selected.
+        """
+        at = places(index, len(self), self.noun)
         chosen = self.arrays[at] if isinstance(self.arrays, np.ndarray) else tuple(self.arrays[i] for i in at)
         return replace(self, arrays=chosen, ids=self.ids[at])
 

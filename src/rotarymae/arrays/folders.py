@@ -71,8 +71,12 @@ def read_pictures(
     if longest_side is not None and longest_side < max(patch):
         raise InputError(f"longest_side is {longest_side}, less than a patch of {patch}; wanted at least {max(patch)}.")
 
+    stacks: list[str] = []
+
     def read(path: Path) -> np.ndarray:
         with image.open(path) as opened:
+            if getattr(opened, "n_frames", 1) > 1:
+                stacks.append(path.name)
             picture = opened.convert("RGB") if opened.mode == "P" else opened  # colours by number cannot be averaged
             if longest_side is not None:
                 picture.thumbnail((longest_side, longest_side), image.Resampling.LANCZOS)
@@ -86,6 +90,13 @@ def read_pictures(
         return array if grey else np.broadcast_to(array, (*array.shape[:2], 3))
 
     arrays, labels, about = _read_all(Path(folder), PICTURES, "pictures", read, broken, on_file)
+    if stacks:
+        text = f"{len(stacks):,} pictures have several frames or pages, of which the first is read: {listed(stacks)}."
+        warnings.warn(text, InputWarning, stacklevel=2)
+    kinds = {array.dtype: path for array, path in zip(arrays, about["ids"], strict=True)}
+    if len(kinds) > 1:
+        each = ", ".join(f"{kind} ({path})" for kind, path in kinds.items())
+        raise InputError(f"the pictures' depths differ: {each}; save all with as many bits, so that white is as much.")
     if len({array.shape[-1] for array in arrays}) > 1:  # grey among coloured ones
         arrays = [np.broadcast_to(array, (*array.shape[:2], 3)) for array in arrays]
     return FolderData(ArrayDataset(tuple(arrays), patch, longest_side=longest_side, **about), labels)

@@ -51,7 +51,7 @@ class Columns:
     unknown_channels: Annotated[Literal["error", "drop"] | None, _default("drop")] = None
     """Rows of channels that a trained model does not know are left out, or an error, as fit takes them unless told."""
     na: Annotated[tuple[str, ...], _default("empty, NA, NaN, null and the like")] = ()
-    """These cells of a text file mean that a value is missing, too."""
+    """These cells mean that a value is missing, too; a number means all cells of that value, -999 also -999.0."""
     time_format: Annotated[str | None, _default("ISO dates, or numbers")] = None
     """Times are written like this, for example "%d.%m.%Y %H:%M"."""
 
@@ -80,7 +80,7 @@ class LabelColumn:
                 return None
             found = layout.open(table).read_distinct([key, self.label], [key])
         else:
-            found = series.read_table(self.labels, labels=[key])
+            found = series.open_table(self.labels, missing=layout.na).read(labels=[key])
         return series.align_labels(dataset, found, key, self.label or "label", unlabelled="none")
 
 

@@ -71,7 +71,7 @@ def read_ts(path: str | Path) -> tuple[SeriesDataset, np.ndarray]:
         raise InputError(f"{path} cannot be read ({error}); wanted a .ts file of the UEA archive.") from error
     head, start = _header(path, lines)
     classes = head.get("classlabel", "false").split()
-    if classes[0].lower() != "true" or len(classes) < 2:
+    if len(classes) < 2 or classes[0].lower() != "true":
         raise InputError(f"{path} has no classes (@classLabel true ...); only classification problems are read.")
     if head.get("timestamps", "false").lower() == "true":
         raise InputError(f"{path} has time stamps (@timeStamps true), which are not read; make a table of it.")

@@ -112,13 +112,17 @@ def _from_list(series: Any, like: Preprocessor | None) -> SeriesDataset:
     if like is not None and (channels is None) != (like.channel_names is None):
         has = "none" if channels is None else "one"
         raise InputError(f"series with {has} came; the model was fitted on channels {like.channel_names}.")
-    names, static = None if like is None else like.channel_names, {}
+    names, static, of_values = None if like is None else like.channel_names, {}, None
     if all(isinstance(one, Series) for one in series):  # a selection of a data set's, by scikit-learn for example
         if channels is not None:
             channels = [np.asarray(one.channel_names)[one.channels] for one in series]
             names = names or series[0].channel_names
         static = {name: [one.static[name] for one in series] for name in series[0].static}
-    return _named(SeriesDataset.from_arrays(times, values, channels, channel_names=names, static=static), like)
+        of_values = series[0].value_names
+    found = SeriesDataset.from_arrays(
+        times, values, channels, value_names=of_values, channel_names=names, static=static
+    )
+    return found if of_values else _named(found, like)
 
 
 def _from_padded(array: np.ndarray, like: Preprocessor | None) -> SeriesDataset:

@@ -85,8 +85,10 @@ def encode_channels(
     codes, distinct = tables.encode(labels)
     found = distinct.tolist()
     names = tuple(sorted(found)) if given is None else channel_names_of(given)
-    place = {name: k for k, name in enumerate(names)}
-    strange = [k for k, name in enumerate(found) if name not in place]
+    # Whether a text file's 1 is a number or a text depends on what else stands in its column.
+    place = {tables.as_text(name): k for k, name in enumerate(names)} | {name: k for k, name in enumerate(names)}
+    at = [place.get(name, place.get(tables.as_text(name), -1)) for name in found]
+    strange = [k for k, place in enumerate(at) if place < 0]
     if strange and unknown == "error":
         first = ids[series[np.argmax(codes == strange[0])]]
         raise InputError(
@@ -95,7 +97,7 @@ def encode_channels(
             'rows (unknown_channels="drop"), or train with that channel.'
         )
     counts = np.bincount(codes, minlength=len(found))
-    index = np.array([place.get(name, -1) for name in found], dtype=np.int32)[codes]
+    index = np.array(at, dtype=np.int32)[codes]
     return index, names, {str(found[k]): int(counts[k]) for k in strange}
 
 
@@ -111,6 +113,8 @@ def channel_names_of(given: Sequence[Any] | np.ndarray) -> tuple[Any, ...]:
 def static_column(column: pa.Array, name: str, series: np.ndarray, ids: np.ndarray) -> np.ndarray:
     """One value per series [S] from a column that repeats it on each row of the series."""
     kind = column.type
+    if pa.types.is_null(kind):
+        return np.full(len(ids), np.nan)
     whole = pa.types.is_integer(kind) and not column.null_count
     if not whole and (pa.types.is_primitive(kind) or pa.types.is_decimal(kind)) and not pa.types.is_boolean(kind):
         cells = tables.numbers(column, name)

@@ -27,6 +27,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 
+from rotarymae.batch import places
 from rotarymae.errors import InputError, InputWarning, listed
 from rotarymae.series import ingest as sources
 from rotarymae.series import tables
@@ -49,7 +50,7 @@ SAMPLE = 1 << 22  # observations that statistics of a larger set are taken from
 
 @dataclass(frozen=True, eq=False)
 class Series:
-    """One series: its id, times float64 [n], channels int32 [n] (or None) and values [n, V].
+    """One series: its id, times float64 [n], channels int32 [n] (or None) and values [n, V], called `value_names`.
 
     Channels count from 0 and index `channel_names`; `static` holds its one value of each static column.
     """
@@ -60,6 +61,7 @@ class Series:
     values: np.ndarray
     channel_names: tuple[Any, ...] | None = None
     static: dict[str, Any] = field(default_factory=dict)
+    value_names: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -137,7 +139,7 @@ class SeriesDataset:
         rows = slice(self.offsets[at], self.offsets[at + 1])
         channels = None if self.channels is None else self.channels[rows]
         static = {name: tables.plain(column[at]) for name, column in self.static.items()}
-        own = (self.times[rows], channels, self.values[rows], self.channel_names, static)
+        own = (self.times[rows], channels, self.values[rows], self.channel_names, static, self.value_names)
         return Series(tables.plain(self.ids[at]), *own)
 
     def __iter__(self) -> Iterator[Series]:
@@ -224,20 +226,7 @@ class SeriesDataset:
         Raises:
             InputError: an index that does not exist, a mask of another length, nothing selected.
         """
-        at = np.asarray(indices)
-        if at.ndim != 1 or (at.size and at.dtype.kind not in "iub"):
-            raise InputError(f"indices are a flat list of integers or booleans, not {at.dtype} of shape {at.shape}.")
-        if at.dtype.kind == "b":
-            if len(at) != len(self):
-                raise InputError(f"the mask has {len(at)} entries for {len(self)} series; give one per series.")
-            at = np.flatnonzero(at)
-        if not at.size:
-            raise InputError(f"none of the {len(self)} series is selected; select at least one.")
-        at = at.astype(np.int64)
-        outside = at[(at < -len(self)) | (at >= len(self))]
-        if len(outside):
-            raise InputError(f"series {outside[0]} does not exist; there are {len(self)}, counted from 0.")
-        at %= len(self)
+        at = places(indices, len(self), "series")
         offsets = offsets_of(self.lengths[at])
         static = {name: column[at] for name, column in self.static.items()}
         own: dict[str, Any] = {"offsets": offsets, "ids": self.ids[at], "static": static}
@@ -416,7 +405,8 @@ class SeriesDataset:
             wide: `values` are the channels, as in `from_wide`.
             unknown_channels: as in `from_frame`; in a wide table "drop" takes a channel without a column as one that
                 was never observed.
-            missing_cells: cells of a text file that mean "missing", beside "", NA, NaN, null and the like.
+            missing_cells: cells that mean "missing", of all columns but ids and channels: as texts, or as numbers
+                whatever their spelling. In a text file "" always does, and among numbers NA, NaN, null and the like.
             time_format: how times are written that are text, for strptime: "%d.%m.%Y %H:%M".
             memory: bytes that reading may take; half of what is free, if None.
             folder: where mapped columns are kept; PATH.columns, if None.

@@ -11,14 +11,17 @@ import codecs
 import csv
 import functools
 import json
+import os
 import re
 import shutil
 import sys
 import tempfile
+import warnings
 import zipfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -29,7 +32,7 @@ import pyarrow.feather
 import pyarrow.json
 import pyarrow.parquet
 
-from rotarymae.errors import InputError, choose, did_you_mean, listed
+from rotarymae.errors import InputError, InputWarning, choose, did_you_mean, listed
 from rotarymae.series import dates, tables
 
 FORMATS = {
@@ -47,13 +50,21 @@ FORMATS = {
     ".xls": "excel",
 }
 PACKED = (".gz", ".bz2", ".zst")  # of text files
-BEGINNINGS = {b"PAR1": ".parquet", b"ARROW1": ".arrow", b"PK\3\4": ".xlsx", b"\x1f\x8b": ".csv.gz", b"{": ".jsonl"}
+BEGINNINGS = {
+    b"PAR1": ".parquet",
+    b"ARROW1": ".arrow",
+    b"PK\3\4": ".xlsx",
+    b"\x1f\x8b": ".csv.gz",
+    b"{": ".jsonl",
+    b"[": ".json",
+}
 ROWS = 1 << 18  # observations that are streamed at a time
 BUFFER = 1 << 20  # bytes of a Parquet file that are read ahead per column
 # In a Parquet file, what stands between a list and its entries.
 WITHIN_LISTS = re.compile(r"\.(list\.(element|item|array)|bag\.array_element)(?=\.|$)")
 IN_MEMORY = "memory"  # the format of a table that is no file
 HEAD = 1 << 16  # bytes from which the form of a text file is guessed
+LINE = 1 << 26  # bytes of the longest line of JSON
 
 
 @dataclass(frozen=True)
@@ -74,10 +85,10 @@ class TableFile:
         paths: the files, whose rows follow one another.
         format: one of FORMATS' values.
         text: how each file is written, for CSV.
-        missing: cells of a text file that mean "missing", beside the usual ones.
+        missing: cells that mean "missing", beside the usual ones: as texts, or as numbers whatever their spelling.
         times: column → strptime format of times that are text.
         of_file: this column, which no file has, holds the name of the file that a row is from.
-        whole: the table itself, where a format is read whole.
+        whole: the table of each file, where a format is read whole.
         notes: what was guessed.
     """
 
@@ -87,18 +98,30 @@ class TableFile:
     missing: tuple[str, ...] = ()
     times: dict[str, str] = field(default_factory=dict)
     of_file: str | None = None
-    whole: pa.Table | None = field(default=None, repr=False)
+    whole: tuple[pa.Table, ...] = field(default=(), repr=False)
     notes: tuple[str, ...] = ()
 
     @classmethod
     def of_table(cls, table: pa.Table) -> TableFile:
         """A table that is in memory already."""
-        return cls((Path("table"),), IN_MEMORY, whole=table)
+        return cls((Path("table"),), IN_MEMORY, whole=(table,))
 
     def with_ids_of_files(self) -> TableFile:
-        """The same with a column "file" that holds the name of the file that a row is from."""
+        """The same with a column "file" that holds the name of the file that a row is from.
+
+        Where two files in different folders have one name, it holds their paths below the folder that all are in.
+        """
         alone = "the table is one series" if len(self.paths) == 1 else "each file is one series"
         return replace(self, of_file="file", notes=(*self.notes, f"no column of ids: {alone}"))
+
+    @cached_property
+    def file_ids(self) -> tuple[str, ...]:
+        """What `with_ids_of_files` calls the files."""
+        stems = tuple(stem(path) for path in self.paths)
+        if len(set(stems)) == len(stems):
+            return stems
+        above = os.path.commonpath(self.paths)
+        return tuple(path.relative_to(above).as_posix() for path in self.paths)
 
     @property
     def in_memory(self) -> bool:
@@ -110,7 +133,10 @@ class TableFile:
 
     def column_names(self) -> list[str]:
         """Of the first file, without reading it; the fields of nested columns as "column.field"."""
-        return [*self._flat_schema().names, *([self.of_file] if self.of_file else [])]
+        return self._names(0)
+
+    def _names(self, i: int) -> list[str]:
+        return [*self._flat_schema(i).names, *([self.of_file] if self.of_file else [])]
 
     def type_of(self, column: str) -> pa.DataType:
         """The type of a column; of a text file, that of its first rows."""
@@ -126,36 +152,36 @@ class TableFile:
         kinds = {name: kind.value_type if tables.is_list(kind) else kind for name, kind in types.items()}
         return [name for name, kind in kinds.items() if pa.types.is_integer(kind) or pa.types.is_floating(kind)]
 
-    def _flat_schema(self) -> pa.Schema:
-        with _named(self.paths[0], self.format):
-            schema = self._schema(self.paths[0])
+    def _flat_schema(self, i: int = 0) -> pa.Schema:
+        with _named(self.paths[i], self.format):
+            schema = self._schema(i)
             repeats = len(set(schema.names)) < len(schema.names)  # which `need` refuses
             return schema if repeats else tables.flat(schema.empty_table()).schema
 
-    def _schema(self, path: Path) -> pa.Schema:
-        if self.whole is not None:
-            return self.whole.schema
+    def _schema(self, i: int) -> pa.Schema:
+        path = self.paths[i]
+        if self.whole:
+            return self.whole[i].schema
         if self.format == "parquet":
             return pyarrow.parquet.read_schema(path)
         if self.format == "arrow":
             with pa.memory_map(str(path)) as mapped:
                 return pa.ipc.open_file(mapped).schema
-        read, parse, how = self._csv(0)
+        read, parse, how = self._csv(i)
         with pyarrow.csv.open_csv(path, read_options=read, parse_options=parse, convert_options=how) as head:
             return head.schema
 
     def read(self, columns: Sequence[str] | None = None, labels: Sequence[str] = ()) -> pa.Table:
         """Some columns (all of them, if None), as `read_table`."""
-        names = self.column_names()
-        wanted = names if columns is None else list(dict.fromkeys(columns))
-        self.need(wanted, names)
+        wanted = self.column_names() if columns is None else list(dict.fromkeys(columns))
         labels = [name for name in labels if name in wanted and name != self.of_file]
         parts = []
         for i, path in enumerate(self.paths):
+            self.need(wanted, self._names(i), i)
             own = [name for name in wanted if name != self.of_file]
             with _named(path, self.format):
-                if self.whole is not None:
-                    part = self.whole
+                if self.whole:
+                    part = self.whole[i]
                 elif self.format == "parquet":
                     file = pyarrow.parquet.ParquetFile(path)
                     part = file.read(columns=_leaves(own, file))
@@ -163,7 +189,7 @@ class TableFile:
                     part = pyarrow.feather.read_table(path, columns=_tops(own, path))
                 else:
                     part = self._read_csv(i, own, labels)
-                parts.append(self._finished(part, wanted, i))
+                parts.append(self._finished(part, wanted, labels, i))
         with _named(self.paths[0], self.format):
             table = pa.concat_tables(parts, promote_options="permissive") if len(parts) > 1 else parts[0]
         if self.format in ("csv", "tsv"):
@@ -187,10 +213,11 @@ class TableFile:
     def stream(self, columns: Sequence[str], labels: Sequence[str]) -> Iterator[dict[str, pa.Array]]:
         """Some columns, about ROWS observations at a time; all labels of a CSV file as text."""
         for i, path in enumerate(self.paths):
+            self.need(columns, self._names(i), i)
             own = [name for name in columns if name != self.of_file]
             with _named(path, self.format):
-                if self.whole is not None:
-                    batches = iter(self.whole.to_batches())
+                if self.whole:
+                    batches = iter(self.whole[i].to_batches())
                 elif self.format == "parquet":
                     # Read ahead, and all row groups that were read would stay in memory.
                     file = pyarrow.parquet.ParquetFile(path, buffer_size=BUFFER, pre_buffer=False)
@@ -205,17 +232,17 @@ class TableFile:
                 else:
                     batches = self._stream_csv(i, own, labels)
                 for batch in batches:
-                    part = self._finished(pa.Table.from_batches([batch]), columns, i)
+                    part = self._finished(pa.Table.from_batches([batch]), columns, labels, i)
                     for start, stop in _pieces(part):
                         yield {name: tables.to_arrow(part[name].slice(start, stop - start)) for name in columns}
 
-    def need(self, wanted: Sequence[str], names: Sequence[str]) -> None:
-        """Refuse a header that lacks a column or names one twice."""
-        tables.refuse_twice(names, f"the header of {self.paths[0].name}")
+    def need(self, wanted: Sequence[str], names: Sequence[str], i: int = 0) -> None:
+        """Refuse the header `names` of file i that lacks a column or names one twice."""
+        tables.refuse_twice(names, f"the header of {self.paths[i].name}")
         missing = sorted(set(wanted) - set(names))
         if missing:
             raise InputError(
-                f"column {listed(missing)} is missing.{did_you_mean(missing[0], names)} {self.paths[0]} has the "
+                f"column {listed(missing)} is missing.{did_you_mean(missing[0], names)} {self.paths[i]} has the "
                 f"columns {listed(names, 20)}."
             )
 
@@ -225,12 +252,12 @@ class TableFile:
         It is a guess for text, at 32 characters per row (8 where they are compressed), and counts rows with lists in
         an Arrow file as rows.
         """
+        if self.whole:
+            return sum(_entries(batch, columns) for table in self.whole for batch in table.to_batches())
         return sum(self._observations(path, columns) for path in self.paths)
 
     def _observations(self, path: Path, columns: Sequence[str]) -> int:
         with _named(path, self.format):
-            if self.whole is not None:
-                return sum(_entries(batch, columns) for batch in self.whole.to_batches())
             if self.format == "parquet":
                 file = pyarrow.parquet.ParquetFile(path)
                 return _cells(file, _leaves([name for name in columns if name != self.of_file], file))
@@ -239,13 +266,17 @@ class TableFile:
                     return pa.ipc.open_file(mapped).count_rows()
         return path.stat().st_size // (8 if path.suffix.lower() in PACKED else 32)
 
-    def _finished(self, table: pa.Table, wanted: Sequence[str], i: int) -> pa.Table:
-        """The wanted columns of a part of file i: validated, structs as their fields, text times parsed, file named."""
+    def _finished(self, table: pa.Table, wanted: Sequence[str], labels: Sequence[str], i: int) -> pa.Table:
+        """The wanted columns of a part of file i: validated, structs as their fields, missing cells null but those of
+        labels, text times parsed, file named."""
         # Arrow trusts the offsets in a file, and a wrong one ends the process when the column is used.
         table.validate(full=True)
         table = tables.flat(table)
         if self.of_file is not None:
-            table = table.append_column(self.of_file, pa.array([stem(self.paths[i])] * len(table), pa.string()))
+            table = table.append_column(self.of_file, pa.array([self.file_ids[i]] * len(table), pa.string()))
+        for name in set(wanted) - set(labels) if self.missing else ():
+            column = tables.without(tables.to_arrow(table[name]), self.missing)
+            table = table.set_column(table.schema.get_field_index(name), name, column)
         for name, how in self.times.items():
             if name in wanted:
                 times = dates.parse_times(tables.to_arrow(table[name]), name, how)
@@ -296,7 +327,8 @@ def open_table(
     Args:
         path: the file or files; several are read one after the other, in the order of their names.
         format: one of FORMATS' values, where the suffix does not say.
-        missing: cells of a text file that mean "missing", beside "", NA, NaN, null and the like.
+        missing: cells that mean "missing", of all columns but ids and channels: as texts, or as numbers whatever their
+            spelling. In a text file "" always does, and among numbers NA, NaN, null and the like.
         times: column → strptime format of times that are text.
 
     Raises:
@@ -304,6 +336,8 @@ def open_table(
     """
     if format is not None:
         choose("format", format, sorted(set(FORMATS.values())))
+    if not isinstance(path, str | os.PathLike):
+        raise InputError(f"{path!r} is no path; give that of a table file, a folder of them or a pattern.")
     paths = (_standard_input(),) if str(path) == "-" else table_files(Path(path))
     kinds = {format or _format(one) for one in paths}
     if len(kinds) > 1:
@@ -319,7 +353,12 @@ def open_table(
         for one in paths:
             with _named(one, source.format):
                 parts.append(WHOLE[source.format](one, source.missing))
-        return replace(source, whole=pa.concat_tables(parts, promote_options="permissive"))
+        with _named(paths[0], source.format):  # what one file's records all lack is missing there
+            every = pa.concat_tables(parts, promote_options="permissive")
+        ends = np.cumsum([len(part) for part in parts])
+        return replace(
+            source, whole=tuple(every.slice(end - len(part), len(part)) for end, part in zip(ends, parts, strict=True))
+        )
     return source
 
 
@@ -347,10 +386,11 @@ def read_table(
 
 
 def stem(path: Path) -> str:
-    """The name of a file without its suffixes that say how it is read."""
+    """The name of a file without the suffixes that say how it is read: one of packing, one of a format."""
     name = path.name
-    for suffix in (*PACKED, *FORMATS):
-        name = name[: -len(suffix)] if name.lower().endswith(suffix) else name
+    for suffixes in (PACKED, FORMATS):
+        ending = next((suffix for suffix in suffixes if name.lower().endswith(suffix)), "")
+        name = name[: len(name) - len(ending)]
     return name
 
 
@@ -376,7 +416,7 @@ def table_files(path: Path) -> tuple[Path, ...]:
         return (path,)
     if path.is_dir():
         inside = (one for one in sorted(path.rglob("*")) if one.is_file() and not one.name.startswith((".", "_")))
-        found = tuple(one for one in inside if _suffix(one) and one.parents[1].suffix != ".columns")  # see `memmap`
+        found = tuple(one for one in inside if _suffix(one) and one.parent.parent.suffix != ".columns")  # see `memmap`
         if not found:
             raise InputError(f"{path} is a folder without table files; known suffixes are {', '.join(FORMATS)}.")
         return found
@@ -467,7 +507,13 @@ def _read_excel(path: Path, missing: Sequence[str]) -> pa.Table:
     try:
         import pandas
 
-        return pa.Table.from_pandas(pandas.read_excel(path, na_values=list(missing)), preserve_index=False)
+        sheets = pandas.read_excel(path, sheet_name=None, na_values=list(missing))
+        (first, frame), *others = sheets.items()
+        if others:
+            rest = listed(name for name, _ in others)
+            text = f"{path.name}: the first sheet, {first!r}, is read and {rest} not; save each sheet as a file."
+            warnings.warn(text, InputWarning, stacklevel=4)
+        return pa.Table.from_pandas(frame, preserve_index=False)
     except ImportError:
         try:
             import polars
@@ -485,12 +531,14 @@ def _read_json(path: Path, _: Sequence[str]) -> pa.Table:
     if isinstance(content, dict) and all(isinstance(column, list) for column in content.values()):
         return pa.Table.from_pydict(content)
     if isinstance(content, list) and all(isinstance(row, dict) for row in content):
-        return pa.Table.from_pylist(content)
+        names = dict.fromkeys(name for row in content for name in row)  # Arrow takes those of the first row alone
+        return pa.Table.from_pydict({name: [row.get(name) for row in content] for name in names})
     raise ValueError("neither a list of records nor lists by column")
 
 
 def _read_json_lines(path: Path, _: Sequence[str]) -> pa.Table:
-    return pyarrow.json.read_json(path)
+    # A block holds at least one whole line, and a line can hold the lists of a long series.
+    return pyarrow.json.read_json(path, pyarrow.json.ReadOptions(block_size=LINE))
 
 
 WHOLE = {"excel": _read_excel, "json": _read_json, "jsonl": _read_json_lines}

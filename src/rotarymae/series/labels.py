@@ -74,25 +74,40 @@ def _align(dataset: SeriesDataset, seen: Any, id: str, label: str, unlabelled: s
     if differs.any():
         twice = labelled[np.unique(rows[differs])]
         raise InputError(f"{len(twice)} ids have more than one {what}: {listed(twice)}; keep one {what} per id.")
-    numeric = [array.dtype.kind in "iufb" for array in (dataset.ids, labelled)]
-    if numeric[0] != numeric[1]:
-        kinds = ["numbers" if n else "strings" for n in numeric]
-        raise InputError(
-            f"the ids of the series are {kinds[0]} ({listed(dataset.ids[:1])}), those of the labels {kinds[1]} "
-            f"({listed(labelled[:1])}); convert one of them."
-        )
-    there = np.isin(dataset.ids, labelled)
+    own, labelled = _of_one_kind(dataset.ids, labelled)
+    there = np.isin(own, labelled)
     lost = np.unique(dataset.ids[~there])
     if len(lost) and (unlabelled == "error" or not there.any()):
         raise InputError(f"{len(lost)} series have no {what}: {listed(lost)}; add their {what}s or select the others.")
-    surplus = labelled[~np.isin(labelled, dataset.ids)]
+    surplus = labelled[~np.isin(labelled, own)]
     if len(surplus) and what == "label":
         text = f"{len(surplus):,} labels belong to no series and are not used: {listed(surplus)}."
         warnings.warn(text, InputWarning, stacklevel=2)
     order = np.argsort(labelled, kind="stable")
-    at = order[np.searchsorted(labelled, dataset.ids[there], sorter=order)]
+    at = order[np.searchsorted(labelled, own[there], sorter=order)]
     if there.all():
         return found[at]
     every = np.full(len(dataset), None, object)
     every[there] = found[at]
     return every
+
+
+def _of_one_kind(own: np.ndarray, labelled: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The ids of the series and of the labels; integers as texts where the others are texts.
+
+    A text file's ids are integers or texts by what else stands in the column. Raises InputError where no text is one of
+    the integers, or where one cannot tell what belongs together, as 001 might be 1.
+    """
+    numeric = [array.dtype.kind in "iufb" for array in (own, labelled)]
+    if numeric[0] == numeric[1]:
+        return own, labelled
+    numbers, texts = (own, labelled) if numeric[0] else (labelled, own)
+    unclear = any(text.isdigit() and str(int(text)) != text for text in texts)
+    as_texts = numbers.astype(str).astype(object)
+    if numbers.dtype.kind in "iu" and not unclear and np.isin(texts, as_texts).any():
+        return (as_texts, labelled) if numeric[0] else (own, as_texts)
+    kinds = ["numbers" if n else "strings" for n in numeric]
+    raise InputError(
+        f"the ids of the series are {kinds[0]} ({listed(own[:1])}), those of the labels {kinds[1]} "
+        f"({listed(labelled[:1])}); convert one of them."
+    )

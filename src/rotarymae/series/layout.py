@@ -64,9 +64,9 @@ class TableLayout(Reading):
 
     def open(self, table: Path | pa.Table) -> TableFile:
         """The table, its file or its files, read as the options say."""
-        if isinstance(table, pa.Table):
-            return TableFile.of_table(table)
         times = {} if self.time_format is None else {self.time: self.time_format}
+        if isinstance(table, pa.Table):
+            return replace(TableFile.of_table(table), missing=self.na, times=times)
         return open_table(table, missing=self.na, times=times)
 
     def reader(

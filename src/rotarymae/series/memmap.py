@@ -117,7 +117,11 @@ def map_table(
     folder = path.with_name(f"{path.name}.columns") if folder is None else folder
     target = folder / _fingerprint(source, {"format": FORMAT, "columns": columns, **options})
     if target.is_dir():
-        return _load(target)
+        found = _load(target)
+        assert found.reading is not None
+        for loss in found.reading.losses():
+            warnings.warn(loss, InputWarning, stacklevel=4)
+        return found
     try:
         folder.mkdir(parents=True, exist_ok=True)
         remove_leftovers(folder, after=LEFT_AFTER)
@@ -250,7 +254,7 @@ def _load(folder: Path) -> SeriesDataset:
 
 def _fingerprint(source: TableFile, options: dict[str, Any]) -> str:
     """A digest of the options, of how the files are read, and of each one's size, time of change and 64 pieces."""
-    how = [source.format, source.text, source.missing, source.times, source.of_file]
+    how = [source.format, source.text, source.missing, source.times, source.of_file and source.file_ids]
     digest = hashlib.sha256(json.dumps([options, how], default=str).encode())
     for path in source.paths:
         about = path.stat()

@@ -181,8 +181,8 @@ class PositionScaler:
         channel_spacing: float = 1.0,
     ) -> Self:
         """The unit is the larger of the median gap between a series' distinct times and a thousandth of the median
-        span, unless given; of a `sample` of a large set. Beyond some 6,000 units the slowest kept frequency has gone
-        round."""
+        span, unless given; of a `sample` of a large set. Beyond some 3,000 to 4,000 units (size light,
+        with and without channels) the slowest kept frequency has gone round."""
         if origin not in get_args(Origin):
             raise InputError(f"origin {origin!r}; wanted 'first' (of each series) or 'zero' (of the table).")
         for name, number in (("unit", unit), ("channel_spacing", channel_spacing)):

@@ -93,9 +93,10 @@ class StaticColumn:
             numbers = np.where(gone, self.mean, np.clip(np.nan_to_num(column.astype(np.float64)), self.low, self.high))
             parts = [((numbers - self.mean) / self.std)[:, None]]
         else:
-            known = {one: i for i, one in enumerate(self.categories)}
+            # Whether a text file's 3 is a number or a text depends on what else stands in its column.
+            known = {tables.as_text(one): i for i, one in enumerate(self.categories)}
             index = np.array(
-                [-1 if no else known.get(tables.plain(one), -1) for one, no in zip(column, gone, strict=True)]
+                [-1 if no else known.get(tables.as_text(one), -1) for one, no in zip(column, gone, strict=True)]
             )
             strange = sorted({str(tables.plain(one)) for one in column[(index < 0) & ~gone]})
             if strange:

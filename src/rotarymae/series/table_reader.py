@@ -64,6 +64,11 @@ class TableReader(Reading):
                 f"flags {listed(self.flags)} are of observations, and a wide table has several per row; put an empty "
                 "cell where a value is not to be used."
             )
+        if self.wide and (self.channel is not None or self.missing == "error"):
+            given = f"channel={self.channel!r}" if self.channel is not None else "missing='error'"
+            raise InputError(
+                f"{given} is of long tables; in a wide one each value column is a channel, and its cells may be empty."
+            )
 
     @cached_property
     def absent(self) -> tuple[str, ...]:

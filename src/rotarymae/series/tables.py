@@ -237,14 +237,37 @@ def numbers(column: pa.Array, name: str) -> np.ndarray:
     return column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
 
 
+def without(column: pa.Array, codes: Sequence[str]) -> pa.Array:
+    """The column, or the entries of its lists, with nulls for cells that are one of `codes`: as text, or as a number of
+    the same value."""
+    kind, compared = column.type, column
+    if is_list(kind):
+        offsets = pa.array(np.concatenate([[0], np.cumsum(list_lengths(column))]))
+        return pa.LargeListArray.from_arrays(offsets, without(column.flatten(), codes))
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind):
+        compared = column if pa.types.is_float32(kind) else column.cast(pa.float64(), safe=False)
+        wanted = pa.array([float(code) for code in codes if _is_number(code)], pa.float64()).cast(compared.type)
+    elif pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        wanted = pa.array(codes, kind)
+    else:
+        return column
+    gone = pc.is_in(compared, value_set=wanted)  # pyright: ignore
+    return pc.if_else(gone, pa.scalar(None, kind), column)  # pyright: ignore
+
+
+def _is_number(cell: Any) -> bool:
+    try:
+        float(cell)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
 def _first_text(column: pa.Array) -> str:
     """ " ('n/a' in row 3)": the first cell of a text column that cannot be read as a number."""
     for row, cell in enumerate(column.to_pylist()):
-        try:
-            float(cell)
-        except (TypeError, ValueError):
-            if cell is not None:
-                return f" ({cell!r} in row {row})"
+        if cell is not None and not _is_number(cell):
+            return f" ({cell!r} in row {row})"
     return ""
 
 
@@ -274,3 +297,9 @@ def explode(columns: dict[str, pa.Array]) -> tuple[dict[str, pa.Array], np.ndarr
 def plain(label: Any) -> Any:
     """A label as JSON keeps it."""
     return label.item() if isinstance(label, np.generic) else label
+
+
+def as_text(label: Any) -> str:
+    """A label as a text file has it; a whole number without a point."""
+    label = plain(label)
+    return str(int(label)) if isinstance(label, float) and label.is_integer() else str(label)
