@@ -3,6 +3,7 @@
 import dataclasses
 
 import numpy as np
+import pytest
 import torch
 
 from _runs import FIT, waves
@@ -112,3 +113,22 @@ def test_single_observations_of_joined_times_are_hidden():
             assert (masked.sum(2)[batch.masked.real] == 3).all() and (batch.masked.real.sum(1) == 10).all()
         else:
             assert (masked.any(1).sum(1) == 1).all() and (masked.sum((1, 2)) == 20).all()
+
+
+@pytest.mark.parametrize("values", [torch.float32, torch.float64])
+def test_positions_of_higher_precision_than_the_weights(values):
+    model = MaskedAutoencoder(dataclasses.replace(SMALL, neighbours=True)).to(values)
+    draw = torch.Generator().manual_seed(0)
+    positions = torch.rand(2, 5, 1, generator=draw, dtype=torch.float64)
+    visible = Tokens(torch.randn(2, 5, 1, generator=draw, dtype=values), positions)
+    hidden = Tokens(visible.values, positions + 0.01)
+    assert model.predict(visible, hidden).predicted.dtype == values
+
+
+def test_ratios_to_errors_are_not_taken_for_joined_times():
+    curves = [np.stack([np.sin(one.times), 0.1 + one.times / 100], 1) for one in waves()]
+    data = SeriesDataset.from_arrays([one.times for one in waves()], curves, value_names=["flux", "flux_err"])
+    config = dataclasses.replace(FIT, neighbours=True, errors=("flux_err",))
+    with refuses("neighbours", "signal_to_noise=False"):
+        pretrain(data, config)
+    pretrain(data, dataclasses.replace(config, signal_to_noise=False))

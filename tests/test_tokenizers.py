@@ -57,6 +57,8 @@ def test_irregular_axes_keep_their_coordinates():
     assert sound.positions[0].tolist() == [[t, band] for t in (0.5, 2.25, 7.0) for band in (1, 2)]
     assert video(torch.zeros(1, 4, 4, 4, 1), (2, 2, 2)).positions[0, -1].tolist() == [2, 2, 2]
     assert spectrogram(torch.zeros(1, 4, 4), (2, 2)).values.shape == (1, 4, 4)
+    dates = series(torch.zeros(2, 3, 4), times + 59_000)
+    assert dates.positions[..., 0].equal(times + 59_000) and dates.values.dtype == torch.float32
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """Model directories: config.json, model.safetensors, preprocessor.json and README.md, the model card.
 
-Loading runs no code from the files. config.json holds the checksums of all others and of itself: what is missing,
-truncated or changed is named.
+Loading runs no code from the files. config.json holds the checksums of the weights, of the preprocessor and of itself:
+what is missing, truncated or changed of these is named.
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ class RoMAEConfig:
         position_encoding: Positions rotate queries and keys (rotary), or are added to tokens as sines and
             cosines (absolute, the baseline).
         p: This share of the rotary frequencies of each axis is kept, the fastest first.
-        base: The slowest frequency is about 1 / base.
+        base: Frequencies fall from 1 radian per unit towards 1 / base; the slowest that is kept is about base^-p.
         cls_token: A learned [CLS] token stands at position 0, which anchors absolute positions.
         dropout: Training drops this share of the attention weights and of the MLPs' hidden units.
         drop_path: Training skips the last block at this rate, and earlier ones at lower rates, linearly.

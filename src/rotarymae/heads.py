@@ -27,8 +27,9 @@ def encoder_of(model: nn.Module) -> Encoder:
 def pooled(encoder: Encoder, tokens: Tokens, pool: str) -> Float[Tensor, "B D"]:
     """One vector per row: the [CLS] token ("cls"), or the mean or maximum over real tokens ("mean", "max").
 
-    An encoder without [CLS] gives the mean in any case.
+    An encoder without [CLS] gives the mean for "cls".
     """
+    choose("pool", pool, ("cls", "mean", "max"))
     if pool == "cls" and encoder.cls_token is not None:
         return encoder.summary(tokens)
     latent = encoder(tokens).tokens

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from rotarymae.config import Likelihood, RoMAEConfig
 from rotarymae.errors import InputError
 from rotarymae.masking import split
-from rotarymae.neighbours import NUMBERS, NeighbourHead, Observed, neighbours, observe
+from rotarymae.neighbours import NUMBERS, NeighbourHead, Neighbours, Observed, neighbours, observe
 from rotarymae.position_encodings import position_encoding
 from rotarymae.tokens import Tokens
 from rotarymae.transformer import ALL, Transformer
@@ -193,6 +193,7 @@ class MaskedAutoencoder(nn.Module):
         near = None
         if context.observed is not None:
             near = neighbours(context.observed, positions[..., 0].to(context.positions.dtype))
+            near = Neighbours(*(part.to(asked.dtype) for part in near))
             asked = asked + self.neighbour_projection(near.numbers.flatten(2)).to(asked.dtype)
         x = torch.cat([context.tokens, asked], dim=1)
         positions = torch.cat([context.positions, positions.to(context.positions.dtype)], dim=1)

@@ -55,7 +55,8 @@ def patchify(
     order = list(range(1, 2 * dims, 2)) + list(range(2, 2 * dims + 1, 2))
     patches = array.reshape(len(array), *interleaved, array.shape[-1]).permute(0, *order, 2 * dims + 1)
     values = patches.reshape(len(array), math.prod(counts), -1)
-    return Tokens(values, _grid(len(array), counts, coordinates, _position_dtype(array)).to(array.device))
+    positions = _grid(len(array), counts, coordinates, _position_dtype(array, *coordinates.values()))
+    return Tokens(values, positions.to(array.device))
 
 
 def unpatchify(
@@ -133,9 +134,9 @@ def _sizes(array: Tensor, patch_size: Sequence[int]) -> tuple[int, ...]:
     return sizes
 
 
-def _position_dtype(array: Tensor) -> torch.dtype:
-    """float64 stays; everything else gets float32, because half precision rounds positions."""
-    return torch.float64 if array.dtype == torch.float64 else torch.float32
+def _position_dtype(*of: Tensor) -> torch.dtype:
+    """float64 where one of these is; else float32, because half precision rounds positions."""
+    return torch.float64 if torch.float64 in {one.dtype for one in of} else torch.float32
 
 
 def _grid(

@@ -1,5 +1,7 @@
 """Exported programs answer as the library does, in the table's units, for any number of series and observations."""
 
+import dataclasses
+
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
@@ -8,6 +10,7 @@ from jaxtyping import config as shape_checks
 
 from conftest import command, refuses
 from rotarymae import RoMAEClassifier, RoMAEInterpolator, RoMAERegressor, SeriesDataset
+from rotarymae.errors import InputWarning
 from rotarymae.export import check_program, export_program, make_program, write_test_table
 from rotarymae.export.onnx import SHAPES, examples_of
 
@@ -167,6 +170,16 @@ def test_what_cannot_be_exported_is_refused(fitted, curves, tmp_path):
     joined = RoMAEClassifier(**SMALL, join_times=True, channel_one_hot=False, signal_to_noise=False)
     with refuses("join_times"):
         make_program(joined.fit(curves, KINDS).pretrained_, "embed")
+    with refuses("pool", "'median'"):
+        export_program(make_program(fitted.pretrained_, "embed", "median"), tmp_path / "x", "torch")
+
+
+@pytest.mark.parametrize("what", [{"window": 256}, {"max_tokens": 256}])
+def test_that_long_series_are_read_in_parts_is_said(fitted, what):
+    directory = fitted.pretrained_
+    preprocessor = dataclasses.replace(directory.preprocessor, **what)
+    with pytest.warns(InputWarning, match=f"at most 256 observations at a time .{next(iter(what))}"):
+        make_program(dataclasses.replace(directory, preprocessor=preprocessor), "embed")
 
 
 def test_the_command(fitted, tmp_path, capsys):

@@ -1,12 +1,15 @@
 """A folder of shards: each answered once, by however many processes, whatever becomes of them."""
 
 import functools
+import hashlib
 import json
 import multiprocessing
 import os
 import random
+import shutil
 import threading
 import time
+from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
@@ -86,6 +89,13 @@ def test_another_model_or_option_is_refused(folder, tmp_path, survey_model, monk
     pq.write_table(nested(1), out / "shard04.parquet")
     with refuses("shard04.parquet is no output of this job"):
         answer_shards(work_of(survey_model), folder, out)
+
+
+def test_a_model_is_known_by_its_files_wherever_it_lies_and_by_its_name(survey_model, tmp_path):
+    for place in (tmp_path / "a", tmp_path / "training" / "a"):
+        shutil.copytree(survey_model, place)
+        assert shards.model_checksum(place) == shards.model_checksum(survey_model)
+    assert shards.model_checksum(Path("plasticc-ugrizy")) != hashlib.sha256().hexdigest()
 
 
 def test_folders_that_are_refused(folder, tmp_path, survey_model):

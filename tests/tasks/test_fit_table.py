@@ -323,7 +323,9 @@ def test_many_whole_numbers_are_classes_with_a_warning():
         assert choose_task(np.arange(40) % 5).name == "classification"
 
 
-@pytest.mark.parametrize(("precision", "taken", "said"), [("auto", "bf16", 1), ("auto", "fp32", 0), ("bf16", "bf16", 0)])
+@pytest.mark.parametrize(
+    ("precision", "taken", "said"), [("auto", "bf16", 1), ("auto", "fp32", 0), ("bf16", "bf16", 0)]
+)
 def test_bf16_that_nobody_asked_for_is_said(precision, taken, said, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("rotarymae.tasks.fit_table.taken_precision", lambda asked: taken)
     config = dataclasses.replace(ONCE, precision=precision)

@@ -28,6 +28,7 @@ from rotarymae.batch import Batch
 from rotarymae.errors import InputWarning
 from rotarymae.masking import MaskChannels
 from rotarymae.model import MaskedAutoencoder
+from rotarymae.series.examples import SeriesExamples
 from rotarymae.tokens import collate
 from rotarymae.training import distributed as processes
 from rotarymae.training import evaluation
@@ -424,7 +425,11 @@ def test_a_part_in_which_nothing_can_be_hidden_counts_for_nothing():
     batch, what = data.batch(np.array(single[:1]), 0), objective()
     loss = what(batch)
     assert loss.count == 0 and float(loss.sum.detach()) == 0
-    assert np.isfinite(losses(train(data=data, held=False, batch_size=1, epochs=1)[1])).all()
+    result = train(data=data, held=False, batch_size=1, epochs=1, log_every=1)[1]
+    assert np.isfinite(losses(result)).all() and 0 not in losses(result)
+    alone = SeriesExamples(data.dataset.select(single), data.preprocessor, masking=MaskChannels(0.5))
+    start = digest(what.model)
+    assert not losses(train(what=what, data=alone, held=False, epochs=1)[1]) and digest(what.model) == start
 
 
 @pytest.mark.parametrize("kind", ["pretrain", "classify", "regress"])
@@ -580,6 +585,18 @@ def test_auto_is_bf16_where_the_processor_has_units_for_it(units, taken, monkeyp
     assert processes.taken_precision("auto") == taken and processes.taken_precision("fp16") == "fp16"
     one, other = (train(precision=precision, epochs=1)[0] for precision in ("auto", taken))
     assert digest(one.model) == digest(other.model)
+
+
+def test_a_run_does_not_go_on_in_another_precision_on_another_machine(tmp_path, monkeypatch):
+    monkeypatch.setattr(processes, "has_matrix_units", lambda: True)
+    train(precision="auto", epochs=1, folder=tmp_path, held=False)
+    monkeypatch.setattr(processes, "has_matrix_units", lambda: False)
+    if torch.cuda.is_available():
+        pytest.skip("auto asks the GPU here")
+    with refuses("precision", "bf16", "fp32"):
+        fit(objective(), examples(), settings(epochs=1), folder=tmp_path, resume="auto")
+    what = objective()
+    fit(what, examples(), settings(epochs=1, precision="bf16"), folder=tmp_path, resume="auto")
 
 
 def test_matrix_units_are_those_that_the_system_knows_of():

@@ -57,7 +57,7 @@ def export(
 
 
 def _program(model: Path, job: str, contract: str, pool: str | None, stage: str) -> Answers:
-    from rotarymae.checkpoints import open_model
+    from rotarymae.checkpoints import find_model, open_model
     from rotarymae.export import make_program
     from rotarymae.heads import Classifier, Regressor
     from rotarymae.model import MaskedAutoencoder
@@ -68,7 +68,7 @@ def _program(model: Path, job: str, contract: str, pool: str | None, stage: str)
             raise InputError(f"the contract {contract} embeds; leave out --job {job}.")
         return make_program(open_model(model, stage), "light-curve")
     if job == "auto":
-        job = "predict" if (model / "finetuned").is_dir() else "interpolate"
+        job = "predict" if (find_model(model) / "finetuned").is_dir() else "interpolate"
         directory = open_model(model, "finetuned" if job == "predict" else "pretrained")
         if isinstance(directory.model, Classifier | Regressor):
             job = "predict"

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 import torch
 
 from rotarymae.checkpoints import ModelDirectory
-from rotarymae.errors import InputError, RotaryMAEError, choose, import_extra
+from rotarymae.errors import InputError, InputWarning, RotaryMAEError, choose, import_extra
 from rotarymae.export.graph import Answers, Embeddings, Interpolations, LightCurves, Predictions
 from rotarymae.heads import Classifier, Regressor
 from rotarymae.model import MaskedAutoencoder
@@ -67,9 +67,20 @@ def make_program(directory: ModelDirectory, job: Job, pool: str | None = None, t
 
     Raises:
         InputError: a model that does another job, or that cannot be a program; the message says why.
+
+    Warns:
+        InputWarning: a model that reads long series in parts.
     """
     choose("job", job, ("predict", "embed", "interpolate", "light-curve"))
     model, preprocessor = directory.model, directory.of_series()
+    most = preprocessor.window or preprocessor.max_tokens
+    if most is not None:
+        warnings.warn(
+            f"the program reads each series whole; the library reads at most {most:,} observations at a time "
+            f"({'window' if preprocessor.window else 'max_tokens'}), so answers to longer series differ.",
+            InputWarning,
+            stacklevel=2,
+        )
     if job == "embed":
         return Embeddings(model, preprocessor, pool).eval()
     if job == "light-curve":

@@ -15,6 +15,7 @@ one run, and each ratio is the median over rounds of the ratio within a round. `
 from __future__ import annotations
 
 import time
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -64,21 +65,21 @@ def run(setup: SpeedSetup, case: str, trial: Trial) -> Score:
     positions = 100 * torch.rand(setup.batch, setup.length, setup.model.axes, generator=draw)
     # Whole numbers cost what real ones do here; the published code caches their angles.
     given = {"absolute": positions, "quantised": positions.round(), "continuous": positions}
-    steps = {}
-    for way in WAYS:
-        encoding = "absolute" if way == "absolute" else "rotary"
-        fields = {**setup.model.to_dict(), "position_encoding": encoding}
-        model = MaskedAutoencoder(RoMAEConfig.from_dict(fields)).to(device)
-        if setup.compile:
-            compile_blocks(model)
-        steps[way] = _Step(model, Tokens(values, given[way]).to(device))
-    for _ in range(3):  # compilation and first allocations
+    steps, took = {}, {way: np.empty(setup.rounds) for way in WAYS}
+    with ExitStack() as stack:
         for way in WAYS:
-            steps[way].seconds()
-    took = {way: np.empty(setup.rounds) for way in WAYS}
-    for i in range(setup.rounds):
-        for way in np.roll(WAYS, i):
-            took[way][i] = steps[way].seconds()
+            encoding = "absolute" if way == "absolute" else "rotary"
+            fields = {**setup.model.to_dict(), "position_encoding": encoding}
+            model = MaskedAutoencoder(RoMAEConfig.from_dict(fields)).to(device)
+            if setup.compile:
+                stack.enter_context(compile_blocks(model))
+            steps[way] = _Step(model, Tokens(values, given[way]).to(device))
+        for _ in range(3):  # compilation and first allocations
+            for way in WAYS:
+                steps[way].seconds()
+        for i in range(setup.rounds):
+            for way in np.roll(WAYS, i):
+                took[way][i] = steps[way].seconds()
     metrics = {f"{way}, relative speed": float(np.median(took["absolute"] / took[way])) for way in WAYS}
     tokens = setup.batch * setup.length
     metrics |= {f"{way}, tokens/s": float(np.median(tokens / took[way])) for way in WAYS}

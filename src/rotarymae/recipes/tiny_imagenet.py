@@ -36,6 +36,7 @@ from sklearn.preprocessing import StandardScaler
 from rotarymae.arrays import ArrayDataset, ArrayPreprocessor
 from rotarymae.config import RoMAEConfig
 from rotarymae.data import tiny_imagenet as data
+from rotarymae.errors import InputError
 from rotarymae.experiments import SMOKE, ArraySetup, LabelledArrays, Recipe, Row, Score, Trial, parameters, scores
 from rotarymae.experiments.arrays import finetune_both, flip_and_crop, predict_arrays, pretrain_arrays, randaugment
 from rotarymae.training import TrainConfig
@@ -110,6 +111,8 @@ def run(setup: TinyImageNetSetup, case: str, trial: Trial) -> Score:
     model = {**setup.model.to_dict(), "position_encoding": encoding, "cls_token": case != ROTARY}
     own = dataclasses.replace(setup, model=RoMAEConfig.from_dict({**model, "features": preprocessor.features}))
     moved = None if setup.margin is None else flip_and_crop(setup.margin)
+    if moved is None and setup.finetuning.workers:
+        raise InputError("RandAugment draws from torch's one generator; finetuning.workers must be 0.")
     pretrained = pretrain_arrays(own, trial, others, preprocessor, moved)
     train = LabelledArrays(arrays, pictures.train_labels, len(pictures.classes))
     found = finetune_both(own, trial, pretrained, train, preprocessor, moved or randaugment(*setup.randaugment))

@@ -23,6 +23,7 @@ from typing import Any
 import pyarrow.parquet as pq
 from filelock import FileLock, Timeout
 
+from rotarymae.checkpoints import find_model
 from rotarymae.errors import InputError, RotaryMAEError, ShardsFailed, listed
 from rotarymae.scale.jobs import Job
 from rotarymae.scale.tables import answer_table, job_reader
@@ -142,8 +143,9 @@ def find_shards(table: Path, out: Path) -> list[Shard]:
 
 def model_checksum(model: Path) -> str:
     """SHA-256 of the files that a model's answers depend on."""
-    digest = hashlib.sha256()
-    files = [path for name in MODEL_FILES for path in sorted(model.rglob(name)) if "training" not in path.parts]
+    model, digest = find_model(model), hashlib.sha256()
+    files = [path for name in MODEL_FILES for path in sorted(model.rglob(name))]
+    files = [path for path in files if "training" not in path.relative_to(model).parts]
     for path in [*files, *sorted((model / "predictor").glob("*"))]:
         digest.update(path.relative_to(model).as_posix().encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()

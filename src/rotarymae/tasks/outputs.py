@@ -76,6 +76,7 @@ def identify(
     """All that decides what a run finds, as JSON; `start` is the trained model that it starts from."""
     settings = {name: value for name, value in dataclasses.asdict(config).items() if name not in FREE_TO_CHANGE}
     digest = None if labels is None else _digest_of(labels)
+    settings["precision"] = taken_precision(config.precision)
     settings["pretrained"] = None if start is None else _digest(start)  # wherever it lies
     settings["split_by"] = None if split_by is None else [split_by.name, _digest_of(split_by.values)]
     parts = {**settings, "task": task, "holdout": holdout, "labels": digest, "table": dataset.fingerprint()}

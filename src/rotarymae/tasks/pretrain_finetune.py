@@ -187,6 +187,11 @@ def _series_scalers(dataset: SeriesDataset, config: FitConfig, start: ModelDirec
         preprocessor = replace(before, **fresh, window=window, overlap=overlap)
         preprocessor.check(preprocessor.windows(dataset).dataset)
     fit_static(dataset, config.static)
+    if config.neighbours and config.errors and config.signal_to_noise:
+        raise InputError(
+            "neighbours reads values alone, or values joined by time, and the ratios of values to their errors are "
+            "neither; give signal_to_noise=False with it, or leave neighbours or errors out."
+        )
     if config.masking == "tubes":
         raise InputError("masking='tubes' hides the same patches in all frames of videos; series have none.")
     if config.masking == "channels" and preprocessor.channel_names is None:

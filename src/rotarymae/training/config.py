@@ -64,7 +64,7 @@ class TrainConfig(LoopOptions):
     layer_decay: float = 1.0
     """The learning rate of a block is this times that of the block above it; 1 gives all the same rate."""
     accumulation: int = 1
-    """A step is computed in this many micro-batches, which saves memory and changes no result."""
+    """A step is computed in this many micro-batches, which saves memory; of the result it changes dropout's draws."""
     keep_best: bool = False
     """Training ends with the weights of the best validation loss instead of the last ones."""
     seed: int = 0

@@ -34,6 +34,7 @@ from rotarymae.training.distributed import (
     autocast_dtype,
     cuda_devices,
     make_accelerator,
+    taken_precision,
     total,
     watched_signals,
 )
@@ -60,7 +61,7 @@ class TrainResult:
     Attributes:
         history: one dictionary per logged interval and evaluation: step, epoch, and loss and lr, or validation.
         seconds: wall time of this process's part of the run.
-        tokens: real tokens (or examples, if the data have no tokens) trained on, over all processes.
+        tokens: real tokens trained on, over all processes.
         steps, skipped: optimiser steps taken, and how many of them were skipped for non-finite numbers.
         best: the best validation loss, or None.
         resumed_step: the step after which a resumed run went on; None for a run that began at the beginning.
@@ -265,7 +266,7 @@ class _Loop:
         finite = math.isfinite(summed) and bool(torch.isfinite(norm))
         # fp16 finds its scale by overflowing now and then; that is no fault of the data unless the scale is down at 1.
         overflow = not finite and math.isfinite(summed) and self.scaler.is_enabled() and self.scaler.get_scale() > 1
-        if finite:
+        if finite and count:  # a batch in which nothing was to be predicted teaches nothing
             if config.gradient_clip is not None:
                 nn.utils.clip_grads_with_norm_(self.parameters, config.gradient_clip, norm)
             self.scaler.step(self.optimizer)
@@ -275,7 +276,7 @@ class _Loop:
         if bad is not None:
             self._record_skipped_step(bad, shards)
             return None
-        return summed / max(count, 1e-30)
+        return summed / count if count else None
 
     @property
     def _divisor(self) -> int:
@@ -437,6 +438,7 @@ class _Loop:
     def _identity(self) -> dict[str, Any]:
         """What must be the same for a resumed run to be the same run."""
         settings = {k: v for k, v in dataclasses.asdict(self.config).items() if k not in FREE_TO_CHANGE}
+        settings["precision"] = taken_precision(self.config.precision, self.accelerator.device)
         validation = None if self.validation is None else self.validation.identity()
         data = {"data": self.examples.identity(), "validation": validation}
         return {**data, **self.objective.identity(), "training": settings}
