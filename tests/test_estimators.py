@@ -14,7 +14,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import cross_val_score
 
 import rotarymae
-from conftest import command, refuses, two_kinds
+from conftest import command, refuses, two_kinds, write_csv
 from rotarymae import RoMAEClassifier, RoMAEEmbedder, RoMAEInterpolator, RoMAERegressor, SeriesDataset
 from rotarymae.checkpoints import ModelDirectory, load_directory
 from rotarymae.errors import InputWarning
@@ -362,3 +362,61 @@ def test_the_lines_of_a_model_card_run(stage, fitted, tmp_path, monkeypatch):
         import pyarrow.csv
 
         assert found["answers"].tolist() == pyarrow.csv.read_csv("predictions.csv")["predicted"].to_pylist()
+
+
+def test_a_model_is_saved_again_to_its_folder_and_predicts_by_what_is_asked_for(lists, tmp_path):
+    model = RoMAEClassifier(**BOTH, predictor="combined").fit(*lists)
+    for _ in range(2):
+        model.save(tmp_path / "model")
+    for choice in ("model", "features", "combined"):
+        loaded = RoMAEClassifier.load(tmp_path / "model", predictor=choice)
+        every = model.predictor_.every(model._of_model(model._read(lists[0])), model._read(lists[0]))
+        assert np.allclose(loaded.predict_proba(lists[0]), every[choice])
+    RoMAEInterpolator(**FAST).fit(lists[0]).save(tmp_path / "other")
+    with refuses("predictor='combined'"):
+        RoMAEClassifier(**BOTH, predictor="model").fit(*lists).save(tmp_path / "alone")
+        RoMAEClassifier.load(tmp_path / "alone", predictor="combined")
+
+
+def test_scores_are_of_the_series_that_have_a_label(classifier, lists):
+    some = [label if i % 3 else None for i, label in enumerate(lists[1])]
+    at = [i for i, label in enumerate(some) if label]
+    assert classifier.score(lists[0], some) == classifier.score([lists[0][i] for i in at], lists[1][at])
+    numbers = np.where(np.arange(24) % 3 == 0, np.nan, np.arange(24.0))
+    regressor = RoMAERegressor(**BOTH).fit(lists[0], np.arange(24.0))
+    assert regressor.score(lists[0], numbers) == regressor.score([lists[0][i] for i in at], np.arange(24.0)[at])
+
+
+def test_dates_are_asked_in_any_form():
+    days = pd.date_range("2024-01-01", periods=10, freq="D")
+    frame = pd.DataFrame({"id": np.repeat([0, 1, 2], 10), "time": np.tile(days, 3), "value": np.arange(30.0)})
+    model = RoMAEInterpolator(**FAST).fit(frame)
+    wanted = model.predict(frame, at=np.array([19724.5, 19725.0]))
+    asked = pd.to_datetime(["2024-01-02 12:00", "2024-01-03 00:00"])
+    for at in (asked, asked.to_numpy(), asked.to_numpy().astype("datetime64[s]"), list(asked), [asked] * 3):
+        assert np.allclose(model.predict(frame, at=at), wanted)
+    with refuses("'at'", "text"):
+        model.predict(frame, at=["tomorrow"])
+
+
+def test_errors_go_from_python_to_the_command_and_back(tmp_path):
+    rows = two_kinds()[0]
+    path = write_csv(tmp_path / "t.csv", "star,day,flux,sigma", [(star, day, flux, 0.1) for star, day, _, flux in rows])
+    frame = pd.read_csv(path).drop_duplicates(["star", "day"])
+    columns = {"id": "star", "time": "day", "values": "flux", "errors": "sigma"}
+    model = RoMAEInterpolator(**FAST, **columns).fit(frame)
+    assert isinstance(model.score(frame), float)
+    model.save(tmp_path / "model")
+    frame.to_csv(path, index=False)
+    assert command("embed", tmp_path / "model", path, "--out", tmp_path / "e.parquet") == 0
+    loaded = RoMAEInterpolator.load(tmp_path / "model")
+    assert loaded.errors == ("sigma",) and np.array_equal(
+        loaded.predict(frame, [1.0])[0], model.predict(frame, [1.0])[0]
+    )
+
+
+def test_one_name_is_a_name(lists):
+    series = SeriesDataset.from_arrays(
+        [t for t, _ in lists[0]], [v for _, v in lists[0]], static={"age": list(np.arange(24.0))}
+    )
+    assert RoMAEClassifier(**BOTH, static="age").fit(series, lists[1]).preprocessor_.static[0].name == "age"

@@ -35,6 +35,7 @@ CARD = "written by rotarymae"  # in every model card
 LEFT_AFTER = 3600.0  # seconds; saving takes far less
 SHIPPED = Path(__file__).parent / "models"  # a folder per model that ships with the library
 FILES = ("config.json", "model.safetensors", "preprocessor.json", "README.md")
+PREDICTOR = "predictor"  # the folder of what predicts beside a model, in a run's folder or in an estimator's model's
 # A name on the Hub, and what is taken from there or put there: no pickle, no code.
 HUB_NAME = re.compile(r"[\w-][\w.-]*/[\w-][\w.-]*(@[\w./-]+)?")
 PUBLISHED = tuple(f"{part}{file}" for part in ("", "pretrained/", "finetuned/") for file in FILES)
@@ -136,7 +137,7 @@ def check_replaceable(folder: str | Path) -> None:
     if folder.is_symlink():
         raise InputError(f"{folder} is a link to {folder.readlink()}; save to that folder itself, or remove the link.")
     if folder.is_dir():
-        others = sorted(path.name for path in folder.iterdir() if path.name not in FILES)
+        others = sorted(path.name for path in folder.iterdir() if path.name not in (*FILES, PREDICTOR))
         if others:
             raise InputError(
                 f"{folder} holds {', '.join(others[:3])}, which is no part of a model; choose a new folder."
@@ -149,7 +150,7 @@ def check_replaceable(folder: str | Path) -> None:
 
 def _is_model(folder: Path) -> bool:
     """Whether the files there are such as `save` writes; a README.md may well be somebody else's."""
-    if not all(path.is_file() for path in folder.iterdir()):
+    if not all(path.is_file() or path.name == PREDICTOR for path in folder.iterdir()):
         return False
     try:
         described = read_json(folder / "config.json", dict)

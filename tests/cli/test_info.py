@@ -61,6 +61,14 @@ def test_it_says_what_is_there_and_the_command_it_prints_trains(table, tmp_path,
     assert (tmp_path / "run/metrics.json").exists()
 
 
+def test_the_printed_command_reads_as_info_did(tmp_path, capsys):
+    (tmp_path / "t.csv").write_text("id,time,a,b\n" + "".join(f"{i % 3},{i},{i},{-i}\n" for i in range(30)))
+    options = ["--wide", "--values", "a", "b", "--tokens", "time", "--duplicates", "mean"]
+    main(["info", str(tmp_path / "t.csv"), *options])
+    said = capsys.readouterr().out.splitlines()[-1]
+    assert "--wide" in said and "--tokens time" in said and "--duplicates mean" in said
+
+
 def test_duplicates_are_counted_and_the_command_says_what_becomes_of_them(tmp_path, capsys):
     rows = [f"{p},{h},{80 + h}" for p in range(12) for h in (1, 2, 2, 3)]
     (tmp_path / "twice.csv").write_text("\n".join(["patient,hour,value", *rows]))

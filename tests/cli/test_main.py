@@ -9,6 +9,7 @@ import subprocess
 import sys
 
 import numpy as np
+import pandas as pd
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
@@ -240,6 +241,64 @@ def test_options_of_labels_need_labels(tmp_path, capsys):
     assert says_all(capsys.readouterr().err, ["--label-id star", "--labels"])
     assert command("fit", path, "--out", tmp_path / "run", "--label", "kind") == 2
     assert says_all(capsys.readouterr().err, ["'kind' is missing", "'id', 'time', 'value'"])
+
+
+def test_options_without_effect_are_said(tmp_path, capsys):
+    path = write_csv(tmp_path / "table.csv", "id,time,value", [row.split(",") for row in GOOD])
+    options = ["--tune", "probe", "--class-weights", "balanced"]
+    assert command("fit", path, "--out", tmp_path / "run", *options, *TINY[:2], "--min-steps", "0") == 0
+    assert "tune, class_weights concern labels, and there are none" in " ".join(capsys.readouterr().err.split())
+    assert command("fit", path, "--out", tmp_path / "other", "--patch-size", "8", "--resample") == 2
+    assert says_all(capsys.readouterr().err, ["--resample, --patch-size", "--images or --audio"])
+
+
+def test_files_as_ids_with_labels_and_a_split_in_the_table(tmp_path, capsys):
+    rows, labels = two_kinds(channels=("g",))
+    (tmp_path / "files").mkdir()
+    for star, kind in labels.items():
+        own = [
+            (day, flux, kind, "train" if int(star[-2:]) < 16 else "test") for name, day, _, flux in rows if name == star
+        ]
+        write_csv(tmp_path / "files" / f"{star[-2:]}.csv", "day,flux,kind,part", own)
+    options = ["--id", "file", "--time", "day", "--values", "flux", "--label", "kind", "--split-by", "part"]
+    assert command("fit", tmp_path / "files", "--out", tmp_path / "run", *options, *TINY) == 0
+    predictions = table(tmp_path / "run" / "predictions.parquet").to_pydict()
+    assert predictions["file"][:2] == ["00", "01"] and predictions["label"][:2] == ["a", "b"]
+    assert predictions["part"].count("test") == 8
+    assert (
+        command("evaluate", tmp_path / "run", tmp_path / "files", "--label", "kind", "--out", tmp_path / "e.json") == 0
+    )
+
+
+def test_a_folder_in_which_series_go_on_from_file_to_file(fitted, tmp_path, capsys):
+    rows = two_kinds()[0]
+    (tmp_path / "nights").mkdir()
+    for night, own in (("a", rows[::2]), ("b", rows[1::2])):
+        write_csv(tmp_path / "nights" / f"{night}.csv", "star,day,band,flux", own)
+    assert command("predict", fitted / "run", tmp_path / "nights", "--out", tmp_path / "answers") == 0
+    assert says_all(" ".join(capsys.readouterr().err.split()), ["24 of 48 rows", "several files", ".parquet"])
+
+
+def test_a_value_that_is_called_as_a_deviation_is(tmp_path):
+    rows = [(star, day, flux, 2.0 + flux) for star, day, _, flux in two_kinds(channels=("g",))[0]]
+    path = write_csv(tmp_path / "t.csv", "id,time,flux,flux_std", rows)
+    assert command("fit", path, "--out", tmp_path / "run", "--values", "flux", "flux_std", *TINY) == 0
+    found = table(tmp_path / "run" / "interpolations.parquet").to_pydict()
+    assert {"flux", "flux_predicted_std", "flux_std", "flux_std_std", "flux_std_observed"} <= set(found)
+
+
+def test_a_model_of_dates_in_text_reads_dates(tmp_path):
+    rows = two_kinds(channels=("g",))[0]
+    frame = pd.DataFrame(rows, columns=["id", "time", "channel", "value"]).drop(columns="channel")
+    frame["time"] = (pd.Timestamp("2024-01-01") + pd.to_timedelta(frame["time"], "D")).dt.floor("s")
+    frame.assign(time=frame["time"].dt.strftime("%d.%m.%Y %H:%M:%S")).to_csv(tmp_path / "t.csv", index=False)
+    frame.to_parquet(tmp_path / "t.parquet")
+    options = ["--time-format", "%d.%m.%Y %H:%M:%S", *TINY]
+    assert command("fit", tmp_path / "t.csv", "--out", tmp_path / "run", *options) == 0
+    for kind in ("csv", "parquet"):
+        assert command("embed", tmp_path / "run", tmp_path / f"t.{kind}", "--out", tmp_path / f"{kind}.parquet") == 0
+    one, other = (table(tmp_path / f"{kind}.parquet") for kind in ("csv", "parquet"))
+    assert np.allclose(one["e0"], other["e0"])
 
 
 def test_labels_are_a_column_of_the_table_itself_and_channels_all_others(tmp_path, capsys):

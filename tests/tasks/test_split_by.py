@@ -144,3 +144,14 @@ def test_the_command_splits_by_columns_of_either_table(tmp_path, no_report, caps
     assert command(*fit, "--split-by", "flux", "--out", tmp_path / "c") == 2
     assert "more than one value of 'flux'" in capsys.readouterr().err
     assert not (tmp_path / "c").exists()
+
+
+def test_words_beside_train_and_test_are_refused_and_few_groups_named():
+    with refuses("'site' says 'test', 'train' and also 'unused'", "train, validation and test"):
+        split(["train"] * 14 + ["Test"] * 8 + ["unused"] * 2)
+    found, how = split(["training"] * 6 + ["valid"] * 3 + ["testing"] * 3)
+    assert (
+        parts(found) == {"train": set(range(6)), "validation": {6, 7, 8}, "test": {9, 10, 11}} and "as it says" in how
+    )
+    how = split(["north"] * 8 + ["south"] * 8 + ["west"] * 8)[1]
+    assert "of 1 group ('" in how

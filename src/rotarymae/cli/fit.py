@@ -100,9 +100,8 @@ def fit(
     labels.check()
     if first_process():
         tasks.check_folder(out, resume)
-    if folder.given:
-        others = {name: value for name, value in vars(labels).items() if name not in ("task", "holdout")}
-        folder.check(columns, {**others, "invert": invert})
+    others = {name: value for name, value in vars(labels).items() if name not in ("task", "holdout")}
+    folder.check(columns, {**others, "invert": invert})
     start = None if config.pretrained is None else tasks.open_pretrained(config.pretrained)
     with stopping_on_signals(lambda: how_to_resume(out)), reporter.catching_warnings():
         with reporter.bar("reading") as on_file:

@@ -139,7 +139,8 @@ def _command(table: Path, layout: series.TableLayout, label: str | None) -> str:
     words += ["--wide"] if layout.wide else []
     words += ["--channel", layout.channel] if layout.channel else []
     words += ["--values", *layout.values]
-    words += ["--duplicates", layout.duplicates] if layout.duplicates != "error" else []
+    for name, usual in (("tokens", "channel"), ("missing", "drop"), ("duplicates", "error")):
+        words += [f"--{name}", getattr(layout, name)] if getattr(layout, name) != usual else []
     for name in ("flags", "na"):
         words += [f"--{name}", *getattr(layout, name)] if getattr(layout, name) else []
     words += ["--time-format", layout.time_format] if layout.time_format else []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -121,7 +121,13 @@ class FolderOptions(FolderReading):
         return self.images or self.audio
 
     def check(self, columns: Columns, others: dict[str, Any]) -> None:
-        """Raises InputError for options of tables beside a folder, by name; and for both kinds of folders at once."""
+        """Raises InputError for options of tables beside a folder, and of folders beside a table, by name; and for both
+        kinds of folders at once."""
+        if not self.given:
+            changed = [f"--{f.name.replace('_', '-')}" for f in fields(self) if getattr(self, f.name) != f.default]
+            if changed:
+                raise InputError(f"{', '.join(changed)} concern pictures and sounds; say --images or --audio.")
+            return
         if self.images and self.audio:
             raise InputError("give one of --images and --audio.")
         others = {**asdict(columns), **others}

@@ -139,6 +139,7 @@ class Estimator(tasks.TrainingOptions, tasks.MaskingOptions, tasks.ScalingOption
         columns = {} if isinstance(preprocessor, ArrayPreprocessor) else preprocessor.columns
         layout = {name: columns[name] for name in COLUMNS if name in columns and name in own}
         layout |= {name: tuple(layout[name]) for name in LISTS if name in layout}
+        layout |= {"errors": preprocessor.errors} if layout and "errors" in own else {}
         estimator = cls(**{**layout, **parameters})
         estimator._keep(directory.model, preprocessor)
         return estimator
@@ -158,6 +159,7 @@ class Estimator(tasks.TrainingOptions, tasks.MaskingOptions, tasks.ScalingOption
             seed = int(state.randint(2**31)) if isinstance(state, np.random.RandomState) else state
         names = {field.name for field in dataclasses.fields(tasks.FitConfig)}
         own = {name: value for name, value in self.get_params(deep=False).items() if name in names}
+        own |= {name: _tuple(own[name]) for name in ("static", "errors") if name in own}
         if self.pretrained is not None and not isinstance(self.pretrained, str):
             own["pretrained"] = f"a {type(self.pretrained).__name__}"  # which `open_pretrained` looks at
         return tasks.FitConfig(**{**own, "seed": seed, **changes})
@@ -213,6 +215,7 @@ class Estimator(tasks.TrainingOptions, tasks.MaskingOptions, tasks.ScalingOption
         assert opened is not None
         if is_frame(series):
             columns = dataclasses.asdict(self._columns())
+            columns["values"] = columns["values"][: len(columns["values"]) - len(config.errors)]
             opened = replace(opened, preprocessor=replace(opened.of_series(), columns=columns))
         self.pretrained_ = opened
         return parts
@@ -238,9 +241,8 @@ class Estimator(tasks.TrainingOptions, tasks.MaskingOptions, tasks.ScalingOption
     def _columns(self) -> FrameColumns:
         """The parameters that name the columns of a data frame."""
         own = {name: value for name, value in self.get_params(deep=False).items() if name in COLUMNS}
-        own |= {name: (own[name],) if isinstance(own[name], str) else tuple(own[name]) for name in LISTS if name in own}
-        if self.errors:
-            own["values"] = (*own["values"], *self.errors)
+        own |= {name: _tuple(own[name]) for name in LISTS if name in own}
+        own["values"] = (*own["values"], *_tuple(self.errors))
         return FrameColumns(**own)
 
     def _keep(self, model: Any, preprocessor: AnyPreprocessor) -> None:
@@ -255,6 +257,11 @@ class Estimator(tasks.TrainingOptions, tasks.MaskingOptions, tasks.ScalingOption
     def _directory(self) -> ModelDirectory:
         check_is_fitted(self, "model_")
         return ModelDirectory(self.model_, self.preprocessor_, self.precision)
+
+
+def _tuple(names: Sequence[str] | str) -> tuple[str, ...]:
+    """Names of columns; one string is one name."""
+    return (names,) if isinstance(names, str) else tuple(names)
 
 
 @dataclass(frozen=True)

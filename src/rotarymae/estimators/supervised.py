@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -14,7 +14,7 @@ from sklearn.utils.validation import column_or_1d
 
 from rotarymae import tasks
 from rotarymae.arrays import ArrayDataset
-from rotarymae.checkpoints import AnyPreprocessor
+from rotarymae.checkpoints import PREDICTOR, AnyPreprocessor
 from rotarymae.errors import InputError
 from rotarymae.estimators.base import Estimator, TakesArrays
 from rotarymae.heads import Classifier, Regressor
@@ -33,19 +33,20 @@ class _Supervised(tasks.FinetuningOptions, TakesArrays, Estimator):
     """Each training makes at least this many steps, so that a small table is not left half trained."""
 
     def save(self, folder: str | Path, license: str = "unknown", tags: Sequence[str] = ()) -> None:
-        """Writes the fitted model, and what predicts beside it, to a new folder; arguments as `RoMAEInterpolator.save`.
-
-        Raises:
-            InputError: a folder that holds something already.
-        """
+        """Writes the fitted model, and what predicts beside it; arguments and errors as `RoMAEInterpolator.save`."""
         super().save(folder, license, tags)
-        self.predictor_.save(Path(folder) / tasks.PREDICTOR)
+        self.predictor_.save(Path(folder) / PREDICTOR)
 
     @classmethod
     def load(cls, folder: str | Path, **parameters: Any) -> Self:
-        """What `save` or `rotarymae fit` wrote; see `RoMAEInterpolator.load`."""
+        """What `save` or `rotarymae fit` wrote; see `RoMAEInterpolator.load`.
+
+        Raises:
+            InputError: also for a `predictor` that was not saved.
+        """
         estimator = super().load(folder, **parameters)
-        estimator.predictor_ = tasks.Predictor.of_run(folder, estimator._directory)
+        found = tasks.Predictor.of_run(folder, estimator._directory)
+        estimator.predictor_ = replace(found, choice=found.check(estimator.predictor))
         return estimator
 
     def _fit(self, series: Any, targets: Any, task: str) -> None:
@@ -100,7 +101,15 @@ class _Supervised(tasks.FinetuningOptions, TakesArrays, Estimator):
 
     def _truth(self, series: Any, y: Any) -> Any:
         """What `score` compares with, in the order of the series."""
-        return labels_of(self._read(series), series, y, self.id) if isinstance(y, str | Mapping) else y
+        return labels_of(self._read(series), series, y, self.id, "none") if isinstance(y, str | Mapping) else y
+
+    def _labelled(self, series: Any, y: Any) -> tuple[Any, np.ndarray]:
+        """The labels of the series that have one, and what is predicted of these."""
+        truth, predicted = self._truth(series, y), self.predict(series)
+        there = tasks.has_label(truth)
+        if len(there) == len(predicted) and not there.all():
+            truth, predicted = tasks.narrowed(np.asarray(truth, object)[there]), predicted[there]
+        return truth, predicted
 
     def _predict(self, series: Any) -> np.ndarray:
         dataset = self._read(series)
@@ -140,8 +149,10 @@ class RoMAEClassifier(ClassifierMixin, tasks.ClassificationOptions, _Supervised)
         return self
 
     def score(self, series: Any, y: Any) -> float:
-        """The share of series [S] whose most probable class is that of `y`."""
-        return super().score(series, self._truth(series, y))
+        """The share of series [S] with a label whose most probable class is that of `y`."""
+        from sklearn.metrics import accuracy_score
+
+        return float(accuracy_score(*self._labelled(series, y)))
 
     def predict_proba(self, series: Any) -> np.ndarray:
         """Probabilities [S, classes], in the order of `classes_`."""
@@ -184,8 +195,10 @@ class RoMAERegressor(RegressorMixin, _Supervised):
         return self
 
     def score(self, series: Any, y: Any) -> float:
-        """R² of the predictions."""
-        return super().score(series, self._truth(series, y))
+        """R² of the predictions for series that have a label."""
+        from sklearn.metrics import r2_score
+
+        return float(r2_score(*self._labelled(series, y)))
 
     def predict(self, series: Any) -> np.ndarray:
         """Numbers [S], or [S, outputs] when fitted on such; a loaded model of one output gives [S]."""

@@ -14,7 +14,7 @@ from rotarymae.errors import InputError, choose
 from rotarymae.estimators.base import Estimator, TakesArrays, is_flat
 from rotarymae.heads import Classifier, Regressor, encoder_of
 from rotarymae.model import Encoder, MaskedAutoencoder
-from rotarymae.series import SeriesDataset, hide
+from rotarymae.series import SeriesDataset, dates, hide, tables
 from rotarymae.tasks import HIDDEN, Queries, as_queries, embed, interpolate, make_examples
 
 
@@ -130,6 +130,7 @@ class RoMAEInterpolator(_Unsupervised):
 
         visible, hidden, _ = hide(self._read(series), HIDDEN, seed=0)
         queries = as_queries(hidden)
+        hidden = hidden.with_values(self._directory.of_series().value_names)
         found = interpolate(self._directory, visible, queries)
         channels = np.zeros(len(queries.times), int) if queries.channels is None else queries.channels
         truth = self._directory.of_series().values.transform(hidden.values, channels)
@@ -191,12 +192,20 @@ class RoMAEEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TakesArra
         return embed(self._directory, dataset, None if self.pool == "auto" else self.pool)
 
 
+def _numbers(times: Any) -> np.ndarray:
+    """Times as float64; dates and texts that are dates as days since 1970-01-01, as a table's are."""
+    array = np.asarray(times)
+    if array.dtype.kind in "iufb":
+        return array.astype(np.float64)
+    return dates.times(tables.to_arrow(times if array.ndim < 2 else array.ravel()), "at")[0].reshape(array.shape)
+
+
 def _times(at: Any, series: int) -> tuple[list[np.ndarray], bool]:
     """Times for every series, and whether they are equally many."""
     if isinstance(at, list | tuple) and any(np.ndim(times) for times in at):
-        each = [np.asarray(times, np.float64) for times in at]
+        each = [_numbers(times) for times in at]
     else:
-        flat = np.asarray(at, np.float64)
+        flat = _numbers(at)
         each = [flat] * series if flat.ndim < 2 else list(flat)
     if len(each) != series:
         raise InputError(f"at has times for {len(each)} series; there are {series}. Give one array for each, or one.")

@@ -16,7 +16,7 @@ import numpy as np
 
 from rotarymae.errors import InputError, import_extra
 from rotarymae.plots import channel_style, project, style_of
-from rotarymae.report.pictures import Words, most_observed, or_zeros
+from rotarymae.report.pictures import Words, error_column, most_observed, or_zeros
 from rotarymae.series import plain
 from rotarymae.system import write_text
 from rotarymae.tasks import Outcome, curves, interpolate, surprise_at
@@ -212,8 +212,7 @@ def _curves(outcome: Outcome) -> dict[str, Any]:
     few = np.arange(min(MOST, len(outcome.visible)))
     visible, hidden = outcome.visible.select(few), outcome.hidden.select(few)
     directory = outcome.pretrained.directory
-    names = directory.of_series().value_names
-    error = names.index(f"{names[0]}_err") if f"{names[0]}_err" in names else None
+    error = error_column(directory.of_series())
     queries = curves(visible, hidden, POINTS)
     found = interpolate(directory, visible, queries)
     lower, upper = found.bands.get(BAND, (found.mean, found.mean))

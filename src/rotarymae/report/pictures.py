@@ -92,15 +92,12 @@ def series(outcome: tasks.Outcome, words: Words) -> Iterator[Drawing]:
     if outcome.visible is None or outcome.hidden is None or outcome.pretrained is None:
         return
     preprocessor = outcome.pretrained.directory.of_series()
-    names = preprocessor.value_names
     chosen = np.sort(np.random.default_rng(0).permutation(len(outcome.visible))[:EXAMPLES])
     visible, hidden = outcome.visible.select(chosen), outcome.hidden.select(chosen)
     queries = tasks.curves(visible, hidden, POINTS)
     found = tasks.interpolate(outcome.pretrained.directory, visible, queries)
     asked = or_zeros(queries.channels, len(queries.times))
-    columns = preprocessor.value_columns
-    named = preprocessor.errors[:1] or tuple(name for name in names if name == f"{names[0]}_err")
-    error = columns.index(named[0]) if named else None
+    error = error_column(preprocessor)
     for i, (seen, left) in enumerate(zip(visible, hidden, strict=True)):
         values = np.concatenate([seen.values, left.values])
         channels = np.concatenate([or_zeros(one.channels, len(one.times)) for one in (seen, left)])
@@ -121,7 +118,7 @@ def series(outcome: tasks.Outcome, words: Words) -> Iterator[Drawing]:
         alt = (
             f"{words.value} of {seen.id} by {words.time}: {len(seen.times)} observations seen, {len(left.times)} hidden"
         )
-        caption = "" if error is None else f"Bars are ± {columns[error]}, as the table gives it. "
+        caption = "" if error is None else f"Bars are ± {preprocessor.value_columns[error]}, as the table gives it. "
         if preprocessor.errors:
             caption += "The bands are those of the curve: a point lies outside more often, by its own error. "
         if len(shown) < len(values):
@@ -162,6 +159,13 @@ def _observed(
 
 def or_zeros(channels: np.ndarray | None, count: int) -> np.ndarray:
     return np.zeros(count, np.int64) if channels is None else channels
+
+
+def error_column(preprocessor: Preprocessor) -> int | None:
+    """The place of the first value's measurement errors among the columns of values, where it has some."""
+    first, columns = preprocessor.value_names[0], preprocessor.value_columns
+    named = preprocessor.errors[:1] or tuple(name for name in columns if name == f"{first}_err")
+    return columns.index(named[0]) if named else None
 
 
 def most_observed(channels: np.ndarray, count: int = PANELS) -> np.ndarray:

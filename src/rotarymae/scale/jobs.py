@@ -239,9 +239,10 @@ class Explaining(Job):
             raise InputError(f"{dataset.noun} came; what can matter here are observations of series.")
         found, lengths = importance(self.directory, dataset, self.method, on_step=on_step), np.asarray(dataset.lengths)
         columns = importance_columns(dataset, found)
-        if isinstance(self.directory.model, Classifier):
-            classes = prediction_columns(self.directory, predict_probabilities(self.directory, dataset))
-            columns["predicted"] = classes["predicted"].take(pa.array(np.repeat(np.arange(len(dataset)), lengths)))
+        job = predict_probabilities if isinstance(self.directory.model, Classifier) else predict_values
+        rows = pa.array(np.repeat(np.arange(len(dataset)), lengths))
+        predicted = prediction_columns(self.directory, job(self.directory, dataset))
+        columns |= {name: cells.take(rows) for name, cells in predicted.items() if name.startswith("predicted")}
         return Answers(pa.table(columns), lengths)
 
 

@@ -9,11 +9,13 @@ the file and then renamed. A shard that cannot be read is named in OUT/_work/SHA
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import multiprocessing
 import os
 import random
 import time
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
@@ -24,7 +26,7 @@ import pyarrow.parquet as pq
 from filelock import FileLock, Timeout
 
 from rotarymae.checkpoints import find_model
-from rotarymae.errors import InputError, RotaryMAEError, ShardsFailed, listed
+from rotarymae.errors import InputError, InputWarning, RotaryMAEError, ShardsFailed, listed
 from rotarymae.scale.jobs import Job
 from rotarymae.scale.tables import answer_table, job_reader
 from rotarymae.series import TableLayout, stem, table_files
@@ -34,6 +36,7 @@ from rotarymae.tasks import write_parts
 FORMAT = 1
 MANIFEST, WORK = "_manifest.json", "_work"
 ABOUT = b"rotarymae"  # in the metadata of an output: which manifest and which input it is of
+ONE_ROW_PER_SERIES, MOST_COUNTED = ("embed", "predict"), 1_000_000  # rows; more are not looked at
 WAIT = 1.0  # seconds between two looks at shards that others work on
 MODEL_FILES = ("config.json", "model.safetensors", "preprocessor.json")
 
@@ -234,7 +237,19 @@ def _finish(out: Path, shards: Sequence[Shard], identity: dict[str, Any], before
             f"{len(failed)} of {len(shards)} shards cannot be answered, all others are done: "
             f"{listed(failed)}. The first says: {failed[first]}"
         )
-    return ShardTotals(len(shards), before, sum(rows.values()))
+    totals = ShardTotals(len(shards), before, sum(rows.values()))
+    if identity["job"] in ONE_ROW_PER_SERIES and 0 < totals.rows <= MOST_COUNTED:
+        ids = [pq.read_table(shard.output).column(0).to_pylist() for shard in shards]
+        several = totals.rows - len(set(itertools.chain(*ids)))
+        if several:
+            warnings.warn(
+                f"{several:,} of {totals.rows:,} rows in {out} are of series that have a row already: these lie in "
+                "several files, and each piece was read by itself. To read the folder as one table, let --out end in "
+                ".csv or .parquet.",
+                InputWarning,
+                stacklevel=2,
+            )
+    return totals
 
 
 # ── the work ────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -26,5 +26,6 @@ from .static import static_features as static_features
 from .suggest import suggest_columns as suggest_columns
 from .table_reader import Part as Part
 from .table_reader import TableReader as TableReader
+from .tables import as_text as as_text
 from .tables import plain as plain
 from .windows import Windows as Windows

@@ -88,11 +88,13 @@ def parse_time(text: str, zone: str | None) -> float:
 
 
 def parse_times(column: pa.Array, name: str, how: str) -> pa.Array:
-    """A column of text as timestamps, by a strptime format such as "%d.%m.%Y %H:%M".
+    """A column of text as timestamps, by a strptime format such as "%d.%m.%Y %H:%M"; dates as they are.
 
     Raises:
         InputError: naming the first cell that is written otherwise.
     """
+    if pa.types.is_temporal(column.type):
+        return column  # a table of another format may hold dates
     text = column.cast(pa.string())
     found = pc.strptime(text, format=how, unit="us", error_is_null=True)  # pyright: ignore
     wrong = np.flatnonzero(found.is_null().to_numpy(zero_copy_only=False) & text.is_valid().to_numpy(False))

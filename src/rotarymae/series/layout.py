@@ -67,7 +67,8 @@ class TableLayout(Reading):
         times = {} if self.time_format is None else {self.time: self.time_format}
         if isinstance(table, pa.Table):
             return replace(TableFile.of_table(table), missing=self.na, times=times)
-        return open_table(table, missing=self.na, times=times)
+        found = open_table(table, missing=self.na, times=times)
+        return found.with_ids_of_files() if self.id == "file" and "file" not in found.column_names() else found
 
     def reader(
         self,

@@ -39,7 +39,6 @@ from .predict import embed as embed
 from .predict import predict_and_embed as predict_and_embed
 from .predict import predict_probabilities as predict_probabilities
 from .predict import predict_values as predict_values
-from .predictor import PREDICTOR as PREDICTOR
 from .predictor import Predictor as Predictor
 from .predictor import fit_predictor as fit_predictor
 from .pretrain_finetune import Trained as Trained

@@ -306,10 +306,14 @@ class FitConfig(
             return 0.0
         return 0.5 if self.beta is None else self.beta
 
+    def changed(self, names: Iterable[str]) -> list[str]:
+        """Those of these options that are not at their defaults."""
+        defaults = {field.name: field.default for field in dataclasses.fields(self)}
+        return [name for name in names if getattr(self, name) != defaults[name]]
+
     def refuse_changed(self, names: Iterable[str], why: str) -> None:
         """Raises InputError where one of these options is not at its default."""
-        defaults = {field.name: field.default for field in dataclasses.fields(self)}
-        changed = [name for name in names if getattr(self, name) != defaults[name]]
+        changed = self.changed(names)
         if changed:
             raise InputError(f"{', '.join(changed)}: {why}; leave out what is of no use.")
 

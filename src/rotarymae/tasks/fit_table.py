@@ -15,16 +15,15 @@ from typing import Any
 
 import numpy as np
 
-from rotarymae.checkpoints import save
+from rotarymae.checkpoints import PREDICTOR, save
 from rotarymae.errors import InputError
 from rotarymae.series import Preprocessor, SeriesDataset
 from rotarymae.system import Reporter
-from rotarymae.tasks.config import FitConfig
+from rotarymae.tasks.config import ClassificationOptions, FinetuningOptions, FitConfig
 from rotarymae.tasks.data import AnyDataset
 from rotarymae.tasks.outcome import Outcome, Split
 from rotarymae.tasks.outputs import check_folder, identify, open_folder, write_metrics, write_tables
 from rotarymae.tasks.plan import Plan
-from rotarymae.tasks.predictor import PREDICTOR
 from rotarymae.tasks.pretrain_finetune import (
     Trained,
     autoencoder_of,
@@ -92,7 +91,12 @@ def run_fit(
             "(--labels, --label), or pretrain_epochs (--pretrain-epochs) to go on pre-training."
         )
     kind, strata, rows = None, None, np.arange(len(dataset))
-    if labels is not None:
+    if labels is None:
+        options = [f.name for group in (FinetuningOptions, ClassificationOptions) for f in dataclasses.fields(group)]
+        unused = config.changed(options)
+        if unused:
+            reporter.warn(f"{', '.join(unused)} concern labels, and there are none: without effect.")
+    else:
         given = labels
         if len(labels) == len(dataset):
             rows = np.flatnonzero(has_label(labels))

@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 import torch
 
 from rotarymae.arrays import ArrayDataset
-from rotarymae.checkpoints import ModelDirectory
+from rotarymae.checkpoints import PREDICTOR, ModelDirectory
 from rotarymae.errors import InputError
 from rotarymae.series import SeriesDataset, as_dates, plain
 from rotarymae.system import hardware, remove_leftovers, replacing, versions, write_text
@@ -31,7 +31,6 @@ from rotarymae.tasks.config import FitConfig
 from rotarymae.tasks.data import AnyDataset
 from rotarymae.tasks.interpolation import Interpolation
 from rotarymae.tasks.outcome import Outcome
-from rotarymae.tasks.predictor import PREDICTOR
 from rotarymae.tasks.split_by import SplitColumn
 from rotarymae.tasks.targets import task_of
 from rotarymae.training import FREE_TO_CHANGE, taken_precision
@@ -147,7 +146,7 @@ def write_tables(outcome: Outcome, out: Path) -> None:
             hidden.times, hidden.channels, hidden.channel_names, names, outcome.interpolated, hidden.time_zone
         )
         observed = np.asarray(hidden.values)
-        columns |= {f"{value}_observed": pa.array(observed[:, v]) for v, value in enumerate(names)}
+        columns |= {_beside(value, "observed", names): pa.array(observed[:, v]) for v, value in enumerate(names)}
         write_table(with_ids(pa.table(columns), pa.array(ids.tolist()), name), out / "interpolations.parquet")
 
 
@@ -231,11 +230,17 @@ def interpolation_columns(
     for v, name in enumerate(value_names):
         columns[name] = pa.array(found.mean[:, v])
         if found.std is not None:
-            columns[f"{name}_std"] = pa.array(found.std[:, v])
+            columns[_beside(name, "std", value_names)] = pa.array(found.std[:, v])
         for share, (lower, upper) in found.bands.items():
-            columns[f"{name}_lower{100 * share:.0f}"] = pa.array(lower[:, v])
-            columns[f"{name}_upper{100 * share:.0f}"] = pa.array(upper[:, v])
+            columns[_beside(name, f"lower{100 * share:.0f}", value_names)] = pa.array(lower[:, v])
+            columns[_beside(name, f"upper{100 * share:.0f}", value_names)] = pa.array(upper[:, v])
     return columns | {"extrapolated": pa.array(found.extrapolated)}
+
+
+def _beside(name: str, what: str, value_names: Sequence[str]) -> str:
+    """The name of a column beside that of a value; another where a value is called so."""
+    own = f"{name}_{what}"
+    return f"{name}_predicted_{what}" if own in value_names else own
 
 
 def _at(

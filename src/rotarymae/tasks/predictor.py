@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from safetensors.numpy import load_file, save_file
 from scipy.special import softmax
 
-from rotarymae.checkpoints import ModelDirectory, find_model, read_json, refuse_changed
+from rotarymae.checkpoints import PREDICTOR, ModelDirectory, find_model, read_json, refuse_changed
 from rotarymae.errors import InputError, ModelDirectoryError, listed
 from rotarymae.series import SeriesDataset, StaticColumn, static_features
 from rotarymae.system import Reporter, from_fields, replacing_folder, sha256, sha256_of
@@ -29,7 +29,6 @@ from rotarymae.tasks.trees import BoostedTrees, boosted
 
 FORMAT = 3
 JSON = "predictor.json"
-PREDICTOR = "predictor"  # this folder, in a run's or beside an estimator's model
 MODEL, FEATURES, CONVOLUTIONS, COMBINED = "model", "features", "convolutions", "combined"
 CHOICES = (MODEL, FEATURES, COMBINED)
 TITLES = {  # as tables call them

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from rotarymae.errors import InputError, did_you_mean, listed
-from rotarymae.series import Preprocessor, SeriesDataset, TableLayout, Windows, dates, plain, stem, tables
+from rotarymae.series import Preprocessor, SeriesDataset, TableLayout, Windows, as_text, dates, stem, tables
 
 MAX_QUERIES = 10**8  # in one call: their answers take some 10 GB
 
@@ -206,8 +206,9 @@ class QueryTable:
         Raises:
             InputError: an unknown channel.
         """
-        rank = {plain(name): i for i, name in enumerate(dataset.ids)}
-        asked = np.array([rank.get(name, -1) for name in self.ids], np.int64)[self.series]
+        # Whether a text file's 1 is a number or a text depends on what else stands in its column.
+        rank = {as_text(name): i for i, name in enumerate(dataset.ids)}
+        asked = np.array([rank.get(as_text(name), -1) for name in self.ids], np.int64)[self.series]
         order = np.argsort(asked, kind="stable")[(asked < 0).sum() :]
         offsets, times = np.searchsorted(asked[order], np.arange(len(dataset) + 1)), self.times[order]
         errors = None if self.errors is None else self.errors[order]
@@ -218,13 +219,11 @@ class QueryTable:
             every = len(names)
             errors = None if errors is None else np.repeat(errors, every, axis=0)
             return Queries(np.repeat(times, every), np.tile(np.arange(every), len(times)), offsets * every, errors)
-        known = {plain(name): i for i, name in enumerate(names)}
-        strange = [name for name in dict.fromkeys(self.channels) if name not in known]
+        known = {as_text(name): i for i, name in enumerate(names)}
+        strange = [name for name in dict.fromkeys(self.channels) if as_text(name) not in known]
         if strange:
-            raise InputError(
-                f"{self.name} asks for channel {strange[0]!r}; the model knows {', '.join(map(str, known))}."
-            )
-        number = np.array([known[name] for name in self.channels], np.int64)
+            raise InputError(f"{self.name} asks for channel {strange[0]!r}; the model knows {', '.join(known)}.")
+        number = np.array([known[as_text(name)] for name in self.channels], np.int64)
         return Queries(times, number[order], offsets, errors)
 
     def refuse_others(self, ids: Iterable[Any]) -> None:
@@ -233,8 +232,8 @@ class QueryTable:
         Raises:
             InputError: naming the first.
         """
-        there = set(ids)
-        unknown = [name for name in self.ids if name not in there]
+        there = set(map(as_text, ids))
+        unknown = [name for name in self.ids if as_text(name) not in there]
         if unknown:
             raise InputError(
                 f"{self.name} asks for series {unknown[0]!r}, which the table of observations does not have."

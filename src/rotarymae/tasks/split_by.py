@@ -12,7 +12,9 @@ from rotarymae.series import as_dates, plain
 from rotarymae.tasks.outcome import Split
 
 TRAIN, VALIDATION, TEST = range(3)
-WORDS = {"train": TRAIN, "validation": VALIDATION, "val": VALIDATION, "test": TEST}
+WORDS = {"train": TRAIN, "training": TRAIN, "validation": VALIDATION, "valid": VALIDATION, "val": VALIDATION}
+WORDS |= {"test": TEST, "testing": TEST}
+FEW = 3  # groups that are named
 AS_IT_SAYS, GROUPS, LATEST = "as it says", "whole groups held out", "the latest held out"
 
 
@@ -36,7 +38,8 @@ class SplitColumn:
     ) -> tuple[Split, str]:
         """The parts, and how they came about, in a sentence.
 
-        Words train, validation (or val) and test, whatever their case, are obeyed. Other words name groups: groups
+        Words train, validation (or valid, val) and test, also training and testing, whatever their case, are obeyed;
+        others beside train or test are refused. Otherwise words name groups: groups
         drawn at random are held out whole, and as near to the share as whole groups come. Of numbers and dates the
         latest are held out; equal ones stay together. Series without a label share the fate of their group, and where
         that is held out, nothing is trained on them.
@@ -49,7 +52,8 @@ class SplitColumn:
             seed: of the draw.
 
         Raises:
-            InputError: a labelled series without a value; one value in all; a class that is held out as a whole.
+            InputError: a labelled series without a value; one value in all; words beside train or test; a class that is
+                held out as a whole.
         """
         for name, share in (("holdout", holdout), ("validation_fraction", validation)):
             if not 0 <= share < 1:
@@ -62,7 +66,14 @@ class SplitColumn:
                 f"(series {listed(lost)}, counted from 0); fill it in."
             )
         there = self.values[known].tolist()
-        if all(isinstance(value, str) and value.strip().lower() in WORDS for value in there):
+        words = {value.strip().lower() for value in there if isinstance(value, str)}
+        others = sorted(words - set(WORDS))
+        if others and {WORDS.get(word) for word in words} & {TRAIN, TEST}:
+            raise InputError(
+                f"the column {self.name!r} says {listed(sorted(words & set(WORDS)))} and also {listed(others)}; only "
+                "train, validation and test are parts. Write one of these, or leave the other series out."
+            )
+        if words and not others and all(isinstance(value, str) for value in there):
             part_of, how = self._as_it_says(known, rows, classes, validation, seed)
         else:
             ordered = all(isinstance(value, int | float) and not isinstance(value, bool) for value in there)
@@ -140,9 +151,10 @@ class SplitColumn:
             ("choose the best epoch", split.validation),
             ("are held out", split.test),
         ):
-            groups, which = len({str(value) for value in self.values[rows]}), ""
+            groups, which = sorted({str(value) for value in self.values[rows]}), ""
             if how.startswith(GROUPS):
-                which = f" of {groups:,} group{'s' if groups > 1 else ''}"
+                which = f" of {len(groups):,} group{'s' if len(groups) > 1 else ''}"
+                which += f" ({listed(groups)})" if len(groups) <= FEW else ""
             elif how.startswith(LATEST) and len(rows):
                 which = f" from {self._text(min(self.values[rows]))} to {self._text(max(self.values[rows]))}"
             texts += [f"{len(rows):,} series{which} {name}"] if len(rows) else []

@@ -20,7 +20,7 @@ from rotarymae.errors import InputError, InputWarning, choose
 from rotarymae.heads import Classifier, Regressor
 from rotarymae.losses import OF_CLASSES, OF_NUMBERS
 from rotarymae.model import Encoder
-from rotarymae.series import plain
+from rotarymae.series import as_text, plain
 from rotarymae.tasks.config import FitConfig
 from rotarymae.training import Classification, Objective, Regression
 
@@ -246,13 +246,12 @@ def narrowed(labels: np.ndarray) -> np.ndarray:
 
 def class_index(labels: np.ndarray, classes: Sequence[Any] | np.ndarray) -> np.ndarray:
     """Numbers [S] of labels among the classes. Raises InputError naming a label that is no class."""
-    numbers = {plain(name): i for i, name in enumerate(classes)}
-    unknown = sorted({str(plain(label)) for label in labels if plain(label) not in numbers})
+    numbers = {as_text(name): i for i, name in enumerate(classes)}  # whether 1 is a number depends on the other labels
+    texts = [as_text(label) for label in labels]
+    unknown = sorted(set(texts) - set(numbers))
     if unknown:
-        raise InputError(
-            f"labels {', '.join(unknown[:5])} are none of the model's classes {', '.join(map(str, numbers))}."
-        )
-    return np.array([numbers[plain(label)] for label in labels], np.int64)
+        raise InputError(f"labels {', '.join(unknown[:5])} are none of the model's classes {', '.join(numbers)}.")
+    return np.array([numbers[text] for text in texts], np.int64)
 
 
 def _one_per_series(targets: Any, series: int) -> np.ndarray:
