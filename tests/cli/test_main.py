@@ -149,7 +149,8 @@ def test_what_can_be_repaired_is_repaired_with_a_warning(tmp_path, capsys):
     wanted = ["not ascending", "'a'", "constant", "channel 'u'"]
     assert says_all(" ".join(str(warning.message) for warning in caught), wanted)
     # Warnings are not "nothing": they are printed in spite of --quiet.
-    assert command("fit", path, "--out", tmp_path / "run", "--channel", "channel", *TINY, "--quiet") == 0
+    options = ["--channel", "channel", *TINY[:2], *TINY[4:], "--quiet"]
+    assert command("fit", path, "--out", tmp_path / "run", *options) == 0
     assert says_all(capsys.readouterr().err, wanted)
     kept = json.loads((tmp_path / "run/metrics.json").read_text())["warnings"]
     assert len(kept) == 2 and "channel 'u'" in (tmp_path / "run/report.html").read_text().replace("&#39;", "'")

@@ -136,10 +136,12 @@ class Estimator(tasks.TrainingOptions, tasks.MaskingOptions, tasks.ScalingOption
         preprocessor, own = directory.preprocessor, [field.name for field in dataclasses.fields(cls)]
         if not issubclass(cls, TakesArrays):
             preprocessor = directory.of_series()
-        columns = {} if isinstance(preprocessor, ArrayPreprocessor) else preprocessor.columns
+        columns, errors = {}, ()
+        if not isinstance(preprocessor, ArrayPreprocessor):
+            columns, errors = preprocessor.columns, preprocessor.errors
         layout = {name: columns[name] for name in COLUMNS if name in columns and name in own}
         layout |= {name: tuple(layout[name]) for name in LISTS if name in layout}
-        layout |= {"errors": preprocessor.errors} if layout and "errors" in own else {}
+        layout |= {"errors": errors} if layout and errors else {}
         estimator = cls(**{**layout, **parameters})
         estimator._keep(directory.model, preprocessor)
         return estimator

@@ -103,9 +103,9 @@ class _Supervised(tasks.FinetuningOptions, TakesArrays, Estimator):
         """What `score` compares with, in the order of the series."""
         return labels_of(self._read(series), series, y, self.id, "none") if isinstance(y, str | Mapping) else y
 
-    def _labelled(self, series: Any, y: Any) -> tuple[Any, np.ndarray]:
+    def _labelled(self, series: Any, y: Any, predicted: np.ndarray) -> tuple[Any, np.ndarray]:
         """The labels of the series that have one, and what is predicted of these."""
-        truth, predicted = self._truth(series, y), self.predict(series)
+        truth = self._truth(series, y)
         there = tasks.has_label(truth)
         if len(there) == len(predicted) and not there.all():
             truth, predicted = tasks.narrowed(np.asarray(truth, object)[there]), predicted[there]
@@ -152,7 +152,7 @@ class RoMAEClassifier(ClassifierMixin, tasks.ClassificationOptions, _Supervised)
         """The share of series [S] with a label whose most probable class is that of `y`."""
         from sklearn.metrics import accuracy_score
 
-        return float(accuracy_score(*self._labelled(series, y)))
+        return float(accuracy_score(*self._labelled(series, y, self.predict(series))))
 
     def predict_proba(self, series: Any) -> np.ndarray:
         """Probabilities [S, classes], in the order of `classes_`."""
@@ -198,7 +198,7 @@ class RoMAERegressor(RegressorMixin, _Supervised):
         """R² of the predictions for series that have a label."""
         from sklearn.metrics import r2_score
 
-        return float(r2_score(*self._labelled(series, y)))
+        return float(r2_score(*self._labelled(series, y, self.predict(series))))
 
     def predict(self, series: Any) -> np.ndarray:
         """Numbers [S], or [S, outputs] when fitted on such; a loaded model of one output gives [S]."""
