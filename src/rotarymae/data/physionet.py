@@ -7,7 +7,7 @@ value. Values of one variable at one minute are averaged.
 
 For interpolation records are split as HeTVAE (ICLR 2022) and mTAN (ICLR 2021) split them, and standardised: `prepare`;
 for forecasts of the second day from the first as t-PatchGNN (ICML 2024) has them: `prepare_forecasting`.
-For in-hospital death `with_static` makes columns of what is known at admission, `Hourly` turns the rest into one row
+For in-hospital death `with_static` makes columns of what is known at admission, `hourly` turns the rest into one row
 per hour, `read_outcomes` reads who died, and `read_splits` which records train and test.
 """
 

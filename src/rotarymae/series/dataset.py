@@ -78,7 +78,7 @@ class SeriesDataset:
         channel_names: the original channel labels, sorted (or in the order that was given); None without channels.
         static: one value per series, name → [S]. A number that was missing is NaN.
         time_unit: "day" where the times came as dates or durations, else None (whatever unit the numbers have).
-        time_zone: the zone of the table's dates ("UTC" where they had none); None where times were no dates.
+        time_zone: the zone of the table's dates ("UTC" where they had none); None where times were no dates, or arrays.
         id_name: what the table calls its column of ids, and what tables of answers call theirs.
         reading: what became of the rows of the whole table this was read from; selections keep it.
 
