@@ -20,7 +20,16 @@ import pytest
 
 from conftest import refuses
 from rotarymae.errors import InputWarning
-from rotarymae.series import SeriesDataset, TableLayout, as_dates, files, open_table, parse_time, read_table
+from rotarymae.series import (
+    SeriesDataset,
+    TableLayout,
+    as_dates,
+    files,
+    open_table,
+    parse_time,
+    read_table,
+    table_reader,
+)
 
 ROWS = [("a", 0.5, 1.25), ("a", 1.5, -2.5), ("b", 0.25, 3.0)]
 CSV = "id,time,value\n" + "".join(f"{i},{t},{v}\n" for i, t, v in ROWS)
@@ -294,6 +303,15 @@ def test_files_of_one_name_in_two_folders_are_two_series(tmp_path):
         data = SeriesDataset.from_file(tmp_path, id=None, memory=memory, folder=tmp_path / "mapped.columns")
         assert data.ids.tolist() == ["p1/signals.csv", "p2/signals.csv"] and data.lengths.tolist() == [2, 2]
     assert files.stem(Path("star.dat.csv.gz")) == "star.dat"
+
+
+def test_a_late_letter_of_another_encoding_in_a_large_file_is_named(tmp_path, monkeypatch):
+    path = tmp_path / "t.csv"
+    path.write_bytes((CSV + "b,1,2\n" * 20_000).encode() + "é,0,1\n".encode("latin-1"))
+    assert SeriesDataset.from_file(path, duplicates="first").ids.tolist() == ["a", "b", "é"]
+    monkeypatch.setattr(table_reader, "ROWS", 0)
+    with refuses("t.csv is not UTF-8 throughout", "iconv"):
+        list(TableLayout(values=("value",), duplicates="first").reader(path).parts())
 
 
 def test_a_file_that_lacks_a_column_is_named(tmp_path):

@@ -596,6 +596,11 @@ def _named(path: Path, format: str) -> Iterator[None]:
         raise
     except (pa.ArrowException, OSError, ValueError, csv.Error, zipfile.BadZipFile) as error:
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        if "invalid UTF8" in reason:  # what is read whole is then read as Latin-1
+            raise InputError(
+                f"{path} is not UTF-8 throughout, and too large to be read as a whole; convert it first, by iconv "
+                "-f latin1 -t utf8 for example."
+            ) from error
         raise InputError(
             f"{path} cannot be read as {format}: {reason}. Is it complete, and is it a {format} file?"
         ) from error
