@@ -239,7 +239,8 @@ def _finish(out: Path, shards: Sequence[Shard], identity: dict[str, Any], before
         )
     totals = ShardTotals(len(shards), before, sum(rows.values()))
     if identity["job"] in ONE_ROW_PER_SERIES and 0 < totals.rows <= MOST_COUNTED:
-        ids = [pq.read_table(shard.output).column(0).to_pylist() for shard in shards]
+        name = pq.read_schema(shards[0].output).names[0]
+        ids = [pq.read_table(shard.output, columns=[name]).column(0).to_pylist() for shard in shards]
         several = totals.rows - len(set(itertools.chain(*ids)))
         if several:
             warnings.warn(
