@@ -4,6 +4,8 @@ import itertools
 from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from _runs import FIT
@@ -167,3 +169,15 @@ def test_windows_are_kept_with_the_model_and_refused_where_they_cannot_be(traine
         FitConfig(window=100, overlap=100)
     with refuses("window is 1"):
         FitConfig(window=1)
+
+
+def test_windows_of_a_table_larger_than_memory_are_no_copy_in_memory(tmp_path, monkeypatch):
+    whole = long()
+    frame = {"id": np.repeat(whole.ids, whole.lengths), "time": whole.times, "value": whole.values[:, 0]}
+    pq.write_table(pa.table(frame), tmp_path / "t.parquet")
+    mapped = SeriesDataset.from_file(tmp_path / "t.parquet", memory=0)
+    monkeypatch.setattr("rotarymae.series.dataset.SAMPLE", 10)
+    monkeypatch.setattr("rotarymae.series.memmap.CHUNK", 20)
+    there, here = (Windows.cut(one, 12, 3) for one in (mapped, SeriesDataset.from_file(tmp_path / "t.parquet")))
+    assert isinstance(there.dataset.times, np.memmap) and not isinstance(here.dataset.times, np.memmap)
+    assert there.dataset.fingerprint() == here.dataset.fingerprint()

@@ -230,10 +230,7 @@ class SeriesDataset:
         offsets = offsets_of(self.lengths[at])
         static = {name: column[at] for name, column in self.static.items()}
         own: dict[str, Any] = {"offsets": offsets, "ids": self.ids[at], "static": static}
-        if is_mapped(self.times) and offsets[-1] > SAMPLE:
-            times, channels, values = map_parts(self, (self.gather(at[part]) for part in series_chunks(offsets)))
-        else:
-            times, channels, values = self.gather(at)
+        times, channels, values = self.pieces(self.offsets[at], np.diff(offsets))
         return replace(self, times=times, channels=channels, values=values, **own)
 
     def row_chunks(self) -> Iterator[slice]:
@@ -246,8 +243,16 @@ class SeriesDataset:
 
     def gather(self, index: np.ndarray) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
         """(times, channels or None, values) of the series at `index` [k], one behind the other, in memory."""
-        starts = self.offsets[index]
-        lengths = self.offsets[index + 1] - starts
+        return self._rows(self.offsets[index], self.offsets[index + 1] - self.offsets[index])
+
+    def pieces(self, starts: np.ndarray, lengths: np.ndarray) -> Columns:
+        """The same of so many observations from each start on; many of a mapped data set are mapped, too."""
+        offsets = offsets_of(lengths)
+        if not is_mapped(self.times) or offsets[-1] <= SAMPLE:
+            return self._rows(starts, lengths)
+        return map_parts(self, (self._rows(starts[part], lengths[part]) for part in series_chunks(offsets)))
+
+    def _rows(self, starts: np.ndarray, lengths: np.ndarray) -> Columns:
         first = np.cumsum(lengths) - lengths
         rows = np.repeat(starts - first, lengths) + np.arange(lengths.sum())
         return self.times[rows], None if self.channels is None else self.channels[rows], self.values[rows]

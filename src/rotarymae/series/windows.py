@@ -33,14 +33,14 @@ class Windows:
         number = np.arange(len(series)) - np.repeat(np.cumsum(counts) - counts, counts)
         share = number / np.maximum(counts[series] - 1, 1)
         starts = dataset.offsets[series] + np.rint(share * np.maximum(lengths[series] - window, 0)).astype(np.int64)
-        offsets = offsets_of(np.minimum(lengths, window)[series])
-        rows = np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], np.diff(offsets))
+        of_windows = np.minimum(lengths, window)[series]
+        times, channels, values = dataset.pieces(starts, of_windows)
         cut = replace(
             dataset,
-            times=dataset.times[rows],
-            values=dataset.values[rows],
-            channels=None if dataset.channels is None else dataset.channels[rows],
-            offsets=offsets,
+            times=times,
+            values=values,
+            channels=channels,
+            offsets=offsets_of(of_windows),
             ids=dataset.ids[series],
             static={name: column[series] for name, column in dataset.static.items()},
         )
