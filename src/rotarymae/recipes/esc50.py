@@ -11,7 +11,8 @@ gradient boosting on mean and deviation of each mel bin, which finds 0.765 of ES
 - "ESC-10" has five folds: seed s is scored on fold s, which nothing else sees, pre-training included.
 - "ESC-10, other sounds" pre-trains once, on pictures of ESC-50's 40 other classes: four times as many clips, none of
   them of a recording that ESC-10 has, too.
-- "ESC-50 pictures" are 8-bit log-mels of 1,600 clips: folds 1 to 3 train, fold 5 is scored.
+- "ESC-50 pictures" are 8-bit log-mels of 1,600 clips: folds 1 to 3 train, fold 5 is scored. From one seed it has 0.598
+  after pre-training on the same clips, 0.605 from scratch, boosting 0.385.
 - "ESC-50" has five folds, and needs all 2,000 recordings.
 
 The paper pre-trains on AudioSet-20k (0.847) or LibriSpeech (0.832): `--scale paper --setting paper --cases ESC-50
