@@ -35,11 +35,11 @@ def test_read(tmp_path):
 
 def test_fewer_classes_and_pictures(tmp_path):
     folder = _tiny_imagenet.write(tmp_path)
-    whole, part = tiny_imagenet.read(folder), tiny_imagenet.read(folder, classes=2, per_class=11)
+    whole, part = tiny_imagenet.read(folder), tiny_imagenet.read(folder, classes=(0, 2), per_class=11)
     assert part.train.shape[0] == 22 and len(part.validation) == 8 and part.classes == whole.classes[:2]
     assert np.array_equal(part.train[:11], whole.train[:11])  # picture _10 comes behind _9
-    with pytest.raises(InputError, match="7 classes of 4"):
-        tiny_imagenet.read(folder, classes=7)
+    with pytest.raises(InputError, match="classes 0 to 7 of 4"):
+        tiny_imagenet.read(folder, classes=(0, 7))
 
 
 @pytest.mark.parametrize(

@@ -45,12 +45,13 @@ class Pictures:
     words: tuple[str, ...]
 
 
-def read(folder: str | Path, classes: int | None = None, per_class: int | None = None) -> Pictures:
+def read(folder: str | Path, classes: tuple[int, int] | None = None, per_class: int | None = None) -> Pictures:
     """The pictures in FOLDER/tiny-imagenet-200.zip.
 
     Args:
         folder: where the zip lies.
-        classes: only the first so many of wnids.txt; None reads all.
+        classes: only those of wnids.txt from the first of two numbers, counted from 0, to before the second; None
+            reads all.
         per_class: only the first so many training pictures of each class; None reads all.
 
     Raises:
@@ -79,11 +80,14 @@ class _Zip:
             if not entry.is_dir():
                 self.entries[parts[1:]] = entry
 
-    def read(self, classes: int | None, per_class: int | None) -> Pictures:
+    def read(self, classes: tuple[int, int] | None, per_class: int | None) -> Pictures:
         known = self.text("wnids.txt")
-        chosen = {name: number for number, name in enumerate(known[:classes])}
-        if classes is not None and not 2 <= classes <= len(known):
-            raise InputError(f"{classes} classes of {len(known)} in {self.path}; wanted 2 to {len(known)}.")
+        first, end = classes or (0, len(known))
+        if classes is not None and not 0 <= first <= end - 2 <= len(known) - 2:
+            raise InputError(
+                f"classes {first} to {end} of {len(known)} in {self.path}; wanted two or more within 0 to {len(known)}."
+            )
+        chosen = {name: number for number, name in enumerate(known[first:end])}
         strange = {parts[1] for parts in self.entries if parts[0] == "train" and len(parts) > 1} - set(known)
         if strange:
             raise InputError(

@@ -96,7 +96,7 @@ def combine(
         static: the columns that the model's head reads, for boosting, too.
     """
     _, truth = np.unique(known.labels, return_inverse=True)
-    predictor = fit_predictor(
+    predictor, _ = fit_predictor(
         "auto", "classification", known.series, truth, *parts, of_model[0], static, trial.seed, trial.reporter
     )
     found = predictor.every(of_model[1], test)
