@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import beartype
+import hypothesis
 import jaxtyping
 import numpy as np
 import pytest
@@ -35,6 +36,11 @@ if os.environ.get("ROTARYMAE_NO_HOOK") != "1":
 torch.set_num_threads(1)  # the models here are too small to share out
 # For the processes that tests start, too: sums over other numbers of threads differ in the last digit.
 os.environ["OMP_NUM_THREADS"] = "1"
+
+
+# The same cases in every run, so that a change is judged by its own faults. scripts/fuzz.py looks for new ones.
+hypothesis.settings.register_profile("suite", derandomize=True, database=None)
+hypothesis.settings.load_profile("suite")
 
 
 @pytest.fixture(autouse=True)

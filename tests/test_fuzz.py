@@ -1,4 +1,7 @@
-"""Odd input works or is refused by this library's own error. The long version is scripts/fuzz.py."""
+"""Odd input works or is refused by this library's own error: the same cases in every run (conftest.py).
+
+scripts/fuzz.py looks for new ones.
+"""
 
 import jaxtyping
 import pytest
