@@ -4,6 +4,7 @@ import inspect
 import re
 import shlex
 import shutil
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -17,7 +18,7 @@ import rotarymae
 from conftest import command, refuses, two_kinds, write_csv
 from rotarymae import RoMAEClassifier, RoMAEEmbedder, RoMAEInterpolator, RoMAERegressor, SeriesDataset
 from rotarymae.checkpoints import ModelDirectory, load_directory
-from rotarymae.errors import InputWarning
+from rotarymae.errors import InputError, InputWarning
 
 ALL = [RoMAEClassifier, RoMAERegressor, RoMAEInterpolator, RoMAEEmbedder]
 FAST = {"pretrain_epochs": 1, "min_steps": 0, "batch_size": 8}
@@ -420,3 +421,41 @@ def test_one_name_is_a_name(lists):
         [t for t, _ in lists[0]], [v for _, v in lists[0]], static={"age": list(np.arange(24.0))}
     )
     assert RoMAEClassifier(**BOTH, static="age").fit(series, lists[1]).preprocessor_.static[0].name == "age"
+
+
+def test_a_model_that_is_taken_as_it_is_obeys_window_and_max_tokens(interpolator, lists):
+    for option in ("window", "max_tokens"):
+        asked = RoMAEClassifier(**{**BOTH, "pretrain_epochs": 0, "pretrained": interpolator._directory, option: 3})
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of max_tokens is said that series are not read whole
+            model = asked.fit(*lists)
+        assert getattr(model.preprocessor_, option) == 3
+
+
+def test_numbers_of_numpy_are_numbers(lists):
+    model = RoMAEInterpolator(**{**FAST, "pretrain_epochs": np.int64(1)}, random_state=np.int64(1))
+    model.set_params(base_lr=np.float32(1e-3)).fit(lists[0])
+    assert RoMAEClassifier(**BOTH, random_state=2**33).fit(*lists).predictor_.available[1:]
+
+
+def test_outputs_that_are_known_of_some_series_alone(lists):
+    numbers = np.random.default_rng(0).normal(size=(24, 2))
+    numbers[3:, 1] = np.nan
+    for seed in range(3):  # whichever part the three fall into
+        model = RoMAERegressor(**BOTH, predictor="model", random_state=seed)
+        try:
+            model.fit(lists[0], numbers)
+        except InputError as error:
+            assert "every label of output 1" in str(error) and not hasattr(model, "pretrained_")
+            continue
+        with np.errstate(all="ignore"):
+            assert np.isfinite(model.score(lists[0], numbers))
+
+
+def test_a_warm_start_without_a_class_keeps_the_model(lists):
+    three = np.array(["a", "b", "c"] * 8)
+    model = RoMAEClassifier(**BOTH, warm_start=True, class_weights="balanced", label_smoothing=0.1).fit(lists[0], three)
+    two = [i for i in range(24) if three[i] != "c"]
+    model.fit([lists[0][i] for i in two], three[two])
+    assert model.predict_proba(lists[0]).shape == (24, 3) and model.predictor_.available == ("model",)
+    assert np.isfinite([line["validation"] for line in model.history_["finetune"]]).all()

@@ -232,7 +232,7 @@ def find_model(source: str | Path) -> Path:
     if str(source) in shipped_models():
         return SHIPPED / source
     name, reason = Path(source).as_posix(), ""
-    if HUB_NAME.fullmatch(name):
+    if HUB_NAME.fullmatch(name) and not Path(name).parent.is_dir():  # beside other files it is a path, mistyped
         hub, (repository, _, revision) = import_extra("huggingface_hub", "hub"), name.partition("@")
         try:
             return Path(hub.snapshot_download(repository, revision=revision or None, allow_patterns=list(PUBLISHED)))

@@ -104,3 +104,14 @@ def test_parameters_are_kept_and_what_does_not_fit_is_refused(classifier, pictur
     RoMAEEmbedder(pretrained=classifier.pretrained_).fit(pictures[0]).save(tmp_path / "autoencoder")
     with refuses("made from pictures", "made from series"):
         RoMAEInterpolator.load(tmp_path / "autoencoder")
+
+
+def test_what_differs_from_the_model_is_refused_and_numpy_numbers_are_numbers():
+    pictures = list(np.random.default_rng(0).random((12, 8, 8)))
+    model = RoMAEEmbedder(patch_size=np.int64(4), pretrain_epochs=1, min_steps=0).fit(pictures)
+    assert model.preprocessor_.patch_size == (4, 4)
+    for changed in ({"patch_size": 8}, {"patch_size": 4, "sample_rate": 16_000}):
+        with refuses("the model was trained with"):
+            RoMAEEmbedder(pretrained=model._directory, pretrain_epochs=0, **changed).fit(pictures)
+    with refuses("patch_size is 4.5"):
+        RoMAEEmbedder(patch_size=4.5).fit(pictures)

@@ -1,6 +1,7 @@
 """Folders of pictures and sounds: what is read, what is left out and said, what is refused, and the command on them."""
 
 import json
+import os
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -80,8 +81,11 @@ def test_sizes_colours_depth_and_turns(tmp_path):
     deep = draw.integers(0, 60_000, (8, 8)).astype(np.uint16)
     (tmp_path / "grey").mkdir()
     Image.fromarray(deep).save(tmp_path / "grey" / "deep.tif")
-    assert np.array_equal(read_pictures(tmp_path / "grey", 4).dataset.arrays[0][..., 0], deep)
-    with refuses("depths differ", "uint8 (a.png)", "uint16 (grey/deep.tif)"):
+    grey = read_pictures(tmp_path / "grey", 4).dataset.arrays[0][..., 0]
+    assert np.allclose(grey, deep / 257)  # white is 255 in any depth
+    assert read_pictures(tmp_path, 4).dataset.arrays[1].max() < 255
+    Image.fromarray(deep.astype(np.float32)).save(tmp_path / "grey" / "deep.tif")
+    with refuses("depths differ", "8 or 16 bits (a.png)", "fractions (deep.tif)"):
         read_pictures(tmp_path, 4)
     Image.fromarray(pixels[..., 0]).save(tmp_path / "grey" / "deep.tif")
     both = read_pictures(tmp_path, 4).dataset  # a grey one among coloured ones
@@ -201,3 +205,59 @@ def test_the_command_refuses_options_of_tables_beside_a_folder(tmp_path, capsys)
         assert command("fit", folder, *options, "--out", tmp_path / "run", "--quiet") == 2
         assert said in capsys.readouterr().err
     assert not (tmp_path / "run").exists()
+
+
+def test_names_that_are_no_utf8_numbers_that_are_none_and_folders_that_cannot_be_read(tmp_path, monkeypatch):
+    folder = write_pictures(tmp_path / "pictures")
+    (folder / "dark" / "02.png").rename(folder / os.fsdecode(b"dark/caf\xe9.png"))
+    Image.fromarray(np.full((8, 8), np.nan, np.float32)).save(folder / "dark" / "nan.tif")
+    Image.new("RGB", (9, 1000)).save(folder / "dark" / "thin.png")
+    with pytest.warns(InputWarning, match="dark/nan.tif.*it holds NaN") as raised:
+        found = read_pictures(folder, 4, longest_side=20)
+    assert "dark/caf\\xe9.png" in found.dataset.ids.tolist() and "dark/thin.png" in str(raised[0].message)
+    assert [name.encode() for name in found.dataset.ids]
+    with refuses("thin.png cannot be read: 20×1, to which 1000×9 was scaled down, is smaller than a patch of 4×4"):
+        (folder / "dark" / "nan.tif").unlink()
+        read_pictures(folder, 4, longest_side=20, broken="error")
+    walk = os.walk
+
+    def forbidden(top, onerror, followlinks):
+        onerror(PermissionError(13, "Permission denied", str(folder / "light")))
+        return walk(top)
+
+    monkeypatch.setattr(os, "walk", forbidden)
+    with refuses("light cannot be read: Permission denied"):
+        read_pictures(folder, 4)
+
+
+def test_a_sound_that_is_left_out_does_not_decide_the_sample_rate(tmp_path):
+    folder = write_sounds(tmp_path)
+    scipy.io.wavfile.write(folder / "high" / "0.wav", 8000, np.zeros(80, np.int16))
+    with pytest.warns(InputWarning, match="high/0.wav"):
+        assert read_sounds(folder).dataset.sample_rate == 16_000
+
+
+def test_options_that_would_have_no_effect_are_refused(tmp_path, capsys):
+    folder, run = write_pictures(tmp_path / "pictures"), tmp_path / "run"
+    assert command("fit", folder, "--images", "--patch-size", "4", *SMALL, "--out", run) == 0
+    capsys.readouterr()
+    again = ["fit", folder, "--images", "--pretrained", run, *TINY, "--out", tmp_path / "again"]
+    for words, part in (
+        (["predict", run, folder, "--out", tmp_path / "p.csv", "--id", "x"], "--id concern tables"),
+        (["predict", run, folder, "--out", tmp_path / "p.csv", "--resample"], "--resample concerns sounds"),
+        (["evaluate", run, folder, "--label-id", "x"], "--label-id concern tables"),
+        ([*again, "--patch-size", "8"], "patch_size is (8, 8), and the model was trained with (4, 4)"),
+        ([*again, "--longest-side", "20"], "longest_side is 20, and the model was trained with 224"),
+        (["fit", folder, "--audio", "--longest-side", "20", "--out", tmp_path / "x"], "concerns pictures"),
+        (["fit", folder, "--images", "--resample", "--out", tmp_path / "x"], "concerns sounds"),
+    ):
+        assert command(*words) == 2, words
+        assert part in " ".join(capsys.readouterr().err.replace("│", " ").split())
+
+
+def test_one_class_alone_is_pre_trained_on(tmp_path, capsys):
+    folder = write_pictures(tmp_path / "pictures")
+    (folder / "dark").rename(folder / "light" / "dark")
+    assert command("fit", folder, "--images", "--patch-size", "4", *SMALL, "--out", tmp_path / "run") == 0
+    said = " ".join(capsys.readouterr().err.split())
+    assert "lie in the folder 'light'" in said and not (tmp_path / "run" / "finetuned").exists()

@@ -89,6 +89,18 @@ def test_decimal_commas_dates_and_a_column_per_channel(tmp_path, capsys):
     assert "81.5 to 85.5" in said and "37.1 to 37.2" in said  # never pooled over units
 
 
+def test_columns_that_are_no_channels_are_named(tmp_path, capsys):
+    rows = [
+        "stay,patient,hour,hr,age,sex",
+        *(f"{s},{s // 2},{h},{80 + s + h},{50 + s},f" for s in range(4) for h in (1, 2)),
+    ]
+    (tmp_path / "wide.csv").write_text("\n".join(rows))
+    main(["info", str(tmp_path / "wide.csv")])
+    said = " ".join(capsys.readouterr().out.split())
+    assert "--id stay" in said and "not used 'sex'; --static reads" in said
+    assert "constant 'patient', 'age' in every series" in said
+
+
 def test_what_cannot_be_guessed_is_asked_for(tmp_path, capsys):
     (tmp_path / "odd.csv").write_text("foo,bar\n1,2\n")
     with pytest.raises(SystemExit) as stop:

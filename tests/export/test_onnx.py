@@ -1,5 +1,6 @@
 """Exported programs answer as the library does, in the table's units, for any number of series and observations."""
 
+import copy
 import dataclasses
 
 import numpy as np
@@ -182,11 +183,27 @@ def test_that_long_series_are_read_in_parts_is_said(fitted, what):
         make_program(dataclasses.replace(directory, preprocessor=preprocessor), "embed")
 
 
+def test_a_model_of_windows_is_compared_on_what_it_reads_at_a_time(fitted, tmp_path):
+    directory = fitted.pretrained_
+    preprocessor = dataclasses.replace(directory.preprocessor, window=12)
+    with pytest.warns(InputWarning, match="at most 12 observations"):
+        program = make_program(dataclasses.replace(directory, preprocessor=preprocessor), "embed")
+    found = export_program(program, tmp_path / "model.pt2", "torch")
+    assert found.shapes == ((1, 6), (3, 12), (16, 12)) and found.difference < 1e-5
+
+
 def test_the_command(fitted, tmp_path, capsys):
     fitted.save(tmp_path / "model", license="cc-by-4.0", tags=["astronomy"])
     assert command("export", tmp_path / "model", "--out", tmp_path / "model.pt2", "--format", "torch") == 0
     said = " ".join(capsys.readouterr().err.split())
     assert "largest difference" in said and "probabilities" in said and "3 × 40 observations" in said and "MB" in said
     assert command("export", tmp_path / "model", "--out", tmp_path / "x.onnx", "--pool", "cls") == 2
+    assert command("export", tmp_path / "model", "--out", tmp_path / "x.onnx", "--stage", "finetuned") == 2
     card = (tmp_path / "model" / "README.md").read_text()
     assert "license: cc-by-4.0" in card and "astronomy]" in card and "Fitted by `RoMAEClassifier(" in card
+    capsys.readouterr()
+    combined = copy.copy(fitted)
+    combined.predictor_ = dataclasses.replace(fitted.predictor_, choice="combined")
+    combined.save(tmp_path / "model")
+    assert command("export", tmp_path / "model", "--out", tmp_path / "b.pt2", "--format", "torch") == 0
+    assert "holds the model alone; `predict` takes combined" in " ".join(capsys.readouterr().err.split())

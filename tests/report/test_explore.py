@@ -6,11 +6,13 @@ import subprocess
 import sys
 
 import numpy as np
+import pandas as pd
 import pytest
 from _browser import CHROMIUM, drive
 
 from rotarymae.errors import MissingExtra
 from rotarymae.report import write_explorer
+from rotarymae.report.explore import _curves
 from rotarymae.series import SeriesDataset
 from rotarymae.tasks import FitConfig, run_fit, surprise
 
@@ -48,6 +50,20 @@ def test_the_page_stands_alone_and_escapes_what_it_shows(outcome, tmp_path):
     assert "&lt;b&gt;mine" in page and "<b>mine" not in page and "<star" not in page
     assert not re.search(r"<(?:script|img|link)[^>]+(?:src|href)=[\"']http", page)
     assert "default-src 'none'" in page and len(page) < 3_000_000
+
+
+def test_times_keep_their_digits_and_dates_are_dates(tmp_path):
+    rng = np.random.default_rng(0)
+    julian = [2_459_000.5 + np.sort(rng.uniform(0, 0.8, 12)) for _ in range(24)]
+    values = [np.sin(9 * t) for t in julian]
+    config = FitConfig(pretrain_epochs=1, min_steps=0)
+    run = run_fit(SeriesDataset.from_arrays(julian, values), None, config, tmp_path / "julian")
+    assert all(len(set(times)) == 12 for times in _curves(run)["time"])
+    frame = pd.DataFrame({"id": np.repeat(np.arange(24), 12), "value": np.concatenate(values)})
+    frame["time"] = pd.Timestamp("2024-03-01") + pd.to_timedelta(np.concatenate(julian) - 2_459_000, unit="D")
+    run = run_fit(SeriesDataset.from_frame(frame), None, config, tmp_path / "dates")
+    page = write_explorer(run, tmp_path / "explore.html", title="dates").read_text(encoding="utf-8")
+    assert "DatetimeAxis" in page
 
 
 def test_magnitudes_are_drawn_bright_side_up(outcome, tmp_path):

@@ -11,6 +11,7 @@ import threading
 import time
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from filelock import FileLock
@@ -75,6 +76,13 @@ def test_what_is_done_is_not_done_again_but_for_an_input_that_changed(folder, tm
     again = [path.name for path in first if path.stat().st_mtime_ns != first[path]]
     assert totals.before == SHARDS - 1 and again == ["shard04.parquet"]
     assert pq.read_table(out / "shard04.parquet")["id"].to_pylist() == list(range(1000, 1009))
+    size = (folder / "shard04.parquet").stat().st_size
+    table = pq.read_table(folder / "shard04.parquet")
+    ids = pa.array(range(2000, 2009), table["id"].type)
+    pq.write_table(table.set_column(table.column_names.index("id"), "id", ids), folder / "shard04.parquet")
+    assert (folder / "shard04.parquet").stat().st_size == size  # of another content
+    assert answer_shards(work_of(survey_model), folder, out).before == SHARDS - 1
+    assert pq.read_table(out / "shard04.parquet")["id"].to_pylist() == list(range(2000, 2009))
 
 
 def test_another_model_or_option_is_refused(folder, tmp_path, survey_model, monkeypatch):

@@ -122,7 +122,15 @@ def test_datetimes_become_days(unit):
     when = pa.array([dt.datetime(1970, 1, 2), dt.datetime(2024, 2, 29, 12)], pa.timestamp(unit))
     data = SeriesDataset.from_frame(pa.table({"id": [1, 1], "time": when, "value": [0.0, 1.0]}))
     assert data.times.tolist() == [1.0, 19782.5] and data.time_unit == "day"
-    assert "19782.5 day" in repr(data)
+    assert "times 1970-01-02 00:00:00+00:00 to 2024-02-29 12:00:00+00:00" in repr(data)
+
+
+def test_text_that_is_all_iso_dates_is_dates():
+    """As JSON and Excel files hold them, and tables that were made from text."""
+    for texts, zone in ((["2024-02-29T12:00:00", "2024-03-01"], ""), (["2024-02-29T13:00:00+01:00"] * 2, "UTC")):
+        data = SeriesDataset.from_frame(pd.DataFrame({"id": [1, 2], "time": texts, "value": [0.0, 1.0]}))
+        assert data.times[0] == 19782.5 and data.time_unit == "day" and data.time_zone == "UTC"
+        assert bool(data.reading.notes) == (zone == "")  # times without a zone are said to be taken as UTC
 
 
 def test_dates_zones_durations():
@@ -371,7 +379,7 @@ NAN, INF = float("nan"), float("inf")
         ({"band": ["r", "g", None, "g", "g", "r"]}, ["'band'", "1 of 6", "row 2"]),
         ({"mjd": [1.0, 5.0, None, NAN, 2.0, 3.5]}, ["'mjd'", "missing", "row 2", "series 'b'", "2 of 6"]),
         ({"mjd": [1.0, INF, 1.0, 6.5, 2.0, 3.5]}, ["'mjd'", "infinite", "row 1", "series 'a'", "1 of 6"]),
-        ({"mjd": ["2020-01-01"] * 6}, ["'mjd'", "text", "'2020-01-01'", "datetimes"]),
+        ({"mjd": ["1.2.2020"] * 6}, ["'mjd'", "text", "'1.2.2020'", "datetimes"]),
         ({"mjd": [dt.date(2020, 1, 1)] * 5 + [None]}, ["'mjd'", "missing", "row 5", "series 'b'"]),
         ({"mjd": pa.array([dt.datetime(2020, 1, 1)] * 5 + [None])}, ["'mjd'", "missing", "row 5", "1 of 6"]),
         ({"flux": ["1", "2", "n/a", "4", "5", "6"]}, ["'flux'", "not numeric", "string", "'n/a' in row 2"]),
@@ -620,8 +628,13 @@ def test_bad_arrays_are_named(change, parts):
 
 
 def test_wide_refuses():
-    with pytest.raises(InputError, match="channels is empty"):
-        SeriesDataset.from_wide(pa.table(WIDE), "id", "time")
+    every = SeriesDataset.from_wide(pa.table(WIDE), "id", "time", static=["age"])  # as the command's --wide
+    assert every.channel_names == ("hr", "bp")
+    one = SeriesDataset.from_wide(pa.table(WIDE), "id", "time", np.array(["hr"]), static="age")  # as an index gives it
+    assert one.channel_names == ("hr",) and list(one.static) == ["age"]
+    for odd in ({"channels": 5}, {"static": 3}):
+        with pytest.raises(InputError, match=says(next(iter(odd)), "give column names")):
+            SeriesDataset.from_wide(pa.table(WIDE), "id", "time", **odd)
     with pytest.raises(InputError, match=says("'hrt'", "Did you mean 'hr'?")):
         SeriesDataset.from_wide(pa.table(WIDE), "id", "time", ["hrt"])
     with pytest.raises(InputError, match=says("2 of 2 series", "3 of 3 cells dropped: hr missing 3")):

@@ -24,10 +24,11 @@ from rotarymae.series import (
     SeriesDataset,
     TableLayout,
     as_dates,
-    files,
+    formats,
     open_table,
     parse_time,
     read_table,
+    stem,
     table_reader,
 )
 
@@ -274,7 +275,7 @@ def test_standard_input(monkeypatch, content):
         pyarrow.parquet.write_table(pa.table(columns()), packed := io.BytesIO())
         content = packed.getvalue()
     monkeypatch.setattr(sys, "stdin", types.SimpleNamespace(buffer=io.BytesIO(content)))
-    files._standard_input.cache_clear()
+    formats.standard_input.cache_clear()
     assert SeriesDataset.from_file("-").values.ravel().tolist() == [1.25, -2.5, 3.0]
     assert open_table("-").column_names() == ["id", "time", "value"]  # and once more
 
@@ -302,7 +303,7 @@ def test_files_of_one_name_in_two_folders_are_two_series(tmp_path):
     for memory in (None, 0):
         data = SeriesDataset.from_file(tmp_path, id=None, memory=memory, folder=tmp_path / "mapped.columns")
         assert data.ids.tolist() == ["p1/signals.csv", "p2/signals.csv"] and data.lengths.tolist() == [2, 2]
-    assert files.stem(Path("star.dat.csv.gz")) == "star.dat"
+    assert stem(Path("star.dat.csv.gz")) == "star.dat"
 
 
 def test_a_late_letter_of_another_encoding_in_a_large_file_is_named(tmp_path, monkeypatch):

@@ -183,3 +183,13 @@ def test_a_table_of_queries_needs_its_channel(fitted, tmp_path, capsys):
     out = tmp_path / "out.csv"
     assert command("interpolate", fitted / "run", fitted / "stars.csv", "--out", out, "--at", wanted) == 2
     assert "'band'" in capsys.readouterr().err
+
+
+def test_between_two_windows_is_not_outside_of_a_series(data, pretrained):
+    one = data.select([0])
+    cut = dataclasses.replace(pretrained.preprocessor, window=3, overlap=0)
+    model = dataclasses.replace(pretrained, preprocessor=cut)
+    times = np.unique(one.times)
+    middles = (times[1:] + times[:-1]) / 2
+    assert not ask(model, one, [middles]).extrapolated.any()
+    assert ask(model, one, [np.array([times[0] - 1, times[-1] + 1])]).extrapolated.all()

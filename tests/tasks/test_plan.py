@@ -54,7 +54,7 @@ def test_less_than_an_epoch_is_planned_where_no_more_fits_and_kept(tmp_path, mon
     assert [one.epochs for one in made.values()] == [1, 1, 2, 3]
     said = " ".join(capfd.readouterr().err.split())
     assert "1 epochs of 2 steps (50.0% of the training part) in about 8" in said and "3 epochs of 4 steps in" in said
-    assert "12 steps are few to learn from" in said
+    assert "pre-training makes 12 steps, which are few to learn from" in said
 
 
 def test_steps_are_measured_on_a_copy():

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+from sklearn.linear_model import Ridge
 
 from conftest import refuses
 from rotarymae import RoMAEClassifier, SeriesDataset
@@ -14,11 +15,12 @@ from rotarymae.errors import ModelDirectoryError
 from rotarymae.series import fit_static
 from rotarymae.system import Reporter
 from rotarymae.tasks.combination import Probabilities, Values, choose_weights
-from rotarymae.tasks.convolutions import RandomConvolutions, on_grid, share_a_grid
+from rotarymae.tasks.convolutions import ALPHAS, RandomConvolutions, on_grid, share_a_grid
+from rotarymae.tasks.convolutions import _ridge as ridge
 from rotarymae.tasks.features import more_features
 from rotarymae.tasks.predictor import BoostedFeatures, Predictor, fit_predictor
 from rotarymae.tasks.score import expected_calibration_error
-from rotarymae.tasks.trees import BoostedTrees
+from rotarymae.tasks.trees import BoostedTrees, boosted
 
 # ── combining ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -152,6 +154,41 @@ def test_convolutions_tell_frequencies_apart():
     assert (found.argmax(1) == classes[test]).all()
 
 
+def test_what_the_others_say_of_a_row_is_what_they_say_without_it():
+    draw = np.random.default_rng(0)
+    x, y = draw.normal(size=(30, 200)), np.eye(2)[np.arange(30) % 2] * 2 - 1
+    x = (x - x.mean(0)) / x.std(0)  # as the features come: centred over all rows
+    found = ridge(x, y)[2]
+    for i in (0, 7, 29):
+        rest = np.arange(30) != i
+        away = min(
+            np.abs(found[i] - Ridge(alpha).fit(x[rest], y[rest]).predict(x[i : i + 1])[0]).max() for alpha in ALPHAS
+        )
+        assert away < 1e-6
+    assert (found.argmax(1) == y.argmax(1)).mean() < 0.8  # labels that are chance cannot be told apart
+
+
+def test_a_feature_that_one_output_never_sees_costs_no_output():
+    draw = np.random.default_rng(0)
+    features, truth = draw.normal(size=(40, 2)), draw.normal(size=(40, 2))
+    features[:20, 1], truth[20:, 1] = np.nan, np.nan
+    assert len(boosted("regression", features, truth, {"max_iter": 3}, 2**33)) == 2
+
+
+def test_the_validation_part_is_predicted_by_members_that_have_not_learnt_it():
+    data, classes = waves()
+    noise = np.random.default_rng(1).integers(2, size=len(classes))  # which can be learnt by heart alone
+    train, validation = np.arange(40), np.arange(40, 60)
+    of_model = np.full((20, 2), 0.5)
+    given = ("auto", "classification", data, noise, train, validation, of_model, (), 0, Reporter(quiet=True))
+    predictor, held = fit_predictor(*given)
+    every = predictor.every(np.full((60, 2), 0.5), data)
+    assert set(held) == set(every)
+    right = {name: (found.argmax(1) == noise[40:]).mean() for name, found in held.items()}
+    learnt = {name: (found[40:].argmax(1) == noise[40:]).mean() for name, found in every.items()}
+    assert right["features"] < 0.8 < learnt["features"]
+
+
 def test_the_grid_is_a_straight_line_between_observations():
     data = SeriesDataset.from_arrays([[0.0, 4.0], [0.0, 1.0]], [[1.0, 3.0], [5.0, 5.0]])
     assert on_grid(data, 5).tolist() == [[[1, 1.5, 2, 2.5, 3]], [[5, 5, 5, 5, 5]]]
@@ -188,7 +225,7 @@ def fitted_predictor(asked="auto", of_model=None, truth=None, task="classificati
     of_model = np.full((len(validation), 2), 0.5) if of_model is None else of_model
     reporter = Reporter(quiet=True)
     static = fit_static(data, ["age", "sex"])
-    found = fit_predictor(asked, task, data, truth, train, validation, of_model, static, 0, reporter)
+    found, _ = fit_predictor(asked, task, data, truth, train, validation, of_model, static, 0, reporter)
     return found, data, reporter
 
 
@@ -245,7 +282,7 @@ def test_without_validation_the_model_predicts_and_says_so():
     data, classes = waves(8)
     reporter, nobody = Reporter(quiet=True), np.zeros(0, np.int64)
     arguments = ("classification", data, classes, np.arange(8), nobody, np.zeros((0, 2)), (), 0, reporter)
-    found = fit_predictor("auto", *arguments)
+    found, _ = fit_predictor("auto", *arguments)
     assert found.choice == "model" and "no validation" in found.because and not reporter.warnings
     raw = np.random.default_rng(0).dirichlet([1, 1], 8)
     np.testing.assert_allclose(found.predict(raw, data), raw)
@@ -259,7 +296,7 @@ def test_tiny_sets_and_one_class_in_validation(series):
     train, validation = np.arange(series - 1), np.array([series - 1])
     of_model = np.array([[0.3, 0.7]])
     arguments = (data, classes, train, validation, of_model, (), 0, Reporter(quiet=True))
-    found = fit_predictor("auto", "classification", *arguments)
+    found, _ = fit_predictor("auto", "classification", *arguments)
     predicted = found.predict(np.full((series, 2), 0.5), data)
     assert np.isfinite(predicted).all() and all(0 < weight < 1 for weight in found.weights.values())
 

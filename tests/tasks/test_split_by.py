@@ -11,7 +11,7 @@ import pytest
 from _runs import FIT, series
 from conftest import TINY, command, refuses, two_kinds, write_csv
 from rotarymae.tasks.fit_table import run_fit
-from rotarymae.tasks.split_by import SplitColumn, latest, whole_groups
+from rotarymae.tasks.split_by import SplitColumn, latest, split_off, whole_groups
 
 
 def split(values, classes=None, rows=None, holdout=0.25, validation=0.2, seed=0, dates=False):
@@ -155,3 +155,10 @@ def test_words_beside_train_and_test_are_refused_and_few_groups_named():
     )
     how = split(["north"] * 8 + ["south"] * 8 + ["west"] * 8)[1]
     assert "of 1 group ('" in how
+
+
+def test_a_class_of_one_series_does_not_undo_the_proportions_of_the_others():
+    classes = np.array([*np.repeat(np.arange(10), 8), 10])
+    for seed in range(8):
+        rest, part = split_off(np.arange(81), classes, 0.25, seed)
+        assert set(classes[part]) == set(range(10)) and 10 in classes[rest]

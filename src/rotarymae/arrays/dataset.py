@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -108,7 +109,7 @@ class ArrayDataset:
         Raises:
             InputError: as the class; arrays with neither as many axes as `patch_size` nor one more.
         """
-        patch = (patch_size, patch_size) if isinstance(patch_size, int) else tuple(patch_size)
+        patch = sides(patch_size)
         equal = isinstance(arrays, np.ndarray) and arrays.dtype != object
         given = arrays if equal else tuple(np.asarray(array) for array in arrays)
         if len(given) and given[0].ndim == len(patch):
@@ -142,7 +143,7 @@ class ArrayDataset:
             InputError: as the class and `filterbank`; names the waveform.
         """
         names = np.arange(len(waveforms)) if ids is None else np.asarray(ids)
-        patch = (patch_size, patch_size) if isinstance(patch_size, int) else tuple(patch_size)
+        patch = sides(patch_size)
         if len(patch) != 2:
             raise InputError(f"patch_size {patch} of sounds; wanted two numbers, frames and bins (of {BINS}).")
         spectrograms = []
@@ -214,7 +215,7 @@ def as_arrays(data: Any, patch_size: int | Sequence[int] | None, sample_rate: in
     """
     if isinstance(data, ArrayDataset):
         return data
-    if not isinstance(data, np.ndarray | list | tuple) or len(data) == 0:
+    if not isinstance(data, np.ndarray | list | tuple) or getattr(data, "ndim", 1) == 0 or len(data) == 0:
         what = "waveforms [n]" if sample_rate is not None else "arrays [*sizes] or [*sizes, channels]"
         raise InputError(f"data came as {type(data).__name__}; wanted a list of {what}, or one array of them.")
     if sample_rate is not None:
@@ -222,6 +223,15 @@ def as_arrays(data: Any, patch_size: int | Sequence[int] | None, sample_rate: in
     if patch_size is None:
         raise InputError("pictures and videos need patch_size, the cells of a patch along each axis; give one.")
     return ArrayDataset.from_arrays(data, patch_size)
+
+
+def sides(patch_size: int | Sequence[int]) -> tuple[int, ...]:
+    """The sides of a patch, where a single number stands for two. Raises InputError for what are no whole numbers."""
+    try:
+        numbers = patch_size if isinstance(patch_size, Sequence | np.ndarray) else (patch_size, patch_size)
+        return tuple(operator.index(number) for number in numbers)
+    except TypeError:
+        raise InputError(f"patch_size is {patch_size!r}; wanted a whole number for each axis.") from None
 
 
 def patch_counts(sizes: Sequence[int], patch_size: Sequence[int]) -> tuple[int, ...]:

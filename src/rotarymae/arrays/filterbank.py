@@ -10,6 +10,7 @@ BINS = 128
 FRAME_SECONDS, STEP_SECONDS = 0.025, 0.010  # one frame, and from one to the next
 LOWEST = 20.0  # Hz, the lower edge of the first bin; the upper edge of the last one is half the sample rate
 EMPHASIS = 0.97
+BLOCK = 4096  # frames that are transformed at a time, so that an hour of sound needs no gigabytes
 FLOOR = float(np.finfo(np.float32).eps)  # of energies, so that silence has a logarithm
 
 
@@ -47,12 +48,15 @@ def filterbank(waveform: np.ndarray, sample_rate: int) -> np.ndarray:
             f"the waveform has {len(sound)} samples, {len(sound) / sample_rate:.3g} s at {sample_rate} Hz; wanted at "
             f"least {FRAME_SECONDS} s."
         )
-    frames = np.lib.stride_tricks.sliding_window_view(sound.astype(np.float32), width)[::step]
-    frames = frames - frames.mean(1, keepdims=True)
-    frames = frames - np.float32(EMPHASIS) * np.concatenate([frames[:, :1], frames[:, :-1]], axis=1)
-    weights = _mel_weights(width, sample_rate)
-    spectrum = np.fft.rfft(frames * np.hamming(width), 2 * len(weights))[:, :-1]
-    return np.log(np.maximum(np.square(np.abs(spectrum)) @ weights, FLOOR)).astype(np.float32)
+    windows = np.lib.stride_tricks.sliding_window_view(sound.astype(np.float32), width)[::step]
+    weights, found = _mel_weights(width, sample_rate), []
+    for start in range(0, len(windows), BLOCK):
+        frames = windows[start : start + BLOCK]
+        frames = frames - frames.mean(1, keepdims=True)
+        frames = frames - np.float32(EMPHASIS) * np.concatenate([frames[:, :1], frames[:, :-1]], axis=1)
+        spectrum = np.fft.rfft(frames * np.hamming(width), 2 * len(weights))[:, :-1]
+        found.append(np.log(np.maximum(np.square(np.abs(spectrum)) @ weights, FLOOR)).astype(np.float32))
+    return np.concatenate(found)
 
 
 def _mel_weights(width: int, sample_rate: int) -> np.ndarray:

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from rotarymae.arrays.dataset import ArrayDataset
+from rotarymae.arrays.dataset import ArrayDataset, sides
 from rotarymae.arrays.filterbank import filterbank
 from rotarymae.errors import InputError, InputWarning, choose, import_extra, listed
 
@@ -65,18 +65,21 @@ def read_pictures(
     """
     image = import_extra("PIL.Image", "images")
     turn = import_extra("PIL.ImageOps", "images").exif_transpose
-    patch = (patch_size, patch_size) if isinstance(patch_size, int) else tuple(patch_size)
+    patch = sides(patch_size)
+    if len(patch) != 2:
+        raise InputError(f"patch_size {patch} of pictures; wanted two numbers, rows and columns.")
     if channels not in (None, 1, 3):
         raise InputError(f"channels is {channels}; wanted 1 (grey) or 3 (colours).")
     if longest_side is not None and longest_side < max(patch):
         raise InputError(f"longest_side is {longest_side}, less than a patch of {patch}; wanted at least {max(patch)}.")
 
-    stacks: list[str] = []
+    stacks, depths = [], {}
 
     def read(path: Path) -> np.ndarray:
         with image.open(path) as opened:
             if getattr(opened, "n_frames", 1) > 1:
-                stacks.append(path.name)
+                stacks.append(_text(path.name))
+            whole = opened.size
             picture = opened.convert("RGB") if opened.mode == "P" else opened  # colours by number cannot be averaged
             if longest_side is not None:
                 picture.thumbnail((longest_side, longest_side), image.Resampling.LANCZOS)
@@ -85,7 +88,12 @@ def read_pictures(
             if picture.mode not in DEEP:
                 picture = picture.convert("L" if grey else "RGB")
             array = np.array(picture)
-        _refuse_small(array.shape[:2], patch)
+            _refuse_small(array.shape[:2], patch, whole[::-1])
+            if not np.isfinite(array).all():
+                raise InputError("it holds NaN or infinity")
+            depths.setdefault(DEPTHS.get(picture.mode, "8 or 16 bits"), _text(path.name))
+            if picture.mode.startswith("I;16"):
+                array = array.astype(np.float32) / 257  # white is 255, as it is of 8 bits
         array = array[..., None] if array.ndim == 2 else array
         return array if grey else np.broadcast_to(array, (*array.shape[:2], 3))
 
@@ -93,9 +101,8 @@ def read_pictures(
     if stacks:
         text = f"{len(stacks):,} pictures have several frames or pages, of which the first is read: {listed(stacks)}."
         warnings.warn(text, InputWarning, stacklevel=2)
-    kinds = {array.dtype: path for array, path in zip(arrays, about["ids"], strict=True)}
-    if len(kinds) > 1:
-        each = ", ".join(f"{kind} ({path})" for kind, path in kinds.items())
+    if len(depths) > 1:
+        each = ", ".join(f"{depth} ({name})" for depth, name in depths.items())
         raise InputError(f"the pictures' depths differ: {each}; save all with as many bits, so that white is as much.")
     if len({array.shape[-1] for array in arrays}) > 1:  # grey among coloured ones
         arrays = [np.broadcast_to(array, (*array.shape[:2], 3)) for array in arrays]
@@ -115,7 +122,7 @@ def read_sounds(
     Args:
         folder: with one folder per class, or with sounds alone.
         patch_size: frames and bins of a patch; a single number is both.
-        sample_rate: of all sounds, in Hz; None takes that of the first.
+        sample_rate: of all sounds, in Hz; None takes that of the first that can be read.
         resample: sounds of another sample rate are resampled; otherwise they are refused.
         broken, on_file: as `read_pictures`, which raises and warns as this does.
 
@@ -124,24 +131,26 @@ def read_sounds(
         MissingExtra: without the extra `audio`.
     """
     soundfile = import_extra("soundfile", "audio")
-    patch = (patch_size, patch_size) if isinstance(patch_size, int) else tuple(patch_size)
+    patch = sides(patch_size)
+    if len(patch) != 2:
+        raise InputError(f"patch_size {patch} of sounds; wanted two numbers, frames and bins.")
     rate = sample_rate
 
     def read(path: Path) -> np.ndarray:
         nonlocal rate
         samples, own = soundfile.read(path, dtype="float32", always_2d=True)
-        waveform = samples.mean(1)
-        rate = own if rate is None else rate
-        if own != rate:
+        waveform, wanted = samples.mean(1), own if rate is None else rate
+        if own != wanted:
             if not resample:
                 raise WrongSampleRate(
-                    f"{path} has a sample rate of {own} Hz, and {rate} Hz are wanted, as "
+                    f"{_text(str(path))} has a sample rate of {own} Hz, and {wanted} Hz are wanted, as "
                     f"{'the first file has' if sample_rate is None else 'the model was trained on'}; resample it, or "
                     "let it be resampled by resample=True."
                 )
-            waveform = resampled(waveform, own, rate)
-        spectrogram = filterbank(waveform, rate)
+            waveform = resampled(waveform, own, wanted)
+        spectrogram = filterbank(waveform, wanted)
         _refuse_small(spectrogram.shape, patch)
+        rate = wanted
         return spectrogram[..., None]
 
     arrays, labels, about = _read_all(Path(folder), SOUNDS, "sounds", read, broken, on_file)
@@ -151,6 +160,7 @@ def read_sounds(
 # ── files ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 GREY, DEEP = ("1", "L", "LA"), ("I", "I;16", "I;16B", "F")  # Pillow's modes; these of more than 8 bits are grey, too
+DEPTHS = {"I": "32 bits", "F": "fractions"}
 
 
 class WrongSampleRate(InputError):
@@ -173,15 +183,13 @@ def _read_all(
         try:
             contents.append(read(folder / path))
             kept.append(path)
-        except WrongSampleRate:
-            raise
-        except MemoryError:
+        except (WrongSampleRate, MemoryError):
             raise
         except Exception as error:  # whatever a decoder finds wrong with a file
             reason = str(error).splitlines()[0] if str(error) else type(error).__name__
             if broken == "error":
-                raise InputError(f"{folder / path} cannot be read: {reason}") from None
-            reasons[path.as_posix()] = reason
+                raise InputError(f"{_text(str(folder / path))} cannot be read: {reason}") from None
+            reasons[_text(path.as_posix())] = reason
         if on_file is not None:
             on_file(done, len(paths))
     notes = [f"{len(kept):,} of {len(paths):,} {noun} read"]
@@ -196,9 +204,9 @@ def _read_all(
             raise InputError(f"{folder}: {text}")
         warnings.warn(text, InputWarning, stacklevel=3)
         notes.append(text)
-    labels = [path.parts[0] if len(path.parts) > 1 else None for path in kept]
+    labels = [_text(path.parts[0]) if len(path.parts) > 1 else None for path in kept]
     column = np.array(labels, object if None in labels else None) if any(labels) else None
-    ids = np.array([path.as_posix() for path in kept])
+    ids = np.array([_text(path.as_posix()) for path in kept])
     return contents, column, {"ids": ids, "notes": tuple(notes), "left_out": tuple(reasons)}
 
 
@@ -207,7 +215,11 @@ def _list(folder: Path, kinds: tuple[str, ...], noun: str) -> tuple[list[Path], 
     if not folder.is_dir():
         raise InputError(f"{folder} is no folder; wanted a folder of {noun}, with one folder per class inside.")
     paths, others, seen = [], Counter(), set()
-    for place, folders, files in os.walk(folder, followlinks=True):
+
+    def refuse(error: OSError) -> None:
+        raise InputError(f"the folder {_text(str(error.filename))} cannot be read: {error.strerror}.")
+
+    for place, folders, files in os.walk(folder, onerror=refuse, followlinks=True):
         real = Path(place).resolve()
         folders[:] = [] if real in seen else sorted(name for name in folders if not name.startswith("."))
         if real in seen:  # a link back
@@ -227,9 +239,17 @@ def _list(folder: Path, kinds: tuple[str, ...], noun: str) -> tuple[list[Path], 
     return sorted(paths), others
 
 
-def _refuse_small(sizes: Sequence[int], patch: Sequence[int]) -> None:
+def _refuse_small(sizes: Sequence[int], patch: Sequence[int], before: Sequence[int] | None = None) -> None:
+    """`before` are the sizes before something was scaled down."""
     if any(size < p for size, p in zip(sizes, patch, strict=True)):
-        raise InputError(f"{'×'.join(map(str, sizes))} is smaller than a patch of {'×'.join(map(str, patch))}")
+        came, wanted, whole = ("×".join(map(str, numbers)) for numbers in (sizes, patch, before or sizes))
+        scaled = f", to which {whole} was scaled down," if whole != came else ""
+        raise InputError(f"{came}{scaled} is smaller than a patch of {wanted}")
+
+
+def _text(path: str) -> str:
+    """A path as UTF-8 can hold it, with bytes that are none as \\xff."""
+    return os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
 def resampled(waveform: np.ndarray, before: int, after: int) -> np.ndarray:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import dataclasses
 import math
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 
-from rotarymae.arrays.dataset import NOUNS, ArrayDataset
+from rotarymae.arrays.dataset import NOUNS, ArrayDataset, sides
 from rotarymae.errors import InputError, InputWarning
 from rotarymae.system import from_fields
 
@@ -100,13 +101,26 @@ class ArrayPreprocessor:
             if came != wanted:
                 raise InputError(f"the {dataset.noun} have {name} {came}; the model was trained on {wanted}.")
 
+    def refuse_other(
+        self, patch_size: int | Sequence[int] | None, sample_rate: int | None = None, longest_side: int | None = None
+    ) -> None:
+        """Raises InputError for options, of those that are given, that differ from the model's."""
+        given = {
+            "patch_size": (None if patch_size is None else sides(patch_size), self.patch_size),
+            "sample_rate": (sample_rate, self.sample_rate),
+            "longest_side": (longest_side, self.longest_side),
+        }
+        for name, (came, wanted) in given.items():
+            if came is not None and came != wanted:
+                raise InputError(f"{name} is {came}, and the model was trained with {wanted}; leave {name} out.")
+
     def lengths(self, dataset: ArrayDataset) -> np.ndarray:
         """Tokens of each array [S]."""
         return dataset.lengths
 
     def scale(self, array: np.ndarray) -> np.ndarray:
         """Standardised cells [*sizes, C], float32."""
-        return (array.astype(np.float32) - np.array(self.mean, np.float32)) / np.array(self.std, np.float32)
+        return ((array - np.array(self.mean)) / np.array(self.std)).astype(np.float32)
 
     def unscale(self, scaled: np.ndarray) -> np.ndarray:
         """The inverse of `scale`."""

@@ -112,7 +112,10 @@ def explain(
     reporter = new_reporter(quiet)
     check_new(out)
     with reporter.catching_warnings():
-        totals = _answer_table(scale.Explaining.open(model, method), table, out, columns, "explaining", reporter)
+        job = scale.Explaining.open(model, method)
+        totals = _answer_table(job, table, out, columns, "explaining", reporter)
+    if job.predictor.choice != "model":
+        reporter.say(f"explained and predicted by the model alone; `predict` takes {job.predictor.choice} for this run")
     rows = totals.rows - totals.empty
     reporter.say(f"{rows:,} observations of {totals.answered:,} series → {out}{totals.said_of_empty}")
 
@@ -192,15 +195,18 @@ def evaluate(
         made_of = directory.preprocessor
         with reporter.bar("reading") as on_file:
             if isinstance(made_of, arrays.ArrayPreprocessor):
-                if of_table:
-                    raise InputError("--labels and --label concern tables; a picture's or sound's class is its folder.")
-                found = folder.read_for(made_of, table, on_file)
+                if of_table or labels.label_id is not None:
+                    raise InputError(
+                        "--labels, --label and --label-id concern tables; a picture's or sound's class is its folder."
+                    )
+                found = folder.read_for(made_of, table, on_file, columns)
                 dataset, targets = found.dataset, known_labels(found, table, made_of.classes or ())
             else:
                 if not of_table:
                     raise InputError(
                         "evaluate needs the true labels: name their column by --label, or their table by --labels."
                     )
+                folder.check_table()
                 known = directory.of_series()
                 layout = series.TableLayout.for_model(known, asdict(columns))
                 dataset = layout.read(table, known.channel_names, labels.beside, known.value_columns)
@@ -246,10 +252,13 @@ def _answer_each(
     title = {"embed": "embedding", "predict": "predicting"}[command]
     with reporter.catching_warnings():
         job = open_job()
-        if isinstance(job.directory.preprocessor, arrays.ArrayPreprocessor):
+        made_of = job.directory.preprocessor
+        if not isinstance(made_of, arrays.ArrayPreprocessor):
+            folder.check_table()
+        if isinstance(made_of, arrays.ArrayPreprocessor):
             check_new(out)
             with reporter.bar("reading") as on_file:
-                files = folder.read_for(job.directory.preprocessor, table, on_file).dataset
+                files = folder.read_for(made_of, table, on_file, columns).dataset
             with reporter.bar(title) as on_step:
                 totals = scale.answer_arrays(job, files, out, on_step)
         elif sharded:

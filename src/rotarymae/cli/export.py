@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -9,7 +10,7 @@ from tyro.conf import Positional
 
 from rotarymae.cli.inputs import Model, Quiet
 from rotarymae.cli.output import new_reporter
-from rotarymae.errors import InputError
+from rotarymae.errors import InputError, InputWarning
 
 if TYPE_CHECKING:
     from rotarymae.export import Answers
@@ -21,7 +22,7 @@ def export(
     format: Literal["onnx", "torch"] = "onnx",
     job: Literal["auto", "predict", "embed", "interpolate"] = "auto",
     contract: Literal["none", "light-curve"] = "none",
-    pool: Literal["auto", "mean", "cls"] = "auto",
+    pool: Literal["auto", "mean", "max", "cls"] = "auto",
     stage: Literal["pretrained", "finetuned"] = "pretrained",
     quiet: Quiet = False,
 ) -> None:
@@ -33,9 +34,11 @@ def export(
         model: This folder was written by `fit`, or is a model directory.
         out: The program goes to this new file; with a contract, light curves to test it by go to FILE.test.parquet.
         format: The file is for ONNX runtimes, or a PyTorch program (torch.export.load).
-        job: The program predicts labels, embeds or interpolates; auto takes the labels of a fine-tuned model.
+        job: The program predicts labels, embeds or interpolates; auto predicts by a fine-tuned model, and else
+            interpolates or embeds.
         contract: The inputs and outputs are those of the package light-curve's embedding models.
-        pool: An embedding is the mean over a series' tokens, the [CLS] token, or what the model was trained to use.
+        pool: The embedding is the mean or maximum over a series' tokens, the [CLS] token, or what the model was trained
+            to use.
         stage: This model of the folder that `fit` wrote makes embeddings.
     """
     from rotarymae.export import LightCurves, export_program, write_test_table
@@ -78,7 +81,17 @@ def _program(model: Path, job: str, contract: str, pool: str | None, stage: str)
         directory = open_model(model, {"predict": "finetuned", "interpolate": "pretrained"}.get(job, stage))
     if pool is not None and job != "embed":
         raise InputError(f"pool concerns embeddings; leave out --pool, or say --job embed (it is {job}).")
+    if stage != "pretrained" and job != "embed":
+        raise InputError(f"stage concerns embeddings; leave out --stage, or say --job embed (it is {job}).")
     temperature = 1.0
     if job == "predict":
-        temperature = Predictor.of_run(model, directory).temperatures["model"]
+        predictor = Predictor.of_run(model, directory)
+        temperature = predictor.temperatures["model"]
+        if predictor.choice != "model":
+            warnings.warn(
+                f"the program holds the model alone; `predict` takes {predictor.choice} for this run, and answers "
+                "otherwise unless it is told --predictor model.",
+                InputWarning,
+                stacklevel=2,
+            )
     return make_program(directory, job, pool, temperature)  # type: ignore[arg-type]

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import time
+import warnings
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+import numpy as np
 from tyro.conf import Positional, arg
 
 from rotarymae import report, series, system, tasks
 from rotarymae.cli.inputs import Columns, FolderOptions, LabelColumn, Quiet, Table
 from rotarymae.cli.interruption import how_to_resume, stopping_on_signals
 from rotarymae.cli.output import describe, first_process, new_reporter, print_end, print_metrics, typed_command
-from rotarymae.errors import InputError, MissingExtra, did_you_mean, listed
+from rotarymae.errors import InputError, InputWarning, MissingExtra, did_you_mean, listed
 
 
 @dataclass(frozen=True)
@@ -90,14 +92,15 @@ def fit(
         table: This file, folder or quoted pattern has one row per observation; a single - reads standard input.
         out: The models, metrics, predictions and the report go to this new folder.
         resume: Continue the interrupted run in the folder.
-        invert: This column of values, or these channels, are drawn with large values at the bottom, as magnitudes are.
+        invert: The report draws this column of values, or these channels, on a reversed axis, as magnitudes are.
         anonymous: The report leaves out ids and values of single series, and explore.html is not written; the tables
             beside them hold both.
     """
     started, reporter, page = time.monotonic(), new_reporter(quiet), out / "report.html"
     groups = (model, scaling, masking, training, finetuning, classification, run)
     config = tasks.FitConfig(**{name: value for group in groups for name, value in vars(group).items()})
-    labels.check()
+    if not folder.given:
+        labels.check()
     if first_process():
         tasks.check_folder(out, resume)
     others = {name: value for name, value in vars(labels).items() if name not in ("task", "holdout")}
@@ -107,7 +110,7 @@ def fit(
         with reporter.bar("reading") as on_file:
             if folder.given:
                 found = folder.read(table, None if start is None else start.of_arrays(), on_file)
-                given = Given(found.dataset, found.labels, "; ".join(found.dataset.notes))
+                given = Given(found.dataset, _several(found.labels), "; ".join(found.dataset.notes))
             else:
                 given = _read_table(table, columns, labels, config, None if start is None else start.of_series())
         _check_drawn(invert, given.dataset)
@@ -132,6 +135,20 @@ def fit(
         )
     print_metrics(outcome.metrics, reporter)
     print_end(outcome.seconds, page, reporter)
+
+
+def _several(labels: np.ndarray | None) -> np.ndarray | None:
+    """The classes of a folder's files, or None and a warning where there is one alone."""
+    names = [] if labels is None else sorted({str(label) for label in labels if label is not None})
+    if len(names) != 1:
+        return labels
+    warnings.warn(
+        f"all files with a class lie in the folder {names[0]!r}; there is nothing to tell apart, and the model is only "
+        "pre-trained.",
+        InputWarning,
+        stacklevel=2,
+    )
+    return None
 
 
 def _write_pages(

@@ -41,6 +41,12 @@ def info(table: Positional[Table], columns: Columns) -> None:
     if guessed:
         lines.append(("guessed", ", ".join(f"{name} {_words(value)}".strip() for name, value in guessed.items())))
     lines += [("rows", str(dataset.reading)), *_contents(dataset), *_training(dataset)]
+    roles = {layout.id, layout.time, layout.channel, *layout.values, *layout.flags, label}
+    unused = [name for name in layout.open(table).column_names() if name not in roles]
+    if unused:
+        lines.append(("not used", f"{listed(unused, 20)}; --static reads a column with one value per series"))
+    if constant := _constant(dataset):
+        lines.append(("constant", f"{listed(constant, 20)} in every series: read them by --static, not as channels"))
     lines += [("warning", text) for text in reporter.warnings]
     width = max(len(name) for name, _ in lines)
     for name, text in lines:
@@ -111,6 +117,22 @@ def _contents(dataset: series.SeriesDataset) -> list[tuple[str, str]]:
         missing = f"; {len(column) - len(known):,} missing" if len(known) < len(column) else ""
         lines.append((name, f"{low:.5g} to {high:.5g}, median {middle:.5g}, deviation {known.std():.4g}{missing}"))
     return lines
+
+
+def _constant(dataset: series.SeriesDataset) -> list[str]:
+    """The channels that are observed several times in every series and never change in one, but between series."""
+    import numpy as np
+
+    found, times = [], np.repeat(np.arange(len(dataset)), dataset.lengths)
+    for c, name in enumerate(dataset.channel_names or ()):
+        own = np.asarray(dataset.channels) == c
+        values, first = np.asarray(dataset.values)[own, 0], np.flatnonzero(np.diff(times[own], prepend=-1))
+        if len(first) < len(dataset) or len(values) < 2 * len(first):
+            continue
+        low, high = np.minimum.reduceat(values, first), np.maximum.reduceat(values, first)
+        if (low == high).all() and low.min() < high.max():
+            found.append(str(name))
+    return found
 
 
 def _training(dataset: series.SeriesDataset) -> list[tuple[str, str]]:

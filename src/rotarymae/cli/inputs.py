@@ -23,7 +23,7 @@ ComputedIn = Annotated[
 
 def _default(text: str) -> Any:
     """What help says of an option that is not given: None stands for the model's, or for this."""
-    return arg(help_behavior_hint=f"(default: {text})")
+    return arg(help_behavior_hint=f"(default: as in training; without a model, {text})")
 
 
 @dataclass(frozen=True)
@@ -45,11 +45,11 @@ class Columns:
     tokens: Annotated[Literal["channel", "time"] | None, _default("channel")] = None
     """Each (time, channel) is one token, or each time is one, with all channels as its features."""
     missing: Annotated[Literal["error", "drop"] | None, _default("drop")] = None
-    """A row without a value is left out and counted, or is an error."""
+    """A row without a value is left out and counted (drop), or the table is refused (error)."""
     duplicates: Annotated[Literal["error", "mean", "first"] | None, _default("error")] = None
     """Two rows of the same series, time and channel are an error, are averaged, or the first counts."""
     unknown_channels: Annotated[Literal["error", "drop"] | None, _default("drop")] = None
-    """Rows of channels that a trained model does not know are left out, or an error, as fit takes them unless told."""
+    """Rows of channels that a trained model does not know are left out (drop), or refused (error), as fit does."""
     na: Annotated[tuple[str, ...], _default("empty, NA, NaN, null and the like")] = ()
     """These cells mean that a value is missing, too; a number means all cells of that value, -999 also -999.0."""
     time_format: Annotated[str | None, _default("ISO dates, or numbers")] = None
@@ -61,9 +61,9 @@ class LabelColumn:
     """Where the labels are."""
 
     labels: Annotated[Path | None, arg(help_behavior_hint="(default: TABLE)")] = None
-    """This table has ids of series and labels, classes or numbers; series without a label are only pre-trained on."""
+    """This table has ids of series and labels, classes or numbers; some series may have none."""
     label: Annotated[str | None, arg(help_behavior_hint="(default: label)")] = None
-    """This column holds the labels; without it and --labels the model is only pre-trained."""
+    """This column holds the labels, in the table of --labels or in TABLE itself."""
     label_id: Annotated[str | None, arg(help_behavior_hint="(default: as in TABLE)")] = None
     """This column of that table holds the ids."""
 
@@ -84,6 +84,11 @@ class LabelColumn:
         return series.align_labels(dataset, found, key, self.label or "label", unlabelled="none")
 
 
+def _changed(options: Any) -> list[str]:
+    """The options of a group that are not as they are by default, as typed."""
+    return [f"--{one.name.replace('_', '-')}" for one in fields(options) if getattr(options, one.name) != one.default]
+
+
 @dataclass(frozen=True)
 class FolderReading:
     """How a folder of pictures or sounds is read."""
@@ -93,9 +98,22 @@ class FolderReading:
     resample: bool = False
     """Sounds of another sample rate than the first one's (the model's) are resampled; without it they are refused."""
 
-    def read_for(self, known: arrays.ArrayPreprocessor, folder: Path, on_file: Any) -> arrays.FolderData:
-        """The files of a folder for a model that was made from others."""
-        patch = known.patch_size
+    def check_table(self) -> None:
+        """Raises InputError for options of folders where the model was made from tables."""
+        if _changed(self):
+            raise InputError(
+                f"{', '.join(_changed(self))} concern pictures and sounds; the model was made from series."
+            )
+
+    def read_for(
+        self, known: arrays.ArrayPreprocessor, folder: Path, on_file: Any, columns: Columns | None = None
+    ) -> arrays.FolderData:
+        """The files of a folder for a model that was made from others. Raises InputError for options of tables."""
+        patch, of_tables = known.patch_size, [] if columns is None else _changed(columns)
+        if of_tables:
+            raise InputError(f"{', '.join(of_tables)} concern tables; the model was made from {known.noun}.")
+        if self.resample and known.sample_rate is None:
+            raise InputError(f"--resample concerns sounds; the model was made from {known.noun}.")
         if known.sample_rate is not None:
             return arrays.read_sounds(folder, patch, known.sample_rate, self.resample, self.broken, on_file)
         if len(patch) != 2:
@@ -124,12 +142,15 @@ class FolderOptions(FolderReading):
         """Raises InputError for options of tables beside a folder, and of folders beside a table, by name; and for both
         kinds of folders at once."""
         if not self.given:
-            changed = [f"--{f.name.replace('_', '-')}" for f in fields(self) if getattr(self, f.name) != f.default]
-            if changed:
-                raise InputError(f"{', '.join(changed)} concern pictures and sounds; say --images or --audio.")
+            if _changed(self):
+                raise InputError(f"{', '.join(_changed(self))} concern pictures and sounds; say --images or --audio.")
             return
         if self.images and self.audio:
             raise InputError("give one of --images and --audio.")
+        if self.audio and self.longest_side != FolderOptions.longest_side:
+            raise InputError("--longest-side concerns pictures; leave it out with --audio.")
+        if self.images and self.resample:
+            raise InputError("--resample concerns sounds; leave it out with --images.")
         others = {**asdict(columns), **others}
         tables = [f"--{name.replace('_', '-')}" for name, value in others.items() if value]
         if tables:
@@ -140,9 +161,12 @@ class FolderOptions(FolderReading):
 
     def read(self, folder: Path, start: arrays.ArrayPreprocessor | None, on_file: Any) -> arrays.FolderData:
         """The files of the folder; `start` is the preprocessor of a model that was trained already."""
-        if start is not None:
-            return self.read_for(start, folder, on_file)
         patch = self.patch_size if len(self.patch_size) == 2 else self.patch_size[0]
+        if start is not None:
+            changed = _changed(self)
+            side = self.longest_side if "--longest-side" in changed else None
+            start.refuse_other(patch if "--patch-size" in changed else None, longest_side=side)
+            return self.read_for(start, folder, on_file)
         if self.audio:
             return arrays.read_sounds(folder, patch, None, self.resample, self.broken, on_file)
         return arrays.read_pictures(folder, patch, self.longest_side, None, self.broken, on_file)
@@ -152,6 +176,8 @@ def known_labels(found: arrays.FolderData, folder: Path, classes: tuple[Any, ...
     """The labels of a folder's files. Raises InputError, naming a file, for one that is no class of the model."""
     if found.labels is None:
         raise InputError(f"{folder} has no folders inside, whose names would be the classes; nothing can be scored.")
+    if not classes:
+        raise InputError("the model predicts numbers; the names of folders are classes, and nothing can be scored.")
     for name, label in zip(found.dataset.ids, found.labels, strict=True):
         if label is not None and label not in classes:
             raise InputError(

@@ -159,9 +159,12 @@ class Estimator(tasks.TrainingOptions, tasks.MaskingOptions, tasks.ScalingOption
             seed = int(np.random.default_rng().integers(2**31))  # not from numpy's global state, which is the caller's
         else:
             seed = int(state.randint(2**31)) if isinstance(state, np.random.RandomState) else state
+            seed = seed.item() if isinstance(seed, np.integer) else seed
         names = {field.name for field in dataclasses.fields(tasks.FitConfig)}
         own = {name: value for name, value in self.get_params(deep=False).items() if name in names}
         own |= {name: _tuple(own[name]) for name in ("static", "errors") if name in own}
+        # A search over np.array([5, 10]) gives numpy's numbers.
+        own = {name: value.item() if isinstance(value, np.generic) else value for name, value in own.items()}
         if self.pretrained is not None and not isinstance(self.pretrained, str):
             own["pretrained"] = f"a {type(self.pretrained).__name__}"  # which `open_pretrained` looks at
         return tasks.FitConfig(**{**own, "seed": seed, **changes})
@@ -197,6 +200,8 @@ class Estimator(tasks.TrainingOptions, tasks.MaskingOptions, tasks.ScalingOption
         rows, held = np.arange(len(labelled)), np.arange(0)
         if config.validation_fraction > 0 and len(labelled) >= FEWEST:
             rows, held = tasks.split_off(rows, strata, config.validation_fraction, config.seed)
+        if task is not None and targets is not None:
+            tasks.find_task(task).check(targets[rows], len(rows))
         parts = Parts(dataset if labelled is everyone else dataset.select(labelled), rows, held, targets)
         if going_on and task is not None:
             return parts
@@ -214,6 +219,8 @@ class Estimator(tasks.TrainingOptions, tasks.MaskingOptions, tasks.ScalingOption
                 trained = tasks.pretrain(train, stage, **how, on_step=on_step)
             opened = trained.directory
             self.history_["pretrain"] = trained.result.history
+        elif opened is not None and not going_on:
+            opened = replace(opened, preprocessor=tasks.prepare(train, config, opened))
         assert opened is not None
         if is_frame(series):
             columns = dataclasses.asdict(self._columns())
@@ -297,13 +304,13 @@ class TakesArrays:
     def _dataset(self, series: Any, like: AnyPreprocessor | None, fits: str = "") -> Any:
         patch_size, sample_rate = self.patch_size, self.sample_rate
         if isinstance(like, ArrayPreprocessor):  # of a model, which says by itself what it reads
-            patch_size, sample_rate = like.patch_size, like.sample_rate
-        elif like is not None or (patch_size is None and sample_rate is None and not isinstance(series, ArrayDataset)):
-            return super()._dataset(series, like, fits)  # type: ignore[misc]
-        dataset = as_arrays(series, patch_size, sample_rate)
-        if isinstance(like, ArrayPreprocessor):
+            like.refuse_other(patch_size, sample_rate)
+            dataset = as_arrays(series, like.patch_size, like.sample_rate)
             like.check(dataset)
-        return dataset
+            return dataset
+        if like is not None or (patch_size is None and sample_rate is None and not isinstance(series, ArrayDataset)):
+            return super()._dataset(series, like, fits)  # type: ignore[misc]
+        return as_arrays(series, patch_size, sample_rate)
 
 
 def is_flat(series: Any) -> bool:

@@ -75,7 +75,7 @@ class _Supervised(tasks.FinetuningOptions, TakesArrays, Estimator):
         of_model = np.zeros((0, 0)) if validation is None else self._of_model(validation)
         truth = tasks.find_task(task).truth(trained.preprocessor, targets)
         known = (parts.dataset, truth, parts.rows, parts.held, of_model, trained.preprocessor.static)
-        self.predictor_ = tasks.fit_predictor(config.predictor, task, *known, config.seed, reporter)
+        self.predictor_, _ = tasks.fit_predictor(config.predictor, task, *known, config.seed, reporter)
 
     def importance(self, series: Any, method: tasks.ImportanceMethod = "occlusion") -> list[np.ndarray]:
         """How much each observation matters to the model: for each series an array [n], in the order of time.
@@ -195,10 +195,15 @@ class RoMAERegressor(RegressorMixin, _Supervised):
         return self
 
     def score(self, series: Any, y: Any) -> float:
-        """R² of the predictions for series that have a label."""
+        """R² of the predictions for what has a label, the mean over outputs."""
         from sklearn.metrics import r2_score
 
-        return float(r2_score(*self._labelled(series, y, self.predict(series))))
+        truth, predicted = self._labelled(series, y, self.predict(series))
+        truth = np.asarray(truth, np.float64).reshape(len(predicted), -1)
+        columns = zip(truth.T, predicted.reshape(truth.shape).T, strict=True)
+        return float(
+            np.mean([r2_score(wanted[~np.isnan(wanted)], guess[~np.isnan(wanted)]) for wanted, guess in columns])
+        )
 
     def predict(self, series: Any) -> np.ndarray:
         """Numbers [S], or [S, outputs] when fitted on such; a loaded model of one output gives [S]."""

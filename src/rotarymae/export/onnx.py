@@ -32,7 +32,8 @@ Job = Literal["predict", "embed", "interpolate", "light-curve"]
 Format = Literal["onnx", "torch"]
 Feeds = dict[str, torch.Tensor]
 OPSET = 18
-SHAPES = ((1, 6), (3, 40), (16, 200))  # series and observations of the comparison
+SHAPES = ((1, 6), (3, 40), (16, 200))  # series and observations of the comparison; no more than the model reads whole
+LONGEST = SHAPES[-1][1]
 QUERIES = 25
 LARGEST = 1e-4  # difference that a written file may have; a largest answer above 1 counts as 1
 FIRST_TIME = 59_000.0  # where the times of the comparison begin, as dates of today do
@@ -132,7 +133,9 @@ def check_program(program: Answers, path: str | Path, format: Format = "onnx") -
     """Compares a written file with the library, at three shapes, on random series like those of training."""
     answer = _opened(Path(path), format)
     difference, took, in_torch = 0.0, [], []
-    for series, observations in SHAPES:
+    most = min(program.preprocessor.window or LONGEST, program.preprocessor.max_tokens or LONGEST)
+    shapes = tuple((series, min(observations, most)) for series, observations in SHAPES)
+    for series, observations in shapes:
         dataset, feeds = examples_of(program, series, observations)
         with torch.no_grad():
             for want, found in zip(program.of_library(dataset, feeds), answer(feeds), strict=False):
@@ -140,7 +143,7 @@ def check_program(program: Answers, path: str | Path, format: Format = "onnx") -
                 difference = max(difference, away if np.isfinite(away) else np.inf)
             took.append(_milliseconds(lambda feeds=feeds: answer(feeds)))
             in_torch.append(_milliseconds(lambda feeds=feeds: program(**feeds)))
-    return Check(difference, SHAPES, tuple(took), tuple(in_torch), Path(path).stat().st_size / 1e6)
+    return Check(difference, shapes, tuple(took), tuple(in_torch), Path(path).stat().st_size / 1e6)
 
 
 def write_test_table(program: LightCurves, path: str | Path) -> None:

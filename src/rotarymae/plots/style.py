@@ -103,7 +103,7 @@ def plain_numbers(axis: Axis, most: int = 6) -> None:
 
 def date_ticks(axis: Axis) -> None:
     """Ticks of an axis of datetime64: as short as the span allows, with the year or the day beside the axis."""
-    locator = matplotlib.dates.AutoDateLocator(minticks=3, maxticks=5)
+    locator = matplotlib.dates.AutoDateLocator(minticks=3, maxticks=7)
     axis.set_major_locator(locator)
     axis.set_major_formatter(matplotlib.dates.ConciseDateFormatter(locator))
 

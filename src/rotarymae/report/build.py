@@ -193,7 +193,10 @@ def _pictured(picture: Picture, outcome: Outcome, words: Words, anonymous: bool)
 
 def _data(outcome: Outcome, anonymous: bool) -> Section:
     dataset = outcome.dataset
-    facts, scaling = _of_arrays(outcome, dataset) if isinstance(dataset, ArrayDataset) else _of_series(outcome, dataset)
+    if isinstance(dataset, ArrayDataset):
+        facts, scaling = _of_arrays(outcome, dataset, anonymous)
+    else:
+        facts, scaling = _of_series(outcome, dataset)
     how = outcome.metrics.get("split", "at random")
     facts["split"] = how.partition(":")[0] if anonymous else how  # behind it the dates of series
     warnings = [f"Warning: {warning}" for warning in outcome.warnings]
@@ -209,7 +212,7 @@ def _data(outcome: Outcome, anonymous: bool) -> Section:
     )
 
 
-def _of_arrays(outcome: Outcome, dataset: ArrayDataset) -> tuple[dict[str, object], dict[str, object]]:
+def _of_arrays(outcome: Outcome, dataset: ArrayDataset, anonymous: bool) -> tuple[dict[str, object], dict[str, object]]:
     assert outcome.pretrained is not None, "a report needs a finished run"
     split, lengths = outcome.metrics["series"], dataset.lengths
     facts: dict[str, object] = {
@@ -217,7 +220,8 @@ def _of_arrays(outcome: Outcome, dataset: ArrayDataset) -> tuple[dict[str, objec
         "patches of each": f"{lengths.min()} to {lengths.max()}, median {np.median(lengths):.0f}",
         "trained on, for validation, held out": f"{split['train']}, {split['validation']}, {split['test']}",
     }
-    facts |= {"files": "; ".join(dataset.notes)} if dataset.notes else {}
+    notes = [note.partition(":")[0] if anonymous else note for note in dataset.notes]  # behind it names of files
+    facts |= {"files": "; ".join(notes)} if notes else {}
     return facts, outcome.pretrained.preprocessor.describe()
 
 
@@ -253,7 +257,7 @@ def _source(outcome: Outcome) -> str:
 def _run(outcome: Outcome) -> Section:
     assert outcome.pretrained is not None
     facts = {
-        "wall time": duration(outcome.seconds),
+        "wall time without this page": duration(outcome.seconds),
         "seed": str(outcome.config.seed),
         "hardware": hardware(),
         **versions(),

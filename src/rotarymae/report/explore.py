@@ -30,7 +30,8 @@ MARKERS |= {"P": "star", "X": "square_pin"}
 UUID = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 UNKNOWN = ("#5b6270", "o")  # how a series without a label looks
 
-KINDS = {"channel": np.int16, "hidden": np.int8, "of": np.int16}
+KINDS = {"channel": np.int16, "hidden": np.int8, "of": np.int16, "time": np.float64, "at": np.float64}
+DAY = 86_400_000  # milliseconds, in which Bokeh counts dates
 
 SHOW = """
 const chosen = source.selected.indices
@@ -64,7 +65,7 @@ means.data = lines; bands.data = areas
 KEEP = """
 const kept = [], d = source.data
 for (let i = 0; i < d["id"].length; i++) {
-  if (of_class.value != "all" && d["truth"][i] != of_class.value) continue
+  if (of_class.value != "" && d["truth"][i] != of_class.value) continue
   if (of_error.value == "wrong" && d["right"][i] != "no") continue
   if (of_error.value == "right" && d["right"][i] != "yes") continue
   kept.push(i)
@@ -120,9 +121,12 @@ def _layout(outcome: Outcome, words: Words) -> Any:
     style = [[colour, name] for (colour, _), name in zip(channel_style(names), names, strict=True)]
     table: dict[str, Any] = _table(outcome, words)
     store: dict[str, Any] = _curves(outcome)
+    if words.dates:
+        store |= {name: [times * DAY for times in store[name]] for name in ("time", "at")}
     source, kept = models.ColumnDataSource(table), models.ColumnDataSource(store)
-    classes = list(dict.fromkeys(sorted(set(table["truth"]))))
-    of_class = models.Select(title="class", value="all", options=["all", *classes])
+    of_class = models.Select(
+        title="class", value="", options=[("", "all"), *sorted((name, name) for name in set(table["truth"]))]
+    )
     of_error = models.Select(title="predictions", value="all", options=["all", "right", "wrong"])
     view = models.CDSView(filter=models.CustomJSFilter(args={"of_class": of_class, "of_error": of_error}, code=KEEP))
     for select in (of_class, of_error):
@@ -139,6 +143,7 @@ def _layout(outcome: Outcome, words: Words) -> Any:
     empty: dict[str, Any] = {name: [] for name in ("x", "y", "low", "high", "colour", "channel", "kind", "alpha")}
     seen, areas = models.ColumnDataSource(empty), models.ColumnDataSource({"xs": [], "ys": [], "colour": []})
     means = models.ColumnDataSource({"xs": [], "ys": [], "colour": []})
+    shared |= {"x_axis_type": "datetime"} if words.dates else {}
     curve = figure(title="Click a point, or a row below", height=420, tools="pan,wheel_zoom,box_zoom,reset", **shared)
     value = () if outcome.pretrained is None else outcome.pretrained.directory.of_series().value_names[:1]
     curve.y_range = models.DataRange1d(flipped=any(set(shown) <= words.invert for shown in (value, names) if shown))
@@ -146,8 +151,10 @@ def _layout(outcome: Outcome, words: Words) -> Any:
     curve.multi_line("xs", "ys", source=means, line_color="colour", line_width=1.5)
     curve.segment("x", "low", "x", "high", source=seen, line_color="colour", line_alpha=0.4)
     points = curve.scatter("x", "y", source=seen, line_color="colour", fill_color="colour", fill_alpha="alpha", size=7)
-    tips = [("", "@kind"), (words.time, "@x{0.0000}"), (words.value, "@y{0.0000}"), ("channel", "@channel")]
-    curve.add_tools(models.HoverTool(renderers=[points], tooltips=tips))
+    when = "@x{%F %T}" if words.dates else "@x{0.0000}"
+    formatters: Any = {"@x": "datetime"} if words.dates else {}
+    tips = [("", "@kind"), (words.time, when), (words.value, "@y{0.0000}"), ("channel", "@channel")]
+    curve.add_tools(models.HoverTool(renderers=[points], tooltips=tips, formatters=formatters))
     curve.xaxis.axis_label, curve.yaxis.axis_label = words.time, words.value
 
     known = {"source": source, "store": kept, "seen": seen, "means": means, "bands": areas, "style": style}

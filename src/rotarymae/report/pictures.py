@@ -325,9 +325,15 @@ def regression(outcome: tasks.Outcome, words: Words) -> Iterator[Drawing]:
     if "regression" not in outcome.metrics or outcome.predicted is None or outcome.labels is None:
         return
     at = outcome.split.scored
-    axes = plots.regression(np.asarray(outcome.labels, np.float64)[at], outcome.predicted[at, 0])
-    caption = f"Each point is one of {len(at):,} {outcome.dataset.noun}, on {outcome.metrics['scored on']}."
-    yield Drawing.of(axes, "Predicted against true values", caption)
+    truth = np.asarray(outcome.labels, np.float64).reshape(len(outcome.labels), -1)
+    for k in range(truth.shape[1]):
+        there = at[np.isfinite(truth[at, k])]
+        axes = plots.regression(truth[there, k], outcome.predicted[there, k])
+        which = "" if truth.shape[1] == 1 else f"Output {k + 1} of {truth.shape[1]}. "
+        caption = (
+            f"{which}Each point is one of {len(there):,} {outcome.dataset.noun}, on {outcome.metrics['scored on']}."
+        )
+        yield Drawing.of(axes, "Predicted against true values", caption)
 
 
 def mattered(outcome: tasks.Outcome, words: Words) -> Iterator[Drawing]:
@@ -346,20 +352,20 @@ def mattered(outcome: tasks.Outcome, words: Words) -> Iterator[Drawing]:
     some = dataset.select(rows)
     found = tasks.importance(trained.directory, some)
     job = tasks.predict_values if preprocessor.classes is None else tasks.predict_probabilities
-    for one, weights, answer, label in zip(
-        some, found, job(trained.directory, some), outcome.labels[rows], strict=True
-    ):
+    predictor, answers = outcome.predictor, job(trained.directory, some)
+    assert predictor is not None
+    answers, alone = predictor.predict(answers, some, "model"), " alone" if predictor.choice != "model" else ""
+    for one, weights, answer, label in zip(some, found, answers, outcome.labels[rows], strict=True):
         channels = or_zeros(one.channels, len(one.times))
         shown = np.flatnonzero(np.isin(channels, most_observed(channels)))
         values = one.values[:, 0]
         figure = _observed(preprocessor, words, one.times, values, channels, shown, importance=weights[shown])
         if preprocessor.classes is None:
-            caption = f"The model says {', '.join(f'{x:.4g}' for x in answer)}; true: {label}."
+            caption = f"The model{alone} says {', '.join(f'{x:.4g}' for x in answer)}; true: {label}."
         else:
             names = dict(zip(preprocessor.classes, words.classes, strict=True))
-            caption = (
-                f"The model says {words.classes[answer.argmax()]} ({answer.max():.0%}); true: {names[plain(label)]}."
-            )
+            says = f"{words.classes[answer.argmax()]} ({answer.max():.0%})"
+            caption = f"The model{alone} says {says}; true: {names[plain(label)]}."
         most = int(np.abs(weights).argmax())
         alt = f"{words.value} of {one.id} by {words.time}; the observation at {one.times[most]:.6g} mattered most"
         yield Drawing(figure, alt, caption, heading=str(one.id))

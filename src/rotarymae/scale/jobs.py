@@ -118,13 +118,15 @@ _OPENING = threading.Lock()
 
 
 def open_once(model: str, stage: Stage = "pretrained", pool: Pool = "auto", precision: Precision = "auto") -> Embedding:
-    """As `Embedding.open`, but a process loads each model once, also when several of its threads ask for it."""
+    """As `Embedding.open`, but a process loads each model once, also when several of its threads ask for it; one in a
+    folder is loaded anew after it was written anew."""
+    written = tuple(path.stat().st_mtime_ns for path in sorted(Path(model).rglob("*.safetensors")))
     with _OPENING:
-        return _open(model, stage, pool, precision)
+        return _open(model, stage, pool, precision, written)
 
 
 @functools.cache
-def _open(model: str, stage: Stage, pool: Pool, precision: Precision) -> Embedding:
+def _open(model: str, stage: Stage, pool: Pool, precision: Precision, written: tuple[int, ...]) -> Embedding:
     return Embedding.open(model, stage, pool, precision)
 
 
@@ -227,12 +229,18 @@ def open_predicting(
 class Explaining(Job):
     """How much each observation matters to the model's prediction, one row per observation; see `tasks.importance`."""
 
+    predictor: Predictor
     method: ImportanceMethod = "occlusion"
 
     @classmethod
     def open(cls, model: str | Path, method: ImportanceMethod = "occlusion") -> Self:
-        """Of a run folder's fine-tuned model, or of its directory. Raises as `checkpoints.open_model`."""
-        return cls(open_model(model, "finetuned"), method)
+        """Of a run folder's fine-tuned model, or of its directory.
+
+        What is explained is the model, also where the run predicts by more than that. Raises as
+        `checkpoints.open_model` and `Predictor.of_run`.
+        """
+        directory = open_model(model, "finetuned")
+        return cls(directory, Predictor.of_run(model, directory), method)
 
     def answer(self, dataset: AnyDataset, on_step: Any = None) -> Answers:
         if not isinstance(dataset, SeriesDataset):
@@ -241,7 +249,8 @@ class Explaining(Job):
         columns = importance_columns(dataset, found)
         job = predict_probabilities if isinstance(self.directory.model, Classifier) else predict_values
         rows = pa.array(np.repeat(np.arange(len(dataset)), lengths))
-        predicted = prediction_columns(self.directory, job(self.directory, dataset))
+        of_model = self.predictor.predict(job(self.directory, dataset), dataset, "model")
+        predicted = prediction_columns(self.directory, of_model)
         columns |= {name: cells.take(rows) for name, cells in predicted.items() if name.startswith("predicted")}
         return Answers(pa.table(columns), lengths)
 

@@ -30,7 +30,7 @@ from rotarymae.errors import InputError, InputWarning, RotaryMAEError, ShardsFai
 from rotarymae.scale.jobs import Job
 from rotarymae.scale.tables import answer_table, job_reader
 from rotarymae.series import TableLayout, stem, table_files
-from rotarymae.system import remove_leftovers, write_text
+from rotarymae.system import remove_leftovers, sha256_of, write_text
 from rotarymae.tasks import write_parts
 
 FORMAT = 1
@@ -193,16 +193,17 @@ def _differences(new: Any, old: Any) -> tuple[str, str]:
 
 
 def _look_back(shards: Sequence[Shard], identity: dict[str, Any]) -> int:
-    """How many shards are done. Those whose input has another size by now are forgotten, as are failures."""
+    """How many shards are done. Those whose input has been written anew are forgotten, as are failures."""
     done = 0
     for shard in shards:
         shard.failed.unlink(missing_ok=True)
         if not shard.output.exists():
             continue
         about = _about(shard)
-        if about.get("of") != _digest(identity):
+        if about.get("of") != sha256_of(identity):
             raise InputError(f"{shard.output} is no output of this job; move it away, or choose a new folder.")
-        if about.get("bytes") == shard.source.stat().st_size:
+        size, modified = _written(shard.source)
+        if about.get("bytes") == size and about.get("modified", modified) == modified:
             done += 1
         else:
             shard.output.unlink()
@@ -217,8 +218,9 @@ def _about(shard: Shard) -> dict[str, Any]:
         return {}
 
 
-def _digest(identity: dict[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
+def _written(path: Path) -> tuple[int, int]:
+    """The size of a file in bytes, and when it was last written, in nanoseconds."""
+    return path.stat().st_size, path.stat().st_mtime_ns
 
 
 def _finish(out: Path, shards: Sequence[Shard], identity: dict[str, Any], before: int) -> ShardTotals:
@@ -264,6 +266,7 @@ def _work(
 ) -> None:
     """Works until every shard has ended, here or elsewhere."""
     job, parent = None, multiprocessing.parent_process()
+    looked = -WAIT
     left = random.sample(shards, len(shards))  # so that processes that see no locks seldom do the same
     while left:
         idle = True
@@ -277,16 +280,20 @@ def _work(
                     continue
                 idle, job = False, job or work.open()
                 _answer(job, work.layout, shard, identity)
-            if on_step is not None:
+            if on_step is not None and time.monotonic() > looked + WAIT:  # each look is at all files
                 on_step(sum(one.ended for one in shards), len(shards))
+                looked = time.monotonic()
         left = [shard for shard in left if not shard.ended]
         if left and idle:
             time.sleep(WAIT)
+    if on_step is not None:
+        on_step(len(shards), len(shards))
 
 
 def _answer(job: Job, layout: TableLayout, shard: Shard, identity: dict[str, Any]) -> None:
     """Writes the output of a shard, or why there is none. A disk that is full is no shard's fault."""
-    about = {"of": _digest(identity), "input": shard.source.name, "bytes": shard.source.stat().st_size}
+    size, modified = _written(shard.source)
+    about = {"of": sha256_of(identity), "input": shard.source.name, "bytes": size, "modified": modified}
     shard.output.parent.mkdir(parents=True, exist_ok=True)
     remove_leftovers(shard.output.parent, [shard.output.name])
     try:

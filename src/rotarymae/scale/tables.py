@@ -120,8 +120,8 @@ def answer_parts(job: Job, reader: TableReader, on_step: OnStep | None = None) -
             held = []
     for text in _once(raised):
         warnings.warn(text, InputWarning, stacklevel=3)
-    if held and held[0][0].why is not None:
-        raise held[0][0].why
+    if held:
+        raise held[0][0].why or NoObservations("what is asked for is of series without an observation")
 
 
 def _within(on_step: OnStep, done: int, size: int, total: int) -> OnStep:

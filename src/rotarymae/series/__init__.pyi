@@ -11,8 +11,8 @@ from .examples import positions_of as positions_of
 from .files import TableFile as TableFile
 from .files import open_table as open_table
 from .files import read_table as read_table
-from .files import stem as stem
-from .files import table_files as table_files
+from .formats import stem as stem
+from .formats import table_files as table_files
 from .hiding import hide as hide
 from .inputs import Inputs as Inputs
 from .labels import align_column as align_column

@@ -32,6 +32,7 @@ from rotarymae.errors import InputError, InputWarning, listed
 from rotarymae.series import ingest as sources
 from rotarymae.series import tables
 from rotarymae.series.columns import choose_options, names_of
+from rotarymae.series.dates import as_dates
 from rotarymae.series.files import TableFile, open_table
 from rotarymae.series.memmap import Columns, is_mapped, map_parts, series_chunks
 from rotarymae.series.reading import ReadingReport
@@ -164,7 +165,10 @@ class SeriesDataset:
             parts.append(f"static {listed(self.static)}")
         unit = f" {self.time_unit}" if self.time_unit else ""
         first, last = self.times[self.offsets[:-1]].min(), self.times[self.offsets[1:] - 1].max()
-        parts.append(f"times {first:g} to {last:g}{unit}")
+        if self.time_zone is None:
+            parts.append(f"times {first:g} to {last:g}{unit}")
+        else:
+            parts.append("times {} to {}".format(*as_dates(np.array([first, last]), self.time_zone).to_pylist()))
         parts.append(f"{self.lengths.min()} to {self.lengths.max()} per series")
         parts += ["memory-mapped"] if is_mapped(self.times) else []
         return f"SeriesDataset({', '.join(parts)})"
@@ -458,8 +462,8 @@ class SeriesDataset:
         """From a wide table: one row per time, one column per channel; a missing cell is a missing observation.
 
         Args:
-            channels: the value columns; they become `channel_names` (tokens="channel", where the one value is called
-                "value") or `value_names` (tokens="time"), in this order.
+            channels: the value columns, all others if not given; they become `channel_names` (tokens="channel", where
+                the one value is called "value") or `value_names` (tokens="time"), in this order.
             tokens: with "time", a row without any value is dropped and a row with only some is refused.
 
         Raises:

@@ -50,6 +50,21 @@ def times(column: pa.Array, name: str) -> tuple[np.ndarray, str | None]:
     return found, None
 
 
+def from_iso(column: pa.Array) -> pa.Array:
+    """A column of text that is all ISO dates, as timestamps (of UTC, where they have offsets); another as it is.
+
+    Arrow does so for CSV files; JSON and Excel, and tables made from text, hold such dates as text.
+    """
+    if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
+        return column
+    for kind in (pa.timestamp("us"), pa.timestamp("us", "UTC")):
+        try:
+            return column.cast(kind)
+        except pa.ArrowInvalid:
+            continue
+    return column
+
+
 def zone(column: pa.Array) -> str | None:
     """The time zone of a column of dates, "" where they have none; None for numbers and durations."""
     kind = column.type

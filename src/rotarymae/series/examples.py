@@ -45,7 +45,9 @@ class SeriesExamples(DatasetExamples):
         return super()._augmented(tokens, index, epoch)
 
     def units(self, tokens: Tokens) -> Tokens:
-        return observations(tokens) if self.preprocessor.join_times else tokens
+        if not self.preprocessor.join_times:
+            return tokens
+        return observations(tokens, len(self.preprocessor.value_columns))
 
     def split(self, tokens: Tokens, mask: Bool[Tensor, "B K"]) -> tuple[Tokens, Tokens]:
         return split_joined(tokens, mask) if self.preprocessor.join_times else super().split(tokens, mask)
@@ -131,11 +133,12 @@ def observed_tokens(
     return Tokens(padded, padded_positions, padding, check_values=not preprocessor.join_times)
 
 
-def observations(joined: Tokens) -> Tokens:
-    """Tokens of times [B, N, V] as B × N·V tokens of one observation, at its time and feature, to be masked as such."""
+def observations(joined: Tokens, columns: int) -> Tokens:
+    """Tokens of times [B, N, V] as B × N·V tokens of one value, at its time and channel, to be masked as such; each
+    channel has so many columns of values."""
     observed = ~joined.values.isnan() & joined.real[..., None]
-    feature = torch.arange(1.0, joined.features + 1).expand_as(joined.values)
-    positions = torch.stack([joined.positions[..., :1].expand_as(feature), feature], -1)
+    channel = (1.0 + torch.arange(joined.features) // columns).expand_as(joined.values)
+    positions = torch.stack([joined.positions[..., :1].expand_as(channel), channel], -1)
     return Tokens(observed.flatten(1)[..., None] * 1.0, positions.flatten(1, 2), ~observed.flatten(1))
 
 

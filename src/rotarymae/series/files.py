@@ -1,25 +1,13 @@
 """Table files as people have them, read as Arrow tables whole or a few rows at a time.
 
-What a file does not say of itself is guessed from its first 64 KiB (separator, decimal comma, encoding) and told in
-`TableFile.notes`.
+`TableFile.notes` tells what was guessed of them (see `formats`).
 """
 
 from __future__ import annotations
 
-import atexit
-import codecs
-import csv
-import functools
-import json
 import os
 import re
-import shutil
-import sys
-import tempfile
-import warnings
-import zipfile
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -29,52 +17,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.feather
-import pyarrow.json
 import pyarrow.parquet
 
-from rotarymae.errors import InputError, InputWarning, choose, did_you_mean, listed
-from rotarymae.series import dates, tables
+from rotarymae.errors import InputError, choose, did_you_mean, listed
+from rotarymae.series import dates, formats, tables
+from rotarymae.series.formats import FORMATS, PACKED, Text, named, stem
 
-FORMATS = {
-    ".csv": "csv",
-    ".txt": "csv",
-    ".dat": "csv",
-    ".tsv": "tsv",
-    ".parquet": "parquet",
-    ".arrow": "arrow",
-    ".feather": "arrow",
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-    ".json": "json",
-    ".xlsx": "excel",
-    ".xls": "excel",
-}
-PACKED = (".gz", ".bz2", ".zst")  # of text files
-BEGINNINGS = {
-    b"PAR1": ".parquet",
-    b"ARROW1": ".arrow",
-    b"PK\3\4": ".xlsx",
-    b"\x1f\x8b": ".csv.gz",
-    b"{": ".jsonl",
-    b"[": ".json",
-}
 ROWS = 1 << 18  # observations that are streamed at a time
 BUFFER = 1 << 20  # bytes of a Parquet file that are read ahead per column
 # In a Parquet file, what stands between a list and its entries.
 WITHIN_LISTS = re.compile(r"\.(list\.(element|item|array)|bag\.array_element)(?=\.|$)")
 IN_MEMORY = "memory"  # the format of a table that is no file
-HEAD = 1 << 16  # bytes from which the form of a text file is guessed
-LINE = 1 << 26  # bytes of the longest line of JSON
-
-
-@dataclass(frozen=True)
-class Text:
-    """The form of a CSV file."""
-
-    separator: str = ","
-    decimal: str = "."
-    encoding: str = "utf-8"
-    comments: int = 0  # lines above the header that begin with #
 
 
 @dataclass(frozen=True)
@@ -153,7 +106,7 @@ class TableFile:
         return [name for name, kind in kinds.items() if pa.types.is_integer(kind) or pa.types.is_floating(kind)]
 
     def _flat_schema(self, i: int = 0) -> pa.Schema:
-        with _named(self.paths[i], self.format):
+        with named(self.paths[i], self.format):
             schema = self._schema(i)
             repeats = len(set(schema.names)) < len(schema.names)  # which `need` refuses
             return schema if repeats else tables.flat(schema.empty_table()).schema
@@ -179,7 +132,7 @@ class TableFile:
         for i, path in enumerate(self.paths):
             self.need(wanted, self._names(i), i)
             own = [name for name in wanted if name != self.of_file]
-            with _named(path, self.format):
+            with named(path, self.format):
                 if self.whole:
                     part = self.whole[i]
                 elif self.format == "parquet":
@@ -190,7 +143,7 @@ class TableFile:
                 else:
                     part = self._read_csv(i, own, labels)
                 parts.append(self._finished(part, wanted, labels, i))
-        with _named(self.paths[0], self.format):
+        with named(self.paths[0], self.format):
             table = pa.concat_tables(parts, promote_options="permissive") if len(parts) > 1 else parts[0]
         if self.format in ("csv", "tsv"):
             table = as_integers(table, [name for name in labels if are_integers(table[name].unique().to_pylist())])
@@ -215,7 +168,7 @@ class TableFile:
         for i, path in enumerate(self.paths):
             self.need(columns, self._names(i), i)
             own = [name for name in columns if name != self.of_file]
-            with _named(path, self.format):
+            with named(path, self.format):
                 if self.whole:
                     batches = iter(self.whole[i].to_batches())
                 elif self.format == "parquet":
@@ -257,7 +210,7 @@ class TableFile:
         return sum(self._observations(path, columns) for path in self.paths)
 
     def _observations(self, path: Path, columns: Sequence[str]) -> int:
-        with _named(path, self.format):
+        with named(path, self.format):
             if self.format == "parquet":
                 file = pyarrow.parquet.ParquetFile(path)
                 return _cells(file, _leaves([name for name in columns if name != self.of_file], file))
@@ -338,22 +291,22 @@ def open_table(
         choose("format", format, sorted(set(FORMATS.values())))
     if not isinstance(path, str | os.PathLike):
         raise InputError(f"{path!r} is no path; give that of a table file, a folder of them or a pattern.")
-    paths = (_standard_input(),) if str(path) == "-" else table_files(Path(path))
-    kinds = {format or _format(one) for one in paths}
+    paths = (formats.standard_input(),) if str(path) == "-" else formats.table_files(Path(path))
+    kinds = {format or formats.format_of(one) for one in paths}
     if len(kinds) > 1:
         raise InputError(f"{path} holds tables of several formats ({', '.join(sorted(kinds))}); read one at a time.")
     source = TableFile(paths, kinds.pop(), missing=tuple(missing), times=times or {})
     if source.format in ("csv", "tsv"):
-        text = tuple(_sniff(one, source.format) for one in paths)
+        text = tuple(formats.sniff(one, source.format) for one in paths)
         usual = Text("\t" if source.format == "tsv" else ",")
-        notes = dict.fromkeys(_words(form) for form in text if form != usual)
+        notes = dict.fromkeys(formats.words(form) for form in text if form != usual)
         return replace(source, text=text, notes=tuple(notes))
-    if source.format in WHOLE:
+    if source.format in formats.WHOLE:
         parts = []
         for one in paths:
-            with _named(one, source.format):
-                parts.append(WHOLE[source.format](one, source.missing))
-        with _named(paths[0], source.format):  # what one file's records all lack is missing there
+            with named(one, source.format):
+                parts.append(formats.WHOLE[source.format](one, source.missing))
+        with named(paths[0], source.format):  # what one file's records all lack is missing there
             every = pa.concat_tables(parts, promote_options="permissive")
         ends = np.cumsum([len(part) for part in parts])
         return replace(
@@ -385,15 +338,6 @@ def read_table(
     return open_table(path, format).read(columns, labels)
 
 
-def stem(path: Path) -> str:
-    """The name of a file without the suffixes that say how it is read: one of packing, one of a format."""
-    name = path.name
-    for suffixes in (PACKED, FORMATS):
-        ending = next((suffix for suffix in suffixes if name.lower().endswith(suffix)), "")
-        name = name[: len(name) - len(ending)]
-    return name
-
-
 def are_integers(labels: Iterable[str]) -> bool:
     """Whether all texts are written as integers are: 1, -20 and "   7" (aligned columns), but not 01 or 1.0."""
     return all(re.fullmatch(r"\s*(0|-?[1-9][0-9]{0,17})\s*", text) for text in labels)
@@ -404,144 +348,6 @@ def as_integers(table: pa.Table, columns: Sequence[str]) -> pa.Table:
         trimmed = pc.call_function("utf8_trim_whitespace", [table[name]])
         table = table.set_column(table.schema.get_field_index(name), name, trimmed.cast(pa.int64()))
     return table
-
-
-# ── which files ─────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def table_files(path: Path) -> tuple[Path, ...]:
-    """The table files of a folder or a pattern in the order of their names, or the one file. Raises InputError for
-    none."""
-    if path.is_file():
-        return (path,)
-    if path.is_dir():
-        inside = (one for one in sorted(path.rglob("*")) if one.is_file() and not one.name.startswith((".", "_")))
-        found = tuple(one for one in inside if _suffix(one) and one.parent.parent.suffix != ".columns")  # see `memmap`
-        if not found:
-            raise InputError(f"{path} is a folder without table files; known suffixes are {', '.join(FORMATS)}.")
-        return found
-    pattern = str(path.relative_to(path.anchor))
-    found = tuple(one for one in sorted(Path(path.anchor or ".").glob(pattern)) if one.is_file())
-    if not found:
-        beside = [one.name for one in path.parent.iterdir() if one.is_file()] if path.parent.is_dir() else []
-        raise InputError(f"{path} does not exist; give the path of a table file.{did_you_mean(path.name, beside)}")
-    return found
-
-
-def _suffix(path: Path) -> str | None:
-    name = path.name.lower()
-    for packed in PACKED:
-        name = name.removesuffix(packed)
-    return next((suffix for suffix in FORMATS if name.endswith(suffix)), None)
-
-
-def _format(path: Path) -> str:
-    suffix = _suffix(path)
-    if suffix is None:
-        raise InputError(
-            f"{path}: cannot tell the kind of table from the name; known suffixes are {', '.join(FORMATS)} (text also "
-            f"with {', '.join(PACKED)}). Convert the file, or read it yourself and pass the data frame to "
-            "SeriesDataset.from_frame."
-        )
-    return FORMATS[suffix]
-
-
-@functools.cache
-def _standard_input() -> Path:
-    """What comes through the pipe, in a temporary file, as its columns are looked at before they are read."""
-    folder = Path(tempfile.mkdtemp(prefix="rotarymae-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    head = sys.stdin.buffer.read(8)
-    suffix = next((suffix for start, suffix in BEGINNINGS.items() if head.startswith(start)), ".csv")
-    path = folder / f"standard input{suffix}"
-    with path.open("wb") as file:
-        file.write(head)
-        shutil.copyfileobj(sys.stdin.buffer, file)
-    return path
-
-
-# ── how a file is written ───────────────────────────────────────────────────────────────────────────────────────────
-
-
-def _sniff(path: Path, format: str) -> Text:
-    """The form of a CSV file: the separator that makes most columns, as many in every row as in the header."""
-    usual = "\t" if format == "tsv" else ","
-    with _named(path, format), pa.input_stream(str(path), compression="detect") as file:
-        head = file.read(HEAD)
-    encoding = "utf-8"
-    if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        encoding = "utf-16"
-    else:
-        try:
-            codecs.getincrementaldecoder("utf-8")().decode(head)
-        except UnicodeDecodeError:
-            encoding = "latin-1"
-    lines = head.decode(encoding, errors="ignore").removeprefix("\ufeff").splitlines()
-    lines = lines[: 100 if len(head) < HEAD else max(1, min(100, len(lines) - 1))]  # the last one may be cut
-    comments = next((i for i, line in enumerate(lines) if not line.startswith("#")), 0)
-    above, lines = lines[:comments], lines[comments:]
-    best, most, cells = usual, 1, []
-    for separator in dict.fromkeys((usual, ",", ";", "\t", "|")):
-        rows = [row for row in csv.reader(lines, delimiter=separator) if row]
-        if rows and len(rows[0]) > most and all(len(row) == len(rows[0]) for row in rows):
-            best, most, cells = separator, len(rows[0]), [cell for row in rows[1:] for cell in row]
-    comma = any(re.fullmatch(r"\s*-?\d*,\d+([eE][-+]?\d+)?\s*", cell) for cell in cells)
-    point = any(re.fullmatch(r"\s*-?\d*\.\d+([eE][-+]?\d+)?\s*", cell) for cell in cells)
-    if above and most > 1 and len(above[-1].split(best)) == most:
-        comments -= 1  # "#id,time,value" is the header
-    return Text(best, "," if best != "," and comma and not point else ".", encoding, comments)
-
-
-def _words(form: Text) -> str:
-    encodings = {"utf-8": "", "utf-16": ", read as UTF-16", "latin-1": ", read as Latin-1, as it is no UTF-8"}
-    comma = " and decimal commas" if form.decimal == "," else ""
-    name = {"\t": "tabs"}.get(form.separator, repr(form.separator))
-    below = f", below {form.comments} lines of comment" if form.comments else ""
-    return f"separated by {name}{comma}{below}{encodings[form.encoding]}"
-
-
-# ── formats that are read whole ─────────────────────────────────────────────────────────────────────────────────────
-
-
-def _read_excel(path: Path, missing: Sequence[str]) -> pa.Table:
-    try:
-        import pandas
-
-        sheets = pandas.read_excel(path, sheet_name=None, na_values=list(missing))
-        (first, frame), *others = sheets.items()
-        if others:
-            rest = listed(name for name, _ in others)
-            text = f"{path.name}: the first sheet, {first!r}, is read and {rest} not; save each sheet as a file."
-            warnings.warn(text, InputWarning, stacklevel=4)
-        return pa.Table.from_pandas(frame, preserve_index=False)
-    except ImportError:
-        try:
-            import polars
-
-            return polars.read_excel(path).to_arrow()
-        except ImportError as error:
-            raise InputError(
-                f"{path}: an Excel file needs pandas with openpyxl, or polars with fastexcel (pip install pandas "
-                "openpyxl); or save the sheet as CSV."
-            ) from error
-
-
-def _read_json(path: Path, _: Sequence[str]) -> pa.Table:
-    content = json.loads(path.read_text(encoding="utf-8-sig"))
-    if isinstance(content, dict) and all(isinstance(column, list) for column in content.values()):
-        return pa.Table.from_pydict(content)
-    if isinstance(content, list) and all(isinstance(row, dict) for row in content):
-        names = dict.fromkeys(name for row in content for name in row)  # Arrow takes those of the first row alone
-        return pa.Table.from_pydict({name: [row.get(name) for row in content] for name in names})
-    raise ValueError("neither a list of records nor lists by column")
-
-
-def _read_json_lines(path: Path, _: Sequence[str]) -> pa.Table:
-    # A block holds at least one whole line, and a line can hold the lists of a long series.
-    return pyarrow.json.read_json(path, pyarrow.json.ReadOptions(block_size=LINE))
-
-
-WHOLE = {"excel": _read_excel, "json": _read_json, "jsonl": _read_json_lines}
 
 
 def _tops(names: Sequence[str], path: Path) -> list[str]:
@@ -585,22 +391,3 @@ def _pieces(table: pa.Table) -> Iterator[tuple[int, int]]:
         stop = min(len(table), int(np.searchsorted(ends, before + size)) + 1)
         yield start, stop
         start = stop
-
-
-@contextmanager
-def _named(path: Path, format: str) -> Iterator[None]:
-    """Names the file in what its reader raises."""
-    try:
-        yield
-    except InputError:
-        raise
-    except (pa.ArrowException, OSError, ValueError, csv.Error, zipfile.BadZipFile) as error:
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-        if "invalid UTF8" in reason:  # what is read whole is then read as Latin-1
-            raise InputError(
-                f"{path} is not UTF-8 throughout, and too large to be read as a whole; convert it first, by iconv "
-                "-f latin1 -t utf8 for example."
-            ) from error
-        raise InputError(
-            f"{path} cannot be read as {format}: {reason}. Is it complete, and is it a {format} file?"
-        ) from error

@@ -73,6 +73,7 @@ def long_table(
     if not keep.all():
         series, found = series[keep], found[keep]
         columns = {name: column.filter(pa.array(keep)) for name, column in columns.items()}
+    columns[time] = dates.from_iso(columns[time])
     when, unit = dates.times(columns[time], time)
     dates.refuse_bad_times(when, time, ids[series])
     which, known, unknown = None, None, {}
@@ -96,7 +97,10 @@ def long_table(
 
 def wide_table(frame: Any, id: str, time: str, channels: Sequence[str], static: Sequence[str], melted: bool) -> Found:
     """Of `SeriesDataset.from_wide`."""
-    rows, fixed = long_table(frame, id, time, None, channels, static, None, role="channel")
+    frame, static = tables.as_frame(frame), names_of(static, "static", empty=True)
+    channels = names_of(channels, "channels", empty=True)
+    others = [name for name in map(str, frame.columns) if name not in (id, time, *static)]
+    rows, fixed = long_table(frame, id, time, None, channels or others, static, None, role="channel")
     return melt(rows) if melted else rows, fixed
 
 

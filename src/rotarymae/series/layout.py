@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from rotarymae.errors import InputError, did_you_mean, listed
+from rotarymae.errors import InputError, InputWarning, did_you_mean, listed
 from rotarymae.series.columns import Reading
 from rotarymae.series.dataset import SeriesDataset
 from rotarymae.series.files import TableFile, open_table
@@ -109,12 +110,19 @@ class TableLayout(Reading):
             if name not in names:
                 how = f"; name the right one by --{option}"
                 if option in ("static", "errors"):
-                    how = f", which the model reads (--{option} in training)"
+                    how = f", which the model reads (--{option} in training)" if channel_names or value_names else ""
                 more = " If each file is one series, give --id file." if option == "id" else ""
                 raise InputError(
                     f"{what} has no column {name!r}{how}.{did_you_mean(name, names)} Its columns are "
                     f"{listed(names, 20)}.{more}"
                 )
+        unread = [name for name in names if name not in {*roles, *values}]
+        if unread:
+            source = replace(source, notes=(*source.notes, f"columns not read: {listed(unread)}"))
+        strange = set(unread) & set(source.numeric_columns())
+        if self.wide and strange and (channel_names is not None or value_names is not None):
+            text = f"{what}: the columns {listed(sorted(strange))} are not read: the model was trained without them."
+            warnings.warn(text, InputWarning, stacklevel=3)
         same = {field.name: getattr(self, field.name) for field in fields(Reading)}
         changed = {
             "id": "file" if alone else self.id,

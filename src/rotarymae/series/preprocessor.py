@@ -21,6 +21,11 @@ from rotarymae.system import from_fields
 
 Label = str | int | float | bool
 
+# When values look as if they were in another unit: how far their median lies, and how little they differ, in training
+# deviations; and of how many series and, squared, values of a channel at least.
+FAR, ALIKE, ENOUGH = 5.0, 1e-4, 10
+LOOKED_AT = 1 << 18  # observations
+
 
 @dataclass(frozen=True)
 class Preprocessor:
@@ -134,7 +139,9 @@ class Preprocessor:
                 f"the channels are {theirs}; the model was trained on {self.channel_names}. "
                 "Read the table with channel_names= of the model."
             )
+        _refuse_negative(dataset, self.errors)
         self.warn_if_far(dataset)
+        self.warn_of_other_units(dataset)
         if self.max_tokens is not None and dataset.lengths.max() > self.max_tokens:
             warnings.warn(
                 f"series of more than {self.max_tokens:,} observations are not read whole (max_tokens): each pass of "
@@ -172,6 +179,30 @@ class Preprocessor:
                 f"series {plain(dataset.ids[far.argmax()])!r} has times up to {at.max() * self.positions.unit:.6g} "
                 f"from its origin; training reached {self.positions.reach * self.positions.unit:.6g} "
                 f"({int(far.sum())} series reach far outside). Predictions there are extrapolations.",
+                InputWarning,
+                stacklevel=3,
+            )
+
+    def warn_of_other_units(self, dataset: SeriesDataset) -> None:
+        """Warns when many values of a channel lie far from those of the training set, or spread otherwise."""
+        if len(dataset) < ENOUGH:
+            return
+        some, width, strange = dataset.sample(LOOKED_AT), len(self.value_names), []
+        channels = np.zeros(len(some.times), int) if some.channels is None else some.channels
+        scaled = self.values.transform(some.values[:, :width], channels)
+        for c, v in np.ndindex(len(self.channel_names or (None,)), width):
+            if self.values.transforms[v] == "none":  # of which no usual spread is known
+                continue
+            part = scaled[channels == c, v]
+            if len(part) < ENOUGH**2:
+                continue
+            low, middle, high = np.quantile(part, (0.25, 0.5, 0.75))  # which single wild values do not move
+            if abs(middle) > FAR or high - low > 2 * FAR or 0 < part.std() < ALIKE:
+                strange.append(self.value_names[v] if self.channel_names is None else str(self.channel_names[c]))
+        if strange:
+            warnings.warn(
+                f"the values of {listed(strange)} are far from those of the training table, or vary far more or less: "
+                "are they in the same unit?",
                 InputWarning,
                 stacklevel=3,
             )
@@ -215,7 +246,14 @@ def _check_errors(dataset: SeriesDataset, errors: Sequence[str], join_times: boo
             f"errors are {listed(errors)} and the value columns are {listed(dataset.value_names)}; wanted one error "
             "for each value, with the errors last and in the order of their values."
         )
-    for rows in dataset.row_chunks():
+    _refuse_negative(dataset, errors)
+    return errors
+
+
+def _refuse_negative(dataset: SeriesDataset, errors: tuple[str, ...]) -> None:
+    """Raises InputError for a negative one in the last columns, which are errors."""
+    rest = len(dataset.value_names) - len(errors)
+    for rows in dataset.row_chunks() if errors else ():
         negative = np.argwhere(dataset.values[rows, rest:] < 0)
         if len(negative):
             row, v = negative[0]
@@ -223,7 +261,6 @@ def _check_errors(dataset: SeriesDataset, errors: Sequence[str], join_times: boo
                 f"the errors {errors[v]!r} are {dataset.values[rows, rest:][row, v]:.6g} somewhere; an error is not "
                 "negative. If this means that the error is not known, leave these rows out or fill in a large one."
             )
-    return errors
 
 
 def opens_a_time(times: np.ndarray, first: np.ndarray) -> np.ndarray:

@@ -8,13 +8,14 @@ frequency turns 1 radian a unit, so times in [0, 1] would be nearly indistinguis
 from __future__ import annotations
 
 import dataclasses
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, Self, get_args
 
 import numpy as np
 
-from rotarymae.errors import InputError
+from rotarymae.errors import InputError, InputWarning
 from rotarymae.series.dataset import SeriesDataset
 
 Function = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
@@ -49,6 +50,7 @@ TRANSFORMS = {
     "none": Transform(None, None, False, "as it is"),
 }
 Origin = Literal["first", "zero"]
+COARSE = 0.1  # units of time: positions that float32 cannot tell apart better are worth a warning
 LEAST_ERROR = 1e-3  # standardised: a smaller one makes no difference, and has no logarithm in the end
 
 
@@ -203,6 +205,15 @@ class PositionScaler:
             raise InputError(
                 f"in units of {unit:g} times reach {reach:.2g} from their origin, which does not fit into 32 bits; "
                 "choose a larger unit."
+            )
+        apart = float(np.spacing(np.float32(reach)))
+        if apart > COARSE:
+            warnings.warn(
+                f"times reach {reach:.3g} units of {unit:.3g} from their origin, where 32 bits tell apart only what is "
+                f"{apart:.2g} units away; count them from each series' first (time_origin='first'), or choose a larger "
+                "time_unit.",
+                InputWarning,
+                stacklevel=2,
             )
         return dataclasses.replace(scaler, reach=reach)
 

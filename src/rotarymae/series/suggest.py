@@ -8,7 +8,8 @@ from typing import Any
 # In the order of preference; compared in lower case, without the part before a dot and without underscores.
 IDS = (
     *("objectid", "diaobjectid", "objid", "oid", "sourceid", "seriesid", "series", "star", "object"),
-    *("patientid", "patient", "subjectid", "stayid", "recordid", "record", "station", "device", "unit", "id", "name"),
+    *("stayid", "icustayid", "stay", "recordid", "patientid", "patient", "subjectid"),
+    *("record", "station", "device", "unit", "id", "name"),
 )
 TIMES = (
     *("mjd", "midpointmjdtai", "bmjd", "hjd", "bjd", "jd", "obstime", "charttime", "timestamp", "datetime", "time"),

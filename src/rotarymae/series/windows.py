@@ -74,7 +74,8 @@ class Windows:
             faded = np.searchsorted(border + half, times[own], side="right")
             begun = np.searchsorted(border - half, times[own], side="right")
             at = np.minimum(faded, len(border) - 1)
-            way = (times[own] - (border - half)[at]) / np.maximum(2 * half[at], np.finfo(float).tiny)
+            with np.errstate(over="ignore"):  # windows that end and begin at one time have no fade
+                way = (times[own] - (border - half)[at]) / np.maximum(2 * half[at], np.finfo(float).tiny)
             share[own] = np.where(begun > faded, way, 0.0)
             before[own] += faded
             after[own] += np.maximum(begun, faded)

@@ -16,7 +16,7 @@ def from_fields(kind: type, fields: dict[str, Any], where: str) -> Any:
         where: what the fields are of, for messages.
 
     Raises:
-        InputError: a field that is unknown or missing.
+        InputError: a field that is unknown or missing, or that holds a list where there should be none.
     """
     known, hints = {field.name: field for field in dataclasses.fields(kind)}, get_type_hints(kind)
     for name in fields:
@@ -36,5 +36,7 @@ def _read(value: Any, kind: Any, name: str) -> Any:
     if not isinstance(value, list | tuple):
         return value
     if get_origin(kind) in (Union, types.UnionType):
-        kind = next(option for option in get_args(kind) if get_origin(option) is tuple)
+        kind = next((option for option in get_args(kind) if get_origin(option) is tuple), None)
+    if get_origin(kind) is not tuple:
+        raise InputError(f"the field {name!r} holds the list {value!r}; wanted {kind}.")
     return tuple(_read(one, get_args(kind)[0], name) for one in value)

@@ -100,7 +100,7 @@ class MaskingOptions:
     mask_ratio: float | tuple[float, float] = (0.3, 0.8)
     """Pre-training hides this share of each series; with two numbers, a share between them drawn per series."""
     beta: float | None = None
-    """The gaussian likelihood weights each term by its variance to this power; without it, to the power of 0.5."""
+    """This is the exponent of the variance in the beta-NLL loss of a gaussian likelihood; without it, 0.5."""
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -114,14 +114,15 @@ class TrainingOptions(LoopOptions):
     batch_size: int = 32
     """Each step sees this many series."""
     betas: tuple[float, float] | None = None
-    """AdamW forgets at these rates; without them, 0.9 and 0.95 in pre-training and 0.9 and 0.999 in fine-tuning."""
+    """AdamW's running averages decay at these rates; without them, 0.9 and 0.95 in pre-training, 0.9 and 0.999 in
+    fine-tuning."""
     validation_fraction: float = 0.15
     """This share of the training series is set aside and chooses the best epoch, if there are at least ten series."""
     max_tokens: int | None = None
     """Each pass reads at most this many observations of a series, drawn anew; predictions read a fixed even share."""
     window: int | None = None
-    """Longer series are cut into windows of so many observations, over which embeddings and predictions are means;
-    without it, so are series of more than 8,192, unless max_tokens is given."""
+    """Longer series are cut into windows of so many observations, and their embeddings and predictions are averaged;
+    without it, series of more than 8,192 are, unless max_tokens is given."""
     overlap: int | None = None
     """Neighbouring windows share at least so many observations; without it, a sixteenth of the window."""
 

@@ -213,7 +213,8 @@ def _convolve(x: NDArray[np.float32], mix: NDArray[np.float32], dilation: int) -
 def _ridge(x: Floats, y: Floats) -> tuple[Floats, Floats, Floats]:
     """(weight [F, K], intercept [K], predictions [S, K] of each row by the others) at the best penalty.
 
-    With G = X Xᵀ and C = (G + αI)⁻¹, the residual of a row that is left out is (C y) / diag(C).
+    With G = X Xᵀ and C = (G + αI)⁻¹, the residual of one of n rows that is left out is (C y) / (diag(C) - 1 / nα): the
+    last term takes the row out of the means as well, by which columns and answers are centred.
     """
     intercept = y.mean(0)
     values, vectors = np.linalg.eigh(x @ x.T)
@@ -222,7 +223,7 @@ def _ridge(x: Floats, y: Floats) -> tuple[Floats, Floats, Floats]:
     def dual(alpha: float) -> tuple[Floats, Floats]:
         shrunk = 1 / (values.clip(0) + alpha)
         coefficients = vectors @ (shrunk[:, None] * rotated)
-        return coefficients, coefficients / ((vectors**2) @ shrunk)[:, None]
+        return coefficients, coefficients / ((vectors**2) @ shrunk - 1 / (len(y) * alpha))[:, None]
 
     best = min(ALPHAS, key=lambda alpha: float((dual(alpha)[1] ** 2).sum()))
     coefficients, residuals = dual(best)

@@ -118,6 +118,8 @@ def run_fit(
         reporter.say(
             f"{len(split.unlabelled):,} of {len(dataset):,} {noun} have no label: they are pre-trained on and embedded"
         )
+    if kind is not None and labels is not None:  # before a training that could not be used
+        kind.check(narrowed(labels[split.train]), len(split.train))
     train, validation = dataset.select(split.pretrain), None
     with reporter.bar("scaling"):
         preprocessor = prepare(train, config, start)

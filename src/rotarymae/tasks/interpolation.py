@@ -15,7 +15,7 @@ from rotarymae.batch import Batch
 from rotarymae.checkpoints import ModelDirectory
 from rotarymae.errors import InputError, InputWarning
 from rotarymae.model import MaskedAutoencoder
-from rotarymae.series import Preprocessor, SeriesDataset, assemble, plain, positions_of
+from rotarymae.series import Preprocessor, SeriesDataset, as_dates, assemble, plain, positions_of
 from rotarymae.tasks.predict import inference
 from rotarymae.tasks.queries import Queries, check_queries
 from rotarymae.tokens import Tokens, pad_rows
@@ -137,7 +137,7 @@ def interpolate(
         )
     preprocessor = directory.of_series()
     check_queries(queries, dataset, preprocessor)
-    windows, given, fade = preprocessor.windows(dataset), queries, None
+    windows, given, fade, outside = preprocessor.windows(dataset), queries, None, _spans_beyond(queries, dataset) > 0
     if len(windows.series) > len(dataset):
         dataset, (queries, fade) = windows.dataset, queries.of_windows(windows)
     preprocessor.check(dataset)
@@ -173,7 +173,7 @@ def interpolate(
         scaled = parts[:, place, channels]
     if fade is not None:
         scaled, channels = fade.mixed(scaled), channels[fade.first]
-        beyond = np.minimum(beyond[fade.first], beyond[fade.second])
+        beyond = np.minimum(beyond[fade.first], beyond[fade.second]) * outside  # between windows is not outside
     scaler, mean = preprocessor.values, scaled[0]
     if not model.config.predicts_variance:
         return Interpolation(beyond > 0, scaler.inverse(mean, channels), None, mean, None)
@@ -220,9 +220,12 @@ def _warn_if_far(queries: Queries, dataset: SeriesDataset, preprocessor: Preproc
     at = np.abs(positions.times(queries.times, positions.origins(dataset), queries.lengths))
     if at.max() > 1.5 * positions.reach + 1.0:
         series = int(np.searchsorted(queries.offsets, int(at.argmax()), side="right")) - 1
+        when, days = f"{queries.times[at.argmax()]:.10g}", "" if dataset.time_unit is None else f" {dataset.time_unit}s"
+        if dataset.time_zone is not None:
+            when = str(as_dates(queries.times[[at.argmax()]], dataset.time_zone)[0].as_py())
         warnings.warn(
-            f"series {plain(dataset.ids[series])!r} is asked at time {queries.times[at.argmax()]:.10g}, "
-            f"{at.max() * positions.unit:.6g} from its origin; training reached "
+            f"series {plain(dataset.ids[series])!r} is asked at time {when}, "
+            f"{at.max() * positions.unit:.6g}{days} from its origin; training reached "
             f"{positions.reach * positions.unit:.6g}. Values there are extrapolations.",
             InputWarning,
             stacklevel=3,

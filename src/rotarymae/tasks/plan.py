@@ -81,22 +81,26 @@ class Plan:
         part = "" if steps >= per_epoch else f" ({steps / per_epoch:.1%} of the training part)"
         self.reporter.say(
             f"plan: {stage} makes {epochs:,} epochs of {steps // epochs:,} steps{part} in about {duration(seconds)}; "
-            f"{self._end(stage, seconds, per_epoch * per_step, objective, examples)}"
+            f"{self._end(stage, seconds, per_step, per_epoch, objective, examples)}"
         )
         if minutes is not None and steps < FEW:
-            self.reporter.say(f"{steps:,} steps are few to learn from: give more minutes, or a smaller batch_size.")
+            few = f"{stage} makes {steps:,} steps, which are few to learn from"
+            self.reporter.warn(f"{few}: give more minutes, or a smaller batch_size.")
         return training
 
-    def _end(self, stage: str, seconds: float, epoch: float, objective: Objective, examples: Examples) -> str:
-        """When the run will be done, in words; `epoch` is the time of one, which scoring all series takes at most."""
+    def _end(
+        self, stage: str, seconds: float, per_step: float, per_epoch: int, objective: Objective, examples: Examples
+    ) -> str:
+        """When the run will be done, in words; `seconds` are those of the stage."""
         if self.config.minutes is not None:
-            minutes = 60 * self.config.minutes
+            minutes, epoch = 60 * self.config.minutes, per_epoch * per_step  # which scoring all series takes at most
             total = max(minutes, TRAINED * minutes + epoch) - (time.monotonic() - self.started)
         else:
             if stage == "pre-training" and self.finetunes and isinstance(objective.model, MaskedAutoencoder):
                 sizes, lengths = objective.model.config, examples.lengths
-                one, other = (step_operations(self.config, sizes, lengths, before).sum() for before in (True, False))
-                seconds *= 1 + self.config.finetune_epochs / self.config.pretraining().epochs * other / one
+                one, other = (step_operations(self.config, sizes, lengths, first).sum() for first in (True, False))
+                passes, before = self.config.finetuning().passes(per_epoch), self.config.pretraining().passes(per_epoch)
+                seconds *= 1 + passes / before * other / one
             total = seconds / TRAINED
         return f"the whole run ends at about {time.strftime('%H:%M', time.localtime(time.time() + total))}."
 

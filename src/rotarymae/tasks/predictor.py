@@ -264,8 +264,11 @@ def fit_predictor(
     static: tuple[StaticColumn, ...],
     seed: int,
     reporter: Reporter,
-) -> Predictor:
+) -> tuple[Predictor, dict[str, Floats]]:
     """Fits the members on the training part, lets the validation part choose, and fits the members on both.
+
+    Beside the predictor come predictions of the validation part, by name as `Predictor.every` gives them, of members
+    that were fitted on the training part alone; none without a validation part.
 
     Args:
         asked: "auto", "model", "features" or "combined".
@@ -281,7 +284,7 @@ def fit_predictor(
     if not len(validation):
         if asked in (FEATURES, COMBINED):
             reporter.warn(f"predictor={asked!r} needs validation series and there are none; the model predicts.")
-        return Predictor.of_model(task, "there are no validation series to compare by")
+        return Predictor.of_model(task, "there are no validation series to compare by"), {}
     average, compared = AVERAGES[task], truth[validation]
     members: dict[str, Member] = {}
     predictions = {MODEL: of_model}
@@ -292,6 +295,8 @@ def fit_predictor(
         kinds.append(CONVOLUTIONS)
     for name in kinds:
         try:
+            if task == "classification" and len(np.unique(truth[train])) < of_model.shape[1]:  # warm_start may lack one
+                raise InputError("each class of the model needs a series to train on")
             with reporter.bar(TITLES[name]) as on_step:
                 on_step(0, 2)
                 predicted = MEMBERS[name].fit(task, part, truth[train], static, seed).predict(held)
@@ -318,9 +323,12 @@ def fit_predictor(
     )
     if asked not in ("auto", *found.available):
         reporter.warn(f"predictor={asked!r} could not be fitted; the model predicts.")
-        return replace(found, because=f"predictor={asked!r} could not be fitted")
+        return replace(found, because=f"predictor={asked!r} could not be fitted"), tempered
     if asked != "auto":
-        return replace(found, choice=asked)
+        return replace(found, choice=asked), tempered
     # A combination is the safer choice: another must be better by more than one nat in all, which chance could bring.
     best = min(found.available, key=lambda name: nats[name] - (name == COMBINED))
-    return replace(found, choice=best, because=f"the smallest loss on {len(validation)} validation series")
+    because = f"the smallest loss on {len(validation)} validation series"
+    if best == COMBINED and nats[COMBINED] > min(nats.values()):
+        because = f"no other is better by more than one nat on {len(validation)} validation series"
+    return replace(found, choice=best, because=because), tempered

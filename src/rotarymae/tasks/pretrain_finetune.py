@@ -186,6 +186,9 @@ def _series_scalers(dataset: SeriesDataset, config: FitConfig, start: ModelDirec
         fresh = {"classes": None, "target": None, "static": (), "max_tokens": most}
         preprocessor = replace(before, **fresh, window=window, overlap=overlap)
         preprocessor.check(preprocessor.windows(dataset).dataset)
+    if preprocessor.axes == 1 and config.changed(["channel_spacing"]):
+        text = "channel_spacing has no effect: channels are no axis of this table."
+        warnings.warn(text, InputWarning, stacklevel=3)
     fit_static(dataset, config.static)
     if config.neighbours and config.errors and config.signal_to_noise:
         raise InputError(

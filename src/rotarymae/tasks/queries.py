@@ -193,7 +193,7 @@ class QueryTable:
                 count = table[column].null_count
                 raise InputError(f"{name}: column {column!r} has {count} empty cells; every query needs one.")
         series, ids = tables.encode(tables.label_array(tables.to_arrow(table[id]), id))
-        times, _ = dates.times(tables.to_arrow(table[time]), time)
+        times, _ = dates.times(dates.from_iso(tables.to_arrow(table[time])), time)
         dates.refuse_bad_times(times, time, ids[series])
         errors = [tables.numbers(tables.to_arrow(table[column]), column) for column in with_errors]
         channels = table[channel].to_pylist() if channel else None

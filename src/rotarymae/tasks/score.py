@@ -29,7 +29,8 @@ from rotarymae.tasks.targets import Task, has_label, narrowed, task_of
 
 SCALED_ERROR = "root mean squared error, scaled"
 CALIBRATION = "expected calibration error"
-RESAMPLES = 200  # of the scored series, for intervals
+RESAMPLES = 200  # of the scored series, for intervals; of many series fewer, whose metrics take long and vary little
+FEWEST, MEASURED = 40, 1_000_000  # resamples, series in all resamples
 
 
 def score(outcome: Outcome, reporter: Reporter) -> None:
@@ -78,13 +79,15 @@ def _score_predictions(outcome: Outcome, task: Task, reporter: Reporter) -> None
     parts = (split.train, split.validation)
     static = outcome.finetuned.preprocessor.static
     known_to_model = (dataset, truth, *parts, raw[split.validation], static)
-    predictor = fit_predictor(asked, task.name, *known_to_model, seed, reporter)
+    predictor, of_validation = fit_predictor(asked, task.name, *known_to_model, seed, reporter)
     outcome.predictor = predictor
     # The same series as the model in all: those it was trained on and those that chose its epoch.
     known = np.sort(np.concatenate(parts))
     train, test = dataset.select(known), dataset.select(scored)
     with reporter.bar("predicting"):
         every = predictor.every(raw, dataset)
+    for name, predicted in of_validation.items():  # of members that had not learnt these series
+        every[name][split.validation] = predicted
     outcome.predicted = every[predictor.choice]
     guesses = {TITLES[name]: predicted[scored] for name, predicted in every.items()}
     with reporter.bar("baselines"):
@@ -176,7 +179,7 @@ def intervals(method: str, measure: Callable[..., dict[str, float]], truth: Any,
     draw, found = np.random.default_rng(0), []
     with warnings.catch_warnings():  # a resample may lack a class
         warnings.simplefilter("ignore")
-        for _ in range(RESAMPLES):
+        for _ in range(max(FEWEST, min(RESAMPLES, MEASURED // len(truth)))):
             rows = draw.integers(len(truth), size=len(truth))
             found.append(measure(truth[rows], predicted[rows]))
     every = {name: np.array([one[name] for one in found]) for name in found[0]}

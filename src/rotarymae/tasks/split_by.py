@@ -218,9 +218,11 @@ def split_off(rows: np.ndarray, classes: np.ndarray | None, share: float, seed: 
 
     by, stratify = None if classes is None else np.unique(classes, return_inverse=True)[1][rows], None
     if by is not None:
-        counts = np.unique(by, return_counts=True)[1]
+        counts = np.bincount(by)
+        # A class of one series cannot be split in proportion; it is drawn like one of the largest class.
+        stratify = np.where(counts[by] < 2, counts.argmax(), by)
         smaller = int(min(share, 1 - share) * len(rows))
-        stratify = None if counts.min() < 2 or len(counts) > smaller else by
+        stratify = None if len(np.unique(stratify)) > smaller else stratify
     order = np.arange(len(rows))
     try:
         rest, part = train_test_split(order, test_size=share, random_state=seed % 2**32, stratify=stratify)

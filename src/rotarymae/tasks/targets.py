@@ -91,7 +91,7 @@ class ClassificationTask:
         assert isinstance(model, Classifier)
         weights = None
         if config.class_weights == "balanced":
-            counts = np.bincount(encoded, minlength=model.classes)
+            counts = np.bincount(encoded, minlength=model.classes).clip(1)  # warm_start may lack a class
             weights = torch.tensor(len(encoded) / (model.classes * counts), dtype=torch.float32)
         return Classification(model, config.label_smoothing, weights, config.loss)
 
@@ -116,6 +116,14 @@ class RegressionTask:
     head = Regressor
 
     def check(self, targets: Any, series: int) -> np.ndarray:
+        numbers = self._numbers(targets, series)
+        empty = np.atleast_1d(np.isnan(numbers).all(0))
+        if empty.any():
+            which = "label" if len(empty) == 1 else f"label of output {int(empty.argmax())} (counted from 0)"
+            raise InputError(f"every {which} is missing (NaN); a regression needs numbers.")
+        return numbers
+
+    def _numbers(self, targets: Any, series: int) -> np.ndarray:
         given = _one_per_series(targets, series)
         try:
             numbers = given.astype(np.float64).reshape(series, -1)
@@ -132,10 +140,6 @@ class RegressionTask:
                 f"the label of series {first} (counted from 0) is {numbers[first][large[first]][0]:.6g}; numbers "
                 f"beyond {LARGEST:.2g} do not fit into 32 bits. Correct it, or choose a larger unit."
             )
-        empty = np.atleast_1d(np.isnan(numbers).all(0))
-        if empty.any():
-            which = "label" if len(empty) == 1 else f"label of output {int(empty.argmax())} (counted from 0)"
-            raise InputError(f"every {which} is missing (NaN); a regression needs numbers.")
         return numbers
 
     def check_config(self, config: FitConfig) -> None:
@@ -155,13 +159,13 @@ class RegressionTask:
         return replace(preprocessor, target=target, classes=None)
 
     def encode(self, preprocessor: AnyPreprocessor, targets: np.ndarray) -> np.ndarray:
-        numbers, (mean, std) = self.check(targets, len(targets)), _target(preprocessor)
+        numbers, (mean, std) = self._numbers(targets, len(targets)), _target(preprocessor)
         if numbers.shape[1] != len(mean):
             raise InputError(f"there are {numbers.shape[1]} targets per series; training had {len(mean)}.")
         return ((numbers - mean) / std).astype(np.float32)
 
     def truth(self, preprocessor: AnyPreprocessor, targets: np.ndarray) -> np.ndarray:
-        return self.check(targets, len(targets))
+        return self._numbers(targets, len(targets))
 
     def model(self, encoder: Encoder, preprocessor: AnyPreprocessor, config: FitConfig) -> Regressor:
         outputs = len(_target(preprocessor)[0])

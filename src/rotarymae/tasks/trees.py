@@ -39,16 +39,18 @@ def boosted(task: str, features: Floats, truth: NDArray[Any], settings: dict[str
     """
     from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
-    settings = COMMON | settings | {"random_state": seed}
+    settings = COMMON | settings | {"random_state": seed % 2**32}
     if task == "classification":
         if len(np.unique(truth)) < max(2, int(truth.max()) + 1):
             raise InputError("gradient boosting needs two classes, and a series of each, to train on.")
         return [HistGradientBoostingClassifier(**settings).fit(features, truth)]
-    known = np.isfinite(truth)
-    return [
-        HistGradientBoostingRegressor(**settings).fit(features[there], column[there])
-        for column, there in zip(truth.T, known.T, strict=True)
-    ]
+    found = []
+    for column in truth.T:
+        there = np.isfinite(column)
+        own = features[there]
+        own = np.where(np.isnan(own).all(0), 0.0, own)  # scikit-learn fails on a feature that is missing throughout
+        found.append(HistGradientBoostingRegressor(**settings).fit(own, column[there]))
+    return found
 
 
 @dataclass(frozen=True, eq=False)
