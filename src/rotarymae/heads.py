@@ -128,9 +128,10 @@ class _PooledHead(nn.Module):
         if came != self.static_features:
             raise InputError(f"{came} static features came; the head was made for {self.static_features}.")
         x = self.dropout(self.norm(vector))
-        if self.static is not None and static is not None:
-            x = torch.cat([x, self.static(static.to(vector.dtype)).to(vector.dtype)], -1)
-        return self.head(x).to(vector.dtype)
+        with torch.autocast(x.device.type, enabled=False):  # answers in bfloat16 would have three digits
+            if self.static is not None and static is not None:
+                x = torch.cat([x, self.static(static.to(vector.dtype))], -1)
+            return self.head(x)
 
 
 class Classifier(_PooledHead):
@@ -187,5 +188,6 @@ class TokenRegressor(nn.Module):
     def forward(self, tokens: Tokens) -> Float[Tensor, "B N outputs"]:
         """Predictions for every token; under padding they are zero."""
         latent = self.encoder(tokens).tokens
-        out = self.head(self.dropout(self.norm(latent))).to(latent.dtype)
+        with torch.autocast(latent.device.type, enabled=False):
+            out = self.head(self.dropout(self.norm(latent)))
         return out if tokens.padding is None else out.masked_fill(tokens.padding[..., None], 0.0)

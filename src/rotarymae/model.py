@@ -205,7 +205,8 @@ class MaskedAutoencoder(nn.Module):
         keys = visible if self.config.decoder_attention == "context" else None
         x = self.decoder(x, self.position_encoding.rotation(positions), padding, slice(visible, None), keys)
         x = self.norm(x)
-        out = (self.head(x) if near is None else self.head(x, near, wanted)).to(x.dtype)
+        with torch.autocast(x.device.type, enabled=False):  # answers in bfloat16 would have three digits
+            out = self.head(x) if near is None else self.head(x, near, wanted)
         if not self.config.predicts_variance:
             return out, None
         mean, log_variance = out.chunk(2, dim=-1)
