@@ -136,7 +136,8 @@ def _open(path: Path, seconds: float = 2 * LONGEST) -> tuple[np.ndarray, int, in
 def read_pictures(folder: str | Path) -> Sounds:
     """The clips of FOLDER/esc50_specs_magma_index.npz: X uint8 [S, 181, columns], low to high; y, fold, name [S].
 
-    A picture's 181 rows repeat some of the 128 mel bins; every bin is taken once. Values are decibels, 0 for the
+    A picture's 181 rows show 125 bins of pitch, each by one row or two, more often by two where it is low. They become
+    128 that count evenly through these 125, of which three come twice. Values are decibels, 0 for the
     clip's loudest cell and −80 for 80 dB below it or less.
 
     Raises:
@@ -170,7 +171,9 @@ def read_pictures(folder: str | Path) -> Sounds:
             raise InputError(
                 f"{path}: {key} holds {array.dtype} {array.min()} to {array.max()}; wanted {low} to {high}."
             )
-    bins = ((np.arange(BINS) + 0.5) * x.shape[1] / BINS).astype(int)
+    repeated = (x[:, 1:] == x[:, :-1]).all(axis=(0, 2))
+    distinct = np.flatnonzero(np.concatenate([[True], ~repeated]))
+    bins = distinct[np.linspace(0, len(distinct) - 1, BINS).round().astype(int)]
     decibels = (x[:, bins].swapaxes(1, 2).astype(np.float32) - 255) * np.float32(STEP)
     spectrograms = ArrayDataset.from_arrays(decibels, PATCH, name)
     return Sounds(spectrograms, y.astype(np.int64), fold.astype(np.int64))
