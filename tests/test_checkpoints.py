@@ -329,3 +329,22 @@ def test_fine_tuning_starts_from_all_of_the_pretrained_encoder(tmp_path):
         assert tensor.equal(theirs[name]), name
     assert (copy.config.dropout, copy.config.drop_path) == (0.3, 0.1)
     assert copy is not mae.encoder and copy.projection.weight is not mae.encoder.projection.weight
+
+
+@pytest.mark.parametrize("harm", ["whole numbers", "two types", "NaN", "too deep"])
+def test_weights_that_no_model_has_are_refused(folder, harm):
+    """With checksums to match, as somebody might make them."""
+    path, described = folder / "model.safetensors", json.loads((folder / "config.json").read_text())
+    described.pop("sha256")
+    tensors = load_file(path)
+    if harm == "too deep":
+        described["config"]["depth"] = 10**6
+    elif harm == "NaN":
+        tensors["head.bias"][0] = torch.nan
+    else:
+        tensors["head.bias"] = tensors["head.bias"].to(torch.int32 if harm == "whole numbers" else torch.float16)
+    save_file(tensors, path)
+    (folder / "config.json").write_text(json.dumps(described | {"format": 1}))  # which had no checksums
+    parts = ("more blocks than",) if harm == "too deep" else ("'head.bias'", "floating point type")
+    with refuses(*parts, error=ModelDirectoryError):
+        load(folder)

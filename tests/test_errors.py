@@ -3,14 +3,26 @@
 import pickle
 import re
 import sys
+import time
 import tomllib
+import warnings
+from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
 
 from conftest import refuses
-from rotarymae.errors import InputError, MissingExtra, ModelDirectoryError, choose, did_you_mean, import_extra
+from rotarymae.errors import (
+    InputError,
+    InputWarning,
+    MissingExtra,
+    ModelDirectoryError,
+    choose,
+    did_you_mean,
+    gathered_warnings,
+    import_extra,
+)
 
 ROOT = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -68,3 +80,19 @@ def test_each_module_of_an_extra_is_in_it_and_its_absence_says_how_to_install_it
 
 def test_all_extras_for_users_are_looked_for():
     assert {extra for _, extra in EXTRAS} == set(PROJECT["optional-dependencies"]) - {"dev", "docs", "all", "trackers"}
+
+
+def test_warnings_are_gathered_in_threads_and_filters_stay():
+    """Two threads that restore the process's filters cross over would leave a list that nobody reads."""
+
+    def gather(name):
+        for _ in range(200):
+            with gathered_warnings() as caught:
+                warnings.warn(name, InputWarning, stacklevel=1)
+                time.sleep(0)
+            assert [str(one.message) for one in caught] == [name]
+
+    before = warnings.showwarning, list(warnings.filters)
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(gather, "abcd"))
+    assert (warnings.showwarning, list(warnings.filters)) == before

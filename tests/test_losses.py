@@ -135,3 +135,9 @@ def test_losses_are_computed_in_float32_at_least():
         assert loss.sum.dtype == torch.float32
     assert reconstruction(out).mean.item() == regression(big, torch.zeros_like(big)).mean.item() == 90_000
     assert regression(big.double(), big.double()).sum.dtype == torch.float64
+
+
+def test_targets_of_another_shape_than_predictions_are_refused():
+    """torch would compare every prediction with every target."""
+    with refuses("(4, 1)", "(4,)", "wanted the same"):
+        regression(torch.zeros(4, 1), torch.arange(4.0))

@@ -52,6 +52,7 @@ HEADS = {
     "TokenRegressor": ("outputs", "dropout"),
 }
 KEYS = ("format", "kind", "config", "head")
+DTYPES = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
 
 
 @dataclass(frozen=True)
@@ -185,6 +186,8 @@ def load_directory(folder: str | Path) -> ModelDirectory:
     try:
         kind, head = described["kind"], described["head"]
         config = RoMAEConfig.from_dict(described["config"])
+        if max(config.depth, config.decoder_depth) > len(tensors):  # before so many blocks are built
+            raise InputError(f"it asks for more blocks than the file of weights has tensors ({len(tensors)}).")
         with torch.device("meta"):  # without memory for the weights, which come from the file
             model: Any = KINDS[kind](config) if head is None else KINDS[kind](Encoder(config), **head)
     except (InputError, KeyError, TypeError) as error:
@@ -309,6 +312,12 @@ def fill_model(model: nn.Module, tensors: dict[str, torch.Tensor], path: Path) -
             came, asked = tuple(tensors[name].shape), tuple(tensor.shape)
             raise ModelDirectoryError(
                 f"{path}: the tensor {name!r} has shape {came}; the configuration asks for {asked}."
+            )
+        kind = next(iter(tensors.values())).dtype
+        if kind not in DTYPES or tensors[name].dtype is not kind or not torch.isfinite(tensors[name]).all():
+            raise ModelDirectoryError(
+                f"{path}: the tensor {name!r} is {tensors[name].dtype}, or holds NaN or infinity; wanted finite "
+                "numbers, all of one floating point type."
             )
     for name in tensors:
         if name not in wanted:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import difflib
 import importlib
 import signal
-from collections.abc import Iterable, Sequence
+import threading
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -116,3 +119,17 @@ def import_extra(module: str, extra: str) -> Any:
         if error.name is None or error.name.partition(".")[0] != package:
             raise  # the package is there and lacks something itself
         raise MissingExtra(f'{package} is not installed: pip install "rotarymae[{extra}]"') from None
+
+
+_GATHERING = threading.RLock()
+
+
+@contextmanager
+def gathered_warnings() -> Iterator[list[warnings.WarningMessage]]:
+    """A list that gets every warning of what runs inside.
+
+    One thread at a time: filters are the process's, and two threads that restore them cross over would lose them.
+    """
+    with _GATHERING, warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield caught

@@ -50,6 +50,7 @@ def reconstruction(out: Reconstruction, normalize_targets: bool = False, beta: f
     if normalize_targets:
         if target.shape[-1] < 2:
             raise InputError("normalize_targets needs patches of at least 2 values; tokens here have 1 feature.")
+        # A patch with a missing value has no mean: it counts for nothing.
         target = (target - target.mean(-1, keepdim=True)) / (target.var(-1, keepdim=True) + 1e-6).sqrt()
     missing = target.isnan()
     target = target.masked_fill(missing, 0.0)
@@ -107,7 +108,15 @@ def classification(
 
 
 def regression(predicted: Float[Tensor, "*shape"], target: Float[Tensor, "*shape"], loss: TargetLoss = "auto") -> Loss:
-    """Squared error over all elements, or another loss; NaN targets are missing and count for nothing."""
+    """Squared error over all elements, or another loss; NaN targets are missing and count for nothing.
+
+    Raises:
+        InputError: predictions and targets of different shapes, which torch would spread over one another.
+    """
+    if predicted.shape != target.shape:
+        raise InputError(
+            f"predictions have the shape {tuple(predicted.shape)} and targets {tuple(target.shape)}; wanted the same."
+        )
     predicted, target = _wide(predicted), _wide(target)
     missing = target.isnan()
     terms = OF_NUMBERS[loss](predicted - target.masked_fill(missing, 0.0)).masked_fill(missing, 0.0)

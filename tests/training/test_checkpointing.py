@@ -381,6 +381,43 @@ def test_foreign_weights_are_refused(run):
         train(run, resume="auto", keep_best=True)
 
 
+@pytest.mark.parametrize("harm", ["short", "lacking", "whole numbers", "text"])
+def test_what_no_step_could_have_left_is_refused(run, harm):
+    """A fused step writes behind the end of a tensor that is too small."""
+
+    def change(path, manifest):
+        tensors = load_file(path / runs.OPTIMIZER)
+        name = next(name for name in tensors if name.endswith("/exp_avg"))
+        if harm == "text":
+            manifest["state"]["epoch"] = "5"
+        elif harm == "lacking":
+            del tensors[name]
+        else:
+            tensors[name] = torch.zeros(()) if harm == "short" else tensors[name].int()
+        save_file(tensors, path / runs.OPTIMIZER)
+
+    harmed(run, change)
+    if harm == "text":
+        with pytest.warns(
+            InputWarning, match="step-00000020-epoch-0005 .* passed over, .*epoch is '5', which is no num"
+        ):
+            assert train(run, resume="auto", keep_best=True)[1].resumed_step == 18
+        return
+    with refuses("does not fit this model", "optimiser's state", error=ModelDirectoryError):
+        train(run, resume="auto", keep_best=True)
+
+
+def test_force_goes_on_with_another_optimiser(run):
+    with pytest.warns(InputWarning, match="optimiser was adamw and is now sgd, which begins anew"):
+        _, result = train(run, resume="force", epochs=6, keep_best=True, optimizer="sgd")
+    assert result.steps == 24
+
+
+def test_half_a_first_line_of_a_log_is_no_log_of_somebody_else(tmp_path):
+    (tmp_path / "log.jsonl").write_text('{"step": 10, "epo')
+    assert train(tmp_path, resume="auto")[1].steps == 20
+
+
 def test_an_optimiser_whose_state_is_shaped_otherwise_resumes(tmp_path, monkeypatch):
     """Adafactor keeps rows and columns of a matrix instead of its shape."""
     make = lambda groups, config: torch.optim.Adafactor(groups, lr=0.1 * config.base_lr)  # noqa: E731

@@ -548,15 +548,16 @@ def test_lost_weights_are_never_saved(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("precision", ["bf16", "fp16"])
 @pytest.mark.parametrize("kind", ["pretrain", "classify", "regress"])
-def test_losses_norms_and_angles_stay_in_float32(kind, precision, monkeypatch):
+def test_losses_norms_angles_and_answers_stay_in_float32(kind, precision, monkeypatch):
     from rotarymae import position_encodings
 
-    what, kinds = objective(kind), {"norm": set(), "linear": set(), "angles": set(), "loss": set()}
-    for part in what.modules():
+    what, kinds = objective(kind), {name: set() for name in ("norm", "linear", "last layer", "angles", "loss")}
+    for name, part in what.named_modules():
         if isinstance(part, nn.RMSNorm):
             part.register_forward_hook(lambda m, i, o: kinds["norm"].update({i[0].dtype, o.dtype}))
         if isinstance(part, nn.Linear):
-            part.register_forward_hook(lambda m, i, o: kinds["linear"].add(o.dtype))
+            which = "last layer" if name.endswith(".head") else "linear"
+            part.register_forward_hook(lambda m, i, o, which=which: kinds[which].add(o.dtype))
     inner = position_encodings.rotation
 
     def rotation(angles):
@@ -569,7 +570,7 @@ def test_losses_norms_and_angles_stay_in_float32(kind, precision, monkeypatch):
     _, result = train(kind, what, precision=precision)
     low = {"bf16": torch.bfloat16, "fp16": torch.float16}[precision]
     single = {torch.float32}
-    assert kinds == {"norm": single, "linear": {low}, "angles": single, "loss": single}
+    assert kinds == dict.fromkeys(kinds, single) | {"linear": {low}}
     assert {parameter.dtype for parameter in what.parameters()} == single
     exact = losses(train(kind, precision="fp32")[1])
     # fp16 leaves out the steps in which it looks for its scale.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -42,8 +43,15 @@ def commit(folder: Path | None = None) -> str | None:
     """The commit of the checkout this code lies in, "-dirty" behind it when files differ; None outside a checkout."""
     try:
         call = ["git", "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]
-        place = folder or Path(__file__).parent
-        done = subprocess.run(call, cwd=place, capture_output=True, text=True, check=True)
+        how: dict[str, Any] = {
+            "cwd": folder or Path(__file__).parent,
+            "capture_output": True,
+            "text": True,
+            "check": True,
+        }
+        if folder is None:  # an environment inside a repository of the user's is not of its commits
+            subprocess.run(["git", "ls-files", "--error-unmatch", Path(__file__).name], **how)
+        done = subprocess.run(call, **how)
     except (OSError, subprocess.CalledProcessError):
         return None
     return done.stdout.strip()

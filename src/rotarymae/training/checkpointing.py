@@ -8,6 +8,7 @@ it is code: numbers are safetensors, the rest JSON.
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import json
 import math
@@ -191,9 +192,16 @@ class RunFolder:
                 shutil.rmtree(old.replace(old.with_name(f".{old.name}.00000000.old")))
 
     def restore(
-        self, model: nn.Module, optimizer: torch.optim.Optimizer, scaler: torch.amp.GradScaler, state: RunState
+        self,
+        model: nn.Module,
+        optimizer: torch.optim.Optimizer,
+        scaler: torch.amp.GradScaler,
+        state: RunState,
+        kind: str = "adamw",
     ) -> dict[str, Tensor] | None:
         """Puts weights, optimiser and state as they were; returns the best weights, if there are any yet.
+
+        An optimiser that is not of the `kind` in the checkpoint begins anew, and `problems` says so.
 
         Raises:
             ModelDirectoryError: the checkpoint does not fit the model or its optimiser.
@@ -201,10 +209,14 @@ class RunFolder:
         assert self.restored is not None, "open() found nothing to restore"
         manifest = read_manifest(self.restored)
         try:
-            _restore_optimizer(model, optimizer, load_file(self.restored / OPTIMIZER))
             model.load_state_dict(load_file(self.restored / WEIGHTS))
             best = load_file(self.restored / BEST) if BEST in manifest["files"] else None
-            if scaler.is_enabled():
+            before = manifest["identity"].get("training", {}).get("optimizer", kind)
+            if before == kind:
+                _restore_optimizer(model, optimizer, load_file(self.restored / OPTIMIZER))
+            else:  # resume="force"
+                self.problems.append(f"the optimiser was {before} and is now {kind}, which begins anew.")
+            if scaler.is_enabled() and manifest["scaler"]:
                 scaler.load_state_dict(manifest["scaler"])
         except (RuntimeError, ValueError, OSError, SafetensorError) as error:
             raise ModelDirectoryError(f"{self.restored} does not fit this model: {error}") from None
@@ -228,7 +240,7 @@ class RunFolder:
         if not self._log.exists() and not self._log.is_symlink():
             return []
         history: list[dict[str, Any]] = []
-        content = self._log.read_bytes()
+        content, begun = self._log.read_bytes(), False
         *lines, rest = content.split(b"\n")
         for text in lines:
             try:
@@ -238,9 +250,10 @@ class RunFolder:
                 break
         else:
             start = b'{"step": '
-            if not rest.startswith(start) and not start.startswith(rest):
+            begun = rest.startswith(start) or start.startswith(rest)
+            if not begun:
                 self.problems.append(f"{self._log} is damaged behind line {len(history)}; the rest is dropped.")
-        if self.restored is None and content and not history:
+        if self.restored is None and content and not history and not begun:
             raise InputError(f"{self._log} is not a log of this library; move it away, or choose another folder.")
         return history
 
@@ -256,6 +269,10 @@ def read_manifest(path: Path, check_files: bool = False) -> dict[str, Any]:
         manifest = json.loads(where.read_text(encoding="utf-8"))
         if manifest.pop("sha256") != sha256_of(manifest) or manifest["format"] != 1:
             raise ValueError("it does not match its checksum, or is of another version")
+        for known in dataclasses.fields(RunState):
+            value = manifest["state"][known.name]
+            if not isinstance(value, int | float) and not (value is None and known.default is None):
+                raise ValueError(f"{known.name} is {value!r}, which is no number")
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ModelDirectoryError(f"{where} is damaged or no checkpoint's: {error}.") from None
     for name, digest in manifest["files"].items() if check_files else ():
@@ -284,7 +301,30 @@ def _restore_optimizer(model: nn.Module, optimizer: torch.optim.Optimizer, saved
         owner, _, key = name.rpartition("/")
         # A copy, because a tensor inside the file's own memory is aligned otherwise.
         state.setdefault(order.index(owner), {})[key] = tensor.clone()
+    # torch's fused steps write behind the end of a tensor that is too small: it must be as a step makes it.
+    wanted = _state_of_a_step(optimizer)
+    for number, values in state.items():
+        if {key: (value.shape, value.dtype) for key, value in values.items()} != wanted[number]:
+            raise ValueError(
+                f"the optimiser's state of {order[number]} is of another shape or type than its steps make"
+            )
     optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
+
+
+def _state_of_a_step(optimizer: torch.optim.Optimizer) -> dict[int, dict[str, tuple[torch.Size, torch.dtype]]]:
+    """Shape and type of all that an optimiser keeps, by number of the parameter; from a step of a copy."""
+    twin = copy.deepcopy(optimizer)
+    for group in twin.param_groups:
+        for parameter in group["params"]:
+            parameter.grad = torch.zeros_like(parameter)
+    twin.step()
+    states = twin.state_dict()["state"].items()
+    return {
+        number: {
+            key: (torch.as_tensor(x).shape, torch.as_tensor(x).dtype) for key, x in values.items() if x is not None
+        }
+        for number, values in states
+    }
 
 
 def _order(path: Path) -> tuple[int, ...]:

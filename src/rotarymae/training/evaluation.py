@@ -41,7 +41,7 @@ def evaluate(
     loss = count = 0.0
     stopped = False
     with _evaluating(objective, config, accelerator):
-        for index in _own_batches(examples, config, accelerator)[::every]:
+        for index in _own_batches(examples, config, accelerator, every):
             own = objective(examples.batch(index, None).to(accelerator.device))
             loss, count = loss + float(own.sum), count + float(own.count)
             stopped = bool(stop())
@@ -94,7 +94,7 @@ def _evaluating(module: nn.Module, config: TrainConfig, accelerator: Accelerator
         module.train(training).to(device)
 
 
-def _own_batches(examples: Examples, config: TrainConfig, accelerator: Accelerator) -> list[np.ndarray]:
-    """This process's share of the evaluation batches, which group examples by length."""
-    batches = by_length(examples.lengths, config.batch_size, config.batch_tokens)
+def _own_batches(examples: Examples, config: TrainConfig, accelerator: Accelerator, every: int = 1) -> list[np.ndarray]:
+    """This process's share of one in `every` evaluation batches, which group examples by length."""
+    batches = by_length(examples.lengths, config.batch_size, config.batch_tokens)[::every]
     return batches[accelerator.process_index :: accelerator.num_processes] if are_several(accelerator) else batches

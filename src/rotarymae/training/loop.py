@@ -25,7 +25,7 @@ from accelerate.utils import broadcast_object_list, gather_object
 from torch import Tensor, nn
 
 from rotarymae.batch import Batch, Examples
-from rotarymae.errors import InputError, InputWarning, Interrupted, RotaryMAEError
+from rotarymae.errors import InputError, InputWarning, Interrupted, RotaryMAEError, choose
 from rotarymae.training.batching import plan, prefetch
 from rotarymae.training.checkpointing import RunFolder, RunState
 from rotarymae.training.config import TrainConfig
@@ -47,6 +47,7 @@ from rotarymae.transformer import Block
 # Settings that change nothing in the weights, and so may differ when a run is resumed.
 FREE_TO_CHANGE = ("log_every", "checkpoint_minutes", "checkpoint_steps", "keep", "workers", "compile", "max_skipped")
 MANY_SKIPPED = 0.03  # share of skipped steps from which on a warning is given
+WORSE = 0.5  # than where it began, at least, before a loss has diverged: data are standardised
 TOO_FEW_STEPS = 20  # below which the first and the last loss are not compared
 
 
@@ -112,6 +113,7 @@ def fit(
         Interrupted: SIGTERM or SIGINT came and the state is saved. Without a folder they do what they always do.
         OSError: a checkpoint or the log could not be written; earlier checkpoints stand.
     """
+    choose("resume", resume, ("never", "auto", "force"))
     if len(examples.lengths) == 0:
         raise InputError("there are no training examples.")
     if validation is not None and len(validation.lengths) == 0:
@@ -216,7 +218,8 @@ class _Loop:
             raise opened[0]
         self.result.history, folder.restored = opened[0]
         if folder.restored is not None:
-            self.best_weights = folder.restore(self.objective.model, self.optimizer, self.scaler, self.state)
+            own = (self.objective.model, self.optimizer, self.scaler, self.state, self.config.optimizer)
+            self.best_weights = folder.restore(*own)
             self.result.resumed_step = self.state.step
         if self.accelerator.is_main_process:
             for problem in folder.problems:
@@ -360,7 +363,12 @@ class _Loop:
                 stacklevel=4,
             )
         first, last = state.first_loss, state.running_loss
-        if state.step >= TOO_FEW_STEPS and first is not None and last is not None and last > first + abs(first):
+        if (
+            state.step >= TOO_FEW_STEPS
+            and first is not None
+            and last is not None
+            and last > first + max(abs(first), WORSE)
+        ):
             warnings.warn(
                 f"training diverged: the loss began at {first:.4g} and ended at {last:.4g}. Lower base_lr "
                 f"({config.base_lr:g}).",
