@@ -1,7 +1,7 @@
 """`python -m benchmarks` (`make bench`): measures, prints, and writes one JSON file and one Markdown table.
 
     python -m benchmarks                                   everything, on the CPU, all its cores
-    python -m benchmarks --only equal ragged --threads 2
+    python -m benchmarks --only equal ragged --threads 2   benchmark-equal-ragged.json
     python -m benchmarks --device cuda                     the same on a GPU, in bf16
     python -m benchmarks --quick                           does everything run? Its figures mean nothing
 
@@ -47,14 +47,18 @@ def main(arguments: list[str] | None = None) -> list[Row]:
         print(f"{name} ({time.monotonic() - start:.0f} s)", flush=True)
         for row in part:
             print("  " + " | ".join(_cells(row)), flush=True)
-        written = _write(given.out, about, found)  # after every section: whoever stops the rest keeps these
+        # Some sections alone have files of their own: they do not take the place of a whole run's.
+        name = "-".join(given.only or [given.device])
+        written = _write(
+            given.out, "quick" if given.quick else name, about, found
+        )  # after every section: whoever stops the rest keeps these
     print(f"written: {written}")
     return found
 
 
-def _write(folder: Path, about: dict[str, Any], found: list[Row]) -> str:
+def _write(folder: Path, name: str, about: dict[str, Any], found: list[Row]) -> str:
     folder.mkdir(parents=True, exist_ok=True)
-    name = "benchmark-quick" if about["quick"] else f"benchmark-{about['device']}"
+    name = f"benchmark-{name}"
     text = json.dumps(as_json(about, found), indent=1, ensure_ascii=False)
     (folder / f"{name}.json").write_text(text + "\n", encoding="utf-8")
     (folder / f"{name}.md").write_text(markdown(about, found), encoding="utf-8")

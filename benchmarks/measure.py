@@ -25,7 +25,7 @@ class Settings:
         quick: small sizes and one pair: shows that everything runs; its figures mean nothing.
         device: "cpu" or "cuda".
         threads: threads of the processor; 0 leaves torch's choice.
-        precision: of autocast on a processor; a GPU always computes in bf16.
+        precision: of autocast; None is bf16 on a GPU and none on a processor.
     """
 
     quick: bool = False
@@ -36,7 +36,9 @@ class Settings:
     @property
     def dtype(self) -> torch.dtype | None:
         """The precision of autocast; None is no autocast."""
-        return torch.bfloat16 if self.device == "cuda" else self.precision
+        if self.precision is not None:
+            return None if self.precision is torch.float32 else self.precision
+        return torch.bfloat16 if self.device == "cuda" else None
 
     def now(self) -> float:
         if self.device == "cuda":

@@ -176,7 +176,7 @@ def precision(settings: Settings) -> list[Row]:
 
 
 def _precisions(settings: Settings) -> tuple[Settings, Settings]:
-    return replace(settings, precision=torch.bfloat16), replace(settings, precision=None)
+    return replace(settings, precision=torch.bfloat16), replace(settings, precision=torch.float32)
 
 
 SECTIONS: dict[str, Callable[[Settings], list[Row]]] = {

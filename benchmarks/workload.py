@@ -131,8 +131,11 @@ class Torch:
 
     def __init__(self, config: RoMAEConfig, settings: Settings) -> None:
         torch.manual_seed(0)
+        self.settings = settings
         self.model = TorchAutoencoder(config).to(settings.device)
         self.trainer = Trainer(self.model, fused=True)
 
     def train(self, tokens: Tokens) -> None:
-        self.trainer.step(self.model.loss(*split(tokens, MaskRatio(RATIO)(tokens))))
+        with autocast(self.settings):
+            loss = self.model.loss(*split(tokens, MaskRatio(RATIO)(tokens)))
+        self.trainer.step(loss)

@@ -127,7 +127,7 @@ def test_pictures_that_are_refused(tmp_path, changes, message):
 
 
 def test_pictures_that_are_missing_or_damaged(tmp_path):
-    with pytest.raises(InputError, match=r"npz is missing.*No address offers these pictures.*--data-dir"):
+    with pytest.raises(InputError, match=r"npz is missing.*No address offers these pictures.*--pictures-dir"):
         esc50.read_pictures(tmp_path)
     path = _esc50.write_pictures(tmp_path) / esc50.PICTURES
     whole = path.read_bytes()
@@ -153,3 +153,14 @@ def test_the_pictures_at_hand():
     assert found.spectrograms.arrays.shape == (1600, 246, 128, 1)
     assert np.bincount(found.folds).tolist() == [0, 400, 400, 400, 0, 400]
     assert found.spectrograms.arrays.min() >= -80 and found.spectrograms.arrays.max() == 0
+
+
+def test_every_bin_of_a_picture_is_read_in_even_steps(tmp_path):
+    """Its rows repeat bins, low ones more often."""
+    bins = np.repeat(np.arange(125), np.where(np.arange(125) < 56, 2, 1))  # 181 rows
+    given = _esc50.pictures()
+    given["X"] = np.broadcast_to((100 + bins)[None, :, None], (48, 181, 40)).astype(np.uint8)
+    np.savez(tmp_path / esc50.PICTURES, **given)
+    found = esc50.read_pictures(tmp_path).spectrograms.arrays[0][0, :, 0]
+    steps = np.diff(np.rint(found * 255 / 80))
+    assert set(steps.tolist()) == {0.0, 1.0} and steps.sum() == 124

@@ -232,3 +232,34 @@ def test_tokens_on_a_grid():
 def test_normal_numbers_from_uniform_ones():
     found = standard_normal(torch.tensor([0.0, 0.5, 0.8413447, 1 - 2**-24]))
     assert torch.isfinite(found).all() and found[1] == 0 and found[2] == pytest.approx(1, abs=1e-5)
+
+
+class Odd:
+    """A recipe whose metrics are given by seed."""
+
+    def __init__(self, *metrics, cases=("all",)):
+        self.metrics, self.cases = metrics, cases
+
+    def run(self, folder, seeds=(0, 1)):
+        about = {"name": "speed", "expect": "little", "setup": Setup(self.cases, tuple(seeds))}
+        recipe = Recipe(**about, run=lambda setup, case, trial: Score(self.metrics[trial.seed]))
+        where = {"out": folder / "runs", "results": folder / "results"}
+        return read_file(run(recipe, "small", "ours", recipe.setup, **where))["cases"]["all"]["metrics"]
+
+
+def test_a_metric_that_a_seed_lacks_is_that_of_the_others(tmp_path):
+    found = Odd({"a": np.float32(1.5)}, {"a": math.nan, "b": 2.0}).run(tmp_path)
+    assert found["a"] == {"mean": 1.5, "std": None, "each": [1.5, None]}
+    assert found["b"] == {"mean": 2.0, "std": None, "each": [None, 2.0]}
+
+
+def test_cases_that_would_share_a_folder_are_refused(tmp_path):
+    with pytest.raises(InputError, match="two cases of speed would share one folder"):
+        Odd({}, cases=("t < 5", "t > 5")).run(tmp_path)
+
+
+def test_a_damaged_result_file_is_left_alone(tmp_path):
+    (tmp_path / "results").mkdir()
+    (tmp_path / "results" / "speed-ours-small.json").write_text("")
+    Odd({"a": 1.0}).run(tmp_path, seeds=[0])
+    assert (tmp_path / "results" / "speed-ours-small-2.json").exists()

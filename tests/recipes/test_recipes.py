@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import sys
 from pathlib import Path
 
 import docstring_parser
@@ -190,3 +191,17 @@ def test_the_demo_runs(tmp_path):
     assert command("demo", "--quick", "--out", tmp_path / "demo", "--quiet") == 0
     wanted = {"metrics.json", "predictions.parquet", "embeddings.parquet", "report.html", "pretrained", "finetuned"}
     assert wanted <= {path.name for path in (tmp_path / "demo").iterdir()}
+
+
+def test_a_recipe_of_ones_own_takes_no_module_s_place_and_finds_what_lies_beside_it(tmp_path):
+    import signal
+
+    (tmp_path / "signal.py").write_text("from beside_it import EXPECT\n" + OWN.replace('"2"', "EXPECT"))
+    (tmp_path / "beside_it.py").write_text("EXPECT = 'what lies beside'\n")
+    assert recipes.load(str(tmp_path / "signal.py")).expect == "what lies beside"
+    assert sys.modules["signal"] is signal
+
+
+def test_options_before_the_name_of_a_recipe_are_refused(capsys):
+    assert command("run", "--scale", "smoke", "speed") == 2
+    assert "--scale came first; wanted the recipe's name first" in capsys.readouterr().err

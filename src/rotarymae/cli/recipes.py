@@ -18,6 +18,7 @@ from tyro.conf import FlagCreatePairsOff, Positional, arg
 
 from rotarymae import experiments, recipes, system
 from rotarymae.cli.inputs import Quiet
+from rotarymae.errors import InputError
 
 Scale = Literal["smoke", "small", "paper"]
 Setting = Literal["paper", "ours"]
@@ -81,7 +82,7 @@ def run(name: Positional[Name], options: Annotated[RunOptions, arg(name="")] = R
     For example: rotarymae run spirals --scale small --train.base-lr 3e-4
 
     Args:
-        name: Run the recipe of this name (`rotarymae list` shows them), or of this file, such as my_recipe.py.
+        name: Run the recipe of this name (`rotarymae list` shows ours), or of this file, such as my_recipe.py.
         options: How it is run.
     """
     run_with_overrides([name])
@@ -89,6 +90,8 @@ def run(name: Positional[Name], options: Annotated[RunOptions, arg(name="")] = R
 
 def run_with_overrides(arguments: list[str]) -> None:
     """`rotarymae run` as typed: the options of `run` and those of the recipe's configuration."""
+    if arguments and arguments[0].startswith("-") and arguments[0] not in ("-h", "--help"):
+        raise InputError(f"{arguments[0]} came first; wanted the recipe's name first, and its options behind it.")
     if not arguments or arguments[0].startswith("-"):
         tyro.cli(run, args=arguments, prog="rotarymae run", config=(FlagCreatePairsOff,))
         return

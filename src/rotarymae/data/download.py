@@ -8,6 +8,7 @@ import http.client
 import shutil
 import stat
 import tarfile
+import tempfile
 import time
 import urllib.error
 import urllib.request
@@ -20,9 +21,10 @@ from typing import IO, Any
 
 from rotarymae.data.sources import File, Source
 from rotarymae.errors import InputError
-from rotarymae.system import Reporter, flush, replacing_folder
+from rotarymae.system import Reporter, flush
 
 CHUNK = 1 << 18
+BUSY = (408, 429)  # what servers answer that want to be asked again
 TRIES = 5  # in a row without a byte more
 OnBytes = Callable[[int, int], None]
 # What the standard library says of a damaged archive; RuntimeError is of an encrypted one.
@@ -56,7 +58,7 @@ def fetch(source: Source, folder: str | Path, reporter: Reporter, wait: float = 
     folder.mkdir(parents=True, exist_ok=True)
     for file in source.files:
         goal = folder / (file.gives or file.name)
-        if file.gives and goal.exists():
+        if file.gives and goal.exists() and not (folder / file.name).exists():  # else it was being unpacked
             reporter.say(f"{goal} is there already")
             continue
         with reporter.bar(f"{file.name}, MB") as on_step:
@@ -94,7 +96,7 @@ def download(file: File, path: Path, on_bytes: OnBytes = lambda done, total: Non
             _receive(file, part, on_bytes)
             break
         except (OSError, http.client.HTTPException) as error:
-            if isinstance(error, urllib.error.HTTPError) and error.code < 500:
+            if isinstance(error, urllib.error.HTTPError) and error.code < 500 and error.code not in BUSY:
                 raise InputError(
                     f"{file.url} answers {error.code} ({error.reason}); is the address still right?"
                 ) from None
@@ -133,7 +135,7 @@ def _receive(file: File, part: Path, on_bytes: OnBytes) -> None:
         length = answer.headers.get("Content-Length")
         total = have + int(length) if length else file.size or 0
         if file.size and total != file.size:
-            raise InputError(f"{file.url} offers {total:,} bytes where {file.size:,} are published; nothing was kept.")
+            raise InputError(f"{file.url} offers {total:,} bytes where {file.size:,} are published.")
         free = shutil.disk_usage(part.parent).free
         if total - have > free:
             raise InputError(f"{part.parent} has room for {free:,} bytes; {file.name} needs {total - have:,} more.")
@@ -174,7 +176,7 @@ def _size(path: Path) -> int:
 
 
 def unpack(archive: Path, folder: Path, limit: int, strip: int = 0) -> None:
-    """All plain files of a zip or tar, written beside and moved to `folder` when everything is there.
+    """All plain files of a zip or tar, written to a hidden folder in `folder`, and moved when everything is there.
 
     Args:
         archive: .zip, .tar or .tar.gz.
@@ -185,13 +187,14 @@ def unpack(archive: Path, folder: Path, limit: int, strip: int = 0) -> None:
     Raises:
         InputError: a damaged archive; a name that leads out of the folder; a link or device; more than `limit` bytes.
     """
-    with _reading(archive), replacing_folder(folder) as beside:
+    folder.mkdir(parents=True, exist_ok=True)
+    with _reading(archive), tempfile.TemporaryDirectory(dir=folder, prefix=f".{archive.name}.") as beside:
         left = limit
         for name, opened in _members(archive):
             parts = safe_parts(archive, name)[strip:]
             if not parts:
                 continue
-            path = beside.joinpath(*parts)
+            path = Path(beside, *parts)
             path.parent.mkdir(parents=True, exist_ok=True)
             with opened as content, path.open("xb") as out:
                 while chunk := content.read(CHUNK):
@@ -199,6 +202,11 @@ def unpack(archive: Path, folder: Path, limit: int, strip: int = 0) -> None:
                     if left < 0:
                         raise InputError(f"{archive} unpacks to more than {limit:,} bytes (at {name!r}); refused.")
                     out.write(chunk)
+                flush(path)
+        for path in [path for path in Path(beside).rglob("*") if path.is_file()]:
+            goal = folder / path.relative_to(beside)
+            goal.parent.mkdir(parents=True, exist_ok=True)
+            path.replace(goal)
 
 
 @contextmanager

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import re
 import warnings
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -73,9 +74,10 @@ def read(
 
     Args:
         folder: where FULL_ELASTICC_TRAIN.tar was unpacked, or the folder of the folders ELASTICC_TRAIN_MODEL itself.
-        view: "photometry" keeps every observation. "alert" keeps what alerts hold: from 30 days before the first
-            detection to the last observation that the pipeline has flagged, without saturated ones; objects that
-            were never detected have no alert and are left out.
+        view: "photometry" keeps the observations of all nights, at most 65 per band and none of flux 0. "alert" keeps
+            of these what alerts hold: from 30 days before the first detection to the last observation that the
+            pipeline has flagged, without saturated ones; objects that were never detected have no alert and are left
+            out.
         most_per_model: keep only the first so many objects of each of the 32 models; None keeps all 1.8 million.
 
     Returns:
@@ -277,7 +279,9 @@ def _columns(path: Path, names: tuple[str, ...]) -> dict[str, np.ndarray]:
             if lacking:
                 raise InputError(f"{path} lacks the column {lacking[0]}; it has {listed(table.dtype.names)}.")
             columns = {name: np.asarray(table[name]) for name in names}
-    except (OSError, EOFError, IndexError, TypeError, AttributeError, ValueError) as error:
+            texts = {name: column.astype(str) for name, column in columns.items() if column.dtype.kind == "S"}
+            columns |= texts
+    except (OSError, EOFError, IndexError, TypeError, AttributeError, ValueError, zlib.error) as error:
         if isinstance(error, InputError):
             raise
         raise InputError(

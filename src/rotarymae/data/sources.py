@@ -203,5 +203,6 @@ def missing(path: str | Path, name: str) -> InputError:
     source = find(name)
     about = f"{path} is missing. It is of {source.what}: {source.home} ({source.size}; {source.licence})."
     if not source.files:
-        return InputError(f"{about} {source.note} If you have it, say where by --data-dir.")
+        where = "--pictures-dir, or leave out by --cases what needs it" if name == "esc50_logmel" else "--data-dir"
+        return InputError(f"{about} {source.note} If you have it, say where by {where}.")
     return InputError(f"{about} `rotarymae data {name} --to FOLDER` fetches it; --data-dir FOLDER says where it is.")

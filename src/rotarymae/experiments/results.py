@@ -117,7 +117,8 @@ def _simple(result: Result, row: Row) -> str:
 
 def _measured(result: Result, case: str, metric: str) -> str:
     part = result["cases"][case]
-    numbers, seeds = part["metrics"][metric], len(part["seeds"])
+    numbers = part["metrics"][metric]
+    seeds = sum(value is not None for value in numbers["each"])
     spread = "" if numbers["std"] is None else f" ± {_number(numbers['std'], 2)}"
     return f"{_number(numbers['mean'])}{spread} ({seeds} seed{'s' if seeds > 1 else ''}, {result['scale']})"
 
@@ -147,7 +148,14 @@ def page(recipes: Sequence[Recipe], found: Sequence[tuple[Path, Result]], beside
         for figure in sorted((beside.parent / COMPARED).glob(f"{recipe.name}-*.png")):
             lines += ["", f"![{figure.stem}: both settings]({_link(figure, beside)})"]
         own_runs = [(path, result) for path, result in found if result["recipe"] == recipe.name]
-        figures = [figure for path, _ in own_runs for figure in sorted(path.parent.glob(f"{path.stem}-*.png"))]
+        stems = [path.stem for path, _ in own_runs]
+        figures = [
+            figure
+            for path, _ in own_runs
+            for figure in sorted(path.parent.glob(f"{path.stem}-*.png"))
+            # Not those of a further run, NAME-2.
+            if not any(figure.stem.startswith(f"{stem}-") for stem in stems if len(stem) > len(path.stem))
+        ]
         for figure in figures:
             lines += ["", f"![{figure.stem}]({_link(figure, beside)})"]
         for doubt in dict.fromkeys(line.row.doubt for line in own if line.row.doubt):
@@ -188,9 +196,12 @@ def _anchor(recipe: Recipe) -> str:
 
 def _run(path: Path, result: Result, beside: Path) -> str:
     cases = [f"{case} (seeds {', '.join(map(str, part['seeds']))})" for case, part in result["cases"].items()]
+    # Of the trials, where they say so: the file's own is that of the last call.
+    known = sorted({one for part in result["cases"].values() for one in part.get("commits", ()) if one})
+    commits = ", ".join(known) or result.get("commit")
     return (
         f"- {result['setting']}, {result['scale']}; {', '.join(cases)}; {result['hours']:.2f} hours on "
-        f"{result['hardware']}, commit {result.get('commit')}, torch {result['versions'].get('torch')}, "
+        f"{result['hardware']}, commit {commits}, torch {result['versions'].get('torch')}, "
         f"{result['date'][:10]}; last call `{result['command']}`; [{path.name}]({_link(path, beside)})"
     )
 

@@ -14,8 +14,7 @@ import json
 import math
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
@@ -181,29 +180,21 @@ class Trial:
 
         Its losses are kept for the result file. An option `folder` takes the place of the trial's own.
         """
-        with self.training(stage) as how:
-            found = call(*arguments, **how | options)
-        self.keep(stage, found if isinstance(found, TrainResult) else found.result)
-        return found
-
-    def own(self, config: Config) -> Config:
-        """With this trial's seed; a smoke run logs every step."""
-        return replace(config, seed=self.seed, log_every=1 if self.smoke else config.log_every)
-
-    @contextmanager
-    def training(self, stage: str) -> Iterator[dict[str, Any]]:
-        """What `training.fit` and the calls of `tasks` are given, to train in this trial's folder and resume."""
         with self.reporter.bar(f"{self.folder.parent.name} {self.seed}") as on_step:
 
             def step(done: int, total: int, loss: float) -> None:
                 on_step(done, total, loss)
                 self._note()
 
-            yield {"folder": self.folder / stage, "resume": "auto", "on_step": step}
-
-    def keep(self, stage: str, result: TrainResult) -> None:
-        """The losses of a training, for the result file."""
+            how = {"folder": self.folder / stage, "resume": "auto", "on_step": step}
+            found = call(*arguments, **how | options)
+        result = found if isinstance(found, TrainResult) else found.result
         self.losses[stage] = [line["loss"] for line in result.history if "loss" in line]
+        return found
+
+    def own(self, config: Config) -> Config:
+        """With this trial's seed; a smoke run logs every step."""
+        return replace(config, seed=self.seed, log_every=1 if self.smoke else config.log_every)
 
     def _note(self) -> None:
         if time.monotonic() - self._noted > 20:
@@ -248,6 +239,8 @@ def run(
         if case not in known:
             there = f"there are {', '.join(known)}.{did_you_mean(case, known)}"
             raise InputError(f"{recipe.name} has no case {case!r}; {there}")
+    if len({_file_name(case) for case in known}) < len(known):
+        raise InputError(f"two cases of {recipe.name} would share one folder; name them by letters and digits.")
     if not setup.cases or not setup.seeds:
         raise InputError("nothing to run: give at least one case and one seed.")
     folder = out / f"{recipe.name}-{setting}-{scale}"
@@ -298,7 +291,8 @@ def _open(folder: Path, setup: Setup) -> str:
 
 def _without_choice(setup: Setup) -> dict[str, Any]:
     """The configuration that all trials of a run share: not which of them were asked for, nor where the data lie."""
-    return {name: value for name, value in plain(setup).items() if name not in ("cases", "seeds", "data_dir")}
+    unlike = ("cases", "seeds", "data_dir", "pictures_dir")
+    return {name: value for name, value in plain(setup).items() if name not in unlike}
 
 
 def _trial(recipe: Recipe, setup: Setup, case: str, seed: int, folder: Path, scale: str, reporter: Reporter) -> None:
@@ -313,7 +307,7 @@ def _trial(recipe: Recipe, setup: Setup, case: str, seed: int, folder: Path, sca
         torch.manual_seed(seed)
         score = recipe.run(setup, case, trial)
     found = {
-        "metrics": score.metrics,
+        "metrics": {name: plain(float(value)) for name, value in score.metrics.items()},
         "curves": plain(score.curves),
         "parameters": score.parameters,
         "seconds": round(trial.seconds, 1),
@@ -321,7 +315,7 @@ def _trial(recipe: Recipe, setup: Setup, case: str, seed: int, folder: Path, sca
         "losses": {stage: _thinned(losses) for stage, losses in trial.losses.items()},
     }
     write_text(file, json.dumps(found, allow_nan=False) + "\n")
-    figures = ", ".join(f"{name} {value:.4g}" for name, value in list(score.metrics.items())[:6])
+    figures = ", ".join(f"{name} {float(value):.4g}" for name, value in list(score.metrics.items())[:6])
     reporter.say(f"{recipe.name}, {case}, seed {seed}, {trial.seconds:.0f} s: {figures}")
 
 
@@ -334,10 +328,12 @@ def _finished(folder: Path, case: str) -> dict[int, dict[str, Any]]:
 
 def _collect(found: dict[int, dict[str, Any]]) -> dict[str, Any]:
     trials, metrics = list(found.values()), {}
-    for name in trials[0]["metrics"]:
-        each = [trial["metrics"][name] for trial in trials]
-        spread = float(np.std(each, ddof=1)) if len(each) > 1 else None
-        metrics[name] = {"mean": float(np.mean(each)), "std": spread, "each": each}
+    for name in dict.fromkeys(name for trial in trials for name in trial["metrics"]):
+        each = [trial["metrics"].get(name) for trial in trials]  # None: NaN, or what it needs was not installed
+        known = [value for value in each if value is not None]
+        if known:
+            spread = float(np.std(known, ddof=1)) if len(known) > 1 else None
+            metrics[name] = {"mean": float(np.mean(known)), "std": spread, "each": each}
     return {
         "seeds": list(found),
         "metrics": metrics,
@@ -353,7 +349,7 @@ def _collect(found: dict[int, dict[str, Any]]) -> dict[str, Any]:
 def _place(results: Path, name: str, identity: str) -> Path:
     """Where this run's file is, or may be: never in place of another run's."""
     number, path = 1, results / f"{name}.json"
-    while path.exists() and json.loads(path.read_text(encoding="utf-8")).get("run") != identity:
+    while path.exists() and f'"{identity}"' not in path.read_text(encoding="utf-8", errors="replace"):
         number += 1
         path = results / f"{name}-{number}.json"
     return path
@@ -382,6 +378,8 @@ def plain(value: Any) -> Any:
         return [plain(item) for item in value]
     if isinstance(value, np.generic):
         return plain(value.item())
+    if isinstance(value, Path):
+        return str(value)
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value

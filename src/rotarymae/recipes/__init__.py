@@ -1,4 +1,4 @@
-"""One file per experiment of the paper; recipes of other packages and of a user's own files are found here, too."""
+"""One file per experiment of the paper; `load` also gives recipes of other packages and of a user's own files."""
 
 from __future__ import annotations
 
@@ -63,12 +63,14 @@ def load_all() -> list[Recipe]:
 
 
 def _from_file(path: Path) -> Recipe:
-    spec = importlib.util.spec_from_file_location(path.stem, path)
+    name = f"rotarymae_own_{path.stem}"  # or signal.py would take the place of Python's
+    spec = importlib.util.spec_from_file_location(name, path)
     if not path.is_file() or spec is None or spec.loader is None:
         raise InputError(f"{path} is no file; give the path of a Python file that defines RECIPE.")
     module = importlib.util.module_from_spec(spec)
-    # Dataclasses with postponed annotations look their module up by name.
-    sys.modules[path.stem] = module
+    # Dataclasses with postponed annotations look their module up by name. What it imports may lie beside it.
+    sys.modules[name] = module
+    sys.path.append(str(path.parent.resolve()))
     spec.loader.exec_module(module)
     return _checked(getattr(module, "RECIPE", None), str(path))
 

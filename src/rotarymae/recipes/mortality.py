@@ -118,18 +118,11 @@ def _train(setup: MortalitySetup, trial: Trial, train: Labelled, validation: Lab
     """The classifier, of the epoch with the smallest validation loss."""
     config = dataclasses.replace(trial.own(setup.fit), static=tuple(train.series.static))
     if setup.pretrained:
-        with trial.training("pretraining") as how:
-            pretrained = pretrain(train.series, config, **how)
-        trial.keep("pretraining", pretrained.result)
-        start = pretrained.directory
+        start = trial.train("pretraining", pretrain, train.series, config).directory
     else:
         start = blank(config, prepare(train.series, config))
-    with trial.training("finetuning") as how:
-        tuned = finetune(
-            start, train.series, train.labels, config, validation=(validation.series, validation.labels), **how
-        )
-    trial.keep("finetuning", tuned.result)
-    return tuned
+    chooses = (validation.series, validation.labels)
+    return trial.train("finetuning", finetune, start, train.series, train.labels, config, validation=chooses)
 
 
 RECIPE = Recipe(

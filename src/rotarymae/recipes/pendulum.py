@@ -42,7 +42,7 @@ class PendulumSetup(Setup):
 
     Attributes:
         train_size: Train on this many sequences.
-        valid_size: Choose the best epoch on this many sequences.
+        valid_size: Draw this many sequences for validation, which choose nothing here.
         test_size: Score this many sequences.
         per_frame: Use one head per frame, instead of one that reads all frames off [CLS].
         position_scale: Multiply frame numbers 0..99 by this to get positions.

@@ -68,6 +68,7 @@ def setup(scale: str, setting: str) -> PhysioNetSetup:
             channel_one_hot=False,
             signal_to_noise=False,
             pretrain_epochs=200 if scale == "paper" else 6,
+            time_unit=48.0,
             min_steps=0,
             batch_size=16,
             base_lr=1e-4,
