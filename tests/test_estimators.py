@@ -15,7 +15,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import cross_val_score
 
 import rotarymae
-from conftest import command, refuses, two_kinds, write_csv
+from conftest import TINY, command, refuses, two_kinds, write_csv
 from rotarymae import RoMAEClassifier, RoMAEEmbedder, RoMAEInterpolator, RoMAERegressor, SeriesDataset
 from rotarymae.checkpoints import ModelDirectory, load_directory
 from rotarymae.errors import InputError, InputWarning
@@ -346,6 +346,25 @@ def test_estimators_load_a_run_folder(fitted):
         RoMAERegressor.load(fitted / "run")
 
 
+@pytest.mark.parametrize("how", [["--values", "a", "--flags", "bad", "--na", "-9"], ["--wide", "--values", "a", "b"]])
+def test_a_loaded_model_reads_frames_as_the_command_read_its_table(how, tmp_path, monkeypatch):
+    monkeypatch.setattr("rotarymae.report.write_report", lambda *_, **__: None)
+    draw = np.random.default_rng(0)
+    frame = pd.DataFrame({"id": np.repeat(range(24), 8), "time": np.tile(np.arange(8.0), 24)})
+    frame["label"] = np.where(frame["id"] % 2, "A", "B")
+    frame[["a", "b"]] = draw.normal(size=(192, 2)) + (frame["id"] % 2).to_numpy()[:, None]
+    frame["bad"] = (draw.random(192) < 0.2).astype(int)
+    if "--flags" in how:
+        frame.loc[frame["bad"] == 1, "a"] = 50.0
+        frame.loc[frame.index % 9 == 4, "a"] = -9.0
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    monkeypatch.chdir(tmp_path)
+    assert command("fit", "t.csv", "--label", "label", "--out", "run", *how, *TINY, "--predictor", "model") == 0
+    assert command("predict", "run", "t.csv", "--out", "told.parquet") == 0
+    told = pq.read_table("told.parquet").to_pandas()[["probability_A", "probability_B"]].to_numpy()
+    assert np.allclose(RoMAEClassifier.load("run").predict_proba(frame), told, atol=1e-6)
+
+
 @pytest.mark.parametrize("stage", ["pretrained", "finetuned"])
 def test_the_lines_of_a_model_card_run(stage, fitted, tmp_path, monkeypatch):
     card = (fitted / "run" / stage / "README.md").read_text()
@@ -394,8 +413,23 @@ def test_dates_are_asked_in_any_form():
     model = RoMAEInterpolator(**FAST).fit(frame)
     wanted = model.predict(frame, at=np.array([19724.5, 19725.0]))
     asked = pd.to_datetime(["2024-01-02 12:00", "2024-01-03 00:00"])
-    for at in (asked, asked.to_numpy(), asked.to_numpy().astype("datetime64[s]"), list(asked), [asked] * 3):
+    hours, texts = asked.to_numpy().astype("datetime64[h]"), ["2024-01-02T12:00", "2024-01-03"]
+    for at in (
+        asked,
+        asked.to_numpy(),
+        asked.to_numpy().astype("datetime64[s]"),
+        hours,
+        list(asked),
+        [asked] * 3,
+        texts,
+    ):
         assert np.allclose(model.predict(frame, at=at), wanted)
+    numbers = frame.assign(time=np.tile(np.arange(10), 3))
+    with pytest.warns(InputWarning, match="times are numbers, and were dates"):
+        model.predict(numbers)
+    with refuses("at holds dates", "numbers"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", InputWarning)
+        model.predict(numbers, at=asked)
     with refuses("'at'", "text"):
         model.predict(frame, at=["tomorrow"])
 
@@ -459,3 +493,27 @@ def test_a_warm_start_without_a_class_keeps_the_model(lists):
     model.fit([lists[0][i] for i in two], three[two])
     assert model.predict_proba(lists[0]).shape == (24, 3) and model.predictor_.available == ("model",)
     assert np.isfinite([line["validation"] for line in model.history_["finetune"]]).all()
+
+
+def test_labels_by_id_are_those_of_their_series_wherever_they_come(lists):
+    """A pandas Series is matched by its index in fit and score, of a frame and of a data set."""
+    frame = pd.DataFrame({"id": np.repeat(list("dcbafe"), 5), "time": np.tile(np.arange(5.0), 6)})
+    labels = pd.Series(list("xyxyxy"), index=list("abcdef"))
+    frame["value"] = np.where(frame["id"].map(labels) == "x", 0.0, 5.0) + np.arange(30) % 3
+    dataset = SeriesDataset.from_frame(frame)
+    for series in (frame, dataset):
+        model = RoMAEClassifier(**BOTH).fit(series, labels)
+        assert model.score(series, labels) == model.score(series, labels.to_dict())
+        same = RoMAEClassifier(**BOTH).fit(series, labels.to_dict())
+        assert np.array_equal(model.predict_proba(series), same.predict_proba(series))
+    twice = pd.Series(list("xyxyxyy"), index=list("abcdefa"))
+    with refuses("1 ids have more than one label", "'a'"):
+        RoMAEClassifier(**BOTH).fit(frame, twice)
+
+
+def test_static_columns_that_are_not_read_are_said():
+    frame = pd.DataFrame({"id": np.repeat(range(6), 5), "time": np.tile(np.arange(5.0), 6), "value": np.arange(30.0)})
+    frame["age"] = frame["id"] * 10.0
+    dataset = SeriesDataset.from_frame(frame, static=["age"])
+    with pytest.warns(InputWarning, match="static columns 'age' are not used; name those to read by static="):
+        RoMAEClassifier(**BOTH).fit(dataset, list("ababab"))

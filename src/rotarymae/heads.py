@@ -27,10 +27,11 @@ def encoder_of(model: nn.Module) -> Encoder:
 def pooled(encoder: Encoder, tokens: Tokens, pool: str) -> Float[Tensor, "B D"]:
     """One vector per row: the [CLS] token ("cls"), or the mean or maximum over real tokens ("mean", "max").
 
-    An encoder without [CLS] gives the mean for "cls".
+    Raises:
+        InputError: another pool; "cls" of an encoder without [CLS].
     """
     choose("pool", pool, ("cls", "mean", "max"))
-    if pool == "cls" and encoder.cls_token is not None:
+    if pool == "cls":
         return encoder.summary(tokens)
     latent = encoder(tokens).tokens
     if pool == "max":
@@ -43,6 +44,13 @@ def mean_of_real(x: Float[Tensor, "B N D"], padding: Bool[Tensor, "B N"] | None)
     if padding is None:
         return x.mean(1)
     return x.masked_fill(padding[..., None], 0.0).sum(1) / (~padding).sum(1, keepdim=True)
+
+
+def embedding(model: nn.Module, tokens: Tokens, pool: str) -> Float[Tensor, "B D"]:
+    """One vector per row of any model: as its head pools, where that is the `pool`, else `pooled`. Raises as that."""
+    if isinstance(model, _PooledHead) and pool == model.pool:
+        return model.vector(tokens)
+    return pooled(encoder_of(model), tokens, pool)
 
 
 class AttentionPool(nn.Module):

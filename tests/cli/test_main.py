@@ -789,7 +789,7 @@ def test_a_wide_table_with_missing_cells(tmp_path):
     assert command("interpolate", run, cold, "--out", tmp_path / "x.csv", "--unknown-channels", "error") == 2
     assert command("fit", cold, "--out", tmp_path / "y", "--wide", "--values", "pulse", "temperature") == 2
     more = write_csv(tmp_path / "more.csv", "id,time,pulse,temperature,oxygen", [(*row, 97) for row in cells])
-    with pytest.warns(InputWarning, match="'oxygen' are not read: the model was trained without them"):
+    with pytest.warns(InputWarning, match="this model does not read the columns 'oxygen'"):
         TableLayout(values=("pulse", "temperature"), wide=True).reader(more, ("pulse", "temperature"))
 
 

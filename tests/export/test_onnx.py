@@ -110,7 +110,8 @@ def test_onnx_files_answer_as_the_library(written):
 
 def test_a_file_of_another_model_is_found_out(written, curves):
     _, path, _ = written["Embeddings"]
-    other = RoMAEClassifier(**SMALL, transforms={"flux": "asinh"}, random_state=1).fit(curves, KINDS)
+    bare = dataclasses.replace(curves, static={})
+    other = RoMAEClassifier(**SMALL, transforms={"flux": "asinh"}, random_state=1).fit(bare, KINDS)
     assert check_program(make_program(other.pretrained_, "embed"), path).difference > 1e-3
 
 
@@ -170,7 +171,11 @@ def test_what_cannot_be_exported_is_refused(fitted, curves, tmp_path):
         export_program(make_program(fitted.pretrained_, "embed"), tmp_path / "x", "tflite")
     joined = RoMAEClassifier(**SMALL, join_times=True, channel_one_hot=False, signal_to_noise=False)
     with refuses("join_times"):
-        make_program(joined.fit(curves, KINDS).pretrained_, "embed")
+        make_program(joined.fit(dataclasses.replace(curves, static={}), KINDS).pretrained_, "embed")
+    near = RoMAEInterpolator(pretrain_epochs=1, min_steps=0, neighbours=True, signal_to_noise=False)
+    plain = SeriesDataset.from_arrays([np.arange(5.0)] * 3, [np.arange(5.0)] * 3)
+    with refuses("neighbours=True", "programs do not"):
+        make_program(near.fit(plain)._directory, "interpolate")
     with refuses("pool", "'median'"):
         export_program(make_program(fitted.pretrained_, "embed", "median"), tmp_path / "x", "torch")
 

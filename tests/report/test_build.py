@@ -15,6 +15,7 @@ from rotarymae.series import hide
 from rotarymae.tasks.config import FitConfig
 from rotarymae.tasks.fit_table import run_fit
 from rotarymae.tasks.queries import curves
+from rotarymae.tasks.score import classification_metrics
 from rotarymae.training.loop import TrainResult
 
 ONCE = FitConfig(pretrain_epochs=1, finetune_epochs=1, min_steps=0, batch_size=8, log_every=1)
@@ -76,14 +77,15 @@ def test_many_channels_are_one_table_of_the_worst_and_the_best(two_classes, tmp_
 def test_without_labels_and_with_few_series(data, tmp_path):
     outcome = run_fit(data.select(np.arange(3)), None, ONCE, tmp_path / "run")
     text = words(write_report(outcome, tmp_path / "run/report.html", title="few").read_text())
-    assert "on the training series, as there are no others" in text and "held-out" not in text
+    assert "on the training series" in text and "held-out" not in text
     assert "Map of embeddings" not in text and "Class by class" not in text
 
 
 def test_series_of_one_observation_make_a_report_too(tmp_path):
     times = [[0.0, 1.0], *([[0.0]] * 11)]
     data = SeriesDataset.from_arrays(times, [[float(i)] * len(t) for i, t in enumerate(times)])
-    outcome = run_fit(data, None, ONCE, tmp_path / "run", holdout=0.0)
+    every = dataclasses.replace(ONCE, validation_fraction=0.0)
+    outcome = run_fit(data, None, every, tmp_path / "run", holdout=0.0)
     assert outcome.metrics["interpolation"]["value"]["hidden observations"] == 1
     assert "At a glance" in words(write_report(outcome, tmp_path / "report.html", title="ones").read_text())
 
@@ -227,3 +229,19 @@ def test_a_page_is_replaced_in_one_step(two_classes, tmp_path, monkeypatch):
         write_report(two_classes, path, title="third")
     assert "größer ▲" in path.read_text(encoding="utf-8")
     assert [file.name for file in path.parent.iterdir()] == ["report.html"]
+
+
+def test_the_mean_over_classes_is_that_of_the_metrics(two_classes, tmp_path):
+    """Also where a class is predicted that no scored series has."""
+    outcome = two_classes
+    found = pictures.Verdicts.of(outcome)
+    assert found is not None
+    labels = np.zeros_like(found.labels)
+    predicted = np.arange(len(labels)) % 2
+    sure = np.where(np.arange(2)[None] == predicted[:, None], 0.9, 0.1)
+    verdicts = dataclasses.replace(found, labels=labels, predicted=predicted, probabilities=sure)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pictures.Verdicts, "of", classmethod(lambda *_: verdicts))
+        table = list(pictures.classes(outcome, Words(("a", "b"), "t", "v", False, frozenset())))[-1]
+    told = classification_metrics(labels, sure)["macro-F1"]
+    assert table.rows[-1][1]["F1"] == pytest.approx(told)

@@ -185,4 +185,4 @@ def test_warnings_of_parts_are_told_once(fitted, small_parts):
     with pytest.warns(InputWarning) as raised:
         embed_table(late, fitted / "run")
     far = [str(warning.message) for warning in raised if "extrapolations" in str(warning.message)]
-    assert len(far) == 1 and "more parts of the table warn like this" in far[0]
+    assert len(far) == 1 and "more warnings are like this" in far[0]

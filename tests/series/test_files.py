@@ -418,3 +418,16 @@ def test_times_as_a_user_writes_them():
         parse_time("2024-03-31", None)
     with refuses("'Easter'", "2024-03-31T10:00"):
         parse_time("Easter", "UTC")
+    for text in ("2024-03-31T02:30", "2023-10-29T02:30"):  # not there, and twice
+        with refuses(text, "Europe/Berlin", "clocks change", "offset"):
+            parse_time(text, "Europe/Berlin")
+
+
+def test_fractions_of_seconds_in_a_format(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("id,time,value\n1,2.1.2024 00:00:00.250,1\n1,2.1.2024 12:00:00.5,2\n")
+    read = lambda how: SeriesDataset.from_file(path, time_format=how)  # noqa: E731
+    wanted = 19724 + np.array([0.25, 43200.5]) / 86400
+    assert np.allclose(read("%d.%m.%Y %H:%M:%S.%f").times, wanted, rtol=0, atol=1e-9)
+    with refuses("2.1.2024 00:00:00.250", "not written as", "%f"):
+        read("%d.%m.%Y %H:%M:%S")

@@ -27,3 +27,10 @@ def test_hide_is_a_partition_that_leaves_one(data):
     assert hide(single, 0.9, seed=0)[0].ids.tolist() == [1]
     with refuses("share 1.0"):
         hide(data, 1.0, seed=0)
+
+
+def test_the_latest_times_are_hidden_whole():
+    times = [np.array([0.0, 1.0, 1.0, 2.0, 3.0, 3.0]), np.array([5.0, 6.0])]
+    data = SeriesDataset.from_arrays(times, times, [np.arange(len(at)) % 2 for at in times])
+    visible, hidden, _ = hide(data, 0.5, by="latest")
+    assert visible.times.tolist() == [0.0, 1.0, 1.0, 5.0] and hidden.times.tolist() == [2.0, 3.0, 3.0, 6.0]

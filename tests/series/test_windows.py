@@ -181,3 +181,19 @@ def test_windows_of_a_table_larger_than_memory_are_no_copy_in_memory(tmp_path, m
     there, here = (Windows.cut(one, 12, 3) for one in (mapped, SeriesDataset.from_file(tmp_path / "t.parquet")))
     assert isinstance(there.dataset.times, np.memmap) and not isinstance(here.dataset.times, np.memmap)
     assert there.dataset.fingerprint() == here.dataset.fingerprint()
+
+
+def test_classes_weigh_as_their_windows():
+    """Balanced weights are of what batches are drawn from."""
+    data = long((100, 99, 5, 4))
+    config = FitConfig(**{**vars(FIT), "window": 20, "overlap": 0, "class_weights": "balanced"})
+    seen = []
+
+    def look(objective, examples, settings):
+        seen.append((objective.class_weights, np.asarray(examples.targets)))
+        return settings
+
+    finetune(pretrain(data, config), data, np.array(list("aabb")), config, schedule=look)
+    ((weights, targets),) = seen
+    assert np.bincount(targets).tolist() == [10, 2]
+    assert weights[1] / weights[0] == pytest.approx(5.0)

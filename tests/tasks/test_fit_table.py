@@ -331,3 +331,14 @@ def test_bf16_that_nobody_asked_for_is_said(precision, taken, said, tmp_path, ca
     config = dataclasses.replace(ONCE, precision=precision)
     run_fit(readings(), None, config, tmp_path / "run", reporter=Reporter())
     assert capsys.readouterr().err.count("matrix products are in bf16") == said
+
+
+def test_without_held_out_series_those_of_validation_are_scored_and_no_method_has_learnt_them(tmp_path):
+    draw = np.random.default_rng(0)
+    times = [np.sort(draw.uniform(0, 10, 8)) for _ in range(60)]
+    noise = SeriesDataset.from_arrays(times, [draw.normal(size=8) for _ in times])
+    labels = draw.choice(["a", "b"], 60)  # which nothing can tell
+    outcome = run_fit(noise, labels, ONCE, tmp_path / "run", holdout=0.0)
+    assert len(outcome.split.test) == 0 and np.array_equal(outcome.split.scored, outcome.split.validation)
+    assert outcome.metrics["scored on"] == "the validation series, which chose the epoch"
+    assert max(found["accuracy"] for found in outcome.metrics["classification"].values()) < 1

@@ -193,3 +193,12 @@ def test_between_two_windows_is_not_outside_of_a_series(data, pretrained):
     middles = (times[1:] + times[:-1]) / 2
     assert not ask(model, one, [middles]).extrapolated.any()
     assert ask(model, one, [np.array([times[0] - 1, times[-1] + 1])]).extrapolated.all()
+
+
+def test_windows_of_one_time_have_bands_between_them(data, pretrained):
+    """Their span is 0, and what lies beyond them infinitely far."""
+    model = dataclasses.replace(pretrained, preprocessor=dataclasses.replace(pretrained.preprocessor, window=2))
+    times, channels = np.repeat(np.arange(5.0), 2), np.tile([0, 1], 5)
+    one = SeriesDataset.from_arrays([times], [np.sin(times)], [channels], channel_names=data.channel_names)
+    found = ask(model, one, [np.arange(4) + 0.5])
+    assert not found.extrapolated.any() and found.std is not None and np.isfinite(found.std).all()

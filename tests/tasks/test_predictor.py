@@ -343,6 +343,7 @@ def test_damaged_and_foreign_files_are_refused(tmp_path):
 
 def test_the_estimator_predicts_with_its_predictor():
     data, classes = waves(30)
+    data = dataclasses.replace(data, static={})
     tiny = {"pretrain_epochs": 1, "finetune_epochs": 1, "min_steps": 0, "depth": 1}
     model = RoMAEClassifier(**tiny).fit(data, classes)
     raw = model._of_model(data)

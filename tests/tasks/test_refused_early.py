@@ -67,3 +67,12 @@ def test_what_a_killed_process_left_beside_a_large_table_is_removed(tmp_path):
     dataset = SeriesDataset.from_file(table, memory=1.0)
     assert np.array_equal(dataset.values[:, 0], np.arange(50))
     assert {path.name for path in folder.iterdir() if path.name.startswith(".")} == {alive}
+
+
+def test_a_static_column_that_says_nothing_of_the_labelled_series_is_refused_before_training(tmp_path, capsys):
+    rows = [(i, t, np.sin(t), "" if i > 11 else "ab"[i % 2], 1 if i < 12 else 2) for i in range(16) for t in range(5)]
+    write_csv(tmp_path / "t.csv", "id,time,value,label,age", rows)
+    given = ["fit", tmp_path / "t.csv", "--label", "label", "--static", "age", "--out", tmp_path / "run", *TINY]
+    assert command(*given) == 2
+    assert "static column 'age' is 1 in every series" in " ".join(capsys.readouterr().err.split())
+    assert not (tmp_path / "run").exists()

@@ -5,6 +5,7 @@ from collections import Counter
 from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -66,6 +67,8 @@ def test_what_the_table_says_is_obeyed():
     assert parts(found) == {"train": {0, 2, 5}, "test": {1, 6}, "validation": {3, 4}} and "as it says" in how
     some, how = split(["train"] * 8 + ["test"] * 2)
     assert set(some.test) == {8, 9} and len(some.validation) == 2 and "drawn from those of train" in how
+    drawn, how = split(["train"] * 8 + ["validation"] * 2)  # or the series that are trained on would be scored
+    assert len(drawn.test) == 2 and set(drawn.validation) == {8, 9} and "test series drawn from those of train" in how
     none, _ = split(["train"] * 8 + ["test"] * 2, validation=0.0)
     assert len(none.validation) == 0 and len(none.train) == 8
     with refuses("no series is left to train on"):
@@ -162,3 +165,20 @@ def test_a_class_of_one_series_does_not_undo_the_proportions_of_the_others():
     for seed in range(8):
         rest, part = split_off(np.arange(81), classes, 0.25, seed)
         assert set(classes[part]) == set(range(10)) and 10 in classes[rest]
+
+
+def test_dates_as_text_and_codes_of_missing_cells_in_a_split_column(tmp_path, no_report, capsys):
+    rows, labels = two_kinds(24)
+    when = {name: f"2020-01-{1 + i:02d}T00:00:00" for i, name in enumerate(labels)}
+    table = {name: [row[i] for row in rows] for i, name in enumerate(("id", "time", "band", "flux"))}
+    table |= {"kind": [labels[row[0]] for row in rows], "seen": [when[row[0]] for row in rows]}
+    pq.write_table(pa.table(table), tmp_path / "t.parquet")  # text, as Parquet made from CSV or JSON has it
+    fit = ["fit", tmp_path / "t.parquet", "--channel", "band", "--values", "flux", "--predictor", "model", *TINY]
+    assert command(*fit, "--label", "kind", "--split-by", "seen", "--out", tmp_path / "a") == 0
+    found = pq.read_table(tmp_path / "a/predictions.parquet").to_pandas()
+    assert set(found.id[found.part == "test"]) == set(sorted(labels)[-6:])
+    years = {name: -999 if i == 3 else 2000 + i for i, name in enumerate(labels)}
+    write_csv(tmp_path / "l.csv", "id,label,year", [(name, kind, years[name]) for name, kind in labels.items()])
+    given = ["--labels", tmp_path / "l.csv", "--split-by", "year", "--na", "-999", "--out", tmp_path / "b"]
+    assert command(*fit, *given) == 2  # -999 is no year before all others
+    assert "1 series have no value in the column 'year'" in " ".join(capsys.readouterr().err.split())

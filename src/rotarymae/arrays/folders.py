@@ -28,8 +28,8 @@ class FolderData:
 
     Attributes:
         dataset: its ids are the files' paths below the folder, with "/".
-        labels: [S] the name of the folder inside which a file lies, None of a file that lies in no folder inside;
-            None where no file has one.
+        labels: [S] the name of the topmost folder inside which a file lies, None of a file that lies in none; None
+            where no file has one.
     """
 
     dataset: ArrayDataset
@@ -145,7 +145,7 @@ def read_sounds(
                 raise WrongSampleRate(
                     f"{_text(str(path))} has a sample rate of {own} Hz, and {wanted} Hz are wanted, as "
                     f"{'the first file has' if sample_rate is None else 'the model was trained on'}; resample it, or "
-                    "let it be resampled by resample=True."
+                    "let it be resampled (--resample, resample=True)."
                 )
             waveform = resampled(waveform, own, wanted)
         spectrogram = filterbank(waveform, wanted)

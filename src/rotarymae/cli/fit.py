@@ -43,7 +43,7 @@ class Labels(LabelColumn):
         source, key = layout.open(table), layout.id
         names = source.column_names()
         if self.labels is not None:
-            of_labels = series.open_table(self.labels)
+            of_labels = series.open_table(self.labels, missing=layout.na)
             if self.split_by in of_labels.column_names():
                 source, key = of_labels, self.label_id or layout.id
             names = [*names, *of_labels.column_names()]

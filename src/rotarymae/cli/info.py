@@ -28,7 +28,8 @@ def info(table: Positional[Table], columns: Columns) -> None:
     """
     reporter = new_reporter(quiet=True)
     given = asdict(columns)
-    guessed, label = _guess(table, given)
+    with reporter.catching_warnings():
+        guessed, label = _guess(table, given)
     # Duplicates are counted, not refused as `fit` would: whoever looks wants to know.
     options = {"duplicates": "mean", **guessed, **{name: value for name, value in given.items() if value}}
     layout = series.TableLayout.resolve(options)
@@ -137,7 +138,10 @@ def _constant(dataset: series.SeriesDataset) -> list[str]:
 
 def _training(dataset: series.SeriesDataset) -> list[tuple[str, str]]:
     config = tasks.FitConfig()
-    preprocessor = tasks.prepare(dataset, config)
+    try:
+        preprocessor = tasks.prepare(dataset, config)
+    except InputError as error:
+        return [("training", f"refused: {error}")]
     assert isinstance(preprocessor, series.Preprocessor)
     sizes = config.model_config(preprocessor.axes, preprocessor.features, preprocessor.input_features)
     before, after, memory = tasks.estimate_cost(

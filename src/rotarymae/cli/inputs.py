@@ -123,7 +123,7 @@ class FolderReading:
 
 @dataclass(frozen=True)
 class FolderOptions(FolderReading):
-    """A folder of pictures or sounds instead of a table; a file's class is the name of the folder in which it lies."""
+    """A folder of pictures or sounds instead of a table; a file's class is the topmost folder in which it lies."""
 
     images: bool = False
     """TABLE is a folder of pictures (PNG, JPEG, ...)."""

@@ -17,9 +17,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from rotarymae import tasks
 from rotarymae.arrays import ArrayDataset, ArrayPreprocessor, as_arrays
 from rotarymae.checkpoints import AnyPreprocessor, ModelDirectory, open_model, save
-from rotarymae.errors import InputError, InputWarning
+from rotarymae.errors import InputError, InputWarning, listed
 from rotarymae.model import MaskedAutoencoder
-from rotarymae.series import FrameColumns, SeriesDataset, as_dataset, is_frame, labels_of
+from rotarymae.series import FrameColumns, SeriesDataset, as_dataset, fit_static, is_frame, labels_of
 from rotarymae.system import Reporter
 
 FEWEST = 10  # series; of fewer none are kept for validation
@@ -203,6 +203,11 @@ class Estimator(tasks.TrainingOptions, tasks.MaskingOptions, tasks.ScalingOption
         if task is not None and targets is not None:
             tasks.find_task(task).check(targets[rows], len(rows))
         parts = Parts(dataset if labelled is everyone else dataset.select(labelled), rows, held, targets)
+        if task is not None and isinstance(dataset, SeriesDataset):
+            fit_static(dataset.select(labelled[rows]), config.static)
+            if unused := sorted(set(dataset.static) - set(config.static)):
+                text = f"the static columns {listed(unused)} are not used; name those to read by static=."
+                warnings.warn(text, InputWarning, stacklevel=4)
         if going_on and task is not None:
             return parts
         train, validation = dataset.select(np.setdiff1d(everyone, labelled[held])), parts.validation

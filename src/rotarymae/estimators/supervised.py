@@ -101,7 +101,7 @@ class _Supervised(tasks.FinetuningOptions, TakesArrays, Estimator):
 
     def _truth(self, series: Any, y: Any) -> Any:
         """What `score` compares with, in the order of the series."""
-        return labels_of(self._read(series), series, y, self.id, "none") if isinstance(y, str | Mapping) else y
+        return labels_of(self._read(series), series, y, self.id, "none")
 
     def _labelled(self, series: Any, y: Any, predicted: np.ndarray) -> tuple[Any, np.ndarray]:
         """The labels of the series that have one, and what is predicted of these."""

@@ -15,7 +15,7 @@ from rotarymae.estimators.base import Estimator, TakesArrays, is_flat
 from rotarymae.heads import Classifier, Regressor, encoder_of
 from rotarymae.model import Encoder, MaskedAutoencoder
 from rotarymae.series import SeriesDataset, dates, hide, tables
-from rotarymae.tasks import HIDDEN, Queries, as_queries, embed, interpolate, make_examples
+from rotarymae.tasks import HIDDEN, Queries, as_queries, embed, interpolate, make_examples, windowed
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -38,7 +38,7 @@ class _Unsupervised(Estimator):
         parts = self._pretrain(series, self._config(pool=self._pool()), None, None)
         preprocessor = self.pretrained_.preprocessor
         assert preprocessor is not None
-        make_examples(parts.train, preprocessor)  # refuses what the model was not made for
+        make_examples(windowed(parts.train, preprocessor).dataset, preprocessor)  # refuses what it was not made for
         self._keep(self.pretrained_.model, preprocessor)
         return self
 
@@ -142,7 +142,7 @@ class RoMAEInterpolator(_Unsupervised):
         padded = is_flat(series) or (isinstance(series, np.ndarray) and series.ndim == 3)
         if at is None:
             at = np.arange(np.shape(series)[-1]) if padded else [np.unique(one.times) for one in dataset]
-        per_series, common = _times(at, len(dataset))
+        per_series, common = _times(at, len(dataset), dataset.time_unit is not None)
         channels = 1 if dataset.channel_names is None else len(dataset.channel_names)
         queries = Queries.cross(dataset, per_series)
 
@@ -192,20 +192,24 @@ class RoMAEEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TakesArra
         return embed(self._directory, dataset, None if self.pool == "auto" else self.pool)
 
 
-def _numbers(times: Any) -> np.ndarray:
-    """Times as float64; dates and texts that are dates as days since 1970-01-01, as a table's are."""
+def _numbers(times: Any, dated: bool) -> np.ndarray:
+    """Times as float64; where the series have dates, also dates and texts that are dates, as days since 1970-01-01."""
     array = np.asarray(times)
     if array.dtype.kind in "iufb":
         return array.astype(np.float64)
-    return dates.times(tables.to_arrow(times if array.ndim < 2 else array.ravel()), "at")[0].reshape(array.shape)
+    column = dates.from_iso(tables.to_arrow(times if array.ndim < 2 else array.ravel()))
+    found, unit = dates.times(column, "at")
+    if unit is not None and not dated:
+        raise InputError("at holds dates, and the times of the series are numbers; give numbers.")
+    return found.reshape(array.shape)
 
 
-def _times(at: Any, series: int) -> tuple[list[np.ndarray], bool]:
+def _times(at: Any, series: int, dated: bool) -> tuple[list[np.ndarray], bool]:
     """Times for every series, and whether they are equally many."""
     if isinstance(at, list | tuple) and any(np.ndim(times) for times in at):
-        each = [_numbers(times) for times in at]
+        each = [_numbers(times, dated) for times in at]
     else:
-        flat = _numbers(at)
+        flat = _numbers(at, dated)
         each = [flat] * series if flat.ndim < 2 else list(flat)
     if len(each) != series:
         raise InputError(f"at has times for {len(each)} series; there are {series}. Give one array for each, or one.")

@@ -27,7 +27,7 @@ from torch import Tensor, nn
 
 from rotarymae.checkpoints import ModelDirectory
 from rotarymae.errors import InputError
-from rotarymae.heads import Classifier, Regressor, encoder_of, mean_of_real, pooled
+from rotarymae.heads import Classifier, Regressor, embedding, encoder_of, mean_of_real
 from rotarymae.model import MaskedAutoencoder
 from rotarymae.series import TRANSFORMS, Preprocessor, SeriesDataset, StaticColumn
 from rotarymae.tasks import AVERAGES, WIDENS_OVER, Queries, embed, interpolate, predict_probabilities, predict_values
@@ -243,14 +243,11 @@ class Embeddings(Answers):
     def __init__(self, model: nn.Module, preprocessor: Preprocessor, pool: str | None = None) -> None:
         super().__init__(model, preprocessor)
         self.pool = pool or getattr(model, "pool", "mean")
-        if self.pool == "cls" and encoder_of(model).cls_token is None:
+        if self.pool == "cls" and encoder_of(model).cls_token is None:  # before a program is traced
             raise InputError("pool='cls' of a model without [CLS]; use pool='mean'.")
 
     def forward(self, time: Tensor, values: Tensor, mask: Tensor, channel: Tensor | None = None) -> Tensor:
-        tokens, model = self.tokenizer(time, values, channel, mask).tokens, self.model
-        if isinstance(model, Classifier | Regressor) and self.pool == model.pool:
-            return model.vector(tokens)
-        return pooled(encoder_of(model), tokens, self.pool)
+        return embedding(self.model, self.tokenizer(time, values, channel, mask).tokens, self.pool)
 
     def of_library(self, dataset: SeriesDataset, feeds: dict[str, Tensor]) -> tuple[np.ndarray, ...]:
         return (embed(self.directory, dataset, self.pool),)
@@ -265,6 +262,11 @@ class Interpolations(Answers):
 
     def __init__(self, model: MaskedAutoencoder, preprocessor: Preprocessor) -> None:
         super().__init__(model, preprocessor)
+        if model.config.neighbours:
+            raise InputError(
+                "the model looks for the neighbours of each query (neighbours=True), which programs do not; train one "
+                "without to export it."
+            )
         self.outputs = ("mean", "std") if model.config.predicts_variance else ("mean",)
 
     @property

@@ -103,7 +103,8 @@ def _headlines(outcome: Outcome) -> Iterator[Headline]:
                 by = where if chosen == "model" else f"{chosen}, {where}"
                 yield _headline(name, metrics[task], name, by, chosen)
     for name, found in list(metrics.get("interpolation", {}).items())[:1]:
-        note = f"root mean square, in scaled units, {100 * HIDDEN:.0f} % of the observations hidden, {where}"
+        what = "last times" if outcome.config.masking == "future" else "observations"
+        note = f"root mean square, in scaled units, {100 * HIDDEN:.0f} % of the {what} hidden, {where}"
         yield _headline(f"error at hidden {name}", found["methods"], SCALED_ERROR, note)
     if "reconstruction" in metrics:
         note = f"root mean square, in scaled units, hidden as in pre-training, {where}"
@@ -199,14 +200,15 @@ def _data(outcome: Outcome, anonymous: bool) -> Section:
         facts, scaling = _of_series(outcome, dataset)
     how = outcome.metrics.get("split", "at random")
     facts["split"] = how.partition(":")[0] if anonymous else how  # behind it the dates of series
+    fitted = "are those of the pre-trained model" if outcome.config.pretrained else "were fitted on the training part"
     warnings = [f"Warning: {warning}" for warning in outcome.warnings]
     if anonymous and warnings:
         warnings = [f"There were {len(warnings):,} warnings, which metrics.json has: they may name examples."]
     return Section(
         "data",
         "What was done to the data",
-        f"What happened between your {_source(outcome)} and the model's input; the scalers were fitted on the training "
-        "part alone and are saved with the model.",
+        f"What happened between your {_source(outcome)} and the model's input; the scalers {fitted} and are saved with "
+        "the model.",
         tables=(_pairs(facts), _pairs(scaling, "Scaling")),
         items=warnings,
     )
@@ -243,9 +245,10 @@ def _of_series(outcome: Outcome, dataset: SeriesDataset) -> tuple[dict[str, obje
         facts["channels"] = listed(map(str, preprocessor.channel_names), 20)
     names, transforms = preprocessor.value_names, preprocessor.values.transforms
     scaling: dict[str, object] = {name: TRANSFORMS[how].words for name, how in zip(names, transforms, strict=True)}
-    measured = "the larger of the median gap between distinct times and a thousandth of the span"
-    how = "as given" if outcome.config.time_unit else measured
-    days = " days" if dataset.time_unit == "day" else ""
+    how = "the larger of the median gap between distinct times and a thousandth of the span"
+    how = "as given" if outcome.config.time_unit else how
+    how = "as the pre-trained model has it" if outcome.config.pretrained else how
+    days = " days" if dataset.time_unit == "day" and not outcome.config.pretrained else ""
     scaling["unit of positions"] = f"{preprocessor.positions.unit:.4g}{days} ({how})"
     return facts, scaling
 

@@ -37,7 +37,7 @@ SHOW = """
 const chosen = source.selected.indices
 if (chosen.length == 0) return
 const i = chosen[0], row = source.data["row"][i]
-title.text = row < 0 ? `${source.data["id"][i]}: trained on; no curve is kept` : `${source.data["id"][i]}`
+title.text = row < 0 ? `${source.data["id"][i]}: no curve is kept` : `${source.data["id"][i]}`
 const nothing = {x: [], y: [], low: [], high: [], colour: [], channel: [], kind: [], alpha: []}
 if (row < 0) {
   seen.data = nothing

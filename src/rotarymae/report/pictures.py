@@ -69,9 +69,10 @@ class Words:
             return cls(names, time or "", value or "", False, frozenset())
         preprocessor = outcome.pretrained.directory.of_series()
         dates = outcome.dataset.time_zone is not None
+        column = str(preprocessor.columns.get("time") or "time")
         return cls(
             names,
-            time or str(preprocessor.columns.get("time") or "time"),
+            time or (f"{column} (UTC)" if dates else column),
             value or preprocessor.value_names[0],
             dates,
             frozenset(invert),
@@ -283,15 +284,19 @@ def classes(outcome: tasks.Outcome, words: Words) -> Iterator[Drawing | Table]:
     rows: list[tuple[str, Mapping[str, object]]] = []
     for i, name in enumerate(words.classes):
         rows.append((name, {column: float(x[i]) for column, x in columns.items()} | {"objects": int(support[i])}))
-    # Classes of which no object was scored have no F1 worth averaging.
-    there = support > 0
-    means: dict[str, object] = {name: float(x[there].mean()) for name, x in columns.items()}
-    rows.append(("mean over classes (macro)", means | {"objects": len(found.labels)}))
+
+    def mean(column: str, guess: np.ndarray) -> float:
+        """Over the classes that are true or predicted of some object, as in metrics.json."""
+        return float(columns[column][np.union1d(found.labels, guess)].mean())
+
+    own: dict[str, object] = {name: mean(name, found.predicted) for name in ("precision", "recall", "F1")}
+    others = {f"F1 of {name}": mean(f"F1 of {name}", guess) for name, guess in found.others.items()}
+    rows.append(("mean over classes (macro)", own | others | {"objects": len(found.labels)}))
     noun = outcome.dataset.noun
-    kind = f"held-out {noun}" if len(outcome.split.test) else f"{noun}, all of which were trained on"
-    caption = f"Accuracy {accuracy_score(found.labels, found.predicted):.3f} on {len(found.labels):,} {kind}."
-    if not there.all():
-        caption += " Classes without any of them are left out of the means."
+    caption = f"Accuracy {accuracy_score(found.labels, found.predicted):.3f} on {len(found.labels):,} {noun}: "
+    caption += f"{outcome.split.scored_words(noun)}."
+    if not support.all():
+        caption += " Classes that none of them has, and that none is taken for, are left out of the means."
     counts = confusion_matrix(found.labels, found.predicted, labels=range(k))
     yield Drawing.of(plots.confusion(counts, words.classes), f"Confusion matrix of {k} classes")
     yield Table(rows, first="class", caption=caption)

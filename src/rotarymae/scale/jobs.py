@@ -287,11 +287,12 @@ class Interpolating(Job):
         channels = 1 if dataset.channel_names is None else len(dataset.channel_names)
         each = channels * (len(self.times) or self.points)
         several = len(dataset) if self.at is not None else max(1, POINTS // max(1, each))
-        found = [
-            self._answer(dataset if several >= len(dataset) else dataset.select(np.arange(i, stop)), on_step)
-            for i in range(0, len(dataset), several)
-            for stop in [min(i + several, len(dataset))]
-        ]
+        found, total = [], len(dataset)
+        for i in range(0, total, several):
+            stop = min(i + several, total)
+            # Progress in series: those before these, and the share of these that is done.
+            step = on_step and (lambda k, n, i=i, stop=stop: on_step(i + (stop - i) * k // n, total))
+            found.append(self._answer(dataset if several >= total else dataset.select(np.arange(i, stop)), step))
         return Answers(pa.concat_tables([one.columns for one in found]), np.concatenate([one.rows for one in found]))
 
     def _answer(self, dataset: SeriesDataset, on_step: Any) -> Answers:

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rotarymae.arrays import ArrayDataset
-from rotarymae.errors import InputError, InputWarning, NoObservations
+from rotarymae.errors import InputError, InputWarning, NoObservations, gathered_warnings
 from rotarymae.scale.jobs import Answers, Embedding, Interpolating, Job, Pool, Predicting, Stage
 from rotarymae.series import Part, TableLayout, TableReader
 from rotarymae.tasks import QueryTable, with_ids, write_parts
@@ -106,8 +106,7 @@ def answer_parts(job: Job, reader: TableReader, on_step: OnStep | None = None) -
         if part.dataset is not None:
             size = len(part.dataset.times)
             step = None if on_step is None else _within(on_step, done, size, total)
-            with warnings.catch_warnings(record=True) as caught:
-                warnings.simplefilter("always")
+            with gathered_warnings() as caught:
                 found = job.answer(part.dataset, step)
             raised += [str(warning.message) for warning in caught if issubclass(warning.category, InputWarning)]
             done += size
@@ -156,11 +155,11 @@ def answer_arrays(job: Job, dataset: ArrayDataset, out: Path, on_step: OnStep | 
 def _once(raised: list[str]) -> Iterator[str]:
     """The first of the warnings that differ in names and numbers alone, with how many there are."""
     alike: dict[str, list[str]] = {}
-    for text in raised:
+    for text in dict.fromkeys(raised):
         alike.setdefault(re.sub(r"'[^']*'|[-+]?\d[\d.,e+-]*", "", text), []).append(text)
     for texts in alike.values():
         more = len(texts) - 1
-        yield texts[0] + (f" ({more} more parts of the table warn like this.)" if more else "")
+        yield texts[0] + (f" ({more} more warnings are like this.)" if more else "")
 
 
 def _checked(job: Job, reader: TableReader) -> Iterator[Part]:

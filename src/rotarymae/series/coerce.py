@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Literal
 
 import narwhals as nw
 import numpy as np
+import pyarrow as pa
 
 from rotarymae.errors import InputError, listed
 from rotarymae.series import tables
 from rotarymae.series.columns import FrameColumns
 from rotarymae.series.dataset import Series, SeriesDataset
 from rotarymae.series.labels import align_labels
+from rotarymae.series.layout import TableLayout
 from rotarymae.series.preprocessor import Preprocessor
 
 
@@ -58,8 +61,9 @@ def labels_of(
 ) -> Any:
     """The labels [S] of series that came in one of the forms, in their order.
 
-    A data frame's may be the name of its column, or a dictionary or pandas Series by id; everything else is left as it
-    is, in the order of the series. With unlabelled="none" the label of a series without one is None.
+    A data frame's may be the name of its column, or a dictionary or pandas Series by id. Those of a data set may be a
+    dictionary, or a pandas Series whose index has its ids. Everything else is in the order of the series. With
+    unlabelled="none" the label of a series without one is None.
 
     Raises:
         InputError: as `align_labels`.
@@ -67,19 +71,16 @@ def labels_of(
     if isinstance(labels, str) and is_frame(series):
         return align_labels(dataset, series, id, labels, unlabelled)
     if isinstance(labels, Mapping):
-        by_id = dict(labels)
-    elif is_frame(series) and nw.dependencies.is_pandas_series(labels):
-        by_id = dict(zip(labels.index, labels, strict=True))
+        ids, labels = list(labels), list(labels.values())
+    elif nw.dependencies.is_pandas_series(labels) and (
+        is_frame(series) or (isinstance(series, SeriesDataset) and set(labels.index) == set(dataset.ids.tolist()))
+    ):
+        ids, labels = list(labels.index), list(labels)
     else:
         return labels
-    return align_labels(dataset, _two_columns(by_id), "id", "label", unlabelled)
-
-
-def _two_columns(by_id: Mapping[Any, Any]) -> Any:
-    import pyarrow as pa
-
-    labels = pa.array(list(by_id.values()), from_pandas=True)  # NaN among strings is None
-    return pa.table({"id": tables.to_arrow(np.array(list(by_id))), "label": labels})
+    # NaN among strings is None
+    by_id = pa.table({"id": tables.to_arrow(np.array(ids)), "label": pa.array(labels, from_pandas=True)})
+    return align_labels(dataset, by_id, "id", "label", unlabelled)
 
 
 def _is_one(one: Any) -> bool:
@@ -91,14 +92,27 @@ def _is_table(one: Any) -> bool:
 
 
 def _from_frame(frame: Any, like: Preprocessor | None, columns: FrameColumns) -> SeriesDataset:
-    names = None if like is None or columns.channel is None else like.channel_names
-    found = SeriesDataset.from_frame(
-        frame, columns.id, columns.time, columns.channel, columns.values, columns.static, channel_names=names
-    )
+    if like is not None and any(like.columns.get(option) for option in ("flags", "na", "wide", "time_format")):
+        found = _as_the_command(frame, like, columns)
+    else:
+        names = None if like is None or columns.channel is None else like.channel_names
+        found = SeriesDataset.from_frame(
+            frame, columns.id, columns.time, columns.channel, columns.values, columns.static, channel_names=names
+        )
     # Predictions and labels are matched by order: a series that is left out would shift all that follow.
     if found.reading is not None and len(found.reading.empty):
         raise InputError(f"series {listed(found.reading.empty)} have no observations; leave their rows out.")
     return found
+
+
+def _as_the_command(frame: Any, like: Preprocessor, columns: FrameColumns) -> SeriesDataset:
+    """The series of a data frame for a model of the command, which remembers more than estimators have parameters."""
+    own = dataclasses.asdict(columns)
+    layout = TableLayout.for_model(like, {name: own[name] for name in ("id", "time", "channel")})
+    seen = tables.as_frame(frame)
+    needed = {layout.id, layout.time, layout.channel, *layout.values, *layout.errors, *layout.static, *layout.flags}
+    table = pa.table({name: tables.arrow_column(seen, name) for name in seen.columns if name in needed})
+    return layout.reader(table, like.channel_names, value_names=like.value_names).read()
 
 
 def _from_list(series: Any, like: Preprocessor | None) -> SeriesDataset:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
@@ -57,9 +58,9 @@ def from_iso(column: pa.Array) -> pa.Array:
     """
     if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
         return column
-    for kind in (pa.timestamp("us"), pa.timestamp("us", "UTC")):
+    for unit, zone in itertools.product(("us", "ns"), (None, "UTC")):
         try:
-            return column.cast(kind)
+            return column.cast(pa.timestamp(unit, zone))
         except pa.ArrowInvalid:
             continue
     return column
@@ -96,7 +97,12 @@ def parse_time(text: str, zone: str | None) -> float:
     except ValueError as error:
         raise InputError(f"{text!r} is neither a number nor a date such as 2024-03-31 or 2024-03-31T10:00.") from error
     if when.tzinfo is None:
-        ticks = pc.assume_timezone(pa.array([when], pa.timestamp("us")), zone or "UTC")  # pyright: ignore
+        try:
+            ticks = pc.assume_timezone(pa.array([when], pa.timestamp("us")), zone or "UTC")  # pyright: ignore
+        except pa.ArrowInvalid:
+            raise InputError(
+                f"{text!r} is no time, or two, in {zone}: the clocks change there. Give its offset: {text}+01:00."
+            ) from None
     else:
         ticks = pa.array([when], pa.timestamp("us", tz="UTC"))
     return float(times(ticks, "time")[0][0])
@@ -111,16 +117,28 @@ def parse_times(column: pa.Array, name: str, how: str) -> pa.Array:
     if pa.types.is_temporal(column.type):
         return column  # a table of another format may hold dates
     text = column.cast(pa.string())
-    found = pc.strptime(text, format=how, unit="us", error_is_null=True)  # pyright: ignore
+    if "%f" in how:  # which Arrow does not know
+        found = pa.array(
+            [_parsed(cell, how) for cell in text.to_pylist()], pa.timestamp("us", "UTC" if "%z" in how else None)
+        )
+    else:
+        found = pc.strptime(text, format=how, unit="us", error_is_null=True)  # pyright: ignore
     wrong = np.flatnonzero(found.is_null().to_numpy(zero_copy_only=False) & text.is_valid().to_numpy(False))
     wrong = [row for row in wrong.tolist() if text[row].as_py().strip()]
     if wrong:
         raise InputError(
             f"time column {name!r} holds {text[wrong[0]].as_py()!r} in row {wrong[0]}, which is not written as "
             f"{how!r} ({len(wrong)} such cells); correct the format, in which %Y is the year, %m the month, %d the "
-            "day, %H:%M:%S the time and %z the zone."
+            "day, %H:%M:%S the time, %f fractions of a second and %z the zone."
         )
     return found
+
+
+def _parsed(cell: str | None, how: str) -> datetime | None:
+    try:
+        return None if cell is None else datetime.strptime(cell, how)
+    except ValueError:
+        return None
 
 
 def _refuse_equal_made(column: pa.Array, name: str) -> None:

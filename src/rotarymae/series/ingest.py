@@ -135,8 +135,8 @@ def arrays(
             )
     refuse_empty(lengths, ids, "Leave them out.")
     series = np.repeat(np.arange(count), lengths)
-    if len({part.dtype.kind == "M" for part in when}) > 1:
-        raise InputError("some series have datetimes and others numbers as times; give all in one kind.")
+    if len({part.dtype.kind if part.dtype.kind in "mM" else "" for part in when}) > 1:
+        raise InputError("some series have datetimes or durations and others numbers as times; give all in one kind.")
     flat_times, unit = dates.times(listed_column(np.concatenate(when), "times"), "times")
     refuse_times_within(flat_times, series, ids, offsets_of(lengths))
     which, known = None, None

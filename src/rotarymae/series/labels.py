@@ -47,7 +47,7 @@ def align_column(dataset: SeriesDataset, frame: Any, id: str, name: str) -> tupl
     which become days since 1970-01-01. Arguments and errors as of `align_labels`."""
     seen = tables.as_frame(frame)
     tables.need_columns(seen, [("id", id), ("value", name)])
-    cells = tables.arrow_column(seen, name)
+    cells = dates.from_iso(tables.arrow_column(seen, name))
     as_days = dates.zone(cells) is not None
     if as_days:
         days = pa.array(dates.times(cells, name)[0], from_pandas=True)

@@ -109,6 +109,7 @@ class TableLayout(Reading):
         for option, name in wanted:
             if name not in names:
                 how = f"; name the right one by --{option}"
+                how += ", or add one of zeros, if nothing is flagged" if option == "flags" else ""
                 if option in ("static", "errors"):
                     how = f", which the model reads (--{option} in training)" if channel_names or value_names else ""
                 more = " If each file is one series, give --id file." if option == "id" else ""
@@ -121,7 +122,7 @@ class TableLayout(Reading):
             source = replace(source, notes=(*source.notes, f"columns not read: {listed(unread)}"))
         strange = set(unread) & set(source.numeric_columns())
         if self.wide and strange and (channel_names is not None or value_names is not None):
-            text = f"{what}: the columns {listed(sorted(strange))} are not read: the model was trained without them."
+            text = f"{what}: this model does not read the columns {listed(sorted(strange))}."
             warnings.warn(text, InputWarning, stacklevel=3)
         same = {field.name: getattr(self, field.name) for field in fields(Reading)}
         changed = {

@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 
-from rotarymae.errors import InputError, InputWarning, NoObservations
+from rotarymae.errors import InputError, InputWarning, NoObservations, gathered_warnings
 from rotarymae.series import tables
 from rotarymae.series.files import TableFile, are_integers, as_integers
 from rotarymae.series.reading import ReadingReport
@@ -202,8 +202,7 @@ def _write(
             about.update({name: getattr(dataset, name) for name in kept})
             yield dataset.times, dataset.channels, dataset.values
 
-    with warnings.catch_warnings(record=True) as raised:
-        warnings.simplefilter("always")
+    with gathered_warnings() as raised:
         _write_columns(beside, parts())
     report = tell_once(reports, raised, len(writers), source.name)
     columns_of = {"id": np.concatenate(ids), "length": np.concatenate(lengths)}

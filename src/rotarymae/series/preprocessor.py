@@ -23,7 +23,7 @@ Label = str | int | float | bool
 
 # When values look as if they were in another unit: how far their median lies, and how little they differ, in training
 # deviations; and of how many series and, squared, values of a channel at least.
-FAR, ALIKE, ENOUGH = 5.0, 1e-4, 10
+FAR, ALIKE, ENOUGH = 5.0, 2e-3, 10
 LOOKED_AT = 1 << 18  # observations
 
 
@@ -46,6 +46,7 @@ class Preprocessor:
             cuts nothing.
         columns: how the training table was read ("id", "time", "channel", ...), so that later tables of the same
             layout need no telling; empty when the data came from arrays.
+        dates: whether times were dates or durations, which count in days; None is not known.
     """
 
     noun: ClassVar[str] = "series"  # what messages call what it is for
@@ -63,6 +64,7 @@ class Preprocessor:
     window: int | None = None
     overlap: int = 0
     columns: dict[str, Any] = dataclasses.field(default_factory=dict)
+    dates: bool | None = None
 
     @classmethod
     def fit(
@@ -98,6 +100,7 @@ class Preprocessor:
             inputs=inputs or Inputs(),
             join_times=join_times,
             errors=errors,
+            dates=dataset.time_unit is not None,
         )
 
     @property
@@ -140,6 +143,7 @@ class Preprocessor:
                 "Read the table with channel_names= of the model."
             )
         _refuse_negative(dataset, self.errors)
+        self.warn_of_other_times(dataset.time_unit)
         self.warn_if_far(dataset)
         self.warn_of_other_units(dataset)
         if self.max_tokens is not None and dataset.lengths.max() > self.max_tokens:
@@ -170,13 +174,24 @@ class Preprocessor:
         """What the model reads of each series, one window or several."""
         return Windows.cut(dataset, self.window, self.overlap)
 
+    def warn_of_other_times(self, unit: str | None) -> None:
+        """Warns where times are dates, which count in days, and were numbers in training, or the other way round."""
+        if self.dates is None or self.dates == (unit is not None):
+            return
+        came, was = ("dates or durations", "numbers") if unit is not None else ("numbers", "dates or durations")
+        warnings.warn(
+            f"times are {came}, and were {was} in training; dates count in days: are the numbers days, too?",
+            InputWarning,
+            stacklevel=4,
+        )
+
     def warn_if_far(self, dataset: SeriesDataset) -> None:
         """Warns when times of the data set lie far outside those of the training set."""
         at = self.positions.reaches(dataset)
         far = at > 1.5 * self.positions.reach + 1.0
         if far.any():
             warnings.warn(
-                f"series {plain(dataset.ids[far.argmax()])!r} has times up to {at.max() * self.positions.unit:.6g} "
+                f"series {plain(dataset.ids[at.argmax()])!r} has times up to {at.max() * self.positions.unit:.6g} "
                 f"from its origin; training reached {self.positions.reach * self.positions.unit:.6g} "
                 f"({int(far.sum())} series reach far outside). Predictions there are extrapolations.",
                 InputWarning,

@@ -43,7 +43,8 @@ class StaticColumn:
 
     @classmethod
     def fit(cls, name: str, column: np.ndarray) -> Self:
-        """Text, truth values and at most twelve different whole numbers are categories, all else a number.
+        """Text, truth values and at most twelve different whole numbers, each there twice on average, are categories,
+        all else a number.
 
         Raises:
             InputError: nothing but missing values, one value only, too many categories.

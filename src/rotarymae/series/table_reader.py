@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rotarymae.errors import InputError, InputWarning, NoObservations, listed
+from rotarymae.errors import InputError, InputWarning, NoObservations, gathered_warnings, listed
 from rotarymae.series import tables
 from rotarymae.series.columns import Reading
 from rotarymae.series.dataset import SeriesDataset
@@ -181,8 +181,7 @@ class TableReader(Reading):
         for table in self._whole_series():
             count += 1
             table, dataset, why = as_integers(table, integers), None, None
-            with warnings.catch_warnings(record=True) as caught:
-                warnings.simplefilter("always")
+            with gathered_warnings() as caught:
                 try:
                     dataset = self.build(table, self.channel_names)
                 except NoObservations as error:

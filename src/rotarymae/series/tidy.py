@@ -18,10 +18,8 @@ from rotarymae.series.reading import ReadingReport
 
 LARGEST = float(np.finfo(np.float32).max)
 MOST_CELLS = 10_000_000  # that are made of few observations without asking back
-DROP = 'If they mean "not observed", use missing="drop".'
 FEWEST_TO_SUSPECT = 20  # values of a channel; with fewer nothing is an outlier
 FAR = 100  # deviations
-MERGE = 'Use duplicates="mean" to average them or duplicates="first" to keep the first.'
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,7 +187,7 @@ def sort(rows: Observations) -> Observations:
     return rows.keep(np.lexsort((times, series) if channels is None else (channels, times, series)))
 
 
-def merge_duplicates(rows: Observations, duplicates: str, advice: str = MERGE) -> Observations:
+def merge_duplicates(rows: Observations, duplicates: str) -> Observations:
     """One row per (series, time, channel) from sorted rows."""
     again = (rows.series[1:] == rows.series[:-1]) & (rows.times[1:] == rows.times[:-1])
     if rows.channels is not None:
@@ -202,7 +200,8 @@ def merge_duplicates(rows: Observations, duplicates: str, advice: str = MERGE) -
     if duplicates == "error":
         row = first[np.argmax(counts > 1)]
         raise InputError(
-            f"{rows.name(row)}, has {counts[counts > 1][0]} observations ({again.sum()} rows too many in all). {advice}"
+            f"{rows.name(row)}, has {counts[counts > 1][0]} observations ({again.sum()} rows too many in all). "
+            'Use duplicates="mean" to average them or duplicates="first" to keep the first.'
         )
     merged = rows.keep(first)
     if duplicates == "first":
@@ -284,14 +283,14 @@ def refuse_huge(rows: Observations) -> None:
             )
 
 
-def refuse_missing(rows: Observations, absent: np.ndarray, advice: str = DROP) -> None:
+def refuse_missing(rows: Observations, absent: np.ndarray) -> None:
     row, column = np.argwhere(absent)[0]
     counts = ", ".join(f"{rows.value_names[c]!r}: {n}" for c, n in enumerate(absent.sum(axis=0)) if n)
     here = absent[rows.series == rows.series[row], column].sum()
     raise InputError(
         f"column {rows.value_names[column]!r} has {here} missing values (null or NaN) in series "
         f"{listed([rows.ids[rows.series[row]]])}, the first at time {rows.times[row]:.10g}; over all series: {counts}. "
-        f"{advice}"
+        'If they mean "not observed", use missing="drop".'
     )
 
 

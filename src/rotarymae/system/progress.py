@@ -121,11 +121,12 @@ class _Steps:
             return f"{duration(seconds)} so far"
         done, since = self.first[0], time.monotonic() - self.first[1]
         left = since / (self.done - done) * (self.total - self.done) if self.done > done else None
-        share = f"{100 * self.done / self.total:.0f} % ({self.done:,} of {self.total:,} steps)"
+        steps = " steps" if self.loss else ""  # of training; elsewhere what is counted differs
+        share = f"{100 * self.done / self.total:.0f} % ({self.done:,} of {self.total:,}{steps})"
         return f"{share}{'' if left is None else f', {duration(left)} left'}{self.loss}"
 
     def end(self, seconds: float) -> str:
-        return f"{f'{self.done:,} steps in ' if self.total else ''}{duration(seconds)}{self.loss}"
+        return f"{f'{self.done:,} steps in ' if self.loss else ''}{duration(seconds)}{self.loss}"
 
 
 def duration(seconds: float) -> str:

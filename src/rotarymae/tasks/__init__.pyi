@@ -13,6 +13,7 @@ from .config import TrainingOptions as TrainingOptions
 from .cost import estimate_cost as estimate_cost
 from .data import AnyDataset as AnyDataset
 from .data import make_examples as make_examples
+from .data import windowed as windowed
 from .fit_table import run_fit as run_fit
 from .importance import importance as importance
 from .importance import most_observations as most_observations

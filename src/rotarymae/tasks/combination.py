@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
+from scipy.special import softmax
 
 Floats = NDArray[np.float64]
 
@@ -25,37 +25,21 @@ LEAST = 1e-6  # probability, so that no method can rule a class out for good
 SPREAD = 0.5  # the standard deviation of a temperature's logarithm, before any series is seen
 
 
-class Average(Protocol):
-    """How predictions of a task are combined, and how likely they make the truth."""
+class Probabilities:
+    """How class probabilities [S, K] are combined, and how likely they make the truth, class numbers [S]."""
 
     def mean(self, predictions: Sequence[Floats], weights: Floats) -> Floats:
         """One prediction [S, K] from several."""
-        ...
+        return softmax(sum(w * np.log(np.clip(p, LEAST, 1)) for w, p in zip(weights, predictions, strict=True)), axis=1)
 
     def nats(self, predicted: Floats, truth: NDArray) -> float:
         """The negative logarithm of the likelihood of all series."""
-        ...
-
-    def temperature(self, predicted: Floats, truth: NDArray) -> float:
-        """By what `temper` divides the logarithms; more than 1 makes probabilities less sure."""
-        ...
-
-    def temper(self, predicted: Floats, temperature: float) -> Floats: ...
-
-
-class Probabilities:
-    """Class probabilities [S, K]; the truth are class numbers [S]."""
-
-    def mean(self, predictions: Sequence[Floats], weights: Floats) -> Floats:
-        logs = sum(w * np.log(np.clip(p, LEAST, 1)) for w, p in zip(weights, predictions, strict=True))
-        raised = np.exp(logs - np.max(logs, axis=1, keepdims=True))
-        return raised / raised.sum(1, keepdims=True)
-
-    def nats(self, predicted: Floats, truth: NDArray) -> float:
         return float(-np.log(np.clip(predicted[np.arange(len(truth)), truth], LEAST, 1)).sum())
 
     def temperature(self, predicted: Floats, truth: NDArray) -> float:
-        """The most probable one, if its logarithm is normal around 0 with the deviation `SPREAD`."""
+        """By what `temper` divides the logarithms; more than 1 makes probabilities less sure.
+
+        The most probable one, if its logarithm is normal around 0 with the deviation `SPREAD`."""
 
         def cost(log: float) -> float:
             return self.nats(self.temper(predicted, np.exp(log)), truth) + (log / SPREAD) ** 2 / 2
@@ -64,11 +48,11 @@ class Probabilities:
         return float(np.exp(found.x))  # type: ignore[attr-defined]
 
     def temper(self, predicted: Floats, temperature: float) -> Floats:
-        return self.mean([predicted], np.array([1 / temperature]))
+        return softmax(np.log(np.maximum(predicted, np.finfo(float).tiny)) / temperature, axis=1)
 
 
 class Values:
-    """Numbers [S, K]; in the truth NaN is missing."""
+    """The same of numbers [S, K]; in the truth NaN is missing."""
 
     def mean(self, predictions: Sequence[Floats], weights: Floats) -> Floats:
         return np.asarray(sum(w * p for w, p in zip(weights, predictions, strict=True)))
@@ -89,6 +73,7 @@ class Values:
         return predicted
 
 
+Average = Probabilities | Values
 AVERAGES: dict[str, Average] = {"classification": Probabilities(), "regression": Values()}
 
 

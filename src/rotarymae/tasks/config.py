@@ -122,7 +122,7 @@ class TrainingOptions(LoopOptions):
     """Each pass reads at most this many observations of a series, drawn anew; predictions read a fixed even share."""
     window: int | None = None
     """Longer series are cut into windows of so many observations, and their embeddings and predictions are averaged;
-    without it, series of more than 8,192 are, unless max_tokens is given."""
+    without it, series of more than 8,192 are, unless max_tokens is given or attention is linear."""
     overlap: int | None = None
     """Neighbouring windows share at least so many observations; without it, a sixteenth of the window."""
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from rotarymae.checkpoints import PREDICTOR, save
 from rotarymae.errors import InputError
-from rotarymae.series import Preprocessor, SeriesDataset
+from rotarymae.series import Preprocessor, SeriesDataset, fit_static
 from rotarymae.system import Reporter
 from rotarymae.tasks.config import ClassificationOptions, FinetuningOptions, FitConfig
 from rotarymae.tasks.data import AnyDataset
@@ -120,6 +120,8 @@ def run_fit(
         )
     if kind is not None and labels is not None:  # before a training that could not be used
         kind.check(narrowed(labels[split.train]), len(split.train))
+        if isinstance(dataset, SeriesDataset):
+            fit_static(dataset.select(split.train), config.static)
     train, validation = dataset.select(split.pretrain), None
     with reporter.bar("scaling"):
         preprocessor = prepare(train, config, start)

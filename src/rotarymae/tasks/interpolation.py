@@ -173,7 +173,8 @@ def interpolate(
         scaled = parts[:, place, channels]
     if fade is not None:
         scaled, channels = fade.mixed(scaled), channels[fade.first]
-        beyond = np.minimum(beyond[fade.first], beyond[fade.second]) * outside  # between windows is not outside
+        # Between windows is not outside; the span of a window may be 0, and how far beyond then infinite.
+        beyond = np.where(outside, np.minimum(beyond[fade.first], beyond[fade.second]), 0.0)
     scaler, mean = preprocessor.values, scaled[0]
     if not model.config.predicts_variance:
         return Interpolation(beyond > 0, scaler.inverse(mean, channels), None, mean, None)

@@ -42,8 +42,14 @@ class Split:
 
     @property
     def scored(self) -> np.ndarray:
-        """The held-out series, or all that were trained on where none were held out."""
-        return self.test if len(self.test) else self.train
+        """The held-out series; without any those of validation, or else those that were trained on."""
+        return next((part for part in (self.test, self.validation) if len(part)), self.train)
+
+    def scored_words(self, noun: str) -> str:
+        """Which these are."""
+        if len(self.test):
+            return f"held-out {noun}"
+        return f"the validation {noun}, which chose the epoch" if len(self.validation) else f"the training {noun}"
 
 
 @dataclass

@@ -12,7 +12,7 @@ from torch import Tensor
 from rotarymae.batch import Batch
 from rotarymae.checkpoints import ModelDirectory
 from rotarymae.errors import InputError
-from rotarymae.heads import Classifier, Regressor, encoder_of, pooled
+from rotarymae.heads import Classifier, Regressor, embedding
 from rotarymae.series import Windows
 from rotarymae.tasks.data import AnyDataset, WholeArrays, make_examples, windowed
 from rotarymae.tasks.targets import task_of
@@ -70,14 +70,9 @@ def embed(
     """
     model = directory.model
     how = pool or getattr(model, "pool", "mean")
-    encoder = encoder_of(model)
-    if how == "cls" and encoder.cls_token is None:
-        raise InputError("pool='cls' of a model without [CLS]; use pool='mean'.")
 
     def read(model: torch.nn.Module, batch: Batch) -> list[Tensor]:
-        if isinstance(model, Classifier | Regressor) and how == model.pool:
-            return list(model.vector(batch.inputs).float().cpu())
-        return list(pooled(encoder, batch.inputs, how).float().cpu())
+        return list(embedding(model, batch.inputs, how).float().cpu())
 
     windows, found = _run(directory, dataset, read, config, on_step)
     return windows.mean(_finite(found).numpy())

@@ -319,7 +319,7 @@ def finetune(
     windows = windowed(dataset, preprocessor)
     shown = {"targets": encoded[windows.series], "drop": config.drop, "noise": config.noise}
     data = make_examples(windows.dataset, preprocessor, seed=config.seed, **shown)
-    objective = kind.objective(model, encoded, config)
+    objective = kind.objective(model, shown["targets"], config)  # class weights count windows, as batches do
     result = fit(objective, data, schedule(objective, data, config.finetuning()), validation=held, **how)
     if config.tune == "lora":
         merge_adapters(model)

@@ -146,6 +146,7 @@ class QueryTable:
         times: float64 [n].
         channels: labels [n]; None where every row asks for all channels.
         errors: [n, V] standard errors of what would be observed; None where the curve is asked for.
+        dates: whether the times were dates, which count in days.
     """
 
     name: str
@@ -154,6 +155,7 @@ class QueryTable:
     times: np.ndarray
     channels: list[Any] | None
     errors: np.ndarray | None = None
+    dates: bool = False
 
     @classmethod
     def read(cls, path: Path, layout: TableLayout, observed: Path) -> QueryTable:
@@ -193,19 +195,21 @@ class QueryTable:
                 count = table[column].null_count
                 raise InputError(f"{name}: column {column!r} has {count} empty cells; every query needs one.")
         series, ids = tables.encode(tables.label_array(tables.to_arrow(table[id]), id))
-        times, _ = dates.times(dates.from_iso(tables.to_arrow(table[time])), time)
+        times, unit = dates.times(dates.from_iso(tables.to_arrow(table[time])), time)
         dates.refuse_bad_times(times, time, ids[series])
         errors = [tables.numbers(tables.to_arrow(table[column]), column) for column in with_errors]
         channels = table[channel].to_pylist() if channel else None
         stacked = np.stack(errors, axis=1) if errors else None
-        return cls(name, ids.tolist(), series, np.asarray(times, np.float64), channels, stacked)
+        return cls(name, ids.tolist(), series, np.asarray(times, np.float64), channels, stacked, unit is not None)
 
     def queries(self, dataset: SeriesDataset) -> Queries:
         """Those of the data set's series, in its order.
 
         Raises:
-            InputError: an unknown channel.
+            InputError: an unknown channel; dates, where the times of the data set are numbers.
         """
+        if self.dates and dataset.time_unit is None:
+            raise InputError(f"{self.name} asks for dates, and the times of the series are numbers; give numbers.")
         # Whether a text file's 1 is a number or a text depends on what else stands in its column.
         rank = {as_text(name): i for i, name in enumerate(dataset.ids)}
         asked = np.array([rank.get(as_text(name), -1) for name in self.ids], np.int64)[self.series]

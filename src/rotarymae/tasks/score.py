@@ -40,7 +40,7 @@ def score(outcome: Outcome, reporter: Reporter) -> None:
         "series": {
             part: len(rows) for part, rows in vars(split).items() if part not in ("unlabelled", "left_out") or len(rows)
         },
-        "scored on": f"held-out {noun}" if len(split.test) else f"the training {noun}, as there are no others",
+        "scored on": split.scored_words(noun),
     }
     if isinstance(dataset, ArrayDataset):
         _score_reconstruction(outcome, dataset.select(split.scored), reporter)
@@ -81,8 +81,9 @@ def _score_predictions(outcome: Outcome, task: Task, reporter: Reporter) -> None
     known_to_model = (dataset, truth, *parts, raw[split.validation], static)
     predictor, of_validation = fit_predictor(asked, task.name, *known_to_model, seed, reporter)
     outcome.predictor = predictor
-    # The same series as the model in all: those it was trained on and those that chose its epoch.
-    known = np.sort(np.concatenate(parts))
+    # The same series as the model in all: those it was trained on and, unless they are scored, those that chose the
+    # epoch.
+    known = np.sort(np.concatenate(parts)) if len(split.test) else split.train
     train, test = dataset.select(known), dataset.select(scored)
     with reporter.bar("predicting"):
         every = predictor.every(raw, dataset)
@@ -183,7 +184,8 @@ def intervals(method: str, measure: Callable[..., dict[str, float]], truth: Any,
             rows = draw.integers(len(truth), size=len(truth))
             found.append(measure(truth[rows], predicted[rows]))
     every = {name: np.array([one[name] for one in found]) for name in found[0]}
-    known = {name: column[np.isfinite(column)] for name, column in every.items()}
+    # Resampling makes calibration look worse: its interval would not hold the 0 of honest probabilities.
+    known = {name: column[np.isfinite(column)] for name, column in every.items() if name != CALIBRATION}
     middle = {name: np.quantile(column, (0.025, 0.975)).tolist() for name, column in known.items() if len(column)}
     return {"of": method, "middle 95 % of resamples": middle}
 
@@ -255,7 +257,10 @@ def _score_interpolation(outcome: Outcome, train: SeriesDataset, part: SeriesDat
     assert outcome.pretrained is not None
     if (part.lengths < 2).all():
         return
-    visible, hidden, _ = hide(part, HIDDEN, seed=0)
+    # A model that learnt to forecast is asked to.
+    visible, hidden, _ = hide(
+        part, HIDDEN, seed=0, by="latest" if outcome.config.masking == "future" else "observation"
+    )
     preprocessor, guesses = outcome.pretrained.directory.of_series(), {}
     with reporter.bar("interpolating") as on_step:
         queries = as_queries(hidden, preprocessor)

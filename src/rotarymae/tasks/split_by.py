@@ -39,10 +39,10 @@ class SplitColumn:
         """The parts, and how they came about, in a sentence.
 
         Words train, validation (or valid, val) and test, also training and testing, whatever their case, are obeyed;
-        others beside train or test are refused. Otherwise words name groups: groups
-        drawn at random are held out whole, and as near to the share as whole groups come. Of numbers and dates the
-        latest are held out; equal ones stay together. Series without a label share the fate of their group, and where
-        that is held out, nothing is trained on them.
+        of validation and test one that is lacking is drawn from train. Others beside train or test are refused.
+        Otherwise words name groups: groups drawn at random are held out whole, and as near to the share as whole groups
+        come. Of numbers and dates the latest are held out; equal ones stay together. Series without a label share the
+        fate of their group, and where that is held out, nothing is trained on them.
 
         Args:
             rows: the series with labels, among all.
@@ -74,7 +74,7 @@ class SplitColumn:
                 "train, validation and test are parts. Write one of these, or leave the other series out."
             )
         if words and not others and all(isinstance(value, str) for value in there):
-            part_of, how = self._as_it_says(known, rows, classes, validation, seed)
+            part_of, how = self._as_it_says(known, rows, classes, (holdout, validation), seed)
         else:
             ordered = all(isinstance(value, int | float) and not isinstance(value, bool) for value in there)
             part_of, how = self._drawn(known, rows, classes, (holdout, validation), seed, ordered)
@@ -88,15 +88,21 @@ class SplitColumn:
         return split, f"split by {self.name!r}, {how}: {self._describe(split, how)}"
 
     def _as_it_says(
-        self, known: np.ndarray, rows: np.ndarray, classes: np.ndarray | None, share: float, seed: int
+        self,
+        known: np.ndarray,
+        rows: np.ndarray,
+        classes: np.ndarray | None,
+        shares: tuple[float, float],
+        seed: int,
     ) -> tuple[np.ndarray, str]:
-        part_of = np.full(len(known), TRAIN)
+        part_of, drawn = np.full(len(known), TRAIN), []
         part_of[known] = [WORDS[value.strip().lower()] for value in self.values[known]]
-        train = np.flatnonzero(part_of[rows] == TRAIN)
-        if VALIDATION in part_of[rows] or share == 0 or len(train) < 2:
-            return part_of, AS_IT_SAYS
-        part_of[rows[split_off(train, classes, share, seed)[1]]] = VALIDATION
-        return part_of, f"{AS_IT_SAYS}, validation series drawn from those of train"
+        for part, name, share in zip((TEST, VALIDATION), ("test", "validation"), shares, strict=True):
+            train = np.flatnonzero(part_of[rows] == TRAIN)
+            if part not in part_of[rows] and share > 0 and len(train) > 1:
+                part_of[rows[split_off(train, classes, share, seed)[1]]] = part
+                drawn.append(name)
+        return part_of, AS_IT_SAYS + (f", {' and '.join(drawn)} series drawn from those of train" if drawn else "")
 
     def _drawn(
         self,
