@@ -65,7 +65,9 @@ def assert_as_the_library(program, shape, closeness=1e-5):
 
 
 def test_a_program_answers_as_the_library(fitted):
-    for program in programs_of(fitted):
+    ahead = dataclasses.replace(fitted.pretrained_.preprocessor, forecasts=True)
+    forecasts = make_program(dataclasses.replace(fitted.pretrained_, preprocessor=ahead), "interpolate")
+    for program in (*programs_of(fitted), forecasts):
         for shape in SHAPES:
             assert_as_the_library(program, shape)
 

@@ -12,7 +12,7 @@ from rotarymae.errors import InputWarning
 from rotarymae.model import MaskedAutoencoder
 from rotarymae.series import SeriesDataset
 from rotarymae.tasks.interpolation import CHUNK, interpolate
-from rotarymae.tasks.pretrain_finetune import pretrain
+from rotarymae.tasks.pretrain_finetune import prepare, pretrain
 from rotarymae.tasks.queries import Queries, as_queries, grid, queries_at
 
 
@@ -154,6 +154,20 @@ def test_bands_widen_outside_the_observations_of_a_series(pretrained, data):
     found = ask(pretrained, alone, [np.array([first, first + 1e-6])])
     spread = pretrained.preprocessor.values.spread_about(found.scaled_mean, np.array([0, 0, 1, 1]))
     assert found.extrapolated.tolist() == (found.scaled_std >= spread - 1e-9)[:, 0].tolist() == [False, True] * 2
+
+
+@pytest.mark.filterwarnings("ignore:.*extrapolations:rotarymae.errors.InputWarning")
+def test_bands_of_a_forecast_are_the_models_own_for_one_span(pretrained, data):
+    assert prepare(data, dataclasses.replace(FIT, masking="future")).forecasts and not pretrained.preprocessor.forecasts
+    forecasts = dataclasses.replace(pretrained.preprocessor, forecasts=True)
+    model = dataclasses.replace(pretrained, preprocessor=forecasts)
+    first, last = data[0].times[[0, -1]]
+    span = last - first
+    asked = [np.array([first - span, last + 0.5 * span, last + span, last + 1.3 * span])]
+    found, widened = (ask(one, data.select([0]), asked) for one in (model, pretrained))
+    assert found.extrapolated.all() and np.array_equal(found.mean, widened.mean)
+    same = (found.std == widened.std)[:, 0].reshape(2, 4)
+    assert same.tolist() == [[True, False, False, True]] * 2 and (found.std <= widened.std).all()
 
 
 @pytest.mark.parametrize("transform", ["standard", "asinh", "none"])

@@ -30,7 +30,16 @@ from rotarymae.errors import InputError
 from rotarymae.heads import Classifier, Regressor, embedding, encoder_of, mean_of_real
 from rotarymae.model import MaskedAutoencoder
 from rotarymae.series import TRANSFORMS, Preprocessor, SeriesDataset, StaticColumn
-from rotarymae.tasks import AVERAGES, WIDENS_OVER, Queries, embed, interpolate, predict_probabilities, predict_values
+from rotarymae.tasks import (
+    AHEAD,
+    AVERAGES,
+    WIDENS_OVER,
+    Queries,
+    embed,
+    interpolate,
+    predict_probabilities,
+    predict_values,
+)
 from rotarymae.tokens import Tokens
 
 
@@ -292,7 +301,8 @@ class Interpolations(Answers):
         mean = mean.double()
         if log_variance is None:
             return scaler.inverse(mean, number)
-        away = torch.maximum(first - asked, asked - last).clamp(min=0.0)
+        behind = asked - last - AHEAD * self.preprocessor.forecasts * (last - first)
+        away = torch.maximum(first - asked, behind).clamp(min=0.0)
         span = (last - first) * WIDENS_OVER
         share = torch.where(away > 0, torch.where(span > 0, away / torch.where(span > 0, span, 1.0), 1.0), 0.0)
         variance = (0.5 * log_variance).exp().double() ** 2

@@ -47,6 +47,7 @@ class Preprocessor:
         columns: how the training table was read ("id", "time", "channel", ...), so that later tables of the same
             layout need no telling; empty when the data came from arrays.
         dates: whether times were dates or durations, which count in days; None is not known.
+        forecasts: whether pre-training hid the ends of series (masking="future"), so that a model knows what follows.
     """
 
     noun: ClassVar[str] = "series"  # what messages call what it is for
@@ -65,6 +66,7 @@ class Preprocessor:
     overlap: int = 0
     columns: dict[str, Any] = dataclasses.field(default_factory=dict)
     dates: bool | None = None
+    forecasts: bool = False
 
     @classmethod
     def fit(

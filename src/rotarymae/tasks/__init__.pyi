@@ -17,6 +17,7 @@ from .data import windowed as windowed
 from .fit_table import run_fit as run_fit
 from .importance import importance as importance
 from .importance import most_observations as most_observations
+from .interpolation import AHEAD as AHEAD
 from .interpolation import HALF_WIDTHS as HALF_WIDTHS
 from .interpolation import SHOWN as SHOWN
 from .interpolation import WIDENS_OVER as WIDENS_OVER

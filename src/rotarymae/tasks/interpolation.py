@@ -31,6 +31,8 @@ CURVE = 4
 # Outside a series' span bands widen over this share of it, chosen on validation series of the recipe synthetic and of
 # PLAsTiCC: of 0.25 and 0.5 the one whose 95 % bands held 95 % or more up to half a span beyond the last observation.
 WIDENS_OVER = 0.25
+# A model that learnt to forecast has been asked up to a span behind the last observation: there its bands stay its own.
+AHEAD = 1.0
 
 
 class Predicted(NamedTuple):
@@ -154,7 +156,8 @@ def interpolate(
         return [row[:, :n] for row, n in zip(both, queries.lengths[batch.series], strict=True)]
 
     channels = np.zeros(len(queries.times), int) if queries.channels is None else queries.channels
-    beyond, place = _spans_beyond(queries, dataset), np.arange(len(channels))
+    beyond = _spans_beyond(queries, dataset, AHEAD * preprocessor.forecasts)
+    place = np.arange(len(channels))
     if preprocessor.join_times:  # one query predicts all channels of a time
         queries, place = queries.distinct_times()
         chunk = chunk and max(1, chunk // preprocessor.features)
@@ -177,7 +180,7 @@ def interpolate(
         beyond = np.where(outside, np.minimum(beyond[fade.first], beyond[fade.second]), 0.0)
     scaler, mean = preprocessor.values, scaled[0]
     if not model.config.predicts_variance:
-        return Interpolation(beyond > 0, scaler.inverse(mean, channels), None, mean, None)
+        return Interpolation(outside, scaler.inverse(mean, channels), None, mean, None)
     # What training never asked for, the model answers with the certainty of what it was asked for.
     share = np.minimum(beyond / WIDENS_OVER, 1.0)[:, None]
     least = scaler.spread_about(mean, channels)
@@ -190,15 +193,16 @@ def interpolate(
         return scaler.inverse(mean + deviations * std, channels)
 
     bands = {share: (at(-HALF_WIDTHS[share]), at(HALF_WIDTHS[share])) for share in SHOWN}
-    return Interpolation(beyond > 0, at(0), (at(1) - at(-1)) / 2, mean, std, bands)
+    return Interpolation(outside, at(0), (at(1) - at(-1)) / 2, mean, std, bands)
 
 
-def _spans_beyond(queries: Queries, dataset: SeriesDataset) -> np.ndarray:
-    """How far each query lies before its series' first or after its last observation [n], in spans of the series; 0
-    between them, infinity outside of a series of one time."""
+def _spans_beyond(queries: Queries, dataset: SeriesDataset, ahead: float = 0.0) -> np.ndarray:
+    """How far each query lies before its series' first or more than `ahead` after its last observation [n], in spans of
+    the series; 0 between them, infinity outside of a series of one time."""
     first = np.repeat(dataset.times[dataset.offsets[:-1]], queries.lengths)
     last = np.repeat(dataset.times[dataset.offsets[1:] - 1], queries.lengths)
-    away = np.maximum(np.maximum(first - queries.times, queries.times - last), 0.0)
+    behind = queries.times - last - ahead * (last - first)
+    away = np.maximum(np.maximum(first - queries.times, behind), 0.0)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(away > 0, away / (last - first), 0.0)
 

@@ -186,6 +186,8 @@ def _series_scalers(dataset: SeriesDataset, config: FitConfig, start: ModelDirec
         fresh = {"classes": None, "target": None, "static": (), "max_tokens": most}
         preprocessor = replace(before, **fresh, window=window, overlap=overlap)
         preprocessor.check(preprocessor.windows(dataset).dataset)
+    if config.pretrains:
+        preprocessor = replace(preprocessor, forecasts=config.masking == "future")
     if preprocessor.axes == 1 and config.changed(["channel_spacing"]):
         text = "channel_spacing has no effect: channels are no axis of this table."
         warnings.warn(text, InputWarning, stacklevel=3)
