@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
+
 import numpy as np
 import torch
 from torch import nn
@@ -12,7 +14,8 @@ from rotarymae import Classifier, Encoder, MaskedAutoencoder, RoMAEConfig, Serie
 from rotarymae.batch import Batch
 from rotarymae.masking import MaskRatio, split
 from rotarymae.series import Preprocessor, SeriesExamples
-from rotarymae.training import Pretraining
+from rotarymae.training import Pretraining, TrainConfig
+from rotarymae.training.precision import fast_products
 
 RATIO = 0.75
 LONGEST = 390
@@ -67,6 +70,12 @@ def autocast(settings: Settings) -> torch.autocast:
     return torch.autocast(settings.device, settings.dtype or torch.bfloat16, enabled=settings.dtype is not None)
 
 
+def kernels(settings: Settings, tokens: Tokens) -> AbstractContextManager[None]:
+    """Those that `rotarymae.training` takes for such a batch; the references are left torch's."""
+    config = TrainConfig(precision="fp32" if settings.dtype is None else "bf16")
+    return fast_products(config, torch.device(settings.device), np.array([tokens.length]))
+
+
 class Ours:
     """`rotarymae.MaskedAutoencoder`, its steps taken as `rotarymae.training` does."""
 
@@ -79,9 +88,10 @@ class Ours:
 
     def train_batch(self, batch: Batch) -> None:
         batch = batch.to(self.settings.device)
-        with autocast(self.settings):
-            loss = self.objective(batch).mean
-        self.trainer.step(loss)
+        with kernels(self.settings, batch.inputs):
+            with autocast(self.settings):
+                loss = self.objective(batch).mean
+            self.trainer.step(loss)
 
     def train(self, tokens: Tokens) -> None:
         """Masks, splits and learns."""
@@ -89,7 +99,7 @@ class Ours:
 
     @torch.no_grad()
     def encode(self, tokens: Tokens) -> None:
-        with autocast(self.settings):
+        with autocast(self.settings), kernels(self.settings, tokens):
             self.model.encoder(tokens)
 
 
@@ -104,9 +114,10 @@ class Finetuning:
 
     def train(self, tokens: Tokens) -> None:
         targets = torch.arange(tokens.batch, device=self.settings.device) % 14
-        with autocast(self.settings):
-            loss = nn.functional.cross_entropy(self.model(tokens), targets)
-        self.trainer.step(loss)
+        with kernels(self.settings, tokens):
+            with autocast(self.settings):
+                loss = nn.functional.cross_entropy(self.model(tokens), targets)
+            self.trainer.step(loss)
 
 
 class Paper:

@@ -33,14 +33,15 @@ from rotarymae.tokens import collate
 from rotarymae.training import distributed as processes
 from rotarymae.training import evaluation
 from rotarymae.training import loop as training
+from rotarymae.training import precision as precisions
 from rotarymae.training.batching import plan, prefetch
 from rotarymae.training.checkpointing import RunFolder, read_manifest
 from rotarymae.training.config import LoopOptions, Optimizer, TrainConfig
-from rotarymae.training.distributed import has_matrix_units
 from rotarymae.training.evaluation import evaluate, predict
 from rotarymae.training.loop import TrainingDiverged, fit
 from rotarymae.training.objectives import Pretraining
 from rotarymae.training.optimizer import OPTIMIZERS, learning_rate, parameter_groups
+from rotarymae.training.precision import has_matrix_units
 from rotarymae.transformer import Block
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "losses.json"
@@ -582,16 +583,16 @@ def test_losses_norms_angles_and_answers_stay_in_float32(kind, precision, monkey
 def test_auto_is_bf16_where_the_processor_has_units_for_it(units, taken, monkeypatch):
     if torch.cuda.is_available():
         pytest.skip("auto asks the GPU here")
-    monkeypatch.setattr(processes, "has_matrix_units", lambda: units)
-    assert processes.taken_precision("auto") == taken and processes.taken_precision("fp16") == "fp16"
+    monkeypatch.setattr(precisions, "has_matrix_units", lambda: units)
+    assert precisions.taken_precision("auto") == taken and precisions.taken_precision("fp16") == "fp16"
     one, other = (train(precision=precision, epochs=1)[0] for precision in ("auto", taken))
     assert digest(one.model) == digest(other.model)
 
 
 def test_a_run_does_not_go_on_in_another_precision_on_another_machine(tmp_path, monkeypatch):
-    monkeypatch.setattr(processes, "has_matrix_units", lambda: True)
+    monkeypatch.setattr(precisions, "has_matrix_units", lambda: True)
     train(precision="auto", epochs=1, folder=tmp_path, held=False)
-    monkeypatch.setattr(processes, "has_matrix_units", lambda: False)
+    monkeypatch.setattr(precisions, "has_matrix_units", lambda: False)
     if torch.cuda.is_available():
         pytest.skip("auto asks the GPU here")
     with refuses("precision", "bf16", "fp32"):

@@ -6,7 +6,6 @@ from .config import TrainConfig as TrainConfig
 from .distributed import alone as alone
 from .distributed import is_main_process as is_main_process
 from .distributed import of_main_process as of_main_process
-from .distributed import taken_precision as taken_precision
 from .evaluation import evaluate as evaluate
 from .evaluation import predict as predict
 from .loop import FREE_TO_CHANGE as FREE_TO_CHANGE
@@ -20,3 +19,4 @@ from .objectives import Objective as Objective
 from .objectives import Pretraining as Pretraining
 from .objectives import Regression as Regression
 from .objectives import check_beta as check_beta
+from .precision import taken_precision as taken_precision

@@ -1,4 +1,4 @@
-"""The processes and devices of a run: Accelerate's, their precision, their sums, and the signals that end them."""
+"""The processes and devices of a run: Accelerate's, their sums, and the signals that end them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import gc
 import os
 import signal
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, TypeVar
@@ -17,9 +17,7 @@ from accelerate import Accelerator, PartialState
 from accelerate.tracking import get_available_trackers
 from accelerate.utils import broadcast_object_list
 
-from rotarymae.config import Precision
 from rotarymae.errors import InputError
-from rotarymae.training.config import TrainConfig
 
 T = TypeVar("T")
 
@@ -100,31 +98,6 @@ def total(accelerator: Accelerator, numbers: list[float]) -> list[float]:
 
 def cuda_devices(accelerator: Accelerator) -> list[torch.device]:
     return [accelerator.device] if accelerator.device.type == "cuda" else []
-
-
-def autocast_dtype(config: TrainConfig, device: torch.device) -> torch.dtype | None:
-    """The precision of matrix products under autocast, or None for that of the weights."""
-    return {"fp32": None, "bf16": torch.bfloat16, "fp16": torch.float16}[taken_precision(config.precision, device)]
-
-
-def taken_precision(asked: Precision, device: torch.device | None = None) -> Precision:
-    """What "auto" is on a device, by default this process's: bf16 where it has units for it, elsewhere fp32."""
-    if asked != "auto":
-        return asked
-    kind = (device or make_accelerator().device).type
-    has_units = torch.cuda.is_bf16_supported() if kind == "cuda" else kind == "cpu" and has_matrix_units()
-    return "bf16" if has_units else "fp32"
-
-
-def has_matrix_units() -> bool:
-    """Whether the processor has units that multiply whole tiles of bf16 matrices (AMX; avx512_bf16 is no such unit)."""
-    return torch.cpu._is_amx_tile_supported()
-
-
-def autocast(config: TrainConfig, device: torch.device) -> Any:
-    """A context in which a model computes as `config.precision` says."""
-    dtype = autocast_dtype(config, device)
-    return nullcontext() if dtype is None else torch.autocast(device.type, dtype)
 
 
 @contextmanager

@@ -29,19 +29,12 @@ from rotarymae.errors import InputError, InputWarning, Interrupted, RotaryMAEErr
 from rotarymae.training.batching import plan, prefetch
 from rotarymae.training.checkpointing import RunFolder, RunState
 from rotarymae.training.config import TrainConfig
-from rotarymae.training.distributed import (
-    autocast,
-    autocast_dtype,
-    cuda_devices,
-    make_accelerator,
-    taken_precision,
-    total,
-    watched_signals,
-)
+from rotarymae.training.distributed import cuda_devices, make_accelerator, total, watched_signals
 from rotarymae.training.evaluation import evaluate
 from rotarymae.training.nonfinite import INPUT, first_non_finite
 from rotarymae.training.objectives import Objective
 from rotarymae.training.optimizer import learning_rate, make_optimizer
+from rotarymae.training.precision import autocast, autocast_dtype, fast_products, taken_precision
 from rotarymae.transformer import Block
 
 # Settings that change nothing in the weights, and so may differ when a run is resumed.
@@ -122,7 +115,8 @@ def fit(
     with torch.random.fork_rng(devices=cuda_devices(accelerator)), watched_signals(folder is not None) as came:
         loop = _Loop(objective, examples, config, validation, folder, accelerator, came)
         try:
-            with compile_blocks(objective.model) if config.compile else nullcontext():
+            compiled = compile_blocks(objective.model) if config.compile else nullcontext()
+            with compiled, fast_products(config, accelerator.device, examples.lengths):
                 return loop.run(resume, on_step, on_resume)
         finally:
             if loop.run_folder is not None:
