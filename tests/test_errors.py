@@ -75,7 +75,10 @@ def test_each_module_of_an_extra_is_in_it_and_its_absence_says_how_to_install_it
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(MissingExtra) as raised:
         import_extra(module, extra)
-    assert str(raised.value) == f'{package} is not installed: pip install "rotarymae[{extra}]"'
+    assert str(raised.value) == (
+        f'{package} is not installed: pip install "rotarymae[{extra}]", or in a clone of the repository '
+        f"pip install -c constraints.txt '.[{extra}]'"
+    )
 
 
 def test_all_extras_for_users_are_looked_for():

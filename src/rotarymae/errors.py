@@ -118,7 +118,10 @@ def import_extra(module: str, extra: str) -> Any:
         package = module.partition(".")[0]
         if error.name is None or error.name.partition(".")[0] != package:
             raise  # the package is there and lacks something itself
-        raise MissingExtra(f'{package} is not installed: pip install "rotarymae[{extra}]"') from None
+        raise MissingExtra(
+            f'{package} is not installed: pip install "rotarymae[{extra}]", or in a clone of the repository '
+            f"pip install -c constraints.txt '.[{extra}]'"
+        ) from None
 
 
 _GATHERING = threading.RLock()

@@ -49,11 +49,11 @@ class ModelOptions:
     depth: int | None = None
     """The encoder has this many blocks instead of the named size's."""
     decoder_embed_dim: int | None = None
-    """The decoder has this width instead of tiny-shallow's."""
+    """The decoder has this width instead of tiny-shallow's 180, or of a narrower named size's (light: 120)."""
     decoder_num_heads: int | None = None
-    """The decoder has this many attention heads instead of tiny-shallow's."""
+    """The decoder has this many heads instead of tiny-shallow's 3, or of a narrower named size's (light: 2)."""
     decoder_depth: int | None = None
-    """The decoder has this many blocks instead of tiny-shallow's."""
+    """The decoder has this many blocks instead of 2."""
     attention: AttentionKind = "softmax"
     """Attention weighs by a softmax, or by products of features (linear), in time that grows with a series' length and
     not with its square."""
