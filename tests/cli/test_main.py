@@ -3,6 +3,7 @@
 import importlib
 import itertools
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -911,3 +912,15 @@ def test_a_table_of_one_method_breaks_no_word(capsys, monkeypatch):
     print_table("classes", {"model": dict.fromkeys(metrics, 0.5)}, Reporter())
     text = capsys.readouterr().out
     assert all(word in text for metric in metrics for word in metric.split()) and max(map(len, text.splitlines())) <= 80
+
+
+@pytest.mark.parametrize(
+    ("own", "spins"), [({}, "1000"), ({"GOMP_SPINCOUNT": "7"}, "7"), ({"OMP_WAIT_POLICY": "active"}, None)]
+)
+def test_threads_wait_asleep_unless_told_otherwise(own, spins, monkeypatch):
+    for name in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY"):
+        monkeypatch.setenv(name, own.get(name, ""))
+        if name not in own:
+            monkeypatch.delenv(name)
+    cli.main(["--version"])
+    assert os.environ.get("GOMP_SPINCOUNT") == spins
