@@ -363,6 +363,15 @@ def test_a_loaded_model_reads_frames_as_the_command_read_its_table(how, tmp_path
     assert command("predict", "run", "t.csv", "--out", "told.parquet") == 0
     told = pq.read_table("told.parquet").to_pandas()[["probability_A", "probability_B"]].to_numpy()
     assert np.allclose(RoMAEClassifier.load("run").predict_proba(frame), told, atol=1e-6)
+    with refuses("no id column 'id'", "'object_id'"):  # not one series of them all
+        RoMAEClassifier.load("run").predict(frame.rename(columns={"id": "object_id"}))
+    # A model that starts from it reads frames alike in fit and in predict.
+    labels = frame.groupby("id")["label"].first()
+    model = RoMAEClassifier(**BOTH, pretrained="run", predictor="model").fit(frame, labels)
+    kept = load_directory(tmp_path / "run/finetuned").preprocessor.columns
+    for option in ("flags", "na", "wide"):
+        assert model.preprocessor_.columns[option] == kept[option]
+    assert model.predict_proba(frame).shape == (24, 2)
 
 
 @pytest.mark.parametrize("stage", ["pretrained", "finetuned"])
@@ -432,6 +441,10 @@ def test_dates_are_asked_in_any_form():
         model.predict(numbers, at=asked)
     with refuses("'at'", "text"):
         model.predict(frame, at=["tomorrow"])
+    dataset = SeriesDataset.from_frame(frame)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert np.allclose(model.predict([dataset[0], dataset[2]], at=asked), wanted[[0, 2]])
 
 
 def test_errors_go_from_python_to_the_command_and_back(tmp_path):
@@ -509,6 +522,35 @@ def test_labels_by_id_are_those_of_their_series_wherever_they_come(lists):
     twice = pd.Series(list("xyxyxyy"), index=list("abcdefa"))
     with refuses("1 ids have more than one label", "'a'"):
         RoMAEClassifier(**BOTH).fit(frame, twice)
+
+
+def test_labels_without_an_index_are_in_the_order_of_the_series():
+    """pandas numbers labels by itself; the numbers are no ids, also where ids are numbers."""
+    rows = {"id": np.repeat(range(6), 5), "time": np.tile(np.arange(5.0), 6), "value": np.arange(30.0)}
+    dataset = SeriesDataset.from_frame(pd.DataFrame(rows)).select(np.array([5, 2, 0, 3, 1, 4]))
+    labels = pd.Series(list("abbaab"))
+    one, other = (RoMAEClassifier(**BOTH, random_state=0).fit(dataset, y) for y in (labels, labels.to_numpy()))
+    assert np.array_equal(one.predict_proba(dataset), other.predict_proba(dataset))
+    assert one.score(dataset, labels) == one.score(dataset, labels.to_numpy())
+
+
+def test_a_warm_start_does_not_need_a_static_column_to_vary(lists):
+    times, values = zip(*lists[0], strict=True)
+    kinds = np.array(["m", "f"] * 12)
+    dataset = SeriesDataset.from_arrays(times, values, static={"sex": kinds})
+    model = RoMAEClassifier(**BOTH, static=["sex"], warm_start=True).fit(dataset, lists[1][[0, 1] * 2 + [1, 0] * 10])
+    before = model.preprocessor_.static
+    model.fit(dataset.select(np.flatnonzero(kinds == "m")), np.array(["slow", "fast"] * 6))
+    assert model.preprocessor_.static == before
+
+
+def test_a_forecaster_is_scored_by_the_latest_observations(lists, monkeypatch):
+    from rotarymae.estimators import unsupervised
+
+    asked, hide = [], unsupervised.hide
+    monkeypatch.setattr(unsupervised, "hide", lambda *of, by, **how: asked.append(by) or hide(*of, by=by, **how))
+    RoMAEInterpolator(**FAST, masking="future").fit(lists[0]).score(lists[0])
+    assert asked == ["latest"]
 
 
 def test_static_columns_that_are_not_read_are_said():

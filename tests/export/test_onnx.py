@@ -72,6 +72,15 @@ def test_a_program_answers_as_the_library(fitted):
             assert_as_the_library(program, shape)
 
 
+def test_a_program_is_as_sure_as_the_library(fitted):
+    """Where one class is nearly certain, and probabilities of others are as good as 0."""
+    certain = copy.deepcopy(fitted.model_)
+    with torch.no_grad():
+        certain.head[-1].bias[0] += 40
+    directory = dataclasses.replace(fitted._directory, model=certain)
+    assert_as_the_library(make_program(directory, "predict", temperature=2.5), SHAPES[0])
+
+
 def test_programs_of_other_models(curves):
     """No channels, times from zero, no transform, and a regression."""
     plain = SeriesDataset.from_arrays([s.times - 59_000 for s in curves], [s.values[:, 0] for s in curves])

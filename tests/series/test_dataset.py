@@ -145,6 +145,15 @@ def test_dates_zones_durations():
     assert days(pa.array([dt.timedelta(hours=-36)])) == (-1.5, "day")
 
 
+@pytest.mark.parametrize("unit", ["Y", "M", "W", "D", "h", "m", "s", "ns"])
+def test_dates_and_spans_of_every_unit_of_numpy(unit):
+    date = np.array(["1970-01-01"], f"M8[{unit}]")
+    spans = [np.array([604_800], "m8[s]").astype(f"m8[{unit}]")] if unit not in "YM" else []
+    for times, days in ((date, float(date.astype("M8[D]").astype(int)[0])), *((span, 7.0) for span in spans)):
+        data = SeriesDataset.from_arrays([times], [np.zeros(1)])
+        assert (data.times[0], data.time_unit) == (days, "day")
+
+
 def test_arrays_agree_with_frame():
     made = SeriesDataset.from_arrays(
         times=[[1.0, 1.0, 2.0, 3.5], [5.0, 6.5]],

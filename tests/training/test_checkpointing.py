@@ -407,6 +407,12 @@ def test_what_no_step_could_have_left_is_refused(run, harm):
         train(run, resume="auto", keep_best=True)
 
 
+def test_force_with_an_optimiser_that_keeps_nothing_is_refused_in_words(tmp_path):
+    train(tmp_path, epochs=1, optimizer="sgd", checkpoint_steps=1)
+    with refuses("the optimiser's state", error=ModelDirectoryError):
+        train(tmp_path, resume="force", epochs=2, optimizer="sgd", momentum=0.0)
+
+
 def test_force_goes_on_with_another_optimiser(run):
     with pytest.warns(InputWarning, match="optimiser was adamw and is now sgd, which begins anew"):
         _, result = train(run, resume="force", epochs=6, keep_best=True, optimizer="sgd")

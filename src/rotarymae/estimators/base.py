@@ -19,7 +19,16 @@ from rotarymae.arrays import ArrayDataset, ArrayPreprocessor, as_arrays
 from rotarymae.checkpoints import AnyPreprocessor, ModelDirectory, open_model, save
 from rotarymae.errors import InputError, InputWarning, listed
 from rotarymae.model import MaskedAutoencoder
-from rotarymae.series import FrameColumns, SeriesDataset, as_dataset, fit_static, is_frame, labels_of
+from rotarymae.series import (
+    FrameColumns,
+    Preprocessor,
+    SeriesDataset,
+    as_dataset,
+    fit_static,
+    is_frame,
+    is_of_the_command,
+    labels_of,
+)
 from rotarymae.system import Reporter
 
 FEWEST = 10  # series; of fewer none are kept for validation
@@ -204,7 +213,8 @@ class Estimator(tasks.TrainingOptions, tasks.MaskingOptions, tasks.ScalingOption
             tasks.find_task(task).check(targets[rows], len(rows))
         parts = Parts(dataset if labelled is everyone else dataset.select(labelled), rows, held, targets)
         if task is not None and isinstance(dataset, SeriesDataset):
-            fit_static(dataset.select(labelled[rows]), config.static)
+            if not going_on:  # a model that goes on keeps its columns
+                fit_static(dataset.select(labelled[rows]), config.static)
             if unused := sorted(set(dataset.static) - set(config.static)):
                 text = f"the static columns {listed(unused)} are not used; name those to read by static=."
                 warnings.warn(text, InputWarning, stacklevel=4)
@@ -230,6 +240,8 @@ class Estimator(tasks.TrainingOptions, tasks.MaskingOptions, tasks.ScalingOption
         if is_frame(series):
             columns = dataclasses.asdict(self._columns())
             columns["values"] = columns["values"][: len(columns["values"]) - len(config.errors)]
+            if isinstance(like, Preprocessor) and is_of_the_command(like):  # it was read as the command reads
+                columns = like.columns | {name: columns[name] for name in ("id", "time", "channel")}
             opened = replace(opened, preprocessor=replace(opened.of_series(), columns=columns))
         self.pretrained_ = opened
         return parts

@@ -120,6 +120,7 @@ class RoMAEInterpolator(_Unsupervised):
     def score(self, series: Any, y: Any = None) -> float:
         """R² at hidden observations: a quarter of each series' is hidden, always the same, and predicted from the rest.
 
+        Of a model that learnt to forecast (`masking="future"`) the latest ones are hidden.
         It is computed from standardised values, all channels and value columns together; 1 is perfect, 0 as good as
         the mean. `y` is not read.
 
@@ -128,7 +129,8 @@ class RoMAEInterpolator(_Unsupervised):
         """
         from sklearn.metrics import r2_score
 
-        visible, hidden, _ = hide(self._read(series), HIDDEN, seed=0)
+        by = "latest" if self._directory.of_series().forecasts else "observation"
+        visible, hidden, _ = hide(self._read(series), HIDDEN, seed=0, by=by)
         queries = as_queries(hidden)
         hidden = hidden.with_values(self._directory.of_series().value_names)
         found = interpolate(self._directory, visible, queries)

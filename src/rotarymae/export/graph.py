@@ -232,10 +232,7 @@ class Predictions(Answers):
         out = self.model(tokens, None if static is None else static_features(self.preprocessor.static, static))
         if self.outputs == ("predicted",):
             return out.double() * self.target[1] + self.target[0]
-        if self.temperature == 1:
-            return out.softmax(-1)
-        # As `tasks.combination` tempers: no class is ruled out for good.
-        return (out.softmax(-1).clamp(min=1e-6).log() / self.temperature).softmax(-1)
+        return (out / self.temperature).softmax(-1)
 
     def of_library(self, dataset: SeriesDataset, feeds: dict[str, Tensor]) -> tuple[np.ndarray, ...]:
         if self.outputs == ("predicted",):

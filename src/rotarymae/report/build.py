@@ -103,7 +103,8 @@ def _headlines(outcome: Outcome) -> Iterator[Headline]:
                 by = where if chosen == "model" else f"{chosen}, {where}"
                 yield _headline(name, metrics[task], name, by, chosen)
     for name, found in list(metrics.get("interpolation", {}).items())[:1]:
-        what = "last times" if outcome.config.masking == "future" else "observations"
+        assert outcome.pretrained is not None
+        what = "last times" if outcome.pretrained.directory.of_series().forecasts else "observations"
         note = f"root mean square, in scaled units, {100 * HIDDEN:.0f} % of the {what} hidden, {where}"
         yield _headline(f"error at hidden {name}", found["methods"], SCALED_ERROR, note)
     if "reconstruction" in metrics:

@@ -1,5 +1,6 @@
 from .coerce import as_dataset as as_dataset
 from .coerce import is_frame as is_frame
+from .coerce import is_of_the_command as is_of_the_command
 from .coerce import labels_of as labels_of
 from .columns import FrameColumns as FrameColumns
 from .dataset import SeriesDataset as SeriesDataset

@@ -62,8 +62,8 @@ def labels_of(
     """The labels [S] of series that came in one of the forms, in their order.
 
     A data frame's may be the name of its column, or a dictionary or pandas Series by id. Those of a data set may be a
-    dictionary, or a pandas Series whose index has its ids. Everything else is in the order of the series. With
-    unlabelled="none" the label of a series without one is None.
+    dictionary, or a pandas Series whose index has its ids and is not pandas' own 0, 1, 2, and so on. Everything else is
+    in the order of the series. With unlabelled="none" the label of a series without one is None.
 
     Raises:
         InputError: as `align_labels`.
@@ -72,15 +72,20 @@ def labels_of(
         return align_labels(dataset, series, id, labels, unlabelled)
     if isinstance(labels, Mapping):
         ids, labels = list(labels), list(labels.values())
-    elif nw.dependencies.is_pandas_series(labels) and (
-        is_frame(series) or (isinstance(series, SeriesDataset) and set(labels.index) == set(dataset.ids.tolist()))
-    ):
+    elif nw.dependencies.is_pandas_series(labels) and (is_frame(series) or _by_id(labels.index, series)):
         ids, labels = list(labels.index), list(labels)
     else:
         return labels
     # NaN among strings is None
     by_id = pa.table({"id": tables.to_arrow(np.array(ids)), "label": pa.array(labels, from_pandas=True)})
     return align_labels(dataset, by_id, "id", "label", unlabelled)
+
+
+def _by_id(index: Any, series: Any) -> bool:
+    """Whether a pandas Series with this index is by the ids of a data set; pandas numbers what has no index."""
+    if not isinstance(series, SeriesDataset) or type(index).__name__ == "RangeIndex":
+        return False
+    return set(index) == set(series.ids.tolist())
 
 
 def _is_one(one: Any) -> bool:
@@ -92,7 +97,7 @@ def _is_table(one: Any) -> bool:
 
 
 def _from_frame(frame: Any, like: Preprocessor | None, columns: FrameColumns) -> SeriesDataset:
-    if like is not None and any(like.columns.get(option) for option in ("flags", "na", "wide", "time_format")):
+    if like is not None and is_of_the_command(like):
         found = _as_the_command(frame, like, columns)
     else:
         names = None if like is None or columns.channel is None else like.channel_names
@@ -105,11 +110,17 @@ def _from_frame(frame: Any, like: Preprocessor | None, columns: FrameColumns) ->
     return found
 
 
+def is_of_the_command(preprocessor: Preprocessor) -> bool:
+    """Whether it remembers more of how its table was read than the estimators have parameters."""
+    return any(preprocessor.columns.get(option) for option in ("flags", "na", "wide", "time_format"))
+
+
 def _as_the_command(frame: Any, like: Preprocessor, columns: FrameColumns) -> SeriesDataset:
-    """The series of a data frame for a model of the command, which remembers more than estimators have parameters."""
     own = dataclasses.asdict(columns)
     layout = TableLayout.for_model(like, {name: own[name] for name in ("id", "time", "channel")})
     seen = tables.as_frame(frame)
+    if layout.id not in seen.columns:
+        raise InputError(f"the frame has no id column {layout.id!r}; its columns are {listed(seen.columns, 20)}.")
     needed = {layout.id, layout.time, layout.channel, *layout.values, *layout.errors, *layout.static, *layout.flags}
     table = pa.table({name: tables.arrow_column(seen, name) for name in seen.columns if name in needed})
     return layout.reader(table, like.channel_names, value_names=like.value_names).read()
@@ -126,16 +137,18 @@ def _from_list(series: Any, like: Preprocessor | None) -> SeriesDataset:
     if like is not None and (channels is None) != (like.channel_names is None):
         has = "none" if channels is None else "one"
         raise InputError(f"series with {has} came; the model was fitted on channels {like.channel_names}.")
-    names, static, of_values = None if like is None else like.channel_names, {}, None
+    names, static, of_values, of_times = None if like is None else like.channel_names, {}, None, {}
     if all(isinstance(one, Series) for one in series):  # a selection of a data set's, by scikit-learn for example
         if channels is not None:
             channels = [np.asarray(one.channel_names)[one.channels] for one in series]
             names = names or series[0].channel_names
         static = {name: [one.static[name] for one in series] for name in series[0].static}
         of_values = series[0].value_names
+        of_times = {"time_unit": series[0].time_unit, "time_zone": series[0].time_zone}
     found = SeriesDataset.from_arrays(
         times, values, channels, value_names=of_values, channel_names=names, static=static
     )
+    found = dataclasses.replace(found, **of_times)
     return found if of_values else _named(found, like)
 
 

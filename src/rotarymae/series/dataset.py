@@ -53,7 +53,8 @@ SAMPLE = 1 << 22  # observations that statistics of a larger set are taken from
 class Series:
     """One series: its id, times float64 [n], channels int32 [n] (or None) and values [n, V], called `value_names`.
 
-    Channels count from 0 and index `channel_names`; `static` holds its one value of each static column.
+    Channels count from 0 and index `channel_names`; `static` holds its one value of each static column. `time_unit` and
+    `time_zone` are as in `SeriesDataset`.
     """
 
     id: Any
@@ -63,6 +64,8 @@ class Series:
     channel_names: tuple[Any, ...] | None = None
     static: dict[str, Any] = field(default_factory=dict)
     value_names: tuple[str, ...] | None = None
+    time_unit: str | None = None
+    time_zone: str | None = None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -141,7 +144,7 @@ class SeriesDataset:
         channels = None if self.channels is None else self.channels[rows]
         static = {name: tables.plain(column[at]) for name, column in self.static.items()}
         own = (self.times[rows], channels, self.values[rows], self.channel_names, static, self.value_names)
-        return Series(tables.plain(self.ids[at]), *own)
+        return Series(tables.plain(self.ids[at]), *own, self.time_unit, self.time_zone)
 
     def __iter__(self) -> Iterator[Series]:
         return (self[i] for i in range(len(self)))

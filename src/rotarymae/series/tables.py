@@ -139,8 +139,8 @@ def to_arrow(values: Any) -> pa.Array:
     """An Arrow array in one piece from an Arrow array, a numpy array or a list; codes of dictionaries are decoded."""
     if isinstance(values, np.ndarray) and values.dtype.byteorder in "<>":
         values = values.astype(values.dtype.newbyteorder("="))  # FITS files are big-endian, Arrow never is
-    if isinstance(values, np.ndarray) and values.dtype.kind in "mM" and np.datetime_data(values.dtype)[0] in "Whm":
-        values = values.astype(f"{values.dtype.kind}8[s]")  # Arrow has no weeks, hours or minutes
+    if isinstance(values, np.ndarray) and values.dtype.kind in "mM" and np.datetime_data(values.dtype)[0] in "YMWDhm":
+        values = values.astype(f"{values.dtype.kind}8[s]")  # Arrow has dates of days, and spans of seconds or less
     array: Any = values if isinstance(values, pa.Array | pa.ChunkedArray) else pa.array(values)
     if is_list(array.type) and pa.types.is_dictionary(array.type.value_type):
         array = array.cast(pa.large_list(array.type.value_type.value_type))

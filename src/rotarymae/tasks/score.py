@@ -257,11 +257,9 @@ def _score_interpolation(outcome: Outcome, train: SeriesDataset, part: SeriesDat
     assert outcome.pretrained is not None
     if (part.lengths < 2).all():
         return
-    # A model that learnt to forecast is asked to.
-    visible, hidden, _ = hide(
-        part, HIDDEN, seed=0, by="latest" if outcome.config.masking == "future" else "observation"
-    )
     preprocessor, guesses = outcome.pretrained.directory.of_series(), {}
+    # A model that learnt to forecast is asked to.
+    visible, hidden, _ = hide(part, HIDDEN, seed=0, by="latest" if preprocessor.forecasts else "observation")
     with reporter.bar("interpolating") as on_step:
         queries = as_queries(hidden, preprocessor)
         found = interpolate(outcome.pretrained.directory, visible, queries, on_step=on_step)

@@ -304,7 +304,7 @@ def _restore_optimizer(model: nn.Module, optimizer: torch.optim.Optimizer, saved
     # torch's fused steps write behind the end of a tensor that is too small: it must be as a step makes it.
     wanted = _state_of_a_step(optimizer)
     for number, values in state.items():
-        if {key: (value.shape, value.dtype) for key, value in values.items()} != wanted[number]:
+        if {key: (value.shape, value.dtype) for key, value in values.items()} != wanted.get(number):
             raise ValueError(
                 f"the optimiser's state of {order[number]} is of another shape or type than its steps make"
             )

@@ -67,9 +67,9 @@ def fast_products(config: TrainConfig, device: torch.device, lengths: np.ndarray
         yield
         return
     with _CHANGING:
-        _runs += 1
-        if _runs == 1:
+        if _runs == 0:
             _KERNELS.enter_context(_onednn())
+        _runs += 1
     try:
         yield
     finally:
