@@ -12,6 +12,8 @@ from rotarymae.experiments.runner import Trial
 from rotarymae.recipes import esc50
 from rotarymae.system import Reporter
 
+UNSURE = np.full((6, 3), 1 / 3)
+
 
 def sounds(frames=(40, 33), rate=44_100):
     draw = np.random.default_rng(0)
@@ -87,6 +89,17 @@ def test_the_louder_of_two_mixed_sounds_is_kept():
     assert 0 < max(louder) < 0.9
 
 
+def test_pictures_become_the_energies_that_sounds_have():
+    natural = sounds((40,), 44_100)
+    decibels = dataclasses.replace(
+        natural, arrays=tuple(array[::2] * np.float32(10 / np.log(10)) for array in natural.arrays), sample_rate=None
+    )
+    found = esc50.as_energies(decibels)
+    assert found.sample_rate is not None and esc50.as_energies(natural) is natural
+    for i in (0, 1):
+        np.testing.assert_allclose(found.arrays[0][i::2], natural.arrays[0][::2], rtol=1e-6)
+
+
 def test_the_simple_method_reads_mean_and_deviation_of_each_bin():
     given = sounds()
     features = esc50.mel_statistics(given)
@@ -100,7 +113,7 @@ def test_all_folds_go_on_from_one_autoencoder_of_other_sounds(tmp_path, monkeypa
     pytest.importorskip("kaldi_native_fbank")
     folder = _esc50.write(tmp_path / "data")
     monkeypatch.setattr(esc50, "finetune_both", lambda setup, trial, model, *given: {"": model.encoder})
-    monkeypatch.setattr(esc50, "predict_arrays", lambda model, *given: seen.append(model.projection.weight) or [0])
+    monkeypatch.setattr(esc50, "predict_arrays", lambda model, *given: seen.append(model.projection.weight) or UNSURE)
     setup, seen = esc50.setup("smoke", "ours"), []
     setup = dataclasses.replace(
         setup, data_dir=str(folder), pretraining=dataclasses.replace(setup.pretraining, epochs=1)

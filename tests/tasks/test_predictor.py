@@ -11,11 +11,12 @@ from sklearn.linear_model import Ridge
 
 from conftest import refuses
 from rotarymae import RoMAEClassifier, SeriesDataset
+from rotarymae.arrays import ArrayDataset
 from rotarymae.errors import ModelDirectoryError
 from rotarymae.series import fit_static
 from rotarymae.system import Reporter
 from rotarymae.tasks.combination import Probabilities, Values, choose_weights
-from rotarymae.tasks.convolutions import ALPHAS, RandomConvolutions, on_grid, share_a_grid
+from rotarymae.tasks.convolutions import ALPHAS, RandomConvolutions, convolvable, on_grid
 from rotarymae.tasks.convolutions import _ridge as ridge
 from rotarymae.tasks.features import more_features
 from rotarymae.tasks.predictor import BoostedFeatures, Predictor, fit_predictor
@@ -195,10 +196,53 @@ def test_the_grid_is_a_straight_line_between_observations():
 
 
 def test_only_series_of_a_grid_share_one():
-    assert share_a_grid(waves()[0])
+    assert convolvable(waves()[0])
     draw = np.random.default_rng(0)
-    assert not share_a_grid(SeriesDataset.from_arrays(draw.random((60, 30)).cumsum(1), draw.random((60, 30))))
-    assert not share_a_grid(SeriesDataset.from_arrays([[0.0, 1.0, 2.0]] * 20, [[0.0, 1.0, 2.0]] * 20))  # short
+    assert not convolvable(SeriesDataset.from_arrays(draw.random((60, 30)).cumsum(1), draw.random((60, 30))))
+    assert not convolvable(SeriesDataset.from_arrays([[0.0, 1.0, 2.0]] * 20, [[0.0, 1.0, 2.0]] * 20))  # short
+
+
+def chirps(sounds=24, rate=16_000, seed=0):
+    """Sounds of unequal lengths, whose pitch rises or falls; boosting on mean and deviation cannot tell which."""
+    draw = np.random.default_rng(seed)
+    classes = np.arange(sounds) % 2
+    waves = []
+    for c in classes:
+        time = np.arange(draw.integers(8000, 14_000)) / rate
+        sweep = 1000 + 2000 * (time / time[-1] if c else 1 - time / time[-1])
+        wave = np.sin(2 * np.pi * np.cumsum(sweep) / rate) + 0.05 * draw.normal(size=len(time))
+        waves.append((draw.uniform(0.1, 0.9) * wave / 2).astype(np.float32))
+    return ArrayDataset.from_waveforms(waves, rate), classes
+
+
+def test_convolutions_tell_rising_from_falling_sounds():
+    data, classes = chirps()
+    train, test = np.arange(16), np.arange(16, 24)
+    fitted = RandomConvolutions.fit("classification", data.select(train), classes[train])
+    found = fitted.predict(data.select(test))
+    assert (found.argmax(1) == classes[test]).all()
+    alone = np.concatenate([fitted.predict(data.select([i])) for i in test])
+    np.testing.assert_allclose(alone, found, atol=1e-6)
+    louder = dataclasses.replace(data, arrays=tuple(array + 3 for array in data.arrays))  # e³ times the energy
+    np.testing.assert_allclose(fitted.predict(louder.select(test)), found, atol=1e-5)
+
+
+def test_sounds_shorter_than_a_kernel_are_convolved():
+    data, classes = chirps()
+    short = dataclasses.replace(data, arrays=tuple(array[:3] for array in data.arrays), patch_size=(1, 128))
+    found = RandomConvolutions.fit("classification", short, classes).predict(short.select([0]))
+    assert np.isfinite(found).all()
+
+
+def test_convolutions_join_for_sounds_and_not_for_pictures():
+    data, classes = chirps()
+    assert convolvable(data)
+    assert not convolvable(dataclasses.replace(data, sample_rate=None))
+    train, validation, of_model = np.arange(16), np.arange(16, 24), np.full((8, 2), 0.5)
+    reporter = Reporter(quiet=True)
+    found, _ = fit_predictor("auto", "classification", data, classes, train, validation, of_model, (), 0, reporter)
+    assert set(found.members) == {"features", "convolutions"}
+    assert found.losses["convolutions"] < found.losses["features"]
 
 
 def test_static_columns_change_what_boosting_says():

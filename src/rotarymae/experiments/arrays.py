@@ -99,9 +99,9 @@ def finetune_both(
 def predict_arrays(
     model: Classifier, arrays: ArrayDataset, preprocessor: ArrayPreprocessor, config: TrainConfig, starts: int = 1
 ) -> np.ndarray:
-    """The most probable class [S].
+    """The probability of each class [S, K].
 
-    Probabilities are means over so many cells of the first axis at which an array starts, its end followed by its
+    They are means over so many cells of the first axis at which an array starts, its end followed by its
     beginning.
     """
 
@@ -110,7 +110,7 @@ def predict_arrays(
         examples = ArrayExamples(replace(arrays, arrays=turned), preprocessor)
         return np.array(predict_each(model, examples, lambda m, batch: m(batch.inputs).softmax(-1).tolist(), config))
 
-    return np.sum([probabilities(start) for start in range(starts)], axis=0).argmax(-1)
+    return np.mean([probabilities(start) for start in range(starts)], axis=0)
 
 
 def flip_and_crop(margin: int) -> Transform:

@@ -127,7 +127,9 @@ def run(setup: TinyImageNetSetup, case: str, trial: Trial) -> Score:
     pretrained = pretrain_arrays(own, trial, others, preprocessor, moved)
     train = LabelledArrays(arrays, pictures.train_labels, len(pictures.classes))
     found = finetune_both(own, trial, pretrained, train, preprocessor, moved or randaugment(*setup.randaugment))
-    guesses = {name: predict_arrays(model, test, preprocessor, setup.finetuning) for name, model in found.items()}
+    guesses = {
+        name: predict_arrays(model, test, preprocessor, setup.finetuning).argmax(1) for name, model in found.items()
+    }
     guesses[" of logistic regression"] = _simple(pictures)
     return Score(scores(pictures.validation_labels, guesses), {}, parameters(pretrained.encoder))
 

@@ -10,6 +10,7 @@ from .config import Predicting as Predicting
 from .config import RunOptions as RunOptions
 from .config import ScalingOptions as ScalingOptions
 from .config import TrainingOptions as TrainingOptions
+from .convolutions import RandomConvolutions as RandomConvolutions
 from .cost import estimate_cost as estimate_cost
 from .data import AnyDataset as AnyDataset
 from .data import make_examples as make_examples

@@ -1,15 +1,16 @@
-"""Random convolutions of series that share a grid, read by a ridge classifier.
+"""Random convolutions of sounds and of series that share a grid, read by a ridge classifier.
 
 The kernels are those of MiniRocket (arXiv:2012.08791): nine weights, of which three are 2 and six are -1, so that a
 level added to a channel changes nothing; all 84 choices of the three, at several dilations, each summed over a random
 choice of channels. A feature is the share of a convolution's output above a bias, and biases are random quantiles of
 the output on training series. Differences of the series are a second representation, as in MultiRocket
-(arXiv:2102.00457).
+(arXiv:2102.00457). A sound is 32 bands, of four mel bins each, every 20 ms.
 """
 
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Self
 
@@ -19,6 +20,7 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 from torch.nn import functional as F
 
+from rotarymae.arrays import ArrayDataset
 from rotarymae.series import SeriesDataset, StaticColumn
 from rotarymae.tasks.data import AnyDataset
 from rotarymae.tasks.features import Floats, chunks
@@ -30,15 +32,18 @@ for _row, _three in zip(KERNELS, itertools.combinations(range(LENGTH), 3), stric
 FEATURES = 5000  # about so many
 MOST_SERIES = 3000  # the ridge needs their square
 ALPHAS = 10.0 ** np.linspace(-2, 4, 10)
-ONLY_SERIES = "convolutions are fitted only where series share a grid"
+BLOCK = 2**15  # points convolved at once
+BANDS, FRAMES, DECIBELS = 32, 2, 80.0  # of a sound: bands, frames of the filterbank per point, range below the loudest
 SPARSE = 4  # distinct times per observation of the middle series, beyond which series share no grid
 
 
-def share_a_grid(dataset: SeriesDataset) -> bool:
-    """Whether convolutions make sense: series long enough for a kernel, not too many, and observed at the same times.
+def convolvable(dataset: AnyDataset) -> bool:
+    """Whether convolutions make sense: not too many sounds, or series that are long enough and share their times.
 
     Times count from each series' first, and are equal within a millionth of the longest series.
     """
+    if isinstance(dataset, ArrayDataset):
+        return dataset.sample_rate is not None and len(dataset) <= MOST_SERIES
     begins = np.asarray(dataset.times)[dataset.offsets[:-1]]
     if len(dataset) > MOST_SERIES or _distinct_per_series(dataset) < LENGTH:
         return False
@@ -59,8 +64,8 @@ class RandomConvolutions:
     """A fitted transform and its ridge classifier. V variables (channels times value columns), K classes.
 
     Attributes:
-        length: [1] of the grid.
-        center, scale: [V] of the gridded variables.
+        length: [1] of the grid; of sounds, which keep their lengths, the median.
+        center, scale: [V] of the variables.
         dilation: [G] of each group of 84 kernels; the first half reads the series, the second its differences.
         mix: [G, 84, V] 1 where a kernel reads a variable.
         bias: [G, 84, E].
@@ -91,23 +96,27 @@ class RandomConvolutions:
         seed: int = 0,
     ) -> Self:
         """From the classes 0, 1, .. [S] of the series; static columns are not read."""
-        assert isinstance(dataset, SeriesDataset), ONLY_SERIES
         draw = np.random.default_rng(seed)
-        length = max(LENGTH + 1, round(_distinct_per_series(dataset)))
-        gridded = on_grid(dataset, length)
-        center, scale = gridded.mean((0, 2)), gridded.std((0, 2))
+        if isinstance(dataset, ArrayDataset):
+            length = int(np.median([len(array) for array in dataset.arrays])) // FRAMES
+        else:
+            length = round(_distinct_per_series(dataset))
+        length = max(LENGTH + 1, length)
+        variables = _variables(dataset, length)
+        points = np.concatenate(list(variables), 1)
+        center, scale = points.mean(1), points.std(1)
         scale = np.where(scale > 1e-12, scale, 1.0)
-        x = _standardised(gridded, center, scale)
+        x = _standardised(variables, center, scale)
         dilation = np.unique((2 ** np.linspace(0, np.log2(max(1, (length - 2) / (LENGTH - 1))), 8)).astype(np.int64))
         dilation = np.tile(dilation, 2)
         each = max(1, FEATURES // (len(KERNELS) * len(dilation)))
-        mix = np.stack([_choose_variables(draw, x.shape[1]) for _ in dilation])
-        sample = x[draw.choice(len(x), min(len(x), 64), replace=False)]
+        mix = np.stack([_choose_variables(draw, len(center)) for _ in dilation])
+        sample = [x[i] for i in draw.choice(len(x), min(len(x), 64), replace=False)]
         bias = np.zeros((len(dilation), len(KERNELS), each), np.float32)
-        for g, (view, d, m) in enumerate(_groups(sample, dilation, mix)):
-            output = _convolve(view, m, d)  # [s, 84, L]
+        for g, (d, m) in enumerate(zip(dilation, mix, strict=True)):
+            outputs = [_convolve(_view(one[None], g, dilation), m, int(d))[0] for one in sample]  # [84, L] each
             for k, e in np.ndindex(bias.shape[1:]):
-                bias[g, k, e] = np.quantile(output[draw.integers(len(sample)), k], (e + draw.random()) / each)
+                bias[g, k, e] = np.quantile(outputs[draw.integers(len(sample))][k], (e + draw.random()) / each)
         features = _features(x, dilation, mix, bias)
         feature_center, feature_scale = features.mean(0), features.std(0)
         feature_scale = np.where(feature_scale > 1e-12, feature_scale, 1.0)
@@ -123,11 +132,11 @@ class RandomConvolutions:
 
     def predict(self, dataset: AnyDataset) -> Floats:
         """Probabilities [S, K]."""
-        assert isinstance(dataset, SeriesDataset), ONLY_SERIES
         out = []
-        for part in dataset.series_chunks():
-            gridded = on_grid(dataset.select(part), int(self.length[0]))
-            x = _standardised(gridded, self.center, self.scale)
+        parts = dataset.series_chunks() if isinstance(dataset, SeriesDataset) else [np.arange(len(dataset))]
+        for part in parts:
+            variables = _variables(dataset.select(part), int(self.length[0]))
+            x = _standardised(variables, self.center, self.scale)
             features = (_features(x, self.dilation, self.mix, self.bias) - self.feature_center) / self.feature_scale
             out.append(softmax(self.sharpness[0] * (features @ self.weight + self.intercept), axis=1))
         return np.concatenate(out)
@@ -165,8 +174,25 @@ def on_grid(dataset: SeriesDataset, length: int) -> Floats:
     return out.reshape(len(dataset), -1, length)
 
 
-def _standardised(gridded: Floats, center: Floats, scale: Floats) -> NDArray[np.float32]:
-    return ((gridded - center[:, None]) / scale[:, None]).astype(np.float32)
+def _variables(dataset: AnyDataset, length: int) -> Sequence[Floats]:
+    """What is convolved: [V, length] of each series, [BANDS, points] of each sound."""
+    if isinstance(dataset, SeriesDataset):
+        return on_grid(dataset, length)
+    return [_bands(np.asarray(array[..., 0], np.float64)) for array in dataset.arrays]
+
+
+def _bands(spectrogram: Floats) -> Floats:
+    """[BANDS, points] in decibels below the loudest, of the logarithms of energies [frames, bins]."""
+    decibels = spectrogram * (10 / np.log(10))
+    decibels = np.maximum(decibels - decibels.max(), -DECIBELS)
+    lacking = max(0, FRAMES * (LENGTH + 1) - len(decibels))
+    decibels = np.pad(decibels, ((0, lacking), (0, 0)), mode="edge")
+    points = len(decibels) // FRAMES
+    return decibels[: points * FRAMES].reshape(points, FRAMES, BANDS, -1).mean((1, 3)).T
+
+
+def _standardised(variables: Sequence[Floats], center: Floats, scale: Floats) -> list[NDArray[np.float32]]:
+    return [((one - center[:, None]) / scale[:, None]).astype(np.float32) for one in variables]
 
 
 def _choose_variables(draw: np.random.Generator, variables: int) -> NDArray[np.float32]:
@@ -178,22 +204,33 @@ def _choose_variables(draw: np.random.Generator, variables: int) -> NDArray[np.f
     return mix
 
 
-def _groups(x: NDArray[np.float32], dilation: NDArray[np.int64], mix: NDArray[np.float32]) -> Any:
-    """(series or their differences, dilation, mix) of each group of kernels."""
-    views = (x, np.diff(x, axis=2))
-    half = len(dilation) // 2
-    return ((views[g >= half], int(dilation[g]), mix[g]) for g in range(len(dilation)))
+def _view(x: NDArray[np.float32], group: int, dilation: NDArray[np.int64]) -> NDArray[np.float32]:
+    """What a group of kernels reads of series [s, V, L]: themselves, or their differences."""
+    return np.diff(x, axis=2) if group >= len(dilation) // 2 else x
 
 
 def _features(
-    x: NDArray[np.float32], dilation: NDArray[np.int64], mix: NDArray[np.float32], bias: NDArray[np.float32]
+    x: Sequence[NDArray[np.float32]],
+    dilation: NDArray[np.int64],
+    mix: NDArray[np.float32],
+    bias: NDArray[np.float32],
 ) -> Floats:
-    """[S, F]."""
-    out = []
-    for (view, d, m), thresholds in zip(_groups(x, dilation, mix), bias, strict=True):
-        rows = [_shares(_convolve(view[i : i + 64], m, d), thresholds) for i in range(0, len(x), 64)]
-        out.append(np.concatenate(rows))
-    return np.concatenate(out, 1).astype(np.float64)
+    """[S, F] of series [V, L]."""
+    rows = []
+    for block in _blocks(x):
+        groups = enumerate(zip(dilation, mix, bias, strict=True))
+        shares = [
+            _shares(_convolve(_view(block, g, dilation), m, int(d)), thresholds) for g, (d, m, thresholds) in groups
+        ]
+        rows.append(np.concatenate(shares, 1))
+    return np.concatenate(rows).astype(np.float64)
+
+
+def _blocks(x: Sequence[NDArray[np.float32]]) -> Iterator[NDArray[np.float32]]:
+    """Neighbours of one length as [s, V, L], of at most `BLOCK` points."""
+    for length, run in itertools.groupby(x, key=lambda one: one.shape[1]):
+        neighbours, most = list(run), max(1, BLOCK // length)
+        yield from (np.stack(neighbours[i : i + most]) for i in range(0, len(neighbours), most))
 
 
 def _shares(output: NDArray[np.float32], thresholds: NDArray[np.float32]) -> NDArray[np.float32]:

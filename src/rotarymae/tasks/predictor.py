@@ -21,7 +21,7 @@ from rotarymae.errors import InputError, ModelDirectoryError, listed
 from rotarymae.series import SeriesDataset, StaticColumn, static_features
 from rotarymae.system import Reporter, from_fields, replacing_folder, sha256, sha256_of
 from rotarymae.tasks.combination import AVERAGES, choose_weights
-from rotarymae.tasks.convolutions import RandomConvolutions, share_a_grid
+from rotarymae.tasks.convolutions import RandomConvolutions, convolvable
 from rotarymae.tasks.data import AnyDataset
 from rotarymae.tasks.features import Floats, more_features
 from rotarymae.tasks.targets import task_of
@@ -291,7 +291,7 @@ def fit_predictor(
     part, held = dataset.select(train), dataset.select(validation)
     known = np.sort(np.concatenate([train, validation]))
     kinds = [] if asked == MODEL else [FEATURES]
-    if kinds and task == "classification" and isinstance(part, SeriesDataset) and share_a_grid(part):
+    if kinds and task == "classification" and convolvable(part):
         kinds.append(CONVOLUTIONS)
     for name in kinds:
         try:
