@@ -305,16 +305,25 @@ def _boost(train: data.Sounds, test: data.Sounds, seed: int) -> np.ndarray:
 SIMPLE = "accuracy of gradient boosting"
 
 
-def _rows(title: str, case: str, aim: str | None = None) -> tuple[Row, ...]:
+def _rows(title: str, case: str, aim: str = Row.aim) -> tuple[Row, ...]:
+    """Of the model, of random convolutions, and of both combined, which is what the aim is for."""
     of = {
         "": "",
         ", without pre-training": " from scratch",
         ", random convolutions": " of random convolutions",
         ", model and convolutions": " combined",
-        ", both, without pre-training": " combined from scratch",
+        ", model and convolutions, without pre-training": " combined from scratch",
     }
-    rows = (Row(f"accuracy, {title}{more}", case, f"accuracy{name}", simple=SIMPLE) for more, name in of.items())
-    return tuple(dataclasses.replace(row, aim=aim) if row.metric == "accuracy combined" else row for row in rows)
+    return tuple(
+        Row(
+            f"accuracy, {title}{more}",
+            case,
+            f"accuracy{name}",
+            simple=SIMPLE,
+            aim=aim if "combined" in name else Row.aim,
+        )
+        for more, name in of.items()
+    )
 
 
 RECIPE = Recipe(
