@@ -74,7 +74,8 @@ def test_what_is_refused(sound, rate, parts):
 
 def test_waveforms_become_patches_and_a_bad_one_is_named():
     sounds = [noise(0.5, 1), noise(0.333, 2), noise(0.2, 3)]
-    dataset = as_arrays(sounds, None, RATE)
+    assert as_arrays(sounds, None, RATE).patch_size == (16, 128)
+    dataset = as_arrays(sounds, 16, RATE)
     assert dataset.noun == "sounds" and dataset.patch_size == (16, 16)
     assert dataset.lengths.tolist() == [3 * 8, 1 * 8, 1 * 8]
     assert "16000 Hz" in repr(dataset)
@@ -87,7 +88,7 @@ def test_waveforms_become_patches_and_a_bad_one_is_named():
 
 
 def test_sounds_of_unequal_length_give_in_one_batch_what_they_give_alone():
-    dataset = ArrayDataset.from_waveforms([noise(0.2 + 0.11 * i, i) for i in range(6)], RATE)
+    dataset = ArrayDataset.from_waveforms([noise(0.2 + 0.11 * i, i) for i in range(6)], RATE, 16)
     preprocessor = dataclasses.replace(ArrayPreprocessor.fit(dataset), classes=("a", "b"))
     model = Classifier(Encoder(small(axes=2, features=256)), 2, "attention").eval()
     directory = ModelDirectory(model, preprocessor)

@@ -1,3 +1,4 @@
+from .dataset import SOUND_PATCH as SOUND_PATCH
 from .dataset import ArrayDataset as ArrayDataset
 from .dataset import as_arrays as as_arrays
 from .dataset import crop as crop

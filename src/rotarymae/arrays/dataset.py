@@ -21,6 +21,7 @@ from rotarymae.batch import places
 from rotarymae.errors import InputError
 
 NOUNS = {2: "pictures", 3: "videos"}  # by number of axes
+SOUND_PATCH = (16, BINS)  # all pitches of 160 ms
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -127,7 +128,7 @@ class ArrayDataset:
         cls,
         waveforms: Sequence[Any],
         sample_rate: int,
-        patch_size: int | Sequence[int] = 16,
+        patch_size: int | Sequence[int] = SOUND_PATCH,
         ids: Sequence[Any] | np.ndarray | None = None,
     ) -> ArrayDataset:
         """From sounds: each becomes a spectrogram [frames, 128, 1] by `filterbank`.
@@ -207,7 +208,7 @@ def as_arrays(data: Any, patch_size: int | Sequence[int] | None, sample_rate: in
     Args:
         data: an `ArrayDataset`, which is given back; waveforms as `ArrayDataset.from_waveforms` takes them; or arrays
             as `ArrayDataset.from_arrays` takes them.
-        patch_size: as there; needed for arrays.
+        patch_size: as there; needed for arrays, and `SOUND_PATCH` of waveforms without.
         sample_rate: of waveforms.
 
     Raises:
@@ -219,7 +220,7 @@ def as_arrays(data: Any, patch_size: int | Sequence[int] | None, sample_rate: in
         what = "waveforms [n]" if sample_rate is not None else "arrays [*sizes] or [*sizes, channels]"
         raise InputError(f"data came as {type(data).__name__}; wanted a list of {what}, or one array of them.")
     if sample_rate is not None:
-        return ArrayDataset.from_waveforms(list(data), sample_rate, 16 if patch_size is None else patch_size)
+        return ArrayDataset.from_waveforms(list(data), sample_rate, SOUND_PATCH if patch_size is None else patch_size)
     if patch_size is None:
         raise InputError("pictures and videos need patch_size, the cells of a patch along each axis; give one.")
     return ArrayDataset.from_arrays(data, patch_size)

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from rotarymae.arrays.dataset import ArrayDataset, sides
+from rotarymae.arrays.dataset import SOUND_PATCH, ArrayDataset, sides
 from rotarymae.arrays.filterbank import filterbank
 from rotarymae.errors import InputError, InputWarning, choose, import_extra, listed
 
@@ -111,7 +111,7 @@ def read_pictures(
 
 def read_sounds(
     folder: str | Path,
-    patch_size: int | Sequence[int] = 16,
+    patch_size: int | Sequence[int] = SOUND_PATCH,
     sample_rate: int | None = None,
     resample: bool = False,
     broken: Broken = "skip",

@@ -129,8 +129,9 @@ class FolderOptions(FolderReading):
     """TABLE is a folder of pictures (PNG, JPEG, ...)."""
     audio: bool = False
     """TABLE is a folder of sounds (WAV, FLAC, OGG, ...), which become spectrograms of 128 bins every 10 ms."""
-    patch_size: tuple[int, ...] = (16,)
-    """A patch has so many rows and columns (frames and bins); one number is both."""
+    patch_size: tuple[int, ...] | None = None
+    """A patch has so many rows and columns (frames and bins); one number is both. Without it, patches are 16 by 16
+    pixels, or all bins of 16 frames."""
     longest_side: int = 224
     """Larger pictures are scaled down to so many pixels on their longer side."""
 
@@ -156,20 +157,22 @@ class FolderOptions(FolderReading):
         if tables:
             kind = "--images" if self.images else "--audio"
             raise InputError(f"{', '.join(tables)} concern tables; leave them out with {kind}.")
-        if len(self.patch_size) not in (1, 2):
+        if self.patch_size is not None and len(self.patch_size) not in (1, 2):
             raise InputError(f"--patch-size has {len(self.patch_size)} numbers; wanted one or two.")
 
     def read(self, folder: Path, start: arrays.ArrayPreprocessor | None, on_file: Any) -> arrays.FolderData:
         """The files of the folder; `start` is the preprocessor of a model that was trained already."""
-        patch = self.patch_size if len(self.patch_size) == 2 else self.patch_size[0]
+        patch = self.patch_size
+        if patch is not None and len(patch) == 1:
+            patch *= 2
         if start is not None:
             changed = _changed(self)
             side = self.longest_side if "--longest-side" in changed else None
-            start.refuse_other(patch if "--patch-size" in changed else None, longest_side=side)
+            start.refuse_other(patch, longest_side=side)
             return self.read_for(start, folder, on_file)
         if self.audio:
-            return arrays.read_sounds(folder, patch, None, self.resample, self.broken, on_file)
-        return arrays.read_pictures(folder, patch, self.longest_side, None, self.broken, on_file)
+            return arrays.read_sounds(folder, patch or arrays.SOUND_PATCH, None, self.resample, self.broken, on_file)
+        return arrays.read_pictures(folder, patch or 16, self.longest_side, None, self.broken, on_file)
 
 
 def known_labels(found: arrays.FolderData, folder: Path, classes: tuple[Any, ...]) -> Any:

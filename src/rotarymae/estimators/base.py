@@ -314,7 +314,8 @@ class TakesArrays:
     """What the estimators share that take pictures, videos and sounds as well."""
 
     patch_size: int | tuple[int, ...] | None = None
-    """Pictures and videos are cut into patches of so many cells along each axis; without it the data are series."""
+    """Pictures, videos and sounds are cut into patches of so many cells along each axis; without it sounds are cut into
+    patches of all bins of 16 frames, and other data are series."""
     sample_rate: int | None = None
     """The data are waveforms of so many samples per second, which become spectrograms."""
 

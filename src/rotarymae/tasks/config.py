@@ -149,8 +149,9 @@ class FinetuningOptions:
     predictor: Predicting = "auto"
     """Predictions are the model's, gradient boosting's (features), both's (combined), or those of the best on the
     validation series (auto)."""
-    pool: Literal["cls", "mean", "max", "attention"] = "attention"
-    """The head reads the [CLS] token, the mean or maximum over all observations, or what attention picks."""
+    pool: Literal["auto", "cls", "mean", "max", "attention"] = "auto"
+    """The head reads the [CLS] token, the mean or maximum over all observations, what attention picks, or the maximum
+    for sounds and attention for everything else (auto)."""
     static: tuple[str, ...] = ()
     """The head also reads these columns with one value per series: numbers or categories, some may be missing."""
     drop: float = 0.5

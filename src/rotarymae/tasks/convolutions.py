@@ -177,7 +177,7 @@ def on_grid(dataset: SeriesDataset, length: int) -> Floats:
 def _variables(dataset: AnyDataset, length: int) -> Sequence[Floats]:
     """What is convolved: [V, length] of each series, [BANDS, points] of each sound."""
     if isinstance(dataset, SeriesDataset):
-        return on_grid(dataset, length)
+        return list(on_grid(dataset, length))
     return [_bands(np.asarray(array[..., 0], np.float64)) for array in dataset.arrays]
 
 

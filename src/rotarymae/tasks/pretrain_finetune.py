@@ -25,7 +25,7 @@ from rotarymae.tasks.config import FitConfig
 from rotarymae.tasks.cost import check_cost
 from rotarymae.tasks.data import AnyDataset, make_examples, windowed
 from rotarymae.tasks.plan import Schedule
-from rotarymae.tasks.targets import find_task
+from rotarymae.tasks.targets import find_task, pool_of
 from rotarymae.tasks.tuning import check_tune, freeze, merge_adapters
 from rotarymae.training import Objective, Pretraining, TrainConfig, TrainResult, fit
 
@@ -311,7 +311,7 @@ def finetune(
     with _seeded(config.seed):
         model = kind.model(copy_encoder(pretrained.model, config), preprocessor, config)
     if goes_on:
-        if not isinstance(pretrained.model, kind.head) or pretrained.model.pool != config.pool:
+        if not isinstance(pretrained.model, kind.head) or pretrained.model.pool != pool_of(config, preprocessor):
             raise InputError(f"the head has changed; fine-tuning can go on with a {kind.name} of the same pool alone.")
         model.load_state_dict(pretrained.model.state_dict())
     check_tune(config.tune, model.encoder.config.depth)

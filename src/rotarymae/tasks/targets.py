@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from rotarymae.arrays import ArrayPreprocessor
 from rotarymae.checkpoints import AnyPreprocessor
 from rotarymae.errors import InputError, InputWarning, choose
 from rotarymae.heads import Classifier, Regressor
@@ -84,7 +85,7 @@ class ClassificationTask:
     def model(self, encoder: Encoder, preprocessor: AnyPreprocessor, config: FitConfig) -> Classifier:
         """The encoder with a new head."""
         classes = len(_classes(preprocessor))
-        return Classifier(encoder, classes, config.pool, static_features=preprocessor.static_features)
+        return Classifier(encoder, classes, pool_of(config, preprocessor), static_features=preprocessor.static_features)
 
     def objective(self, model: Classifier | Regressor, encoded: np.ndarray, config: FitConfig) -> Objective:
         """What fine-tuning minimises, given the encoded training targets."""
@@ -169,7 +170,7 @@ class RegressionTask:
 
     def model(self, encoder: Encoder, preprocessor: AnyPreprocessor, config: FitConfig) -> Regressor:
         outputs = len(_target(preprocessor)[0])
-        return Regressor(encoder, outputs, config.pool, static_features=preprocessor.static_features)
+        return Regressor(encoder, outputs, pool_of(config, preprocessor), static_features=preprocessor.static_features)
 
     def objective(self, model: Classifier | Regressor, encoded: np.ndarray, config: FitConfig) -> Objective:
         assert isinstance(model, Regressor)
@@ -187,6 +188,15 @@ class RegressionTask:
 
 Task = ClassificationTask | RegressionTask
 TASKS: dict[str, Task] = {task.name: task for task in (ClassificationTask(), RegressionTask())}
+
+
+def pool_of(config: FitConfig, preprocessor: AnyPreprocessor) -> str:
+    """What the head reads; a mean, or attention, which starts as one, loses a bark among seconds of silence."""
+    if config.pool != "auto":
+        return config.pool
+    return (
+        "max" if isinstance(preprocessor, ArrayPreprocessor) and preprocessor.sample_rate is not None else "attention"
+    )
 
 
 def find_task(name: str) -> Task:
