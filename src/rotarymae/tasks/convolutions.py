@@ -2,9 +2,9 @@
 
 The kernels are those of MiniRocket (arXiv:2012.08791): nine weights, of which three are 2 and six are -1, so that a
 level added to a channel changes nothing; all 84 choices of the three, at several dilations, each summed over a random
-choice of channels. A feature is the share of a convolution's output above a bias, and biases are random quantiles of
-the output on training series. Differences of the series are a second representation, as in MultiRocket
-(arXiv:2102.00457). A sound is 32 bands, of four mel bins each, every 20 ms.
+choice of channels. Features are the shares of a convolution's output above biases, which are random quantiles of the
+output on training series, and its maximum, as in ROCKET (arXiv:1910.13051). Differences of the series are a second
+representation, as in MultiRocket (arXiv:2102.00457). A sound is 32 bands, of four mel bins each, every 20 ms.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ LENGTH = 9  # of a kernel
 KERNELS = np.full((84, LENGTH), -1.0, np.float32)
 for _row, _three in zip(KERNELS, itertools.combinations(range(LENGTH), 3), strict=True):
     _row[list(_three)] = 2
-FEATURES = 5000  # about so many
+FEATURES = 5000  # about so many shares
 MOST_SERIES = 3000  # the ridge needs their square
 ALPHAS = 10.0 ** np.linspace(-2, 4, 10)
 BLOCK = 2**15  # points convolved at once
@@ -69,7 +69,7 @@ class RandomConvolutions:
         dilation: [G] of each group of 84 kernels; the first half reads the series, the second its differences.
         mix: [G, 84, V] 1 where a kernel reads a variable.
         bias: [G, 84, E].
-        feature_center, feature_scale: [F], F = G · 84 · E.
+        feature_center, feature_scale: [F], F = G · 84 · (E + 1).
         weight, intercept: [F, K], [K]: scores of the classes.
         sharpness: [1] what scores are multiplied by before the softmax.
     """
@@ -219,10 +219,10 @@ def _features(
     rows = []
     for block in _blocks(x):
         groups = enumerate(zip(dilation, mix, bias, strict=True))
-        shares = [
-            _shares(_convolve(_view(block, g, dilation), m, int(d)), thresholds) for g, (d, m, thresholds) in groups
+        pooled = [
+            _pooled(_convolve(_view(block, g, dilation), m, int(d)), thresholds) for g, (d, m, thresholds) in groups
         ]
-        rows.append(np.concatenate(shares, 1))
+        rows.append(np.concatenate(pooled, 1))
     return np.concatenate(rows).astype(np.float64)
 
 
@@ -233,10 +233,10 @@ def _blocks(x: Sequence[NDArray[np.float32]]) -> Iterator[NDArray[np.float32]]:
         yield from (np.stack(neighbours[i : i + most]) for i in range(0, len(neighbours), most))
 
 
-def _shares(output: NDArray[np.float32], thresholds: NDArray[np.float32]) -> NDArray[np.float32]:
-    """The share of output [s, 84, L] above thresholds [84, E], as [s, 84 · E]."""
+def _pooled(output: NDArray[np.float32], thresholds: NDArray[np.float32]) -> NDArray[np.float32]:
+    """The shares of output [s, 84, L] above thresholds [84, E], and its maximum, as [s, 84 · (E + 1)]."""
     above = [(output > one[None, :, None]).mean(2, dtype=np.float32) for one in thresholds.T]
-    return np.stack(above, 2).reshape(len(output), -1)
+    return np.stack([*above, output.max(2)], 2).reshape(len(output), -1)
 
 
 def _convolve(x: NDArray[np.float32], mix: NDArray[np.float32], dilation: int) -> NDArray[np.float32]:
