@@ -361,7 +361,7 @@ def test_damaged_and_foreign_files_are_refused(tmp_path):
     (folder / "predictor.json").write_text("{")
     broken("predictor.json", "JSON")
     (folder / "predictor.json").write_text('{"format": 9}')
-    broken("format 3")
+    broken("format 4")
     for change in (
         {"choice": "magic"},
         {"weights": {}},
