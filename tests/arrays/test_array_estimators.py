@@ -51,7 +51,7 @@ def test_pictures_of_unequal_size_are_answered_together_as_one_by_one(pictures, 
 
 def test_sounds_of_unequal_length_are_answered_together_as_one_by_one(sounds, tmp_path):
     model = RoMAEClassifier(sample_rate=8000, **BOTH).fit(*sounds)
-    assert model.preprocessor_.patch_size == (16, 128) and model._directory.model.pool == "max"
+    assert model.preprocessor_.patch_size == (8, 128) and model._directory.model.pool == "max"
     together = model.predict_proba(sounds[0])
     one_by_one = np.concatenate([model.predict_proba([sound]) for sound in sounds[0]])
     assert np.abs(together - one_by_one).max() < 1e-5

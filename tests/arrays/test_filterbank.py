@@ -74,7 +74,7 @@ def test_what_is_refused(sound, rate, parts):
 
 def test_waveforms_become_patches_and_a_bad_one_is_named():
     sounds = [noise(0.5, 1), noise(0.333, 2), noise(0.2, 3)]
-    assert as_arrays(sounds, None, RATE).patch_size == (16, 128)
+    assert as_arrays(sounds, None, RATE).patch_size == (8, 128)
     dataset = as_arrays(sounds, 16, RATE)
     assert dataset.noun == "sounds" and dataset.patch_size == (16, 16)
     assert dataset.lengths.tolist() == [3 * 8, 1 * 8, 1 * 8]

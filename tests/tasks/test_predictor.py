@@ -15,6 +15,7 @@ from rotarymae.arrays import ArrayDataset
 from rotarymae.errors import ModelDirectoryError
 from rotarymae.series import fit_static
 from rotarymae.system import Reporter
+from rotarymae.tasks import convolutions
 from rotarymae.tasks.combination import Probabilities, Values, choose_weights
 from rotarymae.tasks.convolutions import ALPHAS, RandomConvolutions, convolvable, on_grid
 from rotarymae.tasks.convolutions import _ridge as ridge
@@ -227,6 +228,33 @@ def test_convolutions_tell_rising_from_falling_sounds():
     np.testing.assert_allclose(fitted.predict(louder.select(test)), found, atol=1e-5)
 
 
+def test_features_are_shares_above_each_threshold_and_the_maximum():
+    output = np.array([[[1.0, 2.0, 3.0, 4.0]]], np.float32)
+    thresholds = np.array([[0.5, 2.5, 4.0]], np.float32)
+    assert convolutions._pooled(output, thresholds, False).tolist() == [[1.0, 0.5, 0.0]]
+    assert convolutions._pooled(output, thresholds, True).tolist() == [[1.0, 0.5, 0.0, 4.0]]
+
+
+def test_one_value_far_off_does_not_outvote_all_others():
+    """Fails where features of series have no bound, as a maximum has none."""
+    draw = np.random.default_rng(0)
+    times, classes = np.tile(np.arange(50.0), (60, 1)), np.arange(60) % 2
+    values = np.sin(times * (0.5 + 0.5 * classes[:, None])) + 0.3 * draw.normal(size=(60, 50))
+    fitted = RandomConvolutions.fit("classification", SeriesDataset.from_arrays(times, values), classes)
+    values[:, 25] = 100.0
+    found = fitted.predict(SeriesDataset.from_arrays(times, values))
+    assert (found.argmax(1) == classes).mean() > 0.9
+
+
+def test_bands_are_decibels_below_the_loudest_within_80():
+    natural = np.full((20, 128), -10.0)
+    natural[4:6, 8:12] += 100 * np.log(10) / 10  # 100 decibels
+    bands = convolutions._bands(natural)
+    assert bands.shape == (32, 10)
+    assert bands[2, 2] == 0 and (np.delete(bands.ravel(), 22) == -80).all()
+    assert (convolutions._bands(np.full((20, 128), -15.9)) == -80).all()  # silence
+
+
 def test_sounds_shorter_than_a_kernel_are_convolved():
     data, classes = chirps()
     short = dataclasses.replace(data, arrays=tuple(array[:3] for array in data.arrays), patch_size=(1, 128))
@@ -238,11 +266,24 @@ def test_convolutions_join_for_sounds_and_not_for_pictures():
     data, classes = chirps()
     assert convolvable(data)
     assert not convolvable(dataclasses.replace(data, sample_rate=None))
+    few_bins = tuple(array[:, :40] for array in data.arrays)
+    assert not convolvable(dataclasses.replace(data, arrays=few_bins, patch_size=(8, 40)))
     train, validation, of_model = np.arange(16), np.arange(16, 24), np.full((8, 2), 0.5)
     reporter = Reporter(quiet=True)
     found, _ = fit_predictor("auto", "classification", data, classes, train, validation, of_model, (), 0, reporter)
     assert set(found.members) == {"features", "convolutions"}
     assert found.losses["convolutions"] < found.losses["features"]
+
+
+def test_too_many_or_too_long_sounds_are_not_convolved(monkeypatch):
+    data, _ = chirps()
+    monkeypatch.setattr(convolutions, "MOST_POINTS", -(-sum(len(array) for array in data.arrays) // 2))
+    assert convolvable(data)
+    monkeypatch.setattr(convolutions, "MOST_POINTS", convolutions.MOST_POINTS - 1)
+    assert not convolvable(data)
+    monkeypatch.undo()
+    monkeypatch.setattr(convolutions, "MOST_SERIES", 23)
+    assert not convolvable(data)
 
 
 def test_static_columns_change_what_boosting_says():
@@ -361,7 +402,7 @@ def test_damaged_and_foreign_files_are_refused(tmp_path):
     (folder / "predictor.json").write_text("{")
     broken("predictor.json", "JSON")
     (folder / "predictor.json").write_text('{"format": 9}')
-    broken("format 4")
+    broken("format 3")
     for change in (
         {"choice": "magic"},
         {"weights": {}},

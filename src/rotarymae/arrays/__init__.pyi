@@ -3,6 +3,7 @@ from .dataset import ArrayDataset as ArrayDataset
 from .dataset import as_arrays as as_arrays
 from .dataset import crop as crop
 from .examples import ArrayExamples as ArrayExamples
+from .filterbank import BINS as BINS
 from .filterbank import filterbank as filterbank
 from .folders import FolderData as FolderData
 from .folders import read_pictures as read_pictures

@@ -21,7 +21,7 @@ from rotarymae.batch import places
 from rotarymae.errors import InputError
 
 NOUNS = {2: "pictures", 3: "videos"}  # by number of axes
-SOUND_PATCH = (16, BINS)  # all pitches of 160 ms
+SOUND_PATCH = (8, BINS)  # all pitches of 80 ms, so that a sound of a fifth of a second has two
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -315,7 +315,7 @@ class TakesArrays:
 
     patch_size: int | tuple[int, ...] | None = None
     """Pictures, videos and sounds are cut into patches of so many cells along each axis; without it sounds are cut into
-    patches of all bins of 16 frames, and other data are series."""
+    patches of all bins of 8 frames, and other data are series."""
     sample_rate: int | None = None
     """The data are waveforms of so many samples per second, which become spectrograms."""
 

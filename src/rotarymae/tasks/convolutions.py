@@ -1,10 +1,13 @@
 """Random convolutions of sounds and of series that share a grid, read by a ridge classifier.
 
 The kernels are those of MiniRocket (arXiv:2012.08791): nine weights, of which three are 2 and six are -1, so that a
-level added to a channel changes nothing; all 84 choices of the three, at several dilations, each summed over a random
-choice of channels. Features are the shares of a convolution's output above biases, which are random quantiles of the
-output on training series, and its maximum, as in ROCKET (arXiv:1910.13051). Differences of the series are a second
-representation, as in MultiRocket (arXiv:2102.00457). A sound is 32 bands, of four mel bins each, every 20 ms.
+level added to a channel changes nothing but at the ends; all 84 choices of the three, at several dilations, each summed
+over a random choice of channels. Features are the shares of a convolution's output above biases, which are random
+quantiles of the output on training series. Differences of the series are a second representation, as in MultiRocket
+(arXiv:2102.00457).
+
+A sound is 32 bands, of four mel bins each, every 20 ms, in decibels below its loudest. Its features are also the
+maxima of the outputs, as in ROCKET (arXiv:1910.13051). Those of a series are not: a value far off would decide alone.
 """
 
 from __future__ import annotations
@@ -20,7 +23,7 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 from torch.nn import functional as F
 
-from rotarymae.arrays import ArrayDataset
+from rotarymae.arrays import BINS, ArrayDataset
 from rotarymae.series import SeriesDataset, StaticColumn
 from rotarymae.tasks.data import AnyDataset
 from rotarymae.tasks.features import Floats, chunks
@@ -31,9 +34,12 @@ for _row, _three in zip(KERNELS, itertools.combinations(range(LENGTH), 3), stric
     _row[list(_three)] = 2
 FEATURES = 5000  # about so many shares
 MOST_SERIES = 3000  # the ridge needs their square
+MOST_POINTS = 1_000_000  # of all sounds together, five and a half hours: a minute or two per fit
 ALPHAS = 10.0 ** np.linspace(-2, 4, 10)
 BLOCK = 2**15  # points convolved at once
+SAMPLED = 4096  # points of a series that biases are drawn from
 BANDS, FRAMES, DECIBELS = 32, 2, 80.0  # of a sound: bands, frames of the filterbank per point, range below the loudest
+LEAST = 5.0  # decibels, by which a band is divided that is nearly constant in training
 SPARSE = 4  # distinct times per observation of the middle series, beyond which series share no grid
 
 
@@ -43,7 +49,9 @@ def convolvable(dataset: AnyDataset) -> bool:
     Times count from each series' first, and are equal within a millionth of the longest series.
     """
     if isinstance(dataset, ArrayDataset):
-        return dataset.sample_rate is not None and len(dataset) <= MOST_SERIES
+        if dataset.sample_rate is None or dataset.arrays[0].shape[1:] != (BINS, 1):
+            return False
+        return len(dataset) <= MOST_SERIES and sum(len(array) for array in dataset.arrays) <= MOST_POINTS * FRAMES
     begins = np.asarray(dataset.times)[dataset.offsets[:-1]]
     if len(dataset) > MOST_SERIES or _distinct_per_series(dataset) < LENGTH:
         return False
@@ -69,7 +77,7 @@ class RandomConvolutions:
         dilation: [G] of each group of 84 kernels; the first half reads the series, the second its differences.
         mix: [G, 84, V] 1 where a kernel reads a variable.
         bias: [G, 84, E].
-        feature_center, feature_scale: [F], F = G · 84 · (E + 1).
+        feature_center, feature_scale: [F], F = G · 84 · E, of sounds G · 84 · (E + 1).
         weight, intercept: [F, K], [K]: scores of the classes.
         sharpness: [1] what scores are multiplied by before the softmax.
     """
@@ -97,27 +105,29 @@ class RandomConvolutions:
     ) -> Self:
         """From the classes 0, 1, .. [S] of the series; static columns are not read."""
         draw = np.random.default_rng(seed)
-        if isinstance(dataset, ArrayDataset):
+        of_sounds = isinstance(dataset, ArrayDataset)
+        if of_sounds:
             length = int(np.median([len(array) for array in dataset.arrays])) // FRAMES
         else:
             length = round(_distinct_per_series(dataset))
         length = max(LENGTH + 1, length)
         variables = _variables(dataset, length)
-        points = np.concatenate(list(variables), 1)
-        center, scale = points.mean(1), points.std(1)
-        scale = np.where(scale > 1e-12, scale, 1.0)
+        points = sum(one.shape[1] for one in variables)
+        center = np.sum([one.sum(1) for one in variables], 0) / points
+        scale = np.sqrt(np.sum([np.square(one - center[:, None]).sum(1) for one in variables], 0) / points)
+        scale = np.maximum(scale, LEAST) if of_sounds else np.where(scale > 1e-12, scale, 1.0)
         x = _standardised(variables, center, scale)
+        del variables
         dilation = np.unique((2 ** np.linspace(0, np.log2(max(1, (length - 2) / (LENGTH - 1))), 8)).astype(np.int64))
         dilation = np.tile(dilation, 2)
         each = max(1, FEATURES // (len(KERNELS) * len(dilation)))
         mix = np.stack([_choose_variables(draw, len(center)) for _ in dilation])
-        sample = [x[i] for i in draw.choice(len(x), min(len(x), 64), replace=False)]
-        bias = np.zeros((len(dilation), len(KERNELS), each), np.float32)
-        for g, (d, m) in enumerate(zip(dilation, mix, strict=True)):
-            outputs = [_convolve(_view(one[None], g, dilation), m, int(d))[0] for one in sample]  # [84, L] each
-            for k, e in np.ndindex(bias.shape[1:]):
-                bias[g, k, e] = np.quantile(outputs[draw.integers(len(sample))][k], (e + draw.random()) / each)
-        features = _features(x, dilation, mix, bias)
+        sample = [x[i][:, :SAMPLED] for i in draw.choice(len(x), min(len(x), 64), replace=False)]
+        groups = zip(range(len(dilation)), dilation, mix, strict=True)
+        bias = np.stack(
+            [_biases([_view(one, g, dilation) for one in sample], m, int(d), each, draw) for g, d, m in groups]
+        )
+        features = _features(x, dilation, mix, bias, of_sounds)
         feature_center, feature_scale = features.mean(0), features.std(0)
         feature_scale = np.where(feature_scale > 1e-12, feature_scale, 1.0)
         features = (features - feature_center) / feature_scale
@@ -132,12 +142,16 @@ class RandomConvolutions:
 
     def predict(self, dataset: AnyDataset) -> Floats:
         """Probabilities [S, K]."""
-        out = []
-        parts = dataset.series_chunks() if isinstance(dataset, SeriesDataset) else [np.arange(len(dataset))]
+        out, of_sounds = [], isinstance(dataset, ArrayDataset)
+        if isinstance(dataset, SeriesDataset):
+            parts = dataset.series_chunks()
+        else:
+            parts = (np.arange(i, min(i + 256, len(dataset))) for i in range(0, len(dataset), 256))
         for part in parts:
             variables = _variables(dataset.select(part), int(self.length[0]))
             x = _standardised(variables, self.center, self.scale)
-            features = (_features(x, self.dilation, self.mix, self.bias) - self.feature_center) / self.feature_scale
+            features = _features(x, self.dilation, self.mix, self.bias, of_sounds)
+            features = (features - self.feature_center) / self.feature_scale
             out.append(softmax(self.sharpness[0] * (features @ self.weight + self.intercept), axis=1))
         return np.concatenate(out)
 
@@ -185,6 +199,8 @@ def _bands(spectrogram: Floats) -> Floats:
     """[BANDS, points] in decibels below the loudest, of the logarithms of energies [frames, bins]."""
     decibels = spectrogram * (10 / np.log(10))
     decibels = np.maximum(decibels - decibels.max(), -DECIBELS)
+    if np.ptp(decibels) == 0:  # silence has no loudest
+        decibels = decibels - DECIBELS
     lacking = max(0, FRAMES * (LENGTH + 1) - len(decibels))
     decibels = np.pad(decibels, ((0, lacking), (0, 0)), mode="edge")
     points = len(decibels) // FRAMES
@@ -206,7 +222,23 @@ def _choose_variables(draw: np.random.Generator, variables: int) -> NDArray[np.f
 
 def _view(x: NDArray[np.float32], group: int, dilation: NDArray[np.int64]) -> NDArray[np.float32]:
     """What a group of kernels reads of series [s, V, L]: themselves, or their differences."""
-    return np.diff(x, axis=2) if group >= len(dilation) // 2 else x
+    return np.diff(x) if group >= len(dilation) // 2 else x
+
+
+def _biases(
+    sample: Sequence[NDArray[np.float32]],
+    mix: NDArray[np.float32],
+    dilation: int,
+    each: int,
+    draw: np.random.Generator,
+) -> NDArray[np.float32]:
+    """[84, each] random quantiles of what a group of kernels makes of series [V, L], each of a random series."""
+    outputs = [_convolve(one[None], mix, dilation)[0] for one in sample]
+    drawn = [
+        np.quantile(outputs[draw.integers(len(outputs))][k], (e + draw.random()) / each)
+        for k, e in np.ndindex(len(KERNELS), each)
+    ]
+    return np.array(drawn, np.float32).reshape(len(KERNELS), each)
 
 
 def _features(
@@ -214,13 +246,15 @@ def _features(
     dilation: NDArray[np.int64],
     mix: NDArray[np.float32],
     bias: NDArray[np.float32],
+    maxima: bool,
 ) -> Floats:
     """[S, F] of series [V, L]."""
     rows = []
     for block in _blocks(x):
         groups = enumerate(zip(dilation, mix, bias, strict=True))
         pooled = [
-            _pooled(_convolve(_view(block, g, dilation), m, int(d)), thresholds) for g, (d, m, thresholds) in groups
+            _pooled(_convolve(_view(block, g, dilation), m, int(d)), thresholds, maxima)
+            for g, (d, m, thresholds) in groups
         ]
         rows.append(np.concatenate(pooled, 1))
     return np.concatenate(rows).astype(np.float64)
@@ -233,10 +267,10 @@ def _blocks(x: Sequence[NDArray[np.float32]]) -> Iterator[NDArray[np.float32]]:
         yield from (np.stack(neighbours[i : i + most]) for i in range(0, len(neighbours), most))
 
 
-def _pooled(output: NDArray[np.float32], thresholds: NDArray[np.float32]) -> NDArray[np.float32]:
-    """The shares of output [s, 84, L] above thresholds [84, E], and its maximum, as [s, 84 · (E + 1)]."""
-    above = [(output > one[None, :, None]).mean(2, dtype=np.float32) for one in thresholds.T]
-    return np.stack([*above, output.max(2)], 2).reshape(len(output), -1)
+def _pooled(output: NDArray[np.float32], thresholds: NDArray[np.float32], maxima: bool) -> NDArray[np.float32]:
+    """The shares of output [s, 84, L] above thresholds [84, E], and its maxima, as [s, 84 · E] or [s, 84 · (E + 1)]."""
+    found = [(output > one[None, :, None]).mean(2, dtype=np.float32) for one in thresholds.T]
+    return np.stack([*found, output.max(2)] if maxima else found, 2).reshape(len(output), -1)
 
 
 def _convolve(x: NDArray[np.float32], mix: NDArray[np.float32], dilation: int) -> NDArray[np.float32]:

@@ -27,7 +27,7 @@ from rotarymae.tasks.features import Floats, more_features
 from rotarymae.tasks.targets import task_of
 from rotarymae.tasks.trees import BoostedTrees, boosted
 
-FORMAT = 4
+FORMAT = 3
 JSON = "predictor.json"
 MODEL, FEATURES, CONVOLUTIONS, COMBINED = "model", "features", "convolutions", "combined"
 CHOICES = (MODEL, FEATURES, COMBINED)

@@ -308,6 +308,8 @@ def finetune(
         windows = windowed(validation[0], preprocessor)
         wanted = kind.encode(preprocessor, validation[1])[windows.series]
         held = make_examples(windows.dataset, preprocessor, seed=config.seed, targets=wanted)
+    if goes_on and config.pool == "auto":
+        config = replace(config, pool=getattr(pretrained.model, "pool", "auto"))
     with _seeded(config.seed):
         model = kind.model(copy_encoder(pretrained.model, config), preprocessor, config)
     if goes_on:
