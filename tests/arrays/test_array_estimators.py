@@ -39,6 +39,7 @@ def classifier(pictures):
 @pytest.mark.parametrize("predictor", ["model", "combined"])
 def test_pictures_of_unequal_size_are_answered_together_as_one_by_one(pictures, predictor, tmp_path):
     model = RoMAEClassifier(patch_size=4, predictor=predictor, **BOTH).fit(*pictures)
+    assert model._directory.model.pool == "attention"
     together = model.predict_proba(pictures[0])
     assert together.shape == (24, 2) and model.classes_.tolist() == ["d", "l"]
     one_by_one = np.concatenate([model.predict_proba([picture]) for picture in pictures[0]])
@@ -63,6 +64,12 @@ def test_sounds_of_unequal_length_are_answered_together_as_one_by_one(sounds, tm
     assert np.abs(vectors - alone).max() < 1e-5
     with refuses("sounds have sample_rate 4000", "trained on 8000"):
         model.predict(ArrayDataset.from_waveforms(sounds[0], 4000))
+
+
+def test_a_model_of_sounds_with_another_pool_is_trained_on_as_it_is(sounds, tmp_path):
+    RoMAEClassifier(sample_rate=8000, patch_size=16, pool="attention", **BOTH).fit(*sounds).save(tmp_path / "model")
+    again = RoMAEClassifier.load(tmp_path / "model", warm_start=True, **BOTH).fit(*sounds)
+    assert again._directory.model.pool == "attention" and again.preprocessor_.patch_size == (16, 16)
 
 
 def test_videos_and_grey_pictures_are_embedded():

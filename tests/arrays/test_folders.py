@@ -11,6 +11,7 @@ from PIL import Image
 
 from conftest import TINY, command, refuses
 from rotarymae.arrays import ArrayDataset, read_pictures, read_sounds
+from rotarymae.checkpoints import open_model
 from rotarymae.errors import InputWarning
 
 SMALL = ["--embed-dim", "24", "--num-heads", "2", "--depth", "1"]
@@ -162,11 +163,12 @@ def test_a_broken_sound_is_named_and_left_out(tmp_path):
         read_sounds(folder, broken="error")
 
 
-@pytest.mark.parametrize(("kind", "patch"), [("images", "4"), ("audio", "16")])
+@pytest.mark.parametrize(("kind", "patch"), [("images", ("--patch-size", "4")), ("audio", ())])
 def test_the_command_fits_predicts_embeds_and_evaluates_a_folder(kind, patch, tmp_path, capsys):
     write = write_pictures if kind == "images" else write_sounds
     folder, new, run = write(tmp_path / "train", 16), write(tmp_path / "new", 6, seed=1), tmp_path / "run"
-    assert command("fit", folder, f"--{kind}", "--patch-size", patch, "--out", run, *SMALL, "--quiet") == 0
+    assert command("fit", folder, f"--{kind}", *patch, "--out", run, *SMALL, "--quiet") == 0
+    assert open_model(run, "finetuned").preprocessor.patch_size == ((4, 4) if patch else (8, 128))
     metrics = json.loads((run / "metrics.json").read_text(encoding="utf-8"))
     assert metrics["reconstruction"]["methods"].keys() == {"model", "mean of the visible patches", "training mean"}
     assert 0 <= metrics["classification"]["model"]["accuracy"] <= 1
