@@ -82,7 +82,7 @@ def test_waveforms_become_patches_and_a_bad_one_is_named():
     with refuses("sound 1", "NaN"):
         as_arrays([sounds[0], sounds[1] * np.nan], None, RATE)
     with refuses("sound 1", "size 8", "patch of 16", "less than 0.175 s"):
-        as_arrays([sounds[0], noise(0.1)], None, RATE)
+        as_arrays([sounds[0], noise(0.1)], 16, RATE)
     with refuses("sample_rate 16000", "trained on 8000"):
         ArrayPreprocessor((16, 16), (0.0,), (1.0,), 8000).check(dataset)
 
