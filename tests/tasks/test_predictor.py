@@ -156,16 +156,16 @@ def test_convolutions_tell_frequencies_apart():
     assert (found.argmax(1) == classes[test]).all()
 
 
-def test_what_the_others_say_of_a_row_is_what_they_say_without_it():
+@pytest.mark.parametrize("starts", [1, 3])
+def test_what_the_others_say_of_a_row_is_what_they_say_without_it(starts):
     draw = np.random.default_rng(0)
     x, y = draw.normal(size=(30, 200)), np.eye(2)[np.arange(30) % 2] * 2 - 1
+    x, y = np.concatenate([x + 0.1 * draw.normal(size=x.shape) for _ in range(starts)]), np.tile(y, (starts, 1))
     x = (x - x.mean(0)) / x.std(0)  # as the features come: centred over all rows
-    found = ridge(x, y)[2]
+    found = ridge(x, y, starts)[2]
     for i in (0, 7, 29):
-        rest = np.arange(30) != i
-        away = min(
-            np.abs(found[i] - Ridge(alpha).fit(x[rest], y[rest]).predict(x[i : i + 1])[0]).max() for alpha in ALPHAS
-        )
+        own, rest = np.arange(len(x)) % 30 == i, np.arange(len(x)) % 30 != i
+        away = min(np.abs(found[own] - Ridge(alpha).fit(x[rest], y[rest]).predict(x[own])).max() for alpha in ALPHAS)
         assert away < 1e-6
     assert (found.argmax(1) == y.argmax(1)).mean() < 0.8  # labels that are chance cannot be told apart
 
@@ -226,6 +226,24 @@ def test_convolutions_tell_rising_from_falling_sounds():
     np.testing.assert_allclose(alone, found, atol=1e-6)
     louder = dataclasses.replace(data, arrays=tuple(array + 3 for array in data.arrays))  # e³ times the energy
     np.testing.assert_allclose(fitted.predict(louder.select(test)), found, atol=1e-5)
+
+
+def test_few_sounds_are_learnt_from_several_starts(monkeypatch):
+    data, classes = chirps()
+    seen = []
+
+    def noted(x, y, starts):
+        seen.append((len(x), starts))
+        return ridge(x, y, starts)
+
+    monkeypatch.setattr(convolutions, "_ridge", noted)
+    fitted = RandomConvolutions.fit("classification", data, classes)
+    turned = dataclasses.replace(data, arrays=tuple(np.roll(a, len(a) // 3, axis=0) for a in data.arrays))
+    assert (fitted.predict(turned).argmax(1) == classes).mean() > 0.9
+    monkeypatch.setattr(convolutions, "MOST_SERIES", 50)  # two of each have room
+    RandomConvolutions.fit("classification", data, classes)
+    RandomConvolutions.fit("classification", *waves())  # series have a beginning
+    assert seen == [(96, 4), (48, 2), (60, 1)]
 
 
 def test_features_are_shares_above_each_threshold_and_the_maximum():

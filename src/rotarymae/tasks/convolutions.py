@@ -8,6 +8,7 @@ quantiles of the output on training series. Differences of the series are a seco
 
 A sound is 32 bands, of four mel bins each, every 20 ms, in decibels below its loudest. Its features are also the
 maxima of the outputs, as in ROCKET (arXiv:1910.13051). Those of a series are not: a value far off would decide alone.
+Few sounds are learnt from several starts each, since where a recording begins says nothing of what it is.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ BLOCK = 2**15  # points convolved at once
 SAMPLED = 4096  # points of a series that biases are drawn from
 BANDS, FRAMES, DECIBELS = 32, 2, 80.0  # of a sound: bands, frames of the filterbank per point, range below the loudest
 LEAST = 5.0  # decibels, by which a band is divided that is nearly constant in training
+STARTS = 4  # of each sound of training, where `MOST_SERIES` and `MOST_POINTS` leave room for them
 SPARSE = 4  # distinct times per observation of the middle series, beyond which series share no grid
 
 
@@ -118,6 +120,9 @@ class RandomConvolutions:
         scale = np.maximum(scale, LEAST) if of_sounds else np.where(scale > 1e-12, scale, 1.0)
         x = _standardised(variables, center, scale)
         del variables
+        starts = max(1, min(STARTS, MOST_SERIES // len(x), MOST_POINTS // points)) if of_sounds else 1
+        x += [np.roll(one, draw.integers(one.shape[1]), axis=1) for _ in range(starts - 1) for one in x]
+        truth = np.tile(truth, starts)
         dilation = np.unique((2 ** np.linspace(0, np.log2(max(1, (length - 2) / (LENGTH - 1))), 8)).astype(np.int64))
         dilation = np.tile(dilation, 2)
         each = max(1, FEATURES // (len(KERNELS) * len(dilation)))
@@ -131,7 +136,7 @@ class RandomConvolutions:
         feature_center, feature_scale = features.mean(0), features.std(0)
         feature_scale = np.where(feature_scale > 1e-12, feature_scale, 1.0)
         features = (features - feature_center) / feature_scale
-        weight, intercept, left_out = _ridge(features, np.eye(truth.max() + 1)[truth] * 2 - 1)
+        weight, intercept, left_out = _ridge(features, np.eye(truth.max() + 1)[truth] * 2 - 1, starts)
 
         def loss(sharpness: float) -> float:
             return float(-np.log(softmax(sharpness * left_out, axis=1)[np.arange(len(x)), truth] + 1e-9).sum())
@@ -281,20 +286,24 @@ def _convolve(x: NDArray[np.float32], mix: NDArray[np.float32], dilation: int) -
     return F.conv1d(mixed, kernels, padding=padding, dilation=dilation, groups=len(KERNELS)).numpy()
 
 
-def _ridge(x: Floats, y: Floats) -> tuple[Floats, Floats, Floats]:
+def _ridge(x: Floats, y: Floats, starts: int = 1) -> tuple[Floats, Floats, Floats]:
     """(weight [F, K], intercept [K], predictions [S, K] of each row by the others) at the best penalty.
 
-    With G = X Xᵀ and C = (G + αI)⁻¹, the residual of one of n rows that is left out is (C y) / (diag(C) - 1 / nα): the
-    last term takes the row out of the means as well, by which columns and answers are centred.
+    Rows i, i + S / starts, .. are of one sound, and are left out together. With G = X Xᵀ and C = (G + αI)⁻¹, the
+    residuals of rows g of n that are left out are (C_gg - 1 / nα)⁻¹ (C y)_g: the last term takes the rows out of the
+    means as well, by which columns and answers are centred.
     """
     intercept = y.mean(0)
     values, vectors = np.linalg.eigh(x @ x.T)
     rotated = vectors.T @ (y - intercept)
+    together = vectors.reshape(starts, -1, len(y)).swapaxes(0, 1)  # [sounds, starts, S]
 
     def dual(alpha: float) -> tuple[Floats, Floats]:
         shrunk = 1 / (values.clip(0) + alpha)
         coefficients = vectors @ (shrunk[:, None] * rotated)
-        return coefficients, coefficients / ((vectors**2) @ shrunk - 1 / (len(y) * alpha))[:, None]
+        own = (together * shrunk) @ together.swapaxes(1, 2) - 1 / (len(y) * alpha)
+        residuals = np.linalg.solve(own, coefficients.reshape(starts, len(own), -1).swapaxes(0, 1))
+        return coefficients, residuals.swapaxes(0, 1).reshape(y.shape)
 
     best = min(ALPHAS, key=lambda alpha: float((dual(alpha)[1] ** 2).sum()))
     coefficients, residuals = dual(best)
