@@ -141,8 +141,11 @@ def test_the_channel_axis_is_the_right_one():
         mean = model.predict(given, at=[1.5, 2.5])
         assert mean.shape == (12, 3, 2)
         assert np.allclose(mean.mean((0, 2)), [0, 100, 200], atol=1)
-    with refuses("series 1 at time 2", "'channel_0'"):
+    with refuses("some times lack some of the channels", "Fit it on arrays with such a NaN"):
         whole.predict(gaps, at=[1.5])
+    one = (np.arange(9.0), array[1, 0])
+    with refuses("a single (times, values) came", "put the series into a list"):
+        whole.predict(one, at=[1.5])
 
 
 def test_embedder(interpolator, lists, tmp_path):

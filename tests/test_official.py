@@ -189,3 +189,9 @@ def test_loading_draws_no_random_numbers(name):
     model = official.load(PARITY / name)
     assert torch.get_rng_state().equal(before)
     assert all(p.requires_grad and not p.is_meta and p.dtype == torch.float32 for p in model.parameters())
+
+
+def test_a_setting_of_another_type_is_refused(checkpoint):
+    folder = checkpoint(settings=lambda s: s.update(tubelet_size=2))
+    with pytest.raises(ModelDirectoryError, match=r"model_config\.json: 'int' object"):
+        official.load(folder)

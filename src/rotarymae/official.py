@@ -121,7 +121,7 @@ def _config(settings: dict[str, Any], folder: Path) -> RoMAEConfig:
         )
     except KeyError as error:
         raise ModelDirectoryError(f"{folder / 'model_config.json'}: the key {error} is missing.") from None
-    except InputError as error:
+    except (InputError, TypeError, ValueError, IndexError) as error:
         raise ModelDirectoryError(f"{folder / 'model_config.json'}: {error}") from None
 
 

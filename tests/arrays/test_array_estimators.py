@@ -7,6 +7,7 @@ from sklearn.base import clone
 from conftest import refuses
 from rotarymae import RoMAEClassifier, RoMAEEmbedder, RoMAEInterpolator, RoMAERegressor
 from rotarymae.arrays import ArrayDataset
+from rotarymae.errors import InputWarning
 
 SIZES = {"embed_dim": 24, "num_heads": 2, "depth": 1, "decoder_embed_dim": 24, "decoder_num_heads": 2}
 FAST = {**SIZES, "decoder_depth": 1, "pretrain_epochs": 1, "min_steps": 0, "batch_size": 8}
@@ -123,3 +124,10 @@ def test_what_differs_from_the_model_is_refused_and_numpy_numbers_are_numbers():
             RoMAEEmbedder(pretrained=model._directory, pretrain_epochs=0, **changed).fit(pictures)
     with refuses("patch_size is 4.5"):
         RoMAEEmbedder(patch_size=4.5).fit(pictures)
+
+
+def test_pictures_in_another_unit_are_warned_of(classifier, pictures, recwarn):
+    classifier.predict(pictures[0])
+    assert not [one for one in recwarn if issubclass(one.category, InputWarning)]
+    with pytest.warns(InputWarning, match="spread by 0.*is white as much"):
+        classifier.predict([picture / np.float32(255) for picture in pictures[0]])

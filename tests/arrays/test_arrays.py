@@ -306,3 +306,8 @@ def test_arrays_are_selected_by_integers_or_a_mask():
     ):
         with refuses(*parts):
             data.select(np.array(wrong))
+
+
+def test_as_many_names_as_sounds():
+    with refuses("1 ids are given for 2 sounds"):
+        ArrayDataset.from_waveforms([np.zeros(5000)] * 2, 16_000, ids=["a"])

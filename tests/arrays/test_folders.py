@@ -114,7 +114,7 @@ def test_a_broken_picture_is_named_counted_and_left_out_or_refused(tmp_path):
 
 
 def test_folders_without_what_is_wanted(tmp_path):
-    with refuses("missing is no folder", "one folder per class"):
+    with refuses("missing is no folder of pictures", "no such file"):
         read_pictures(tmp_path / "missing", 4)
     with refuses("holds no pictures", "it holds no files"):
         read_pictures(tmp_path, 4)
@@ -263,3 +263,13 @@ def test_one_class_alone_is_pre_trained_on(tmp_path, capsys):
     assert command("fit", folder, "--images", "--patch-size", "4", *SMALL, "--out", tmp_path / "run") == 0
     said = " ".join(capsys.readouterr().err.split())
     assert "lie in the folder 'light'" in said and not (tmp_path / "run" / "finetuned").exists()
+
+
+def test_a_single_file_is_read(tmp_path):
+    write_pictures(tmp_path / "pictures")
+    write_sounds(tmp_path / "sounds")
+    found = read_pictures(tmp_path / "pictures" / "dark" / "02.png", 4)
+    assert found.dataset.ids.tolist() == ["02.png"] and found.labels is None
+    assert read_sounds(tmp_path / "sounds" / "low" / "01.wav").dataset.ids.tolist() == ["01.wav"]
+    with refuses("no folder of sounds", "no such file"):
+        read_sounds(tmp_path / "sounds" / "low" / "gone.wav")

@@ -107,3 +107,13 @@ def test_what_cannot_be_guessed_is_asked_for(tmp_path, capsys):
         main(["info", str(tmp_path / "odd.csv")])
     assert stop.value.code == 2
     assert "no column looks like time; name it by --time" in capsys.readouterr().err
+
+
+def test_the_only_dates_are_the_time_and_columns_of_text_are_named(tmp_path, capsys):
+    rows = [f"m{i % 2},2024-03-{1 + i:02d},{i}.5,{'bad' if i == 3 else i}" for i in range(20)]
+    path = tmp_path / "t.csv"
+    path.write_text("\n".join(["machine,when,load,temp", *rows]) + "\n")
+    main(["info", str(path), "--id", "machine"])
+    said = capsys.readouterr().out
+    assert "time when" in said and "--time when" in said
+    assert "'temp'; where a word stands for a missing number, say so by --na WORD" in " ".join(said.split())

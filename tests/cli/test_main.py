@@ -11,6 +11,7 @@ import sys
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
@@ -25,7 +26,7 @@ from rotarymae.series import TableLayout
 from rotarymae.series.files import read_table
 from rotarymae.series.labels import align_labels
 from rotarymae.system import Reporter
-from rotarymae.tasks import predict_probabilities
+from rotarymae.tasks import Interpolation, outputs, predict_probabilities
 
 FAST = {"pretrain_epochs": 1, "min_steps": 0, "batch_size": 8}
 STARS = ["--id", "star", "--time", "day", "--channel", "band", "--values", "flux"]
@@ -924,3 +925,29 @@ def test_threads_wait_asleep_unless_told_otherwise(own, spins, monkeypatch):
             monkeypatch.delenv(name)
     cli.main(["--version"])
     assert os.environ.get("GOMP_SPINCOUNT") == spins
+
+
+def test_dates_without_a_zone_are_of_the_series_zone(tmp_path):
+    rows = [(name, f"2024-03-{1 + t // 24:02d}T{t % 24:02d}:00+01:00", t % 3) for name in "ab" for t in range(40)]
+    zoned = pa.array([row[1] for row in rows]).cast(pa.timestamp("s", "UTC")).cast(pa.timestamp("s", "Europe/Berlin"))
+    log = pa.table({"id": [row[0] for row in rows], "time": zoned, "value": [float(row[2]) for row in rows]})
+    pq.write_table(log, tmp_path / "log.parquet")
+    run, _ = both_ways(tmp_path, tmp_path / "log.parquet", [])
+    times = ("2024-03-01T10:00", "2024-03-02T10:30")
+    at = write_csv(tmp_path / "at.csv", "id,time", [(name, time) for name in "ab" for time in times])
+    for how in (("--at", at), ("--times", *times)):
+        out = tmp_path / f"{how[0]}.csv"
+        assert command("interpolate", run, tmp_path / "log.parquet", "--out", out, *how, "--quiet") == 0
+    assert table(tmp_path / "--at.csv").equals(table(tmp_path / "--times.csv"))
+    assert table(tmp_path / "--at.csv")["time"].cast(pa.timestamp("s", "UTC"))[0].as_py().hour == 9
+
+
+def test_columns_of_values_that_are_called_as_ours(tmp_path):
+    names = ("importance", "extrapolated")
+    data = SeriesDataset.from_arrays([[0.0, 1.0]], [np.ones((2, 2))], value_names=names)
+    found = outputs.importance_columns(data, [np.array([0.5, 0.25])])
+    assert list(found) == ["time", "importance_value", "extrapolated", "importance"]
+    assert found["importance"].to_pylist() == [0.5, 0.25] and found["importance_value"].to_pylist() == [1, 1]
+    answer = Interpolation(np.array([True]), np.ones((1, 2)), None, np.ones((1, 2)), None)
+    found = outputs.interpolation_columns(np.zeros(1), None, None, names, answer)
+    assert found["extrapolated"].to_pylist() == [True] and found["extrapolated_value"].to_pylist() == [1]

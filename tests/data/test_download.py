@@ -290,3 +290,19 @@ def test_what_every_source_says():
             assert one.unpack is None or one.gives, name
         told = str(sources.missing("a/file", name))
         assert source.home in told and source.licence in told and re.search("--(data|pictures)-dir", told)
+
+
+def test_two_cannot_fetch_into_one_folder(server, tmp_path):
+    source = Source("sounds", "", "", "", (File(f"{server.url}/file", "file"),))
+    refused = []
+
+    def second():
+        if not refused:
+            with pytest.raises(InputError, match="in use by process") as caught:
+                download.fetch(source, tmp_path, QUIET)
+            refused.append(caught.value)
+
+    server.after = second  # while the first one is at it
+    download.fetch(source, tmp_path, QUIET)
+    assert refused and [path.name for path in tmp_path.iterdir()] == ["file"]
+    assert (tmp_path / "file").read_bytes() == CONTENT

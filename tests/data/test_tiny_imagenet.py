@@ -102,3 +102,8 @@ def test_the_files_at_hand():
     assert np.bincount(found.train_labels).tolist() == [100] * 200
     assert np.bincount(found.validation_labels).tolist() == [25] * 200
     assert found.words[0] != found.classes[0]
+
+
+def test_a_file_beside_the_folder_is_left_alone(tmp_path):
+    folder = _tiny_imagenet.write(tmp_path, {**_tiny_imagenet.files(2, 3, 2), "README.txt": b"hello"})
+    assert len(tiny_imagenet.read(folder).classes) == 2

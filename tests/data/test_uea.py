@@ -32,8 +32,9 @@ def test_read_by_hand(tmp_path):
 def test_a_time_that_all_dimensions_lack_is_left_out(tmp_path):
     data, _ = uea.read_ts(put(tmp_path, "1,?,3:4,?,6:up\n"))
     assert data.times.tolist() == [0, 2] and data.values.tolist() == [[1, 4], [3, 6]]
-    with pytest.raises(InputError, match="lack"):
-        uea.read_ts(put(tmp_path, "1,?,3:4,5,6:up\n"))
+    for second in ("1,?,3:4,5,6:up\n", "1,inf,3:4,5,6:up\n", "?,?:?,?:up\n"):
+        with pytest.raises(InputError, match=r"made\.ts, line 7: .*lack"):
+            uea.read_ts(put(tmp_path, "1,2,3:4,5,6:up\n" + second))
 
 
 @pytest.mark.parametrize(

@@ -215,6 +215,8 @@ def test_the_command(fitted, tmp_path, capsys):
     assert "largest difference" in said and "probabilities" in said and "3 × 40 observations" in said and "MB" in said
     assert command("export", tmp_path / "model", "--out", tmp_path / "x.onnx", "--pool", "cls") == 2
     assert command("export", tmp_path / "model", "--out", tmp_path / "x.onnx", "--stage", "finetuned") == 2
+    curves = ("--contract", "light-curve", "--pool", "cls")
+    assert command("export", tmp_path / "model", "--out", tmp_path / "x.onnx", *curves) == 2
     card = (tmp_path / "model" / "README.md").read_text()
     assert "license: cc-by-4.0" in card and "astronomy]" in card and "Fitted by `RoMAEClassifier(" in card
     capsys.readouterr()

@@ -320,3 +320,9 @@ def test_any_name_can_be_drawn(name):
     drawn(plots.embedding_map([[0, 0], [1, 1]], [0, 1], [name, "b"]))
     drawn(plots.curves([1, 2], {name: [0.1, 0.2]}, x_label="x", y_label="y"))
     drawn(plots.learning_curves({name: ([1, 2], [2.0, 1.0])}, title=name))
+
+
+def test_importance_that_is_missing_is_small():
+    axes = drawn(plots.interpolation([0, 1, 2], [1.0, 2.0, 3.0], importance=[0.5, -1.0, np.nan])).axes[0]
+    sizes = np.concatenate([found.get_sizes() for found in axes.collections if hasattr(found, "get_sizes")])
+    assert np.isfinite(sizes).all() and sizes.min() == 4

@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from filelock import FileLock
@@ -220,3 +221,20 @@ def test_shards_that_nobody_finished_are_said(folder, tmp_path, survey_model, mo
     with pytest.raises(RotaryMAEError, match=r"30 of 30 shards are not done.*same command goes on"):
         answer_shards(work_of(survey_model), folder, tmp_path / "out", workers=2)
     assert issubclass(ShardsFailed, RotaryMAEError)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_warning_names_its_shard_and_no_line_of_code(tmp_path, survey_model, capfd, workers):
+    (tmp_path / "in").mkdir()
+    for i in range(2):
+        table = nested(3, seed=i, first=3 * i)
+        t, flux, band = table["lc"].combine_chunks().flatten()
+        if i:
+            t = pa.ListArray.from_arrays(t.offsets, pc.negate(t.flatten()))
+        lists = pa.StructArray.from_arrays([t, flux, band], ["t", "flux", "band"])
+        pq.write_table(pa.table({"id": table["id"], "lc": lists}), tmp_path / "in" / f"shard{i}.parquet")
+    words = ("embed", survey_model, tmp_path / "in", "--out", tmp_path / "out", "--workers", workers)
+    assert command(*words) == 0
+    said = " ".join(capfd.readouterr().err.split())
+    assert "warning: shard1.parquet: times were not ascending" in said
+    assert "shard0.parquet" not in said and ".py:" not in said

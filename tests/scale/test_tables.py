@@ -186,3 +186,24 @@ def test_warnings_of_parts_are_told_once(fitted, small_parts):
         embed_table(late, fitted / "run")
     far = [str(warning.message) for warning in raised if "extrapolations" in str(warning.message)]
     assert len(far) == 1 and "more warnings are like this" in far[0]
+
+
+def test_beside_a_job_its_own_arguments_are_refused(fitted):
+    table, run = stars(), fitted / "run"
+    for call, job, given in (
+        (embed_table, Embedding.open(run), {"pool": "max"}),
+        (embed_table, Embedding.open(run), {"stage": "finetuned"}),
+        (predict_table, Predicting.open(run), {"predictor": "model"}),
+        (interpolate_table, Interpolating.open(run), {"times": [1.0]}),
+        (interpolate_table, Interpolating.open(run), {"points": 3}),
+    ):
+        with refuses(repr(next(iter(given))), "beside a job"):
+            call(table, job, **given)
+
+
+def test_a_table_without_rows_has_the_columns_of_one_with_rows(fitted):
+    table = stars()
+    table = table.set_column(0, "star", table["star"].dictionary_encode())
+    some, none = embed_table(table, fitted / "run"), embed_table(table.slice(0, 0), fitted / "run")
+    assert len(pa.concat_tables([some, none], promote_options="permissive")) == len(some)
+    assert not pa.types.is_dictionary(none["star"].type)

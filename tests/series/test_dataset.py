@@ -943,3 +943,18 @@ def test_what_a_wide_table_cannot_obey_is_refused(tmp_path):
     for options, part in (({"missing": "error"}, "missing='error'"), ({"channel": "a"}, "channel='a'")):
         with refuses(part, "wide"):
             SeriesDataset.from_file(tmp_path / "t.csv", values=["a", "b"], wide=True, **options)
+
+
+def test_texts_that_say_there_is_no_label_are_warned_of():
+    table = pa.table({"star": ["a", "b"], "y": ["N/A", "SN"]})
+    with pytest.warns(InputWarning, match=r"1 series have the label 'N/A', which is taken as a class.*--na N/A"):
+        assert align_labels(build(), table, id="star", label="y").tolist() == ["SN", "N/A"]
+
+
+def test_a_channel_without_observations_is_warned_of():
+    wide = pa.table(
+        {"id": [1, 1], "time": [0.0, 1.0], "seen": [1.0, 2.0], "dead": pa.array([None, None], pa.float64())}
+    )
+    data = SeriesDataset.from_wide(wide, channels=["seen", "dead"])
+    with pytest.warns(InputWarning, match="channel 'dead' was never observed: .* leave it out"):
+        assert data.warn_constant_channels() == ()

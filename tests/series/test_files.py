@@ -250,6 +250,8 @@ def test_several_files_are_one_table(tmp_path, what):
     put(folder / "night1.csv", CSV)
     put(folder / "night2.csv", GERMAN.replace("a;", "c;"))
     put(folder / "_ignored.csv", "x")
+    (folder / ".ipynb_checkpoints").mkdir()
+    put(folder / ".ipynb_checkpoints" / "night1-checkpoint.csv", CSV)
     for memory in (None, 0):
         options: Any = {"memory": memory, "duplicates": "first", "folder": tmp_path / "mapped"}
         data = SeriesDataset.from_file(folder if what == "folder" else folder / what, **options)
@@ -367,7 +369,6 @@ def test_excel(tmp_path, monkeypatch):
         raise ImportError("no openpyxl")
 
     monkeypatch.setattr(pd, "read_excel", missing)
-    monkeypatch.setitem(sys.modules, "polars", None)
     with refuses("t.xlsx", "openpyxl", "save the sheet as CSV"):
         read_table(Path(tmp_path / "t.xlsx"))
 
@@ -418,6 +419,9 @@ def test_times_as_a_user_writes_them():
         parse_time("2024-03-31", None)
     with refuses("'Easter'", "2024-03-31T10:00"):
         parse_time("Easter", "UTC")
+    assert parse_time("20240331", "UTC") == 19813 and parse_time("20240331", None) == 20240331
+    with refuses("'1e300'", "neither"):
+        parse_time("1e300", "UTC")
     for text in ("2024-03-31T02:30", "2023-10-29T02:30"):  # not there, and twice
         with refuses(text, "Europe/Berlin", "clocks change", "offset"):
             parse_time(text, "Europe/Berlin")
@@ -431,3 +435,21 @@ def test_fractions_of_seconds_in_a_format(tmp_path):
     assert np.allclose(read("%d.%m.%Y %H:%M:%S.%f").times, wanted, rtol=0, atol=1e-9)
     with refuses("2.1.2024 00:00:00.250", "not written as", "%f"):
         read("%d.%m.%Y %H:%M:%S")
+
+
+def test_a_comment_with_as_many_commas_as_columns_is_no_header(tmp_path):
+    path = tmp_path / "t.csv"
+    for header in (
+        "# by night, dome open, cold\nid,time,value\n",
+        "#id,time,value\n",
+        "# id, time, value\nid,time,value\n",
+    ):
+        path.write_text(header + "a,1,2.5\na,2,3.5\n")
+        names = [name.strip("# ") for name in open_table(path).column_names()]
+        assert names == ["id", "time", "value"] and len(open_table(path).read()) == 2
+
+
+def test_json_beyond_64_bits_names_the_file(tmp_path):
+    (tmp_path / "t.json").write_text(json.dumps([{"id": 1, "time": 10**30, "value": 1.0}]))
+    with refuses("t.json cannot be read as json"):
+        open_table(tmp_path / "t.json")

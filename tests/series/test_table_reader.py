@@ -7,6 +7,7 @@ import pyarrow.feather
 import pyarrow.parquet
 import pytest
 
+from conftest import refuses
 from rotarymae.errors import InputWarning, NoObservations
 from rotarymae.series import TableReader, files, memmap, table_reader
 from rotarymae.series.files import TableFile, open_table
@@ -129,3 +130,63 @@ def test_a_table_without_rows_has_no_parts_and_one_without_observations_says_why
     (part,) = reader(TableFile.of_table(rows.slice(4, 1))).parts()
     assert part.dataset is None and part.ids.to_pylist() == ["star 4"] and not part.observed.any()
     assert isinstance(part.why, NoObservations) and "no value was observed" in str(part.why)
+
+
+def several(folder, *each):
+    """Files of 60 rows, which have a series in common; column by column what differs between them."""
+    folder.mkdir()
+    for i, changes in enumerate(each):
+        ids = ["star 1"] * 60 if i else ["star 0", "star 1"] * 30
+        rows = {"id": sorted(ids), "time": np.arange(60.0) + 60 * i, "band": ["g", "r"] * 30, "flux": np.ones(60)}
+        pyarrow.parquet.write_table(pa.table(rows | changes), folder / f"{i}.parquet")
+    return folder
+
+
+COARSE = pa.array(range(60), pa.timestamp("s"))
+FINE = pa.array(range(60_000_001, 60_000_061), pa.timestamp("us"))
+OTHER_TYPES = {
+    "floats of other sizes": ({"flux": pa.array(range(60), pa.float32())}, {"flux": pa.array(range(60), pa.int64())}),
+    "times of other units": ({"time": COARSE}, {"time": FINE}),
+    "nothing but null": ({}, {"flux": pa.nulls(60)}),
+    "a dictionary and texts": ({"band": pa.array(["g", "r"] * 30).dictionary_encode()}, {}),
+}
+
+
+@pytest.mark.parametrize("case", OTHER_TYPES)
+@pytest.mark.parametrize("memory", [None, 0])
+def test_files_whose_columns_differ_in_size_are_one_table(tmp_path, case, memory):
+    source = open_table(several(tmp_path / "in", *OTHER_TYPES[case]))
+    whole = reader(source).read(memory, tmp_path)
+    ids, observed, times, values = joined(list(reader(source).parts()))
+    assert ids == ["star 0", "star 1"] and observed.all()
+    wanted = reader(open_table(tmp_path / "in")).build(source.read())
+    for found_times, found_values in ((times, values), (whole.times, whole.values)):
+        assert np.array_equal(found_times, wanted.times) and np.array_equal(found_values, wanted.values)
+
+
+@pytest.mark.parametrize("changes", [{"id": [7] * 60}, {"time": COARSE}])
+def test_files_whose_columns_are_of_other_kinds_are_refused_by_name(tmp_path, changes):
+    source = open_table(several(tmp_path / "in", {}, changes))
+    for read in (lambda: reader(source).read(), lambda: list(reader(source).parts())):
+        with refuses("1.parquet", "of other kinds than those of", "0.parquet", repr(next(iter(changes)))):
+            read()
+
+
+def test_what_later_rows_of_a_large_text_file_hold(tmp_path):
+    path, rows = tmp_path / "t.csv", ["id,time,band,flux"]
+    begin = np.datetime64("2024-01-01 00:00:00")  # 40,000 minutes: more than a block
+    rows += [f"a,{str(begin + np.timedelta64(i, 'm')).replace('T', ' ')},g,{i}" for i in range(40_000)]
+    path.write_text("\n".join([*rows, "a,2024-02-01 00:00:00.5,g,0.5"]) + "\n")
+    parts = list(reader(open_table(path)).parts())
+    assert parts[-1].dataset is not None and parts[-1].dataset.times.max() == 19754 + 0.5 / 86400
+    path.write_text("\n".join([*rows, "a,2024-02-01 00:00:00,g,bad"]) + "\n")
+    with refuses("t.csv is read in parts", "first rows decide", "bad", "Parquet"):
+        list(reader(open_table(path)).parts())
+
+
+@pytest.mark.parametrize("memory", [None, 0])
+def test_blanks_around_labels_do_not_count(tmp_path, memory):
+    path = tmp_path / "t.csv"
+    path.write_text("id,time,band,flux\n" + "".join(f"{'  7' if t % 2 else '7'},{t}, g,1.5\n" for t in range(100)))
+    found = reader(open_table(path)).read(memory, tmp_path)
+    assert found.ids.tolist() == [7] and found.channel_names == ("g",) and found.lengths.tolist() == [100]

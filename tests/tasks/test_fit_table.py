@@ -28,7 +28,7 @@ from rotarymae.tasks.outputs import (
 )
 from rotarymae.tasks.predict import embed, predict_and_embed, predict_probabilities
 from rotarymae.tasks.score import classification_metrics, interval_words, intervals, regression_metrics
-from rotarymae.tasks.targets import choose_task
+from rotarymae.tasks.targets import TASKS, choose_task
 
 ONCE = FitConfig(pretrain_epochs=1, finetune_epochs=1, min_steps=0, batch_size=8)
 
@@ -342,3 +342,13 @@ def test_without_held_out_series_those_of_validation_are_scored_and_no_method_ha
     assert len(outcome.split.test) == 0 and np.array_equal(outcome.split.scored, outcome.split.validation)
     assert outcome.metrics["scored on"] == "the validation series, which chose the epoch"
     assert max(found["accuracy"] for found in outcome.metrics["classification"].values()) < 1
+
+
+def test_nearly_as_many_texts_as_series_are_no_classes():
+    labels = np.array([f"{i},5" for i in range(20)])
+    with refuses("20 different texts ('0,5', '1,5') for 20 series", "decimal point", "task='classification'"):
+        choose_task(labels)
+    assert choose_task(labels, "classification").name == "classification"
+    for strange in (np.array([b"x", b"y"] * 5), np.array(["2024-01-01", "2025-01-01"] * 5, "datetime64[s]")):
+        with refuses("labels are of the type", "wanted strings"):
+            TASKS["classification"].check(strange, 10)

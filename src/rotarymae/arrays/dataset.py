@@ -147,6 +147,8 @@ class ArrayDataset:
         patch = sides(patch_size)
         if len(patch) != 2:
             raise InputError(f"patch_size {patch} of sounds; wanted two numbers, frames and bins (of {BINS}).")
+        if len(names) != len(waveforms):
+            raise InputError(f"{len(names)} ids are given for {len(waveforms)} sounds; give one for each.")
         spectrograms = []
         for name, waveform in zip(names, waveforms, strict=True):
             try:

@@ -47,7 +47,7 @@ def read_pictures(
     """The pictures below a folder, in the order of their paths, turned as their cameras say.
 
     Args:
-        folder: with one folder per class, or with pictures alone.
+        folder: with one folder per class, or with pictures alone; or a single file.
         patch_size: rows and columns of a patch; a single number is both.
         longest_side: larger pictures are scaled down to this, in pixels, and keep their proportions.
         channels: 1 for grey or 3 for colours; None takes grey where all pictures are, else colours. Transparency is
@@ -120,7 +120,7 @@ def read_sounds(
     """The sounds below a folder as spectrograms, in the order of their paths; of several channels the mean.
 
     Args:
-        folder: with one folder per class, or with sounds alone.
+        folder: with one folder per class, or with sounds alone; or a single file.
         patch_size: frames and bins of a patch; a single number is both.
         sample_rate: of all sounds, in Hz; None takes that of the first that can be read.
         resample: sounds of another sample rate are resampled; otherwise they are refused.
@@ -178,6 +178,8 @@ def _read_all(
     """What the files hold that can be read, their labels, and their ids with what else a data set says of them."""
     choose("broken", broken, ("skip", "error"))
     paths, others = _list(folder, kinds, noun)
+    if folder.is_file():
+        folder = folder.parent
     kept, contents, reasons = [], [], {}
     for done, path in enumerate(paths, start=1):
         try:
@@ -212,8 +214,10 @@ def _read_all(
 
 def _list(folder: Path, kinds: tuple[str, ...], noun: str) -> tuple[list[Path], Counter[str]]:
     """The files of these kinds, as paths below the folder, and the kinds of the others; hidden ones do not count."""
+    if folder.is_file() and folder.suffix.lower() in kinds:
+        return [Path(folder.name)], Counter()
     if not folder.is_dir():
-        raise InputError(f"{folder} is no folder; wanted a folder of {noun}, with one folder per class inside.")
+        raise InputError(f"{folder} is no folder of {noun} ({', '.join(kinds)}), and no such file.")
     paths, others, seen = [], Counter(), set()
 
     def refuse(error: OSError) -> None:

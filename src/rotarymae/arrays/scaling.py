@@ -15,6 +15,9 @@ from rotarymae.arrays.dataset import NOUNS, ArrayDataset, sides
 from rotarymae.errors import InputError, InputWarning
 from rotarymae.system import from_fields
 
+SAMPLED = 1024  # cells of each array, to see whether arrays are in training's unit
+SPREAD = 20.0  # times more or less than in training: another unit
+
 
 @dataclass(frozen=True)
 class ArrayPreprocessor:
@@ -94,12 +97,29 @@ class ArrayPreprocessor:
         return "sounds" if self.sample_rate is not None else NOUNS.get(self.axes, "arrays")
 
     def check(self, dataset: ArrayDataset) -> None:
-        """Raises InputError for arrays that the model was not made for; names what differs."""
+        """Refuses arrays that the model was not made for.
+
+        Raises:
+            InputError: another patch size, rate or number of channels; names what differs.
+
+        Warns:
+            InputWarning: pictures in another unit, as 0 to 1 for 0 to 255.
+        """
         theirs = (dataset.patch_size, dataset.channels, dataset.sample_rate)
         ours = (self.patch_size, self.channels, self.sample_rate)
         for name, came, wanted in zip(("patch_size", "channels", "sample_rate"), theirs, ours, strict=True):
             if came != wanted:
                 raise InputError(f"the {dataset.noun} have {name} {came}; the model was trained on {wanted}.")
+        if self.sample_rate is not None:  # every spectrogram is in the same unit
+            return
+        cells = np.concatenate([np.ravel(array)[:: max(1, array.size // SAMPLED)] for array in dataset.arrays])
+        spread, usual = float(np.std(cells)), max(self.std)
+        if not usual / SPREAD <= spread <= usual * SPREAD and spread > 0:
+            text = (
+                f"the {dataset.noun}' cells spread by {spread:.3g}, those of training by {usual:.3g}; is white as much "
+                "in both? Pictures of 8 bits reach 255, fractions 1."
+            )
+            warnings.warn(text, InputWarning, stacklevel=2)
 
     def refuse_other(
         self, patch_size: int | Sequence[int] | None, sample_rate: int | None = None, longest_side: int | None = None

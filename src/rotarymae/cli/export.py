@@ -69,6 +69,8 @@ def _program(model: Path, job: str, contract: str, pool: str | None, stage: str)
     if contract != "none":
         if job not in ("auto", "embed"):
             raise InputError(f"the contract {contract} embeds; leave out --job {job}.")
+        if pool is not None:
+            raise InputError(f"the contract {contract} says what it pools; leave out --pool {pool}.")
         return make_program(open_model(model, stage), "light-curve")
     if job == "auto":
         job = "predict" if (find_model(model) / "finetuned").is_dir() else "interpolate"
@@ -83,6 +85,7 @@ def _program(model: Path, job: str, contract: str, pool: str | None, stage: str)
         raise InputError(f"pool concerns embeddings; leave out --pool, or say --job embed (it is {job}).")
     if stage != "pretrained" and job != "embed":
         raise InputError(f"stage concerns embeddings; leave out --stage, or say --job embed (it is {job}).")
+    directory.of_series()  # refuses a model of pictures or sounds, before anything is said of it
     temperature = 1.0
     if job == "predict":
         predictor = Predictor.of_run(model, directory)

@@ -43,9 +43,12 @@ def info(table: Positional[Table], columns: Columns) -> None:
         lines.append(("guessed", ", ".join(f"{name} {_words(value)}".strip() for name, value in guessed.items())))
     lines += [("rows", str(dataset.reading)), *_contents(dataset), *_training(dataset)]
     roles = {layout.id, layout.time, layout.channel, *layout.values, *layout.flags, label}
-    unused = [name for name in layout.open(table).column_names() if name not in roles]
+    source = layout.open(table)
+    unused = [name for name in source.column_names() if name not in roles]
     if unused:
         lines.append(("not used", f"{listed(unused, 20)}; --static reads a column with one value per series"))
+    if texts := [name for name in unused if name not in source.numeric_columns()]:
+        lines.append(("text", f"{listed(texts, 20)}; where a word stands for a missing number, say so by --na WORD"))
     if constant := _constant(dataset):
         lines.append(("constant", f"{listed(constant, 20)} in every series: read them by --static, not as channels"))
     lines += [("warning", text) for text in reporter.warnings]
@@ -56,15 +59,21 @@ def info(table: Positional[Table], columns: Columns) -> None:
 
 
 def _guess(table: Path, given: dict[str, Any]) -> tuple[dict[str, Any], str | None]:
-    """The options that are not given, by the names of the columns; and a column of labels, if there is one.
+    """The options that are not given, by the names of the columns, the time also as the only dates; and a column of
+    labels, if there is one.
 
     Raises:
         InputError: no column that could hold times or values.
     """
+    from pyarrow.types import is_temporal
+
     source = replace(series.TableLayout(), na=given["na"]).open(table)
     used = {given["id"], given["time"], given["channel"], *given["values"], *given["flags"]}
     rest = [name for name in source.column_names() if name not in used]
     found = series.suggest_columns(rest, source.numeric_columns())
+    dates = [name for name in rest if is_temporal(source.type_of(name))]
+    if len(dates) == 1:
+        found.setdefault("time", dates[0])
     label = found.pop("label", None)
     if given["values"] or given["channel"] or given["wide"]:
         found.pop("wide", None)

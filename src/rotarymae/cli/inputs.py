@@ -50,7 +50,7 @@ class Columns:
     """Two rows of the same series, time and channel are an error, are averaged, or the first counts."""
     unknown_channels: Annotated[Literal["error", "drop"] | None, _default("drop")] = None
     """Rows of channels that a trained model does not know are left out (drop), or refused (error), as fit does."""
-    na: Annotated[tuple[str, ...], _default("empty, NA, NaN, null and the like")] = ()
+    na: Annotated[tuple[str, ...], _default("empty; among numbers also NA, NaN, null and the like")] = ()
     """These cells mean that a value is missing, too; a number means all cells of that value, -999 also -999.0."""
     time_format: Annotated[str | None, _default("ISO dates, or numbers")] = None
     """Times are written like this, for example "%d.%m.%Y %H:%M"."""

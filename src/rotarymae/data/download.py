@@ -21,7 +21,7 @@ from typing import IO, Any
 
 from rotarymae.data.sources import File, Source
 from rotarymae.errors import InputError
-from rotarymae.system import Reporter, flush
+from rotarymae.system import FolderLock, Reporter, flush
 
 CHUNK = 1 << 18
 BUSY = (408, 429)  # what servers answer that want to be asked again
@@ -50,12 +50,22 @@ def fetch(source: Source, folder: str | Path, reporter: Reporter, wait: float = 
         wait: seconds before a connection is tried again.
 
     Raises:
-        InputError: a data set that cannot be fetched; as `download` and `unpack`.
+        InputError: a data set that cannot be fetched; another process is at work in the folder; as `download` and
+            `unpack`.
     """
     if not source.files:
         raise InputError(f"{source.what} cannot be fetched. {source.note} About it: {source.home}")
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
+    lock = FolderLock(folder)  # two that append to one file would spoil it
+    try:
+        _fetch(source, folder, reporter, wait)
+    finally:
+        (folder / ".lock").unlink(missing_ok=True)
+        lock.release()
+
+
+def _fetch(source: Source, folder: Path, reporter: Reporter, wait: float) -> None:
     for file in source.files:
         goal = folder / (file.gives or file.name)
         if file.gives and goal.exists() and not (folder / file.name).exists():  # else it was being unpacked

@@ -161,7 +161,7 @@ def read_pictures(folder: str | Path) -> Sounds:
         if isinstance(error, InputError):
             raise
         raise InputError(f"{path} holds what is no plain array ({error}).") from error
-    if x.dtype != np.uint8 or x.ndim != 3 or x.shape[1] != 181:
+    if x.dtype != np.uint8 or x.ndim != 3 or x.shape[1] != 181 or not x.size:
         raise InputError(f"{path}: X is {x.dtype} {x.shape}; wanted uint8 [clips, 181, columns].")
     for key, array in (("y", y), ("fold", fold), ("name", name)):
         if array.shape != x.shape[:1]:

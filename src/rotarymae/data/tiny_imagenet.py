@@ -77,7 +77,7 @@ class _Zip:
         self.entries: dict[tuple[str, ...], zipfile.ZipInfo] = {}
         for entry in archive.infolist():
             parts = safe_parts(path, entry.filename)
-            if not entry.is_dir():
+            if not entry.is_dir() and parts[1:]:
                 self.entries[parts[1:]] = entry
 
     def read(self, classes: tuple[int, int] | None, per_class: int | None) -> Pictures:

@@ -92,6 +92,11 @@ def read_ts(path: str | Path) -> tuple[SeriesDataset, np.ndarray]:
                 f"{path}, line {number}: {len(case)} dimensions of the class {label!r}; the classes are "
                 f"{', '.join(classes[1:])}, and the first series has {len((cases or [case])[0])} dimensions."
             )
+        if np.isinf(case).any() or np.isnan(case).all() or (np.isnan(case).any(0) != np.isnan(case).all(0)).any():
+            raise InputError(
+                f"{path}, line {number}: an infinite value, or a ? where other dimensions have a number, or nothing "
+                "but ?; a time can only lack all dimensions."
+            )
         cases.append(case)
         labels.append(label)
     if not cases:

@@ -253,12 +253,15 @@ class Estimator(tasks.TrainingOptions, tasks.MaskingOptions, tasks.ScalingOption
         """Series in one of the forms; `fits` is what is fitted on them, or nothing where something is predicted."""
         if isinstance(like, ArrayPreprocessor):
             raise InputError(f"the model was made from {like.noun}; {type(self).__name__} needs one made from series.")
+        if type(series) is tuple and len(series) in (2, 3) and all(np.ndim(part) == 1 for part in series):
+            raise InputError("a single (times, values) came; put the series into a list: [(times, values)].")
         if is_flat(series):
             options: dict[str, Any] = {"dtype": [np.float64, np.float32], "ensure_all_finite": "allow-nan"}
             if fits:
                 options |= {"ensure_min_features": 2, "ensure_min_samples": 1 if fits == "unsupervised" else 2}
             try:
-                flat = validate_data(self, series, reset=bool(fits), **options)
+                table: Any = series
+                flat = validate_data(self, table, reset=bool(fits), **options)
             except ValueError as error:
                 raise InputError(str(error)) from None
             series = np.asarray(flat)[:, None]

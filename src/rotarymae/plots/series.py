@@ -106,7 +106,8 @@ def interpolation(
             same_length(name, array, n)
     area = None
     if weight is not None:
-        hide, area = weight < 0, 4 + 160 * np.abs(weight) / max(np.abs(weight).max(), 1e-30)
+        size = np.abs(np.nan_to_num(weight))
+        hide, area = weight < 0, 4 + 160 * size / max(size.max(initial=0), 1e-30)
     curve = curve or Curve([], [], {})
     present = np.union1d(channel, _channels(curve.channels, np.size(curve.times), "channels of the curve"))
     names = _names(channel_names, present)

@@ -25,12 +25,12 @@ from typing import Any
 import pyarrow.parquet as pq
 from filelock import FileLock, Timeout
 
-from rotarymae.checkpoints import find_model
-from rotarymae.errors import InputError, InputWarning, RotaryMAEError, ShardsFailed, listed
+from rotarymae.checkpoints import LEFT_AFTER, find_model
+from rotarymae.errors import InputError, InputWarning, RotaryMAEError, ShardsFailed, gathered_warnings, listed
 from rotarymae.scale.jobs import Job
 from rotarymae.scale.tables import answer_table, job_reader
 from rotarymae.series import TableLayout, stem, table_files
-from rotarymae.system import remove_leftovers, sha256_of, write_text
+from rotarymae.system import Reporter, remove_leftovers, sha256_of, write_text
 from rotarymae.tasks import write_parts
 
 FORMAT = 1
@@ -295,11 +295,14 @@ def _answer(job: Job, layout: TableLayout, shard: Shard, identity: dict[str, Any
     size, modified = _written(shard.source)
     about = {"of": sha256_of(identity), "input": shard.source.name, "bytes": size, "modified": modified}
     shard.output.parent.mkdir(parents=True, exist_ok=True)
-    remove_leftovers(shard.output.parent, [shard.output.name])
+    remove_leftovers(shard.output.parent, [shard.output.name], LEFT_AFTER)
     try:
         tables = answer_table(job, job_reader(job, shard.source, layout))
         with_about = (one.replace_schema_metadata({ABOUT: json.dumps(about).encode()}) for one in tables)
-        write_parts(with_about, shard.output)
+        with gathered_warnings() as caught:
+            write_parts(with_about, shard.output)
+        for text in dict.fromkeys(str(one.message) for one in caught if issubclass(one.category, InputWarning)):
+            warnings.warn(f"{shard.source.name}: {text}", InputWarning, stacklevel=2)
     except (OSError, MemoryError):
         raise
     except Exception as error:
@@ -338,7 +341,8 @@ def _start(work: ShardedJob, shards: Sequence[Shard], identity: dict[str, Any], 
     import torch
 
     torch.set_num_threads(threads)
-    _work(work, shards, identity)
+    with Reporter().catching_warnings():
+        _work(work, shards, identity)
 
 
 @contextmanager

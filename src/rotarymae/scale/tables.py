@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rotarymae.arrays import ArrayDataset
-from rotarymae.errors import InputError, InputWarning, NoObservations, gathered_warnings
+from rotarymae.errors import InputError, InputWarning, NoObservations, gathered_warnings, listed
 from rotarymae.scale.jobs import Answers, Embedding, Interpolating, Job, Pool, Predicting, Stage
 from rotarymae.series import Part, TableLayout, TableReader
 from rotarymae.tasks import QueryTable, with_ids, write_parts
@@ -204,7 +204,10 @@ def embed_table(
         InputError: as `TableLayout.reader` and `SeriesDataset.from_frame`.
         ModelDirectoryError: as `checkpoints.load_directory`.
     """
-    return _answer_table(model if isinstance(model, Embedding) else Embedding.open(model, stage, pool), table, layout)
+    if isinstance(model, Embedding):
+        _refuse_beside_job(pool=pool != "auto", stage=stage != "pretrained")
+        return _answer_table(model, table, layout)
+    return _answer_table(Embedding.open(model, stage, pool), table, layout)
 
 
 def predict_table(
@@ -220,7 +223,10 @@ def predict_table(
         predictor: "model", "features" or "combined"; "auto" is what the fit chose.
         table, model, layout: as `embed_table`. Raises as it does.
     """
-    return _answer_table(model if isinstance(model, Predicting) else Predicting.open(model, predictor), table, layout)
+    if isinstance(model, Predicting):
+        _refuse_beside_job(predictor=predictor != "auto")
+        return _answer_table(model, table, layout)
+    return _answer_table(Predicting.open(model, predictor), table, layout)
 
 
 def interpolate_table(
@@ -240,11 +246,21 @@ def interpolate_table(
         at: instead, a table of ids, times and perhaps channels, with names of columns as in the layout.
         table, model, layout: as `embed_table`. Raises as it does.
     """
-    job = model if isinstance(model, Interpolating) else Interpolating.open(model, points, times)
+    if isinstance(model, Interpolating):
+        _refuse_beside_job(points=points != 100, times=len(times) > 0)
+        job = model
+    else:
+        job = Interpolating.open(model, points, times)
     if at is not None:
         layout = layout or TableLayout.for_model(job.directory.of_series())
         job = replace(job, at=QueryTable.of(at, layout))
     return _answer_table(job, table, layout)
+
+
+def _refuse_beside_job(**given: bool) -> None:
+    names = [name for name, there in given.items() if there]
+    if names:
+        raise InputError(f"{listed(names)} beside a job, which has its own; open the job with it instead.")
 
 
 def _answer_table(job: Job, table: pa.Table, layout: TableLayout | None) -> pa.Table:
@@ -261,5 +277,6 @@ def answer_table(job: Job, reader: TableReader) -> Iterator[pa.Table]:
     if not there:
         if job.schema is None:
             raise NoObservations("the table has no rows; there is nothing to answer for.")
-        nobody = pa.array([], reader.source.type_of(reader.id))
+        kind = reader.source.type_of(reader.id)
+        nobody = pa.array([], kind.value_type if pa.types.is_dictionary(kind) else kind)
         yield with_ids(job.schema.empty_table(), nobody, reader.id_name or reader.id)

@@ -158,6 +158,12 @@ def _from_padded(array: np.ndarray, like: Preprocessor | None) -> SeriesDataset:
         if array.shape[1] != len(names):
             raise InputError(f"the array has {array.shape[1]} channels; the model was fitted on {len(names)}.")
         if like.channel_names is None:
+            gone = np.isnan(array) if array.dtype.kind == "f" else np.zeros(array.shape, bool)
+            if (gone.any(1) != gone.all(1)).any():
+                raise InputError(
+                    "some times lack some of the channels (NaN), and the model was fitted on arrays of which none did: "
+                    "it reads a time's channels together. Fit it on arrays with such a NaN, or fill these."
+                )
             return SeriesDataset.from_padded(array, tokens="time", channel_names=[*map(str, names)])
         dataset = SeriesDataset.from_padded(array, tokens="channel", channel_names=[*map(str, names)])
         return _named(replace(dataset, channel_names=like.channel_names), like)

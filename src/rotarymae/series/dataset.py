@@ -195,7 +195,7 @@ class SeriesDataset:
         return digest.hexdigest()
 
     def warn_constant_channels(self) -> tuple[str, ...]:
-        """Warn of what never changes: nothing can be learnt from it, and its standard deviation is 0.
+        """Warn of what never changes or was never observed: nothing can be learnt from it.
 
         Not called at construction, where a subset would warn again; call it on training data.
 
@@ -203,7 +203,7 @@ class SeriesDataset:
             What is constant over all series: "channel 'u', column 'flux'", or "column 'flux'" without channels.
 
         Warns:
-            InputWarning: once, naming them all.
+            InputWarning: once for each kind, naming them all.
         """
         shape = (len(self.channel_names or (None,)), len(self.value_names))
         low, high = np.full(shape, np.inf), np.full(shape, -np.inf)
@@ -211,11 +211,15 @@ class SeriesDataset:
             channel = np.zeros(rows.stop - rows.start, int) if self.channels is None else self.channels[rows]
             np.minimum.at(low, channel, self.values[rows])
             np.maximum.at(high, channel, self.values[rows])
+        names = self.channel_names
         found = tuple(
-            f"{'' if self.channel_names is None else f'channel {self.channel_names[c]!r}, '}"
-            f"column {self.value_names[v]!r}"
+            f"{'' if names is None else f'channel {names[c]!r}, '}column {self.value_names[v]!r}"
             for c, v in np.argwhere(low == high)
         )
+        never = [] if names is None else [names[c] for c in np.flatnonzero((low > high).all(1))]
+        if never:
+            text = f"channel {listed(never)} was never observed: what a model says of it is a guess; leave it out."
+            warnings.warn(text, InputWarning, stacklevel=2)
         if found:
             warnings.warn(
                 f"constant over all observations: {'; '.join(found)}. Nothing can be learnt from it; leave it out, or "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
@@ -15,6 +16,9 @@ from rotarymae.errors import InputError, listed
 from rotarymae.series.tables import numbers
 
 PER_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
+
+
+FIRST_DAY, LAST_DAY = -719_162, 2_932_896  # the years 1 to 9999, in days since 1970-01-01
 
 
 def times(column: pa.Array, name: str) -> tuple[np.ndarray, str | None]:
@@ -86,26 +90,41 @@ def parse_time(text: str, zone: str | None) -> float:
     Raises:
         InputError: neither.
     """
-    try:
-        return float(text)
-    except ValueError:
-        pass
     if zone is None:
-        raise InputError(f"{text!r} is no number; the times of this table are numbers, so give one.")
+        try:
+            return float(text)
+        except ValueError:
+            raise InputError(f"{text!r} is no number; the times of this table are numbers, so give one.") from None
     try:
         when = datetime.fromisoformat(text)
     except ValueError as error:
+        with suppress(ValueError):
+            if FIRST_DAY <= float(text) <= LAST_DAY:
+                return float(text)
         raise InputError(f"{text!r} is neither a number nor a date such as 2024-03-31 or 2024-03-31T10:00.") from error
     if when.tzinfo is None:
-        try:
-            ticks = pc.assume_timezone(pa.array([when], pa.timestamp("us")), zone or "UTC")  # pyright: ignore
-        except pa.ArrowInvalid:
-            raise InputError(
-                f"{text!r} is no time, or two, in {zone}: the clocks change there. Give its offset: {text}+01:00."
-            ) from None
-    else:
-        ticks = pa.array([when], pa.timestamp("us", tz="UTC"))
-    return float(times(ticks, "time")[0][0])
+        return float(in_zone(times(pa.array([when], pa.timestamp("us")), "time")[0], zone)[0])
+    return float(times(pa.array([when], pa.timestamp("us", tz="UTC")), "time")[0][0])
+
+
+def in_zone(days: np.ndarray, zone: str | None) -> np.ndarray:
+    """Days of dates that say no zone, as `times` has them, as days of what a zone's clocks show then.
+
+    Raises:
+        InputError: a date that these clocks skip or show twice.
+    """
+    if not zone or zone == "UTC":
+        return days
+    shown = as_dates(days).cast(pa.timestamp("us"))
+    try:
+        return times(pc.assume_timezone(shown, zone), "time")[0]  # pyright: ignore
+    except pa.ArrowInvalid:
+        earliest = pc.assume_timezone(shown, zone, ambiguous="earliest", nonexistent="earliest")  # pyright: ignore
+        latest = pc.assume_timezone(shown, zone, ambiguous="latest", nonexistent="latest")  # pyright: ignore
+        text = shown.filter(pc.not_equal(earliest, latest))[0].as_py().isoformat()  # pyright: ignore
+        raise InputError(
+            f"{text!r} is no time, or two, in {zone}: the clocks change there. Give its offset: {text}+01:00."
+        ) from None
 
 
 def parse_times(column: pa.Array, name: str, how: str) -> pa.Array:

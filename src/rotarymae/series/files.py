@@ -111,7 +111,7 @@ class TableFile:
             repeats = len(set(schema.names)) < len(schema.names)  # which `need` refuses
             return schema if repeats else tables.flat(schema.empty_table()).schema
 
-    def _schema(self, i: int) -> pa.Schema:
+    def _schema(self, i: int, labels: Sequence[str] = ()) -> pa.Schema:
         path = self.paths[i]
         if self.whole:
             return self.whole[i].schema
@@ -120,7 +120,7 @@ class TableFile:
         if self.format == "arrow":
             with pa.memory_map(str(path)) as mapped:
                 return pa.ipc.open_file(mapped).schema
-        read, parse, how = self._csv(i)
+        read, parse, how = self._csv(i, labels=labels)
         with pyarrow.csv.open_csv(path, read_options=read, parse_options=parse, convert_options=how) as head:
             return head.schema
 
@@ -143,8 +143,8 @@ class TableFile:
                 else:
                     part = self._read_csv(i, own, labels)
                 parts.append(self._finished(part, wanted, labels, i))
-        with named(self.paths[0], self.format):
-            table = pa.concat_tables(parts, promote_options="permissive") if len(parts) > 1 else parts[0]
+        self._common([part.schema for part in parts])
+        table = pa.concat_tables(parts, promote_options="permissive") if len(parts) > 1 else parts[0]
         if self.format in ("csv", "tsv"):
             table = as_integers(table, [name for name in labels if are_integers(table[name].unique().to_pylist())])
         return table
@@ -164,9 +164,9 @@ class TableFile:
         return found
 
     def stream(self, columns: Sequence[str], labels: Sequence[str]) -> Iterator[dict[str, pa.Array]]:
-        """Some columns, about ROWS observations at a time; all labels of a CSV file as text."""
+        """Some columns, about ROWS observations at a time, of one type in all files; labels of a CSV file as text."""
+        types = self._stream_types(list(dict.fromkeys(columns)), labels)
         for i, path in enumerate(self.paths):
-            self.need(columns, self._names(i), i)
             own = [name for name in columns if name != self.of_file]
             with named(path, self.format):
                 if self.whole:
@@ -183,11 +183,45 @@ class TableFile:
                     file = pa.ipc.open_file(mapped, options=pa.ipc.IpcReadOptions(included_fields=fields))
                     batches = (file.get_batch(i) for i in range(file.num_record_batches))
                 else:
-                    batches = self._stream_csv(i, own, labels)
+                    batches = self._stream_csv(i, own, labels, types)
                 for batch in batches:
                     part = self._finished(pa.Table.from_batches([batch]), columns, labels, i)
                     for start, stop in _pieces(part):
-                        yield {name: tables.to_arrow(part[name].slice(start, stop - start)) for name in columns}
+                        rows = part.slice(start, stop - start)
+                        yield {name: tables.to_arrow(rows[name].cast(types[name])) for name in columns}
+
+    def _stream_types(self, columns: Sequence[str], labels: Sequence[str]) -> dict[str, pa.DataType]:
+        """The types into which all files' columns fit. Of a text file the first block tells: what looks like an integer
+        there may be a fraction later, and a date may have a time of day."""
+        schemas = []
+        for i, path in enumerate(self.paths):
+            self.need(columns, self._names(i), i)
+            with named(path, self.format):
+                head = self._schema(i, labels).empty_table()
+                schemas.append(self._finished(head, columns, labels, i).schema)
+        types = {field.name: field.type for field in self._common(schemas)}
+        if self.format not in ("csv", "tsv"):
+            return types
+        for name, kind in types.items():
+            if pa.types.is_integer(kind) or pa.types.is_null(kind):
+                types[name] = pa.float64()
+            elif pa.types.is_date(kind) or pa.types.is_timestamp(kind):
+                types[name] = pa.timestamp("ns", getattr(kind, "tz", None))
+        return types
+
+    def _common(self, schemas: Sequence[pa.Schema]) -> pa.Schema:
+        """The schema into which those of all files fit. Raises InputError for a column that is of other kinds."""
+        found = schemas[0]
+        for path, schema in zip(self.paths[1:], schemas[1:], strict=True):
+            try:
+                found = pa.unify_schemas([found, schema], promote_options="permissive")
+            except pa.ArrowException as error:
+                differ = [field for field in schema if field.type != found.field(field.name).type]
+                said = listed(f"{one.name!r} ({one.type} for {found.field(one.name).type})" for one in differ)
+                raise InputError(
+                    f"the columns of {path} are of other kinds than those of {self.paths[0]}: {said}. Make them alike."
+                ) from error
+        return found
 
     def need(self, wanted: Sequence[str], names: Sequence[str], i: int = 0) -> None:
         """Refuse the header `names` of file i that lacks a column or names one twice."""
@@ -225,6 +259,13 @@ class TableFile:
         # Arrow trusts the offsets in a file, and a wrong one ends the process when the column is used.
         table.validate(full=True)
         table = tables.flat(table)
+        if len(self.paths) > 1:  # Arrow joins no dictionary to a plain column
+            plain = [field.with_type(tables.decoded(field.type)) for field in table.schema]
+            table = table.cast(pa.schema(plain))
+        text = self.format in ("csv", "tsv")
+        for name in set(labels) & set(table.column_names) if text else ():  # "a, b", and aligned columns
+            trimmed = pc.call_function("utf8_trim_whitespace", [table[name]])
+            table = table.set_column(table.schema.get_field_index(name), name, trimmed)
         if self.of_file is not None:
             table = table.append_column(self.of_file, pa.array([self.file_ids[i]] * len(table), pa.string()))
         for name in set(wanted) - set(labels) if self.missing else ():
@@ -259,14 +300,12 @@ class TableFile:
         latin = replace(self, text=(*self.text[:i], replace(self.text[i], encoding="latin-1"), *self.text[i + 1 :]))
         return latin._read_csv(i, columns, labels)
 
-    def _stream_csv(self, i: int, columns: Sequence[str], labels: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        path, (read, parse, how) = self.paths[i], self._csv(i, columns, labels)
-        with pyarrow.csv.open_csv(path, read_options=read, parse_options=parse, convert_options=how) as head:
-            # What looks like an integer at first may be a fraction later.
-            whole = [field.name for field in head.schema if pa.types.is_integer(field.type)]
-            empty = [field.name for field in head.schema if pa.types.is_null(field.type)]
-        how.column_types = how.column_types | dict.fromkeys([*whole, *empty], pa.float64())
-        return iter(pyarrow.csv.open_csv(path, read_options=read, parse_options=parse, convert_options=how))
+    def _stream_csv(
+        self, i: int, columns: Sequence[str], labels: Sequence[str], types: dict[str, pa.DataType]
+    ) -> Iterator[pa.RecordBatch]:
+        read, parse, how = self._csv(i, columns, labels)
+        how.column_types = {name: types[name] for name in columns} | how.column_types
+        return iter(pyarrow.csv.open_csv(self.paths[i], read_options=read, parse_options=parse, convert_options=how))
 
 
 def open_table(
@@ -339,14 +378,13 @@ def read_table(
 
 
 def are_integers(labels: Iterable[str]) -> bool:
-    """Whether all texts are written as integers are: 1, -20 and "   7" (aligned columns), but not 01 or 1.0."""
-    return all(re.fullmatch(r"\s*(0|-?[1-9][0-9]{0,17})\s*", text) for text in labels)
+    """Whether all texts are written as integers are: 1 and -20, but not 01 or 1.0."""
+    return all(re.fullmatch(r"0|-?[1-9][0-9]{0,17}", text) for text in labels)
 
 
 def as_integers(table: pa.Table, columns: Sequence[str]) -> pa.Table:
     for name in columns:
-        trimmed = pc.call_function("utf8_trim_whitespace", [table[name]])
-        table = table.set_column(table.schema.get_field_index(name), name, trimmed.cast(pa.int64()))
+        table = table.set_column(table.schema.get_field_index(name), name, table[name].cast(pa.int64()))
     return table
 
 

@@ -72,10 +72,13 @@ def table_files(path: Path) -> tuple[Path, ...]:
     if path.is_file():
         return (path,)
     if path.is_dir():
-        inside = (one for one in sorted(path.rglob("*")) if one.is_file() and not one.name.startswith((".", "_")))
+        inside = (one for one in sorted(path.rglob("*")) if one.is_file() and not _hidden(one.relative_to(path)))
         found = tuple(one for one in inside if _suffix(one) and one.parent.parent.suffix != ".columns")  # see `memmap`
         if not found:
-            raise InputError(f"{path} is a folder without table files; known suffixes are {', '.join(FORMATS)}.")
+            raise InputError(
+                f"{path} is a folder without table files; known suffixes are {', '.join(FORMATS)}. Pictures and sounds "
+                "are read by --images and --audio."
+            )
         return found
     pattern = str(path.relative_to(path.anchor))
     found = tuple(one for one in sorted(Path(path.anchor or ".").glob(pattern)) if one.is_file())
@@ -83,6 +86,10 @@ def table_files(path: Path) -> tuple[Path, ...]:
         beside = [one.name for one in path.parent.iterdir() if one.is_file()] if path.parent.is_dir() else []
         raise InputError(f"{path} does not exist; give the path of a table file.{did_you_mean(path.name, beside)}")
     return found
+
+
+def _hidden(path: Path) -> bool:
+    return any(part.startswith((".", "_")) for part in path.parts)
 
 
 def _suffix(path: Path) -> str | None:
@@ -153,7 +160,8 @@ def sniff(path: Path, format: str) -> Text:
             best, most, cells = separator, len(rows[0]), [cell for row in rows[1:] for cell in row]
     comma = any(re.fullmatch(r"\s*-?\d*,\d+([eE][-+]?\d+)?\s*", cell) for cell in cells)
     point = any(re.fullmatch(r"\s*-?\d*\.\d+([eE][-+]?\d+)?\s*", cell) for cell in cells)
-    if above and most > 1 and len(above[-1].split(best)) == most:
+    below = lines[0].split(best) if lines else []
+    if above and most > 1 and len(above[-1].split(best)) == most and any(re.match(r'[\s"]*[-+.]?\d', c) for c in below):
         comments -= 1  # "#id,time,value" is the header
     return Text(best, "," if best != "," and comma and not point else ".", encoding, comments)
 
@@ -180,16 +188,10 @@ def _read_excel(path: Path, missing: Sequence[str]) -> pa.Table:
             text = f"{path.name}: the first sheet, {first!r}, is read and {rest} not; save each sheet as a file."
             warnings.warn(text, InputWarning, stacklevel=4)
         return pa.Table.from_pandas(frame, preserve_index=False)
-    except ImportError:
-        try:
-            import polars
-
-            return polars.read_excel(path).to_arrow()
-        except ImportError as error:
-            raise InputError(
-                f"{path}: an Excel file needs pandas with openpyxl, or polars with fastexcel (pip install pandas "
-                "openpyxl); or save the sheet as CSV."
-            ) from error
+    except ImportError as error:
+        raise InputError(
+            f"{path}: an Excel file needs pandas with openpyxl (pip install pandas openpyxl); or save the sheet as CSV."
+        ) from error
 
 
 def _read_json(path: Path, _: Sequence[str]) -> pa.Table:
@@ -217,8 +219,13 @@ def named(path: Path, format: str) -> Iterator[None]:
         yield
     except InputError:
         raise
-    except (pa.ArrowException, OSError, ValueError, csv.Error, zipfile.BadZipFile) as error:
+    except (pa.ArrowException, OSError, ValueError, OverflowError, csv.Error, zipfile.BadZipFile) as error:
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        if "CSV conversion error" in reason and "UTF8" not in reason:  # only of files that are read in parts
+            raise InputError(
+                f"{path} is read in parts, and its first rows decide what a column holds; later ones differ: {reason}. "
+                "Mend that row, or convert the table to Parquet."
+            ) from error
         if "invalid UTF8" in reason:  # what is read whole is then read as Latin-1
             raise InputError(
                 f"{path} is not UTF-8 throughout, and too large to be read as a whole; convert it first, by iconv "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from typing import Any, Literal
 
 import numpy as np
@@ -11,6 +12,8 @@ import pyarrow as pa
 from rotarymae.errors import InputError, InputWarning, choose, listed
 from rotarymae.series import dates, tables
 from rotarymae.series.dataset import SeriesDataset
+
+NO_LABEL = ("na", "n/a", "#n/a", "<na>", "nan", "null", "none", "?", "-")
 
 
 def align_labels(
@@ -34,12 +37,19 @@ def align_labels(
             any series.
 
     Warns:
-        InputWarning: labels that belong to no series.
+        InputWarning: labels that belong to no series; texts such as N/A, which are classes like others.
     """
     choose("unlabelled", unlabelled, ("error", "none"))
     seen = tables.as_frame(labels_frame, "labels table")
     tables.need_columns(seen, [("id", id), ("label", label)], "labels table")
-    return _align(dataset, seen, id, label, unlabelled, "label")
+    found = _align(dataset, seen, id, label, unlabelled, "label")
+    if found.dtype == object:
+        doubtful = Counter(name for name in found if isinstance(name, str) and name.strip().lower() in NO_LABEL)
+        for name, count in doubtful.items():
+            text = f"{count:,} series have the label {name!r}, which is taken as a class"
+            text += f"; if it says that there is none, read it as missing (--na {name})."
+            warnings.warn(text, InputWarning, stacklevel=2)
+    return found
 
 
 def align_column(dataset: SeriesDataset, frame: Any, id: str, name: str) -> tuple[np.ndarray, bool]:

@@ -78,6 +78,15 @@ def flat(table: pa.Table) -> pa.Table:
     return table
 
 
+def decoded(kind: pa.DataType) -> pa.DataType:
+    """The type of what a dictionary, or a list of dictionaries, stands for; another as it is."""
+    if pa.types.is_dictionary(kind):
+        return kind.value_type
+    if is_list(kind) and pa.types.is_dictionary(kind.value_type):
+        return pa.large_list(kind.value_type.value_type)
+    return kind
+
+
 def list_lengths(lists: pa.Array) -> np.ndarray:
     """Entries of each list, int64 [n]; 0 where there is none."""
     lengths = pc.list_value_length(lists).fill_null(0)  # pyright: ignore

@@ -212,7 +212,9 @@ def embedding_columns(embeddings: np.ndarray) -> dict[str, Any]:
 def importance_columns(dataset: SeriesDataset, importance: Sequence[np.ndarray]) -> dict[str, Any]:
     """A row per observation: its time (a date, if there is a zone), channel and values, and its importance."""
     columns = _at(dataset.times, dataset.channels, dataset.channel_names, dataset.time_zone)
-    columns |= {name: pa.array(column) for name, column in zip(dataset.value_names, dataset.values.T, strict=True)}
+    taken = ("importance", *columns)
+    values = zip(dataset.value_names, dataset.values.T, strict=True)
+    columns |= {_not_among(name, taken): pa.array(column) for name, column in values}
     return columns | {"importance": pa.array(np.concatenate(importance).astype(np.float64), from_pandas=True)}
 
 
@@ -227,8 +229,9 @@ def interpolation_columns(
     """A row per query: time (a date, if there is a zone), channel, for each value its mean, std and bands, and
     whether the query lies outside its series' observations."""
     columns = _at(times, channels, channel_names, time_zone)
+    taken = ("extrapolated", *columns)
     for v, name in enumerate(value_names):
-        columns[name] = pa.array(found.mean[:, v])
+        columns[_not_among(name, taken)] = pa.array(found.mean[:, v])
         if found.std is not None:
             columns[_beside(name, "std", value_names)] = pa.array(found.std[:, v])
         for share, (lower, upper) in found.bands.items():
@@ -241,6 +244,11 @@ def _beside(name: str, what: str, value_names: Sequence[str]) -> str:
     """The name of a column beside that of a value; another where a value is called so."""
     own = f"{name}_{what}"
     return f"{name}_predicted_{what}" if own in value_names else own
+
+
+def _not_among(name: str, taken: Iterable[str]) -> str:
+    """The name of a value's column; another where a column of ours is called so."""
+    return f"{name}_value" if name in taken else name
 
 
 def _at(

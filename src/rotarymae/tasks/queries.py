@@ -156,6 +156,7 @@ class QueryTable:
     channels: list[Any] | None
     errors: np.ndarray | None = None
     dates: bool = False
+    zoneless: bool = False
 
     @classmethod
     def read(cls, path: Path, layout: TableLayout, observed: Path) -> QueryTable:
@@ -195,12 +196,14 @@ class QueryTable:
                 count = table[column].null_count
                 raise InputError(f"{name}: column {column!r} has {count} empty cells; every query needs one.")
         series, ids = tables.encode(tables.label_array(tables.to_arrow(table[id]), id))
-        times, unit = dates.times(dates.from_iso(tables.to_arrow(table[time])), time)
+        written = dates.from_iso(tables.to_arrow(table[time]))
+        times, unit = dates.times(written, time)
         dates.refuse_bad_times(times, time, ids[series])
         errors = [tables.numbers(tables.to_arrow(table[column]), column) for column in with_errors]
         channels = table[channel].to_pylist() if channel else None
         stacked = np.stack(errors, axis=1) if errors else None
-        return cls(name, ids.tolist(), series, np.asarray(times, np.float64), channels, stacked, unit is not None)
+        asked = np.asarray(times, np.float64)
+        return cls(name, ids.tolist(), series, asked, channels, stacked, unit is not None, dates.zone(written) == "")
 
     def queries(self, dataset: SeriesDataset) -> Queries:
         """Those of the data set's series, in its order.
@@ -215,6 +218,8 @@ class QueryTable:
         asked = np.array([rank.get(as_text(name), -1) for name in self.ids], np.int64)[self.series]
         order = np.argsort(asked, kind="stable")[(asked < 0).sum() :]
         offsets, times = np.searchsorted(asked[order], np.arange(len(dataset) + 1)), self.times[order]
+        if self.zoneless:
+            times = dates.in_zone(times, dataset.time_zone)
         errors = None if self.errors is None else self.errors[order]
         names = dataset.channel_names
         if names is None:

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from rotarymae.arrays import ArrayPreprocessor
 from rotarymae.checkpoints import AnyPreprocessor
-from rotarymae.errors import InputError, InputWarning, choose
+from rotarymae.errors import InputError, InputWarning, choose, listed
 from rotarymae.heads import Classifier, Regressor
 from rotarymae.losses import OF_CLASSES, OF_NUMBERS
 from rotarymae.model import Encoder
@@ -27,6 +27,7 @@ from rotarymae.training import Classification, Objective, Regression
 
 MANY_WHOLE = 10  # different whole numbers may be amounts
 LARGEST = float(np.finfo(np.float32).max)
+LABELS = (str, bool, int, float, np.bool_, np.integer, np.floating)
 FEWEST_DISTINCT = 10  # series; of fewer, many different whole numbers say nothing
 
 
@@ -53,6 +54,10 @@ class ClassificationTask:
         missing = [i for i, label in enumerate(labels) if label is None or label != label]
         if missing:
             raise InputError(f"the label of series {missing[0]} (counted from 0) is missing; {len(missing)} in all.")
+        strange = [label for label in labels if not isinstance(label, LABELS)]
+        if strange:
+            kind = type(strange[0]).__name__
+            raise InputError(f"labels are of the type {kind}; wanted strings, whole or other numbers, or booleans.")
         if labels.dtype == object and len({isinstance(label, str) for label in labels}) > 1:
             raise InputError("some labels are strings and others numbers; give all of one kind.")
         classes = np.unique(labels)
@@ -214,7 +219,7 @@ def choose_task(targets: Any, name: str = "auto") -> Task:
     """The task of this name; "auto" decides by the targets: numbers of which one is not whole are a regression's.
 
     Raises:
-        InputError: an unknown name; whole numbers that may be classes or measurements.
+        InputError: an unknown name; whole numbers that may be classes or measurements; nearly as many texts as series.
     """
     choose("task", name, ("auto", *TASKS))
     if name != "auto":
@@ -230,10 +235,16 @@ def choose_task(targets: Any, name: str = "auto") -> Task:
             InputWarning,
             stacklevel=2,
         )
-    if numbers.dtype.kind in "if" and len(numbers) >= FEWEST_DISTINCT and different > len(numbers) / 2:
+    many = len(numbers) >= FEWEST_DISTINCT and different > len(numbers) / 2
+    if numbers.dtype.kind in "if" and many:
         raise InputError(
             f"the labels are {different} different whole numbers for {len(numbers)} series; say whether they are "
             "classes or measurements, by task='classification' or 'regression' (--task)."
+        )
+    if many:
+        raise InputError(
+            f"the labels are {different} different texts ({listed(numbers[:2])}) for {len(numbers)} series; numbers "
+            "need a decimal point. If they are classes, say task='classification' (--task)."
         )
     return TASKS["classification"]
 
