@@ -553,6 +553,17 @@ def test_a_value_that_looks_like_a_code_is_named(value, said):
     assert data.reading is not None and sum(data.reading.suspects.values()) == 2 * said
 
 
+def test_a_code_that_comes_often_is_named_where_values_vary():
+    values = np.random.default_rng(0).uniform(18, 79, 300)
+    values[::3] = -999
+    with pytest.warns(InputWarning, match="column 'value' is -999 in 100 rows"):
+        SeriesDataset.from_frame(pa.table({"id": np.arange(300) % 5, "time": np.arange(300), "value": values}))
+    values[::3] = -150  # as far from the rest as the rest spreads
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        SeriesDataset.from_frame(pa.table({"id": np.arange(300) % 5, "time": np.arange(300), "value": values}))
+
+
 def test_time_tokens_refuse_an_incomplete_time():
     with pytest.raises(InputError, match=says("'b' at time 2", "'g_flux'", "'r_flux'", "4 of 5", 'tokens="channel"')):
         SeriesDataset.from_frame(frame(), **ROLES, tokens="time")

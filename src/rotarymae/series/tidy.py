@@ -19,7 +19,7 @@ from rotarymae.series.reading import ReadingReport
 LARGEST = float(np.finfo(np.float32).max)
 MOST_CELLS = 10_000_000  # that are made of few observations without asking back
 FEWEST_TO_SUSPECT = 20  # values of a channel; with fewer nothing is an outlier
-FAR = 100  # deviations
+FAR, FAR_OFTEN = 100, 20  # deviations; of a value that comes ten times or more
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,7 +122,7 @@ def suspects(rows: Observations) -> dict[str, int]:
     """Values that look like a code for "not observed", with their number: {"column 'flux' is -999": 12}.
 
     Such a value is whole, it is the largest or smallest of its column (and channel), nothing else lies near it, and it
-    is hundreds of deviations away from the median.
+    is tens of deviations away from the median, or hundreds if it comes a few times only.
     """
     found: dict[str, int] = {}
     by_channel = slice(None) if rows.channels is None else np.argsort(rows.channels, kind="stable")
@@ -143,7 +143,8 @@ def _outliers(column: np.ndarray) -> Iterator[tuple[float, int]]:
         if value != np.rint(value) or 2 * len(others) < len(column):
             continue
         away, width = abs(value - middle), 1.4826 * np.median(np.abs(others - np.median(others))) or others.std()
-        if away > FAR * width > 0 and np.abs(others - middle).max() < away / 5:
+        far = FAR if len(column) - len(others) < 10 else FAR_OFTEN
+        if away > far * width > 0 and np.abs(others - middle).max() < away / 5:
             yield float(value), len(column) - len(others)
 
 
