@@ -77,8 +77,8 @@ class RoMAEConfig:
         drop_path: Training skips the last block at this rate, and earlier ones at lower rates, linearly.
         norm_eps: RMSNorm adds this number to the mean square.
         likelihood: The decoder predicts values (point), or values and a log-variance beside each (gaussian).
-        neighbours: A query also reads the nearest visible values of each feature, before and after it, and the
-            decoder predicts what to add to the straight line between them. Positions must be times alone.
+        neighbours: A query also reads the nearest visible values of its channel, before and after it, and the decoder
+            predicts what to add to the straight line between them. Positions must be times, or times and channels.
 
     Raises:
         InputError: a value out of its range, or sizes that do not divide; the message gives the numbers.
@@ -125,10 +125,10 @@ class RoMAEConfig:
                 f"p ({self.p}) means nothing with position_encoding={self.position_encoding!r}; leave it at "
                 f"{type(self).p}."
             )
-        if self.neighbours and self.axes != 1:
+        if self.neighbours and self.axes > 2:
             raise InputError(
-                f"neighbours are found by time alone, and tokens have {self.axes} position axes; make one token of "
-                "all channels of a time (join_times), or leave neighbours out."
+                f"neighbours are found by time, or by time and channel, and tokens have {self.axes} position axes; "
+                "leave neighbours out."
             )
         for prefix in ("", "decoder_"):
             self._check_sizes(prefix)

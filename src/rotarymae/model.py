@@ -192,7 +192,7 @@ class MaskedAutoencoder(nn.Module):
         asked = self.mask_token.expand(batch, queries, -1)
         near = None
         if context.observed is not None:
-            near = neighbours(context.observed, positions[..., 0].to(context.positions.dtype))
+            near = neighbours(context.observed, positions.to(context.positions.dtype), self.config.features)
             near = Neighbours(*(part.to(asked.dtype) for part in near))
             asked = asked + self.neighbour_projection(near.numbers.flatten(2)).to(asked.dtype)
         x = torch.cat([context.tokens, asked], dim=1)

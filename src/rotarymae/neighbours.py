@@ -1,8 +1,9 @@
-"""What lies next to a query: the nearest visible values of each feature, before and after it. Ours, not the paper's.
+"""What lies next to a query: the nearest visible values of its channel, before and after it. Ours, not the paper's.
 
-Attention finds neighbours by angles, which takes long to learn where forty variables share a record; and what it finds
-it must then average. Here a query is told: the two nearest values on either side, how far away they are, and the mean
-of all. The decoder predicts what is to be added to the straight line between the nearest two.
+Attention finds neighbours by angles, which takes long to learn where forty variables share a record or a sensor is read
+a million times; and what it finds it must then average. Here a query is told: the two nearest values on either side,
+how far away they are, and the mean of all. The decoder predicts what is to be added to the straight line between the
+nearest two.
 """
 
 from __future__ import annotations
@@ -22,21 +23,21 @@ EMBED_DIM, HIDDEN_DIM = 16, 64
 
 
 class Observed(NamedTuple):
-    """The visible values of a batch in the order of time, with an empty place in front and one behind.
+    """The E visible observations of each series, sorted by channel and, within one, by time; what is none is last.
 
     Attributes:
-        times: [B, N + 2], ascending; padding at infinity.
-        values: [B, N + 2, V], 0 where a feature was not observed.
-        seen: [B, N + 2, V] where it was.
-        before, after: [B, N + 2, V] the place next to this one, itself included, at which the feature was observed; the
-            first or the last where there is none.
+        channel: [B, E] the group within which neighbours are sought; infinity for what is no observation.
+        times: [B, E]
+        values: [B, E, W]
+        mean: [B, E, W] of all observations of the same channel.
+        count: [B, E, 1] how many these are.
     """
 
-    times: Float[Tensor, "B P"]
-    values: Float[Tensor, "B P V"]
-    seen: Bool[Tensor, "B P V"]
-    before: Int[Tensor, "B P V"]
-    after: Int[Tensor, "B P V"]
+    channel: Float[Tensor, "B E"]
+    times: Float[Tensor, "B E"]
+    values: Float[Tensor, "B E W"]
+    mean: Float[Tensor, "B E W"]
+    count: Float[Tensor, "B E 1"]
 
 
 class Neighbours(NamedTuple):
@@ -53,50 +54,78 @@ class Neighbours(NamedTuple):
 
 
 def observe(visible: Tokens, features: int) -> Observed:
-    """The first `features` values of the tokens, whose positions are times alone.
+    """The first `features` values of the tokens, whose positions are times, or times and channels.
 
-    Of tokens with twice as many further inputs the first of these say which values were observed (joined times, see
-    `series.examples`); of others all were.
+    Of tokens with a channel each is an observation of all its features. Where positions are times alone each feature is
+    a channel of its own; of tokens with twice as many further inputs the first of these say which were observed (joined
+    times, see `series.examples`), of others all were.
     """
-    times = visible.positions[..., 0].masked_fill(~visible.real, torch.inf)
-    times, order = times.sort(dim=1, stable=True)
-    values = visible.values.gather(1, order[..., None].expand(-1, -1, visible.features))
-    seen = times.isfinite()[..., None].expand(-1, -1, features)
-    if visible.features == 3 * features:
-        seen = seen & (values[..., features : 2 * features] > 0)
-    seen = F.pad(seen, (0, 0, 1, 1))
-    times = F.pad(F.pad(times, (1, 0), value=-torch.inf), (0, 1), value=torch.inf)
-    values = F.pad(values[..., :features], (0, 0, 1, 1)) * seen
-    place = torch.arange(seen.shape[1], device=times.device)[:, None]
-    before = torch.where(seen, place, 0).cummax(1).values
-    after = torch.where(seen, place, len(place) - 1).flip(1).cummin(1).values.flip(1)
-    return Observed(times, values, seen, before, after)
+    values, real = visible.values[..., :features], visible.real
+    if visible.axes == 2:
+        times, channel = visible.positions.unbind(-1)
+    else:
+        seen = real[..., None].expand_as(values)
+        if visible.features == 3 * features:
+            seen = seen & (visible.values[..., features : 2 * features] > 0)
+        times = visible.positions.expand_as(values).flatten(1)
+        channel = torch.arange(features, device=times.device).to(times.dtype).expand_as(values).flatten(1)
+        values, real = values.flatten(1)[..., None], seen.flatten(1)
+    channel = channel.masked_fill(~real, torch.inf)
+    order = _sorted(channel, times)
+    channel, times, real = (part.gather(1, order) for part in (channel, times, real))
+    values = values.gather(1, order[..., None].expand_as(values)) * real[..., None]
+    changes = channel != channel.roll(1, 1)
+    number = (changes.cumsum(1) - changes[:, :1].long())[..., None]  # of the channel, among those of its series
+    count = torch.zeros_like(values[..., :1]).scatter_add(1, number, real[..., None].to(values.dtype))
+    total = torch.zeros_like(values).scatter_add(1, number.expand_as(values), values)
+    mean = (total / count.clamp(min=1)).gather(1, number.expand_as(values))
+    return Observed(channel, times, values, mean, count.gather(1, number))
 
 
-def neighbours(observed: Observed, times: Float[Tensor, "B M"]) -> Neighbours:
-    """Of queries at these times. What a query is told depends on no other query."""
-    latest = torch.searchsorted(observed.times[:, 1:-1].contiguous(), times.contiguous(), right=True)
-    latest = latest[..., None].expand(-1, -1, observed.values.shape[2])
+def neighbours(observed: Observed, positions: Float[Tensor, "B M A"], features: int) -> Neighbours:
+    """Of queries at these positions. What a query is told depends on no other query."""
+    if positions.shape[-1] == 2:
+        return _neighbours(observed, *positions.unbind(-1))
+    shape = (*positions.shape[:2], features)
+    times = positions.expand(shape).flatten(1)
+    channel = torch.arange(features, device=times.device).to(times.dtype).expand(shape).flatten(1)
+    found = _neighbours(observed, times, channel)
+    return Neighbours(*(part.squeeze(2).unflatten(1, shape[1:]) for part in found))
 
-    def look(place: Int[Tensor, "B M V"]) -> tuple[Tensor, Tensor, Tensor]:
-        """The value at a place, its distance in time, and whether there is one; 0 where there is none."""
-        seen = observed.seen.gather(1, place)
-        at = observed.times[..., None].expand_as(observed.values).gather(1, place)
-        return observed.values.gather(1, place), torch.where(seen, (times[..., None] - at).abs(), 0.0), seen
 
-    before, after = observed.before.gather(1, latest), observed.after.gather(1, latest + 1)
-    before2 = observed.before.gather(1, (before - 1).clamp(min=0))
-    after2 = observed.after.gather(1, (after + 1).clamp(max=observed.seen.shape[1] - 1))
-    (value, gap, there), (value2, gap2, there2) = look(before), look(after)
-    (further, _, known), (further2, _, known2) = look(before2), look(after2)
+def _neighbours(observed: Observed, times: Float[Tensor, "B Q"], channel: Float[Tensor, "B Q"]) -> Neighbours:
+    entries = observed.times.shape[1]
+    # Sorted together, observations first at equal times: the last observation before a query is its neighbour.
+    order = _sorted(torch.cat([observed.channel, channel], 1), torch.cat([observed.times, times], 1))
+    before = torch.zeros_like(order).scatter(1, order, (order < entries).cumsum(1))[:, entries:] - 1
+
+    def look(place: Int[Tensor, "B Q"]) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+        """Value, distance in time, mean and count at a place of the query's channel, and whether it is one; else 0."""
+        inside = place.clamp(0, entries - 1)
+        there = (place == inside) & (observed.channel.gather(1, inside) == channel)
+        gap = (times - observed.times.gather(1, inside)).abs()
+        three = (
+            part.gather(1, inside[..., None].expand(-1, -1, part.shape[2])) * there[..., None]
+            for part in (observed.values, observed.mean, observed.count)
+        )
+        return (*three, torch.where(there, gap, 0.0)[..., None], there[..., None])
+
+    value, mean, count, gap, there = look(before)
+    value2, mean2, count2, gap2, there2 = look(before + 1)
+    (further, *_, known), (further2, *_, known2) = look(before - 1), look(before + 2)
     share = gap / (gap + gap2).clamp(min=1e-6)
     line = torch.where(there & there2, value + (value2 - value) * share, value + value2)
     near, near2 = there / (1 + gap / PACE), there2 / (1 + gap2 / PACE)
     change, change2 = further - value * known, further2 - value2 * known2
-    count = observed.seen.sum(1, keepdim=True).to(value.dtype)
-    mean = observed.values.sum(1, keepdim=True) / count.clamp(min=1)
-    whole = mean.expand_as(line), (count.log1p() / 3).expand_as(line)
-    return Neighbours(line, torch.stack([line, value, value2, near, near2, change, change2, *whole], -1))
+    whole = torch.where(there, mean, mean2), torch.where(there, count, count2).log1p() / 3
+    told = (line, value, value2, near, near2, change, change2, *whole)
+    return Neighbours(line, torch.stack([part.to(line.dtype).expand_as(line) for part in told], -1))
+
+
+def _sorted(channel: Float[Tensor, "B E"], times: Float[Tensor, "B E"]) -> Int[Tensor, "B E"]:
+    """The order by channel and, within one, by time; what is equal stays in its order."""
+    by_time = times.argsort(dim=1, stable=True)
+    return by_time.gather(1, channel.gather(1, by_time).argsort(dim=1, stable=True))
 
 
 class NeighbourHead(nn.Module):

@@ -9,6 +9,7 @@ import pytest
 import torch
 from jaxtyping import config as shape_checks
 
+from _runs import waves
 from conftest import command, refuses
 from rotarymae import RoMAEClassifier, RoMAEInterpolator, RoMAERegressor, SeriesDataset
 from rotarymae.errors import InputWarning
@@ -167,6 +168,14 @@ def test_times_of_years_keep_their_angles(fitted):
         assert torch.allclose(program(**feeds), program(**{**feeds, "time": feeds["time"] + 1e6}), atol=1e-4)
 
 
+@pytest.mark.parametrize("channels, form", [(True, "onnx"), (False, "torch")])
+def test_what_lies_next_to_a_query_is_found_in_the_file_too(channels, form, tmp_path):
+    series = waves() if channels else SeriesDataset.from_arrays([np.arange(9.0)] * 9, [np.sin(np.arange(9.0))] * 9)
+    near = RoMAEInterpolator(pretrain_epochs=1, min_steps=5, embed_dim=24, num_heads=2, depth=1).fit(series)
+    assert near.model_.config.neighbours
+    assert export_program(make_program(near._directory, "interpolate"), tmp_path / "model.pt2", form).difference < 1e-4
+
+
 def test_a_pytorch_program(fitted, tmp_path):
     program = make_program(fitted.pretrained_, "embed")
     assert export_program(program, tmp_path / "embed.pt2", "torch").difference < 1e-5
@@ -183,10 +192,6 @@ def test_what_cannot_be_exported_is_refused(fitted, curves, tmp_path):
     joined = RoMAEClassifier(**SMALL, join_times=True, channel_one_hot=False, signal_to_noise=False)
     with refuses("join_times"):
         make_program(joined.fit(dataclasses.replace(curves, static={}), KINDS).pretrained_, "embed")
-    near = RoMAEInterpolator(pretrain_epochs=1, min_steps=0, neighbours=True, signal_to_noise=False)
-    plain = SeriesDataset.from_arrays([np.arange(5.0)] * 3, [np.arange(5.0)] * 3)
-    with refuses("neighbours=True", "programs do not"):
-        make_program(near.fit(plain)._directory, "interpolate")
     with refuses("pool", "'median'"):
         export_program(make_program(fitted.pretrained_, "embed", "median"), tmp_path / "x", "torch")
 

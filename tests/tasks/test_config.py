@@ -15,7 +15,7 @@ from rotarymae.tasks.config import FitConfig, MaskingStrategy, Transform
 # Another value for each option, and what else that needs.
 OTHER = {
     "size": "tiny", "embed_dim": 60, "num_heads": 1, "depth": 3, "decoder_embed_dim": 60, "decoder_num_heads": 1,
-    "decoder_depth": 3, "attention": "linear", "decoder_attention": "joint", "likelihood": "point", "neighbours": True,
+    "decoder_depth": 3, "attention": "linear", "decoder_attention": "joint", "likelihood": "point", "neighbours": "on",
     "cls_token": False,
     "masking": "rows", "mask_ratio": 0.4, "beta": 0.2, "pretrain_epochs": 3, "finetune_epochs": 3, "min_steps": 3,
     "batch_size": 3,

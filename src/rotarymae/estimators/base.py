@@ -44,6 +44,7 @@ class Estimator(tasks.TrainingOptions, tasks.MaskingOptions, tasks.ScalingOption
     # Of a run folder, the model that `load` takes; and the kinds of model that do the job.
     _stage: ClassVar[str] = "pretrained"
     _kinds: ClassVar[tuple[type, ...]] = (MaskedAutoencoder,)
+    _interpolates: ClassVar[bool] = False  # and does nothing else
 
     pretrained: Any = None
     """A model directory, its path, or a run folder of `fit`; pre-trained further with pretrain_epochs only."""
@@ -186,6 +187,8 @@ class Estimator(tasks.TrainingOptions, tasks.MaskingOptions, tasks.ScalingOption
         opened = self._directory if going_on else opened
         like = None if opened is None else opened.preprocessor
         dataset = self._dataset(series, like, fits=task or "unsupervised")
+        if self._interpolates and not going_on:
+            config = tasks.to_interpolate(config, dataset)
         everyone, strata = np.arange(len(dataset)), None
         labelled = everyone
         if task is not None:
@@ -223,6 +226,8 @@ class Estimator(tasks.TrainingOptions, tasks.MaskingOptions, tasks.ScalingOption
         train, validation = dataset.select(np.setdiff1d(everyone, labelled[held])), parts.validation
         if going_on and self.pretrained is None:
             known = self.preprocessor_
+            if self._interpolates and config.neighbours == "auto":
+                config = dataclasses.replace(config, neighbours="on" if self.model_.config.neighbours else "off")
             if self.model_.config != config.model_config(known.axes, known.features, known.input_features):
                 raise InputError("the sizes of the model have changed; warm_start goes on from a model of the same.")
         if config.pretrains:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -52,6 +52,8 @@ class RoMAEInterpolator(_Unsupervised):
         pretrained_: both as a `ModelDirectory`.
         history_: what was logged.
     """
+
+    _interpolates: ClassVar[bool] = True
 
     def predict(self, series: Any, at: Any = None, return_std: bool = False) -> Any:
         """Values of the series at other times, in their own units.

@@ -268,11 +268,6 @@ class Interpolations(Answers):
 
     def __init__(self, model: MaskedAutoencoder, preprocessor: Preprocessor) -> None:
         super().__init__(model, preprocessor)
-        if model.config.neighbours:
-            raise InputError(
-                "the model looks for the neighbours of each query (neighbours=True), which programs do not; train one "
-                "without to export it."
-            )
         self.outputs = ("mean", "std") if model.config.predicts_variance else ("mean",)
 
     @property

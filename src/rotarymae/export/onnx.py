@@ -114,7 +114,13 @@ def export_program(program: Answers, path: str | Path, format: Format = "onnx") 
             # It says of every library that is not installed that its operations are skipped.
             logging.getLogger("torch.onnx._internal.exporter._registration").setLevel(logging.ERROR)
             exported = torch.onnx.export(
-                program, kwargs=feeds, opset_version=OPSET, dynamic_shapes=_dynamic(feeds), dynamo=True, verbose=False
+                program,
+                kwargs=feeds,
+                opset_version=OPSET,
+                dynamic_shapes=_dynamic(feeds),
+                dynamo=True,
+                custom_translation_table={torch.ops.aten.sort.stable: _stable_sort()},
+                verbose=False,
             )
             assert exported is not None
             _name_outputs(exported.model.graph, program.outputs)
@@ -127,6 +133,18 @@ def export_program(program: Answers, path: str | Path, format: Format = "onnx") 
                 f"the {format} file and the library differ by up to {found.difference:.2g}; the file is not kept."
             )
     return found
+
+
+def _stable_sort() -> Callable[..., Any]:
+    """What torch's exporter lacks: TopK of all, which leaves what is equal in its order, as a stable sort does."""
+    from onnxscript import FLOAT, INT64
+    from onnxscript import opset18 as op
+
+    def stable_sort(values: FLOAT, stable: bool = True, dim: int = -1, descending: bool = False) -> tuple[FLOAT, INT64]:
+        count = op.Gather(op.Shape(values), op.Constant(value_ints=[dim]))
+        return op.TopK(values, count, axis=dim, largest=descending, sorted=True)
+
+    return stable_sort
 
 
 def check_program(program: Answers, path: str | Path, format: Format = "onnx") -> Check:

@@ -81,7 +81,7 @@ def setup(scale: str, setting: str) -> PhysioNetSetup:
     else:
         fit = FitConfig(
             join_times=True,
-            neighbours=True,
+            neighbours="on",
             embed_dim=64,
             num_heads=2,
             depth=2,

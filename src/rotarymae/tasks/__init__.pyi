@@ -50,6 +50,7 @@ from .pretrain_finetune import finetune as finetune
 from .pretrain_finetune import open_pretrained as open_pretrained
 from .pretrain_finetune import prepare as prepare
 from .pretrain_finetune import pretrain as pretrain
+from .pretrain_finetune import to_interpolate as to_interpolate
 from .queries import Queries as Queries
 from .queries import QueryTable as QueryTable
 from .queries import as_queries as as_queries

@@ -61,9 +61,9 @@ class ModelOptions:
     """Queries attend to what is visible alone (context), or to one another as well (joint), as in the paper."""
     likelihood: Likelihood = "gaussian"
     """The decoder predicts a mean and a variance (gaussian), which bands need, or a value alone (point)."""
-    neighbours: bool = False
-    """Each query reads the nearest values of every channel and corrects the straight line between them; needs
-    join_times where there are channels."""
+    neighbours: Literal["auto", "on", "off"] = "auto"
+    """Each query reads the nearest values of its channel and corrects the straight line between them (on), or does so
+    where there are no labels to learn (auto)."""
     cls_token: bool = True
     """A [CLS] token anchors positions; without it the model sees them only relative to each other."""
 
@@ -355,8 +355,9 @@ class FitConfig(
             InputError: sizes that do not divide; the message gives the numbers.
         """
         changes: dict[str, Any] = {name: getattr(self, name) for name in OVERRIDES if getattr(self, name) is not None}
-        for name in ("attention", "decoder_attention", "likelihood", "neighbours", "cls_token"):
+        for name in ("attention", "decoder_attention", "likelihood", "cls_token"):
             changes[name] = getattr(self, name)
+        changes["neighbours"] = self.neighbours == "on"
         return RoMAEConfig.named(self.size, axes=axes, features=features, input_features=input_features, **changes)
 
 

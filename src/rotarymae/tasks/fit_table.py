@@ -32,6 +32,7 @@ from rotarymae.tasks.pretrain_finetune import (
     open_pretrained,
     prepare,
     pretrain,
+    to_interpolate,
 )
 from rotarymae.tasks.score import score, without
 from rotarymae.tasks.split_by import SplitColumn, split_off
@@ -92,6 +93,7 @@ def run_fit(
         )
     kind, strata, rows = None, None, np.arange(len(dataset))
     if labels is None:
+        config = to_interpolate(config, dataset)
         options = [f.name for group in (FinetuningOptions, ClassificationOptions) for f in dataclasses.fields(group)]
         unused = config.changed(options)
         if unused:

@@ -31,7 +31,7 @@ from rotarymae.training import Objective, Pretraining, TrainConfig, TrainResult,
 
 # Options that mean nothing to pictures, videos and sounds.
 SERIES_ONLY = ("time_unit", "time_origin", "channel_spacing", "join_times", "channel_one_hot", "signal_to_noise")
-SERIES_ONLY += ("transforms", "max_tokens", "window", "overlap", "static", "errors")
+SERIES_ONLY += ("transforms", "max_tokens", "window", "overlap", "static", "errors", "neighbours")
 LONG = 8192  # observations; longer series are read in windows
 WINDOWS, STEP = (4096, 2048, 1024, 512, 256), 1 << 15  # observations of a window, and of a step's windows together
 
@@ -120,6 +120,18 @@ def as_configured(objective: Objective, examples: Examples, training: TrainConfi
     return training
 
 
+def to_interpolate(config: FitConfig, dataset: AnyDataset) -> FitConfig:
+    """The configuration of a model that has no labels to learn: `neighbours="auto"` is on, if it can be."""
+    if config.neighbours != "auto" or config.pretrained is not None or not isinstance(dataset, SeriesDataset):
+        return config
+    return replace(config, neighbours="off" if _hides_neighbours(config, dataset.channel_names is None) else "on")
+
+
+def _hides_neighbours(config: FitConfig, only_times: bool) -> bool:
+    """Whether tokens cannot be told from those of joined times, which have as many inputs of other kinds."""
+    return bool(config.errors) and config.signal_to_noise and only_times
+
+
 def prepare(dataset: AnyDataset, config: FitConfig, start: ModelDirectory | None = None) -> AnyPreprocessor:
     """The scalers of a training set, after everything that the trainings could refuse has been checked.
 
@@ -192,7 +204,7 @@ def _series_scalers(dataset: SeriesDataset, config: FitConfig, start: ModelDirec
         text = "channel_spacing has no effect: channels are no axis of this table."
         warnings.warn(text, InputWarning, stacklevel=3)
     fit_static(dataset, config.static)
-    if config.neighbours and config.errors and config.signal_to_noise:
+    if config.neighbours == "on" and _hides_neighbours(config, preprocessor.axes == 1):
         raise InputError(
             "neighbours reads values alone, or values joined by time, and the ratios of values to their errors are "
             "neither; give signal_to_noise=False with it, or leave neighbours or errors out."
