@@ -314,7 +314,7 @@ def test_epoch_steps_cut_an_epoch_short_and_its_evaluation_with_it(monkeypatch):
     _, result = train(data=data, epochs=2, epoch_steps=2)
     assert result.steps == 4 and len(validations(result)) == 2 and set(validations(result)).isdisjoint(whole)
     first, second, one, third, fourth, other = seen
-    assert (one, other) == (2, 2), "of two of four batches, one in two is evaluated"
+    assert (one, other) == (2, 2), "of two of four batches, one in two examples is evaluated"
     assert [*first, *second] != [*third, *fourth] and first[0] == 0 and fourth[0] == 1 and len({*first, *second}) == 21
 
 
@@ -713,6 +713,20 @@ def test_evaluation_weighs_every_target_alike():
             batch = data.batch(np.arange(start, min(start + 5, 23)), None)
             parts.append(float(what(batch).mean))
     assert abs(np.mean(parts) - whole) > 1e-3
+
+
+@pytest.mark.parametrize("every", [2, 3, 100])
+@pytest.mark.parametrize("sizes", [{"batch_size": 8}, {"batch_size": None, "batch_tokens": 60}])
+def test_a_part_of_the_evaluation_has_series_of_every_length(sizes, every):
+    what, data, seen = objective("classify"), examples("classify", 40, augment=False), []
+    make = data.batch
+    data.batch = lambda index, epoch: (seen.extend(index), make(index, epoch))[1]
+    first = evaluate(what, data, settings(**sizes), every=every)
+    mean, low, high = (f(data.lengths) for f in (np.mean, np.min, np.max))
+    assert len(set(seen)) == len(seen) >= (40 // every if every < 100 else 4)
+    assert data.lengths[seen].mean() == pytest.approx(mean, abs=(high - low) / 10)
+    assert np.ptp(data.lengths[seen]) > (high - low) / 2
+    assert evaluate(what, data, settings(**sizes), every=every) == first
 
 
 def test_the_model_is_left_in_evaluation_mode_also_after_an_error():

@@ -36,7 +36,7 @@ def evaluate(
 
     Args:
         stop: when it becomes true on one of the processes, the answer is None on all of them.
-        every: of one in so many batches.
+        every: of one in so many examples, evenly spread over their lengths; of a batch at least.
     """
     accelerator = accelerator or make_accelerator()
     loss = count = 0.0
@@ -97,6 +97,11 @@ def _evaluating(module: nn.Module, examples: Examples, config: TrainConfig, acce
 
 
 def _own_batches(examples: Examples, config: TrainConfig, accelerator: Accelerator, every: int = 1) -> list[np.ndarray]:
-    """This process's share of one in `every` evaluation batches, which group examples by length."""
-    batches = by_length(examples.lengths, config.batch_size, config.batch_tokens)[::every]
+    """This process's share of the batches of one in `every` examples, which group them by length."""
+    sizes = (config.batch_size, config.batch_tokens)
+    batches = by_length(examples.lengths, *sizes)
+    if every > 1:  # of every length: one in so many examples, at least about a batch of them
+        step = min(every, len(batches))
+        kept = np.argsort(examples.lengths, kind="stable")[step // 2 :: step]
+        batches = [kept[batch] for batch in by_length(examples.lengths[kept], *sizes)]
     return batches[accelerator.process_index :: accelerator.num_processes] if are_several(accelerator) else batches

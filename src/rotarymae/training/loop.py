@@ -392,7 +392,7 @@ class _Loop:
             self.accelerator.log(numbers, step=line["step"])
 
     def _end_epoch(self, every: int) -> None:
-        """Evaluates one in `every` validation batches: of both parts about the same share is seen."""
+        """Evaluates one in `every` validation examples: of both parts about the same share is seen."""
         state, config = self.state, self.config
         loss = None
         if self.validation is not None:
