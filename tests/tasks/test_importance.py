@@ -44,7 +44,7 @@ def test_the_observation_that_carries_the_class_comes_first(spiked):
     assert all(found[i].max() > 10 * np.abs(np.delete(found[i], where[i])).max() for i in events)
 
 
-@pytest.fixture(scope="module", params=["cls", "mean", "attention", "joined"])
+@pytest.fixture(scope="module", params=["cls", "mean", "max", "attention", "joined"])
 def tuned(request):
     """16 series in two channels, and a classifier of each kind."""
     data, joined = waves(), request.param == "joined"
@@ -72,8 +72,8 @@ def test_occlusion_is_what_a_prediction_without_the_observation_says(tuned):
 
 def test_attention_is_shared_out_among_the_observations(tuned):
     data, directory = tuned
-    if directory.model.pool == "mean":
-        with refuses("alike", "occlusion"):
+    if directory.model.pool in ("mean", "max"):
+        with refuses("alike" if directory.model.pool == "mean" else "maxima", "occlusion"):
             importance(directory, data, "attention")
         return
     found, alone = importance(directory, data, "attention"), importance(directory, data.select([3]), "attention")

@@ -22,6 +22,9 @@ from rotarymae.tokens import Tokens
 from rotarymae.training import predict
 from rotarymae.transformer import Block
 
+# Heads that read no token which attends to the observations.
+UNWEIGHED = {"mean": "weighs all observations alike", "max": "takes maxima over observations, without weights"}
+
 
 def importance(
     directory: ModelDirectory,
@@ -32,16 +35,17 @@ def importance(
     """How much each observation matters to the model: for each series an array [n], in the order of its observations.
 
     Args:
-        directory: a classifier or regressor; for "attention" any model with a [CLS] token.
+        directory: a classifier or regressor; for "attention" one that pools by attention or [CLS], or any model with a
+            [CLS] token and no head.
         method: "occlusion" leaves out each observation by itself, which takes a series of n observations as long as n
             predictions. Of a classifier it is by how many nats the log-probability of the predicted class falls: what
             speaks against that class is negative. Of a regressor it is how far the prediction moves, in standard
             deviations of the training targets, as a root mean square over its outputs. A series of one observation
             has NaN.
-            "attention" is the weight that the pooling gives to each observation, or with pool="cls" (and without a
-            head) that of [CLS] in the last block; the mean over heads, which sums to one over a series. It is cheap,
-            and says where the model looks, not what would change its answer. With joined times the observations of a
-            time share its weight.
+            "attention" is the weight that pool="attention" gives to each observation, or with pool="cls" (and without
+            a head) that of [CLS] in the last block; the mean over heads, which sums to one over a series. Other heads
+            have no such weights. It is cheap, and says where the model looks, not what would change its answer. With
+            joined times the observations of a time share its weight.
 
     Raises:
         InputError: another method; a model that has no such weights, or predicts nothing; series that the model does
@@ -111,8 +115,8 @@ def _attending(model: nn.Module) -> tuple[nn.Module, Callable[[Tokens], Any], Ca
     if isinstance(model, Classifier | Regressor) and model.attention is not None:
         pool = model.attention
         return pool, model.vector, lambda x, padding: pool.weights(pool.norm(x), padding).mean(-1)
-    if isinstance(model, Classifier | Regressor) and model.pool == "mean":
-        raise InputError("pool='mean' weighs all observations alike; use method='occlusion'.")
+    if isinstance(model, Classifier | Regressor) and model.pool in UNWEIGHED:
+        raise InputError(f"pool={model.pool!r} {UNWEIGHED[model.pool]}; use method='occlusion'.")
     if encoder.cls_token is None:
         raise InputError("this model has no [CLS] token and no attention pooling, so nothing attends; use occlusion.")
     if encoder.config.attention == "linear":
