@@ -71,6 +71,22 @@ def test_what_is_refused_and_what_is_proposed(monkeypatch):
     cost.check_cost(FitConfig(size="tiny-shallow", batch_size=8), SIZES, np.full(32, 4000))
 
 
+def test_each_training_has_a_batch_size_of_its_own(monkeypatch):
+    monkeypatch.setattr(cost, "_free_memory", lambda: 2e9)
+    monkeypatch.setattr(cost, "_measure_rate", lambda sizes, longest, batch_size: 1e10 * batch_size)
+    own = FitConfig(size="tiny-shallow", batch_size=4, finetune_batch_size=32, min_steps=0)
+    other = FitConfig(size="tiny-shallow", batch_size=32, min_steps=0)
+    lengths = np.full(64, 400)
+    few, many = (cost.estimate_cost(config, SIZES, lengths) for config in (own, other))
+    assert few[0] == pytest.approx(8 * many[0]) and few[1] == pytest.approx(many[1])
+    assert few[2] == 4 * cost.KEPT["softmax"] * 32 * 400 * SIZES.depth * SIZES.embed_dim, "of fine-tuning"
+    assert cost.estimate_cost(replace(own, finetune_batch_size=4), SIZES, lengths)[2] == pytest.approx(many[2] / 8)
+    goes_on = {"pretrained": "model", "size": "light"}  # fine-tunes alone, by batches of its own
+    cost.check_cost(replace(own, **goes_on, batch_size=32, finetune_batch_size=4), SIZES, np.full(32, 4000))
+    with refuses("fine-tuning would take", "GiB of memory"):
+        cost.check_cost(replace(own, **goes_on), SIZES, np.full(32, 4000))
+
+
 def test_minutes_that_are_too_few_for_a_step_are_said(monkeypatch):
     monkeypatch.setattr(cost, "_measure_rate", lambda *_: 1e9)
     config = replace(CONFIG, minutes=1.0)
@@ -98,7 +114,7 @@ def test_the_rate_is_that_of_a_step_of_many_series(monkeypatch):
 def test_the_time_grows_with_the_square_and_memory_in_proportion():
     one, four = (cost.step_operations(CONFIG, SIZES, np.array([n]))[0] for n in (10**6, 4 * 10**6))
     assert 15.5 < four / one < 16
-    one, four = (cost._memory(CONFIG, SIZES, np.array([n])) for n in (1000, 4000))
+    one, four = (cost._memory(CONFIG, SIZES, np.array([n]), True) for n in (1000, 4000))
     assert four == pytest.approx(4 * one)
 
 

@@ -28,12 +28,13 @@ def estimate_cost(config: FitConfig, sizes: RoMAEConfig, lengths: np.ndarray) ->
     """Seconds of pre-training and of fine-tuning on series of these lengths [S], and the bytes that the largest step
     keeps; from some small measured steps."""
     read = lengths if config.max_tokens is None else np.minimum(lengths, config.max_tokens)
-    rate = _measure_rate(sizes, int(read.max()), config.batch_size)
+    stages = {first: _batch_size(config, first) for first in (True, False)}
+    rates = {size: _measure_rate(sizes, int(read.max()), size) for size in set(stages.values())}
     before, after = (
-        training.passes(_per_epoch(config, read)) * float(step_operations(config, sizes, read, first).sum()) / rate
-        for first, training in ((True, config.pretraining()), (False, config.finetuning()))
+        _passes(config, read, first) * float(step_operations(config, sizes, read, first).sum()) / rates[size]
+        for first, size in stages.items()
     )
-    return before, after, _memory(config, sizes, read)
+    return before, after, max(_memory(config, sizes, read, first) for first in stages)
 
 
 def check_cost(config: FitConfig, sizes: RoMAEConfig, lengths: np.ndarray, noun: str = "series") -> None:
@@ -48,19 +49,19 @@ def check_cost(config: FitConfig, sizes: RoMAEConfig, lengths: np.ndarray, noun:
     Raises:
         InputError: with what it would take, and what to do.
     """
-    read = lengths if config.max_tokens is None else np.minimum(lengths, config.max_tokens)
-    memory, free, work = _memory(config, sizes, read), _free_memory(), _operations(config, sizes, read)
+    read, first = lengths if config.max_tokens is None else np.minimum(lengths, config.max_tokens), config.pretrains
+    memory, free, work = _memory(config, sizes, read, first), _free_memory(), _operations(config, sizes, read)
     longest = LONGEST if config.minutes is None else 60 * config.minutes
     if memory <= free and work <= longest * SLOWEST:
         return
-    rate = _measure_rate(sizes, int(read.max()), config.batch_size)
+    rate = _measure_rate(sizes, int(read.max()), _batch_size(config, first))
     seconds = work / rate
     if memory <= free and seconds <= longest:
         return
     enough = [
         most
         for most in TRIED
-        if _memory(config, sizes, np.minimum(read, most)) <= free
+        if _memory(config, sizes, np.minimum(read, most), first) <= free
         and _operations(config, sizes, np.minimum(read, most)) <= longest * rate
         and most < read.max()
     ]
@@ -107,20 +108,26 @@ def _blocks(sizes: BlockSizes, queries: np.ndarray, keys: np.ndarray) -> np.ndar
 
 def _operations(config: FitConfig, sizes: RoMAEConfig, lengths: np.ndarray) -> float:
     """Of all steps of the training, or of the largest one where minutes decide how many there are."""
+    first = config.pretrains
     if config.minutes is not None:
-        return float(step_operations(config, sizes, np.sort(lengths)[-config.batch_size :], config.pretrains).sum())
-    passes = (config.pretraining() if config.pretrains else config.finetuning()).passes(_per_epoch(config, lengths))
-    return passes * float(step_operations(config, sizes, lengths, config.pretrains).sum())
+        largest = np.sort(lengths)[-_batch_size(config, first) :]
+        return float(step_operations(config, sizes, largest, first).sum())
+    return _passes(config, lengths, first) * float(step_operations(config, sizes, lengths, first).sum())
 
 
-def _per_epoch(config: FitConfig, lengths: np.ndarray) -> int:
-    return math.ceil(len(lengths) / config.batch_size)
+def _batch_size(config: FitConfig, pretrains: bool) -> int:
+    return (config.pretraining() if pretrains else config.finetuning()).batch_size or 1
 
 
-def _memory(config: FitConfig, sizes: RoMAEConfig, lengths: np.ndarray) -> float:
+def _passes(config: FitConfig, lengths: np.ndarray, pretrains: bool) -> int:
+    training = config.pretraining() if pretrains else config.finetuning()
+    return training.passes(math.ceil(len(lengths) / _batch_size(config, pretrains)))
+
+
+def _memory(config: FitConfig, sizes: RoMAEConfig, lengths: np.ndarray, pretrains: bool) -> float:
     """Bytes that the largest batch keeps for its backward pass; attention keeps no matrix of its scores."""
-    tokens, kept = int(lengths.max()) * min(config.batch_size, len(lengths)), KEPT[sizes.attention]
-    if not config.pretrains:
+    tokens, kept = int(lengths.max()) * min(_batch_size(config, pretrains), len(lengths)), KEPT[sizes.attention]
+    if not pretrains:
         return 4.0 * kept * float(tokens * sizes.depth * sizes.embed_dim)
     encoder = tokens * (1 - np.mean(config.mask_ratio)) * sizes.depth * sizes.embed_dim
     return 4.0 * kept * float(encoder + tokens * sizes.decoder_depth * sizes.decoder_embed_dim)
