@@ -103,6 +103,11 @@ def test_one_step_that_was_held_up_does_not_decide(monkeypatch):
     assert held_up == pytest.approx(cost._measure_rate(SIZES, 10, 1))
 
 
+def test_series_of_one_observation_have_a_cost():
+    """Fine-tuning takes them, and so a model that is trained already."""
+    assert min(cost.estimate_cost(CONFIG, SIZES, np.ones(3, int))) > 0
+
+
 def test_the_rate_is_that_of_a_step_of_many_series(monkeypatch):
     """Where a step costs the same however many series it has, the rate of a batch is that of one times the batch."""
     ticks = itertools.count(0, 0.01)
