@@ -198,6 +198,17 @@ def test_nothing_is_written_when_labels_cannot_be_used(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize("task", ["auto", "classification", "regression"])
+@pytest.mark.parametrize("last", ["1.5", None])
+def test_texts_and_numbers_are_no_labels_of_one_kind(task, last, tmp_path):
+    """No table holds both: they were trained on to the end, and then could not be written."""
+    labels = np.array([*["1.5", 1] * 5, last], object)
+    series = SeriesDataset.from_arrays(np.tile(np.arange(4.0), (11, 1)), np.random.default_rng(0).normal(size=(11, 4)))
+    with refuses("some labels are strings and others numbers; give all of one kind."):
+        run_fit(series, labels, ONCE, tmp_path / "run", task=task)
+    assert not (tmp_path / "run").exists()
+
+
 def test_few_series_are_all_trained_on_and_the_run_says_so(tmp_path):
     times = [[0.0, 1.0, 3.0, 4.0]] * 4
     data = SeriesDataset.from_arrays(times, np.random.default_rng(0).normal(size=(4, 4)).tolist())

@@ -28,6 +28,7 @@ from rotarymae.training import Classification, Objective, Regression
 MANY_WHOLE = 10  # different whole numbers may be amounts
 LARGEST = float(np.finfo(np.float32).max)
 LABELS = (str, bool, int, float, np.bool_, np.integer, np.floating)
+MIXED = "some labels are strings and others numbers; give all of one kind."
 FEWEST_DISTINCT = 10  # series; of fewer, many different whole numbers say nothing
 
 
@@ -58,8 +59,8 @@ class ClassificationTask:
         if strange:
             kind = type(strange[0]).__name__
             raise InputError(f"labels are of the type {kind}; wanted strings, whole or other numbers, or booleans.")
-        if labels.dtype == object and len({isinstance(label, str) for label in labels}) > 1:
-            raise InputError("some labels are strings and others numbers; give all of one kind.")
+        if _are_mixed(labels):
+            raise InputError(MIXED)
         classes = np.unique(labels)
         if len(classes) < 2:
             raise InputError(
@@ -219,12 +220,15 @@ def choose_task(targets: Any, name: str = "auto") -> Task:
     """The task of this name; "auto" decides by the targets: numbers of which one is not whole are a regression's.
 
     Raises:
-        InputError: an unknown name; whole numbers that may be classes or measurements; nearly as many texts as series.
+        InputError: an unknown name; texts and numbers in one, which no table can hold; whole numbers that may be
+            classes or measurements; nearly as many texts as series.
     """
     choose("task", name, ("auto", *TASKS))
+    numbers = np.asarray(targets)
+    if _are_mixed(numbers):
+        raise InputError(MIXED)
     if name != "auto":
         return TASKS[name]
-    numbers = np.asarray(targets)
     if numbers.dtype.kind == "f" and bool((numbers != np.round(numbers)).any()):
         return TASKS["regression"]
     different = len(np.unique(numbers))
@@ -265,8 +269,13 @@ def _is_label(label: Any) -> bool:
 
 
 def narrowed(labels: np.ndarray) -> np.ndarray:
-    """Labels [S] among which None stood as numbers or strings again, now that it is gone."""
-    return np.array(labels.tolist()) if labels.dtype == object and len(labels) else labels
+    """Labels [S] among which None stood as numbers or strings again, now that it is gone; a mixture as it is."""
+    return np.array(labels.tolist()) if labels.dtype == object and len(labels) and not _are_mixed(labels) else labels
+
+
+def _are_mixed(labels: np.ndarray) -> bool:
+    """Whether some labels are texts and others are not."""
+    return labels.dtype == object and len({isinstance(label, str) for label in labels.flat if _is_label(label)}) > 1
 
 
 def class_index(labels: np.ndarray, classes: Sequence[Any] | np.ndarray) -> np.ndarray:
