@@ -144,3 +144,10 @@ def test_pad_rows_by_hand(kind):
     table, padding = pad_rows(flat, [3])
     assert table.tolist() == [flat.tolist()] and padding is None
     assert pad_rows(flat[:0], [0, 0])[0].shape == (2, 0, 2)
+
+
+def test_padding_is_on_the_device_of_its_rows():
+    """As on a GPU: "meta" is a device without memory, on which nothing can be looked at."""
+    table, padding = pad_rows(torch.zeros(3, 2, device="meta"), [1, 2])
+    assert table.device.type == padding.device.type == "meta" and padding.shape == (2, 2)
+    assert Tokens(table, table, padding, check_values=False).to("meta").real.shape == (2, 2)

@@ -138,17 +138,17 @@ def pad_rows(
         lengths: [B], entries of each row.
 
     Returns:
-        The table, in the type of `flat`, and its padding (True behind a row's end), or None when all rows are equally
-        long.
+        The table, in the type and on the device of `flat`, and its padding (True behind a row's end), or None when all
+        rows are equally long.
     """
-    flat, lengths = torch.as_tensor(flat), torch.as_tensor(lengths)
+    flat, lengths = torch.as_tensor(flat), torch.as_tensor(lengths).cpu()
     longest = int(lengths.max())
     if bool((lengths == longest).all()):
         return flat.reshape(len(lengths), longest, flat.shape[1]), None
     real = torch.arange(longest) < lengths[:, None]
     padded = flat.new_zeros(len(lengths), longest, flat.shape[1])
     padded[real] = flat
-    return padded, ~real
+    return padded, ~real.to(flat.device)
 
 
 def compact(tokens: Tokens, keep: Bool[Tensor, "B N"]) -> Tokens:
