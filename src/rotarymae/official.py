@@ -48,7 +48,11 @@ def load(folder: str | Path) -> MaskedAutoencoder | Classifier:
     settings: dict[str, Any] = read_json(folder / "model_config.json", dict)
     tensors = read_tensors(folder / "model.safetensors")
     config = _config(settings, folder)
-    pretraining = "decoder_config" in settings
+    pretraining, classes = "decoder_config" in settings, settings.get("dim_output")
+    if not pretraining and (type(classes) is not int or classes < 2):
+        raise ModelDirectoryError(
+            f"{folder / 'model_config.json'}: dim_output is {classes!r}; wanted the number of classes, at least 2."
+        )
     parts = {"encoder": ("encoder.transformer", config.encoder_sizes)}
     modules = {"projection": "encoder.projection", "head.head.1": "norm", "head.head.2": "head"}
     names = {"cls": "encoder.cls_token"}
@@ -80,8 +84,7 @@ def load(folder: str | Path) -> MaskedAutoencoder | Classifier:
         found[names[theirs]] = tensor.float()
     with torch.device("meta"):  # no memory and no random numbers: all weights come from the file
         pool = "cls" if config.cls_token else "mean"
-        classes = int(settings.get("dim_output", 0))
-        model = MaskedAutoencoder(config) if pretraining else Classifier(Encoder(config), classes, pool)
+        model = MaskedAutoencoder(config) if pretraining else Classifier(Encoder(config), int(classes or 0), pool)
     fill_model(model, found, folder)
     return model.eval()
 
