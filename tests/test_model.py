@@ -65,7 +65,7 @@ def test_names_and_dictionaries():
         (lambda: RoMAEConfig(axes=4), ("head_dim (60)", "2 × axes (8)", "56 or 64")),
         (lambda: RoMAEConfig(decoder_embed_dim=100, decoder_num_heads=3), ("decoder_embed_dim (100)", "(3)")),
         (lambda: RoMAEConfig(decoder_embed_dim=6, decoder_num_heads=2), ("decoder_embed_dim 6", "head_dim (3)")),
-        (lambda: RoMAEConfig(axes=7, position_encoding="absolute"), ("(180)", "(14)")),
+        (lambda: RoMAEConfig(axes=7, position_encoding="absolute"), ("embed_dim (180)", "(14)", "choose 168 or 210.")),
         (lambda: RoMAEConfig(mlp_ratio=0.001), ("embed_dim (180)", "0.001", "whole number")),
         (lambda: RoMAEConfig(decoder_mlp_ratio=0.333), ("decoder_mlp_ratio (0.333)", "whole number")),
         (lambda: RoMAEConfig(p=1.5), ("p is 1.5", "0 to 1")),

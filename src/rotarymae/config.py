@@ -191,10 +191,17 @@ class RoMAEConfig:
         embed_dim, num_heads = sizes.embed_dim, sizes.num_heads
         if embed_dim % num_heads:
             raise InputError(f"{prefix}embed_dim ({embed_dim}) must be a multiple of {prefix}num_heads ({num_heads}).")
-        try:  # rotation halves the channels of a head, an encoding that is added those of a token
-            check_head_dim(sizes.head_dim if self.position_encoding == "rotary" else embed_dim, self.axes)
-        except InputError as error:
-            raise InputError(f"{prefix}embed_dim {embed_dim}, {prefix}num_heads {num_heads}: {error}") from None
+        if self.position_encoding == "rotary":
+            try:
+                check_head_dim(sizes.head_dim, self.axes)
+            except InputError as error:
+                raise InputError(f"{prefix}embed_dim {embed_dim}, {prefix}num_heads {num_heads}: {error}") from None
+        elif embed_dim % (2 * self.axes):  # what is added are a sine and a cosine of every axis
+            raise InputError(
+                f"{prefix}embed_dim ({embed_dim}) must be a multiple of 2 × axes ({2 * self.axes}) with "
+                f"position_encoding={self.position_encoding!r}, and of {prefix}num_heads ({num_heads}); choose "
+                f"{_nearest(embed_dim, math.lcm(2 * self.axes, num_heads))}."
+            )
         if sizes.hidden_dim < 1 or abs(embed_dim * mlp_ratio - sizes.hidden_dim) > 1e-6:
             raise InputError(
                 f"{prefix}embed_dim ({embed_dim}) · {prefix}mlp_ratio ({mlp_ratio}) is {embed_dim * mlp_ratio}; the "
@@ -205,12 +212,16 @@ class RoMAEConfig:
 def check_head_dim(head_dim: int, axes: int) -> None:
     """Raises InputError unless a head's channels can be halved on every axis."""
     if head_dim % (2 * axes):
-        below = head_dim - head_dim % (2 * axes)
-        choices = " or ".join(str(k) for k in (below, below + 2 * axes) if k > 0)
         raise InputError(
             f"head_dim ({head_dim}) must be a multiple of 2 × axes ({2 * axes}); choose embed_dim or num_heads so "
-            f"that embed_dim / num_heads is {choices}."
+            f"that embed_dim / num_heads is {_nearest(head_dim, 2 * axes)}."
         )
+
+
+def _nearest(number: int, divisor: int) -> str:
+    """The multiples on both sides of a number."""
+    below = number - number % divisor
+    return " or ".join(str(k) for k in (below, below + divisor) if k > 0)
 
 
 def _check(name: str, value: Any, kind: Any) -> None:
