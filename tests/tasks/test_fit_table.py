@@ -27,7 +27,13 @@ from rotarymae.tasks.outputs import (
     write_table,
 )
 from rotarymae.tasks.predict import embed, predict_and_embed, predict_probabilities
-from rotarymae.tasks.score import classification_metrics, interval_words, intervals, regression_metrics
+from rotarymae.tasks.score import (
+    classification_metrics,
+    evaluate_predictions,
+    interval_words,
+    intervals,
+    regression_metrics,
+)
 from rotarymae.tasks.targets import TASKS, choose_task
 
 ONCE = FitConfig(pretrain_epochs=1, finetune_epochs=1, min_steps=0, batch_size=8)
@@ -302,6 +308,13 @@ def test_embeddings_and_predictions_of_one_pass_are_those_of_two(tmp_path):
     assert np.allclose(predicted, predict_probabilities(directory, outcome.dataset), atol=1e-6)
     assert np.array_equal(embeddings, outcome.embeddings)
     assert np.allclose(outcome.embeddings, embed(directory, outcome.dataset), atol=1e-6)
+
+
+@pytest.mark.parametrize("count", [10, 12])
+def test_a_score_needs_a_label_for_each_series(count, tmp_path):
+    outcome = run_fit(series(11), np.array(list("abababababa")), ONCE, tmp_path / "run")
+    with refuses(f"{count} labels for 11 series"):
+        evaluate_predictions(outcome.finetuned.directory, outcome.predictor, series(11), np.array(["a"] * count))
 
 
 def test_series_without_a_label_are_pretrained_on_and_embedded(tmp_path):

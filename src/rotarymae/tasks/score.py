@@ -25,7 +25,7 @@ from rotarymae.tasks.predictor import TITLES, Predictor, fit_predictor
 from rotarymae.tasks.queries import as_queries
 from rotarymae.tasks.reconstruction import reconstruct
 from rotarymae.tasks.surprise import HIDDEN
-from rotarymae.tasks.targets import Task, has_label, narrowed, task_of
+from rotarymae.tasks.targets import Task, has_label, narrowed, one_per_series, task_of
 
 SCALED_ERROR = "root mean squared error, scaled"
 CALIBRATION = "expected calibration error"
@@ -207,11 +207,13 @@ def evaluate_predictions(
     The methods are the fine-tuned model, the others of its predictor, and their combination.
 
     Raises:
-        InputError: a model without a head, a label that is none of its classes, no label at all.
+        InputError: a model without a head, another number of labels than series, a label that is none of its classes,
+            no label at all.
     """
     task = task_of(directory.model)
     if task is None or directory.preprocessor is None:
         raise InputError("the model is not fine-tuned; `rotarymae fit` with labels makes one that predicts them.")
+    labels = one_per_series(labels, len(dataset))
     rows = np.flatnonzero(has_label(labels))
     if not len(rows):
         raise InputError("no series has a label; give the labels of some.")

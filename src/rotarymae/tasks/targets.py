@@ -49,7 +49,7 @@ class ClassificationTask:
         Raises:
             InputError: another number of them than series, or targets that cannot be learnt.
         """
-        labels = _one_per_series(targets, series)
+        labels = one_per_series(targets, series)
         if labels.ndim != 1:
             raise InputError(f"labels have the shape {labels.shape}; wanted one for each series, ({series},).")
         missing = [i for i, label in enumerate(labels) if label is None or label != label]
@@ -131,7 +131,7 @@ class RegressionTask:
         return numbers
 
     def _numbers(self, targets: Any, series: int) -> np.ndarray:
-        given = _one_per_series(targets, series)
+        given = one_per_series(targets, series)
         try:
             numbers = given.astype(np.float64).reshape(series, -1)
         except (TypeError, ValueError):
@@ -288,7 +288,8 @@ def class_index(labels: np.ndarray, classes: Sequence[Any] | np.ndarray) -> np.n
     return np.array([numbers[text] for text in texts], np.int64)
 
 
-def _one_per_series(targets: Any, series: int) -> np.ndarray:
+def one_per_series(targets: Any, series: int) -> np.ndarray:
+    """Targets as an array. Raises InputError for another number of them than series."""
     given = np.asarray(targets)
     if given.ndim == 0 or len(given) != series:
         came = "one value" if given.ndim == 0 else f"{len(given)} labels"
