@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -12,14 +13,15 @@ from rotarymae.series.tidy import offsets_of
 
 @dataclass(frozen=True, eq=False)
 class Windows:
-    """The windows of S series; a series that is no longer than one is its own window.
+    """The windows of S series; a series that is no longer than one is its own window, and so is every array.
 
     Attributes:
-        dataset: a window per series, those of a series together and in the order of time, with the id of their series.
+        dataset: a window per series, those of a series together and in the order of time, with the id of their series;
+            or arrays.
         series: int [W], which series each window is of.
     """
 
-    dataset: SeriesDataset
+    dataset: Any
     series: np.ndarray
 
     @classmethod

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -29,21 +28,10 @@ def make_examples(dataset: AnyDataset, preprocessor: AnyPreprocessor, **options:
     raise InputError(f"{dataset.noun} came; the model was made from {preprocessor.noun}.")
 
 
-@dataclass(frozen=True, eq=False)
-class WholeArrays:
-    """As `Windows`, of arrays, which are read whole."""
-
-    dataset: ArrayDataset
-    series: np.ndarray
-
-    def mean(self, answers: np.ndarray) -> np.ndarray:
-        return answers
-
-
-def windowed(dataset: AnyDataset, preprocessor: AnyPreprocessor) -> Windows | WholeArrays:
-    """What the model reads of each series, one window or several."""
+def windowed(dataset: AnyDataset, preprocessor: AnyPreprocessor) -> Windows:
+    """What the model reads of each series, one window or several; arrays are read whole."""
     if isinstance(dataset, SeriesDataset) and isinstance(preprocessor, Preprocessor):
         return preprocessor.windows(dataset)
     if isinstance(dataset, ArrayDataset):
-        return WholeArrays(dataset, np.arange(len(dataset)))
+        return Windows(dataset, np.arange(len(dataset)))
     raise InputError(f"{dataset.noun} came; the model was made from {preprocessor.noun}.")

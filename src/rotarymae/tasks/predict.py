@@ -14,7 +14,7 @@ from rotarymae.checkpoints import ModelDirectory
 from rotarymae.errors import InputError
 from rotarymae.heads import Classifier, Regressor, embedding
 from rotarymae.series import Windows
-from rotarymae.tasks.data import AnyDataset, WholeArrays, make_examples, windowed
+from rotarymae.tasks.data import AnyDataset, make_examples, windowed
 from rotarymae.tasks.targets import task_of
 from rotarymae.training import TrainConfig, predict
 
@@ -82,7 +82,7 @@ def _outputs(model: torch.nn.Module, batch: Batch) -> list[Tensor]:
     return list(model(batch.inputs, batch.static).cpu())
 
 
-def _decode(directory: ModelDirectory, windows: Windows | WholeArrays, outputs: Sequence[Tensor]) -> np.ndarray:
+def _decode(directory: ModelDirectory, windows: Windows, outputs: Sequence[Tensor]) -> np.ndarray:
     """Probabilities, or values in their own units; of a series in windows the mean over them."""
     task, preprocessor = task_of(directory.model), directory.preprocessor
     assert task is not None and preprocessor is not None
@@ -108,7 +108,7 @@ def _run(
     read: Callable[[torch.nn.Module, Batch], list[Any]],
     config: TrainConfig | None = None,
     on_step: Any = None,
-) -> tuple[Windows | WholeArrays, list[Any]]:
+) -> tuple[Windows, list[Any]]:
     """The windows of the series, and what is read of each."""
     if directory.preprocessor is None:
         raise InputError("the model has no preprocessor; it was not made from a data set.")
