@@ -218,6 +218,26 @@ def check_head_dim(head_dim: int, axes: int) -> None:
         )
 
 
+def mask_range(ratio: Any) -> tuple[float, float]:
+    """The smallest and the largest share that a mask hides. Raises InputError unless 0 < smallest ≤ largest < 1."""
+    shares = tuple(ratio) if hasattr(ratio, "__len__") else (ratio, ratio)
+    if len(shares) != 2:
+        raise InputError(f"mask_ratio is {ratio}; wanted one number, or the smallest and the largest.")
+    for share in shares:
+        if not 0 < share < 1:
+            raise InputError(f"mask_ratio is {share}; wanted more than 0 and less than 1, the share to hide.")
+    low, high = shares
+    if low > high:
+        raise InputError(f"mask_ratio goes from {low} to {high}; wanted the smaller first.")
+    return float(low), float(high)
+
+
+def check_beta(beta: float) -> None:
+    """Raises InputError unless 0 ≤ beta ≤ 1."""
+    if not 0 <= beta <= 1:
+        raise InputError(f"beta is {beta}; wanted 0 (plain likelihood) to 1 (means learn as under squared error).")
+
+
 def _nearest(number: int, divisor: int) -> str:
     """The multiples on both sides of a number."""
     below = number - number % divisor

@@ -18,6 +18,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from rotarymae.config import mask_range
 from rotarymae.counter_rng import Noise
 from rotarymae.errors import InputError, choose
 from rotarymae.tokens import Tokens, compact
@@ -42,12 +43,7 @@ class Masking(ABC):
     ratio: float | tuple[float, float] = 0.75
 
     def __post_init__(self) -> None:
-        for ratio in self._range:
-            if not 0 < ratio < 1:
-                raise InputError(f"mask ratio {ratio}; wanted more than 0 and less than 1, the share of what to hide.")
-        low, high = self._range
-        if low > high:
-            raise InputError(f"mask ratios from {low} to {high}; wanted the smaller first.")
+        mask_range(self.ratio)
 
     @staticmethod
     def named(kind: str, ratio: float | Sequence[float] = 0.75) -> Masking:
@@ -63,19 +59,11 @@ class Masking(ABC):
     def __call__(self, tokens: Tokens, noise: Noise | None = None, phase: float | None = None) -> Bool[Tensor, "B N"]:
         """The mask."""
 
-    @property
-    def _range(self) -> tuple[float, float]:
-        if not isinstance(self.ratio, tuple):
-            return self.ratio, self.ratio
-        if len(self.ratio) != 2:
-            raise InputError(f"mask ratio {self.ratio}; wanted one number, or the smallest and the largest.")
-        return self.ratio
-
     def _draw(
         self, tokens: Tokens, noise: Noise | None, phase: float | None
     ) -> tuple[float | Float[Tensor, " B"], Float[Tensor, "B N"]]:
         """The share of each row, and the random numbers that decide what is hidden."""
-        low, high = self._range
+        low, high = mask_range(self.ratio)
         if low == high:
             return low, _draw(tokens, noise, tokens.length)
         uniform = _draw(tokens, noise, tokens.length + 1)

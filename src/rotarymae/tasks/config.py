@@ -14,7 +14,17 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_type_hints
 
-from rotarymae.config import WITH_VARIANCE, AttentionKind, DecoderAttention, Likelihood, RoMAEConfig, Size, TargetLoss
+from rotarymae.config import (
+    WITH_VARIANCE,
+    AttentionKind,
+    DecoderAttention,
+    Likelihood,
+    RoMAEConfig,
+    Size,
+    TargetLoss,
+    check_beta,
+    mask_range,
+)
 from rotarymae.errors import InputError, choose
 from rotarymae.training import LoopOptions, TrainConfig
 
@@ -261,18 +271,10 @@ class FitConfig(
         return (self.window or 0) // 16 if self.overlap is None else self.overlap
 
     def _check_masking(self) -> None:
-        low, high = self._mask_ratios
-        for ratio in (low, high):
-            if not 0 < ratio < 1:
-                raise InputError(f"mask_ratio is {ratio}; wanted more than 0 and less than 1, the share to hide.")
-        if low > high:
-            raise InputError(f"mask_ratio goes from {low} to {high}; wanted the smaller first.")
+        mask_range(self.mask_ratio)
         if self.beta is not None and self.likelihood not in WITH_VARIANCE:
             raise InputError(f"beta ({self.beta}) weights by the predicted variance; leave it out, or use a gaussian.")
-        if not 0 <= self.reconstruction_beta <= 1:
-            raise InputError(
-                f"beta is {self.beta}; wanted 0 (plain likelihood) to 1 (means learn as under squared error)."
-            )
+        check_beta(self.reconstruction_beta)
 
     def _check_pretrained(self) -> None:
         """What comes with a trained model cannot be asked for again."""
@@ -290,16 +292,6 @@ class FitConfig(
     def pretrains(self) -> bool:
         """Whether there is any pre-training: not of a trained model, unless its epochs are given."""
         return self.pretrained is None or bool(self.pretrain_epochs)
-
-    @property
-    def _mask_ratios(self) -> tuple[float, float]:
-        """The smallest and the largest share to hide."""
-        if isinstance(self.mask_ratio, int | float):
-            return float(self.mask_ratio), float(self.mask_ratio)
-        if len(self.mask_ratio) != 2:
-            raise InputError(f"mask_ratio is {self.mask_ratio}; wanted one share, or the smallest and the largest.")
-        low, high = self.mask_ratio
-        return float(low), float(high)
 
     @property
     def reconstruction_beta(self) -> float:
@@ -345,7 +337,7 @@ class FitConfig(
         """What pre-training hides."""
         from rotarymae.masking import Masking
 
-        low, high = self._mask_ratios
+        low, high = mask_range(self.mask_ratio)
         return Masking.named(self.masking, ratio=low if low == high else (low, high))
 
     def model_config(self, axes: int, features: int, input_features: int = 0) -> RoMAEConfig:

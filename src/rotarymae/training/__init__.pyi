@@ -18,5 +18,4 @@ from .objectives import Classification as Classification
 from .objectives import Objective as Objective
 from .objectives import Pretraining as Pretraining
 from .objectives import Regression as Regression
-from .objectives import check_beta as check_beta
 from .precision import taken_precision as taken_precision

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from rotarymae import losses
 from rotarymae.batch import Batch
-from rotarymae.config import TargetLoss
+from rotarymae.config import TargetLoss, check_beta
 from rotarymae.errors import InputError
 from rotarymae.heads import Classifier, Regressor, TokenRegressor
 from rotarymae.losses import Loss
@@ -75,12 +75,6 @@ class Pretraining(Objective):
             widened = torch.logaddexp(out.log_variance.float(), 2 * batch.log_errors.float())
             out = replace(out, log_variance=widened)
         return losses.reconstruction(out, self.normalize_targets, self.beta if self.training else 0.0)
-
-
-def check_beta(beta: float) -> None:
-    """Raises InputError unless 0 ≤ beta ≤ 1."""
-    if not 0 <= beta <= 1:
-        raise InputError(f"beta is {beta}; wanted 0 (plain likelihood) to 1 (means learn as under squared error).")
 
 
 class Classification(Objective):
