@@ -211,7 +211,7 @@ def test_what_was_killed_while_it_opened_leaves_nothing_behind(run):
 def test_never_refuses_a_folder_with_a_run(run):
     with refuses(run, "holds a run already", "--resume"):
         train(run)
-    with refuses("resume='always'", "'never', 'auto', 'force'"):
+    with refuses("resume='always'", "'never', 'auto'"):
         train(run, resume="always")
 
 
@@ -262,12 +262,6 @@ def test_other_targets_models_losses_and_masks_are_another_run(tmp_path):
     differs("head.dropout was 0.1 and is now 0.3", objective("classify", dropout=0.3))
     differs("model.drop_path was 0.2 and is now 0.0", objective("classify", drop_path=0.0))
     differs("head.classes was 3 and is now None", objective("regress"))
-
-
-def test_force_goes_on_with_another_configuration(run):
-    _, result = train(run, resume="force", epochs=6, checkpoint_steps=3, keep_best=True)
-    assert result.steps == 24 and [line["step"] for line in log(run) if "loss" in line] == list(range(1, 25))
-    assert names(run) == ["step-00000024-epoch-0005", "step-00000024-epoch-0006"]
 
 
 @pytest.mark.parametrize("changed", ["log_every", "checkpoint_steps", "keep", "workers", "max_skipped"])
@@ -407,18 +401,6 @@ def test_what_no_step_could_have_left_is_refused(run, harm):
         train(run, resume="auto", keep_best=True)
 
 
-def test_force_with_an_optimiser_that_keeps_nothing_is_refused_in_words(tmp_path):
-    train(tmp_path, epochs=1, optimizer="sgd", checkpoint_steps=1)
-    with refuses("the optimiser's state", error=ModelDirectoryError):
-        train(tmp_path, resume="force", epochs=2, optimizer="sgd", momentum=0.0)
-
-
-def test_force_goes_on_with_another_optimiser(run):
-    with pytest.warns(InputWarning, match="optimiser was adamw and is now sgd, which begins anew"):
-        _, result = train(run, resume="force", epochs=6, keep_best=True, optimizer="sgd")
-    assert result.steps == 24
-
-
 def test_half_a_first_line_of_a_log_is_no_log_of_somebody_else(tmp_path):
     (tmp_path / "log.jsonl").write_text('{"step": 10, "epo')
     assert train(tmp_path, resume="auto")[1].steps == 20
@@ -555,7 +537,7 @@ def test_a_second_process_is_refused_and_told_who_runs(tmp_path):
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     with subprocess.Popen([sys.executable, "-c", RUNNING, TESTS, tmp_path / "run"], **pipes) as first:
         assert first.stdout.readline() == "here\n"
-        for resume in ("auto", "force", "never"):
+        for resume in ("auto", "never"):
             with refuses(f"{tmp_path / 'run'} is in use by process {first.pid} on ", "choose another folder"):
                 fit(objective(), examples(), settings(), folder=tmp_path / "run", resume=resume)
         first.communicate("\n", timeout=60)
@@ -574,11 +556,12 @@ def test_a_checkpoint_with_a_note_in_it_stays(run):
     note.write_text("the one that worked")
     for name in ("best", "notes", "step-00000002", ".step-00000003-epoch-0000.mine.part"):
         (run / "checkpoints" / name).mkdir()
-    train(run, resume="force", epochs=6, checkpoint_steps=1, keep=1, keep_best=True)
+    shutil.rmtree(run / "checkpoints" / "step-00000020-epoch-0005")
+    train(run, resume="auto", checkpoint_steps=1, keep=1, keep_best=True)
     read_manifest(note.parent, check_files=True)
     assert set(names(run)) == {
         "step-00000018-epoch-0004",
-        "step-00000024-epoch-0006",
+        "step-00000020-epoch-0005",
         "best",
         "notes",
         "step-00000002",

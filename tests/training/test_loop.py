@@ -500,7 +500,7 @@ def test_one_per_cent_of_rows_poisoned_ends_with_advice(tmp_path):
     assert newest(tmp_path / "run") is not None
     what = objective(seed=4)
     healed = settings(epochs=9)
-    result = fit(what, data, healed, folder=tmp_path / "run", resume="force")  # without the poison
+    result = fit(what, data, healed, folder=tmp_path / "run", resume="auto")  # without the poison
     assert np.isfinite(losses(result)).all() and result.steps == 270 and result.skipped == 11
 
 

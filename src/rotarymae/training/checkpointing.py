@@ -73,15 +73,15 @@ class RunFolder:
         """Locks the folder and finds where to go on; returns the log up to there.
 
         Args:
-            resume: "never", "auto" or "force", see `training.fit`.
+            resume: "never" or "auto", see `training.fit`.
             identity: what the run is of, as JSON: data, model, settings.
 
         Raises:
             InputError: resume="never" and the folder has a run in it; a checkpoint of other data or another
-                configuration, unless resume="force" (the message names the difference); another process trains here; a
-                log or a folder of checkpoints that this library did not write.
+                configuration (the message names the difference); another process trains here; a log or a folder of
+                checkpoints that this library did not write.
         """
-        choose("resume", resume, ("never", "auto", "force"))
+        choose("resume", resume, ("never", "auto"))
         self._identity = json.loads(json.dumps(identity))
         if self._checkpoints.is_symlink() or (self._checkpoints.exists() and not self._checkpoints.is_dir()):
             raise InputError(f"{self._checkpoints} is no plain folder; move it away, or choose another folder.")
@@ -97,7 +97,7 @@ class RunFolder:
         else:
             manifest = read_manifest(self.restored)
             differences = _differences(manifest["identity"], self._identity)
-            if differences and resume != "force":
+            if differences:
                 raise InputError(
                     f"{self.restored} is of another run: {'; '.join(differences[:5])}. Resume with the same data and "
                     "settings, or choose another folder."
@@ -197,11 +197,8 @@ class RunFolder:
         optimizer: torch.optim.Optimizer,
         scaler: torch.amp.GradScaler,
         state: RunState,
-        kind: str = "adamw",
     ) -> dict[str, Tensor] | None:
         """Puts weights, optimiser and state as they were; returns the best weights, if there are any yet.
-
-        An optimiser that is not of the `kind` in the checkpoint begins anew, and `problems` says so.
 
         Raises:
             ModelDirectoryError: the checkpoint does not fit the model or its optimiser.
@@ -211,11 +208,7 @@ class RunFolder:
         try:
             model.load_state_dict(load_file(self.restored / WEIGHTS))
             best = load_file(self.restored / BEST) if BEST in manifest["files"] else None
-            before = manifest["identity"].get("training", {}).get("optimizer", kind)
-            if before == kind:
-                _restore_optimizer(model, optimizer, load_file(self.restored / OPTIMIZER))
-            else:  # resume="force"
-                self.problems.append(f"the optimiser was {before} and is now {kind}, which begins anew.")
+            _restore_optimizer(model, optimizer, load_file(self.restored / OPTIMIZER))
             if scaler.is_enabled() and manifest["scaler"]:
                 scaler.load_state_dict(manifest["scaler"])
         except (RuntimeError, ValueError, OSError, SafetensorError) as error:

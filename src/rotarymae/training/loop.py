@@ -93,10 +93,10 @@ def fit(
         config: how.
         validation: evaluated after every epoch, with the same masks each time.
         folder: where log.jsonl and checkpoints go, seen by all processes; None keeps nothing.
-        resume: "never" (refuses a folder with a run in it), "auto" (goes on from the newest whole checkpoint if there
-            is one), "force" (as "auto", also with other data or another configuration).
+        resume: "never" (refuses a folder with a run in it), "auto" (goes on from the newest whole checkpoint, of the
+            same data and configuration, if there is one).
         on_step: called with (step, steps in all, running mean loss), for progress bars.
-        on_resume: called with a sentence that says where a run with resume="auto" or "force" begins.
+        on_resume: called with a sentence that says where a run with resume="auto" begins.
         trackers: Accelerate's: "tensorboard" (writes to the folder), "wandb".
 
     Raises:
@@ -106,7 +106,7 @@ def fit(
         Interrupted: SIGTERM or SIGINT came and the state is saved. Without a folder they do what they always do.
         OSError: a checkpoint or the log could not be written; earlier checkpoints stand.
     """
-    choose("resume", resume, ("never", "auto", "force"))
+    choose("resume", resume, ("never", "auto"))
     if len(examples.lengths) == 0:
         raise InputError("there are no training examples.")
     if validation is not None and len(validation.lengths) == 0:
@@ -212,8 +212,7 @@ class _Loop:
             raise opened[0]
         self.result.history, folder.restored = opened[0]
         if folder.restored is not None:
-            own = (self.objective.model, self.optimizer, self.scaler, self.state, self.config.optimizer)
-            self.best_weights = folder.restore(*own)
+            self.best_weights = folder.restore(self.objective.model, self.optimizer, self.scaler, self.state)
             self.result.resumed_step = self.state.step
         if self.accelerator.is_main_process:
             for problem in folder.problems:
