@@ -1,7 +1,6 @@
-"""Which series go together, in which order, and how a batch is made of them.
+"""Batches of series as tokens: scaled, thinned, masked or with targets.
 
-The order is a pure function of (seed, epoch), and a batch of (seed, epoch, its series): nothing remembers where it
-was, so a run can be resumed anywhere, on any number of processes and workers, with the same batches.
+A batch is a pure function of (seed, epoch, its series); which series go together is `training.batching`'s to say.
 """
 
 from __future__ import annotations

@@ -157,8 +157,8 @@ class FinetuningOptions:
     layer_decay: float = 1.0
     """Each block of the encoder is fine-tuned at this times the learning rate of the block above it."""
     predictor: Predicting = "auto"
-    """Predictions are the model's, gradient boosting's (features), both's (combined), or those of the best on the
-    validation series (auto)."""
+    """Predictions are the model's, gradient boosting's (features), those of all methods together (combined), or also
+    these unless another is clearly better on the validation series (auto)."""
     pool: Literal["auto", "cls", "mean", "max", "attention"] = "auto"
     """The head reads the [CLS] token, the mean or maximum over all observations, what attention picks, or the maximum
     for sounds and attention for everything else (auto)."""

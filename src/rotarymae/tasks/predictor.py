@@ -1,6 +1,7 @@
-"""What a run predicts with: the model, gradient boosting on summary features, or both combined.
+"""What a run predicts with: the model, gradient boosting on summary features, or all methods combined.
 
-All are compared on the validation series, and unless a user decides otherwise the winner predicts. Beside a model
+All are compared on the validation series. Unless a user decides otherwise the combination predicts, or what is better
+than it by more than one nat in all. It also holds random convolutions, where these can be computed. Beside a model
 directory the predictor is a folder of its own: predictor.json, and the arrays of each member as safetensors.
 """
 
@@ -125,7 +126,8 @@ class Predictor:
 
     Attributes:
         task: "classification" or "regression".
-        choice: what predicts: "model", "features" or "combined".
+        choice: what predicts: "model", "features", or "combined": the model and all members, random convolutions among
+            them where there are any.
         because: why, in words.
         members: the methods beside the model, by name.
         temperatures: of the model and each member; 1 leaves probabilities as they are.
