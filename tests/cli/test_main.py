@@ -331,6 +331,16 @@ def test_labels_are_a_column_of_the_table_itself_and_channels_all_others(tmp_pat
     assert command("interpolate", tmp_path / "run", path, "--times", "Easter", "--out", tmp_path / "no.csv") == 2
 
 
+def test_a_label_is_no_channel_where_another_table_gives_it(tmp_path):
+    rows, labels = two_kinds()
+    wide = [(star, day, flux, int(labels[star] == "a")) for star, day, _, flux in rows if star != "star 00"]
+    path = write_csv(tmp_path / "wide.csv", "id,time,flux,label", dict.fromkeys(wide))
+    kinds = write_csv(tmp_path / "kinds.csv", "id,label", labels.items())
+    how = ["--wide", "--duplicates", "first", "--labels", kinds, *TINY, "--quiet"]
+    assert command("fit", path, "--out", tmp_path / "run", *how) == 0
+    assert json.loads((tmp_path / "run/metrics.json").read_text())["preprocessing"]["channels"] == ["flux"]
+
+
 def test_a_table_without_ids_is_one_series_where_nothing_else_could_hold_them(tmp_path, capsys):
     bare = write_csv(tmp_path / "machine.csv", "time,value", [(t, t % 3) for t in range(9)])
     assert command("fit", bare, "--out", tmp_path / "run", *TINY) == 0

@@ -69,19 +69,24 @@ class LabelColumn:
 
     @property
     def beside(self) -> tuple[str, ...]:
-        """Columns of the table of observations that hold labels."""
-        return (self.label,) if self.label and self.labels is None else ()
+        """Columns of the table of observations that hold labels, also where a table of their own gives them."""
+        return () if self.name is None else (self.name,)
+
+    @property
+    def name(self) -> str | None:
+        """Of the column of labels; None without labels."""
+        return self.label or (None if self.labels is None else "label")
 
     def read(self, dataset: series.SeriesDataset, layout: series.TableLayout, table: Path) -> Any:
         """The labels in the order of the series, or None. Raises InputError for labels that do not match."""
         key = self.label_id or layout.id
+        if self.name is None:
+            return None
         if self.labels is None:
-            if self.label is None:
-                return None
-            found = layout.open(table).read_distinct([key, self.label], [key])
+            found = layout.open(table).read_distinct([key, self.name], [key])
         else:
             found = series.open_table(self.labels, missing=layout.na).read(labels=[key])
-        return series.align_labels(dataset, found, key, self.label or "label", unlabelled="none")
+        return series.align_labels(dataset, found, key, self.name, unlabelled="none")
 
 
 def _changed(options: Any) -> list[str]:
