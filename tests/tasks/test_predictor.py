@@ -115,6 +115,19 @@ def test_more_features_by_hand():
     assert second["g: flux count"] == 0 and np.isnan(second["g: flux mean"]) and np.isnan(second["r: flux mean change"])
 
 
+def test_exact_values_count_and_have_no_ratio_to_their_error():
+    values = [[1.0, 0.5], [9.0, 0.0], [2.0, 0.5]]
+    data = SeriesDataset.from_arrays([[0.0, 1.0, 2.0]], [values], value_names=["flux", "flux_err"])
+    features, names = more_features(data)
+    found = dict(zip(names, features[0]))
+    assert (found["all: flux count"], found["all: flux max"], found["all: flux time of max"]) == (3, 9, 1)
+    assert (found["all: signal-to-noise mean"], found["all: signal-to-noise max"]) == (3, 4)
+    assert found["all: flux weighted mean"] == 9 and found["all: flux chi square"] == (16**2 + 14**2) / 2
+    exact = SeriesDataset.from_arrays([[0.0, 1.0]], [[[1.0, 0.0], [2.0, 0.0]]], value_names=["flux", "flux_err"])
+    found = dict(zip(names, more_features(exact)[0][0]))
+    assert found["all: flux mean"] == 1.5 and np.isnan(found["all: signal-to-noise max"])
+
+
 def test_wide_tables_get_the_course_of_each_channel_and_no_shapes():
     channels = [f"c{i:02d}" for i in range(40)]
     data = SeriesDataset.from_arrays([np.arange(40.0)], [np.arange(40.0)], [channels])

@@ -87,12 +87,12 @@ def _summaries(
     if error is not None:
         own = _Groups(keys, groups, times, values[:, 0], values[:, error])
         assert own.errors is not None
-        ratio = own.x / own.errors
+        ratio = divide(own.x, own.errors)
         strong = ratio > STRONG
         out |= own.spread(
             {
-                "signal-to-noise mean": own.mean(ratio),
-                "signal-to-noise max": own.reduce(np.maximum, ratio),
+                "signal-to-noise mean": own.mean_of_known(ratio),
+                "signal-to-noise max": own.reduce(np.fmax, ratio),
                 "share above 5 sigma": own.mean(strong),
                 "span above 5 sigma": own.latest(strong) - own.earliest(strong),
             }
@@ -161,10 +161,13 @@ def _between(table: dict[str, Floats], name: str, channel_names: Sequence[Any]) 
 
 
 class _Groups:
-    """One value column's observations in groups, in the order of time in each: a series', or one of its channels'."""
+    """One value column's observations in groups, in the order of time in each: a series', or one of its channels'.
+
+    An error of 0 says that a value is exact: it counts like others, and has no ratio to its error.
+    """
 
     def __init__(self, keys: Integers, total: int, times: Floats, x: Floats, errors: Floats | None) -> None:
-        usable = np.isfinite(x) if errors is None else np.isfinite(x) & (errors > 0)  # NaN > 0 is False
+        usable = np.isfinite(x) if errors is None else np.isfinite(x) & (errors >= 0)  # NaN >= 0 is False
         keys = keys[usable]
         order = np.argsort(keys, kind="stable")  # rows come in the order of time
         self.present, self.first, self.count = np.unique(keys[order], return_index=True, return_counts=True)
@@ -227,11 +230,11 @@ class _Groups:
         if self.errors is not None:
             weight = 1 / np.maximum(self.errors, 1e-12) ** 2
             best = divide(self._sum(x * weight), self._sum(weight))
-            ratio = x / self.errors
+            ratio = divide(x, self.errors)
             strong = np.abs(ratio) > STRONG
             found |= {
                 "weighted mean": best,
-                "chi square": self.mean(((x - best[group]) / self.errors) ** 2),
+                "chi square": self.mean_of_known(divide(x - best[group], self.errors) ** 2),
                 "share above 3 sigma": self.mean(ratio > 3),
                 "share below -3 sigma": self.mean(ratio < -3),
                 "time of max after the first strong": peak - self.earliest(strong),
@@ -249,6 +252,11 @@ class _Groups:
 
     def mean(self, x: NDArray[Any]) -> Floats:
         return self._sum(x) / self.count
+
+    def mean_of_known(self, x: Floats) -> Floats:
+        """The mean of what is not NaN, such as ratios to an error of 0."""
+        known = np.isfinite(x)
+        return divide(self._sum(np.where(known, x, 0.0)), self._sum(known))
 
     def reduce(self, operation: np.ufunc, x: Floats) -> Floats:
         return operation.reduceat(x, self.first) if len(x) else x
