@@ -13,7 +13,7 @@ from conftest import refuses
 from rotarymae import RoMAEClassifier, SeriesDataset
 from rotarymae.arrays import ArrayDataset
 from rotarymae.errors import ModelDirectoryError
-from rotarymae.series import fit_static
+from rotarymae.series import Inputs, fit_static
 from rotarymae.system import Reporter
 from rotarymae.tasks import convolutions
 from rotarymae.tasks.combination import Probabilities, Values, choose_weights
@@ -126,6 +126,15 @@ def test_exact_values_count_and_have_no_ratio_to_their_error():
     exact = SeriesDataset.from_arrays([[0.0, 1.0]], [[[1.0, 0.0], [2.0, 0.0]]], value_names=["flux", "flux_err"])
     found = dict(zip(names, more_features(exact)[0][0]))
     assert found["all: flux mean"] == 1.5 and np.isnan(found["all: signal-to-noise max"])
+
+
+@pytest.mark.parametrize("names", [("flux", "flux_err"), ("flux", "FLUX_ERROR"), ("Flux", "fluxerr")])
+def test_boosting_knows_the_errors_that_the_encoder_knows(names):
+    data = SeriesDataset.from_arrays([[0.0, 1.0]], [[[1.0, 0.5], [2.0, 0.5]]], value_names=names)
+    assert Inputs.fit(data, signal_to_noise=True).signal_to_noise == (names,)
+    features, found = more_features(data)
+    assert features[0, found.index("all: signal-to-noise max")] == 4
+    assert f"all: {names[1]} mean change" not in found  # the course of errors says nothing
 
 
 def test_wide_tables_get_the_course_of_each_channel_and_no_shapes():

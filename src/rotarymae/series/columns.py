@@ -15,6 +15,8 @@ import pyarrow as pa
 from rotarymae.errors import InputError, choose, listed
 from rotarymae.series import tables
 
+ERROR_ENDINGS = ("_err", "_error", "err")
+
 
 @dataclass(frozen=True)
 class FrameColumns:
@@ -57,6 +59,14 @@ def names_of(names: Sequence[str] | str, what: str, empty: bool = False) -> tupl
     if wrong:
         raise InputError(f"{what} holds {listed(wrong)}, which is no string; give column names.")
     return names
+
+
+def error_columns(names: Sequence[str]) -> list[tuple[str, str]]:
+    """(column, column of its standard errors) among value columns: NAME has them in NAME_err, NAME_error or NAMEerr, in
+    capitals or not."""
+    found = {name.lower(): name for name in names}
+    pairs = [(name, found.get(name.lower() + ending)) for name in names for ending in ERROR_ENDINGS]
+    return [(name, error) for name, error in pairs if error is not None]
 
 
 def refuse_times_within(times: np.ndarray, series: np.ndarray, ids: np.ndarray, offsets: np.ndarray) -> None:

@@ -8,10 +8,10 @@ from typing import Self
 
 import numpy as np
 
+from rotarymae.series.columns import error_columns
 from rotarymae.series.dataset import SeriesDataset
 
 MOST_CHANNELS = 64  # of a one-hot vector; beyond, it would be wider than what it describes
-ERROR_ENDINGS = ("_err", "_error", "err")
 
 
 @dataclass(frozen=True)
@@ -38,17 +38,10 @@ class Inputs:
     ) -> Self:
         """The inputs that a data set has: one-hot channels if they are 2 to 64, and the columns with errors.
 
-        A column has its error in that of `errors` with its number. Without these, NAME has it in NAME_err, NAME_error
-        or NAMEerr, in capitals or not.
+        A column has its error in that of `errors` with its number; without these, as `error_columns` says.
         """
         count = len(dataset.channel_names or ()) if channel_one_hot else 0
-        names = {name.lower(): name for name in dataset.value_names} if signal_to_noise else {}
-        pairs = [
-            (name, names[small + ending])
-            for small, name in names.items()
-            for ending in ERROR_ENDINGS
-            if small + ending in names
-        ]
+        pairs = error_columns(dataset.value_names) if signal_to_noise else []
         if errors and signal_to_noise:
             pairs = list(zip(dataset.value_names, errors, strict=False))
         return cls(count if 2 <= count <= MOST_CHANNELS else 0, tuple(pairs))

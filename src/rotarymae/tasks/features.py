@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rotarymae.arrays import ArrayDataset, array_features
-from rotarymae.series import SeriesDataset
+from rotarymae.series import SeriesDataset, error_columns
 from rotarymae.tasks.data import AnyDataset
 
 Floats = NDArray[np.float64]
@@ -35,7 +35,7 @@ def summary_features(dataset: AnyDataset) -> tuple[Floats, tuple[str, ...]]:
     """What one would compute by hand: features [S, F] and their F names; NaN where there was nothing to compute.
 
     Per channel and over the whole series: count, time span, and for every value column mean, std, min, max and skew.
-    Where a column is called as the first one with `_err` behind, also mean and largest signal-to-noise, the share of
+    Where the first column has one of errors (`error_columns`), also mean and largest signal-to-noise, the share of
     observations above 5, and the time they span. Between neighbouring channels: the difference of the means of the
     first value, and that difference over the sum of their sizes (it stays within -1..1 for fluxes of either sign).
     Times keep the data's unit. Of arrays, `array_features`.
@@ -49,7 +49,7 @@ def summary_features(dataset: AnyDataset) -> tuple[Floats, tuple[str, ...]]:
 
 
 def _features(rows: Rows, names: tuple[str, ...], channel_names: Sequence[Any]) -> dict[str, Floats]:
-    error = names.index(f"{names[0]}_err") if f"{names[0]}_err" in names else None
+    error = _error(names)
     features: dict[str, Floats] = {}
     if rows.num_channels > 1:
         shape = (rows.num_series, rows.num_channels)
@@ -100,6 +100,11 @@ def _summaries(
     return out
 
 
+def _error(names: Sequence[str]) -> int | None:
+    """The place of the first value's standard errors, if there are any."""
+    return next((names.index(error) for name, error in error_columns(names) if name == names[0]), None)
+
+
 def divide(a: NDArray[Any], b: NDArray[Any]) -> Floats:
     """a / b; NaN where b is 0."""
     return np.divide(a, b, out=np.full(np.shape(a), np.nan), where=np.asarray(b) != 0)
@@ -126,7 +131,7 @@ def more_features(dataset: AnyDataset) -> tuple[Floats, tuple[str, ...]]:
 
 
 def _more(rows: Rows, names: tuple[str, ...], channel_names: Sequence[Any]) -> dict[str, Floats]:
-    error = names.index(f"{names[0]}_err") if f"{names[0]}_err" in names else None
+    error = _error(names)
     columns = [v for v in range(len(names)) if v != error]
     narrow = rows.num_channels * len(columns) <= NARROW
     features = _features(rows, names, channel_names) if narrow else {}
