@@ -9,8 +9,8 @@ import pytest
 
 from conftest import refuses
 from rotarymae.errors import InputWarning, NoObservations
-from rotarymae.series import TableReader, files, memmap, table_reader
-from rotarymae.series.files import TableFile, open_table
+from rotarymae.series import SeriesDataset, TableReader, align_column, align_labels, files, memmap, table_reader
+from rotarymae.series.files import TableFile, open_table, read_table
 
 SERIES = 30
 
@@ -190,3 +190,13 @@ def test_blanks_around_labels_do_not_count(tmp_path, memory):
     path.write_text("id,time,band,flux\n" + "".join(f"{'  7' if t % 2 else '7'},{t}, g,1.5\n" for t in range(100)))
     found = reader(open_table(path)).read(memory, tmp_path)
     assert found.ids.tolist() == [7] and found.channel_names == ("g",) and found.lengths.tolist() == [100]
+
+
+def test_blanks_around_texts_of_labels_splits_and_static_columns_do_not_count(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("id,time,value,kind\n1,0,2,a \n1,1,2, a\n2,0,3,a\n2,1,3,  a\n3,0,2,  \n3,1,2,\n")
+    data = SeriesDataset.from_file(path, static=["kind"])
+    assert data.static["kind"].tolist() == ["a", "a", None]
+    table = read_table(path, columns=["id", "kind"])
+    assert align_labels(data, table, label="kind", unlabelled="none").tolist() == ["a", "a", None]
+    assert align_column(data, table, "id", "kind")[0].tolist() == ["a", "a", None]

@@ -122,6 +122,7 @@ def channel_names_of(given: Sequence[Any] | np.ndarray) -> tuple[Any, ...]:
 
 def static_column(column: pa.Array, name: str, series: np.ndarray, ids: np.ndarray) -> np.ndarray:
     """One value per series [S] from a column that repeats it on each row of the series."""
+    column = tables.trimmed(column)
     kind = column.type
     if pa.types.is_null(kind):
         return np.full(len(ids), np.nan)
@@ -130,7 +131,7 @@ def static_column(column: pa.Array, name: str, series: np.ndarray, ids: np.ndarr
         cells = tables.numbers(column, name)
     else:
         there = column.is_valid().to_numpy(zero_copy_only=False)
-        if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+        if pa.types.is_string(kind) or pa.types.is_large_string(kind):
             there = there & (column.to_numpy(zero_copy_only=False) != "")  # an empty cell of a text file
         cells = tables.label_values(tables.label_array(column.filter(pa.array(there)), name))
         if not there.all():  # a category may be missing

@@ -264,7 +264,7 @@ class TableFile:
             table = table.cast(pa.schema(plain))
         text = self.format in ("csv", "tsv")
         for name in set(labels) & set(table.column_names) if text else ():  # "a, b", and aligned columns
-            trimmed = pc.call_function("utf8_trim_whitespace", [table[name]])
+            trimmed = tables.trimmed(tables.to_arrow(table[name]))
             table = table.set_column(table.schema.get_field_index(name), name, trimmed)
         if self.of_file is not None:
             table = table.append_column(self.of_file, pa.array([self.file_ids[i]] * len(table), pa.string()))

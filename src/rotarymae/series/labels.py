@@ -54,10 +54,10 @@ def align_labels(
 
 def align_column(dataset: SeriesDataset, frame: Any, id: str, name: str) -> tuple[np.ndarray, bool]:
     """A column's values [S] in the order of a dataset's series, None where one has none; and whether they were dates,
-    which become days since 1970-01-01. Arguments and errors as of `align_labels`."""
+    which become days since 1970-01-01. Arguments and errors as of `align_labels`; dates that are not ISO are refused."""
     seen = tables.as_frame(frame)
     tables.need_columns(seen, [("id", id), ("value", name)])
-    cells = dates.from_iso(tables.arrow_column(seen, name))
+    cells = dates.from_iso(tables.trimmed(tables.arrow_column(seen, name)))
     as_days = dates.zone(cells) is not None
     if as_days:
         days = pa.array(dates.times(cells, name)[0], from_pandas=True)
@@ -67,7 +67,7 @@ def align_column(dataset: SeriesDataset, frame: Any, id: str, name: str) -> tupl
 
 def _align(dataset: SeriesDataset, seen: Any, id: str, label: str, unlabelled: str, what: str) -> np.ndarray:
     """`align_labels`; messages call what is aligned `what`."""
-    ids, cells = tables.label_array(tables.arrow_column(seen, id), id), tables.arrow_column(seen, label)
+    ids, cells = tables.label_array(tables.arrow_column(seen, id), id), tables.trimmed(tables.arrow_column(seen, label))
     if unlabelled == "none":
         gone = tables.absent_labels(cells)
         ids, cells = ids.filter(pa.array(~gone)), cells.filter(pa.array(~gone))

@@ -177,6 +177,16 @@ def absent_labels(column: pa.Array) -> np.ndarray:
     return gone
 
 
+def trimmed(column: pa.Array) -> pa.Array:
+    """A column without the blanks around its texts; one that holds no text as it is."""
+    kind = column.type
+    if pa.types.is_string_view(kind):
+        column = column.cast(pa.large_string())
+    elif not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+        return column
+    return pc.call_function("utf8_trim_whitespace", [column])
+
+
 def label_array(column: pa.Array, name: str) -> pa.Array:
     """Labels (ids, channels, classes) as int64, double, string or bool, none of them missing.
 
