@@ -11,6 +11,7 @@ import pytest
 
 from _runs import FIT, series
 from conftest import TINY, command, refuses, two_kinds, write_csv
+from rotarymae.series import align_column
 from rotarymae.tasks.fit_table import run_fit
 from rotarymae.tasks.split_by import SplitColumn, latest, split_off, whole_groups
 
@@ -182,3 +183,25 @@ def test_dates_as_text_and_codes_of_missing_cells_in_a_split_column(tmp_path, no
     given = ["--labels", tmp_path / "l.csv", "--split-by", "year", "--na", "-999", "--out", tmp_path / "b"]
     assert command(*fit, *given) == 2  # -999 is no year before all others
     assert "1 series have no value in the column 'year'" in " ".join(capsys.readouterr().err.split())
+
+
+@pytest.mark.parametrize(
+    ("texts", "refused"),
+    [
+        (["03.09.2020", "", "12.10.2021"], True),
+        (["9/3/20", "10/12/21"], True),
+        (["2020-09-03", "2020/10/12 10:00"], True),
+        (["03.09.2020", "later"], False),
+        (["10.1.2", "10.1.3"], False),
+    ],
+)
+def test_dates_that_come_in_no_order_are_refused(texts, refused):
+    data = series(len(texts))
+    table = pa.table({"id": data.ids, "day": texts})
+    if refused:
+        with refuses("'day'", repr(next(text for text in texts if "-" not in text)), "ISO dates", "2024-03-31"):
+            align_column(data, table, "id", "day")
+    else:
+        assert align_column(data, table, "id", "day")[0].tolist() == texts
+    dated = pa.table({"id": data.ids, "day": [f" 2020-09-{i + 1:02d}" for i in range(len(texts))]})
+    assert align_column(data, dated, "id", "day")[1]

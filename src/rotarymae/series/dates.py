@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime
@@ -16,7 +17,8 @@ from rotarymae.errors import InputError, listed
 from rotarymae.series.tables import numbers
 
 PER_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
-
+# 31.03.2024, 3/31/24, 2024/3/31, and with a time of day; ISO dates, where others of the column are not.
+OTHER_DATE = re.compile(r"(\d\d?([./-])\d\d?\2\d{4}|\d\d?([./])\d\d?\3\d\d|\d{4}([./-])\d\d?\4\d\d?)([ T,].*)?$")
 
 FIRST_DAY, LAST_DAY = -719_162, 2_932_896  # the years 1 to 9999, in days since 1970-01-01
 
@@ -68,6 +70,18 @@ def from_iso(column: pa.Array) -> pa.Array:
         except pa.ArrowInvalid:
             continue
     return column
+
+
+def refuse_other_dates(column: pa.Array, name: str) -> None:
+    """Refuse a column of text that is all dates, of which `from_iso` made none."""
+    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+        there = [text for text in column.unique().to_pylist() if text]
+        if there and all(map(OTHER_DATE.match, there)):
+            other = next((text for text in there if not re.match(r"\d{4}-", text)), there[0])
+            raise InputError(
+                f"column {name!r} holds dates such as {other!r}, which come in no order as they are written; write "
+                "them as ISO dates, such as 2024-03-31 or 2024-03-31T10:00."
+            )
 
 
 def zone(column: pa.Array) -> str | None:

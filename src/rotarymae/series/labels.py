@@ -58,6 +58,7 @@ def align_column(dataset: SeriesDataset, frame: Any, id: str, name: str) -> tupl
     seen = tables.as_frame(frame)
     tables.need_columns(seen, [("id", id), ("value", name)])
     cells = dates.from_iso(tables.trimmed(tables.arrow_column(seen, name)))
+    dates.refuse_other_dates(cells, name)
     as_days = dates.zone(cells) is not None
     if as_days:
         days = pa.array(dates.times(cells, name)[0], from_pandas=True)
