@@ -23,6 +23,7 @@ from rotarymae.errors import InputWarning
 from rotarymae.series import (
     SeriesDataset,
     TableLayout,
+    align_labels,
     as_dates,
     formats,
     open_table,
@@ -453,3 +454,20 @@ def test_json_beyond_64_bits_names_the_file(tmp_path):
     (tmp_path / "t.json").write_text(json.dumps([{"id": 1, "time": 10**30, "value": 1.0}]))
     with refuses("t.json cannot be read as json"):
         open_table(tmp_path / "t.json")
+
+
+@pytest.mark.parametrize(
+    ("cells", "labels"),
+    [
+        (["01", " 1", "", "-9"], ["01", "1", None, None]),
+        (["1", "0", "", "-9"], [1, 0, None, None]),
+        (["0.5", "1", "", "-9"], [0.5, 1, None, None]),
+        (["1", "a", "", "-9"], ["1", "a", None, None]),
+    ],
+)
+def test_labels_with_leading_zeros_stay_text(tmp_path, cells, labels):
+    path = tmp_path / "t.csv"
+    path.write_text("id,kind\n" + "".join(f"{i},{cell}\n" for i, cell in enumerate(cells)))
+    table = open_table(path, missing=["-9"]).read_labels("id", "kind")
+    data = SeriesDataset.from_arrays([[0.0]] * 4, [[1.0]] * 4, ids=np.arange(4))
+    assert align_labels(data, table, label="kind", unlabelled="none").tolist() == labels

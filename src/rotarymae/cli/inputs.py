@@ -82,10 +82,8 @@ class LabelColumn:
         key = self.label_id or layout.id
         if self.name is None:
             return None
-        if self.labels is None:
-            found = layout.open(table).read_distinct([key, self.name], [key])
-        else:
-            found = series.open_table(self.labels, missing=layout.na).read(labels=[key])
+        source = layout.open(table) if self.labels is None else series.open_table(self.labels, missing=layout.na)
+        found = source.read_labels(key, self.name)
         return series.align_labels(dataset, found, key, self.name, unlabelled="none")
 
 

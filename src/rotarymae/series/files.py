@@ -14,7 +14,6 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.feather
 import pyarrow.parquet
@@ -162,6 +161,21 @@ class TableFile:
             found = rows.group_by(columns, use_threads=False).aggregate([])
         assert found is not None
         return found
+
+    def read_labels(self, id: str, label: str) -> pa.Table:
+        """The different ids and labels. Labels of a text file stay text where one is written with a leading zero: 01
+        and 1 are two classes."""
+        found = self.read_distinct([id, label], [id])
+        if self.format not in ("csv", "tsv") or not pa.types.is_integer(found[label].type):
+            return found
+        written = self.read([label], [label])[label]  # as text, unless all are written as integers are
+        if not pa.types.is_string(written.type) or not any(
+            re.match(r"0\d", text) for text in written.unique().to_pylist()
+        ):
+            return found
+        return found.set_column(
+            found.schema.get_field_index(label), label, tables.without(tables.to_arrow(written), self.missing)
+        )
 
     def stream(self, columns: Sequence[str], labels: Sequence[str]) -> Iterator[dict[str, pa.Array]]:
         """Some columns, about ROWS observations at a time, of one type in all files; labels of a CSV file as text."""

@@ -54,7 +54,7 @@ def align_labels(
 
 def align_column(dataset: SeriesDataset, frame: Any, id: str, name: str) -> tuple[np.ndarray, bool]:
     """A column's values [S] in the order of a dataset's series, None where one has none; and whether they were dates,
-    which become days since 1970-01-01. Arguments and errors as of `align_labels`; dates that are not ISO are refused."""
+    which become days since 1970-01-01. Arguments and errors as of `align_labels`, and other dates than ISO."""
     seen = tables.as_frame(frame)
     tables.need_columns(seen, [("id", id), ("value", name)])
     cells = dates.from_iso(tables.trimmed(tables.arrow_column(seen, name)))
