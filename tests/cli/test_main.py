@@ -564,11 +564,21 @@ def test_interpolate_on_a_grid_at_times_and_at_a_table(fitted, tmp_path, capsys)
     assert set(answer) == set(asked)
     assert max(abs(answer[place] - known[place]) for place in asked) < 1e-4
 
+    # Without a column of channels, every time asks for all of them; "channel" is one in any case.
+    one = write_csv(tmp_path / "one.csv", "star,day,channel", [("star 02", 2.5, "r")])
+    assert command("interpolate", run, stars, "--out", tmp_path / "of one.csv", "--at", one, "--quiet") == 0
+    assert table(tmp_path / "of one.csv")["channel"].to_pylist() == ["r"]
+    every = write_csv(tmp_path / "every.csv", "star,day", [("star 02", 2.5), ("star 03", 10)])
+    assert command("interpolate", run, stars, "--out", tmp_path / "all.csv", "--at", every, "--quiet") == 0
+    rows = [(row["star"], row["time"], row["channel"]) for row in table(tmp_path / "all.csv").to_pylist()]
+    assert rows == [("star 02", 2.5, "g"), ("star 02", 2.5, "r"), ("star 03", 10, "g"), ("star 03", 10, "r")]
+
 
 AT = {
     "unknown series": ("star,day,band", [("star 99", 1, "g")], ["'star 99'"]),
     "unknown channel": ("star,day,band", [("star 00", 1, "z")], ["'z'", "g, r"]),
     "missing column": ("star,days,band", [("star 00", 1, "g")], ["'day'", "'days'"]),
+    "missing channels": ("star,day,bnad", [("star 00", 1, "g")], ["'band'", "'bnad'"]),
     "missing time": ("star,day,band", [("star 00", "", "g"), ("star 00", 1, "g")], ["'day'", "1 empty"]),
 }
 

@@ -163,8 +163,8 @@ class QueryTable:
         """From a file; arguments as `of`, which also says what is raised. Where the file of observations is one series
         without a column of ids, this one needs none either."""
         source = layout.open(path)
-        channel, names = layout.channel or "channel", source.column_names()
-        table = source.read(None, [name for name in (layout.id, channel) if name in names])
+        names, texts = source.column_names(), (layout.id, layout.channel, "channel")
+        table = source.read(None, [name for name in names if name in texts])
         if layout.id not in names and observed.is_file() and layout.id not in layout.open(observed).column_names():
             table = table.append_column(layout.id, pa.array([stem(observed)] * len(table)))
         return cls.of(table, layout, str(path))
@@ -174,18 +174,20 @@ class QueryTable:
         """From a table's columns of ids, times and channels.
 
         Args:
-            layout: the columns' names, and how times and missing cells are written. Without a column of channels that
-                is the column "channel", if there is one; if not, every row asks for all channels. Where the table has
-                the columns of errors, it asks for what would be observed with these errors.
+            layout: the columns' names, and how times and missing cells are written. Channels are in its column of
+                channels, or else in the column "channel"; where the table has none, every row asks for all channels.
+                Where it has the columns of errors, it asks for what would be observed with these errors.
 
         Raises:
             InputError: a missing column or cell, a time that is not finite; no rows.
         """
         if not len(table):
             raise InputError(f"{name} has no rows; there are no times to interpolate at.")
-        id, time, channel = layout.id, layout.time, layout.channel
-        if channel is None and "channel" in table.column_names:
-            channel = "channel"
+        id, time = layout.id, layout.time
+        others = [column for column in table.column_names if column not in (id, time)]
+        channel = next((column for column in (layout.channel, "channel") if column in others), None)
+        if channel is None and layout.channel and did_you_mean(layout.channel, others):
+            channel = layout.channel  # misspelt, and refused below
         with_errors = layout.errors if set(layout.errors) <= set(table.column_names) else ()
         wanted = [id, time] + ([channel] if channel else [])
         for column in (*wanted, *with_errors):
