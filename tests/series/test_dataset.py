@@ -969,3 +969,22 @@ def test_a_channel_without_observations_is_warned_of():
     data = SeriesDataset.from_wide(wide, channels=["seen", "dead"])
     with pytest.warns(InputWarning, match="channel 'dead' was never observed: .* leave it out"):
         assert data.warn_constant_channels() == ()
+
+
+def test_codes_are_named_by_channel_and_column_but_exact_errors_are_none():
+    draw = np.random.default_rng(0)
+    n = 100
+    values = {"mag": draw.normal(20, 0.1, n), "magerr": draw.normal(10, 0.01, n), "seeing": draw.normal(1, 0.01, n)}
+    for name, places, code in (("mag", slice(0, 24, 2), -999), ("seeing", slice(0, 44, 2), -999), ("magerr", 0, 0)):
+        values[name][places] = code
+    frame = pa.table({"id": [1] * n, "time": np.arange(n), "band": ["g", "r"] * (n // 2), **values})
+    with pytest.warns(InputWarning) as caught:
+        SeriesDataset.from_frame(frame, channel="band", values=list(values))
+    said = sorted(str(warning.message).split(":")[0] for warning in caught)
+    assert said == ["channel 'g', column 'mag' is -999 in 12 rows", "channel 'g', column 'seeing' is -999 in 22 rows"]
+
+
+def test_duplicates_at_a_date_are_named_by_the_date():
+    days = pa.array([dt.datetime(2024, 3, 31, 10)] * 2, pa.timestamp("us"))
+    with refuses("'a'", "at time 2024-03-31T10:00:00+00:00, has 2 observations"):
+        SeriesDataset.from_frame(pa.table({"id": ["a", "a"], "time": days, "value": [1.0, 2.0]}))

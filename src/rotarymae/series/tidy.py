@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 
 from rotarymae.errors import InputError, InputWarning, NoObservations, listed
+from rotarymae.series.columns import error_columns
+from rotarymae.series.dates import as_dates
 from rotarymae.series.reading import ReadingReport
 
 LARGEST = float(np.finfo(np.float32).max)
@@ -51,7 +53,10 @@ class Observations:
 
     def name(self, row: int) -> str:
         """ "series 615 at time 59750.4, channel 'u'": where a row is, for messages."""
-        text = f"series {listed([self.ids[self.series[row]]])} at time {self.times[row]:.10g}"
+        when = f"{self.times[row]:.10g}"
+        if self.time_zone is not None:
+            when = as_dates(self.times[[row]], self.time_zone)[0].as_py().isoformat()
+        text = f"series {listed([self.ids[self.series[row]]])} at time {when}"
         if self.channels is None or self.channel_names is None:
             return text
         return f"{text}, channel {self.channel_names[self.channels[row]]!r}"
@@ -125,12 +130,16 @@ def suspects(rows: Observations) -> dict[str, int]:
     is tens of deviations away from the median, or hundreds if it comes a few times only.
     """
     found: dict[str, int] = {}
+    errors = {error for _, error in error_columns(rows.value_names)}
     by_channel = slice(None) if rows.channels is None else np.argsort(rows.channels, kind="stable")
     ends = [] if rows.channels is None else np.cumsum(np.bincount(rows.channels))[:-1]
     for v, name in enumerate(rows.value_names):
         for c, column in enumerate(np.split(rows.values[by_channel, v], ends)):
-            where = f"column {name!r}" if rows.channel_names is None else f"channel {rows.channel_names[c]!r}"
-            found |= {f"{where} is {value:.10g}": count for value, count in _outliers(column[~np.isnan(column)])}
+            where = [] if rows.channel_names is None else [f"channel {rows.channel_names[c]!r}"]
+            where += [f"column {name!r}"] if not where or len(rows.value_names) > 1 else []
+            for value, count in _outliers(column[~np.isnan(column)]):
+                if value or name not in errors:  # an error of 0 is an exact value
+                    found[f"{', '.join(where)} is {value:.10g}"] = count
     return found
 
 
