@@ -5,6 +5,7 @@ import json
 from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
@@ -16,7 +17,7 @@ from rotarymae import RoMAEInterpolator, SeriesDataset
 from rotarymae.batch import Batch
 from rotarymae.losses import gaussian_nll
 from rotarymae.masking import MaskRatio
-from rotarymae.series import Preprocessor, SeriesExamples
+from rotarymae.series import Preprocessor, SeriesExamples, TableLayout
 from rotarymae.series.scaling import LEAST_ERROR
 from rotarymae.tasks import as_queries, grid, interpolate, pretrain
 from rotarymae.training.objectives import Pretraining
@@ -163,3 +164,9 @@ def test_the_command_and_the_estimators(tmp_path, capsys):
     columns = {"channel": "band", "values": ["flux"], "errors": ["sigma"]}
     model = RoMAEInterpolator(**columns, pretrain_epochs=1, min_steps=0).fit(frame)
     assert model.predict(frame, [1.0, 2.0]).shape == (24, 2, 2, 1)
+
+
+def test_a_column_that_is_value_and_error_is_named_as_both(tmp_path):
+    layout = TableLayout(values=("flux", "sigma"), errors=("sigma",))
+    with refuses("'sigma'", "given twice, as value and as error"):
+        layout.reader(pa.table({"id": [1], "time": [0], "flux": [1.0], "sigma": [1.0]}))

@@ -92,6 +92,9 @@ class TableLayout(Reading):
                 f"errors {listed(self.errors)} are of single observations; give a table with one row for each "
                 "(no --wide, no --tokens time)."
             )
+        both = [name for name in self.values if name in self.errors]
+        if both:
+            raise InputError(f"column {both[0]!r} is given twice, as value and as error; name each column once.")
         source = self.open(table)
         what = "the table" if source.in_memory else table
         names = source.column_names()
