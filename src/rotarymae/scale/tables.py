@@ -177,7 +177,8 @@ def _checked(job: Job, reader: TableReader) -> Iterator[Part]:
 def job_reader(job: Job, table: Path | pa.Table, layout: TableLayout) -> TableReader:
     """What reads a table as a job's model needs it. Raises as `TableLayout.reader`."""
     preprocessor = job.directory.of_series()
-    return layout.reader(table, preprocessor.channel_names, value_names=preprocessor.value_columns)
+    static = tuple((preprocessor.columns or {}).get("static", ()))  # of the run, which its pre-trained model ignores
+    return layout.reader(table, preprocessor.channel_names, static, preprocessor.value_columns)
 
 
 # ── for Arrow tables ────────────────────────────────────────────────────────────────────────────────────────────────
