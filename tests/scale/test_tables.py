@@ -139,6 +139,14 @@ def test_a_table_of_times_asks_some_series_alone(fitted, monkeypatch, parts):
     found = interpolate_table(stars(), fitted / "run", at=at)
     assert found["star"].to_pylist() == ["star 03", "star 20", "star 20"] and found["time"].to_pylist() == [2, 1, 3]
     assert found["channel"].to_pylist() == ["r", "g", "g"]
+    # Of series without observations those that are asked for have an empty row, and no others.
+    blind = pa.table({"star": ["star x", "star y"], "day": [1.0, 1.0], "band": ["g", "g"], "flux": [None, None]})
+    more = pa.concat_tables([stars(), blind.cast(stars().schema)])
+    asked = pa.concat_tables([at, pa.table({"star": ["star y"], "day": [1.0], "band": ["g"]})])
+    with pytest.warns(InputWarning, match="no observation"):
+        found = interpolate_table(more, fitted / "run", at=asked)
+    assert found["star"].to_pylist() == ["star 03", "star 20", "star 20", "star y"]
+    assert found["flux"].null_count == 1
     unknown = pa.table({"star": ["star 20", "nobody"], "day": [1.0, 2.0], "band": ["g", "g"]})
     with refuses("the table of times", "'nobody'"):
         interpolate_table(stars(), fitted / "run", at=unknown)

@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from rotarymae.arrays import ArrayDataset
 from rotarymae.errors import InputError, InputWarning, NoObservations, gathered_warnings, listed
 from rotarymae.scale.jobs import Answers, Embedding, Interpolating, Job, Pool, Predicting, Stage
-from rotarymae.series import Part, TableLayout, TableReader
+from rotarymae.series import Part, SeriesDataset, TableLayout, TableReader, as_text
 from rotarymae.tasks import QueryTable, with_ids, write_parts
 
 OnStep = Callable[[int, int], None]
@@ -163,12 +163,17 @@ def _once(raised: list[str]) -> Iterator[str]:
 
 
 def _checked(job: Job, reader: TableReader) -> Iterator[Part]:
-    """The parts of a table; series that are asked for at times of their own must be among them."""
+    """The parts of a table. Series that are asked for at times of their own must be among them; others are left out."""
     seen: list[Any] = []
     asked = job.at if isinstance(job, Interpolating) else None
+    wanted = set() if asked is None else set(map(as_text, asked.ids))
     for part in reader.parts():
         if asked is not None:
-            seen += part.ids.to_pylist()
+            ids = part.ids.to_pylist()
+            seen += ids
+            # One with observations has as many rows as it is asked for.
+            kept = part.observed | np.array([as_text(name) in wanted for name in ids], bool)
+            part = replace(part, ids=part.ids.filter(pa.array(kept)), observed=part.observed[kept])
         yield part
     if asked is not None:
         asked.refuse_others(seen)
