@@ -1,5 +1,7 @@
 """A table in, a table out: in parts the same answers as at once, one row per series, in order, ids of their type."""
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -9,7 +11,16 @@ import pytest
 from conftest import command, refuses, two_kinds
 from rotarymae.checkpoints import open_model
 from rotarymae.errors import InputWarning
-from rotarymae.scale import Embedding, Interpolating, Predicting, embed_table, interpolate_table, predict_table
+from rotarymae.scale import (
+    Embedding,
+    Explaining,
+    Interpolating,
+    Predicting,
+    embed_table,
+    interpolate_table,
+    predict_table,
+)
+from rotarymae.scale.tables import answer_table, job_reader
 from rotarymae.series import SeriesDataset, TableLayout, files, table_reader
 from rotarymae.tasks import embed
 
@@ -152,6 +163,24 @@ def test_a_table_of_times_asks_some_series_alone(fitted, monkeypatch, parts):
         interpolate_table(stars(), fitted / "run", at=unknown)
     with refuses("no rows"):
         interpolate_table(stars(), fitted / "run", at=at.slice(0, 0))
+
+
+def test_series_that_are_too_long_to_explain_have_an_empty_row(fitted, small_parts):
+    job, table = Explaining.open(fitted / "run", "attention"), stars()
+    lengths = {row["values"]: row["counts"] for row in table["star"].value_counts().to_pylist()}
+    most = sorted(lengths.values())[12]
+    limited = replace(job.directory, preprocessor=replace(job.directory.of_series(), max_tokens=most))
+    job = replace(job, directory=limited)
+    given = job, job_reader(job, table, TableLayout.for_model(limited.of_series()))
+    with pytest.warns(InputWarning, match=f"more than the {most} observations that the model reads at a time"):
+        found = pa.concat_tables(answer_table(*given))
+    rows = {row["values"]: row["counts"] for row in found["star"].value_counts().to_pylist()}
+    assert rows == {star: count if count <= most else 1 for star, count in lengths.items()}
+    assert found["importance"].null_count == sum(count > most for count in lengths.values()) > 0
+    assert list(dict.fromkeys(found["star"].to_pylist())) == list(lengths)  # in order
+    nothing = replace(job, directory=replace(limited, preprocessor=replace(limited.of_series(), max_tokens=2)))
+    with pytest.warns(InputWarning, match="more than the 2 observations"), refuses("none of the series"):
+        list(answer_table(nothing, job_reader(nothing, table, TableLayout.for_model(limited.of_series()))))
 
 
 def test_an_empty_table_and_one_in_which_nothing_was_observed(fitted):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -105,7 +106,8 @@ def explain(
         model: This folder was written by `fit`, or is the directory of a fine-tuned model, which alone is explained.
         table: This table of observations is laid out as in training, unless options say otherwise.
         out: The answers go to this new .csv or .parquet file, with a row per observation: its time, channel and values,
-            what the model predicts for the series, and the observation's importance.
+            what the model predicts for the series, and the observation's importance. A series that is longer than the
+            model reads at a time has an empty row.
         method: Each observation is left out in turn (occlusion, as slow as a prediction per observation), or the
             attention that it gets is taken (attention).
     """
@@ -116,6 +118,8 @@ def explain(
         totals = _answer_table(job, table, out, columns, "explaining", reporter)
     if job.predictor.choice != "model":
         reporter.say(f"explained and predicted by the model alone; `predict` takes {job.predictor.choice} for this run")
+    if tasks.most_observations(job.directory.of_series()) < math.inf:
+        totals = replace(totals, what="series that are too long or without observations")
     rows = totals.rows - totals.empty
     reporter.say(f"{rows:,} observations of {totals.answered:,} series → {out}{totals.said_of_empty}")
 

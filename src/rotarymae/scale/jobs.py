@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import threading
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ import pyarrow as pa
 
 from rotarymae.checkpoints import ModelDirectory, find_model, open_model
 from rotarymae.config import Precision
-from rotarymae.errors import InputError, choose
+from rotarymae.errors import InputError, InputWarning, choose, listed
 from rotarymae.heads import Classifier, Regressor
 from rotarymae.model import Encoder, MaskedAutoencoder
 from rotarymae.series import SeriesDataset, parse_time
@@ -36,6 +37,7 @@ from rotarymae.tasks import (
     importance_columns,
     interpolate,
     interpolation_columns,
+    most_observations,
     predict_probabilities,
     predict_values,
     prediction_columns,
@@ -75,6 +77,10 @@ class Job(ABC):
     def schema(self) -> pa.Schema | None:
         """The columns of its answers; None where they depend on the table."""
         return None
+
+    def answerable(self, dataset: SeriesDataset) -> np.ndarray:
+        """Which series can be answered, bool [S]; of the others, warnings say why."""
+        return np.ones(len(dataset), bool)
 
     @abstractmethod
     def answer(self, dataset: AnyDataset, on_step: Any = None) -> Answers:
@@ -241,6 +247,18 @@ class Explaining(Job):
         """
         directory = open_model(model, "finetuned")
         return cls(directory, Predictor.of_run(model, directory), method)
+
+    def answerable(self, dataset: SeriesDataset) -> np.ndarray:
+        most = most_observations(self.directory.of_series())
+        fits = np.asarray(dataset.lengths) <= most
+        if not fits.all():
+            warnings.warn(
+                f"{(~fits).sum():,} series have more than the {most:.0f} observations that the model reads at a time, "
+                f"and are not explained: {listed(dataset.ids[~fits])}. Ask about shorter pieces of them.",
+                InputWarning,
+                stacklevel=2,
+            )
+        return fits
 
     def answer(self, dataset: AnyDataset, on_step: Any = None) -> Answers:
         if not isinstance(dataset, SeriesDataset):

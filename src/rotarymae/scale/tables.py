@@ -107,10 +107,12 @@ def answer_parts(job: Job, reader: TableReader, on_step: OnStep | None = None) -
             size = len(part.dataset.times)
             step = None if on_step is None else _within(on_step, done, size, total)
             with gathered_warnings() as caught:
-                found = job.answer(part.dataset, step)
+                part = _answerable(job, part, part.dataset)
+                if part.dataset is not None:
+                    found = job.answer(part.dataset, step)
             raised += [str(warning.message) for warning in caught if issubclass(warning.category, InputWarning)]
             done += size
-            if schema is None and found.columns.num_columns:
+            if schema is None and found is not None and found.columns.num_columns:
                 schema = found.columns.schema
         held.append((replace(part, dataset=None), found))
         if schema is not None:
@@ -120,7 +122,17 @@ def answer_parts(job: Job, reader: TableReader, on_step: OnStep | None = None) -
     for text in _once(raised):
         warnings.warn(text, InputWarning, stacklevel=3)
     if held:
-        raise held[0][0].why or NoObservations("what is asked for is of series without an observation")
+        raise held[0][0].why or NoObservations("none of the series that are asked for can be answered")
+
+
+def _answerable(job: Job, part: Part, dataset: SeriesDataset) -> Part:
+    """The part, in which series that the job cannot answer are like those without observations."""
+    able = job.answerable(dataset)
+    if able.all():
+        return part
+    observed = part.observed.copy()
+    observed[observed] = able
+    return replace(part, observed=observed, dataset=dataset.select(np.flatnonzero(able)) if able.any() else None)
 
 
 def _within(on_step: OnStep, done: int, size: int, total: int) -> OnStep:
