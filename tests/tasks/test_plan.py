@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 
 from conftest import command
+from rotarymae.system import Reporter
 from rotarymae.tasks import plan
 from rotarymae.tasks.config import FitConfig
 from rotarymae.tasks.plan import Plan
@@ -39,7 +40,6 @@ def test_a_budget_decides_the_epochs_and_a_resumed_run_keeps_them(fitted, tmp_pa
 
 def test_less_than_an_epoch_is_planned_where_no_more_fits_and_kept(tmp_path, monkeypatch, capfd):
     from _runs import examples, objective, settings
-    from rotarymae.system import Reporter
 
     monkeypatch.setattr(plan, "measure_step", lambda *_: 4.0)
     monkeypatch.setattr(time, "monotonic", lambda: 0.0)
@@ -76,7 +76,6 @@ def test_minutes(minutes):
 
 def test_without_a_budget_the_plan_is_said_and_nothing_changes(tmp_path, monkeypatch, capfd):
     from _runs import examples, objective, settings
-    from rotarymae.system import Reporter
 
     monkeypatch.setattr(plan, "measure_step", lambda *_: 0.5)
     made = Plan(tmp_path, FitConfig(), True, time.monotonic(), Reporter())
@@ -85,3 +84,15 @@ def test_without_a_budget_the_plan_is_said_and_nothing_changes(tmp_path, monkeyp
     assert "pre-training makes 1,000 epochs of 4 steps in about 35 min" in " ".join(capfd.readouterr().err.split())
     assert made.finetuning(objective(), examples(), short) == short and capfd.readouterr().err == ""
     assert not list(tmp_path.iterdir())
+
+
+def test_epochs_beside_minutes_are_warned_of(tmp_path, capfd):
+    for changed, said in (
+        ({"finetune_epochs": 3, "min_steps": 0, "minutes": 1}, "finetune_epochs, min_steps have no effect"),
+        ({"minutes": 1}, ""),
+        ({"finetune_epochs": 3}, ""),
+        ({"pretrain_epochs": 3, "pretrained": tmp_path, "minutes": 1}, ""),
+    ):
+        Plan(tmp_path, FitConfig(**changed), True, 0.0, Reporter())
+        err = " ".join(capfd.readouterr().err.split())
+        assert said in err and bool(err) == bool(said)

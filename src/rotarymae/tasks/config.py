@@ -118,9 +118,11 @@ class TrainingOptions(LoopOptions):
     """How the model is trained; fine-tuning uses the same numbers where it has none of its own."""
 
     pretrain_epochs: int | None = None
-    """Pre-training makes this many passes over the series; without it 5, or none if it starts from a trained model."""
+    """Pre-training makes this many passes over the series, or as many as fit into minutes; without it 5, or none if it
+    starts from a trained model."""
     min_steps: int = 500
-    """Each training makes at least this many steps, so that a small table is not left half trained."""
+    """Each training makes at least this many steps, unless minutes are given, so that a small table is not left half
+    trained."""
     batch_size: int = 32
     """Each step sees this many series."""
     betas: tuple[float, float] | None = None
@@ -142,7 +144,7 @@ class FinetuningOptions:
     """What concerns fine-tuning alone."""
 
     finetune_epochs: int = 20
-    """Fine-tuning makes this many passes over the series."""
+    """Fine-tuning makes this many passes over the series, or as many as fit into minutes."""
     finetune_batch_size: int | None = None
     """Each step of fine-tuning sees this many series; without it, as many as in pre-training."""
     finetune_lr: float | None = None
@@ -192,7 +194,8 @@ class RunOptions:
     seed: int = 0
     """This number fixes the split, the order, the masks, the augmentation and the first weights."""
     minutes: float | None = None
-    """The whole run takes about this long, and as many steps are made as fit, of a large table less than an epoch."""
+    """The whole run takes about this long, and as many steps are made as fit, of a large table less than an epoch,
+    whatever pretrain_epochs, finetune_epochs and min_steps say."""
     checkpoint_minutes: float = 1.0
     """A training that has a folder saves its state at this interval."""
 

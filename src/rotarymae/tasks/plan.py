@@ -43,6 +43,11 @@ class Plan:
     def __init__(self, out: Path, config: FitConfig, finetunes: bool, started: float, reporter: Reporter) -> None:
         self.path, self.config, self.finetunes = out / PLAN, config, finetunes
         self.started, self.reporter = started, reporter
+        # Of a trained model, epochs say that its pre-training goes on.
+        names = ("finetune_epochs", "min_steps") + (("pretrain_epochs",) if config.pretrained is None else ())
+        given = [name for name in names if getattr(config, name) != getattr(FitConfig, name)]
+        if config.minutes is not None and given:
+            reporter.warn(f"minutes decide how many steps are made; {', '.join(given)} have no effect beside them.")
 
     def pretraining(self, objective: Objective, examples: Examples, training: TrainConfig) -> TrainConfig:
         """The settings of pre-training, with the epochs that fit."""
