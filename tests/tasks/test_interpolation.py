@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import norm
 
 from _runs import FIT, waves
-from conftest import command, refuses, write_csv
+from conftest import refuses
 from rotarymae.errors import InputWarning
 from rotarymae.model import MaskedAutoencoder
 from rotarymae.series import SeriesDataset
@@ -190,13 +190,6 @@ def test_without_a_likelihood_there_is_no_deviation(data):
     found = interpolate(plain.directory, data, grid(data, 2))
     assert found.std is None and found.scaled_std is None and not found.bands and np.isfinite(found.mean).all()
     assert not found.extrapolated.any()
-
-
-def test_a_table_of_queries_needs_its_channel(fitted, tmp_path, capsys):
-    wanted = write_csv(tmp_path / "wanted.csv", "star,day", [("star 00", 1)])
-    out = tmp_path / "out.csv"
-    assert command("interpolate", fitted / "run", fitted / "stars.csv", "--out", out, "--at", wanted) == 2
-    assert "'band'" in capsys.readouterr().err
 
 
 def test_between_two_windows_is_not_outside_of_a_series(data, pretrained):
