@@ -451,6 +451,19 @@ def test_dates_are_asked_in_any_form():
         assert np.allclose(model.predict([dataset[0], dataset[2]], at=asked), wanted[[0, 2]])
 
 
+def test_dates_without_a_zone_are_in_that_of_the_series():
+    hours = pd.date_range("2024-06-01", periods=10, freq="h", tz="Europe/Berlin")
+    frame = pd.DataFrame({"id": np.repeat([0, 1], 10), "time": np.tile(hours, 2), "value": np.arange(20.0)})
+    model = RoMAEInterpolator(**FAST).fit(frame)
+    wanted = model.predict(frame, at=hours[2:4])
+    for at in (["2024-06-01T02:00", "2024-06-01T03:00"], hours[2:4].tz_localize(None), ["2024-06-01T00:00Z"] * 2):
+        assert np.allclose(model.predict(frame, at=at)[:, 0], wanted[:, 0])
+    with refuses("2024-03-31T02:30", "clocks change"):
+        model.predict(frame, at=["2024-03-31T02:30"])
+    with refuses("holds NaN"):
+        model.predict(frame, at=pd.DatetimeIndex(["2024-06-01", None]))
+
+
 def test_errors_go_from_python_to_the_command_and_back(tmp_path):
     rows = two_kinds()[0]
     path = write_csv(tmp_path / "t.csv", "star,day,flux,sigma", [(star, day, flux, 0.1) for star, day, _, flux in rows])

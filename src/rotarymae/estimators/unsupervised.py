@@ -61,7 +61,8 @@ class RoMAEInterpolator(_Unsupervised):
         Args:
             series: what was observed, laid out as in `fit`.
             at: times [q], the same for all series; or one array of times [q_i] for each series. Without them, the
-                times of an array, which fills its gaps, or each series' own times.
+                times of an array, which fills its gaps, or each series' own times. Of series with dates also dates, which
+                are in the zone of the series where they say none.
             return_std: return (mean, std), two of the same shape.
 
         Returns:
@@ -146,7 +147,7 @@ class RoMAEInterpolator(_Unsupervised):
         padded = is_flat(series) or (isinstance(series, np.ndarray) and series.ndim == 3)
         if at is None:
             at = np.arange(np.shape(series)[-1]) if padded else [np.unique(one.times) for one in dataset]
-        per_series, common = _times(at, len(dataset), dataset.time_unit is not None)
+        per_series, common = _times(at, dataset)
         channels = 1 if dataset.channel_names is None else len(dataset.channel_names)
         queries = Queries.cross(dataset, per_series)
 
@@ -196,24 +197,30 @@ class RoMAEEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TakesArra
         return embed(self._directory, dataset, None if self.pool == "auto" else self.pool)
 
 
-def _numbers(times: Any, dated: bool) -> np.ndarray:
-    """Times as float64; where the series have dates, also dates and texts that are dates, as days since 1970-01-01."""
+def _numbers(times: Any, dataset: SeriesDataset) -> np.ndarray:
+    """Times as float64; where the series have dates, also dates and texts that are dates, as days since 1970-01-01.
+
+    Dates without a zone are what clocks in the zone of the series show, as for the command.
+    """
     array = np.asarray(times)
     if array.dtype.kind in "iufb":
         return array.astype(np.float64)
     column = dates.from_iso(tables.to_arrow(times if array.ndim < 2 else array.ravel()))
     found, unit = dates.times(column, "at")
-    if unit is not None and not dated:
+    if unit is not None and dataset.time_unit is None:
         raise InputError("at holds dates, and the times of the series are numbers; give numbers.")
+    if dates.zone(column) == "" and np.isfinite(found).all():  # what is not is refused by `_times`
+        found = dates.in_zone(found, dataset.time_zone)
     return found.reshape(array.shape)
 
 
-def _times(at: Any, series: int, dated: bool) -> tuple[list[np.ndarray], bool]:
+def _times(at: Any, dataset: SeriesDataset) -> tuple[list[np.ndarray], bool]:
     """Times for every series, and whether they are equally many."""
+    series = len(dataset)
     if isinstance(at, list | tuple) and any(np.ndim(times) for times in at):
-        each = [_numbers(times, dated) for times in at]
+        each = [_numbers(times, dataset) for times in at]
     else:
-        flat = _numbers(at, dated)
+        flat = _numbers(at, dataset)
         each = [flat] * series if flat.ndim < 2 else list(flat)
     if len(each) != series:
         raise InputError(f"at has times for {len(each)} series; there are {series}. Give one array for each, or one.")
