@@ -333,14 +333,16 @@ def test_the_folder_one_is_in(tmp_path, monkeypatch):
         SeriesDataset.from_file(["t.csv"])  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("kind", ["csv", "json", "arrow", "parquet", "lists", "table"])
+@pytest.mark.parametrize("kind", ["csv", "json", "arrow", "parquet", "decimals", "lists", "table"])
 def test_cells_that_mean_missing(tmp_path, kind):
     """As texts, and as numbers whatever their spelling; never ids."""
     table: dict[str, Any] = {"id": ["a", "a", "?"], "time": [0.0, 1.0, 0.0], "value": [1.0, -999.0, 3.0]}
     table["sex"] = ["F", "F", "?"]
     if kind == "lists":
         table = {"id": ["a", "?"], "time": [[0.0, 1.0], [0.0]], "value": [[1.0, -999.0], [3.0]], "sex": ["F", "?"]}
-    path = tmp_path / f"t.{'parquet' if kind in ('lists', 'table') else kind}"
+    path = tmp_path / f"t.{'parquet' if kind in ('decimals', 'lists', 'table') else kind}"
+    if kind == "decimals":
+        table["value"] = [Decimal(f"{value}0") for value in table["value"]]
     if kind == "csv":
         put(path, "id,time,value,sex\na,0,1.5,F\na,1,-999.0,F\n?,0,3,?\n")
     elif kind == "json":

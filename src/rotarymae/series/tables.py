@@ -265,7 +265,7 @@ def without(column: pa.Array, codes: Sequence[str]) -> pa.Array:
     if is_list(kind):
         offsets = pa.array(np.concatenate([[0], np.cumsum(list_lengths(column))]))
         return pa.LargeListArray.from_arrays(offsets, without(column.flatten(), codes))
-    if pa.types.is_integer(kind) or pa.types.is_floating(kind):
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
         compared = column if pa.types.is_float32(kind) else column.cast(pa.float64(), safe=False)
         wanted = pa.array([float(code) for code in codes if _is_number(code)], pa.float64()).cast(compared.type)
     elif pa.types.is_string(kind) or pa.types.is_large_string(kind):
