@@ -911,6 +911,19 @@ def test_integer_times_that_a_float_cannot_tell_apart_are_refused():
     with refuses("'time'", f"{start} and {start + 10}", "datetimes"):
         SeriesDataset.from_frame(pa.table(frame | {"time": [start, start + 10]}), duplicates="mean")
     assert len(SeriesDataset.from_frame(pa.table(frame | {"time": [start, start + 1024]})).times) == 2
+    with refuses("'times'", f"{start} and {start + 10}"):
+        SeriesDataset.from_arrays([np.array([start, start + 10])], [[1.0, 2.0]])
+
+
+@pytest.mark.parametrize("memory", [None, 0])
+def test_times_that_have_lost_digits_are_refused(tmp_path, memory):
+    start = 1_700_000_000_000_000_000
+    path = tmp_path / "t.csv"
+    path.write_text(f"id,time,value\n1,{start},1\n1,{start + 10},2\n")
+    with refuses("'time'", f"{start}", "Subtract the first time", "datetimes"):
+        SeriesDataset.from_file(path, memory=memory, duplicates="mean")
+    with refuses("'time'", f"{start}", "in row 1", "floating point"):
+        SeriesDataset.from_frame(pa.table({"id": [1, 1], "time": [0.5, float(start)], "value": [1.0, 2.0]}))
 
 
 def test_many_channels_at_few_times_are_refused_before_memory_is_taken():

@@ -188,7 +188,8 @@ def numeric(values: Any, what: str, id: Any, ndim: int) -> np.ndarray:
             f"series {listed([id])}: {what} is {array.dtype} of shape {array.shape}; numbers with {ndim} "
             f"{'axis' if ndim == 1 else 'axes'} were wanted."
         )
-    return array if array.dtype == np.float32 or array.dtype.kind in "Mm" else array.astype(np.float64)
+    as_is = array.dtype == np.float32 or array.dtype.kind in ("Mmiu" if what == "times" else "Mm")
+    return array if as_is else array.astype(np.float64)
 
 
 def flat_labels(channels: Sequence[Any], lengths: np.ndarray, ids: np.ndarray) -> pa.Array:

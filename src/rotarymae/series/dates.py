@@ -30,7 +30,7 @@ def times(column: pa.Array, name: str) -> tuple[np.ndarray, str | None]:
     become days. Missing cells become NaN: `refuse_bad_times` names them.
 
     Raises:
-        InputError: a column that is neither numeric nor a date.
+        InputError: a column that is neither numeric nor a date; numbers that have lost, or would lose, digits.
     """
     types = pa.types
     kind = column.type
@@ -54,6 +54,8 @@ def times(column: pa.Array, name: str) -> tuple[np.ndarray, str | None]:
     found = numbers(column, name).astype(np.float64)
     if types.is_integer(kind) and np.nanmax(np.abs(found), initial=0) > 2**53:
         _refuse_equal_made(column, name)
+    elif not types.is_integer(kind):
+        _refuse_rounded(found, name)
     return found, None
 
 
@@ -184,6 +186,17 @@ def _refuse_equal_made(column: pa.Array, name: str) -> None:
             f"time column {name!r} holds the integers {order[same[0]]} and {order[same[0] + 1]}, which become the same "
             f"64-bit floating point number ({len(same)} such pairs). Subtract the first time from all, or convert the "
             "column to datetimes."
+        )
+
+
+def _refuse_rounded(found: np.ndarray, name: str) -> None:
+    """Refuse numbers that may have been 64-bit integers, and have become equal as floating point numbers."""
+    rounded = np.flatnonzero((np.abs(found) > 2**53) & (np.abs(found) <= 2**63))
+    if len(rounded):
+        raise InputError(
+            f"time column {name!r} holds {found[rounded[0]]:.20g} in row {rounded[0]}, a floating point number of a "
+            "size at which neighbouring integers are the same one. (Of a text file that is larger than memory, "
+            "integers are read so.) Subtract the first time from all, or convert the column to datetimes."
         )
 
 
