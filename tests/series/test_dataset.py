@@ -877,11 +877,19 @@ def test_labels_may_repeat_belong_to_others_or_lack():
         assert align_labels(build(), pa.table(some), unlabelled="none").tolist() == [None, "x"]
     with pytest.raises(InputError, match="2 series have no label"):
         align_labels(build(), pa.table({"id": ["a", "b"], "label": [None, NAN]}), unlabelled="none")
-    large = SeriesDataset.from_frame(pa.table({"id": [2**53 + 1], "time": [0.0], "value": [1.0]}))
-    with pytest.raises(InputError, match=says("above 2^53", "read its ids as integers")):
-        align_labels(large, pa.table({"id": [2.0**53 + 2], "label": [1]}))
-    with pytest.raises(InputError, match=says("above 2^53", "read its ids as integers")):  # and so have merged
-        align_labels(large, pa.table({"id": [2.0**53 + 2] * 2, "label": [1, 2]}))
+
+
+def test_ids_that_have_lost_digits_are_refused():
+    """Of the table, whose series may have merged, and of the labels, which would belong to others."""
+    said = ("column 'id'", "above 2^53", "in row 1", "as integers")
+    ids = [1.0, 2.0**60]
+    with refuses(*said):
+        SeriesDataset.from_frame(pa.table({"id": ids, "time": [0.0, 0.0], "value": [1.0, 2.0]}))
+    exact = SeriesDataset.from_frame(pa.table({"id": [1, 2**60 + 1], "time": [0.0, 0.0], "value": [1.0, 2.0]}))
+    with refuses(*said):
+        align_labels(exact, pa.table({"id": ids, "label": [1, 2]}))
+    amounts = pa.table({"id": [1, 2**60 + 1], "label": [1e40, 2.5e40]})  # to learn, of any size
+    assert align_labels(exact, amounts).tolist() == [1e40, 2.5e40]
 
 
 def test_labels_without_their_column():

@@ -73,14 +73,9 @@ def _align(dataset: SeriesDataset, seen: Any, id: str, label: str, unlabelled: s
         gone = tables.absent_labels(cells)
         ids, cells = ids.filter(pa.array(~gone)), cells.filter(pa.array(~gone))
     rows, labelled = tables.encode(ids)
-    each = tables.label_values(tables.label_array(cells, label))
+    each = tables.label_values(tables.label_array(cells, label, amounts=True))
     first = np.unique(rows, return_index=True)[1]
     found = each[first]
-    if labelled.dtype.kind == "f" and (np.abs(labelled) > 2**53).any() and dataset.ids.dtype.kind in "iu":
-        raise InputError(
-            f"the ids of the labels table are floating point numbers above 2^53 ({listed(labelled[:1])}), which have "
-            "lost their last digits; read its ids as integers."
-        )
     differs = found[rows] != each
     if differs.any():
         twice = labelled[np.unique(rows[differs])]

@@ -187,11 +187,15 @@ def trimmed(column: pa.Array) -> pa.Array:
     return pc.call_function("utf8_trim_whitespace", [column])
 
 
-def label_array(column: pa.Array, name: str) -> pa.Array:
+def label_array(column: pa.Array, name: str, amounts: bool = False) -> pa.Array:
     """Labels (ids, channels, classes) as int64, double, string or bool, none of them missing.
 
+    Args:
+        amounts: they may be numbers to learn, and floats of any size; what tells series apart must be exact.
+
     Raises:
-        InputError: null, NaN, infinite or empty labels (naming the first row and the count), or another type.
+        InputError: null, NaN, infinite or empty labels (naming the first row and the count), floats above 2^53, or
+            another type.
     """
     types = pa.types
     kind = column.type
@@ -215,6 +219,13 @@ def label_array(column: pa.Array, name: str) -> pa.Array:
         endless = np.flatnonzero(np.isinf(column.to_numpy()))
         if len(endless):
             raise InputError(f"column {name!r} is infinite in row {endless[0]}; a label must be finite.")
+        rounded = [] if amounts else np.flatnonzero(np.abs(column.to_numpy()) > 2**53)
+        if len(rounded):
+            raise InputError(
+                f"column {name!r} holds floating point numbers above 2^53 ({column[rounded[0]].as_py():.20g} in row "
+                f"{rounded[0]}), which have lost their last digits, so that labels that differed may be one; read the "
+                "column as integers or as strings."
+            )
         return column
     if types.is_boolean(kind) or types.is_large_string(column.type):
         return column
