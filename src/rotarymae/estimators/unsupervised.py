@@ -61,8 +61,8 @@ class RoMAEInterpolator(_Unsupervised):
         Args:
             series: what was observed, laid out as in `fit`.
             at: times [q], the same for all series; or one array of times [q_i] for each series. Without them, the
-                times of an array, which fills its gaps, or each series' own times. Of series with dates also dates, which
-                are in the zone of the series where they say none.
+                times of an array, which fills its gaps, or each series' own times. Of series with dates also dates,
+                which are in the zone of the series where they say none.
             return_std: return (mean, std), two of the same shape.
 
         Returns:
