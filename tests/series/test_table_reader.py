@@ -2,6 +2,7 @@
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.feather
 import pyarrow.parquet
@@ -130,6 +131,27 @@ def test_a_table_without_rows_has_no_parts_and_one_without_observations_says_why
     (part,) = reader(TableFile.of_table(rows.slice(4, 1))).parts()
     assert part.dataset is None and part.ids.to_pylist() == ["star 4"] and not part.observed.any()
     assert isinstance(part.why, NoObservations) and "no value was observed" in str(part.why)
+
+
+@pytest.mark.filterwarnings("ignore::rotarymae.errors.InputWarning")
+@pytest.mark.parametrize("how", ["memory", "parquet", "mapped"])
+def test_most_of_a_part_may_be_dropped_but_not_most_of_the_table(tmp_path, how):
+    rows = table().drop_columns(["band"])
+    columns = {"channel": None, "values": ("flux", "err")}
+
+    def read(lost):
+        error = np.ones(len(rows))
+        error[lost] = np.nan
+        source = written(tmp_path, rows.append_column("err", pa.array(error)), "parquet" if how == "mapped" else how)
+        if how != "mapped":
+            return joined(list(reader(source, **columns).parts()))[2]
+        return reader(source, **columns).read(memory=0, folder=tmp_path / f"{len(lost)}").times
+
+    which = pc.index_in(rows["id"], rows["id"].unique()).to_numpy()
+    with pytest.warns(InputWarning, match="dropped although they hold a value"):
+        assert len(read(np.flatnonzero(np.isin(which, [7, 9])))) > len(rows) / 4
+    with refuses("'err' is missing in", "most of what was observed", "--wide"):
+        read(np.arange(len(rows) // 10, len(rows)))
 
 
 def several(folder, *each):

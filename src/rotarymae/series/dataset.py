@@ -363,7 +363,7 @@ class SeriesDataset:
         """
         choose_options(tokens, missing, duplicates, unknown_channels)
         found = sources.long_table(frame, id, time, channel, values, static, channel_names, unknown_channels, flags)
-        return cls._of(found, tokens, missing, duplicates, id_name=id)
+        return cls.of_rows(found, tokens, missing, duplicates, id_name=id)
 
     @classmethod
     def from_nested(
@@ -481,7 +481,7 @@ class SeriesDataset:
         """
         choose_options(tokens, "drop", duplicates)
         found = sources.wide_table(frame, id, time, channels, static, melted=tokens == "channel")
-        return cls._of(found, tokens, "drop", duplicates, id_name=id)
+        return cls.of_rows(found, tokens, "drop", duplicates, id_name=id)
 
     # ── from arrays ─────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -519,7 +519,7 @@ class SeriesDataset:
         """
         choose_options(tokens, missing, duplicates)
         found = sources.arrays(times, values, channels, ids, value_names, channel_names, static or {})
-        return cls._of(found, tokens, missing, duplicates, every=True)
+        return cls.of_rows(found, tokens, missing, duplicates, every=True)
 
     @classmethod
     def from_padded(
@@ -545,10 +545,10 @@ class SeriesDataset:
         """
         choose_options(tokens, "drop", "error")
         found = sources.padded_array(array, times, ids, channel_names, melted=tokens == "channel")
-        return cls._of(found, tokens, "drop", "error", every=True)
+        return cls.of_rows(found, tokens, "drop", "error", every=True)
 
     @classmethod
-    def _of(
+    def of_rows(
         cls,
         found: tuple[Observations, dict[str, np.ndarray]],
         tokens: str,
@@ -556,9 +556,13 @@ class SeriesDataset:
         duplicates: str,
         every: bool = False,
         id_name: str = "id",
+        part: bool = False,
     ) -> SeriesDataset:
-        """With `every` a series without observations is refused: labels of arrays are matched by their order."""
+        """With `every` a series without observations is refused: labels of arrays are matched by their order. Of a
+        `part` of a table it is not refused that most of it is dropped."""
         rows = tidy(found[0], tokens, missing, duplicates)
+        if not part:
+            rows.report.refuse_costly(len(found[0].value_names))
         if every:
             refuse_empty(rows.lengths, rows.ids, "All their values are missing; leave these series out.")
         rows, there = leave_out_empty(rows)

@@ -204,7 +204,7 @@ def _write(
 
     with gathered_warnings() as raised:
         _write_columns(beside, parts())
-    report = tell_once(reports, raised, len(writers), source.name)
+    report = tell_once(reports, raised, len(writers), source.name, len(about["value_names"]))
     columns_of = {"id": np.concatenate(ids), "length": np.concatenate(lengths)}
     columns_of |= {f"static {name}": np.concatenate([one[name] for one in static]) for name in static[0]}
     pyarrow.parquet.write_table(pa.table(columns_of), beside / "series.parquet")
@@ -213,10 +213,12 @@ def _write(
 
 
 def tell_once(
-    reports: list[ReadingReport], raised: list[warnings.WarningMessage], parts: int, name: str
+    reports: list[ReadingReport], raised: list[warnings.WarningMessage], parts: int, name: str, values: int
 ) -> ReadingReport:
-    """The reading of a table from those of its parts; warns of what the parts warned of, once for the table."""
+    """The reading of a table from those of its parts; warns of what the parts warned of, once for the table. Refuses a
+    table of which most would be dropped for lack of some of its `values`."""
     report = sum(reports[1:], reports[0])
+    report.refuse_costly(values)
     of_parts = {loss for part in reports for loss in part.losses()}
     raised = [warning for warning in raised if str(warning.message) not in of_parts]
     for loss in report.losses():

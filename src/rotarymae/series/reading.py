@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
-from rotarymae.errors import listed
+from rotarymae.errors import InputError, listed
 
 
 @dataclass(frozen=True)
@@ -73,6 +73,25 @@ class ReadingReport:
         parts += [f"{self.lists:,} rows with lists are {self.total:,} observations"] if self.lists else []
         parts += [f"{len(self.empty):,} series without observations left out"] if self.empty else []
         return "; ".join([*parts, *self.notes])
+
+    def refuse_costly(self, values: int) -> None:
+        """Refuses to drop most of what was observed because another of the so many values of its row is missing.
+
+        It is for whole tables: of a part that is read by itself it may hold what does not hold for all.
+
+        Raises:
+            InputError: naming the columns that lack a value.
+        """
+        counts = self.missing_by_column
+        lost = values * self.missing - sum(counts.values())
+        if self.incomplete and lost > values * (self.kept + self.merged):
+            each = ", ".join(f"{name!r} is missing in {count:,}" for name, count in counts.items())
+            raise InputError(
+                f"{self.missing:,} of {self.total:,} rows lack a value ({each}), and a row needs all of its {values}: "
+                "most of what was observed would be dropped. If each of these columns is a channel of its own, "
+                "observed at times of its own, read the table as wide (SeriesDataset.from_wide, --wide); else leave "
+                f"out the column that lacks most, {max(counts, key=counts.__getitem__)!r}."
+            )
 
     def losses(self) -> list[str]:
         """Sentences on what a user would not expect to be lost or changed; a missing value alone is none."""

@@ -15,9 +15,10 @@ import pyarrow.compute as pc
 
 from rotarymae.errors import InputError, InputWarning, NoObservations, gathered_warnings, listed
 from rotarymae.series import tables
-from rotarymae.series.columns import Reading
+from rotarymae.series.columns import Reading, choose_options
 from rotarymae.series.dataset import SeriesDataset
 from rotarymae.series.files import ROWS, TableFile, are_integers, as_integers
+from rotarymae.series.ingest import long_table
 from rotarymae.series.memmap import map_table, tell_once, too_large
 from rotarymae.series.reading import ReadingReport
 
@@ -88,17 +89,18 @@ class TableReader(Reading):
         wanted = [*self.labels, self.time, *self.values, *self.static, *self.flags]
         return [name for name in dict.fromkeys(wanted) if name not in self.absent]
 
-    def build(self, table: pa.Table, channels: Sequence[Any] | None = None) -> SeriesDataset:
-        """The series of rows of the table. Raises as `SeriesDataset.from_frame`."""
+    def build(self, table: pa.Table, channels: Sequence[Any] | None = None, part: bool = False) -> SeriesDataset:
+        """The series of rows of the table, or of a part of it. Raises as `SeriesDataset.from_frame`."""
         for name in self.absent:
             table = table.append_column(name, pa.nulls(len(table)))
-        options: Any = {"tokens": self.tokens, "duplicates": self.duplicates}
         if self.wide:
+            options: Any = {"tokens": self.tokens, "duplicates": self.duplicates}
             dataset = SeriesDataset.from_wide(table, self.id, self.time, self.values, self.static, **options)
             return replace(dataset, id_name=self.id_name or self.id)
-        options |= {"missing": self.missing, "unknown_channels": self.unknown_channels, "flags": self.flags}
+        choose_options(self.tokens, self.missing, self.duplicates, self.unknown_channels)
         roles = (self.id, self.time, self.channel, self.values, self.static)
-        dataset = SeriesDataset.from_frame(table, *roles, channel_names=channels, **options)
+        found = long_table(table, *roles, channels, self.unknown_channels, self.flags)
+        dataset = SeriesDataset.of_rows(found, self.tokens, self.missing, self.duplicates, part=part)
         names = {"id_name": self.id_name or self.id, "value_names": self.value_names or dataset.value_names}
         return replace(dataset, **names)
 
@@ -117,7 +119,7 @@ class TableReader(Reading):
                 columns,
                 self.id,
                 self.channel,
-                lambda part, found: self.build(part, known or found),
+                lambda part, found: self.build(part, known or found, part=True),
                 options | {"channel_names": known},
                 folder,
             )
@@ -183,7 +185,7 @@ class TableReader(Reading):
             table, dataset, why = as_integers(table, integers), None, None
             with gathered_warnings() as caught:
                 try:
-                    dataset = self.build(table, self.channel_names)
+                    dataset = self.build(table, self.channel_names, part=True)
                 except NoObservations as error:
                     why = error
             raised += caught
@@ -193,7 +195,7 @@ class TableReader(Reading):
             ids = _distinct(table[self.id])
             observed = np.zeros(len(ids), bool) if dataset is None else _observed(ids, dataset, self.id)
             yield Part(ids, observed, dataset, why)
-        tell_once(reports, raised, count, self.source.name)
+        tell_once(reports, raised, count, self.source.name, len(self.values))
 
     def _whole_series(self) -> Iterator[pa.Table]:
         """The rows as they come, cut between series."""

@@ -1,6 +1,6 @@
 """Observations in any order, and what makes tidy rows of them: sorting, merging, reshaping, refusing.
 
-Between a table's columns (`columns`) and a data set (`series`). Messages name the series, time and channel of a row.
+Between a table's columns (`columns`) and a data set (`dataset`). Messages name the series, time and channel of a row.
 """
 
 from __future__ import annotations
@@ -83,8 +83,7 @@ def drop_missing(rows: Observations, absent: np.ndarray, tokens: str) -> Observa
     """The rows that lack no value, the others counted.
 
     Raises:
-        InputError: a column that is missing everywhere; most of what was observed would be dropped with the rest of
-            its row.
+        NoObservations: all are missing.
     """
     counts = {name: int(n) for name, n in zip(rows.value_names, absent.sum(axis=0), strict=True) if n}
     if absent.all():
@@ -94,17 +93,10 @@ def drop_missing(rows: Observations, absent: np.ndarray, tokens: str) -> Observa
             missing_by_column={name: rows.report.missing_by_column.get(name, 0) + len(absent) for name in counts},
             empty=tuple(rows.ids.tolist()),
         )
-        raise NoObservations(f"no value was observed: {_in_rows(counts)} of {len(absent):,} rows have none.", reading)
+        each = ", ".join(f"{name!r} is missing in {count:,}" for name, count in counts.items())
+        raise NoObservations(f"no value was observed: {each} of {len(absent):,} rows have none.", reading)
     # With tokens="time" a row that lacks only some values is kept for now: `refuse_partial` names what it lacks.
     gone = np.asarray(absent.all(axis=1) if tokens == "time" else absent.any(axis=1))
-    lost = int((~absent[gone]).sum())
-    if 2 * lost > absent.size - absent.sum():
-        raise InputError(
-            f"{gone.sum():,} of {len(gone):,} rows lack a value ({_in_rows(counts)}), and a row needs all of "
-            f"{listed(rows.value_names)}: most of what was observed would be dropped. If each of these columns is a "
-            "channel of its own, observed at times of its own, read the table as wide (SeriesDataset.from_wide, "
-            f"--wide); else leave out the column that lacks most, {max(counts, key=counts.__getitem__)!r}."
-        )
     incomplete = int((gone & ~absent.all(axis=1)).sum())
     report = replace(
         rows.report,
@@ -117,10 +109,6 @@ def drop_missing(rows: Observations, absent: np.ndarray, tokens: str) -> Observa
         incomplete=incomplete,
     )
     return replace(rows, report=report).keep(np.logical_not(gone))
-
-
-def _in_rows(counts: dict[str, int]) -> str:
-    return ", ".join(f"{name!r} is missing in {count:,}" for name, count in counts.items())
 
 
 def suspects(rows: Observations) -> dict[str, int]:
