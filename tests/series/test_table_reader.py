@@ -123,6 +123,8 @@ def test_files_as_series(tmp_path):
     source = open_table(tmp_path).with_ids_of_files()
     parts = list(reader(source, id="file", channel=None).parts())
     assert len(parts) > 1 and joined(parts)[0] == [f"night{i}" for i in range(4)]
+    mapped = reader(source, id="file", channel=None).read(0, tmp_path / "columns")
+    assert mapped.ids.tolist() == joined(parts)[0] and np.array_equal(mapped.times, joined(parts)[2])
 
 
 def test_a_table_without_rows_has_no_parts_and_one_without_observations_says_why():

@@ -147,7 +147,8 @@ def _write(
     lists = [name for name in columns if name in source.list_columns()]
     ranks: dict[Any, int] = {}  # of the series, by first appearance
     counts, channels, done = np.zeros(0, np.int64), set(), 0
-    for piece in source.stream([*labels, *(name for name in lists[:1] if name not in labels)], labels):
+    also = lists[:1] or [name for name in columns if name not in labels][:1]  # of no column a file has no rows
+    for piece in source.stream(list(dict.fromkeys([*labels, *also])), labels):
         try:
             codes, ids = tables.encode(tables.label_array(piece[id], id))
             if channel is not None:
