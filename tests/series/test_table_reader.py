@@ -1,5 +1,7 @@
 """A table in parts of whole series is the same series, in the same order, as the table at once."""
 
+import warnings
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -154,6 +156,28 @@ def test_most_of_a_part_may_be_dropped_but_not_most_of_the_table(tmp_path, how):
         assert len(read(np.flatnonzero(np.isin(which, [7, 9])))) > len(rows) / 4
     with refuses("'err' is missing in", "most of what was observed", "--wide"):
         read(np.arange(len(rows) // 10, len(rows)))
+
+
+@pytest.mark.parametrize("memory", [None, 0, "parts"])
+def test_dates_as_text_have_a_zone_in_every_part_or_in_none(tmp_path, memory):
+    rows = table(longest=50).drop_columns(["time"])
+    series = np.array([int(name.split()[1]) for name in rows["id"].to_pylist()])
+    for zones in (("", ""), ("Z", "Z"), ("", "+02:00")):
+        texts = [f"2024-01-01T{n // 60:02d}:{n % 60:02d}:00{zones[int(s >= 15)]}" for n, s in enumerate(series)]
+        source = written(tmp_path, rows.append_column("time", pa.array(texts)), "parquet")
+
+        def read(source=source):
+            if memory == "parts":
+                return joined(list(reader(source).parts()))
+            return reader(source).read(memory, tmp_path)
+
+        if zones[1] == "+02:00":
+            with refuses("time"), warnings.catch_warnings():
+                warnings.simplefilter("ignore", InputWarning)
+                read()
+        else:
+            with pytest.warns(InputWarning, match="no observation"):
+                read()
 
 
 def several(folder, *each):

@@ -24,7 +24,7 @@ from rotarymae.series.columns import (
     refuse_times_within,
     static_column,
 )
-from rotarymae.series.reading import ReadingReport
+from rotarymae.series.reading import NO_ZONE, ReadingReport
 from rotarymae.series.tidy import Observations, melt, offsets_of, refuse_empty
 
 # The observations, and one value per series [S] of every static column.
@@ -83,7 +83,7 @@ def long_table(
             labels, channel_names, series, ids, f"column {channel!r}", unknown_channels
         )
     zone = dates.zone(columns[time])
-    notes = ("times have no zone and are taken as UTC",) if zone == "" else ()
+    notes = (NO_ZONE,) if zone == "" else ()
     by_column = dict.fromkeys(values, missing) if missing else {}
     flagged = {name: count for name, count in flagged.items() if count}
     lists = 0 if row_of is None else len(seen)

@@ -23,7 +23,7 @@ import pyarrow.parquet
 from rotarymae.errors import InputError, InputWarning, NoObservations, gathered_warnings
 from rotarymae.series import tables
 from rotarymae.series.files import TableFile, are_integers, as_integers
-from rotarymae.series.reading import ReadingReport
+from rotarymae.series.reading import NO_ZONE, ReadingReport
 from rotarymae.system import free_memory, remove_leftovers, replacing_folder
 
 if TYPE_CHECKING:
@@ -216,9 +216,17 @@ def _write(
 def tell_once(
     reports: list[ReadingReport], raised: list[warnings.WarningMessage], parts: int, name: str, values: int
 ) -> ReadingReport:
-    """The reading of a table from those of its parts; warns of what the parts warned of, once for the table. Refuses a
-    table of which most would be dropped for lack of some of its `values`."""
+    """The reading of a table from those of its parts; warns of what the parts warned of, once for the table.
+
+    Raises:
+        InputError: what a table in memory is refused for, and no part shows: times of which some have a zone; rows of
+            which most would be dropped for lack of some of their `values`.
+    """
     report = sum(reports[1:], reports[0])
+    if len({NO_ZONE in part.notes for part in reports}) > 1:
+        raise InputError(
+            f"some of the times of {name} are dates with a zone or an offset, and some without; give all in one way."
+        )
     report.refuse_costly(values)
     of_parts = {loss for part in reports for loss in part.losses()}
     raised = [warning for warning in raised if str(warning.message) not in of_parts]

@@ -8,6 +8,8 @@ from typing import Any, Literal
 
 from rotarymae.errors import InputError, listed
 
+NO_ZONE = "times have no zone and are taken as UTC"
+
 
 @dataclass(frozen=True)
 class ReadingReport:
