@@ -350,7 +350,15 @@ def test_estimators_load_a_run_folder(fitted):
         RoMAERegressor.load(fitted / "run")
 
 
-@pytest.mark.parametrize("how", [["--values", "a", "--flags", "bad", "--na", "-9"], ["--wide", "--values", "a", "b"]])
+@pytest.mark.parametrize(
+    "how",
+    [
+        ["--values", "a", "--flags", "bad", "--na", "-9"],
+        ["--wide", "--values", "a", "b"],
+        ["--values", "a", "--duplicates", "mean"],
+        ["--values", "a", "--channel", "band", "--tokens", "time"],
+    ],
+)
 def test_a_loaded_model_reads_frames_as_the_command_read_its_table(how, tmp_path, monkeypatch):
     monkeypatch.setattr("rotarymae.report.write_report", lambda *_, **__: None)
     draw = np.random.default_rng(0)
@@ -361,6 +369,9 @@ def test_a_loaded_model_reads_frames_as_the_command_read_its_table(how, tmp_path
     if "--flags" in how:
         frame.loc[frame["bad"] == 1, "a"] = 50.0
         frame.loc[frame.index % 9 == 4, "a"] = -9.0
+    if "--duplicates" in how or "--tokens" in how:  # two rows for each time
+        frame["time"] //= 2
+        frame["band"] = np.tile(["g", "r"], len(frame) // 2)
     frame.to_csv(tmp_path / "t.csv", index=False)
     monkeypatch.chdir(tmp_path)
     assert command("fit", "t.csv", "--label", "label", "--out", "run", *how, *TINY, "--predictor", "model") == 0
@@ -373,7 +384,7 @@ def test_a_loaded_model_reads_frames_as_the_command_read_its_table(how, tmp_path
     labels = frame.groupby("id")["label"].first()
     model = RoMAEClassifier(**BOTH, pretrained="run", predictor="model").fit(frame, labels)
     kept = load_directory(tmp_path / "run/finetuned").preprocessor.columns
-    for option in ("flags", "na", "wide"):
+    for option in ("flags", "na", "wide", "duplicates", "tokens"):
         assert model.preprocessor_.columns[option] == kept[option]
     assert model.predict_proba(frame).shape == (24, 2)
 

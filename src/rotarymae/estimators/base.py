@@ -246,7 +246,7 @@ class Estimator(tasks.TrainingOptions, tasks.MaskingOptions, tasks.ScalingOption
             columns = dataclasses.asdict(self._columns())
             columns["values"] = columns["values"][: len(columns["values"]) - len(config.errors)]
             if isinstance(like, Preprocessor) and is_of_the_command(like):  # it was read as the command reads
-                columns = like.columns | {name: columns[name] for name in ("id", "time", "channel")}
+                columns = like.columns | {name: columns[name] for name in ("id", "time", "channel") if columns[name]}
             opened = replace(opened, preprocessor=replace(opened.of_series(), columns=columns))
         self.pretrained_ = opened
         return parts

@@ -112,7 +112,7 @@ def _from_frame(frame: Any, like: Preprocessor | None, columns: FrameColumns) ->
 
 def is_of_the_command(preprocessor: Preprocessor) -> bool:
     """Whether it remembers more of how its table was read than the estimators have parameters."""
-    return any(preprocessor.columns.get(option) for option in ("flags", "na", "wide", "time_format"))
+    return "tokens" in preprocessor.columns
 
 
 def _as_the_command(frame: Any, like: Preprocessor, columns: FrameColumns) -> SeriesDataset:
