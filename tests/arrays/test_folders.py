@@ -113,6 +113,14 @@ def test_a_broken_picture_is_named_counted_and_left_out_or_refused(tmp_path):
         read_pictures(folder / "light", 4)
 
 
+def test_what_is_named_as_a_picture_and_is_none_is_not_opened(tmp_path):
+    """PostScript is a program that Pillow would have Ghostscript run."""
+    pages = "%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 100 100\n%%EndComments\nshowpage\n"
+    (tmp_path / "a.png").write_text(pages, encoding="utf-8")
+    with refuses("a.png", "cannot identify image file"):
+        read_pictures(tmp_path, 4, broken="error")
+
+
 def test_folders_without_what_is_wanted(tmp_path):
     with refuses("missing is no folder of pictures", "no such file"):
         read_pictures(tmp_path / "missing", 4)

@@ -17,6 +17,7 @@ from rotarymae.arrays.filterbank import filterbank
 from rotarymae.errors import InputError, InputWarning, choose, import_extra, listed
 
 PICTURES = (".png", ".jpg", ".jpeg", ".webp", ".gif", ".bmp", ".tif", ".tiff", ".ppm", ".pgm")
+FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF", "PPM")  # Pillow knows more, and runs programs for some
 SOUNDS = (".wav", ".flac", ".ogg", ".opus", ".mp3", ".aiff", ".aif")
 Broken = Literal["skip", "error"]
 OnFile = Callable[[int, int], object]
@@ -76,7 +77,7 @@ def read_pictures(
     stacks, depths = [], {}
 
     def read(path: Path) -> np.ndarray:
-        with image.open(path) as opened:
+        with image.open(path, formats=FORMATS) as opened:
             if getattr(opened, "n_frames", 1) > 1:
                 stacks.append(_text(path.name))
             whole = opened.size
