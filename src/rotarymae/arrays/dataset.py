@@ -134,8 +134,8 @@ class ArrayDataset:
         """From sounds: each becomes a spectrogram [frames, 128, 1] by `filterbank`.
 
         Args:
-            waveforms: S arrays [n_i] of unequal lengths: floats from -1 to 1, or whole numbers in the range of their
-                type.
+            waveforms: S arrays [n_i] of unequal lengths: floats from -1 to 1, or whole numbers of 8, 16 or 32
+                bits in the range of their type.
             sample_rate: of all of them, in Hz.
             patch_size: frames and bins of a patch; a single number is both.
             ids: S names; 0 to S - 1 if not given.

@@ -22,17 +22,22 @@ def filterbank(waveform: np.ndarray, sample_rate: int) -> np.ndarray:
     samples; ours has more where some bin would hold no frequency, as at 16 kHz, which Kaldi refuses.
 
     Args:
-        waveform: [n] floats from -1 to 1, or whole numbers in the range of their type.
+        waveform: [n] floats from -1 to 1, or whole numbers of 8, 16 or 32 bits in the range of their type.
         sample_rate: in Hz.
 
     Raises:
-        InputError: another shape or type; NaN or infinity; a sound shorter than one frame.
+        InputError: another shape or type, such as 64-bit integers; NaN or infinity; a sound shorter than one frame.
     """
     sound = np.asarray(waveform)
     if sound.ndim != 1 or sound.dtype.kind not in "fiu":
         raise InputError(
             f"a waveform came as {sound.dtype} {sound.shape}; wanted numbers [n]. Take the mean over the channels of "
             "a stereo sound first."
+        )
+    if sound.dtype.kind in "iu" and sound.dtype.itemsize > 4:
+        raise InputError(
+            f"a waveform came as {sound.dtype}, as lists of Python's whole numbers do, which does not say how loud the "
+            "loudest sound is; give it in the type of its file, such as np.int16, or as floats from -1 to 1."
         )
     if type(sample_rate) is not int or sample_rate < 1000:
         raise InputError(f"sample_rate is {sample_rate!r}; wanted a whole number of at least 1000, in Hz.")
