@@ -223,6 +223,8 @@ def test_a_constant_channel_is_told(stripes):
     with pytest.warns(InputWarning, match="channel 1"):
         preprocessor = ArrayPreprocessor.fit(ArrayDataset.from_arrays(pictures, 4))
     assert preprocessor.std[1] == 1.0
+    pictures = 1e7 + 1e-3 * np.random.default_rng(0).normal(size=(4, 8, 8, 1))
+    assert ArrayPreprocessor.fit(ArrayDataset.from_arrays(pictures, 4)).std[0] == pytest.approx(1e-3, rel=0.1)
 
 
 def test_a_changed_file_is_refused(stripes, tmp_path):

@@ -98,6 +98,17 @@ def test_a_constant_channel_has_std_one(constant):
     assert abs(scaled[0]) < 1e-6 and scaled[1] == pytest.approx(1, abs=1e-6)
 
 
+def test_a_clock_that_drifts_is_not_constant():
+    drift = 1e-3 * np.random.default_rng(0).normal(size=500)
+    data = dataset([np.arange(500.0)], [1e7 + drift])
+    assert ValueScaler.fit(data).transform(data.values, np.zeros(500, int)).std() == pytest.approx(1, rel=1e-3)
+
+
+def test_many_equal_numbers_are_constant():
+    data = dataset([np.arange(400_000.0)], [np.full((400_000, 2), 0.1)])
+    assert ValueScaler.fit(data).std == ((1.0, 1.0),)
+
+
 def test_small_numbers_are_not_constant():
     data = dataset([np.arange(5.0)], [1e-60 * np.arange(5.0)])
     assert ValueScaler.fit(data).transform(data.values, np.zeros(5, int)).std() == pytest.approx(1)

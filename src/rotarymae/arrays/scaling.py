@@ -55,7 +55,7 @@ class ArrayPreprocessor:
             total, squares, count = total + away.sum(0), squares + np.square(away).sum(0), count + len(away)
         mean = total / count
         std = np.sqrt(np.maximum(squares / count - mean**2, 0.0))
-        constant = std <= 1e-9 * np.maximum(np.abs(mean + around), 1e-30)
+        constant = std <= 1e-12 * np.maximum(np.abs(mean + around), 1e-30)
         if constant.any():
             which = ", ".join(str(c) for c in np.flatnonzero(constant))
             text = f"channel {which} (counted from 0) of the {dataset.noun} never changes; nothing can be learnt of it."

@@ -106,7 +106,8 @@ class ValueScaler:
         for c, group in enumerate(groups):
             part = compressed[group] if len(group) else compressed
             with np.errstate(over="ignore", invalid="ignore"):  # refused below, by name
-                mean[c], std[c] = part.mean(axis=0), part.std(axis=0)
+                away = part - part[0]  # so that sums of many equal numbers do not lose digits
+                mean[c], std[c] = part[0] + away.mean(axis=0), away.std(axis=0)
         wild = np.argwhere(~np.isfinite([centre, width, mean, std]).all(0))
         if len(wild):
             c, v = wild[0]
@@ -118,7 +119,7 @@ class ValueScaler:
             )
         as_is = np.array([not TRANSFORMS[name].standardised for name in names])
         # The spread of rounding errors is no spread: dividing by it would turn a constant channel into noise.
-        constant = std <= 1e-9 * np.abs(mean)
+        constant = std <= 1e-12 * np.abs(mean)
         mean, std = np.where(as_is, 0.0, mean), np.where(as_is | constant, 1.0, std)
         return dataclasses.replace(scaler, mean=_rows(mean), std=_rows(std))
 
