@@ -32,6 +32,7 @@ from rotarymae.series import (
     stem,
     table_reader,
 )
+from rotarymae.series.dates import parse_times
 
 ROWS = [("a", 0.5, 1.25), ("a", 1.5, -2.5), ("b", 0.25, 3.0)]
 CSV = "id,time,value\n" + "".join(f"{i},{t},{v}\n" for i, t, v in ROWS)
@@ -438,6 +439,23 @@ def test_fractions_of_seconds_in_a_format(tmp_path):
     assert np.allclose(read("%d.%m.%Y %H:%M:%S.%f").times, wanted, rtol=0, atol=1e-9)
     with refuses("2.1.2024 00:00:00.250", "not written as", "%f"):
         read("%d.%m.%Y %H:%M:%S")
+
+
+@pytest.mark.parametrize(
+    ("cells", "how", "parts"),
+    [
+        (["1.2.2024", " 3.02.2024", "31.02.2024"], "%d.%m.%Y", ("'31.02.2024' in row 2", "no day that exists")),
+        (["01FEB24", "30FEB24"], "%d%b%y", ("'30FEB24' in row 1",)),
+        (["20240301 01", "20230229 01"], "%Y%m%d %I", ("'20230229 01' in row 1",)),
+        (["2024-02-01 00:30+0200", "2024-02-30 00:30+0200"], "%Y-%m-%d %H:%M%z", ("'2024-02-30 00:30' in row 1",)),
+        (["2024-06-01 CEST"] * 2, "%Y-%m-%d %Z", ("%Z", "offsets", "%z")),
+    ],
+)
+def test_days_that_do_not_exist_and_names_of_zones_are_refused(cells, how, parts):
+    with refuses(*parts):
+        parse_times(pa.array(cells), "time", how)
+    if "%Z" not in how:
+        assert parse_times(pa.array(cells[:-1]), "time", how).null_count == 0
 
 
 def test_a_comment_with_as_many_commas_as_columns_is_no_header(tmp_path):
