@@ -123,6 +123,18 @@ def test_folders_that_are_refused(folder, tmp_path, survey_model):
         answer_shards(work, folder, tmp_path / "out")
 
 
+def test_outputs_lie_beside_the_inputs_where_a_pattern_does_not_find_them(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("n1.csv", "n2.csv", "m.parquet", "sub/k.parquet"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    for pattern, out in (("n*.csv", "out"), ("*.csv", "."), ("*.parquet", "out"), (str(tmp_path / "*.csv"), "out")):
+        assert shards.find_shards(Path(pattern), Path(out))
+    for pattern, out in (("*.parquet", "."), ("**/*.csv", "out"), (".", "out"), ("*/*.parquet", "out")):
+        with refuses("whose files are the input"):
+            shards.find_shards(Path(pattern), Path(out))
+
+
 def test_a_damaged_shard_is_named_and_the_others_go_on(folder, tmp_path, survey_model, capsys):
     whole = (folder / "shard04.parquet").read_bytes()
     (folder / "shard04.parquet").write_bytes(whole[: len(whole) // 2])

@@ -135,9 +135,11 @@ def find_shards(table: Path, out: Path) -> list[Shard]:
     """The shards of a folder or pattern. Raises InputError for two inputs with one name, or an `out` among them."""
     paths = table_files(table)
     base = table if table.is_dir() else Path(os.path.commonpath([path.parent for path in paths]))
-    if out.resolve() == base.resolve() or base.resolve() in out.resolve().parents:
-        raise InputError(f"{out} lies in {base}, whose files are the input; choose a folder elsewhere.")
     names = [(path.relative_to(base).parent / f"{stem(path)}.parquet").as_posix() for path in paths]
+    # A pattern finds outputs again only if it is one of them; what goes through folders finds all in its own.
+    within = base.resolve() in (out.resolve(), *out.resolve().parents) and (table.is_dir() or "**" in table.parts)
+    if within or any((out.resolve() / name).match(str(table.absolute())) for name in names):
+        raise InputError(f"{out} lies in {base}, whose files are the input; choose a folder elsewhere.")
     twice = sorted(name for name in set(names) if names.count(name) > 1) if len(set(names)) < len(names) else []
     if twice:
         raise InputError(f"several files would be written as {listed(twice)}; give them different names.")
