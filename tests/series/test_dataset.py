@@ -892,6 +892,13 @@ def test_ids_that_have_lost_digits_are_refused():
     assert align_labels(exact, amounts).tolist() == [1e40, 2.5e40]
 
 
+def test_an_id_that_only_looks_like_a_digit_is_a_text():
+    data = SeriesDataset.from_frame(pa.table({"id": ["²", "1"], "time": [0.0, 0.0], "value": [1.0, 2.0]}))
+    with pytest.warns(InputWarning, match="belong to no series"):
+        found = align_labels(data, pa.table({"id": [1, 2], "label": ["x", "y"]}), unlabelled="none")
+    assert found.tolist() == [None, "x"]
+
+
 def test_labels_without_their_column():
     with pytest.raises(InputError, match=says("label column 'target'", "Did you mean 'targets'?", "labels table")):
         align_labels(build(), pa.table({"id": ["a"], "targets": [1]}), label="target")

@@ -220,6 +220,7 @@ REFUSED: Any = {
     "no header": ("t.csv", CSV.split("\n", 1)[1], {}, ["'id', 'time', 'value'", "missing", "'a', '0.5', '1.25'"]),
     "a column twice": ("t.csv", CSV.replace("time,", "value,"), {"time": "value"}, ["'value' more than once"]),
     "packed in name only": ("t.csv.gz", CSV, {}, ["t.csv.gz cannot be read"]),
+    "deeply nested": ("t.json", "[" * 100_000, {}, ["t.json cannot be read as json", "recursion"]),
     "header only": ("t.csv", "id,time,value\n", {}, ["no rows"]),
 }
 
@@ -373,7 +374,7 @@ def test_excel(tmp_path, monkeypatch):
         raise ImportError("no openpyxl")
 
     monkeypatch.setattr(pd, "read_excel", missing)
-    with refuses("t.xlsx", "openpyxl", "save the sheet as CSV"):
+    with refuses("t.xlsx", "openpyxl", "python-calamine for .xls", "save the sheet as CSV"):
         read_table(Path(tmp_path / "t.xlsx"))
 
 

@@ -190,7 +190,8 @@ def _read_excel(path: Path, missing: Sequence[str]) -> pa.Table:
         return pa.Table.from_pandas(frame, preserve_index=False)
     except ImportError as error:
         raise InputError(
-            f"{path}: an Excel file needs pandas with openpyxl (pip install pandas openpyxl); or save the sheet as CSV."
+            f"{path}: an Excel file needs pandas with openpyxl, or with python-calamine for .xls (pip install pandas "
+            "openpyxl python-calamine); or save the sheet as CSV."
         ) from error
 
 
@@ -219,7 +220,7 @@ def named(path: Path, format: str) -> Iterator[None]:
         yield
     except InputError:
         raise
-    except (pa.ArrowException, OSError, ValueError, OverflowError, csv.Error, zipfile.BadZipFile) as error:
+    except (pa.ArrowException, OSError, ValueError, OverflowError, RecursionError, csv.Error, zipfile.BadZipFile) as error:
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         if "CSV conversion error" in reason and "UTF8" not in reason:  # only of files that are read in parts
             raise InputError(

@@ -108,7 +108,7 @@ def _of_one_kind(own: np.ndarray, labelled: np.ndarray) -> tuple[np.ndarray, np.
     if numeric[0] == numeric[1]:
         return own, labelled
     numbers, texts = (own, labelled) if numeric[0] else (labelled, own)
-    unclear = any(text.isdigit() and str(int(text)) != text for text in texts)
+    unclear = any(text.isdecimal() and str(int(text)) != text for text in texts)
     as_texts = numbers.astype(str).astype(object)
     if numbers.dtype.kind in "iu" and not unclear and np.isin(texts, as_texts).any():
         return (as_texts, labelled) if numeric[0] else (own, as_texts)
