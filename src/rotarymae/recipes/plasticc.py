@@ -103,8 +103,7 @@ def setup(scale: str, setting: str) -> PLAsTiCCSetup:
 def light_curves(dataset: SeriesDataset, described: bool = True) -> SeriesDataset:
     """Flux and its error; with `described` at times in days since the first detection, which says when but not what."""
     dataset = data.since_first_detection(dataset) if described else dataset
-    kept = [dataset.value_names.index(name) for name in data.VALUES[:2]]
-    return dataclasses.replace(dataset, values=np.asarray(dataset.values)[:, kept], value_names=data.VALUES[:2])
+    return dataset.with_values(data.VALUES[:2])
 
 
 def run(setup: PLAsTiCCSetup, case: str, trial: Trial) -> Score:
