@@ -311,8 +311,6 @@ def test_marginal_draws_have_the_spread_of_the_prediction_and_joint_ones_are_ref
     assert np.array_equal(model.sample(array, at=[1.0, 7.5], draws=2000), drawn)
     ragged = model.sample([(np.arange(4.0), np.ones(4), ["channel_0"] * 4)] * 2, at=[[1.0], [2.0, 3.0]], draws=5)
     assert [one.shape for one in ragged] == [(5, 3, 1, 1), (5, 3, 2, 1)]
-    with refuses("joint draws need the covariance", "joint=False"):
-        model.sample(array, at=[1.0], joint=True)
     with refuses("draws is 0"):
         model.sample(array, at=[1.0], draws=0)
     with refuses("without a likelihood"):

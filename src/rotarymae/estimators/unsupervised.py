@@ -81,31 +81,23 @@ class RoMAEInterpolator(_Unsupervised):
             return shaped(found.mean), shaped(found.std)
         return shaped(found.mean)
 
-    def sample(
-        self, series: Any, at: Any = None, draws: int = 10, joint: bool = False, random_state: int | None = 0
-    ) -> Any:
+    def sample(self, series: Any, at: Any = None, draws: int = 10, random_state: int | None = 0) -> Any:
         """Random values at other times, drawn from what the model predicts for each of them alone.
 
         The spread over draws is that of each value. Neighbouring values of one draw are as if they had nothing to do
-        with each other: draws are no curves.
+        with each other: draws are no curves, which would need the covariance between times.
 
         Args:
             series, at: as `predict`.
             draws: so many values for each time.
-            joint: draws whose values belong together; the model has none.
             random_state: the seed of the draws; None draws one.
 
         Returns:
             As `predict`, with the draws in front: [draws, S, q, V], or a list with [draws, q_i, V] for each series.
 
         Raises:
-            InputError: `joint`, whose message says why; a model without a likelihood; as `predict`.
+            InputError: a model without a likelihood; as `predict`.
         """
-        if joint:
-            raise InputError(
-                "joint draws need the covariance between times, and the model predicts the mean and the variance of "
-                "each value by itself; use joint=False for draws of each value alone, which are no curves."
-            )
         if type(draws) is not int or draws < 1:
             raise InputError(f"draws is {draws!r}; wanted a whole number of at least 1.")
         dataset, queries, shaped = self._ask(series, at)
