@@ -300,7 +300,7 @@ def test_the_interpolator_is_scored_at_hidden_points(gappy):
     assert model.set_params(base_lr=1e-2, pretrain_epochs=60).fit(array).score(array) > score
 
 
-def test_marginal_draws_have_the_spread_of_the_prediction_and_joint_ones_are_refused(gappy):
+def test_draws_have_the_spread_of_the_prediction(gappy):
     array, _ = gappy
     model = RoMAEInterpolator(**SMALL).fit(array)
     mean, std = model.predict(array, at=[1.0, 7.5], return_std=True)

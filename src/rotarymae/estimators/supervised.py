@@ -129,7 +129,7 @@ class RoMAEClassifier(ClassifierMixin, tasks.ClassificationOptions, _Supervised)
         trained_weights_: how many weights fine-tuning trained (see `tune`).
         history_: what was logged, by stage.
 
-    One that was loaded has classes_, model_ and preprocessor_.
+    One that was loaded has classes_, model_, preprocessor_ and predictor_.
     """
 
     _kinds = (Classifier,)

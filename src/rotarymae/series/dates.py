@@ -172,8 +172,8 @@ def parse_times(column: pa.Array, name: str, how: str) -> pa.Array:
     if wrong:
         raise InputError(
             f"time column {name!r} holds {text[wrong[0]].as_py()!r} in row {wrong[0]}, which is not written as "
-            f"{how!r}, or is no day that exists ({len(wrong)} such cells); correct the format, in which %Y is the year, %m the month, %d the "
-            "day, %H:%M:%S the time, %f fractions of a second and %z the zone."
+            f"{how!r}, or is no day that exists ({len(wrong)} such cells); correct the format, in which %Y is the "
+            "year, %m the month, %d the day, %H:%M:%S the time, %f fractions of a second and %z the zone."
         )
     return found
 

@@ -374,7 +374,7 @@ def read_table(
     columns: Sequence[str] | None = None,
     labels: Sequence[str] = (),
 ) -> pa.Table:
-    """Read a table: .csv, .tsv, .txt (also .gz, .bz2, .zst), .parquet, .arrow, .feather, .jsonl, .json or .xlsx.
+    """Read a table, of the kind that its suffix says: one of `formats.FORMATS`, text also packed (`formats.PACKED`).
 
     Args:
         path, format: as `open_table`.

@@ -49,6 +49,7 @@ BEGINNINGS = {
     b"{": ".jsonl",
     b"[": ".json",
 }
+UNREADABLE = (pa.ArrowException, OSError, ValueError, OverflowError, RecursionError, csv.Error, zipfile.BadZipFile)
 HEAD = 1 << 16  # bytes from which the form of a text file is guessed
 LINE = 1 << 26  # bytes of the longest line of JSON
 
@@ -220,7 +221,7 @@ def named(path: Path, format: str) -> Iterator[None]:
         yield
     except InputError:
         raise
-    except (pa.ArrowException, OSError, ValueError, OverflowError, RecursionError, csv.Error, zipfile.BadZipFile) as error:
+    except UNREADABLE as error:
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         if "CSV conversion error" in reason and "UTF8" not in reason:  # only of files that are read in parts
             raise InputError(
