@@ -104,11 +104,12 @@ def _neighbours(observed: Observed, times: Float[Tensor, "B Q"], channel: Float[
         inside = place.clamp(0, entries - 1)
         there = (place == inside) & (observed.channel.gather(1, inside) == channel)
         gap = (times - observed.times.gather(1, inside)).abs()
-        three = (
-            part.gather(1, inside[..., None].expand(-1, -1, part.shape[2])) * there[..., None]
-            for part in (observed.values, observed.mean, observed.count)
-        )
-        return (*three, torch.where(there, gap, 0.0)[..., None], there[..., None])
+
+        def read(part: Tensor) -> Tensor:
+            return part.gather(1, inside[..., None].expand(-1, -1, part.shape[2])) * there[..., None]
+
+        found = read(observed.values), read(observed.mean), read(observed.count)
+        return (*found, torch.where(there, gap, 0.0)[..., None], there[..., None])
 
     value, mean, count, gap, there = look(before)
     value2, mean2, count2, gap2, there2 = look(before + 1)

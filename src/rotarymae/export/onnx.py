@@ -137,8 +137,9 @@ def export_program(program: Answers, path: str | Path, format: Format = "onnx") 
 
 def _stable_sort() -> Callable[..., Any]:
     """What torch's exporter lacks: TopK of all, which leaves what is equal in its order, as a stable sort does."""
-    from onnxscript import FLOAT, INT64
-    from onnxscript import opset18 as op
+    from onnxscript import FLOAT, INT64, opset18
+
+    op: Any = opset18  # whose annotations are of its own type system
 
     def stable_sort(values: FLOAT, stable: bool = True, dim: int = -1, descending: bool = False) -> tuple[FLOAT, INT64]:
         count = op.Gather(op.Shape(values), op.Constant(value_ints=[dim]))
