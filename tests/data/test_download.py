@@ -30,7 +30,7 @@ class Server(BaseHTTPRequestHandler):
     files: ClassVar[dict] = {}
     cuts: ClassVar[list] = []
     asked: ClassVar[list] = []
-    ranges, tag, after = True, '"one"', None
+    ranges, tag, before, after = True, '"one"', None, None
 
     def do_GET(self):
         own = type(self)
@@ -58,6 +58,8 @@ class Server(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(content) - start))
         self.send_header("ETag", self.tag)
         self.end_headers()
+        if own.before is not None:
+            own.before()
         end = start + own.cuts.pop(0) if own.cuts else None
         self.wfile.write(content[start:end])
         if own.after is not None:
@@ -302,7 +304,7 @@ def test_two_cannot_fetch_into_one_folder(server, tmp_path):
                 download.fetch(source, tmp_path, QUIET)
             refused.append(caught.value)
 
-    server.after = second  # while the first one is at it
+    server.before = second  # while the first one waits for the file
     download.fetch(source, tmp_path, QUIET)
     assert refused and [path.name for path in tmp_path.iterdir()] == ["file"]
     assert (tmp_path / "file").read_bytes() == CONTENT
