@@ -1,8 +1,7 @@
 """What a user would do without this library: the methods that every result is printed beside.
 
 `CLASSIFICATION`, `REGRESSION` and `INTERPOLATION` list them; a new one is a class here, and its name in the list. Each
-has `name`, `fit` and `predict`. Nothing here loops over observations: rows are sorted by (series, channel, time) once,
-and numpy reduces or gathers.
+has `name`, `fit` and `predict`. Nothing here loops over observations.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from numpy.typing import NDArray
 from rotarymae.errors import InputError
 from rotarymae.series import SeriesDataset
 from rotarymae.tasks.data import AnyDataset
-from rotarymae.tasks.features import Floats, Integers, Rows, chunks, divide, summary_features
+from rotarymae.tasks.features import Floats, Rows, chunks, divide, summary_features
 from rotarymae.tasks.trees import boosted
 
 
@@ -101,75 +100,38 @@ class ChannelMean:
 class LinearInterpolation(ChannelMean):
     """A straight line in time within each channel of a series, constant before the first and after the last point.
 
-    Values at equal times are averaged. The training mean stands in for a channel without a visible value.
+    The training mean stands in for a channel without a visible value.
     """
 
-    name, linear = "linear interpolation", True
+    name = "linear interpolation"
 
     def predict(self, visible: SeriesDataset, hidden: SeriesDataset) -> Floats:
         if not np.array_equal(np.asarray(visible.ids), np.asarray(hidden.ids)):
             raise InputError("visible and hidden must hold the same series ids in the same order.")
-        seen, asked = Rows.of(visible), Rows.of(hidden)
-        keys, query_keys = (rows.series * rows.num_channels + rows.channels for rows in (seen, asked))
-        fallback = super().predict(visible, hidden)
-        return _fill(keys, seen.times, seen.values, query_keys, asked.times, fallback, linear=self.linear)
+        seen, asked, out = Rows.of(visible), Rows.of(hidden), super().predict(visible, hidden)
+        known, wanted = (rows.series * rows.num_channels + rows.channels for rows in (seen, asked))
+        order, queries = (np.argsort(keys, kind="stable") for keys in (known, wanted))  # rows come in order of time
+        keys, first = np.unique(wanted[queries], return_index=True)
+        begins, ends = (np.searchsorted(known[order], keys, side=side) for side in ("left", "right"))
+        for rows, begin, end in zip(np.split(queries, first[1:]), begins, ends, strict=True):
+            points = order[begin:end]
+            for v in range(out.shape[1]) if len(points) else ():
+                out[rows, v] = self._at(asked.times[rows], seen.times[points], seen.values[points, v])
+        return out
+
+    def _at(self, asked: Floats, times: Floats, values: Floats) -> Floats:
+        return np.interp(asked, times, values)
 
 
 class LastValue(LinearInterpolation):
     """The channel's latest value at or before each query; before its first point, that first value."""
 
-    name, linear = "last value", False
+    name = "last value"
+
+    def _at(self, asked: Floats, times: Floats, values: Floats) -> Floats:
+        return values[np.searchsorted(times, asked, side="right").clip(1) - 1]
 
 
 CLASSIFICATION = (MostCommonClass, BoostedClasses)
 REGRESSION = (TrainingMean, BoostedValues)
 INTERPOLATION: tuple[type[ChannelMean], ...] = (LinearInterpolation, LastValue, ChannelMean)
-
-
-def _fill(
-    keys: Integers,
-    times: Floats,
-    values: Floats,
-    query_keys: Integers,
-    query_times: Floats,
-    fallback: Floats,
-    *,
-    linear: bool,
-) -> Floats:
-    """[q, V]: each query from the rows with its key; fallback [q, V] where no row has it.
-
-    Rows and queries are sorted together by (key, time), rows first at equal times; the neighbours of a query are
-    then the last row before it and the next one, if their keys agree.
-    """
-    out = np.array(fallback, np.float64)
-    for v in range(out.shape[1]):
-        finite = np.isfinite(values[:, v])
-        key, when, x = _merge_duplicates(keys[finite], times[finite], values[finite, v])
-        if not key.size:
-            continue
-        is_query = np.repeat([False, True], [len(key), len(query_keys)])
-        order = np.lexsort((is_query, np.concatenate([when, query_times]), np.concatenate([key, query_keys])))
-        rows_so_far = np.cumsum(~is_query[order])
-        before = np.empty(len(query_keys), np.int64)
-        before[order[is_query[order]] - len(key)] = rows_so_far[is_query[order]] - 1
-        after = before + 1
-        has_before = (before >= 0) & (key[before.clip(0)] == query_keys)
-        has_after = (after < len(key)) & (key[after.clip(max=len(key) - 1)] == query_keys)
-        left = np.where(has_before, before, after).clip(0, len(key) - 1)
-        right = np.where(has_after & (linear | ~has_before), after, left).clip(0, len(key) - 1)
-        gap = when[right] - when[left]
-        weight = np.divide(query_times - when[left], gap, out=np.zeros(len(gap)), where=gap > 0)
-        line = x[left] + weight * (x[right] - x[left])
-        out[:, v] = np.where(has_before | has_after, line, out[:, v])
-    return out
-
-
-def _merge_duplicates(keys: Integers, times: Floats, x: Floats) -> tuple[Integers, Floats, Floats]:
-    """Rows sorted by (key, time), those at the same key and time replaced by their mean."""
-    order = np.lexsort((times, keys))
-    keys, times, x = keys[order], times[order], x[order]
-    if not keys.size:
-        return keys, times, x
-    starts = np.flatnonzero(np.r_[True, (np.diff(keys) != 0) | (np.diff(times) != 0)])
-    counts = np.diff(np.r_[starts, len(keys)])
-    return keys[starts], times[starts], np.add.reduceat(x, starts) / counts
