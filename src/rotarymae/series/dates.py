@@ -20,7 +20,6 @@ PER_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000
 # 31.03.2024, 3/31/24, 2024/3/31, and with a time of day; ISO dates, where others of the column are not.
 OTHER_DATE = re.compile(r"(\d\d?([./-])\d\d?\2\d{4}|\d\d?([./])\d\d?\3\d\d|\d{4}([./-])\d\d?\4\d\d?)([ T,].*)?$")
 
-OFFSET = r"\s*(Z|[+-][0-9]{2}:?[0-9]{2})\s*$"  # what %z reads
 FIRST_DAY, LAST_DAY = -719_162, 2_932_896  # the years 1 to 9999, in days since 1970-01-01
 
 
@@ -157,45 +156,21 @@ def parse_times(column: pa.Array, name: str, how: str) -> pa.Array:
             f"the format {how!r} of the times {name!r} has %Z, a zone by name such as CEST, which would be left out; "
             "names of zones are not unique. Write offsets, which %z reads."
         )
-    text = column.cast(pa.string())
-    if "%f" in how:  # which Arrow does not know
-        found = pa.array(
-            [_parsed(cell, how) for cell in text.to_pylist()], pa.timestamp("us", "UTC" if "%z" in how else None)
-        )
-    else:
-        found = pc.strptime(text, format=how, unit="us", error_is_null=True)  # pyright: ignore
-        if how.endswith("%z"):
-            parse_times(pc.replace_substring_regex(text, OFFSET, ""), name, how[:-2].rstrip())  # pyright: ignore
-    none = found.is_null().to_numpy(zero_copy_only=False) & text.is_valid().to_numpy(False)
-    wrong = np.flatnonzero(none | _carried_over(found, text, how))
-    wrong = [row for row in wrong.tolist() if text[row].as_py().strip()]
+    cells = column.cast(pa.string()).to_pylist()
+    found = pa.array([_parsed(cell, how) for cell in cells], pa.timestamp("us", "UTC" if "%z" in how else None))
+    wrong = [row for row in np.flatnonzero(found.is_null()).tolist() if (cells[row] or "").strip()]
     if wrong:
         raise InputError(
-            f"time column {name!r} holds {text[wrong[0]].as_py()!r} in row {wrong[0]}, which is not written as "
-            f"{how!r}, or is no day that exists ({len(wrong)} such cells); correct the format, in which %Y is the "
-            "year, %m the month, %d the day, %H:%M:%S the time, %f fractions of a second and %z the zone."
+            f"time column {name!r} holds {cells[wrong[0]]!r} in row {wrong[0]}, which is not written as {how!r}, or is "
+            f"no day that exists ({len(wrong)} such cells); correct the format, in which %Y is the year, %m the month, "
+            "%d the day, %H:%M:%S the time, %f fractions of a second and %z the zone."
         )
     return found
 
 
-def _carried_over(found: pa.Array, text: pa.Array, how: str) -> np.ndarray:
-    """Where a day is none and Arrow went on counting (31 February is 2 March), bool [n]."""
-    carried = np.zeros(len(found), bool)
-    if "%f" in how or "%z" in how or "%s" in how:  # Python has read it; it is in UTC; Python writes its own zone's
-        return carried
-    early = np.flatnonzero(pc.less_equal(pc.day(found), 3).fill_null(False).to_numpy(zero_copy_only=False))  # pyright: ignore
-    pairs = zip(found.take(pa.array(early)).to_pylist(), text.take(pa.array(early)).to_pylist(), strict=True)
-    carried[early] = [_digits(when.strftime(how)) != _digits(cell) for when, cell in pairs]
-    return carried
-
-
-def _digits(text: str) -> list[int]:
-    return [int(number) for number in re.findall(r"[0-9]+", text)]
-
-
 def _parsed(cell: str | None, how: str) -> datetime | None:
     try:
-        return None if cell is None else datetime.strptime(cell, how)
+        return None if cell is None else datetime.strptime(cell.strip(), how)
     except ValueError:
         return None
 
