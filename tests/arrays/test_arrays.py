@@ -137,7 +137,7 @@ def test_a_transform_of_arrays_is_for_training_alone():
 
     examples, plain = ArrayExamples(dataset, preprocessor, transform=mirror), ArrayExamples(dataset, preprocessor)
     index = np.array([0, 1])
-    wanted = array_tokens(ArrayDataset.from_arrays(dataset.arrays[:, :, ::-1, 0], 2), preprocessor, index)
+    wanted = array_tokens(ArrayDataset.from_arrays(np.stack(dataset.arrays)[:, :, ::-1, 0], 2), preprocessor, index)
     assert examples.batch(index, 0).inputs.values.equal(wanted.values)
     assert examples.batch(index, None).inputs.values.equal(plain.batch(index, None).inputs.values)
     examples.batch(index[1:], 0)

@@ -29,7 +29,7 @@ class ArrayDataset:
     """S arrays with D axes and C channels in each cell. Make one with `from_arrays` or `from_waveforms`.
 
     Attributes:
-        arrays: S arrays [d_1, .., d_D, C] of numbers, whose sizes may differ; or one array [S, d_1, .., d_D, C].
+        arrays: S arrays [d_1, .., d_D, C] of numbers, whose sizes may differ.
         patch_size: p_1 .. p_D, cells of a patch along each axis.
         ids: [S] what messages and tables call them.
         sample_rate: of sounds, in Hz; None of anything else.
@@ -42,7 +42,7 @@ class ArrayDataset:
             that holds NaN or infinity; the message names it.
     """
 
-    arrays: Sequence[np.ndarray] | np.ndarray
+    arrays: Sequence[np.ndarray]
     patch_size: tuple[int, ...]
     ids: np.ndarray
     sample_rate: int | None = None
@@ -59,13 +59,8 @@ class ArrayDataset:
             raise InputError("there are no arrays; give at least one.")
         if len(self.arrays) != len(self.ids):
             raise InputError(f"{len(self.arrays)} arrays and {len(self.ids)} ids came; wanted one id for each.")
-        if isinstance(self.arrays, np.ndarray):
-            self._check(self.arrays[0], 0)
-            self._check_numbers(self.arrays)
-            return
         for i, array in enumerate(self.arrays):
             self._check(array, i)
-            self._check_numbers(array[None], i)
 
     def _check(self, array: np.ndarray, i: int) -> None:
         name, axes = f"{self.noun[:-1]} {_plain(self.ids[i])!r}", len(self.patch_size)
@@ -86,13 +81,8 @@ class ArrayDataset:
                     f"{name} has the size {size} along axis {axis}, less than a patch of {patch}; leave it out, or "
                     f"choose a smaller patch_size.{least}"
                 )
-
-    def _check_numbers(self, arrays: np.ndarray, first: int = 0) -> None:
-        if arrays.dtype.kind != "f":
-            return
-        for i, array in enumerate(arrays, start=first):
-            if not np.isfinite(array).all():
-                raise InputError(f"{self.noun[:-1]} {_plain(self.ids[i])!r} holds NaN or infinity; leave it out.")
+        if array.dtype.kind == "f" and not np.isfinite(array).all():
+            raise InputError(f"{name} holds NaN or infinity; leave it out.")
 
     @classmethod
     def from_arrays(
@@ -111,10 +101,9 @@ class ArrayDataset:
             InputError: as the class; arrays with neither as many axes as `patch_size` nor one more.
         """
         patch = sides(patch_size)
-        equal = isinstance(arrays, np.ndarray) and arrays.dtype != object
-        given = arrays if equal else tuple(np.asarray(array) for array in arrays)
+        given = tuple(np.asarray(array) for array in arrays)
         if len(given) and given[0].ndim == len(patch):
-            given = given[..., None] if isinstance(given, np.ndarray) else tuple(one[..., None] for one in given)
+            given = tuple(array[..., None] for array in given)
         elif len(given) and given[0].ndim != len(patch) + 1:
             video = " Videos need three numbers: frames, rows, columns." if given[0].ndim == 4 else ""
             raise InputError(
@@ -181,8 +170,6 @@ class ArrayDataset:
     @property
     def lengths(self) -> np.ndarray:
         """Patches of each array, int64 [S]."""
-        if isinstance(self.arrays, np.ndarray):
-            return np.full(len(self), math.prod(patch_counts(self.arrays.shape[1:-1], self.patch_size)))
         return np.array([math.prod(patch_counts(one.shape[:-1], self.patch_size)) for one in self.arrays], np.int64)
 
     def select(self, index: np.ndarray | Sequence[int]) -> ArrayDataset:
@@ -192,8 +179,7 @@ class ArrayDataset:
             InputError: an index that does not exist, a mask of another length, nothing selected.
         """
         at = places(index, len(self), self.noun)
-        chosen = self.arrays[at] if isinstance(self.arrays, np.ndarray) else tuple(self.arrays[i] for i in at)
-        return replace(self, arrays=chosen, ids=self.ids[at])
+        return replace(self, arrays=tuple(self.arrays[i] for i in at), ids=self.ids[at])
 
     def fingerprint(self) -> str:
         """SHA-256 of content, ids, patch size and sample rate, as 64 hex digits."""
