@@ -99,13 +99,9 @@ class _Supervised(tasks.FinetuningOptions, TakesArrays, Estimator):
         job = tasks.predict_probabilities if isinstance(self.model_, Classifier) else tasks.predict_values
         return job(self._directory, dataset)
 
-    def _truth(self, series: Any, y: Any) -> Any:
-        """What `score` compares with, in the order of the series."""
-        return labels_of(self._read(series), series, y, self.id, "none")
-
-    def _labelled(self, series: Any, y: Any, predicted: np.ndarray) -> tuple[Any, np.ndarray]:
-        """The labels of the series that have one, and what is predicted of these."""
-        truth = self._truth(series, y)
+    def _labelled(self, dataset: Any, series: Any, y: Any, predicted: np.ndarray) -> tuple[Any, np.ndarray]:
+        """The labels of the series, read as `dataset`, that have one, and what is predicted of these."""
+        truth = labels_of(dataset, series, y, self.id, "none")
         there = tasks.has_label(truth)
         if len(there) == len(predicted) and not there.all():
             truth, predicted = tasks.narrowed(np.asarray(truth, object)[there]), predicted[there]
@@ -152,7 +148,8 @@ class RoMAEClassifier(ClassifierMixin, tasks.ClassificationOptions, _Supervised)
         """The share of series [S] with a label whose most probable class is that of `y`."""
         from sklearn.metrics import accuracy_score
 
-        return float(accuracy_score(*self._labelled(series, y, self.predict(series))))
+        dataset = self._read(series)
+        return float(accuracy_score(*self._labelled(dataset, series, y, self.predict(dataset))))
 
     def predict_proba(self, series: Any) -> np.ndarray:
         """Probabilities [S, classes], in the order of `classes_`."""
@@ -198,7 +195,8 @@ class RoMAERegressor(RegressorMixin, _Supervised):
         """R² of the predictions for what has a label, the mean over outputs."""
         from sklearn.metrics import r2_score
 
-        truth, predicted = self._labelled(series, y, self.predict(series))
+        dataset = self._read(series)
+        truth, predicted = self._labelled(dataset, series, y, self.predict(dataset))
         truth = np.asarray(truth, np.float64).reshape(len(predicted), -1)
         columns = zip(truth.T, predicted.reshape(truth.shape).T, strict=True)
         return float(
