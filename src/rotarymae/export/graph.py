@@ -25,21 +25,12 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from rotarymae import tasks
 from rotarymae.checkpoints import ModelDirectory
 from rotarymae.errors import InputError
 from rotarymae.heads import Classifier, Regressor, embedding, encoder_of, mean_of_real
 from rotarymae.model import MaskedAutoencoder
 from rotarymae.series import TRANSFORMS, Preprocessor, SeriesDataset, StaticColumn
-from rotarymae.tasks import (
-    AHEAD,
-    AVERAGES,
-    WIDENS_OVER,
-    Queries,
-    embed,
-    interpolate,
-    predict_probabilities,
-    predict_values,
-)
 from rotarymae.tokens import Tokens
 
 
@@ -236,9 +227,9 @@ class Predictions(Answers):
 
     def of_library(self, dataset: SeriesDataset, feeds: dict[str, Tensor]) -> tuple[np.ndarray, ...]:
         if self.outputs == ("predicted",):
-            return (predict_values(self.directory, dataset),)
-        found = predict_probabilities(self.directory, dataset)
-        return (found if self.temperature == 1 else AVERAGES["classification"].temper(found, self.temperature),)
+            return (tasks.predict_values(self.directory, dataset),)
+        found = tasks.predict_probabilities(self.directory, dataset)
+        return (found if self.temperature == 1 else tasks.AVERAGES["classification"].temper(found, self.temperature),)
 
 
 class Embeddings(Answers):
@@ -256,7 +247,7 @@ class Embeddings(Answers):
         return embedding(self.model, self.tokenizer(time, values, channel, mask).tokens, self.pool)
 
     def of_library(self, dataset: SeriesDataset, feeds: dict[str, Tensor]) -> tuple[np.ndarray, ...]:
-        return (embed(self.directory, dataset, self.pool),)
+        return (tasks.embed(self.directory, dataset, self.pool),)
 
 
 class Interpolations(Answers):
@@ -293,9 +284,9 @@ class Interpolations(Answers):
         mean = mean.double()
         if log_variance is None:
             return scaler.inverse(mean, number)
-        behind = asked - last - AHEAD * self.preprocessor.forecasts * (last - first)
+        behind = asked - last - tasks.AHEAD * self.preprocessor.forecasts * (last - first)
         away = torch.maximum(first - asked, behind).clamp(min=0.0)
-        span = (last - first) * WIDENS_OVER
+        span = (last - first) * tasks.WIDENS_OVER
         share = torch.where(away > 0, torch.where(span > 0, away / torch.where(span > 0, span, 1.0), 1.0), 0.0)
         variance = (0.5 * log_variance).exp().double() ** 2
         least = scaler.spread_about(mean, number) ** 2
@@ -306,8 +297,8 @@ class Interpolations(Answers):
     def of_library(self, dataset: SeriesDataset, feeds: dict[str, Tensor]) -> tuple[np.ndarray, ...]:
         times, channel = feeds["query_time"].numpy(), feeds.get("query_channel")
         offsets = np.arange(len(times) + 1) * times.shape[1]
-        queries = Queries(times.ravel(), None if channel is None else channel.numpy().ravel(), offsets)
-        found = interpolate(self.directory, dataset, queries)
+        queries = tasks.Queries(times.ravel(), None if channel is None else channel.numpy().ravel(), offsets)
+        found = tasks.interpolate(self.directory, dataset, queries)
         both = [found.mean] if found.std is None else [found.mean, found.std]
         return tuple(part.reshape(*times.shape, -1) for part in both)
 
@@ -352,4 +343,4 @@ class LightCurves(Answers):
     def of_library(self, dataset: SeriesDataset, feeds: dict[str, Tensor]) -> tuple[np.ndarray, ...]:
         """Without the sequence, which the library gives nobody; its mean is compared."""
         directory = ModelDirectory(self.encoder, self.preprocessor, "fp32")
-        return tuple(embed(directory, dataset, pool) for pool in ("cls", "mean"))
+        return tuple(tasks.embed(directory, dataset, pool) for pool in ("cls", "mean"))

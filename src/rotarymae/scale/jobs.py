@@ -18,32 +18,13 @@ from typing import Any, Literal, Self, get_args
 import numpy as np
 import pyarrow as pa
 
+from rotarymae import tasks
 from rotarymae.checkpoints import ModelDirectory, find_model, open_model
 from rotarymae.config import Precision
 from rotarymae.errors import InputError, InputWarning, choose, listed
 from rotarymae.heads import Classifier, Regressor
 from rotarymae.model import Encoder, MaskedAutoencoder
 from rotarymae.series import SeriesDataset, parse_time
-from rotarymae.tasks import (
-    AnyDataset,
-    ImportanceMethod,
-    Predictor,
-    Queries,
-    QueryTable,
-    embed,
-    embedding_columns,
-    grid,
-    importance,
-    importance_columns,
-    interpolate,
-    interpolation_columns,
-    most_observations,
-    predict_probabilities,
-    predict_values,
-    prediction_columns,
-    queries_at,
-    surprise,
-)
 
 Stage = Literal["pretrained", "finetuned"]
 Pool = Literal["auto", "mean", "max", "cls"]
@@ -83,7 +64,7 @@ class Job(ABC):
         return np.ones(len(dataset), bool)
 
     @abstractmethod
-    def answer(self, dataset: AnyDataset, on_step: Any = None) -> Answers:
+    def answer(self, dataset: tasks.AnyDataset, on_step: Any = None) -> Answers:
         """The answers for a data set that fits into memory."""
 
 
@@ -113,11 +94,11 @@ class Embedding(Job):
     def schema(self) -> pa.Schema:
         model = self.directory.model
         width = (model if isinstance(model, Encoder) else model.encoder).config.embed_dim
-        return pa.table(embedding_columns(np.zeros((1, width), np.float32))).schema
+        return pa.table(tasks.embedding_columns(np.zeros((1, width), np.float32))).schema
 
-    def answer(self, dataset: AnyDataset, on_step: Any = None) -> Answers:
-        found = embed(self.directory, dataset, None if self.pool == "auto" else self.pool, on_step=on_step)
-        return _one_each(embedding_columns(found), len(dataset))
+    def answer(self, dataset: tasks.AnyDataset, on_step: Any = None) -> Answers:
+        found = tasks.embed(self.directory, dataset, None if self.pool == "auto" else self.pool, on_step=on_step)
+        return _one_each(tasks.embedding_columns(found), len(dataset))
 
 
 _OPENING = threading.Lock()
@@ -161,9 +142,9 @@ class Surprising(Job):
     def schema(self) -> pa.Schema:
         return pa.schema({"surprise": pa.float64()})
 
-    def answer(self, dataset: AnyDataset, on_step: Any = None) -> Answers:
+    def answer(self, dataset: tasks.AnyDataset, on_step: Any = None) -> Answers:
         assert isinstance(dataset, SeriesDataset)
-        found = pa.array(surprise(self.directory, dataset, on_step), from_pandas=True)  # NaN is an empty cell
+        found = pa.array(tasks.surprise(self.directory, dataset, on_step), from_pandas=True)  # NaN is an empty cell
         return _one_each({"surprise": found}, len(dataset))
 
 
@@ -175,7 +156,7 @@ class Predicting(Job):
         beside: what scores the surprise of each series, in a column of its own.
     """
 
-    predictor: Predictor
+    predictor: tasks.Predictor
     choice: str = "auto"
     beside: Surprising | None = None
 
@@ -196,7 +177,7 @@ class Predicting(Job):
                 f"{model} is a {type(directory.model).__name__}; predictions need a fine-tuned Classifier or "
                 "Regressor, which `rotarymae fit` with --labels makes; --surprise alone needs none."
             )
-        predictor = Predictor.of_run(model, directory)
+        predictor = tasks.Predictor.of_run(model, directory)
         predictor.check(choice)
         return cls(directory, predictor, choice, beside)
 
@@ -205,14 +186,14 @@ class Predicting(Job):
         preprocessor = self.directory.preprocessor
         assert preprocessor is not None
         width = len(preprocessor.classes or preprocessor.target or ())
-        schema = pa.table(prediction_columns(self.directory, np.zeros((1, width)))).schema
+        schema = pa.table(tasks.prediction_columns(self.directory, np.zeros((1, width)))).schema
         return schema if self.beside is None else pa.schema([*schema, *self.beside.schema])
 
-    def answer(self, dataset: AnyDataset, on_step: Any = None) -> Answers:
-        job = predict_probabilities if isinstance(self.directory.model, Classifier) else predict_values
+    def answer(self, dataset: tasks.AnyDataset, on_step: Any = None) -> Answers:
+        job = tasks.predict_probabilities if isinstance(self.directory.model, Classifier) else tasks.predict_values
         of_model = job(self.directory, dataset, on_step=on_step if self.beside is None else None)
         found = self.predictor.predict(of_model, dataset, self.choice)
-        columns = prediction_columns(self.directory, found)
+        columns = tasks.prediction_columns(self.directory, found)
         if self.beside is not None:
             columns["surprise"] = self.beside.answer(dataset, on_step).columns["surprise"]
         return _one_each(columns, len(dataset))
@@ -235,21 +216,21 @@ def open_predicting(
 class Explaining(Job):
     """How much each observation matters to the model's prediction, one row per observation; see `tasks.importance`."""
 
-    predictor: Predictor
-    method: ImportanceMethod = "occlusion"
+    predictor: tasks.Predictor
+    method: tasks.ImportanceMethod = "occlusion"
 
     @classmethod
-    def open(cls, model: str | Path, method: ImportanceMethod = "occlusion") -> Self:
+    def open(cls, model: str | Path, method: tasks.ImportanceMethod = "occlusion") -> Self:
         """Of a run folder's fine-tuned model, or of its directory.
 
         What is explained is the model, also where the run predicts by more than that. Raises as
         `checkpoints.open_model` and `Predictor.of_run`.
         """
         directory = open_model(model, "finetuned")
-        return cls(directory, Predictor.of_run(model, directory), method)
+        return cls(directory, tasks.Predictor.of_run(model, directory), method)
 
     def answerable(self, dataset: SeriesDataset) -> np.ndarray:
-        most = most_observations(self.directory.of_series())
+        most = tasks.most_observations(self.directory.of_series())
         fits = np.asarray(dataset.lengths) <= most
         if not fits.all():
             warnings.warn(
@@ -260,17 +241,17 @@ class Explaining(Job):
             )
         return fits
 
-    def answer(self, dataset: AnyDataset, on_step: Any = None) -> Answers:
+    def answer(self, dataset: tasks.AnyDataset, on_step: Any = None) -> Answers:
         if not isinstance(dataset, SeriesDataset):
             raise InputError(f"{dataset.noun} came; what can matter here are observations of series.")
-        found, lengths = importance(self.directory, dataset, self.method, on_step=on_step), np.asarray(dataset.lengths)
-        columns = importance_columns(dataset, found)
-        job = predict_probabilities if isinstance(self.directory.model, Classifier) else predict_values
-        rows = pa.array(np.repeat(np.arange(len(dataset)), lengths))
+        found = tasks.importance(self.directory, dataset, self.method, on_step=on_step)
+        columns = tasks.importance_columns(dataset, found)
+        job = tasks.predict_probabilities if isinstance(self.directory.model, Classifier) else tasks.predict_values
+        rows = pa.array(np.repeat(np.arange(len(dataset)), dataset.lengths))
         of_model = self.predictor.predict(job(self.directory, dataset), dataset, "model")
-        predicted = prediction_columns(self.directory, of_model)
+        predicted = tasks.prediction_columns(self.directory, of_model)
         columns |= {name: cells.take(rows) for name, cells in predicted.items() if name.startswith("predicted")}
-        return Answers(pa.table(columns), lengths)
+        return Answers(pa.table(columns), dataset.lengths)
 
 
 @dataclass(frozen=True, eq=False)
@@ -285,7 +266,7 @@ class Interpolating(Job):
 
     points: int = 100
     times: Sequence[float | str] = ()
-    at: QueryTable | None = None
+    at: tasks.QueryTable | None = None
 
     @classmethod
     def open(
@@ -293,13 +274,13 @@ class Interpolating(Job):
         model: str | Path,
         points: int = 100,
         times: Sequence[float | str] = (),
-        at: QueryTable | None = None,
+        at: tasks.QueryTable | None = None,
         precision: Precision = "auto",
     ) -> Self:
         """Of a run folder's pre-trained model, or of its directory. Raises as `checkpoints.open_model`."""
         return cls(open_model(model, "pretrained", precision), points, times, at)
 
-    def answer(self, dataset: AnyDataset, on_step: Any = None) -> Answers:
+    def answer(self, dataset: tasks.AnyDataset, on_step: Any = None) -> Answers:
         if not isinstance(dataset, SeriesDataset):
             raise InputError(f"{dataset.noun} came; values at any times are those of series.")
         channels = 1 if dataset.channel_names is None else len(dataset.channel_names)
@@ -317,15 +298,14 @@ class Interpolating(Job):
         queries = self._queries(dataset)
         if not len(queries.times):
             return Answers(pa.table({}), queries.lengths)
-        preprocessor, zone = self.directory.of_series(), dataset.time_zone
-        found = interpolate(self.directory, dataset, queries, on_step=on_step)
-        names = preprocessor.value_names
-        columns = interpolation_columns(queries.times, queries.channels, dataset.channel_names, names, found, zone)
+        found = tasks.interpolate(self.directory, dataset, queries, on_step=on_step)
+        asked = (queries.times, queries.channels, dataset.channel_names, self.directory.of_series().value_names)
+        columns = tasks.interpolation_columns(*asked, found, dataset.time_zone)
         return Answers(pa.table(columns), queries.lengths)
 
-    def _queries(self, dataset: SeriesDataset) -> Queries:
+    def _queries(self, dataset: SeriesDataset) -> tasks.Queries:
         if self.at is not None:
             return self.at.queries(dataset)
         if self.times:
-            return queries_at(dataset, np.array([parse_time(str(one), dataset.time_zone) for one in self.times]))
-        return grid(dataset, self.points)
+            return tasks.queries_at(dataset, np.array([parse_time(str(one), dataset.time_zone) for one in self.times]))
+        return tasks.grid(dataset, self.points)
