@@ -25,7 +25,7 @@ import rotarymae
 from rotarymae.arrays import ArrayPreprocessor
 from rotarymae.config import Precision, RoMAEConfig
 from rotarymae.errors import InputError, ModelDirectoryError, import_extra, listed
-from rotarymae.heads import Classifier, Regressor, TokenRegressor
+from rotarymae.heads import Classifier, Regressor, TokenRegressor, encoder_of, head_settings
 from rotarymae.model import Encoder, MaskedAutoencoder
 from rotarymae.series import Preprocessor, SeriesDataset
 from rotarymae.system import remove_leftovers, replacing_folder, sha256, sha256_of
@@ -45,12 +45,6 @@ KINDS: dict[str, type[nn.Module]] = {
 }
 Model = Encoder | MaskedAutoencoder | Classifier | Regressor | TokenRegressor
 AnyPreprocessor = Preprocessor | ArrayPreprocessor
-# What a head is built with beside the encoder; saved under "head" in config.json.
-HEADS = {
-    "Classifier": ("classes", "pool", "dropout", "static_features"),
-    "Regressor": ("outputs", "pool", "dropout", "static_features"),
-    "TokenRegressor": ("outputs", "dropout"),
-}
 KEYS = ("format", "kind", "config", "head")
 DTYPES = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
 
@@ -116,7 +110,8 @@ def save(
                 f"{word!r} is no licence or tag; wanted letters, digits, dots and hyphens, as in cc-by-4.0."
             )
     check_replaceable(folder)
-    config = {"format": FORMAT, "kind": kind, "config": _config(model).to_dict(), "head": _head(model)}
+    sizes = encoder_of(model).config.to_dict()
+    config = {"format": FORMAT, "kind": kind, "config": sizes, "head": head_settings(model)}
     if folder.parent.is_dir():
         remove_leftovers(folder.parent, [folder.name], LEFT_AFTER)
     with replacing_folder(folder) as beside:
@@ -266,17 +261,6 @@ def open_model(folder: str | Path, want: str, precision: Precision = "auto") -> 
     return replace(load_directory(folder), precision=precision)
 
 
-def _config(model: Model) -> RoMAEConfig:
-    return model.config if isinstance(model, Encoder | MaskedAutoencoder) else model.encoder.config
-
-
-def _head(model: Model) -> dict[str, Any] | None:
-    if not isinstance(model, Classifier | Regressor | TokenRegressor):
-        return None
-    names = HEADS[type(model).__name__]
-    return {name: model.dropout.p if name == "dropout" else getattr(model, name) for name in names}
-
-
 def refuse_changed(path: Path, described: dict[str, Any]) -> None:
     """Compares what a JSON file describes, and the files beside it, with the checksums under its key "sha256", which
     is taken out. Raises ModelDirectoryError that names what is missing or has changed."""
@@ -366,7 +350,7 @@ def _card(model: Model, preprocessor: AnyPreprocessor | None, note: str, license
     estimator = {Classifier: "RoMAEClassifier", Regressor: "RoMAERegressor"}.get(type(model), "RoMAEEmbedder")
     return environment.get_template("model_card.md.j2").render(
         kind=type(model).__name__,
-        config=_config(model),
+        config=encoder_of(model).config,
         written=f"{CARD} {rotarymae.__version__}",
         parameters=sum(p.numel() for p in model.parameters()),
         note=note,

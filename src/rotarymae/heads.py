@@ -5,16 +5,19 @@ Ours may also pool by attention, and read features of the whole series (age, sex
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from rotarymae.errors import InputError, choose
-from rotarymae.model import Encoder, initialise
+from rotarymae.model import Encoder, MaskedAutoencoder, initialise
 from rotarymae.tokens import Tokens
 
 POOLS = ("cls", "mean", "max", "attention")
 STATIC_DIM, HIDDEN_DIM = 32, 64  # of the head that reads static features
+SETTINGS = ("classes", "outputs", "pool", "static_features")  # of some head, beside its dropout
 
 
 def encoder_of(model: nn.Module) -> Encoder:
@@ -22,6 +25,15 @@ def encoder_of(model: nn.Module) -> Encoder:
     encoder = model if isinstance(model, Encoder) else model.encoder
     assert isinstance(encoder, Encoder), "every model of this library has an encoder"
     return encoder
+
+
+def head_settings(model: nn.Module) -> dict[str, Any] | None:
+    """What the head of a model was built with, as JSON; None of a model without a head."""
+    if isinstance(model, Encoder | MaskedAutoencoder):
+        return None
+    assert isinstance(model.dropout, nn.Dropout), "every head of this library has a dropout"
+    own = {name: getattr(model, name) for name in SETTINGS if hasattr(model, name)}
+    return own | {"dropout": model.dropout.p}
 
 
 def pooled(encoder: Encoder, tokens: Tokens, pool: str) -> Float[Tensor, "B D"]:

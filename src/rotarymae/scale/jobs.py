@@ -22,8 +22,8 @@ from rotarymae import tasks
 from rotarymae.checkpoints import ModelDirectory, find_model, open_model
 from rotarymae.config import Precision
 from rotarymae.errors import InputError, InputWarning, choose, listed
-from rotarymae.heads import Classifier, Regressor
-from rotarymae.model import Encoder, MaskedAutoencoder
+from rotarymae.heads import Classifier, Regressor, encoder_of
+from rotarymae.model import MaskedAutoencoder
 from rotarymae.series import SeriesDataset, parse_time
 
 Stage = Literal["pretrained", "finetuned"]
@@ -92,8 +92,7 @@ class Embedding(Job):
 
     @property
     def schema(self) -> pa.Schema:
-        model = self.directory.model
-        width = (model if isinstance(model, Encoder) else model.encoder).config.embed_dim
+        width = encoder_of(self.directory.model).config.embed_dim
         return pa.table(tasks.embedding_columns(np.zeros((1, width), np.float32))).schema
 
     def answer(self, dataset: tasks.AnyDataset, on_step: Any = None) -> Answers:

@@ -14,7 +14,7 @@ from rotarymae import losses
 from rotarymae.batch import Batch
 from rotarymae.config import TargetLoss, check_beta
 from rotarymae.errors import InputError
-from rotarymae.heads import Classifier, Regressor, TokenRegressor
+from rotarymae.heads import Classifier, Regressor, TokenRegressor, encoder_of, head_settings
 from rotarymae.losses import Loss
 from rotarymae.model import MaskedAutoencoder
 
@@ -27,17 +27,9 @@ class Objective(nn.Module, ABC):
     def identity(self) -> dict[str, Any]:
         """What is minimised, as JSON: a run is resumed only under the same."""
         model = self.model
-        encoder = model if isinstance(model, MaskedAutoencoder) else model.encoder
-        head = {
-            name: getattr(model, name)
-            for name in ("classes", "outputs", "pool", "static_features")
-            if hasattr(model, name)
-        }
-        if not isinstance(model, MaskedAutoencoder):
-            head["dropout"] = model.dropout.p
         trained = sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
-        own = {"objective": type(self).__name__, "model": encoder.config.to_dict(), "head": head}
-        return {**own, "trained weights": trained}
+        own = {"objective": type(self).__name__, "model": encoder_of(model).config.to_dict()}
+        return {**own, "head": head_settings(model) or {}, "trained weights": trained}
 
     @abstractmethod
     def forward(self, batch: Batch) -> Loss:
