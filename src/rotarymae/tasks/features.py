@@ -7,7 +7,7 @@ set in a file is never read whole.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,6 +28,15 @@ QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 STRONG = 5  # standard deviations from zero; where the first value has an error column
 
 
+def _computed(dataset: AnyDataset, features: Callable[..., dict[str, Floats]]) -> tuple[Floats, tuple[str, ...]]:
+    if isinstance(dataset, ArrayDataset):
+        return array_features(dataset)
+    names = tuple(str(name) for name in dataset.value_names)
+    channel_names = dataset.channel_names or ("all",)
+    parts = [features(rows, names, channel_names) for rows in chunks(dataset)]
+    return np.concatenate([np.stack(list(part.values()), 1) for part in parts]), tuple(parts[0])
+
+
 # ── of the printed baseline ───────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -40,12 +49,7 @@ def summary_features(dataset: AnyDataset) -> tuple[Floats, tuple[str, ...]]:
     first value, and that difference over the sum of their sizes (it stays within -1..1 for fluxes of either sign).
     Times keep the data's unit. Of arrays, `array_features`.
     """
-    if isinstance(dataset, ArrayDataset):
-        return array_features(dataset)
-    names = tuple(str(name) for name in dataset.value_names)
-    channel_names = dataset.channel_names or ("all",)
-    parts = [_features(rows, names, channel_names) for rows in chunks(dataset)]
-    return np.concatenate([np.stack(list(part.values()), 1) for part in parts]), tuple(parts[0])
+    return _computed(dataset, _features)
 
 
 def _features(rows: Rows, names: tuple[str, ...], channel_names: Sequence[Any]) -> dict[str, Floats]:
@@ -122,12 +126,7 @@ def more_features(dataset: AnyDataset) -> tuple[Floats, tuple[str, ...]]:
     and how neighbouring channels differ. Times count from the first observation of the series.
     Of arrays, `array_features`.
     """
-    if isinstance(dataset, ArrayDataset):
-        return array_features(dataset)
-    names = tuple(str(name) for name in dataset.value_names)
-    channel_names = dataset.channel_names or ("all",)
-    parts = [_more(rows, names, channel_names) for rows in chunks(dataset)]
-    return np.concatenate([np.stack(list(part.values()), 1) for part in parts]), tuple(parts[0])
+    return _computed(dataset, _more)
 
 
 def _more(rows: Rows, names: tuple[str, ...], channel_names: Sequence[Any]) -> dict[str, Floats]:
