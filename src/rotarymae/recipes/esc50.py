@@ -119,22 +119,19 @@ class ESC50Setup(ArraySetup):
 
 
 def setup(scale: str, setting: str) -> ESC50Setup:
-    pretraining = TrainConfig(epochs=150, batch_size=64, base_lr=5e-4, warmup_steps=1000)
-    finetuning = TrainConfig(
-        epochs=50, batch_size=48, base_lr=1e-3, betas=(0.9, 0.99), weight_decay=0.02, warmup_steps=50
-    )
     found = ESC50Setup(
         cases=(ESC10, PICTURES, ESC50),
         seeds=tuple(range(1, data.FOLDS + 1)),
         model=RoMAEConfig.named("small", axes=2, cls_token=False, decoder_attention="joint"),
-        pretraining=pretraining,
-        finetuning=finetuning,
+        pretraining=TrainConfig(epochs=150, batch_size=64, base_lr=5e-4, warmup_steps=1000),
+        finetuning=TrainConfig(
+            epochs=50, batch_size=48, base_lr=1e-3, betas=(0.9, 0.99), weight_decay=0.02, warmup_steps=50
+        ),
         sample_rate=16_000,
         label_smoothing=0.2,  # Table 11's 0.8 is read as the share that the true class keeps
     )
     if setting == "ours":
-        found = dataclasses.replace(
-            found,
+        found = found.but(
             cases=(ESC10, OTHERS, PICTURES, ESC50),
             model=RoMAEConfig.named("light", axes=2, cls_token=False, depth=2, drop_path=0.1),
             sample_rate=data.RATE,
@@ -151,28 +148,22 @@ def setup(scale: str, setting: str) -> ESC50Setup:
         )
     if scale == "paper":
         return found
-    small = dataclasses.replace(
-        found,
+    small = found.but(
         cases=found.cases[:-1],
-        pretraining=dataclasses.replace(pretraining, epochs=25, batch_size=16, base_lr=1e-3, warmup_steps=None),
-        finetuning=dataclasses.replace(finetuning, epochs=15, batch_size=8, warmup_steps=None),
+        pretraining={"epochs": 25, "batch_size": 16, "base_lr": 1e-3, "warmup_steps": None},
+        finetuning={"epochs": 15, "batch_size": 8, "warmup_steps": None},
     )
     if setting == "ours":
-        small = dataclasses.replace(
-            small,
-            pretraining=dataclasses.replace(small.pretraining, epochs=60, batch_size=32),
-            finetuning=dataclasses.replace(small.finetuning, epochs=60, batch_size=16),
-        )
+        small = small.but(pretraining={"epochs": 60, "batch_size": 32}, finetuning={"epochs": 60, "batch_size": 16})
     if scale == "small":
         return small
     train = dataclasses.replace(small.pretraining, epochs=8, batch_size=8, base_lr=3e-3)
-    return dataclasses.replace(
-        small,
+    return small.but(
         cases=found.cases[: found.cases.index(PICTURES)],
         seeds=(1,),
         frame_ms=20,
         window=None if found.window is None else 32,
-        model=dataclasses.replace(small.model, **SMOKE),
+        model=SMOKE,
         pretraining=train,
         finetuning=dataclasses.replace(train, betas=(0.9, 0.99)),
     )
@@ -209,7 +200,7 @@ def run(setup: ESC50Setup, case: str, trial: Trial) -> Score:
     others, arrays, scored = (dataclasses.replace(part, patch_size=setup.patch) for part in (others, arrays, scored))
     # All folds share an autoencoder of the other sounds, so it cannot depend on one of them.
     preprocessor = ArrayPreprocessor.fit(others if case == OTHERS else arrays)
-    own = dataclasses.replace(setup, model=dataclasses.replace(setup.model, features=preprocessor.features))
+    own = setup.but(model={"features": preprocessor.features})
     transform = None if setup.window is None else augmentation(setup, setup.window, 0.0)
     pretrained = pretrain_arrays(own, trial, others, preprocessor, transform, shared=case == OTHERS)
     if setup.window is not None:

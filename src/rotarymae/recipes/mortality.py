@@ -86,10 +86,9 @@ def setup(scale: str, setting: str) -> MortalitySetup:
     found = MortalitySetup(fit=fit)
     if setting == "paper":
         paper = {"mask_ratio": 0.75, "decoder_attention": "joint", "likelihood": "point", "pool": "cls", "drop": 0.0}
-        found = dataclasses.replace(found, pretrained=True, fit=dataclasses.replace(fit, **paper))
+        found = found.but(pretrained=True, fit=paper)
     if scale == "smoke":
-        small = SMOKE | SMOKE_TRAINING | {"finetune_epochs": 10}
-        found = dataclasses.replace(found, seeds=(0,), fit=dataclasses.replace(found.fit, **small))
+        found = found.but(seeds=(0,), fit=SMOKE | SMOKE_TRAINING | {"finetune_epochs": 10})
     return found
 
 

@@ -105,11 +105,11 @@ def setup(scale: str, setting: str) -> UEASetup:
     else:
         found = UEASetup(fit=FitConfig())
     if scale == "small":
-        found = dataclasses.replace(found, cases=tuple(case for case in SMALL if case in found.cases))
+        found = found.but(cases=tuple(case for case in SMALL if case in found.cases))
     if scale == "smoke":
-        fit = dataclasses.replace(found.fit, size="tiny-shallow", min_steps=0, **SMOKE_TRAINING, **SMOKE)
-        found = dataclasses.replace(found, cases=("BasicMotions",), published=False, fit=fit)
-    return dataclasses.replace(found, seeds=(0,) if scale == "smoke" else (27, 42, 1024))
+        fit = {"size": "tiny-shallow", "min_steps": 0} | SMOKE_TRAINING | SMOKE
+        found = found.but(cases=("BasicMotions",), published=False, fit=fit)
+    return found.but(seeds=(0,) if scale == "smoke" else (27, 42, 1024))
 
 
 def run(setup: UEASetup, case: str, trial: Trial) -> Score:
