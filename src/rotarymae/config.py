@@ -7,7 +7,7 @@ import math
 from dataclasses import dataclass
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
-from rotarymae.errors import InputError, choose, did_you_mean
+from rotarymae.errors import InputError, check_number, check_share, choose, did_you_mean
 
 Size = Literal["light", "tiny-shallow", "tiny", "small", "base", "pendulum"]
 AttentionKind = Literal["softmax", "linear"]
@@ -115,11 +115,9 @@ class RoMAEConfig:
         # A base below 1 would turn the order of the frequencies round, and their powers overflow.
         if self.base < 1:
             raise InputError(f"base is {self.base}; wanted at least 1.")
-        if self.norm_eps <= 0:
-            raise InputError(f"norm_eps is {self.norm_eps}; wanted a positive number.")
+        check_number("norm_eps", self.norm_eps, "a positive number", above=0)
         for name in ("dropout", "drop_path"):
-            if not 0 <= getattr(self, name) < 1:
-                raise InputError(f"{name} is {getattr(self, name)}; wanted at least 0 and less than 1.")
+            check_share(name, getattr(self, name))
         if self.position_encoding != "rotary" and self.p != type(self).p:
             raise InputError(
                 f"p ({self.p}) means nothing with position_encoding={self.position_encoding!r}; leave it at "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import math
 import signal
 import threading
 import warnings
@@ -104,6 +105,26 @@ def choose(name: str, value: object, options: Sequence[str]) -> None:
     """
     if value not in options:
         raise InputError(f"{name}={value!r} is not known; use one of {listed(options)}.{did_you_mean(value, options)}")
+
+
+def check_whole(name: str, value: Any, least: int, optional: bool = False) -> None:
+    """Raises InputError unless the value is a whole number of at least `least`, or None where it is optional."""
+    if not (optional and value is None) and (type(value) is not int or value < least):
+        raise InputError(f"{name} is {value!r}; wanted a whole number of at least {least}.")
+
+
+def check_number(
+    name: str, value: Any, wanted: str, least: float = -math.inf, above: float = -math.inf, below: float = math.inf
+) -> None:
+    """Raises InputError unless the value is a finite number in the range, which `wanted` says in words."""
+    number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    if not (number and value >= least and value > above and value < below):
+        raise InputError(f"{name} is {value!r}; wanted {wanted}.")
+
+
+def check_share(name: str, value: Any) -> None:
+    """Raises InputError unless 0 ≤ value < 1."""
+    check_number(name, value, "at least 0 and less than 1", least=0, below=1)
 
 
 def import_extra(module: str, extra: str) -> Any:

@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from rotarymae.errors import InputError, choose
+from rotarymae.errors import InputError, check_share, choose
 from rotarymae.model import Encoder, MaskedAutoencoder, initialise
 from rotarymae.tokens import Tokens
 
@@ -99,8 +99,7 @@ class _PooledHead(nn.Module):
         choose("pool", pool, POOLS)
         if pool == "cls" and encoder.cls_token is None:
             raise InputError("pool='cls' of an encoder without [CLS]; use pool='mean', or set cls_token=True.")
-        if not 0 <= dropout < 1:
-            raise InputError(f"dropout is {dropout}; wanted at least 0 and less than 1.")
+        check_share("dropout", dropout)
         if static_features < 0:
             raise InputError(f"static_features is {static_features}; wanted at least 0.")
         sizes = encoder.config
@@ -196,8 +195,7 @@ class TokenRegressor(nn.Module):
         super().__init__()
         if outputs < 1:
             raise InputError(f"outputs is {outputs}; wanted at least 1.")
-        if not 0 <= dropout < 1:
-            raise InputError(f"dropout is {dropout}; wanted at least 0 and less than 1.")
+        check_share("dropout", dropout)
         self.outputs = outputs
         self.norm = nn.RMSNorm(encoder.config.embed_dim, eps=encoder.config.norm_eps)
         self.dropout = nn.Dropout(dropout)

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from rotarymae.checkpoints import AnyPreprocessor
-from rotarymae.errors import InputError, choose
+from rotarymae.errors import InputError, check_whole, choose
 from rotarymae.estimators.base import Estimator, TakesArrays, is_flat
 from rotarymae.heads import Classifier, Regressor, encoder_of
 from rotarymae.model import Encoder, MaskedAutoencoder
@@ -98,8 +98,7 @@ class RoMAEInterpolator(_Unsupervised):
         Raises:
             InputError: a model without a likelihood; as `predict`.
         """
-        if type(draws) is not int or draws < 1:
-            raise InputError(f"draws is {draws!r}; wanted a whole number of at least 1.")
+        check_whole("draws", draws, 1)
         dataset, queries, shaped = self._ask(series, at)
         found = interpolate(self._directory, dataset, queries)
         if found.scaled_std is None:

@@ -8,7 +8,6 @@ docstring is its help, and one line in the method that reads it.
 from __future__ import annotations
 
 import dataclasses
-import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -25,7 +24,7 @@ from rotarymae.config import (
     check_beta,
     mask_range,
 )
-from rotarymae.errors import InputError, choose
+from rotarymae.errors import InputError, check_number, check_share, check_whole, choose
 from rotarymae.training import LoopOptions, TrainConfig
 
 if TYPE_CHECKING:
@@ -218,19 +217,13 @@ class FitConfig(
         for column, transform in (self.transforms or {}).items():
             choose(f"the transform of {column!r}", transform, get_args(Transform))
         for name in ("dropout", "drop_path", "drop", "label_smoothing", "validation_fraction"):
-            if not 0 <= getattr(self, name) < 1:
-                raise InputError(f"{name} is {getattr(self, name)}; wanted at least 0 and less than 1.")
-        if not 0 <= self.noise < math.inf:
-            raise InputError(f"noise is {self.noise}; wanted a number of at least 0.")
-        if self.minutes is not None and not 0 < self.minutes < math.inf:
-            raise InputError(f"minutes is {self.minutes!r}; wanted a positive number.")
-        if self.max_tokens is not None and (type(self.max_tokens) is not int or self.max_tokens < 2):
-            raise InputError(f"max_tokens is {self.max_tokens!r}; wanted a whole number of at least 2.")
+            check_share(name, getattr(self, name))
+        check_number("noise", self.noise, "a number of at least 0", least=0)
+        check_whole("max_tokens", self.max_tokens, 2, optional=True)
         self._check_windows()
-        for name in ("time_unit", "channel_spacing"):
-            number = getattr(self, name)
-            if number is not None and not 0 < number < math.inf:
-                raise InputError(f"{name} is {number}; wanted a positive number.")
+        for name in ("minutes", "time_unit", "channel_spacing"):
+            if getattr(self, name) is not None:
+                check_number(name, getattr(self, name), "a positive number", above=0)
         self._check_masking()
         self._check_pretrained()
         if not re.fullmatch(r"full|probe|lora|top:[1-9]\d*", self.tune):
@@ -261,8 +254,7 @@ class FitConfig(
             if self.overlap is not None:
                 raise InputError(f"overlap={self.overlap} is that of windows; give their length, window=4096.")
             return
-        if type(self.window) is not int or self.window < 2:
-            raise InputError(f"window is {self.window!r}; wanted a whole number of at least 2.")
+        check_whole("window", self.window, 2)
         if type(self.shared) is not int or not 0 <= self.shared < self.window:
             raise InputError(f"overlap is {self.overlap!r}; wanted a whole number from 0 to less than the window.")
         if self.max_tokens is not None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 from rotarymae.config import Precision
-from rotarymae.errors import InputError, choose
+from rotarymae.errors import InputError, check_number, check_share, check_whole, choose
 
 Optimizer = Literal["adamw", "sgd"]
 
@@ -82,25 +82,25 @@ class TrainConfig(LoopOptions):
         if (self.batch_size is None) == (self.batch_tokens is None):
             raise InputError("give either batch_size (examples) or batch_tokens (tokens), not both and not neither.")
         for name in ("epochs", "accumulation", "log_every", "keep"):
-            _check_whole(name, getattr(self, name), 1)
+            check_whole(name, getattr(self, name), 1)
         for name in ("batch_size", "batch_tokens", "epoch_steps", "patience", "checkpoint_steps"):
-            _check_whole(name, getattr(self, name), 1, optional=True)
+            check_whole(name, getattr(self, name), 1, optional=True)
         for name in ("min_steps", "workers", "seed", "max_skipped"):
-            _check_whole(name, getattr(self, name), 0)
+            check_whole(name, getattr(self, name), 0)
         if self.seed >= 2**64:
             raise InputError(f"seed is {self.seed}; wanted a whole number below 2^64.")
-        _check_whole("warmup_steps", self.warmup_steps, 0, optional=True)
+        check_whole("warmup_steps", self.warmup_steps, 0, optional=True)
         for name in ("base_lr", "layer_decay"):
-            _check_number(name, getattr(self, name), "a positive number", above=0)
+            check_number(name, getattr(self, name), "a positive number", above=0)
         if self.gradient_clip is not None:
-            _check_number("gradient_clip", self.gradient_clip, "a positive number or None", above=0)
+            check_number("gradient_clip", self.gradient_clip, "a positive number or None", above=0)
         for name in ("weight_decay", "checkpoint_minutes"):
-            _check_number(name, getattr(self, name), "a number of at least 0", least=0)
+            check_number(name, getattr(self, name), "a number of at least 0", least=0)
         if not isinstance(self.betas, tuple | list) or len(self.betas) != 2:
             raise InputError(f"betas is {self.betas!r}; wanted two numbers.")
         fractions = {"momentum": self.momentum, "warmup_fraction": self.warmup_fraction}
         for name, value in {**fractions, "betas[0]": self.betas[0], "betas[1]": self.betas[1]}.items():
-            _check_number(name, value, "at least 0 and less than 1", least=0, below=1)
+            check_share(name, value)
         for name in ("keep_best", "compile"):
             if type(getattr(self, name)) is not bool:
                 raise InputError(f"{name} is {getattr(self, name)!r}; wanted True or False.")
@@ -110,16 +110,3 @@ class TrainConfig(LoopOptions):
     def passes(self, steps: int) -> int:
         """How many passes of so many steps training makes."""
         return max(self.epochs, math.ceil(self.min_steps / steps))
-
-
-def _check_whole(name: str, value: Any, least: int, optional: bool = False) -> None:
-    if not (optional and value is None) and (type(value) is not int or value < least):
-        raise InputError(f"{name} is {value!r}; wanted a whole number of at least {least}.")
-
-
-def _check_number(
-    name: str, value: Any, wanted: str, least: float = -math.inf, above: float = -math.inf, below: float = math.inf
-) -> None:
-    number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-    if not (number and value >= least and value > above and value < below):
-        raise InputError(f"{name} is {value!r}; wanted {wanted}.")
