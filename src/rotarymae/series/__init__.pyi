@@ -29,5 +29,6 @@ from .suggest import suggest_columns as suggest_columns
 from .table_reader import Part as Part
 from .table_reader import TableReader as TableReader
 from .tables import as_text as as_text
+from .tables import is_number as is_number
 from .tables import plain as plain
 from .windows import Windows as Windows

@@ -278,7 +278,7 @@ def without(column: pa.Array, codes: Sequence[str]) -> pa.Array:
         return pa.LargeListArray.from_arrays(offsets, without(column.flatten(), codes))
     if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
         compared = column if pa.types.is_float32(kind) else column.cast(pa.float64(), safe=False)
-        wanted = pa.array([float(code) for code in codes if _is_number(code)], pa.float64()).cast(compared.type)
+        wanted = pa.array([float(code) for code in codes if is_number(code)], pa.float64()).cast(compared.type)
     elif pa.types.is_string(kind) or pa.types.is_large_string(kind):
         wanted = pa.array(codes, kind)
     else:
@@ -287,7 +287,7 @@ def without(column: pa.Array, codes: Sequence[str]) -> pa.Array:
     return pc.if_else(gone, pa.scalar(None, kind), column)  # pyright: ignore
 
 
-def _is_number(cell: Any) -> bool:
+def is_number(cell: Any) -> bool:
     try:
         float(cell)
     except (TypeError, ValueError):
@@ -298,7 +298,7 @@ def _is_number(cell: Any) -> bool:
 def _first_text(column: pa.Array) -> str:
     """ " ('n/a' in row 3)": the first cell of a text column that cannot be read as a number."""
     for row, cell in enumerate(column.to_pylist()):
-        if cell is not None and cell != "" and not _is_number(cell):
+        if cell is not None and cell != "" and not is_number(cell):
             return f" ({cell!r} in row {row})"
     return ""
 

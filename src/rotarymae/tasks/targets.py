@@ -21,7 +21,7 @@ from rotarymae.errors import InputError, InputWarning, choose, listed
 from rotarymae.heads import Classifier, Regressor
 from rotarymae.losses import OF_CLASSES, OF_NUMBERS
 from rotarymae.model import Encoder
-from rotarymae.series import as_text, plain
+from rotarymae.series import as_text, is_number, plain
 from rotarymae.tasks.config import FitConfig
 from rotarymae.training import Classification, Objective, Regression
 
@@ -135,7 +135,7 @@ class RegressionTask:
         try:
             numbers = given.astype(np.float64).reshape(series, -1)
         except (TypeError, ValueError):
-            strange = next((label for label in given.ravel() if not _is_number(label)), given.ravel()[0])
+            strange = next((label for label in given.ravel() if not is_number(label)), given.ravel()[0])
             raise InputError(f"the label {plain(strange)!r} is no number; a regression needs numbers.") from None
         if np.isinf(numbers).any():
             first = int(np.isinf(numbers).any(1).argmax())
@@ -295,14 +295,6 @@ def one_per_series(targets: Any, series: int) -> np.ndarray:
         came = "one value" if given.ndim == 0 else f"{len(given)} labels"
         raise InputError(f"{came} for {series} series; give one label for each, in their order.")
     return given
-
-
-def _is_number(label: Any) -> bool:
-    try:
-        float(label)
-    except (TypeError, ValueError):
-        return False
-    return True
 
 
 def _classes(preprocessor: AnyPreprocessor) -> tuple[Any, ...]:
