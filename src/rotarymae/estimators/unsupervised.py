@@ -14,7 +14,7 @@ from rotarymae.errors import InputError, check_whole, choose
 from rotarymae.estimators.base import Estimator, TakesArrays, is_flat
 from rotarymae.heads import Classifier, Regressor, encoder_of
 from rotarymae.model import Encoder, MaskedAutoencoder
-from rotarymae.series import SeriesDataset, dates, hide, tables
+from rotarymae.series import SeriesDataset, channel_index, dates, hide, tables
 from rotarymae.tasks import HIDDEN, Queries, as_queries, embed, interpolate, make_examples, windowed
 
 
@@ -103,7 +103,7 @@ class RoMAEInterpolator(_Unsupervised):
         found = interpolate(self._directory, dataset, queries)
         if found.scaled_std is None:
             raise InputError("the model was trained without a likelihood: it predicts one value for each time.")
-        channels = np.zeros(len(queries.times), int) if queries.channels is None else queries.channels
+        channels = channel_index(queries)
         normal = np.random.default_rng(random_state).standard_normal((draws, *found.mean.shape))
         values = self._directory.of_series().values
         drawn = [shaped(values.inverse(found.scaled_mean + found.scaled_std * one, channels)) for one in normal]
@@ -128,8 +128,7 @@ class RoMAEInterpolator(_Unsupervised):
         queries = as_queries(hidden)
         hidden = hidden.with_values(self._directory.of_series().value_names)
         found = interpolate(self._directory, visible, queries)
-        channels = np.zeros(len(queries.times), int) if queries.channels is None else queries.channels
-        truth = self._directory.of_series().values.transform(hidden.values, channels)
+        truth = self._directory.of_series().values.transform(hidden.values, channel_index(queries))
         return float(r2_score(truth.ravel(), found.scaled_mean.ravel()))
 
     def _ask(self, series: Any, at: Any) -> tuple[SeriesDataset, Queries, Callable[[np.ndarray], Any]]:

@@ -16,8 +16,8 @@ import numpy as np
 
 from rotarymae.errors import InputError, import_extra
 from rotarymae.plots import channel_style, project, style_of
-from rotarymae.report.pictures import Words, error_column, most_observed, or_zeros
-from rotarymae.series import plain
+from rotarymae.report.pictures import Words, error_column, most_observed
+from rotarymae.series import channel_index, plain
 from rotarymae.system import write_text
 from rotarymae.tasks import Outcome, curves, interpolate, surprise_at
 
@@ -223,10 +223,10 @@ def _curves(outcome: Outcome) -> dict[str, Any]:
     queries = curves(visible, hidden, POINTS)
     found = interpolate(directory, visible, queries)
     lower, upper = found.bands.get(BAND, (found.mean, found.mean))
-    asked = or_zeros(queries.channels, len(queries.times))
+    asked = channel_index(queries)
     for i, (seen, left) in enumerate(zip(visible, hidden, strict=True)):
         values = np.concatenate([seen.values, left.values])
-        channels = np.concatenate([or_zeros(one.channels, len(one.times)) for one in (seen, left)])
+        channels = np.concatenate([channel_index(one) for one in (seen, left)])
         most = most_observed(channels, CHANNELS)
         keep, spread = np.isin(channels, most), 0.0 if error is None else values[:, error]
         at = np.arange(queries.offsets[i], queries.offsets[i + 1])

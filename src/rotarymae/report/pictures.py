@@ -18,7 +18,7 @@ from sklearn.metrics import accuracy_score, confusion_matrix, precision_recall_f
 from rotarymae import plots, tasks
 from rotarymae.arrays import ArrayDataset
 from rotarymae.report.content import Table
-from rotarymae.series import Preprocessor, SeriesDataset, plain
+from rotarymae.series import Preprocessor, SeriesDataset, channel_index, plain
 from rotarymae.training import TrainResult
 
 EXAMPLES = 6  # series shown with their hidden points
@@ -97,11 +97,11 @@ def series(outcome: tasks.Outcome, words: Words) -> Iterator[Drawing]:
     visible, hidden = outcome.visible.select(chosen), outcome.hidden.select(chosen)
     queries = tasks.curves(visible, hidden, POINTS)
     found = tasks.interpolate(outcome.pretrained.directory, visible, queries)
-    asked = or_zeros(queries.channels, len(queries.times))
+    asked = channel_index(queries)
     error = error_column(preprocessor)
     for i, (seen, left) in enumerate(zip(visible, hidden, strict=True)):
         values = np.concatenate([seen.values, left.values])
-        channels = np.concatenate([or_zeros(one.channels, len(one.times)) for one in (seen, left)])
+        channels = np.concatenate([channel_index(one) for one in (seen, left)])
         kept = most_observed(channels)
         shown = np.flatnonzero(np.isin(channels, kept))
         at = np.arange(queries.offsets[i], queries.offsets[i + 1])
@@ -156,10 +156,6 @@ def _observed(
         dates=words.dates,
         invert=preprocessor.value_names[0] in words.invert or words.invert,
     )
-
-
-def or_zeros(channels: np.ndarray | None, count: int) -> np.ndarray:
-    return np.zeros(count, np.int64) if channels is None else channels
 
 
 def error_column(preprocessor: Preprocessor) -> int | None:
@@ -219,7 +215,7 @@ def bands(outcome: tasks.Outcome, words: Words) -> Iterator[Drawing | Table]:
         return
     preprocessor = outcome.pretrained.directory.of_series()
     # The share inside a band is the same in scaled units, where the distribution is a normal one.
-    channels = or_zeros(hidden.channels, len(hidden.times))
+    channels = channel_index(hidden)
     truth = preprocessor.values.transform(hidden.with_values(preprocessor.value_names).values, channels)[:, 0]
     away, std = np.abs(truth - found.scaled_mean[:, 0]), found.scaled_std[:, 0]
     points = len(away)
@@ -361,7 +357,7 @@ def mattered(outcome: tasks.Outcome, words: Words) -> Iterator[Drawing]:
     assert predictor is not None
     answers, alone = predictor.predict(answers, some, "model"), " alone" if predictor.choice != "model" else ""
     for one, weights, answer, label in zip(some, found, answers, outcome.labels[rows], strict=True):
-        channels = or_zeros(one.channels, len(one.times))
+        channels = channel_index(one)
         shown = np.flatnonzero(np.isin(channels, most_observed(channels)))
         values = one.values[:, 0]
         figure = _observed(preprocessor, words, one.times, values, channels, shown, importance=weights[shown])

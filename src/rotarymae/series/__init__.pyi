@@ -3,6 +3,7 @@ from .coerce import is_frame as is_frame
 from .coerce import is_of_the_command as is_of_the_command
 from .coerce import labels_of as labels_of
 from .columns import FrameColumns as FrameColumns
+from .columns import channel_index as channel_index
 from .columns import error_columns as error_columns
 from .dataset import SeriesDataset as SeriesDataset
 from .dates import as_dates as as_dates

@@ -69,6 +69,11 @@ def error_columns(names: Sequence[str]) -> list[tuple[str, str]]:
     return [(name, error) for name, error in pairs if error is not None]
 
 
+def channel_index(observed: Any) -> np.ndarray:
+    """The channel of each observation of a series, or of several, from 0; 0 throughout where they have no channels."""
+    return np.zeros(len(observed.times), np.int64) if observed.channels is None else np.asarray(observed.channels)
+
+
 def refuse_times_within(times: np.ndarray, series: np.ndarray, ids: np.ndarray, offsets: np.ndarray) -> None:
     bad = np.flatnonzero(~np.isfinite(times))
     if len(bad):

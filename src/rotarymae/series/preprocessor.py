@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from rotarymae.errors import InputError, InputWarning, listed
+from rotarymae.series.columns import channel_index
 from rotarymae.series.dataset import SeriesDataset
 from rotarymae.series.inputs import Inputs
 from rotarymae.series.scaling import LEAST_ERROR, Origin, PositionScaler, ValueScaler
@@ -205,7 +206,7 @@ class Preprocessor:
         if len(dataset) < ENOUGH:
             return
         some, width, strange = dataset.sample(LOOKED_AT), len(self.value_names), []
-        channels = np.zeros(len(some.times), int) if some.channels is None else some.channels
+        channels = channel_index(some)
         scaled = self.values.transform(some.values[:, :width], channels)
         for c, v in np.ndindex(len(self.channel_names or (None,)), width):
             if self.values.transforms[v] == "none":  # of which no usual spread is known

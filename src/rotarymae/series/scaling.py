@@ -16,6 +16,7 @@ from typing import Literal, Self, get_args
 import numpy as np
 
 from rotarymae.errors import InputError, InputWarning
+from rotarymae.series.columns import channel_index
 from rotarymae.series.dataset import SeriesDataset
 
 Function = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
@@ -101,7 +102,7 @@ class ValueScaler:
             for v, name in enumerate(dataset.value_names)
         ]
         scaler = cls(tuple(names), _rows(centre), _rows(width), _rows(np.zeros(shape)), _rows(np.ones(shape)))
-        compressed = scaler.transform(values, _channel_index(dataset))
+        compressed = scaler.transform(values, channel_index(dataset))
         mean, std = np.zeros(shape), np.ones(shape)
         for c, group in enumerate(groups):
             part = compressed[group] if len(group) else compressed
@@ -238,16 +239,9 @@ def _rows(table: np.ndarray) -> tuple[tuple[float, ...], ...]:
     return tuple(tuple(float(x) for x in row) for row in table)
 
 
-def _channel_index(dataset: SeriesDataset) -> np.ndarray:
-    """Row of the scaler's tables for each observation: its channel, from 0."""
-    if dataset.channels is None:
-        return np.zeros(len(dataset.times), dtype=np.int64)
-    return np.asarray(dataset.channels)
-
-
 def _by_channel(dataset: SeriesDataset) -> list[np.ndarray]:
     """Indices of the observations of every channel."""
-    channels = _channel_index(dataset)
+    channels = channel_index(dataset)
     count = 1 if dataset.channel_names is None else len(dataset.channel_names)
     order = np.argsort(channels, kind="stable")
     return np.split(order, np.searchsorted(channels[order], np.arange(1, count)))

@@ -15,7 +15,7 @@ from rotarymae.batch import Batch
 from rotarymae.checkpoints import ModelDirectory
 from rotarymae.errors import InputError, InputWarning
 from rotarymae.model import MaskedAutoencoder
-from rotarymae.series import Preprocessor, SeriesDataset, as_dates, assemble, plain, positions_of
+from rotarymae.series import Preprocessor, SeriesDataset, as_dates, assemble, channel_index, plain, positions_of
 from rotarymae.tasks.predict import inference
 from rotarymae.tasks.queries import Queries, check_queries
 from rotarymae.tokens import Tokens, pad_rows
@@ -155,7 +155,7 @@ def interpolate(
         both = torch.stack([part for part in found if part is not None], 1).cpu().double().numpy()
         return [row[:, :n] for row, n in zip(both, queries.lengths[batch.series], strict=True)]
 
-    channels = np.zeros(len(queries.times), int) if queries.channels is None else queries.channels
+    channels = channel_index(queries)
     beyond = _spans_beyond(queries, dataset, AHEAD * preprocessor.forecasts)
     place = np.arange(len(channels))
     if preprocessor.join_times:  # one query predicts all channels of a time

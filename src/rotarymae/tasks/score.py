@@ -14,7 +14,7 @@ from sklearn import metrics
 from rotarymae.arrays import ArrayDataset
 from rotarymae.checkpoints import ModelDirectory
 from rotarymae.errors import InputError
-from rotarymae.series import SeriesDataset, hide
+from rotarymae.series import SeriesDataset, channel_index, hide
 from rotarymae.system import Reporter
 from rotarymae.tasks import baselines
 from rotarymae.tasks.data import AnyDataset
@@ -274,7 +274,7 @@ def _score_interpolation(outcome: Outcome, train: SeriesDataset, part: SeriesDat
                 guesses[method.name] = method().fit(train).predict(visible, hidden)
 
     scaler, truth = preprocessor.values, np.asarray(hidden.values, np.float64)
-    channels = np.zeros(len(truth), int) if hidden.channels is None else np.asarray(hidden.channels)
+    channels = channel_index(hidden)
     scaled = {name: scaler.transform(guess, channels) for name, guess in guesses.items() if name != "model"}
     scaled["model"] = found.scaled_mean
     scaled_truth = scaler.transform(truth, channels)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from rotarymae.checkpoints import ModelDirectory
-from rotarymae.series import SeriesDataset
+from rotarymae.series import SeriesDataset, channel_index
 from rotarymae.tasks.interpolation import Interpolation, interpolate
 from rotarymae.tasks.queries import as_queries
 
@@ -24,8 +24,7 @@ def surprise_at(directory: ModelDirectory, hidden: SeriesDataset, found: Interpo
         found: the model's predictions there. Without a likelihood the mean squared error takes its place.
     """
     preprocessor = directory.of_series()
-    channels = np.zeros(len(hidden.times), np.int64) if hidden.channels is None else hidden.channels
-    truth = preprocessor.values.transform(hidden.with_values(preprocessor.value_names).values, channels)
+    truth = preprocessor.values.transform(hidden.with_values(preprocessor.value_names).values, channel_index(hidden))
     away = truth - found.scaled_mean
     if found.scaled_std is None:
         each = away**2
