@@ -19,6 +19,7 @@ from conftest import TINY, command, refuses, two_kinds, write_csv
 from rotarymae import RoMAEClassifier, RoMAEEmbedder, RoMAEInterpolator, RoMAERegressor, SeriesDataset
 from rotarymae.checkpoints import ModelDirectory, load_directory
 from rotarymae.errors import InputError, InputWarning
+from rotarymae.tasks.predict import predict_probabilities
 
 ALL = [RoMAEClassifier, RoMAERegressor, RoMAEInterpolator, RoMAEEmbedder]
 FAST = {"pretrain_epochs": 1, "min_steps": 0, "batch_size": 8}
@@ -195,7 +196,6 @@ def test_a_pretrained_model_saves_the_first_training(interpolator, lists, tmp_pa
 
 
 def test_a_model_saved_and_loaded_gives_the_same_bits(classifier, lists, tmp_path):
-    from rotarymae.tasks.predict import predict_probabilities
 
     rotarymae.save(classifier.model_, tmp_path / "model", classifier.preprocessor_)
     directory = load_directory(tmp_path / "model")
@@ -414,7 +414,8 @@ def test_a_model_is_saved_again_to_its_folder_and_predicts_by_what_is_asked_for(
         model.save(tmp_path / "model")
     for choice in ("model", "features", "combined"):
         loaded = RoMAEClassifier.load(tmp_path / "model", predictor=choice)
-        every = model.predictor_.every(model._of_model(model._read(lists[0])), model._read(lists[0]))
+        dataset = model._read(lists[0])
+        every = model.predictor_.every(predict_probabilities(model._directory, dataset), dataset)
         assert np.allclose(loaded.predict_proba(lists[0]), every[choice])
     RoMAEInterpolator(**FAST).fit(lists[0]).save(tmp_path / "other")
     with refuses("predictor='combined'"):

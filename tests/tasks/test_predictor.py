@@ -20,6 +20,7 @@ from rotarymae.tasks.combination import Probabilities, Values, choose_weights
 from rotarymae.tasks.convolutions import ALPHAS, RandomConvolutions, convolvable, on_grid
 from rotarymae.tasks.convolutions import _ridge as ridge
 from rotarymae.tasks.features import more_features
+from rotarymae.tasks.predict import predict_labels
 from rotarymae.tasks.predictor import BoostedFeatures, Predictor, fit_predictor
 from rotarymae.tasks.score import expected_calibration_error
 from rotarymae.tasks.trees import BoostedTrees, boosted
@@ -472,7 +473,7 @@ def test_the_estimator_predicts_with_its_predictor():
     data = dataclasses.replace(data, static={})
     tiny = {"pretrain_epochs": 1, "finetune_epochs": 1, "min_steps": 0, "depth": 1}
     model = RoMAEClassifier(**tiny).fit(data, classes)
-    raw = model._of_model(data)
+    raw = predict_labels(model._directory, data)
     assert model.predictor_.choice == "combined"
     assert np.array_equal(model.predict_proba(data), model.predictor_.predict(raw, data))
     alone = RoMAEClassifier(**tiny, predictor="model").fit(data, classes)

@@ -72,7 +72,7 @@ class _Supervised(tasks.FinetuningOptions, TakesArrays, Estimator):
         self._keep(trained.model, trained.preprocessor)
         self.loaded_, self.trained_weights_ = trained.loaded, trained.trained_weights
         self.history_["finetune"] = trained.result.history
-        of_model = np.zeros((0, 0)) if validation is None else self._of_model(validation)
+        of_model = np.zeros((0, 0)) if validation is None else tasks.predict_labels(self._directory, validation)
         truth = tasks.find_task(task).truth(trained.preprocessor, targets)
         known = (parts.dataset, truth, parts.rows, parts.held, of_model, trained.preprocessor.static)
         self.predictor_, _ = tasks.fit_predictor(config.predictor, task, *known, config.seed, reporter)
@@ -94,11 +94,6 @@ class _Supervised(tasks.FinetuningOptions, TakesArrays, Estimator):
             raise InputError(f"{dataset.noun} came; importance is of the observations of series.")
         return tasks.importance(self._directory, dataset, method)
 
-    def _of_model(self, dataset: tasks.AnyDataset) -> np.ndarray:
-        """The model's own predictions."""
-        job = tasks.predict_probabilities if isinstance(self.model_, Classifier) else tasks.predict_values
-        return job(self._directory, dataset)
-
     def _labelled(self, dataset: Any, series: Any, y: Any, predicted: np.ndarray) -> tuple[Any, np.ndarray]:
         """The labels of the series, read as `dataset`, that have one, and what is predicted of these."""
         truth = labels_of(dataset, series, y, self.id, "none")
@@ -109,7 +104,7 @@ class _Supervised(tasks.FinetuningOptions, TakesArrays, Estimator):
 
     def _predict(self, series: Any) -> np.ndarray:
         dataset = self._read(series)
-        return self.predictor_.predict(self._of_model(dataset), dataset)
+        return self.predictor_.predict(tasks.predict_labels(self._directory, dataset), dataset)
 
 
 @dataclass(kw_only=True, repr=False, eq=False)

@@ -352,8 +352,7 @@ def mattered(outcome: tasks.Outcome, words: Words) -> Iterator[Drawing]:
         return
     some = dataset.select(rows)
     found = tasks.importance(trained.directory, some)
-    job = tasks.predict_values if preprocessor.classes is None else tasks.predict_probabilities
-    predictor, answers = outcome.predictor, job(trained.directory, some)
+    predictor, answers = outcome.predictor, tasks.predict_labels(trained.directory, some)
     assert predictor is not None
     answers, alone = predictor.predict(answers, some, "model"), " alone" if predictor.choice != "model" else ""
     for one, weights, answer, label in zip(some, found, answers, outcome.labels[rows], strict=True):

@@ -189,8 +189,7 @@ class Predicting(Job):
         return schema if self.beside is None else pa.schema([*schema, *self.beside.schema])
 
     def answer(self, dataset: tasks.AnyDataset, on_step: Any = None) -> Answers:
-        job = tasks.predict_probabilities if isinstance(self.directory.model, Classifier) else tasks.predict_values
-        of_model = job(self.directory, dataset, on_step=on_step if self.beside is None else None)
+        of_model = tasks.predict_labels(self.directory, dataset, on_step if self.beside is None else None)
         found = self.predictor.predict(of_model, dataset, self.choice)
         columns = tasks.prediction_columns(self.directory, found)
         if self.beside is not None:
@@ -245,9 +244,8 @@ class Explaining(Job):
             raise InputError(f"{dataset.noun} came; what can matter here are observations of series.")
         found = tasks.importance(self.directory, dataset, self.method, on_step=on_step)
         columns = tasks.importance_columns(dataset, found)
-        job = tasks.predict_probabilities if isinstance(self.directory.model, Classifier) else tasks.predict_values
         rows = pa.array(np.repeat(np.arange(len(dataset)), dataset.lengths))
-        of_model = self.predictor.predict(job(self.directory, dataset), dataset, "model")
+        of_model = self.predictor.predict(tasks.predict_labels(self.directory, dataset), dataset, "model")
         predicted = tasks.prediction_columns(self.directory, of_model)
         columns |= {name: cells.take(rows) for name, cells in predicted.items() if name.startswith("predicted")}
         return Answers(pa.table(columns), dataset.lengths)

@@ -40,6 +40,7 @@ from .outputs import write_parts as write_parts
 from .outputs import write_table as write_table
 from .predict import embed as embed
 from .predict import predict_and_embed as predict_and_embed
+from .predict import predict_labels as predict_labels
 from .predict import predict_probabilities as predict_probabilities
 from .predict import predict_values as predict_values
 from .predictor import Predictor as Predictor

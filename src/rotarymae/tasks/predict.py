@@ -42,6 +42,12 @@ def predict_values(directory: ModelDirectory, dataset: AnyDataset, on_step: Any 
     return _decode(directory, *_run(directory, dataset, _outputs, on_step=on_step))
 
 
+def predict_labels(directory: ModelDirectory, dataset: AnyDataset, on_step: Any = None) -> np.ndarray:
+    """Class probabilities of a classifier, or values of a regressor; as the function for either says."""
+    job = predict_probabilities if isinstance(directory.model, Classifier) else predict_values
+    return job(directory, dataset, on_step=on_step)
+
+
 def predict_and_embed(
     directory: ModelDirectory, dataset: AnyDataset, on_step: Any = None
 ) -> tuple[np.ndarray, np.ndarray]:
