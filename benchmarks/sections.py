@@ -26,12 +26,13 @@ from benchmarks.workload import (
     Torch,
     equal_tokens,
     pad_to,
+    padding_waste,
     ragged_examples,
     ragged_lengths,
 )
 from rotarymae import RoMAEConfig
 from rotarymae.series import assemble
-from rotarymae.training import padding_waste, plan
+from rotarymae.training import plan
 
 BUDGET = 3072  # tokens per batch of the ragged workload: about those of 32 series
 REFERENCE_BATCH = 32

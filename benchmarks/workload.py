@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 
 import numpy as np
@@ -24,6 +25,12 @@ LONGEST = 390
 def ragged_lengths(series: int, seed: int = 0) -> np.ndarray:
     """Observations per series: log-normal, log-mean 4.2, log-sd 0.8, clipped to 8..390; mean about 88."""
     return np.clip(np.random.default_rng(seed).lognormal(4.2, 0.8, series), 8, LONGEST).astype(np.int64)
+
+
+def padding_waste(lengths: np.ndarray, batches: Sequence[np.ndarray]) -> float:
+    """The share of padded tokens among all that the batches hold."""
+    held = sum(len(batch) * int(lengths[batch].max()) for batch in batches)
+    return 1.0 - float(sum(int(lengths[batch].sum()) for batch in batches)) / held
 
 
 def ragged_examples(lengths: np.ndarray, seed: int = 0) -> SeriesExamples:

@@ -15,11 +15,11 @@ from conftest import TESTS, small
 sys.path.insert(0, str(TESTS.parent))
 
 from benchmarks.measure import Settings
-from benchmarks.workload import Ours, equal_tokens, masked_batch, pad_to, ragged_examples, ragged_lengths
+from benchmarks.workload import Ours, equal_tokens, masked_batch, pad_to, padding_waste, ragged_examples, ragged_lengths
 
 from rotarymae import losses
 from rotarymae.model import MaskedAutoencoder
-from rotarymae.training.batching import padding_waste, plan
+from rotarymae.training.batching import in_order, plan
 
 SMALL = {"axes": 2, "features": 2}
 ROWS = 8
@@ -87,6 +87,19 @@ def test_loss_curves_of_compiled_blocks():
     eager, compiled = json.loads(run.stdout.splitlines()[-1])
     assert eager != compiled  # else nothing was compiled
     assert apart(eager, compiled) < 1e-4
+
+
+def test_padding_waste_by_hand():
+    assert padding_waste(np.array([1, 3, 2]), [np.array([0, 1]), np.array([2])]) == pytest.approx(2 / 8)
+
+
+@pytest.mark.parametrize(("size", "most"), [({"batch_size": 32}, 0.15), ({"batch_tokens": 4096}, 0.06)])
+def test_little_is_padding_even_of_log_normal_lengths(size, most):
+    lengths = np.maximum(1, np.random.default_rng(0).lognormal(4, 1, 5000)).astype(int)
+    waste = padding_waste(lengths, plan(lengths, 0, 0, **size))
+    naive = padding_waste(lengths, in_order(lengths, **size))
+    print(f"{size}: {waste:.1%} of the tokens are padding, {naive:.0%} without sorting")
+    assert waste < most and naive > 0.4
 
 
 def test_ragged_batches_waste_little():

@@ -16,7 +16,7 @@ from rotarymae.masking import MaskRatio, MaskRows
 from rotarymae.series.dataset import SeriesDataset
 from rotarymae.series.examples import SeriesExamples, assemble, positions_of
 from rotarymae.series.preprocessor import Preprocessor
-from rotarymae.training.batching import in_order, padding_waste, plan, prefetch
+from rotarymae.training.batching import in_order, plan, prefetch
 
 LENGTHS = st.lists(st.integers(1, 30), min_size=1, max_size=80).map(np.array)
 SIZES = st.one_of(
@@ -69,15 +69,6 @@ def test_batches_do_not_come_in_the_order_of_their_lengths():
     assert abs(np.corrcoef(longest, np.arange(len(longest)))[0, 1]) < 0.5
 
 
-@pytest.mark.parametrize(("size", "most"), [({"batch_size": 32}, 0.15), ({"batch_tokens": 4096}, 0.06)])
-def test_little_is_padding_even_of_log_normal_lengths(size, most):
-    lengths = np.maximum(1, np.random.default_rng(0).lognormal(4, 1, 5000)).astype(int)
-    waste = padding_waste(lengths, plan(lengths, 0, 0, **size))
-    naive = padding_waste(lengths, in_order(lengths, **size))
-    print(f"{size}: {waste:.1%} of the tokens are padding, {naive:.0%} without sorting")
-    assert waste < most and naive > 0.4
-
-
 def reference(lengths, batch_size=None, batch_tokens=None):
     """As said: take the next example while the batch stays within its budget."""
     batches, now = [], []
@@ -96,10 +87,6 @@ def reference(lengths, batch_size=None, batch_tokens=None):
 @settings(max_examples=100, deadline=None)
 def test_in_order_is_the_straightforward_cut(lengths, size):
     assert [batch.tolist() for batch in in_order(lengths, **size)] == reference(lengths.tolist(), **size)
-
-
-def test_padding_waste_by_hand():
-    assert padding_waste(np.array([1, 3, 2]), [np.array([0, 1]), np.array([2])]) == pytest.approx(2 / 8)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,3 @@
-from .batching import padding_waste as padding_waste
 from .batching import plan as plan
 from .config import LoopOptions as LoopOptions
 from .config import Optimizer as Optimizer

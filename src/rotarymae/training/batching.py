@@ -80,12 +80,6 @@ def _pools(
     yield from np.split(order, np.flatnonzero(np.diff(pool)) + 1)
 
 
-def padding_waste(lengths: np.ndarray, batches: Sequence[np.ndarray]) -> float:
-    """The share of padded tokens among all that the batches hold."""
-    held = sum(len(batch) * int(lengths[batch].max()) for batch in batches)
-    return 1.0 - float(sum(int(lengths[batch].sum()) for batch in batches)) / held
-
-
 def prefetch(make: Callable[[np.ndarray], T], batches: Sequence[np.ndarray], workers: int) -> Iterator[T]:
     """make(batch) for each, in order; with workers, up to two batches for each of them are made ahead in threads."""
     if workers == 0:
