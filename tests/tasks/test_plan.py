@@ -47,8 +47,10 @@ def test_less_than_an_epoch_is_planned_where_no_more_fits_and_kept(tmp_path, mon
     made, steps = {}, {0.1: 1, 0.2: 2, 0.5: 6, 1.0: 12}
     for minutes in steps:
         config = FitConfig(minutes=minutes, validation_fraction=0.0)
-        made[minutes] = Plan(tmp_path / str(minutes), config, False, 0.0, Reporter()).pretraining(*given)
-        again = Plan(tmp_path / str(minutes), replace(config, minutes=9), False, 0.0, Reporter()).pretraining(*given)
+        made[minutes] = Plan(tmp_path / str(minutes), config, False, 0.0, Reporter()).schedule("pre-training", *given)
+        again = Plan(tmp_path / str(minutes), replace(config, minutes=9), False, 0.0, Reporter()).schedule(
+            "pre-training", *given
+        )
         assert again == made[minutes]
     assert {minutes: one.epochs * one.epoch_steps for minutes, one in made.items()} == steps
     assert [one.epochs for one in made.values()] == [1, 1, 2, 3]
@@ -80,9 +82,9 @@ def test_without_a_budget_the_plan_is_said_and_nothing_changes(tmp_path, monkeyp
     monkeypatch.setattr(plan, "measure_step", lambda *_: 0.5)
     made = Plan(tmp_path, FitConfig(), True, time.monotonic(), Reporter())
     long, short = settings(epochs=1000), settings(epochs=2)
-    assert made.pretraining(objective(), examples(), long) == long
+    assert made.schedule("pre-training", objective(), examples(), long) == long
     assert "pre-training makes 1,000 epochs of 4 steps in about 35 min" in " ".join(capfd.readouterr().err.split())
-    assert made.finetuning(objective(), examples(), short) == short and capfd.readouterr().err == ""
+    assert made.schedule("fine-tuning", objective(), examples(), short) == short and capfd.readouterr().err == ""
     assert not list(tmp_path.iterdir())
 
 

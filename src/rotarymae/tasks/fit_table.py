@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -153,7 +154,7 @@ def run_fit(
                 preprocessor=preprocessor,
                 start=start,
                 validation=validation,
-                schedule=plan.pretraining,
+                schedule=partial(plan.schedule, "pre-training"),
                 folder=out / "training" / "pretrain",
                 on_step=on_step,
                 **going,
@@ -170,7 +171,7 @@ def run_fit(
                 config,
                 task=kind.name,
                 validation=None if validation is None else (validation, narrowed(labels[split.validation])),
-                schedule=plan.finetuning,
+                schedule=partial(plan.schedule, "fine-tuning"),
                 folder=out / "training" / "finetune",
                 on_step=on_step,
                 **going,

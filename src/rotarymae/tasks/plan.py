@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 from rotarymae.batch import Examples
 from rotarymae.model import MaskedAutoencoder
@@ -22,6 +23,7 @@ from rotarymae.training import Objective, TrainConfig, fit, is_main_process, of_
 from rotarymae.training import plan as plan_batches
 
 PLAN = Path("training/plan.json")
+Stage = Literal["pre-training", "fine-tuning"]
 Schedule = Callable[[Objective, Examples, TrainConfig], TrainConfig]
 
 # Shares of the minutes at which the stages end; scoring and the report have the rest.
@@ -49,19 +51,8 @@ class Plan:
         if config.minutes is not None and given:
             reporter.warn(f"minutes decide how many steps are made; {', '.join(given)} have no effect beside them.")
 
-    def pretraining(self, objective: Objective, examples: Examples, training: TrainConfig) -> TrainConfig:
-        """The settings of pre-training, with the epochs that fit."""
-        end = PRETRAINED if self.finetunes else TRAINED
-        return self._schedule("pre-training", end, objective, examples, training)
-
-    def finetuning(self, objective: Objective, examples: Examples, training: TrainConfig) -> TrainConfig:
-        """The settings of fine-tuning, with the epochs that fit."""
-        return self._schedule("fine-tuning", TRAINED, objective, examples, training)
-
-    def _schedule(
-        self, stage: str, end: float, objective: Objective, examples: Examples, training: TrainConfig
-    ) -> TrainConfig:
-        """`end` is the share of the minutes that the run may have used when the stage ends."""
+    def schedule(self, stage: Stage, objective: Objective, examples: Examples, training: TrainConfig) -> TrainConfig:
+        """The settings of a stage, with the epochs that fit."""
         per_epoch = len(plan_batches(examples.lengths, training.seed, 0, training.batch_size, training.batch_tokens))
         steps = per_epoch * training.passes(per_epoch)
         before = of_main_process(self._read())
@@ -75,6 +66,7 @@ class Plan:
         per_step = of_main_process(measure_step(objective, examples, training)) * (1 + fraction / (1 - fraction) / 3)
         if minutes is not None:
             # A resumed run does not know what the interrupted one took: no stage gets more than its share.
+            end = PRETRAINED if stage == "pre-training" and self.finetunes else TRAINED
             left = 60 * minutes * end - (time.monotonic() - self.started)
             before_it = PRETRAINED if stage == "fine-tuning" and self.config.pretrains else 0.0
             most = 60 * minutes * (end - before_it)
