@@ -90,9 +90,5 @@ def drawn(
 
 def _patch_numbers(masked: torch.Tensor, seen: torch.Tensor) -> np.ndarray:
     """Which patches, counted with the last axis running fastest, the masked positions [M, A] are of."""
-    both = torch.cat([masked, seen]).long()
-    counts = both.amax(0)
-    number = torch.zeros(len(masked), dtype=torch.long)
-    for axis in range(both.shape[1]):
-        number = number * counts[axis] + both[: len(masked), axis] - 1
-    return number.numpy()
+    both = torch.cat([masked, seen]).long().numpy() - 1  # counted from 0
+    return np.asarray(np.ravel_multi_index(tuple(both[: len(masked)].T), tuple(both.max(0) + 1)))
