@@ -5,6 +5,9 @@ Figure 2 of arXiv:2505.20535 (Appendix B.1); hyper-parameters of Table 16. `rota
 The paper shows two curves of mean squared error against the position, for U(0, 100) and U(0, 1000): near zero in the
 middle, rising to about 20 at the ends, and higher throughout in the wider domain. It has no table of them.
 
+`paper` here agrees with that, except at the lower end, where [CLS] stands: the error in the last fiftieth of the domain
+is 9 and 27, and in the middle 80 % it is 0.003 and 1.1 (one seed).
+
 `ours` asks for the position in units of the domain's spread, scales positions so that both domains span 100 units, as
 the paper's discussion suggests, and trains with AdamW.
 """
