@@ -9,6 +9,7 @@ U(1, 50), which its code draws from, and which 200.33 agrees with.
 
 `ours` asks for the position in units of the domain's spread instead of raw numbers. `small` trains it for 2 epochs of
 the paper's 10: enough for tiny, while small reached 0.021 (one seed), and 0.0017 after all ten (`--train.epochs 10`).
+The paper's own setting, ten epochs of raw numbers, has 0.011 for tiny and 208.77 without [CLS] (one seed).
 """
 
 from __future__ import annotations
