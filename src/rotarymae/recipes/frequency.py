@@ -30,7 +30,8 @@ hardly moved.
 
 In both, which points are seen is drawn anew in every epoch. `small` is one seed, a quarter of the pairs' test series,
 and what a core trains in an hour per waveform instead of 200 epochs: 72 epochs of `ours` (22,536 steps), and
-1 of `paper`, with Table 20's own batches of 8, without which it would make 157 steps in place of 1,250.
+1 of `paper`, with Table 20's own batches of 8, without which it would make 157 steps in place of 1,250. Sines of a
+second seed agree: 0.0119 for single waves and 0.0220 for two, where the first has 0.0118 and 0.0212.
 """
 
 from __future__ import annotations
