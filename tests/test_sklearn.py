@@ -153,6 +153,7 @@ def test_rows_of_a_table_are_series_of_one_channel():
     assert padded.predict(rows)[0].shape == (8, 1)  # without times: a series' own
 
 
+@pytest.mark.filterwarnings("ignore:A column-vector y")  # scikit-learn's, of a frame with one column
 def test_labels_of_a_frame_may_come_by_id(gappy):
     array, labels = gappy
     frame, columns = forms_of(array)["pandas"]
@@ -162,9 +163,14 @@ def test_labels_of_a_frame_may_come_by_id(gappy):
     by_id = dict(enumerate(labels))
     model = RoMAEClassifier(**{**BOTH, **columns})
     want = clone(model).fit(shuffled, "kind")
-    for given in (by_id, pd.Series(by_id), labels[order]):
+    for given in (by_id, pd.Series(by_id), pd.DataFrame({"kind": by_id}), labels[order]):
         assert np.array_equal(clone(model).fit(shuffled, given).predict_proba(frame), want.predict_proba(frame))
-    assert want.score(shuffled, "kind") == want.score(shuffled, by_id) == want.score(shuffled, labels[order])
+    for given in (by_id, pd.DataFrame({"kind": by_id}), labels[order]):
+        assert want.score(shuffled, given) == want.score(shuffled, "kind")
+    numbers = pd.DataFrame({"size": np.arange(16.0), "age": -np.arange(16.0)})
+    both = RoMAERegressor(**{**BOTH, **columns}).fit(shuffled, numbers.to_numpy()[order])
+    assert np.array_equal(clone(both).fit(shuffled, numbers).predict(frame), both.predict(frame))
+    assert both.score(shuffled, numbers) == both.score(shuffled, numbers.to_numpy()[order])
     with pytest.warns(InputWarning, match="1 of 16 series have no label"):
         some = clone(model).fit(frame, {i: label for i, label in by_id.items() if i != 5})
     others = frame[frame["star"] != 5]

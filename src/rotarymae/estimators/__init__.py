@@ -5,8 +5,8 @@ Series come in any of these forms, and the same data in all of them give the sam
     SeriesDataset                       of a table, a file, arrays
     data frame                          long: one row per observation; pandas, polars or Arrow. Its columns are named by
                                         the parameters id, time, channel, values and static. Series are in the order of
-                                        their first rows. Labels may be the name of a column, or a dictionary or pandas
-                                        Series by id.
+                                        their first rows. Labels may be the name of a column, or a dictionary, pandas
+                                        Series or DataFrame by id.
     list of (times, values)             times [n] and values [n] or [n, V] of every series, or also channels [n]
     array [cases, channels, time]       at the times 0, 1, 2, ...; NaN is no observation (aeon's layout)
     list of arrays [channels, time]     of unequal length (aeon's layout)

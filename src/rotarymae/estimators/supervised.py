@@ -210,7 +210,8 @@ def _class_labels(y: Any) -> Any:
         return y
     labels = np.asarray(y)
     if labels.ndim == 2 and labels.shape[1] == 1:
-        return column_or_1d(y, warn=True)
+        flat = column_or_1d(y, warn=True)
+        return y.iloc[:, 0] if hasattr(y, "iloc") else flat  # whose index may be ids
     there = labels[~np.isnan(labels)] if labels.dtype.kind == "f" else labels[:0]  # NaN is no label
     if labels.ndim and len(there) and np.isfinite(there).all():
         try:

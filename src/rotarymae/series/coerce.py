@@ -62,14 +62,17 @@ def labels_of(
     """The labels [S] of series that came in one of the forms, in their order.
 
     A data frame's may be the name of its column, or a dictionary or pandas Series by id. Those of a data set may be a
-    dictionary, or a pandas Series whose index has its ids and is not pandas' own 0, 1, 2, and so on. Everything else is
-    in the order of the series. With unlabelled="none" the label of a series without one is None.
+    dictionary, or a pandas Series whose index has its ids and is not pandas' own 0, 1, 2, and so on. Each column of a
+    pandas DataFrame is as such a Series. Everything else is in the order of the series. With unlabelled="none" the
+    label of a series without one is None.
 
     Raises:
         InputError: as `align_labels`.
     """
     if isinstance(labels, str) and is_frame(series):
         return align_labels(dataset, series, id, labels, unlabelled)
+    if nw.dependencies.is_pandas_dataframe(labels):
+        return np.column_stack([labels_of(dataset, series, column, id, unlabelled) for _, column in labels.items()])
     if isinstance(labels, Mapping):
         ids, labels = list(labels), list(labels.values())
     elif nw.dependencies.is_pandas_series(labels) and (is_frame(series) or _by_id(labels.index, series)):
