@@ -19,6 +19,7 @@ from rotarymae import (
     save,
 )
 from rotarymae.checkpoints import ModelDirectory, load_directory
+from rotarymae.errors import InputWarning
 from rotarymae.heads import Classifier
 from rotarymae.tasks.interpolation import interpolate
 from rotarymae.tasks.predict import embed, predict_probabilities, predict_values
@@ -219,6 +220,15 @@ def test_outputs_of_unequal_scale_are_learnt_alike(data):
     predicted = predict_values(tuned.directory, data)
     scores = 1 - ((predicted - targets) ** 2).sum(0) / ((targets - targets.mean(0)) ** 2).sum(0)
     assert scores.min() > 0.8 and abs(scores[0] - scores[1]) < 0.1
+
+
+def test_targets_far_from_zero_have_their_own_spread(pretrained):
+    task, draw = find_task("regression"), np.random.default_rng(0)
+    far = 1e12 + 100 * draw.normal(size=(50, 1))
+    assert task.encode(task.fit(pretrained.preprocessor, far), far).std() == pytest.approx(1, rel=1e-5)
+    same = np.full((50, 1), 0.1)
+    with pytest.warns(InputWarning, match=r"every training label is 0\.1; .* nothing to learn"):
+        assert np.abs(task.encode(task.fit(pretrained.preprocessor, same), same)).max() < 1e-6
 
 
 def test_options_of_classes_are_refused_by_a_regression(pretrained, data):

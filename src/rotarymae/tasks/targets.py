@@ -161,7 +161,11 @@ class RegressionTask:
     def fit(self, preprocessor: AnyPreprocessor, targets: np.ndarray) -> AnyPreprocessor:
         mean, std = np.nanmean(targets, axis=0), np.nanstd(targets, axis=0)
         # The spread of rounding errors is no spread: dividing by it would turn a constant target into noise.
-        std = np.where(std > 1e-9 * np.abs(mean), std, 1.0)
+        constant = std <= 1e-12 * np.abs(mean)
+        if constant.any() and len(targets) > 1:
+            text = f"every training label is {mean[constant][0]:.10g}; a regression has nothing to learn from them."
+            warnings.warn(text, InputWarning, stacklevel=3)
+        std = np.where(constant, 1.0, std)
         target = tuple((float(m), float(s)) for m, s in zip(mean, std, strict=True))
         return replace(preprocessor, target=target, classes=None)
 
