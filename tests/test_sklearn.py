@@ -175,6 +175,8 @@ def test_labels_of_a_frame_may_come_by_id(gappy):
         some = clone(model).fit(frame, {i: label for i, label in by_id.items() if i != 5})
     others = frame[frame["star"] != 5]
     assert some.score(frame, {i: label for i, label in by_id.items() if i != 5}) == some.score(others, "kind")
+    with refuses("the label 'kind' is a static column, too"):
+        clone(model).set_params(static=["kind"]).fit(frame, "kind")
     with pytest.warns(InputWarning, match="left out: 3"), refuses("series 3 have no observations"):
         model.fit(frame.assign(flux=frame["flux"].where(frame["star"] != 3)), labels)
 

@@ -378,6 +378,9 @@ def test_labels_of_some_series_in_the_table_itself(tmp_path, capsys):
     assert {row["star"] for row in found if row["part"] == "unlabelled"} == {name for name in kinds if not kinds[name]}
     metrics = json.loads((tmp_path / "run/metrics.json").read_text())
     assert metrics["series"]["unlabelled"] == 8 and sum(metrics["series"].values()) == 24
+    given = ["--out", tmp_path / "leak", *STARS, "--label", "kind", "--static", "kind", *TINY]
+    assert command("fit", path, *given) == 2
+    assert says_all(capsys.readouterr().err, ["the label 'kind' is a static column, too"])
 
 
 def test_evaluate_scores_a_labelled_table_as_the_run_did(fitted, tmp_path, capsys):

@@ -82,6 +82,8 @@ class LabelColumn:
         key = self.label_id or layout.id
         if self.name is None:
             return None
+        if self.labels is None and self.name in layout.static:
+            raise InputError(f"the label {self.name!r} is a static column, too; leave it out of these.")
         source = layout.open(table) if self.labels is None else series.open_table(self.labels, missing=layout.na)
         found = source.read_labels(key, self.name)
         return series.align_labels(dataset, found, key, self.name, unlabelled="none")

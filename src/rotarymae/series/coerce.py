@@ -70,6 +70,8 @@ def labels_of(
         InputError: as `align_labels`.
     """
     if isinstance(labels, str) and is_frame(series):
+        if labels in dataset.static:
+            raise InputError(f"the label {labels!r} is a static column, too; leave it out of these.")
         return align_labels(dataset, series, id, labels, unlabelled)
     if nw.dependencies.is_pandas_dataframe(labels):
         return np.column_stack([labels_of(dataset, series, column, id, unlabelled) for _, column in labels.items()])
