@@ -93,8 +93,24 @@ def test_sizes_colours_depth_and_turns(tmp_path):
     assert both.channels == 3 and np.array_equal(both.arrays[1][..., 2], pixels[..., 0])
     frames = [Image.fromarray(pixels), Image.fromarray(pixels[::-1])]
     frames[0].save(tmp_path / "b.tif", save_all=True, append_images=frames[1:])
-    with pytest.warns(InputWarning, match="1 pictures have several frames or pages.*the first is read: 'b.tif'"):
+    with pytest.warns(InputWarning, match="several frames or pages the first one is read: 'b.tif'"):
         assert np.array_equal(read_pictures(tmp_path, 4).dataset.arrays[1], pixels)
+
+
+def test_pictures_of_every_mode_are_scaled_down_alike(tmp_path):
+    grey = np.tile(np.linspace(0, 255, 64, dtype=np.uint8)[:, None], 32)
+    turned = Image.Exif()
+    turned[0x0112] = 6
+    Image.fromarray(grey).save(tmp_path / "a.png")
+    Image.fromarray((grey.astype(np.uint16) * 257).astype(">u2")).save(tmp_path / "big_endian.tif")
+    Image.fromarray(np.arange(64 * 32).reshape(64, 32) % 3 == 0).save(tmp_path / "bits.png")
+    Image.fromarray(np.dstack([grey, grey, grey, 0 * grey])).save(tmp_path / "clear.png")
+    Image.fromarray(np.rot90(grey)).save(tmp_path / "turned.tif", exif=turned)
+    plain, deep, bits, clear, upright = read_pictures(tmp_path, 4, longest_side=16).dataset.arrays
+    for other in (deep, clear, upright):
+        assert np.allclose(other, plain, atol=1)
+    assert set(np.unique(bits)) - {0, 255}
+    assert np.array_equal(read_pictures(tmp_path / "turned.tif", 4).dataset.arrays[0][..., 0], grey)
 
 
 def test_a_broken_picture_is_named_counted_and_left_out_or_refused(tmp_path):

@@ -78,29 +78,29 @@ def read_pictures(
 
     def read(path: Path) -> np.ndarray:
         with image.open(path, formats=FORMATS) as opened:
+            opened.filename = ""  # Pillow maps a TIFF that has one into memory, and mixes up the rows of a turned one
             if getattr(opened, "n_frames", 1) > 1:
                 stacks.append(_text(path.name))
-            whole = opened.size
-            picture = opened.convert("RGB") if opened.mode == "P" else opened  # colours by number cannot be averaged
+            whole, mode = opened.size, opened.mode
+            grey = channels == 1 or (channels is None and mode in (*GREY, *DEEP))
+            wanted = "I" if mode == "I;16B" else mode if mode in DEEP else "L" if grey else "RGB"
+            # Bits, numbered colours, what is clear and Pillow's I;16B cannot be averaged. A JPEG is decoded smaller.
+            picture = opened if opened.format in ("JPEG", "MPO") else opened.convert(wanted)
             if longest_side is not None:
                 picture.thumbnail((longest_side, longest_side), image.Resampling.LANCZOS)
-            picture = turn(picture)
-            grey = channels == 1 or (channels is None and picture.mode in (*GREY, *DEEP))
-            if picture.mode not in DEEP:
-                picture = picture.convert("L" if grey else "RGB")
-            array = np.array(picture)
+            array = np.array(turn(picture).convert(wanted))
             _refuse_small(array.shape[:2], patch, whole[::-1])
             if not np.isfinite(array).all():
                 raise InputError("it holds NaN or infinity")
-            depths.setdefault(DEPTHS.get(picture.mode, "8 or 16 bits"), _text(path.name))
-            if picture.mode.startswith("I;16"):
+            depths.setdefault(DEPTHS.get(mode, "8 or 16 bits"), _text(path.name))
+            if mode.startswith("I;16"):
                 array = array.astype(np.float32) / 257  # white is 255, as it is of 8 bits
         array = array[..., None] if array.ndim == 2 else array
         return array if grey else np.broadcast_to(array, (*array.shape[:2], 3))
 
     arrays, labels, about = _read_all(Path(folder), PICTURES, "pictures", read, broken, on_file)
     if stacks:
-        text = f"{len(stacks):,} pictures have several frames or pages, of which the first is read: {listed(stacks)}."
+        text = f"of pictures with several frames or pages the first one is read: {listed(stacks)}."
         warnings.warn(text, InputWarning, stacklevel=2)
     if len(depths) > 1:
         each = ", ".join(f"{depth} ({name})" for depth, name in depths.items())
