@@ -196,6 +196,8 @@ def test_series_and_pictures_are_not_mixed_up(stripes):
         embed(directory, ArrayDataset.from_arrays(ragged_pictures(), 4))
     with refuses("patch_size (2, 2)", "trained on (4, 4)"):
         embed(directory, ArrayDataset.from_arrays(stripes[0], 2))
+    halves = ArrayDataset.from_arrays((1000 * stripes[0]).astype(np.float16), 4)
+    ArrayPreprocessor.fit(halves).check(halves)  # whose deviation is not summed in 16 bits
 
 
 @pytest.mark.parametrize(
@@ -209,7 +211,8 @@ def test_series_and_pictures_are_not_mixed_up(stripes):
         (np.array([["a"]]), (1,), ("array 0", "wanted numbers")),
         (np.zeros((2, 8, 8)), (4, 0), ("patch_size is (4, 0)",)),
         (np.zeros((2, 8, 8)), None, ("need patch_size",)),
-        ([], 4, ("data came as list",)),
+        ([], 4, ("no arrays", "at least one")),
+        (np.ma.masked_greater(np.ones((2, 8, 8)), 0), 4, ("picture 0", "NaN")),
         ("pictures", 4, ("data came as str",)),
     ],
 )

@@ -65,6 +65,7 @@ def test_a_tone_is_loudest_in_its_bin_and_whole_numbers_are_fractions_of_full_sc
         (np.zeros(16_000, np.float32), 100, ("sample_rate is 100", "at least 1000")),
         (np.zeros(16_000, np.float32), 16_000.0, ("sample_rate is 16000.0",)),
         (np.array(["a"]), RATE, ("wanted numbers",)),
+        (np.full(16_000, 3000.0), RATE, ("reaches 3000", "-1 to 1", "32768", "np.int16")),
         (np.asarray([3000, -3000] * 8000), RATE, ("int64", "np.int16", "-1 to 1")),
     ],
 )
@@ -78,6 +79,7 @@ def test_waveforms_become_patches_and_a_bad_one_is_named():
     assert as_arrays(sounds, None, RATE).patch_size == (8, 128)
     dataset = as_arrays(sounds, 16, RATE)
     assert dataset.noun == "sounds" and dataset.patch_size == (16, 16)
+    assert type(as_arrays(sounds, 16, np.int64(RATE)).sample_rate) is int
     assert dataset.lengths.tolist() == [3 * 8, 1 * 8, 1 * 8]
     assert "16000 Hz" in repr(dataset)
     with refuses("sound 1", "NaN"):

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 
 from conftest import refuses
 from rotarymae.errors import InputError, InputWarning
+from rotarymae.series.coerce import as_dataset
 from rotarymae.series.dataset import Series, SeriesDataset
 from rotarymae.series.files import read_table
 from rotarymae.series.labels import align_labels
@@ -254,6 +255,18 @@ def test_padded():
     assert data.channels is not None and data.channels.tolist() == [0, 1, 0, 0, 1]
     with pytest.raises(InputError, match=says("series 'x' at time 1", "'p'", "'q'", 'tokens="channel"')):
         SeriesDataset.from_padded(array, ids=["x", "y"], channel_names=["p", "q"])
+
+
+def test_masked_values_are_missing_ones():
+    values = np.ma.masked_greater([1.0, 1e20, 3.0], 1e19)
+    wanted = SeriesDataset.from_arrays([[0, 1, 2]], [[1.0, np.nan, 3.0]]).fingerprint()
+    assert SeriesDataset.from_arrays([[0, 1, 2]], [values]).fingerprint() == wanted
+    table = np.ma.stack([values, values])
+    for form in (table[None], [table]):
+        assert as_dataset(form).values.tolist() == [[1, 1], [3, 3]]
+    days = np.ma.masked_array(np.arange("2024-01-01", "2024-01-04", dtype="M8[D]"), [False, True, False])
+    with refuses("time", "missing"):
+        SeriesDataset.from_arrays([days], [[1.0, 2.0, 3.0]])
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from rotarymae.arrays.filterbank import BINS, FRAME_SECONDS, STEP_SECONDS, filterbank
-from rotarymae.batch import places
+from rotarymae.batch import places, unmasked
 from rotarymae.errors import InputError
 
 NOUNS = {2: "pictures", 3: "videos"}  # by number of axes
@@ -101,7 +101,7 @@ class ArrayDataset:
             InputError: as the class; arrays with neither as many axes as `patch_size` nor one more.
         """
         patch = sides(patch_size)
-        given = tuple(np.asarray(array) for array in arrays)
+        given = tuple(unmasked(array) for array in arrays)
         if len(given) and given[0].ndim == len(patch):
             given = tuple(array[..., None] for array in given)
         elif len(given) and given[0].ndim != len(patch) + 1:
@@ -141,10 +141,10 @@ class ArrayDataset:
         spectrograms = []
         for name, waveform in zip(names, waveforms, strict=True):
             try:
-                spectrograms.append(filterbank(np.asarray(waveform), sample_rate)[..., None])
+                spectrograms.append(filterbank(waveform, sample_rate)[..., None])
             except InputError as error:
                 raise InputError(f"sound {_plain(name)!r}: {error}") from None
-        return cls(tuple(spectrograms), patch, names, sample_rate)
+        return cls(tuple(spectrograms), patch, names, int(sample_rate))
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -204,7 +204,7 @@ def as_arrays(data: Any, patch_size: int | Sequence[int] | None, sample_rate: in
     """
     if isinstance(data, ArrayDataset):
         return data
-    if not isinstance(data, np.ndarray | list | tuple) or getattr(data, "ndim", 1) == 0 or len(data) == 0:
+    if not isinstance(data, np.ndarray | list | tuple) or getattr(data, "ndim", 1) == 0:
         what = "waveforms [n]" if sample_rate is not None else "arrays [*sizes] or [*sizes, channels]"
         raise InputError(f"data came as {type(data).__name__}; wanted a list of {what}, or one array of them.")
     if sample_rate is not None:

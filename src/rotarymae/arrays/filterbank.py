@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from rotarymae.batch import unmasked
 from rotarymae.errors import InputError
 
 BINS = 128
 FRAME_SECONDS, STEP_SECONDS = 0.025, 0.010  # one frame, and from one to the next
 LOWEST = 20.0  # Hz, the lower edge of the first bin; the upper edge of the last one is half the sample rate
 EMPHASIS = 0.97
+LOUDEST = 100.0  # of floats; beyond, they are surely samples of a file as they were
 BLOCK = 4096  # frames that are transformed at a time, so that an hour of sound needs no gigabytes
 FLOOR = float(np.finfo(np.float32).eps)  # of energies, so that silence has a logarithm
 
@@ -28,7 +30,7 @@ def filterbank(waveform: np.ndarray, sample_rate: int) -> np.ndarray:
     Raises:
         InputError: another shape or type, such as 64-bit integers; NaN or infinity; a sound shorter than one frame.
     """
-    sound = np.asarray(waveform)
+    sound = unmasked(waveform)
     if sound.ndim != 1 or sound.dtype.kind not in "fiu":
         raise InputError(
             f"a waveform came as {sound.dtype} {sound.shape}; wanted numbers [n]. Take the mean over the channels of "
@@ -39,7 +41,7 @@ def filterbank(waveform: np.ndarray, sample_rate: int) -> np.ndarray:
             f"a waveform came as {sound.dtype}, as lists of Python's whole numbers do, which does not say how loud the "
             "loudest sound is; give it in the type of its file, such as np.int16, or as floats from -1 to 1."
         )
-    if type(sample_rate) is not int or sample_rate < 1000:
+    if not isinstance(sample_rate, int | np.integer) or sample_rate < 1000:
         raise InputError(f"sample_rate is {sample_rate!r}; wanted a whole number of at least 1000, in Hz.")
     if sound.dtype.kind in "iu":
         limits = np.iinfo(sound.dtype)
@@ -47,6 +49,12 @@ def filterbank(waveform: np.ndarray, sample_rate: int) -> np.ndarray:
         sound = (sound - middle) / (int(limits.max) + 1 - middle)
     if not np.isfinite(sound).all():
         raise InputError("the waveform holds NaN or infinity; leave it out.")
+    loudest = np.abs(sound).max(initial=0)
+    if loudest > LOUDEST:
+        raise InputError(
+            f"the waveform reaches {loudest:.6g}; wanted floats from -1 to 1. Divide whole numbers of 16 bits by "
+            "32768, or give them as np.int16."
+        )
     width, step = int(FRAME_SECONDS * sample_rate), int(STEP_SECONDS * sample_rate)
     if len(sound) < width:
         raise InputError(

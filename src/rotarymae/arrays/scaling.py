@@ -113,7 +113,7 @@ class ArrayPreprocessor:
         if self.sample_rate is not None:  # every spectrogram is in the same unit
             return
         cells = np.concatenate([np.ravel(array)[:: max(1, array.size // SAMPLED)] for array in dataset.arrays])
-        spread, usual = float(np.std(cells)), max(self.std)
+        spread, usual = float(np.std(cells, dtype=np.float64)), max(self.std)
         if not usual / SPREAD <= spread <= usual * SPREAD and spread > 0:
             text = (
                 f"the {dataset.noun}' cells spread by {spread:.3g}, those of training by {usual:.3g}; is white as much "

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from rotarymae import tasks
 from rotarymae.arrays import ArrayDataset, ArrayPreprocessor, as_arrays
+from rotarymae.batch import unmasked
 from rotarymae.checkpoints import AnyPreprocessor, ModelDirectory, open_model, save
 from rotarymae.errors import InputError, InputWarning, listed
 from rotarymae.model import MaskedAutoencoder
@@ -265,7 +266,7 @@ class Estimator(tasks.TrainingOptions, tasks.MaskingOptions, tasks.ScalingOption
             if fits:
                 options |= {"ensure_min_features": 2, "ensure_min_samples": 1 if fits == "unsupervised" else 2}
             try:
-                table: Any = series
+                table: Any = unmasked(series) if isinstance(series, np.ndarray) else series
                 flat = validate_data(self, table, reset=bool(fits), **options)
             except ValueError as error:
                 raise InputError(str(error)) from None

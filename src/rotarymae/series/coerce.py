@@ -11,6 +11,7 @@ import narwhals as nw
 import numpy as np
 import pyarrow as pa
 
+from rotarymae.batch import unmasked
 from rotarymae.errors import InputError, listed
 from rotarymae.series import tables
 from rotarymae.series.columns import FrameColumns
@@ -33,7 +34,7 @@ def as_dataset(series: Any, like: Preprocessor | None = None, columns: FrameColu
     elif is_frame(series):
         dataset = _from_frame(series, like, columns or FrameColumns())
     elif isinstance(series, np.ndarray) and series.ndim == 3:
-        dataset = _from_padded(series, like)
+        dataset = _from_padded(unmasked(series), like)
     elif isinstance(series, list | tuple) and len(series) and all(_is_table(one) for one in series):
         dataset = _from_tables(series, like)
     elif isinstance(series, list | tuple) and len(series) and all(_is_one(one) for one in series):
@@ -187,7 +188,7 @@ def _from_tables(arrays: Any, like: Preprocessor | None) -> SeriesDataset:
         )
     padded = np.full((len(arrays), widths[0], max(one.shape[1] for one in arrays)), np.nan)
     for row, one in zip(padded, arrays, strict=True):
-        row[:, : one.shape[1]] = one
+        row[:, : one.shape[1]] = unmasked(one)
     return _from_padded(padded, like)
 
 

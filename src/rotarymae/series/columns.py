@@ -12,6 +12,7 @@ from typing import Any, Literal
 import numpy as np
 import pyarrow as pa
 
+from rotarymae.batch import unmasked
 from rotarymae.errors import InputError, choose, listed
 from rotarymae.series import tables
 
@@ -182,7 +183,7 @@ def own_ids(ids: Sequence[Any] | np.ndarray) -> np.ndarray:
 def numeric(values: Any, what: str, id: Any, ndim: int) -> np.ndarray:
     """One series' times [n] or values [n, V] as a numeric (or, for times, datetime64) array."""
     try:
-        array = np.asarray(values)
+        array = unmasked(values)
         array = array.astype(np.float64) if array.dtype == object or array.size == 0 else array
     except (TypeError, ValueError) as error:
         raise InputError(f"series {listed([id])}: {what} is no array of numbers ({error}).") from error

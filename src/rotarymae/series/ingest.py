@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from rotarymae.batch import unmasked
 from rotarymae.errors import InputError, listed
 from rotarymae.series import dates, tables
 from rotarymae.series.columns import (
@@ -167,7 +168,7 @@ def padded_array(
 ) -> Found:
     """Of `SeriesDataset.from_padded`."""
     try:
-        array = np.asarray(array)
+        array = unmasked(array)
     except ValueError as error:
         raise InputError(f"array is no array of numbers ({error}); give one of [cases, channels, time].") from error
     if array.ndim != 3 or array.dtype.kind not in "fiub" or 0 in array.shape:
@@ -183,7 +184,7 @@ def padded_array(
         raise InputError(
             f"array has {cases} cases and {width} channels, but {len(ids)} ids and {len(names)} channel_names came."
         )
-    when = np.arange(steps) if times is None else np.asarray(times)
+    when = np.arange(steps) if times is None else unmasked(times)
     if when.shape not in {(steps,), (cases, steps)}:
         raise InputError(f"times has the shape {when.shape}, wanted ({steps},) or ({cases}, {steps}).")
     flat_times, unit = dates.times(listed_column(np.broadcast_to(when, (cases, steps)).ravel(), "times"), "times")
