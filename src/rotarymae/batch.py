@@ -196,12 +196,3 @@ def _nothing(like: Tokens) -> Tokens:
     """As many rows with nothing in them: one token of padding each."""
     values, positions = like.values[:, :1] * 0, like.positions[:, :1] * 0
     return Tokens(values, positions, torch.ones(values.shape[:2], dtype=torch.bool), check_values=False)
-
-
-def unmasked(values: Any) -> np.ndarray:
-    """Values as an array, in which those that a masked array masks are missing: NaN, or NaT among dates."""
-    if not np.ma.is_masked(values):
-        return np.asarray(values)
-    if values.dtype.kind in "mM":
-        return values.filled(np.array("NaT", values.dtype))
-    return (values if values.dtype.kind == "f" else values.astype(np.float64)).filled(np.nan)

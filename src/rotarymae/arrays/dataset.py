@@ -17,8 +17,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from rotarymae.arrays.filterbank import BINS, FRAME_SECONDS, STEP_SECONDS, filterbank
-from rotarymae.batch import places, unmasked
+from rotarymae.batch import places
 from rotarymae.errors import InputError
+from rotarymae.system import unmasked
 
 NOUNS = {2: "pictures", 3: "videos"}  # by number of axes
 SOUND_PATCH = (8, BINS)  # all pitches of 80 ms, so that a sound of a fifth of a second has two

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from rotarymae.batch import unmasked
 from rotarymae.errors import InputError
+from rotarymae.system import unmasked
 
 BINS = 128
 FRAME_SECONDS, STEP_SECONDS = 0.025, 0.010  # one frame, and from one to the next

@@ -16,7 +16,6 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from rotarymae import tasks
 from rotarymae.arrays import ArrayDataset, ArrayPreprocessor, as_arrays
-from rotarymae.batch import unmasked
 from rotarymae.checkpoints import AnyPreprocessor, ModelDirectory, open_model, save
 from rotarymae.errors import InputError, InputWarning, listed
 from rotarymae.model import MaskedAutoencoder
@@ -30,7 +29,7 @@ from rotarymae.series import (
     is_of_the_command,
     labels_of,
 )
-from rotarymae.system import Reporter
+from rotarymae.system import Reporter, unmasked
 
 FEWEST = 10  # series; of fewer none are kept for validation
 COLUMNS = tuple(field.name for field in dataclasses.fields(FrameColumns))  # parameters that name a data frame's

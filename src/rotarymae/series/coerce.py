@@ -11,7 +11,6 @@ import narwhals as nw
 import numpy as np
 import pyarrow as pa
 
-from rotarymae.batch import unmasked
 from rotarymae.errors import InputError, listed
 from rotarymae.series import tables
 from rotarymae.series.columns import FrameColumns
@@ -19,6 +18,7 @@ from rotarymae.series.dataset import Series, SeriesDataset
 from rotarymae.series.labels import align_labels
 from rotarymae.series.layout import TableLayout
 from rotarymae.series.preprocessor import Preprocessor
+from rotarymae.system import unmasked
 
 
 def as_dataset(series: Any, like: Preprocessor | None = None, columns: FrameColumns | None = None) -> SeriesDataset:

@@ -12,9 +12,9 @@ from typing import Any, Literal
 import numpy as np
 import pyarrow as pa
 
-from rotarymae.batch import unmasked
 from rotarymae.errors import InputError, choose, listed
 from rotarymae.series import tables
+from rotarymae.system import unmasked
 
 ERROR_ENDINGS = ("_err", "_error", "err")
 

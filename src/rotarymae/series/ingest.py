@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from rotarymae.batch import unmasked
 from rotarymae.errors import InputError, listed
 from rotarymae.series import dates, tables
 from rotarymae.series.columns import (
@@ -27,6 +26,7 @@ from rotarymae.series.columns import (
 )
 from rotarymae.series.reading import NO_ZONE, ReadingReport
 from rotarymae.series.tidy import Observations, melt, offsets_of, refuse_empty
+from rotarymae.system import unmasked
 
 # The observations, and one value per series [S] of every static column.
 Found = tuple[Observations, dict[str, np.ndarray]]

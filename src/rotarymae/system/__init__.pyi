@@ -7,6 +7,7 @@ from .atomic_write import sha256 as sha256
 from .atomic_write import sha256_of as sha256_of
 from .atomic_write import write_text as write_text
 from .fields import from_fields as from_fields
+from .masked import unmasked as unmasked
 from .memory import free_memory as free_memory
 from .progress import Reporter as Reporter
 from .progress import duration as duration

@@ -1,0 +1,16 @@
+"""Arrays in which some values are masked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+
+def unmasked(values: Any) -> np.ndarray:
+    """Values as an array, in which those that a masked array masks are missing: NaN, or NaT among dates."""
+    if not np.ma.is_masked(values):
+        return np.asarray(values)
+    if values.dtype.kind in "mM":
+        return values.filled(np.array("NaT", values.dtype))
+    return (values if values.dtype.kind == "f" else values.astype(np.float64)).filled(np.nan)
