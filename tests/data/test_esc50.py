@@ -103,7 +103,7 @@ def test_recordings_that_are_refused(tmp_path, how, message):
 
 def test_pictures(made):
     found, given = esc50.read_pictures(made), _esc50.pictures()
-    assert found.spectrograms.arrays.shape == (48, 40, 128, 1)
+    assert np.stack(found.spectrograms.arrays).shape == (48, 40, 128, 1)
     assert found.labels.tolist() == given["y"].tolist() and found.folds.tolist() == given["fold"].tolist()
     low, high = given["X"][0, 0, 7], given["X"][0, -1, 7]
     expected = (np.array([low, high], float) - 255) * 80 / 255
@@ -150,7 +150,7 @@ def test_the_recordings_at_hand():
 @pytest.mark.skipif(not (SHARED / "esc50_logmel").is_dir(), reason=f"{SHARED / 'esc50_logmel'} is not there")
 def test_the_pictures_at_hand():
     found = esc50.read_pictures(SHARED / "esc50_logmel")
-    assert found.spectrograms.arrays.shape == (1600, 246, 128, 1)
+    assert np.stack(found.spectrograms.arrays).shape == (1600, 246, 128, 1)
     assert np.bincount(found.folds).tolist() == [0, 400, 400, 400, 0, 400]
     assert found.spectrograms.arrays.min() >= -80 and found.spectrograms.arrays.max() == 0
 
