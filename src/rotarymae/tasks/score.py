@@ -13,7 +13,7 @@ from sklearn import metrics
 
 from rotarymae.arrays import ArrayDataset
 from rotarymae.checkpoints import ModelDirectory
-from rotarymae.errors import InputError
+from rotarymae.errors import InputError, listed
 from rotarymae.series import SeriesDataset, channel_index, hide
 from rotarymae.system import Reporter
 from rotarymae.tasks import baselines
@@ -101,6 +101,9 @@ def _score_predictions(outcome: Outcome, task: Task, reporter: Reporter) -> None
     outcome.metrics["intervals"] = intervals(chosen, measure, truth[scored], guesses[chosen])
     outcome.metrics["predictor"] = predictor.describe()
     if task.name == "classification":
+        classes = outcome.finetuned.preprocessor.classes or ()
+        if unseen := [name for i, name in enumerate(classes) if i not in truth[scored]]:
+            reporter.warn(f"the metrics say nothing of the class {listed(unseen)}: no scored series is of it.")
         stages = {"before": raw[scored], "after": every["model"][scored]}
         outcome.metrics["calibration of the model"] = {"temperature": predictor.temperatures["model"]} | {
             stage: {name: measure(truth[scored], guess)[name] for name in ("log-loss", CALIBRATION)}
