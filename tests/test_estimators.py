@@ -430,6 +430,8 @@ def test_scores_are_of_the_series_that_have_a_label(classifier, lists):
     numbers = np.where(np.arange(24) % 3 == 0, np.nan, np.arange(24.0))
     regressor = RoMAERegressor(**BOTH).fit(lists[0], np.arange(24.0))
     assert regressor.score(lists[0], numbers) == regressor.score([lists[0][i] for i in at], np.arange(24.0)[at])
+    with refuses("10 labels for 24 series"):
+        regressor.score(lists[0], np.arange(10.0))
 
 
 def test_dates_are_asked_in_any_form():

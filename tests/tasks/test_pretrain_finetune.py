@@ -155,6 +155,8 @@ def test_targets():
         find_task("regression").check([np.nan, np.nan], 2)
     with refuses("'b'", "number"):
         find_task("regression").check(["1", "b"], 2)
+    with refuses("datetime64[ns]", "such as days"):
+        find_task("regression").check(np.array(["2024-05-01", "2024-05-02"], "datetime64[ns]"), 2)
     with refuses("(2, 1)"):
         find_task("classification").check([["a"], ["b"]], 2)
     with refuses("strings", "numbers"):

@@ -192,7 +192,7 @@ class RoMAERegressor(RegressorMixin, _Supervised):
 
         dataset = self._read(series)
         truth, predicted = self._labelled(dataset, series, y, self.predict(dataset))
-        truth = np.asarray(truth, np.float64).reshape(len(predicted), -1)
+        truth = tasks.find_task("regression").check(truth, len(predicted))
         columns = zip(truth.T, predicted.reshape(truth.shape).T, strict=True)
         return float(
             np.mean([r2_score(wanted[~np.isnan(wanted)], guess[~np.isnan(wanted)]) for wanted, guess in columns])

@@ -132,6 +132,8 @@ class RegressionTask:
 
     def _numbers(self, targets: Any, series: int) -> np.ndarray:
         given = one_per_series(targets, series)
+        if given.dtype.kind in "mM":  # whose numbers would be of the unit that they are stored in
+            raise InputError(f"the labels have the type {given.dtype}; a regression needs numbers, such as days.")
         try:
             numbers = given.astype(np.float64).reshape(series, -1)
         except (TypeError, ValueError):
