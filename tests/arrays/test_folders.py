@@ -222,9 +222,9 @@ def test_the_command_fits_predicts_embeds_and_evaluates_a_folder(kind, patch, tm
 def test_the_command_refuses_options_of_tables_beside_a_folder(tmp_path, capsys):
     folder = write_pictures(tmp_path / "train", 4)
     for options, said in (
-        (["--images", "--id", "star"], "--id concern tables; leave them out with --images"),
+        (["--images", "--id", "star"], "options of tables, to leave out with --images: --id."),
         (["--images", "--audio"], "give one of --images and --audio"),
-        (["--images", "--label", "kind"], "--label concern tables"),
+        (["--images", "--label", "kind"], "with --images: --label."),
         (["--images", "--patch-size", "1", "2", "3"], "--patch-size has 3 numbers"),
         (["--images", "--time-unit", "3", "--patch-size", "4"], "time_unit: pictures have no times"),
     ):
@@ -269,7 +269,10 @@ def test_options_that_would_have_no_effect_are_refused(tmp_path, capsys):
     capsys.readouterr()
     again = ["fit", folder, "--images", "--pretrained", run, *TINY, "--out", tmp_path / "again"]
     for words, part in (
-        (["predict", run, folder, "--out", tmp_path / "p.csv", "--id", "x"], "--id concern tables"),
+        (
+            ["predict", run, folder, "--out", tmp_path / "p.csv", "--id", "x"],
+            "the model was made from pictures: --id.",
+        ),
         (["predict", run, folder, "--out", tmp_path / "p.csv", "--resample"], "--resample concerns sounds"),
         (["evaluate", run, folder, "--label-id", "x"], "--label-id concern tables"),
         ([*again, "--patch-size", "8"], "patch_size is (8, 8), and the model was trained with (4, 4)"),

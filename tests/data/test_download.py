@@ -193,6 +193,8 @@ def test_a_data_set_is_unpacked_beside_what_is_there(server, tmp_path, kind):
     assert there == ["README", "audio/a.wav", "meta/list.csv", "notes.txt"]
     download.fetch(source, tmp_path, QUIET)
     assert len(server.asked) == 1
+    with pytest.raises(InputError, match=r"notes\.txt is a file; name a folder"):
+        download.fetch(source, tmp_path / "notes.txt", QUIET)
 
 
 def test_a_data_set_is_unpacked_to_here_and_behind_a_link(server, tmp_path, monkeypatch):

@@ -333,6 +333,9 @@ def test_the_folder_one_is_in(tmp_path, monkeypatch):
     assert len(SeriesDataset.from_file(".")) == 2
     with refuses("['t.csv'] is no path"):
         SeriesDataset.from_file(["t.csv"])  # type: ignore[arg-type]
+    with pytest.raises(ValueError) as raised:
+        SeriesDataset.from_file(["t.csv"] * 99)  # type: ignore[arg-type]
+    assert len(str(raised.value)) < 200  # a frame is not written out
 
 
 @pytest.mark.parametrize("kind", ["csv", "json", "arrow", "parquet", "decimals", "lists", "table"])

@@ -107,7 +107,7 @@ class FolderReading:
         """Raises InputError for options of folders where the model was made from tables."""
         if _changed(self):
             raise InputError(
-                f"{', '.join(_changed(self))} concern pictures and sounds; the model was made from series."
+                f"options of pictures and sounds, and the model was made from series: {', '.join(_changed(self))}."
             )
 
     def read_for(
@@ -116,7 +116,7 @@ class FolderReading:
         """The files of a folder for a model that was made from others. Raises InputError for options of tables."""
         patch, of_tables = known.patch_size, [] if columns is None else _changed(columns)
         if of_tables:
-            raise InputError(f"{', '.join(of_tables)} concern tables; the model was made from {known.noun}.")
+            raise InputError(f"options of tables, and the model was made from {known.noun}: {', '.join(of_tables)}.")
         if self.resample and known.sample_rate is None:
             raise InputError(f"--resample concerns sounds; the model was made from {known.noun}.")
         if known.sample_rate is not None:
@@ -149,7 +149,7 @@ class FolderOptions(FolderReading):
         kinds of folders at once."""
         if not self.given:
             if _changed(self):
-                raise InputError(f"{', '.join(_changed(self))} concern pictures and sounds; say --images or --audio.")
+                raise InputError(f"options of folders: {', '.join(_changed(self))}; say --images or --audio.")
             return
         if self.images and self.audio:
             raise InputError("give one of --images and --audio.")
@@ -161,7 +161,7 @@ class FolderOptions(FolderReading):
         tables = [f"--{name.replace('_', '-')}" for name, value in others.items() if value]
         if tables:
             kind = "--images" if self.images else "--audio"
-            raise InputError(f"{', '.join(tables)} concern tables; leave them out with {kind}.")
+            raise InputError(f"options of tables, to leave out with {kind}: {', '.join(tables)}.")
         if self.patch_size is not None and len(self.patch_size) not in (1, 2):
             raise InputError(f"--patch-size has {len(self.patch_size)} numbers; wanted one or two.")
 

@@ -56,6 +56,8 @@ def fetch(source: Source, folder: str | Path, reporter: Reporter, wait: float = 
     if not source.files:
         raise InputError(f"{source.what} cannot be fetched. {source.note} About it: {source.home}")
     folder = Path(folder)
+    if folder.is_file():
+        raise InputError(f"{folder} is a file; name a folder by --to.")
     folder.mkdir(parents=True, exist_ok=True)
     lock = FolderLock(folder)  # two that append to one file would spoil it
     try:

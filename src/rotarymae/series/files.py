@@ -343,7 +343,7 @@ def open_table(
     if format is not None:
         choose("format", format, sorted(set(FORMATS.values())))
     if not isinstance(path, str | os.PathLike):
-        raise InputError(f"{path!r} is no path; give that of a table file, a folder of them or a pattern.")
+        raise InputError(f"{path!r:.60} is no path; give that of a table file, a folder of them or a pattern.")
     paths = (formats.standard_input(),) if str(path) == "-" else formats.table_files(Path(path))
     kinds = {format or formats.format_of(one) for one in paths}
     if len(kinds) > 1:
