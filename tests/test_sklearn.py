@@ -153,6 +153,24 @@ def test_rows_of_a_table_are_series_of_one_channel():
     assert padded.predict(rows)[0].shape == (8, 1)  # without times: a series' own
 
 
+def test_what_a_mask_hides_is_missing(gappy):
+    array, labels = gappy
+    hidden = np.ma.masked_array(np.nan_to_num(array, nan=1e6), np.isnan(array))
+    tables = [one[:, : 8 - i % 3] for i, one in enumerate(array[..., :8])]
+    pairs = [(np.flatnonzero(~np.isnan(one[0])), one[0][~np.isnan(one[0])]) for one in array]
+    masked = [(np.arange(one.shape[-1]), one[0]) for one in hidden]
+    forms = [(hidden, array), ([hidden[i, :, : one.shape[1]] for i, one in enumerate(tables)], tables)]
+    forms += [(hidden[:, 0], array[:, 0]), (masked, pairs)]
+    for given, same in forms:
+        model = RoMAEEmbedder(**SMALL).fit(same)
+        assert np.allclose(model.transform(given), model.transform(same), rtol=0, atol=1e-6)
+    some = np.ma.masked_array(np.arange(16.0), np.arange(16) < 2)
+    with pytest.warns(InputWarning, match="2 of 16 series have no label"):
+        RoMAERegressor(**BOTH).fit(array, some)
+    with pytest.warns(InputWarning, match="2 of 16 series have no label"):
+        RoMAEClassifier(**BOTH).fit(array, np.ma.masked_array(labels, np.arange(16) < 2))
+
+
 @pytest.mark.filterwarnings("ignore:A column-vector y")  # scikit-learn's, of a frame with one column
 def test_labels_of_a_frame_may_come_by_id(gappy):
     array, labels = gappy

@@ -65,7 +65,7 @@ def labels_of(
     A data frame's may be the name of its column, or a dictionary or pandas Series by id. Those of a data set may be a
     dictionary, or a pandas Series whose index has its ids and is not pandas' own 0, 1, 2, and so on. Each column of a
     pandas DataFrame is as such a Series. Everything else is in the order of the series. With unlabelled="none" the
-    label of a series without one is None.
+    label of a series without one is None. What a masked array masks is None.
 
     Raises:
         InputError: as `align_labels`.
@@ -81,7 +81,7 @@ def labels_of(
     elif nw.dependencies.is_pandas_series(labels) and (is_frame(series) or _by_id(labels.index, series)):
         ids, labels = list(labels.index), list(labels)
     else:
-        return labels
+        return np.array(np.ma.asarray(labels).tolist(), object) if np.ma.is_masked(labels) else labels
     # NaN among strings is None
     by_id = pa.table({"id": tables.to_arrow(np.array(ids)), "label": pa.array(labels, from_pandas=True)})
     return align_labels(dataset, by_id, "id", "label", unlabelled)
