@@ -89,8 +89,9 @@ class StaticColumn:
         """
         gone = _missing(column)
         if self.categories is None:
-            if column.dtype.kind not in "iufb":
-                raise InputError(f"the static column {self.name!r} holds {column.dtype}; it was numbers in training.")
+            if column.dtype.kind not in "iufb" and not gone.all():
+                strange = tables.plain(column[~gone][0])
+                raise InputError(f"the static column {self.name!r} holds {strange!r}; it was numbers in training.")
             numbers = np.where(gone, self.mean, np.clip(np.nan_to_num(column.astype(np.float64)), self.low, self.high))
             parts = [((numbers - self.mean) / self.std)[:, None]]
         else:
