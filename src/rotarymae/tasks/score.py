@@ -22,6 +22,7 @@ from rotarymae.tasks.interpolation import interpolate
 from rotarymae.tasks.outcome import Outcome
 from rotarymae.tasks.predict import embed, predict_and_embed
 from rotarymae.tasks.predictor import TITLES, Predictor, fit_predictor
+from rotarymae.tasks.pretrain_finetune import autoencoder_of
 from rotarymae.tasks.queries import as_queries
 from rotarymae.tasks.reconstruction import reconstruct
 from rotarymae.tasks.surprise import HIDDEN
@@ -29,6 +30,7 @@ from rotarymae.tasks.targets import Task, has_label, narrowed, one_per_series, t
 
 SCALED_ERROR = "root mean squared error, scaled"
 CALIBRATION = "expected calibration error"
+BEHIND = 1.05  # times the error of a simpler method: less is chance
 RESAMPLES = 200  # of the scored series, for intervals; of many series fewer, whose metrics take long and vary little
 FEWEST, MEASURED = 40, 1_000_000  # resamples, series in all resamples
 
@@ -310,6 +312,24 @@ def _score_interpolation(outcome: Outcome, train: SeriesDataset, part: SeriesDat
                 if (channels == c).any()
             }
         outcome.metrics["interpolation"][name] = row
+        _warn_if_behind(outcome, name, row, reporter)
+
+
+def _warn_if_behind(outcome: Outcome, value: str, row: dict[str, Any], reporter: Reporter) -> None:
+    """Says which simpler method is closer to the hidden observations than the model, and what may help."""
+    errors = {method: found[SCALED_ERROR] for method, found in row["methods"].items()}
+    closest = min(errors, key=errors.__getitem__)
+    if not row["hidden observations"] or errors["model"] <= BEHIND * errors[closest]:
+        return
+    assert outcome.pretrained is not None
+    advice = "more epochs of pre-training may help"
+    reads_nearest = autoencoder_of(outcome.pretrained.directory).config.neighbours
+    if not reads_nearest and closest != baselines.ChannelMean.name and outcome.config.pretrained is None:
+        advice = "neighbours='on' lets the model start from the straight line"
+    reporter.warn(
+        f"hidden observations of {value!r} are predicted better by {closest} (scaled error {errors[closest]:.3g}) than "
+        f"by the model ({errors['model']:.3g}); {advice}."
+    )
 
 
 def _root_mean_square(x: np.ndarray) -> float:
