@@ -27,8 +27,7 @@ class Labels(LabelColumn):
     holdout: float = 0.25
     """This share of the series is only scored; with fewer than ten series none are."""
     split_by: Annotated[str | None, arg(help_behavior_hint="(default: at random)")] = None
-    """Whole groups (words) or the latest series (dates, numbers) of this column are held out; the words train,
-    validation and test are obeyed."""
+    """Whole groups (words) or latest series (dates, numbers) of this column are held out, or what it calls test."""
 
     def read_split(
         self, dataset: series.SeriesDataset, layout: series.TableLayout, table: Path

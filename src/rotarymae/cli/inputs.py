@@ -135,8 +135,7 @@ class FolderOptions(FolderReading):
     audio: bool = False
     """TABLE is a folder of sounds (WAV, FLAC, OGG, ...), which become spectrograms of 128 bins every 10 ms."""
     patch_size: tuple[int, ...] | None = None
-    """A patch has so many rows and columns (frames and bins); one number is both. Without it, patches are 16 by 16
-    pixels, or all bins of 8 frames."""
+    """Patches have so many rows and columns; one number is both. By default 16, for sounds 8 frames of all bins."""
     longest_side: int = 224
     """Larger pictures are scaled down to so many pixels on their longer side."""
 

@@ -64,15 +64,13 @@ class ModelOptions:
     decoder_depth: int | None = None
     """The decoder has this many blocks instead of 2."""
     attention: AttentionKind = "softmax"
-    """Attention weighs by a softmax, or by products of features (linear), in time that grows with a series' length and
-    not with its square."""
+    """Attention weighs by a softmax, or by products of features (linear), in time that grows linearly with length."""
     decoder_attention: DecoderAttention = "context"
     """Queries attend to what is visible alone (context), or to one another as well (joint), as in the paper."""
     likelihood: Likelihood = "gaussian"
     """The decoder predicts a mean and a variance (gaussian), which bands need, or a value alone (point)."""
     neighbours: Literal["auto", "on", "off"] = "auto"
-    """Each query reads the nearest values of its channel and corrects the straight line between them (on), or does so
-    where there are no labels to learn (auto)."""
+    """Queries correct the line between the nearest values of their channel (on); auto does so without labels."""
     cls_token: bool = True
     """A [CLS] token anchors positions; without it the model sees them only relative to each other."""
 
@@ -104,8 +102,7 @@ class MaskingOptions:
     """What pre-training hides, and how it scores what is predicted."""
 
     masking: MaskingStrategy = "ratio"
-    """Pre-training hides single observations (or patches), all of a time (rows), whole channels, of videos the same
-    patches in all frames (tubes), or the last part (future)."""
+    """Pre-training hides single observations (ratio), times (rows), channels, tubes of videos, or the end (future)."""
     mask_ratio: float | tuple[float, float] = (0.3, 0.8)
     """Pre-training hides this share of each series; with two numbers, a share between them drawn per series."""
     beta: float | None = None
@@ -117,23 +114,19 @@ class TrainingOptions(LoopOptions):
     """How the model is trained; fine-tuning uses the same numbers where it has none of its own."""
 
     pretrain_epochs: int | None = None
-    """Pre-training makes this many passes over the series, or as many as fit into minutes; without it 5, or none if it
-    starts from a trained model."""
+    """Pre-training makes this many passes; without it 5, none from a trained model, or as many as fit into minutes."""
     min_steps: int = 500
-    """Each training makes at least this many steps, unless minutes are given, so that a small table is not left half
-    trained."""
+    """Each training makes at least this many steps, unless minutes are given: small tables need more passes."""
     batch_size: int = 32
     """Each step sees this many series."""
     betas: tuple[float, float] | None = None
-    """AdamW's running averages decay at these rates; without them, 0.9 and 0.95 in pre-training, 0.9 and 0.999 in
-    fine-tuning."""
+    """AdamW's averages decay at these rates; without them 0.9 and 0.95, in fine-tuning 0.9 and 0.999."""
     validation_fraction: float = 0.15
     """This share of the training series is set aside and chooses the best epoch, if there are at least ten series."""
     max_tokens: int | None = None
     """Each pass reads at most this many observations of a series, drawn anew; predictions read a fixed even share."""
     window: int | None = None
-    """Longer series are cut into windows of so many observations, and their embeddings and predictions are averaged;
-    without it, series of more than 8,192 are, unless max_tokens is given or attention is linear."""
+    """Series are read in windows of so many observations; by default those over 8,192, unless max_tokens is given."""
     overlap: int | None = None
     """Neighbouring windows share at least so many observations; without it, a sixteenth of the window."""
 
@@ -147,27 +140,21 @@ class FinetuningOptions:
     finetune_batch_size: int | None = None
     """Each step of fine-tuning sees this many series; without it, as many as in pre-training."""
     finetune_lr: float | None = None
-    """The learning rate of fine-tuning rises to this peak; without it, to that of pre-training, or 30 times that for a
-    head alone (probe)."""
+    """Fine-tuning's learning rate rises to this; without it to base_lr, 30 times that for a head alone (probe)."""
     loss: TargetLoss = "auto"
-    """Fine-tuning minimises the cross-entropy of classes and the squared errors of numbers (auto), or their absolute
-    errors, which outliers move less (absolute_error)."""
+    """Fine-tuning minimises cross-entropy or squared errors (auto), or absolute errors, which outliers move less."""
     tune: str = "full"
-    """Fine-tuning trains all weights (full), the head alone (probe), the head and the last N blocks (top:N), or the
-    head and low-rank adapters of the encoder's matrices (lora)."""
+    """Fine-tuning trains all weights (full), the head (probe), also the last N blocks (top:N), or adapters (lora)."""
     layer_decay: float = 1.0
     """Each block of the encoder is fine-tuned at this times the learning rate of the block above it."""
     predictor: Predicting = "auto"
-    """Predictions are the model's, gradient boosting's (features), those of all methods together (combined), or also
-    these unless another is clearly better on the validation series (auto)."""
+    """The model predicts, or boosting (features), or all methods combined; auto lets validation series choose."""
     pool: Literal["auto", "cls", "mean", "max", "attention"] = "auto"
-    """The head reads the [CLS] token, the mean or maximum over all observations, what attention picks, or the maximum
-    for sounds and attention for everything else (auto)."""
+    """The head reads [CLS], the mean or maximum, or what attention picks; auto is attention, for sounds the maximum."""
     static: tuple[str, ...] = ()
     """The head also reads these columns with one value per series: numbers or categories, some may be missing."""
     drop: float = 0.5
-    """Fine-tuning leaves out up to this share of the observations of each series, at random; of joined times also up to
-    this share of the values of those that stay."""
+    """Fine-tuning leaves out up to this share of observations; of joined times also of the values that stay."""
     noise: float = 0.05
     """Fine-tuning adds normal noise of this standard deviation to the standardised values."""
     dropout: float = 0.0
@@ -193,8 +180,7 @@ class RunOptions:
     seed: int = 0
     """This number fixes the split, the order, the masks, the augmentation and the first weights."""
     minutes: float | None = None
-    """The whole run takes about this long, and as many steps are made as fit, of a large table less than an epoch,
-    whatever pretrain_epochs, finetune_epochs and min_steps say."""
+    """The whole run takes about so long and makes the steps that fit, whatever pretrain_epochs and others say."""
     checkpoint_minutes: float = 1.0
     """A training that has a folder saves its state at this interval."""
 

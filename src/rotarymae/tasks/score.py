@@ -30,7 +30,7 @@ from rotarymae.tasks.targets import Task, has_label, narrowed, one_per_series, t
 
 SCALED_ERROR = "root mean squared error, scaled"
 CALIBRATION = "expected calibration error"
-BEHIND = 1.05  # times the error of a simpler method: less is chance
+BEHIND, ENOUGH = 1.05, 20  # times the error of a simpler method, and hidden observations: less is chance
 RESAMPLES = 200  # of the scored series, for intervals; of many series fewer, whose metrics take long and vary little
 FEWEST, MEASURED = 40, 1_000_000  # resamples, series in all resamples
 
@@ -319,7 +319,7 @@ def _warn_if_behind(outcome: Outcome, value: str, row: dict[str, Any], reporter:
     """Says which simpler method is closer to the hidden observations than the model, and what may help."""
     errors = {method: found[SCALED_ERROR] for method, found in row["methods"].items()}
     closest = min(errors, key=errors.__getitem__)
-    if not row["hidden observations"] or errors["model"] <= BEHIND * errors[closest]:
+    if row["hidden observations"] < ENOUGH or errors["model"] <= BEHIND * errors[closest]:
         return
     assert outcome.pretrained is not None
     advice = "more epochs of pre-training may help"
