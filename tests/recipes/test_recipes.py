@@ -202,6 +202,14 @@ def test_a_recipe_of_ones_own_takes_no_module_s_place_and_finds_what_lies_beside
     assert sys.modules["signal"] is signal
 
 
+def test_a_folder_that_a_smoke_run_does_not_read_is_said(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("rotarymae.experiments.run", lambda *_, **__: tmp_path / "result.json")
+    assert command("run", "plasticc", "--scale", "smoke", "--data-dir", tmp_path) == 0
+    assert "data_dir has no effect" in capsys.readouterr().err
+    assert command("run", "plasticc", "--scale", "smoke") == 0
+    assert "no effect" not in capsys.readouterr().err
+
+
 def test_options_before_the_name_of_a_recipe_are_refused(capsys):
     assert command("run", "--scale", "smoke", "speed") == 2
     assert "--scale came first; wanted the recipe's name first" in capsys.readouterr().err
