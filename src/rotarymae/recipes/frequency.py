@@ -20,13 +20,13 @@ by that (β-NLL), which with a shorter memory of AdamW's squares took a fifth of
 epochs. It is asked for half of the hidden points at once, which makes a step cheaper.
 
 Two square waves are the exception: in the first seed 0.101, where the optimum has 0.0104 (two sines 0.021, two
-cycloids 0.039). The result file says why. The error grows with the lower of the two frequencies, from 0.007 at 0 Hz to 0.15 from 16 Hz on, and is
-small (0.036) where one is an odd multiple of the other, so that jumps coincide. Where it is large the model errs by a
-whole amplitude, and says so: its bands are 0.4 wide on either side. It does not know on which side of a jump a point
-lies. A sine correlates with itself alone, so two of them are found one by one; a square wave has every odd harmonic,
-folded back by 100 points, and only the right two together explain what is seen. That takes longer to learn than there
-was time for: over the last 40 % of the steps its loss fell from 0.042 to -0.009 nats, when those of sine and cycloid
-hardly moved.
+cycloids 0.039). The result file says why. The error grows with the lower of the two frequencies, from 0.007 at 0 Hz to
+0.15 from 16 Hz on, and is small (0.036) where one is an odd multiple of the other, so that jumps coincide. Where it is
+large the model errs by a whole amplitude, and says so: its bands are 0.4 wide on either side. It does not know on
+which side of a jump a point lies. A sine correlates with itself alone, so two of them are found one by one; a square
+wave has every odd harmonic, folded back by 100 points, and only the right two together explain what is seen. That
+takes longer to learn than there was time for: over the last 40 % of the steps its loss fell from 0.042 to -0.009 nats,
+when those of sine and cycloid hardly moved.
 
 In both, which points are seen is drawn anew in every epoch. `small` is one seed, a quarter of the pairs' test series,
 and what a core trains in an hour per waveform instead of 200 epochs: 72 epochs of `ours` (22,536 steps), and
