@@ -117,7 +117,7 @@ def run_with_overrides(arguments: list[str]) -> None:
     if options.threads:
         torch.set_num_threads(options.threads)
     if getattr(parsed.setup, "sample", False) and parsed.setup.data_dir != getattr(setup, "data_dir", None):
-        reporter.warn("data_dir has no effect: at this scale the sample is read that ships with the library.")
+        reporter.warn("data_dir has no effect: the sample that ships with the library is read.")
     how: dict[str, Any] = {"out": options.out, "results": options.results, "reporter": reporter}
     how["command"] = shlex.join(["rotarymae", "run", name, *_without_paths(typed)])
     with reporter.catching_warnings():

@@ -40,8 +40,8 @@ Three seeds of `ours`, each on data of its own (in files of their own, as the se
 | square | 0.0130, 0.0132, 0.0142 | 1.08, 1.25, 1.65 | 0.101, 0.111, 0.170 |
 | cycloid | 0.0130, 0.0129, 0.0129 | 1.17, 1.10, 1.15 | 0.0391, 0.0335, 0.0365 |
 
-Sines and cycloids agree. Square waves do not: at the end the training losses of the three seeds are -0.009, -0.002 and
-0.064 nats and still falling, so the third has not got as far.
+Sines and cycloids agree. Square waves do not: the training losses of the three seeds end at -0.009, -0.002 and 0.064
+nats, so the third has not got as far.
 """
 
 from __future__ import annotations

@@ -126,7 +126,7 @@ class TrainingOptions(LoopOptions):
     max_tokens: int | None = None
     """Each pass reads at most this many observations of a series, drawn anew; predictions read a fixed even share."""
     window: int | None = None
-    """Series are read in windows of so many observations; by default those over 8,192, unless max_tokens is given."""
+    """Long series are cut into windows of this length; by default those over 8,192, not with max_tokens or linear."""
     overlap: int | None = None
     """Neighbouring windows share at least so many observations; without it, a sixteenth of the window."""
 
