@@ -4,7 +4,6 @@ import importlib
 import itertools
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -18,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from conftest import TINY, command, refuses, two_kinds, write_csv
-from rotarymae import RoMAEClassifier, RoMAEEmbedder, RoMAEInterpolator, SeriesDataset, recipes
+from rotarymae import RoMAEClassifier, RoMAEEmbedder, RoMAEInterpolator, SeriesDataset
 from rotarymae.cli import main as cli
 from rotarymae.cli.output import print_table
 from rotarymae.errors import InputWarning, ModelDirectoryError
@@ -183,46 +182,6 @@ def test_an_unknown_option_names_the_nearest(arguments, nearest, tmp_path, monke
     printed = capsys.readouterr()
     assert nearest in printed.out + printed.err
     assert contents(tmp_path) == []
-
-
-def helps(text):
-    """The help of every option and argument, by name, from what --help prints."""
-    found, name = {}, None
-    for line in text.splitlines():
-        line = line.strip("│ ")
-        head, *rest = re.split(r"\s{2,}", line, maxsplit=1)
-        if re.match(r"--\w|[A-Z]+($|  )|\[[A-Z]+\]($|  )", line):
-            name = head.split()[0]
-            found[name] = " ".join(rest)
-        elif line.endswith("options") or line.startswith(("╰", "╭", "─", "---", "-h")):
-            name = None
-        elif name is not None:
-            found[name] = f"{found[name]} {line}".strip()
-    # A long list of values runs into the help: "...]]} These columns".
-    found = {name: re.sub(r"^\.\.\.\S* ", "", text) for name, text in found.items()}
-    return {name: re.sub(r"\s*\((default|required|repeatable)(:.*)?\)?$", "", text) for name, text in found.items()}
-
-
-@pytest.mark.parametrize("name", cli.COMMANDS)
-def test_the_help_of_every_option_is_a_sentence(name, capsys):
-    assert command(name, "--help") == 0
-    found = helps(capsys.readouterr().out)
-    if name == "fit":
-        assert len(found) > 50 and list(found).index("--values") < list(found).index("--labels")
-    check_sentences(found, name)
-
-
-def check_sentences(found, name):
-    for option, text in found.items():
-        assert re.fullmatch(r"[A-Z].*\.", text) and len(text.split()) > 3, f"{option} of {name}: {text!r}"
-
-
-@pytest.mark.parametrize("name", recipes.NAMES)
-def test_the_help_of_every_field_of_a_recipe_is_a_sentence(name, capsys):
-    assert command("run", name, "--help") == 0
-    found = helps(capsys.readouterr().out)
-    assert len(found) > 8
-    check_sentences(found, name)
 
 
 @pytest.mark.parametrize("name", ["fit", "predict", "interpolate", "embed", "explain"])

@@ -5,7 +5,6 @@ import json
 import sys
 from pathlib import Path
 
-import docstring_parser
 import pytest
 
 import _elasticc
@@ -20,13 +19,6 @@ from rotarymae.errors import InputError
 from rotarymae.experiments.results import read_file
 from rotarymae.experiments.runner import SCALES, SETTINGS, Setup, run
 from rotarymae.recipes.demo import configure
-
-
-def helps(kind):
-    """What --help says of each field of a dataclass, those it inherits included."""
-    texts = [docstring_parser.parse(part.__doc__).params for part in reversed(kind.__mro__) if part is not object]
-    return {line.arg_name: " ".join(line.description.split()) for lines in texts for line in lines}
-
 
 MADE_UP = {"elasticc": _elasticc.write, "uea": _uea.write, "physionet": _physionet.write, "mortality": _physionet.write}
 MADE_UP |= {"tiny_imagenet": _tiny_imagenet.write, "esc50": _esc50.write}
@@ -125,14 +117,6 @@ def test_other_packages_bring_recipes_by_entry_point(tmp_path, monkeypatch):
     (info / "entry_points.txt").write_text("[rotarymae.recipes]\nmine = their_recipes:RECIPE\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     assert recipes.load("mine").expect == "2"
-
-
-@pytest.mark.parametrize("name", recipes.NAMES)
-def test_every_option_of_run_is_one_sentence(name):
-    setup = recipes.load(name).configure("small", "ours")
-    for field in dataclasses.fields(setup):
-        text = helps(type(setup)).get(field.name, "")
-        assert text[:1].isupper() and text.endswith(".") and len(text.split()) > 2, f"{field.name}: {text!r}"
 
 
 def smoke(name, setting, folder):

@@ -13,7 +13,6 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import get_args
 
-import docstring_parser
 import numpy as np
 import pytest
 import torch
@@ -36,7 +35,7 @@ from rotarymae.training import loop as training
 from rotarymae.training import precision as precisions
 from rotarymae.training.batching import plan, prefetch
 from rotarymae.training.checkpointing import RunFolder, read_manifest
-from rotarymae.training.config import LoopOptions, Optimizer, TrainConfig
+from rotarymae.training.config import Optimizer, TrainConfig
 from rotarymae.training.evaluation import evaluate, predict
 from rotarymae.training.loop import TrainingDiverged, fit
 from rotarymae.training.objectives import Pretraining
@@ -190,14 +189,6 @@ def test_each_setting_changes_the_weights(field):
 def test_no_setting_is_forgotten():
     assert {field.name for field in fields(TrainConfig)} == set(CHANGES) | ELSEWHERE
     assert set(OPTIMIZERS) == set(get_args(Optimizer))
-
-
-def test_each_setting_has_one_sentence_of_its_own():
-    """Its text stands alone in --help."""
-    said = (docstring_parser.parse_from_object(kind).params for kind in (LoopOptions, TrainConfig))
-    texts = {field.arg_name: " ".join(field.description.split()) for fields_said in said for field in fields_said}
-    assert list(texts) == [field.name for field in fields(TrainConfig)]
-    assert all(text[0].isupper() and text.endswith(".") and ". " not in text for text in texts.values())
 
 
 def test_settings_need_no_torch():
