@@ -66,8 +66,8 @@ def says(*parts):
 
 
 @contextmanager
-def refuses(*parts, error=None):
-    """What happens inside must be refused with all the parts in the message, in this order.
+def refuses(*parts, error=None, code=None):
+    """What happens inside must be refused: with this code, and with names and numbers in the message, in this order.
 
     Shapes are not checked inside, as they are not for users: the message must be the code's own.
     """
@@ -78,6 +78,7 @@ def refuses(*parts, error=None):
     try:
         with pytest.raises(error or InputError, match=says(*parts)) as caught:
             yield caught
+        assert code is None or caught.value.code == code  # pyright: ignore[reportAttributeAccessIssue]
     finally:
         jaxtyping.config.update("jaxtyping_disable", before)
 

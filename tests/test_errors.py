@@ -18,6 +18,7 @@ from rotarymae.errors import (
     InputWarning,
     MissingExtra,
     ModelDirectoryError,
+    NoObservations,
     choose,
     did_you_mean,
     gathered_warnings,
@@ -58,6 +59,17 @@ def test_control_codes_in_a_message_are_escaped_and_its_text_is_kept(kind):
     assert str(error) == "column \\x1b[2J\\u202e\\ud800 is not a number:\n\t6 µm ± 68\u00a0% [B, N], 'λ'"
     again = pickle.loads(pickle.dumps(error))
     assert type(again) is kind and str(again) == str(error)
+
+
+def test_an_error_carries_its_code_and_settings_and_each_caller_writes_them_its_own_way():
+    error = InputError("5 rows too many.", code="duplicates", settings=[("duplicates", "mean"), ("window", 7)])
+    assert str(error) == '5 rows too many. Use duplicates="mean" or window=7.'
+    assert error.advise(lambda name, value: f"--{name} {value}").endswith("Use --duplicates mean or --window 7.")
+    for same in (pickle.loads(pickle.dumps(error)), error.within("t.csv")):
+        assert (same.code, same.settings) == ("duplicates", (("duplicates", "mean"), ("window", 7)))
+    assert str(error.within("t.csv")).startswith("t.csv: 5 rows") and type(error.within("t.csv")) is InputError
+    reading = object()
+    assert NoObservations("no rows", reading).within("t.csv").reading is reading
 
 
 def test_an_endless_message_loses_its_middle():

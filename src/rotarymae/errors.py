@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import json
 import math
 import signal
 import threading
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 LONGEST_MESSAGE = 2000  # characters
 
@@ -20,15 +21,44 @@ class RotaryMAEError(Exception):
     """Base of everything this library raises on purpose.
 
     Messages quote what files say. Control codes are escaped, so that a name cannot steer the terminal that shows it,
-    and of an endless message the middle is left out.
+    and the middle of an endless message is left out.
+
+    Attributes:
+        code: kebab-case name of what happened, such as "unknown-column"; programs compare it, never the message.
+        message: what happened, without the advice on settings.
+        settings: (option, value) pairs that would avoid the error; `str(error)` writes them as Python, the command as
+            options.
     """
 
-    def __init__(self, message: object = "") -> None:
-        text = str(message)
-        if len(text) > LONGEST_MESSAGE:
-            half = LONGEST_MESSAGE // 2
-            text = f"{text[:half]} [... {len(text) - 2 * half} characters ...] {text[-half:]}"
-        super().__init__("".join(c if c.isprintable() or c in "\n\t\u00a0" else ascii(c)[1:-1] for c in text))
+    def __init__(
+        self, message: object = "", *, code: str = "invalid", settings: Sequence[tuple[str, object]] = ()
+    ) -> None:
+        self.code, self.message, self.settings = code, printable(_shorten(str(message))), tuple(settings)
+        super().__init__(self.advise(lambda name, value: f"{name}={json.dumps(value)}"))
+
+    def advise(self, write: Callable[[str, object], str]) -> str:
+        """Return the message with advice on settings, each written by `write(option, value)`."""
+        advice = " or ".join(write(name, value) for name, value in self.settings)
+        return f"{self.message} Use {advice}." if advice else self.message
+
+    def within(self, where: object) -> Self:
+        """Return the same error whose message says first where it happened."""
+        error = type(self).__new__(type(self))
+        error.__dict__.update(self.__dict__)
+        RotaryMAEError.__init__(error, f"{where}: {self.message}", code=self.code, settings=self.settings)
+        return error
+
+
+def _shorten(text: str) -> str:
+    if len(text) <= LONGEST_MESSAGE:
+        return text
+    half = LONGEST_MESSAGE // 2
+    return f"{text[:half]} [... {len(text) - 2 * half} characters ...] {text[-half:]}"
+
+
+def printable(text: str) -> str:
+    """Return the text with control codes escaped: a name from a file must not steer the terminal that shows it."""
+    return "".join(c if c.isprintable() or c in "\n\t\u00a0" else ascii(c)[1:-1] for c in text)
 
 
 class InputError(RotaryMAEError, ValueError):
@@ -44,7 +74,7 @@ class NoObservations(InputError):
 
     def __init__(self, message: object = "", reading: Any = None) -> None:
         self.reading = reading
-        super().__init__(message)
+        super().__init__(message, code="no-observations")
 
 
 class ModelDirectoryError(RotaryMAEError):
@@ -72,7 +102,8 @@ class Interrupted(RotaryMAEError):
         self.signum, self.step, self.folder = signum, step, folder
         super().__init__(
             f"stopped by {signal.Signals(signum).name} after step {step}; the state is saved in {folder}. Resume the "
-            f"run (--resume) to go on with step {step + 1}."
+            f"run (--resume) to go on with step {step + 1}.",
+            code="interrupted",
         )
 
 
@@ -104,7 +135,10 @@ def choose(name: str, value: object, options: Sequence[str]) -> None:
         InputError: naming the option, what came, and what there is.
     """
     if value not in options:
-        raise InputError(f"{name}={value!r} is not known; use one of {listed(options)}.{did_you_mean(value, options)}")
+        raise InputError(
+            f"{name}={value!r} is not known; use one of {listed(options)}.{did_you_mean(value, options)}",
+            code="unknown-option",
+        )
 
 
 def check_whole(name: str, value: Any, least: int, optional: bool = False) -> None:

@@ -7,7 +7,6 @@ COMMANDS. Files here import heavy modules inside their functions, so that --help
 from __future__ import annotations
 
 import os
-import re
 import sys
 
 import tyro
@@ -58,7 +57,7 @@ def main(argv: list[str] | None = None) -> None:
         print(f"rotarymae: {error}", file=sys.stderr)
         sys.exit(128 + error.signum)  # as a shell reports it: 130 for Ctrl-C, 143 for SIGTERM
     except (InputError, ModelDirectoryError) as error:
-        print(f"rotarymae: {_as_options(str(error))}", file=sys.stderr)
+        print(f"rotarymae: {error.advise(_as_option)}", file=sys.stderr)
         sys.exit(2)
     except ShardsFailed as error:
         print(f"rotarymae: {error}", file=sys.stderr)
@@ -97,13 +96,8 @@ def _advice(arguments: list[str]) -> str:
     return "Nothing was written." if arguments[:1] != ["demo"] else "The demo begins anew next time."
 
 
-def _as_options(message: str) -> str:
-    """Advice in the words of the command: missing="drop" is --missing drop."""
-    return re.sub(
-        r'\b(missing|duplicates|tokens|unknown_channels|max_tokens|window)="?(\w+)"?',
-        lambda found: f"--{found[1].replace('_', '-')} {found[2]}",
-        message,
-    )
+def _as_option(name: str, value: object) -> str:
+    return f"--{name.replace('_', '-')} {value}"
 
 
 if __name__ == "__main__":

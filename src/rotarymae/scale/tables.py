@@ -81,7 +81,7 @@ def answer_file(
         if not totals.series:
             list(tables())  # which raises: without a part nothing was written
     except InputError as error:
-        raise InputError(f"{table}: {error}") from error
+        raise error.within(table) from error
     return totals
 
 

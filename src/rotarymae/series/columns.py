@@ -109,8 +109,10 @@ def encode_channels(
         first = ids[series[np.argmax(codes == strange[0])]]
         raise InputError(
             f"{where}: channel {listed(found[k] for k in strange)} (first in series {listed([first])}) is not known; "
-            f"known channels are {listed(names, 20)}.{tables.did_you_mean(found[strange[0]], names)} Drop those "
-            'rows (unknown_channels="drop"), or train with that channel.'
+            f"known channels are {listed(names, 20)}.{tables.did_you_mean(found[strange[0]], names)} "
+            "Train with that channel, or drop those rows.",
+            code="unknown-channel",
+            settings=[("unknown_channels", "drop")],
         )
     counts = np.bincount(codes, minlength=len(found))
     index = np.array(at, dtype=np.int32)[codes]

@@ -158,7 +158,7 @@ class TableLayout(Reading):
         try:
             return reader.read()
         except InputError as error:
-            raise InputError(f"{table}: {error}") from error
+            raise error.within(table) from error
 
 
 def _fields(names: tuple[str, ...]) -> list[str]:

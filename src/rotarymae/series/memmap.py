@@ -155,7 +155,7 @@ def _write(
                 each = piece[channel].flatten() if channel in lists else piece[channel]
                 channels |= set(tables.encode(tables.label_array(each, channel))[1].tolist())
         except InputError as error:
-            raise InputError(f"rows counted from row {done}: {error}") from error
+            raise error.within(f"rows counted from row {done}") from error
         rank = np.array([ranks.setdefault(name, len(ranks)) for name in ids.tolist()])
         counts = np.concatenate([counts, np.zeros(len(ranks) - len(counts), np.int64)])
         weights = np.maximum(tables.list_lengths(piece[lists[0]]), 1) if lists else None

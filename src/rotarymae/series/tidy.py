@@ -198,8 +198,10 @@ def merge_duplicates(rows: Observations, duplicates: str) -> Observations:
     if duplicates == "error":
         row = first[np.argmax(counts > 1)]
         raise InputError(
-            f"{rows.name(row)}, has {counts[counts > 1][0]} observations ({again.sum()} rows too many in all). "
-            'Use duplicates="mean" to average them or duplicates="first" to keep the first.'
+            f"{rows.name(row)}, has {counts[counts > 1][0]} observations ({again.sum()} rows too many in all); "
+            "they can be averaged, or the first be kept.",
+            code="duplicates",
+            settings=[("duplicates", "mean"), ("duplicates", "first")],
         )
     merged = rows.keep(first)
     if duplicates == "first":
@@ -241,9 +243,10 @@ def spread(rows: Observations) -> Observations:
     cells = math.prod(shape)
     if cells > MOST_CELLS and cells > 100 * rows.values.size:
         raise InputError(
-            f'tokens="time" needs a value of all {shape[1]:,} channels at each of {shape[0]:,} times: {cells:,} '
-            f"numbers ({cells * rows.values.itemsize / 2**30:.1f} GiB), of which {rows.values.size:,} came. Use "
-            'tokens="channel".'
+            f"one token per time needs a value of all {shape[1]:,} channels at each of {shape[0]:,} times: {cells:,} "
+            f"numbers ({cells * rows.values.itemsize / 2**30:.1f} GiB), of which {rows.values.size:,} came.",
+            code="too-many-cells",
+            settings=[("tokens", "channel")],
         )
     values = np.full(shape, np.nan, rows.values.dtype)
     values[np.cumsum(new) - 1, rows.channels] = rows.values
@@ -288,7 +291,9 @@ def refuse_missing(rows: Observations, absent: np.ndarray) -> None:
     raise InputError(
         f"column {rows.value_names[column]!r} has {here} missing values (null or NaN) in series "
         f"{listed([rows.ids[rows.series[row]]])}, the first at time {rows.times[row]:.10g}; over all series: {counts}. "
-        'If they mean "not observed", use missing="drop".'
+        "Rows whose missing values mean that nothing was observed can be dropped.",
+        code="missing-values",
+        settings=[("missing", "drop")],
     )
 
 
@@ -299,8 +304,10 @@ def refuse_partial(rows: Observations) -> None:
         there = rows.value_names[np.argmin(absent[row])]
         raise InputError(
             f"{rows.name(row)} has a value for {there!r} but none for {rows.value_names[column]!r} "
-            f"({absent.any(axis=1).sum()} of {len(absent)} times lack some); one row per time needs all of them. Use "
-            'tokens="channel", where every channel has times of its own (for a wide table: from_wide).'
+            f"({absent.any(axis=1).sum()} of {len(absent)} times lack some); one token per time needs all of them. One "
+            "token per observation lets every channel have times of its own (for a wide table: from_wide).",
+            code="missing-values",
+            settings=[("tokens", "channel")],
         )
 
 

@@ -233,12 +233,14 @@ class FitConfig(
             try:
                 training()
             except InputError as error:
-                raise InputError(f"{stage}: {error}") from None
+                raise error.within(stage) from None
 
     def _check_windows(self) -> None:
         if self.window is None:
             if self.overlap is not None:
-                raise InputError(f"overlap={self.overlap} is that of windows; give their length, window=4096.")
+                raise InputError(
+                    f"overlap={self.overlap} is that of windows; give their length, too.", settings=[("window", 4096)]
+                )
             return
         check_whole("window", self.window, 2)
         if type(self.shared) is not int or not 0 <= self.shared < self.window:

@@ -70,8 +70,8 @@ def check_cost(config: FitConfig, sizes: RoMAEConfig, lengths: np.ndarray, noun:
         advice = f"Take larger patches, make the {noun} smaller, or take"
     elif enough:
         advice = (
-            f"Read at most {enough[0]} observations of a series at a time (max_tokens={enough[0]}), cut the series "
-            f"into windows that are all read (window={enough[0]}), or take"
+            f"Read at most {enough[0]} observations of a series at a time, cut the series into windows of {enough[0]} "
+            "that are all read, or take"
         )
     given = config.minutes is not None and seconds > longest
     budget = f"more than the {duration(longest)} given (minutes={config.minutes:g}), about " if given else "about "
@@ -82,7 +82,9 @@ def check_cost(config: FitConfig, sizes: RoMAEConfig, lengths: np.ndarray, noun:
         f"{stage} would take {budget}{duration(seconds)} and {memory / 2**30:.3g} GiB of memory "
         f"for its largest step ({free / 2**30:.3g} GiB are free): the longest of the {len(read):,} {noun} has "
         f"{read.max():,} {tokens}, the time of a step grows {grows} that, and its memory in proportion. "
-        f"{advice} a smaller size, a smaller batch_size, or {'more minutes' if given else 'fewer epochs'}."
+        f"{advice} a smaller size, a smaller batch_size, or {'more minutes' if given else 'fewer epochs'}.",
+        code="too-costly",
+        settings=[("max_tokens", enough[0]), ("window", enough[0])] if enough and noun == "series" else [],
     )
 
 
