@@ -819,12 +819,16 @@ def test_fingerprint_sees_everything():
         "value_names": ("flux", "error"),
         "channels": 1 - data.channels,  # pyright: ignore
         "channel_names": ("g", "i"),
+        "positions": np.zeros((6, 1)),
+        "position_names": ("lat",),
         "static": data.static | {"ra": np.zeros(2)},
         "time_unit": "day",
     }
     assert changes.keys() == parts.keys() - {"reading", "time_zone", "id_name"}  # where the content came from
-    prints = {name: SeriesDataset(**(parts | {name: value})).fingerprint() for name, value in changes.items()}
-    assert len({*prints.values(), data.fingerprint()}) == len(changes) + 1
+    position = {name: changes.pop(name) for name in ("positions", "position_names")}  # which come together
+    each = [{name: value} for name, value in changes.items()] + [position, position | {"position_names": ("lon",)}]
+    prints = {SeriesDataset(**(parts | change)).fingerprint() for change in each}
+    assert len({*prints, data.fingerprint()}) == len(each) + 1
 
 
 def test_constant_channels_are_named():

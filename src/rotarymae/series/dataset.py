@@ -53,8 +53,8 @@ SAMPLE = 1 << 22  # observations that statistics of a larger set are taken from
 class Series:
     """One series: its id, times float64 [n], channels int32 [n] (or None) and values [n, V], called `value_names`.
 
-    Channels count from 0 and index `channel_names`; `static` holds its one value of each static column. `time_unit` and
-    `time_zone` are as in `SeriesDataset`.
+    Channels count from 0 and index `channel_names`; `static` holds its one value of each static column. `positions`
+    [n, P], `position_names`, `time_unit` and `time_zone` are as in `SeriesDataset`.
     """
 
     id: Any
@@ -66,6 +66,8 @@ class Series:
     value_names: tuple[str, ...] | None = None
     time_unit: str | None = None
     time_zone: str | None = None
+    positions: np.ndarray | None = None
+    position_names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -80,6 +82,9 @@ class SeriesDataset:
         value_names: the V names of the columns of `values`.
         channels: int32 [n] index into `channel_names`, from 0; None where one row is one time.
         channel_names: the original channel labels, sorted (or in the order that was given); None without channels.
+        positions: float64 [n, P], further positions of each observation (latitude, depth, ...) in the table's units;
+            None where there are none. Finite.
+        position_names: the P names of the columns of `positions`.
         static: one value per series, name → [S]. A number that was missing is NaN.
         time_unit: "day" where the times came as dates or durations, else None (whatever unit the numbers have).
         time_zone: the zone of the table's dates ("UTC" where they had none); None where times were no dates, or arrays.
@@ -102,6 +107,8 @@ class SeriesDataset:
     time_zone: str | None = None
     id_name: str = "id"
     reading: ReadingReport | None = None
+    positions: np.ndarray | None = None
+    position_names: tuple[str, ...] = ()
 
     noun: ClassVar[str] = "series"  # what messages call its members
 
@@ -109,12 +116,17 @@ class SeriesDataset:
         n, count = len(self.times), len(self.ids)
         shapes = {"times": (n,), "values": (n, len(self.value_names)), "offsets": (count + 1,)}
         shapes |= {} if self.channels is None else {"channels": (n,)}
-        for name, wanted in shapes.items():
-            came = getattr(self, name).shape
-            if came != wanted:
-                raise InputError(f"{name} has the shape {came}, wanted {wanted}; build with SeriesDataset.from_arrays.")
+        shapes |= {} if self.positions is None else {"positions": (n, len(self.position_names))}
+        for name, shape in shapes.items():
+            actual = getattr(self, name).shape
+            if actual != shape:
+                raise InputError(
+                    f"{name} has the shape {actual}, wanted {shape}; build with SeriesDataset.from_arrays."
+                )
         if (self.channels is None) != (self.channel_names is None):
             raise InputError("channels and channel_names come together or not at all; give both or neither.")
+        if (self.positions is None) != (not self.position_names):
+            raise InputError("positions and position_names come together or not at all; give both or neither.")
         if self.offsets[0] != 0 or self.offsets[-1] != n or (np.diff(self.offsets) < 1).any():
             raise InputError(
                 f"offsets must ascend from 0 to {n}, no series empty; build with SeriesDataset.from_arrays."
@@ -141,13 +153,25 @@ class SeriesDataset:
             raise IndexError(f"series {at} of {len(self)}")
         at %= len(self)
         rows = slice(self.offsets[at], self.offsets[at + 1])
-        channels = None if self.channels is None else self.channels[rows]
         static = {name: tables.plain(column[at]) for name, column in self.static.items()}
-        own = (self.times[rows], channels, self.values[rows], self.channel_names, static, self.value_names)
-        return Series(tables.plain(self.ids[at]), *own, self.time_unit, self.time_zone)
+        return Series(
+            id=tables.plain(self.ids[at]),
+            **self.columns.take(rows)._asdict(),
+            channel_names=self.channel_names,
+            static=static,
+            value_names=self.value_names,
+            time_unit=self.time_unit,
+            time_zone=self.time_zone,
+            position_names=self.position_names,
+        )
 
     def __iter__(self) -> Iterator[Series]:
         return (self[i] for i in range(len(self)))
+
+    @property
+    def columns(self) -> Columns:
+        """The columns of all observations, as they are kept."""
+        return Columns(self.times, self.channels, self.values, self.positions)
 
     @property
     def lengths(self) -> np.ndarray:
@@ -164,6 +188,8 @@ class SeriesDataset:
         if self.channel_names is not None:
             parts.append(f"channels {listed(self.channel_names)}")
         parts.append(f"values {listed(self.value_names)}")
+        if self.position_names:
+            parts.append(f"positions {listed(self.position_names)}")
         if self.static:
             parts.append(f"static {listed(self.static)}")
         unit = f" {self.time_unit}" if self.time_unit else ""
@@ -179,9 +205,10 @@ class SeriesDataset:
     def fingerprint(self) -> str:
         """SHA-256 of content, names and ids as 64 hex digits: equal exactly where the datasets are."""
         digest = hashlib.sha256()
-        names: list[Any] = [self.value_names, self.channel_names, self.time_unit]
+        names: list[Any] = [self.value_names, self.channel_names, self.time_unit, *self.position_names]
         columns = {"times": self.times, "values": self.values, "offsets": self.offsets, "ids": self.ids}
         columns |= {} if self.channels is None else {"channels": self.channels}
+        columns |= {} if self.positions is None else {"positions": self.positions}
         columns |= {f"static {name}": self.static[name] for name in sorted(self.static)}
         # Strings are hashed as JSON, whose bytes do not depend on the width of the longest one.
         digest.update(json.dumps(names).encode())
@@ -241,8 +268,7 @@ class SeriesDataset:
         offsets = offsets_of(self.lengths[at])
         static = {name: column[at] for name, column in self.static.items()}
         own: dict[str, Any] = {"offsets": offsets, "ids": self.ids[at], "static": static}
-        times, channels, values = self.pieces(self.offsets[at], np.diff(offsets))
-        return replace(self, times=times, channels=channels, values=values, **own)
+        return replace(self, **self.pieces(self.offsets[at], np.diff(offsets))._asdict(), **own)
 
     def row_chunks(self) -> Iterator[slice]:
         """All observations, in slices of whole series that fit into memory."""
@@ -252,12 +278,12 @@ class SeriesDataset:
         """The indices of all series, in runs of about a million observations."""
         return (np.arange(part.start, part.stop) for part in series_chunks(self.offsets))
 
-    def gather(self, index: np.ndarray) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
-        """(times, channels or None, values) of the series at `index` [k], one behind the other, in memory."""
+    def gather(self, index: np.ndarray) -> Columns:
+        """Return the columns of the series at `index` [k], one behind the other, in memory."""
         return self._rows(self.offsets[index], self.offsets[index + 1] - self.offsets[index])
 
     def pieces(self, starts: np.ndarray, lengths: np.ndarray) -> Columns:
-        """The same of so many observations from each start on; many of a mapped data set are mapped, too."""
+        """Return the columns of `lengths` observations from each start on; long ones of mapped data are mapped, too."""
         offsets = offsets_of(lengths)
         if not is_mapped(self.times) or offsets[-1] <= SAMPLE:
             return self._rows(starts, lengths)
@@ -266,7 +292,7 @@ class SeriesDataset:
     def _rows(self, starts: np.ndarray, lengths: np.ndarray) -> Columns:
         first = np.cumsum(lengths) - lengths
         rows = np.repeat(starts - first, lengths) + np.arange(lengths.sum())
-        return self.times[rows], None if self.channels is None else self.channels[rows], self.values[rows]
+        return self.columns.take(rows)
 
     def sample(self, observations: int = SAMPLE) -> SeriesDataset:
         """The same set, or of a larger one random series with about so many observations; the same ones every time."""
@@ -304,15 +330,11 @@ class SeriesDataset:
         lengths = np.add.reduceat(keep.astype(np.int64), self.offsets[:-1])
         refuse_empty(lengths, self.ids, "Keep one observation of each, or leave them out with select(...) first.")
 
-        def kept(rows: slice) -> Columns:
-            some, channels = keep[rows], None if self.channels is None else self.channels[rows]
-            return self.times[rows][some], None if channels is None else channels[some], self.values[rows][some]
-
         if is_mapped(self.times) and lengths.sum() > SAMPLE:
-            times, channels, values = map_parts(self, map(kept, self.row_chunks()))
+            kept = map_parts(self, (self.columns.take(rows).take(keep[rows]) for rows in self.row_chunks()))
         else:
-            times, channels, values = kept(slice(None))
-        return replace(self, times=times, channels=channels, values=values, offsets=offsets_of(lengths))
+            kept = self.columns.take(keep)
+        return replace(self, **kept._asdict(), offsets=offsets_of(lengths))
 
     # ── from tables ─────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -495,6 +517,8 @@ class SeriesDataset:
         *,
         value_names: Sequence[str] | None = None,
         channel_names: Sequence[Any] | np.ndarray | None = None,
+        positions: Sequence[Any] | None = None,
+        position_names: Sequence[str] | None = None,
         static: Mapping[str, Sequence[Any] | np.ndarray] | None = None,
         tokens: Tokenisation = "channel",
         missing: Missing = "drop",
@@ -508,6 +532,8 @@ class SeriesDataset:
             channels: S arrays [n_i] of channel labels (not indices, unless the labels are integers), or None.
             ids: S distinct ids; 0 to S - 1 if not given.
             value_names: V names; "value", or "value_0", "value_1", ... if not given.
+            positions: S arrays [n_i] or [n_i, P] of further positions (latitude, depth, ...), finite numbers, or None.
+            position_names: P names; "position_0", "position_1", ... if not given.
             static: name → S values.
             channel_names, tokens, missing, duplicates: as in `from_frame`.
 
@@ -518,7 +544,9 @@ class SeriesDataset:
             InputWarning: once, where times were not ascending and have been sorted.
         """
         choose_options(tokens, missing, duplicates)
-        found = sources.arrays(times, values, channels, ids, value_names, channel_names, static or {})
+        found = sources.arrays(
+            times, values, channels, ids, value_names, channel_names, static or {}, positions, position_names
+        )
         return cls.of_rows(found, tokens, missing, duplicates, every=True)
 
     @classmethod
@@ -576,6 +604,8 @@ class SeriesDataset:
             value_names=rows.value_names,
             channels=rows.channels,
             channel_names=rows.channel_names,
+            positions=rows.positions,
+            position_names=rows.position_names,
             static={name: column[there] for name, column in found[1].items()},
             time_unit=rows.time_unit,
             time_zone=rows.time_zone,
@@ -586,7 +616,7 @@ class SeriesDataset:
     # ── to tables ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     def to_arrow(self, id: str | None = None, time: str = "time", channel: str = "channel") -> pa.Table:
-        """The long Arrow table that `from_frame` reads back: id, time, channel (if any), values, static columns.
+        """Return the table that `from_frame` reads back: id, time, positions, channel (if any), values, static columns.
 
         Args:
             id, time, channel: what the columns are called; the ids as in the table they came from, if None.
@@ -597,10 +627,11 @@ class SeriesDataset:
             InputError: a column name that would occur twice.
         """
         id, channels = id or self.id_name, [] if self.channels is None else [channel]
-        names = [id, time, *channels, *self.value_names, *self.static]
+        names = [id, time, *self.position_names, *channels, *self.value_names, *self.static]
         tables.refuse_twice(names, "the table to write")
         each = np.repeat(np.arange(len(self)), self.lengths)
         columns = [pa.array(self.ids).take(pa.array(each)), pa.array(self.times)]
+        columns += [] if self.positions is None else [pa.array(column) for column in self.positions.T]
         if self.channels is not None and self.channel_names is not None:
             columns.append(pa.array(list(self.channel_names)).take(pa.array(self.channels)))
         columns += [pa.array(column) for column in self.values.T]

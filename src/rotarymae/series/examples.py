@@ -103,7 +103,7 @@ def observed_tokens(
 ) -> Tokens:
     """As `assemble`, but of joined times the values alone, NaN where a channel was not observed."""
     lengths = dataset.offsets[index + 1] - dataset.offsets[index]
-    times, channels, values = dataset.gather(index)
+    times, channels, values, _ = dataset.gather(index)
     channels = np.zeros(len(times), np.int64) if channels is None else channels
     starts = times[np.cumsum(lengths) - lengths]
     most = preprocessor.max_tokens

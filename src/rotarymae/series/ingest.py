@@ -113,12 +113,14 @@ def arrays(
     value_names: Sequence[str] | None,
     channel_names: Sequence[Any] | np.ndarray | None,
     static: Mapping[str, Sequence[Any] | np.ndarray],
+    positions: Sequence[Any] | None = None,
+    position_names: Sequence[str] | None = None,
 ) -> Found:
-    """Of `SeriesDataset.from_arrays`."""
+    """Check and flatten the lists of `SeriesDataset.from_arrays`."""
     count = len(times)
     if not count:
         raise InputError("times holds no series; give at least one array.")
-    given = {"values": values, "channels": channels, "ids": ids} | dict(static)
+    given = {"values": values, "channels": channels, "ids": ids, "positions": positions} | dict(static)
     for name, part in given.items():
         if part is not None and len(part) != count:
             raise InputError(f"{name} has {len(part)} entries, times has {count}; give one per series.")
@@ -153,10 +155,38 @@ def arrays(
     if len(value_names) != width:
         raise InputError(f"value_names has {len(value_names)} names for {width} features; give one each.")
     report = ReadingReport(len(flat))
-    rows = Observations(series, ids, flat_times, which, known, flat, value_names, unit, report)
+    where, names = flat_positions(positions, position_names, lengths, ids)
+    rows = Observations(series, ids, flat_times, which, known, flat, value_names, unit, report, None, where, names)
     each = np.arange(count)
     fixed = {name: static_column(listed_column(c, name), name, each, ids) for name, c in static.items()}
     return rows, fixed
+
+
+def flat_positions(
+    positions: Sequence[Any] | None, names: Sequence[str] | None, lengths: np.ndarray, ids: np.ndarray
+) -> tuple[np.ndarray | None, tuple[str, ...]]:
+    """Check and flatten further positions, one array [n_i] or [n_i, P] per series, and their names."""
+    if positions is None:
+        if names:
+            raise InputError(f"position_names {listed(names)} need positions=[...], one array per series.")
+        return None, ()
+    each = [numeric(part, "positions", ids[i], 2).astype(np.float64) for i, part in enumerate(positions)]
+    for i, part in enumerate(each):
+        if part.shape != (lengths[i], each[0].shape[1]):
+            raise InputError(
+                f"series {listed([ids[i]])}: positions has the shape {part.shape}, wanted "
+                f"({lengths[i]}, {each[0].shape[1]}): one row per time, and as many columns as the first series."
+            )
+        if not np.isfinite(part).all():
+            raise InputError(
+                f"series {listed([ids[i]])}: positions hold NaN or infinity; leave these observations out."
+            )
+    width = each[0].shape[1]
+    names = names_of([f"position_{p}" for p in range(width)] if names is None else names, "position_names")
+    tables.refuse_twice(names, "position_names")
+    if len(names) != width:
+        raise InputError(f"position_names has {len(names)} names for {width} positions; give one each.")
+    return np.concatenate(each), names
 
 
 def padded_array(

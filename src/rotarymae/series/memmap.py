@@ -14,7 +14,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -33,10 +33,22 @@ CHUNK = 1 << 20  # observations that are handled at a time
 PARTS = 256  # at most, as each is an open file
 COPIES = 4  # what reading and sorting a table takes at its peak, over the bytes of its numbers (measured: 3.6)
 LEFT_AFTER = 3600  # seconds without a change, after which half written columns are those of a killed process
-FORMAT = 4  # of the folders below
-COLUMNS = ("times", "channels", "values")
+FORMAT = 5  # of the folders below
 
-Columns = tuple[np.ndarray, np.ndarray | None, np.ndarray]  # times, channels, values
+
+class Columns(NamedTuple):
+    """The columns of n observations: times [n], channels [n], values [n, V], further positions [n, P]."""
+
+    times: np.ndarray
+    channels: np.ndarray | None
+    values: np.ndarray
+    positions: np.ndarray | None
+
+    def take(self, rows: Any) -> Columns:
+        """Select the rows of a mask, an order or a slice."""
+        channels = None if self.channels is None else self.channels[rows]
+        positions = None if self.positions is None else self.positions[rows]
+        return Columns(self.times[rows], channels, self.values[rows], positions)
 
 
 def too_large(source: TableFile, columns: Sequence[str], memory: float | None = None) -> bool:
@@ -74,7 +86,7 @@ def _write_columns(folder: Path, parts: Iterable[Columns]) -> Columns:
     files: dict[str, tuple[Any, np.dtype]] = {}
     with contextlib.ExitStack() as stack:
         for part in parts:
-            for name, column in zip(COLUMNS, part, strict=True):
+            for name, column in part._asdict().items():
                 if column is None:
                     continue
                 if name not in files:
@@ -85,8 +97,11 @@ def _write_columns(folder: Path, parts: Iterable[Columns]) -> Columns:
 
 
 def _map_columns(folder: Path) -> Columns:
-    found = {path.stem: np.memmap(path, path.suffix[1:], "r") for name in COLUMNS for path in folder.glob(f"{name}.*")}
-    return found["times"], found.get("channels"), found["values"].reshape(len(found["times"]), -1)
+    names = Columns._fields
+    found = {path.stem: np.memmap(path, path.suffix[1:], "r") for name in names for path in folder.glob(f"{name}.*")}
+    positions, n = found.get("positions"), len(found["times"])
+    positions = None if positions is None else positions.reshape(n, -1)
+    return Columns(found["times"], found.get("channels"), found["values"].reshape(n, -1), positions)
 
 
 # ── tables ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -199,9 +214,9 @@ def _write(
             static.append(dataset.static)
             assert dataset.reading is not None
             reports.append(dataset.reading)
-            kept = ("value_names", "channel_names", "time_unit", "time_zone", "id_name")
+            kept = ("value_names", "channel_names", "position_names", "time_unit", "time_zone", "id_name")
             about.update({name: getattr(dataset, name) for name in kept})
-            yield dataset.times, dataset.channels, dataset.values
+            yield dataset.columns
 
     with gathered_warnings() as raised:
         _write_columns(beside, parts())
@@ -245,14 +260,12 @@ def _load(folder: Path) -> SeriesDataset:
     about["reading"] |= {name: tuple(about["reading"][name]) for name in ("empty", "notes")}
     table = pyarrow.parquet.read_table(folder / "series.parquet")
     found = {name: tables.label_values(tables.to_arrow(table[name])) for name in table.column_names}
-    times, channels, values = _map_columns(folder)
     return SeriesDataset(
-        times=times,
-        values=values,
+        **_map_columns(folder)._asdict(),
         offsets=np.concatenate([[0], np.cumsum(found["length"])]),
         ids=found["id"],
         value_names=tuple(about["value_names"]),
-        channels=channels,
+        position_names=tuple(about["position_names"]),
         channel_names=None if about["channel_names"] is None else tuple(about["channel_names"]),
         static={name.removeprefix("static "): column for name, column in list(found.items())[2:]},
         time_unit=about["time_unit"],

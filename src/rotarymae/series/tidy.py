@@ -38,13 +38,20 @@ class Observations:
     time_unit: str | None
     report: ReadingReport
     time_zone: str | None = None
+    positions: np.ndarray | None = None
+    position_names: tuple[str, ...] = ()
 
     def keep(self, rows: np.ndarray) -> Observations:
-        """The rows of a mask or an order."""
-        channels = None if self.channels is None else self.channels[rows]
-        return replace(
-            self, series=self.series[rows], times=self.times[rows], channels=channels, values=self.values[rows]
-        )
+        """Select the rows of a mask or an order."""
+        columns = ("series", "times", "channels", "values", "positions")
+        parts = {name: getattr(self, name) for name in columns}
+        return replace(self, **{name: None if part is None else part[rows] for name, part in parts.items()})
+
+    @property
+    def keys(self) -> list[np.ndarray]:
+        """What distinguishes one observation from another, most significant first: series, time, positions, channel."""
+        positions = [] if self.positions is None else list(self.positions.T)
+        return [self.series, self.times, *positions, *([] if self.channels is None else [self.channels])]
 
     @property
     def lengths(self) -> np.ndarray:
@@ -57,6 +64,9 @@ class Observations:
         if self.time_zone is not None:
             when = as_dates(self.times[[row]], self.time_zone)[0].as_py().isoformat()
         text = f"series {listed([self.ids[self.series[row]]])} at time {when}"
+        if self.positions is not None:
+            where = zip(self.position_names, self.positions[row], strict=True)
+            text += "".join(f", {name} {value:.10g}" for name, value in where)
         if self.channels is None or self.channel_names is None:
             return text
         return f"{text}, channel {self.channel_names[self.channels[row]]!r}"
@@ -165,11 +175,10 @@ def leave_out_empty(rows: Observations) -> tuple[Observations, np.ndarray]:
 
 
 def sort(rows: Observations) -> Observations:
-    """By series, time and channel, stably; one warning if times within a series did not ascend."""
-    series, times, channels = rows.series, rows.times, rows.channels
-    if (series[1:] < series[:-1]).any():
-        rows = rows.keep(np.argsort(series, kind="stable"))
-        series, times, channels = rows.series, rows.times, rows.channels
+    """Sort by series, time, positions and channel, stably; one warning if times within a series did not ascend."""
+    if (rows.series[1:] < rows.series[:-1]).any():
+        rows = rows.keep(np.argsort(rows.series, kind="stable"))
+    series, times = rows.series, rows.times
     same = series[1:] == series[:-1]
     backwards = same & (times[1:] < times[:-1])
     if backwards.any():
@@ -180,16 +189,28 @@ def sort(rows: Observations) -> Observations:
             InputWarning,
             stacklevel=5,
         )
-    elif channels is None or not (same & (times[1:] == times[:-1]) & (channels[1:] < channels[:-1])).any():
+    elif _ascends(rows.keys[2:], same & (times[1:] == times[:-1])):
         return rows
-    return rows.keep(np.lexsort((times, series) if channels is None else (channels, times, series)))
+    return rows.keep(np.lexsort(rows.keys[::-1]))
+
+
+def _ascends(keys: list[np.ndarray], same: np.ndarray) -> bool:
+    """Return whether rows that are the `same` [n - 1] as the one before ascend by these keys, the first foremost."""
+    for key in keys:
+        if (same & (key[1:] < key[:-1])).any():
+            return False
+        same = same & (key[1:] == key[:-1])
+    return True
+
+
+def _repeats(keys: list[np.ndarray]) -> np.ndarray:
+    """Return True [n - 1] for each row whose keys are those of the row before."""
+    return np.logical_and.reduce([key[1:] == key[:-1] for key in keys])
 
 
 def merge_duplicates(rows: Observations, duplicates: str) -> Observations:
-    """One row per (series, time, channel) from sorted rows."""
-    again = (rows.series[1:] == rows.series[:-1]) & (rows.times[1:] == rows.times[:-1])
-    if rows.channels is not None:
-        again &= rows.channels[1:] == rows.channels[:-1]
+    """Merge sorted rows of one series, time, position and channel into one."""
+    again = _repeats(rows.keys)
     if not again.any():
         return rows
     rows = replace(rows, report=replace(rows.report, merged=int(again.sum())))
@@ -233,11 +254,10 @@ def melt(rows: Observations) -> Observations:
 
 
 def spread(rows: Observations) -> Observations:
-    """Channels as features, the reverse of `melt`: one row per (series, time) of sorted rows, NaN where none came."""
+    """Turn channels into features: one row per (series, time, position) of sorted rows, NaN where none was observed."""
     if rows.channels is None or rows.channel_names is None:
         return rows
-    new = (rows.series[1:] != rows.series[:-1]) | (rows.times[1:] != rows.times[:-1])
-    new = np.concatenate([[True], new])[: len(rows.times)]
+    new = np.concatenate([[True], ~_repeats(rows.keys[:-1])])[: len(rows.times)]
     first, width = np.flatnonzero(new), len(rows.value_names)
     shape = (len(first), len(rows.channel_names), width)
     cells = math.prod(shape)
@@ -270,14 +290,15 @@ def refuse_infinite(rows: Observations) -> None:
 
 
 def refuse_huge(rows: Observations) -> None:
-    """Models compute in 32 bits; a larger number would be infinite there."""
-    columns = {"the time": rows.times[:, None]} | {"a value": rows.values}
-    for what, column in columns.items():
+    """Refuse numbers that would be infinite in the 32 bits that models compute in."""
+    columns = [("the time", rows.times[:, None], None), ("a value", rows.values, rows.value_names)]
+    columns += [] if rows.positions is None else [("a position", rows.positions, rows.position_names)]
+    for what, column, names in columns:
         with np.errstate(invalid="ignore"):
             huge = np.abs(column) > LARGEST
         if huge.any():
             row, v = np.argwhere(huge)[0]
-            where = "" if what == "the time" else f" of column {rows.value_names[v]!r}"
+            where = "" if names is None else f" of column {names[v]!r}"
             raise InputError(
                 f"{what}{where} is {column[row, v]:.4g} for {rows.name(row)} ({huge.sum()} such in all); numbers "
                 f"beyond {LARGEST:.2g} do not fit into 32 bits. Correct it, or choose a larger unit."

@@ -36,12 +36,9 @@ class Windows:
         share = number / np.maximum(counts[series] - 1, 1)
         starts = dataset.offsets[series] + np.rint(share * np.maximum(lengths[series] - window, 0)).astype(np.int64)
         of_windows = np.minimum(lengths, window)[series]
-        times, channels, values = dataset.pieces(starts, of_windows)
         cut = replace(
             dataset,
-            times=times,
-            values=values,
-            channels=channels,
+            **dataset.pieces(starts, of_windows)._asdict(),
             offsets=offsets_of(of_windows),
             ids=dataset.ids[series],
             static={name: column[series] for name, column in dataset.static.items()},

@@ -299,7 +299,7 @@ class Rows:
     def of(cls, dataset: SeriesDataset, index: Integers | None = None) -> Rows:
         """The rows of the series at `index`, or of all."""
         index = np.arange(len(dataset)) if index is None else index
-        times, channels, values = dataset.gather(index)
+        times, channels, values, _ = dataset.gather(index)
         number = np.zeros(len(times), np.int64) if channels is None else np.asarray(channels, np.int64)
         series = np.repeat(np.arange(len(index)), np.asarray(dataset.lengths)[index])
         named = 1 if dataset.channel_names is None else len(dataset.channel_names)
