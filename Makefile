@@ -28,11 +28,11 @@ bench: $(READY)
 
 # torch first and on its own: an exact version takes the build the machine's package index offers (CPU or CUDA),
 # a range would take the newest.
-$(READY): pyproject.toml constraints.txt
+$(READY): pyproject.toml experiments/pyproject.toml constraints.txt
 	test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)
 	$(VENV)/bin/python -m pip install --quiet --constraint constraints.txt "$$(grep '^torch==' constraints.txt)"
-	$(VENV)/bin/python -m pip install --quiet --constraint constraints.txt --editable '.[dev,all,docs]'
+	$(VENV)/bin/python -m pip install --quiet --constraint constraints.txt --editable '.[dev,all,docs]' --editable experiments
 	touch $(READY)
 
 clean:
-	rm -rf $(VENV) build dist src/*.egg-info
+	rm -rf $(VENV) build dist src/*.egg-info experiments/src/*.egg-info experiments/build

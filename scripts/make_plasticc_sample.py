@@ -19,8 +19,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 
-from rotarymae.data import plasticc
 from rotarymae.series.dataset import SeriesDataset
+from rotarymae_experiments.data import plasticc
 
 OBJECTS, FLOOR, SEED = 1400, 60, 2539456
 LIMIT = 3_000_000  # bytes, both files together

@@ -62,7 +62,7 @@ def test_the_navigation_names_every_page():
 
 def test_the_code_that_the_page_of_the_paper_names_exists():
     page = (ROOT / "docs/paper-to-code.md").read_text(encoding="utf-8")
-    entries = re.findall(r"(src/[\w/]+\.py) `(\w+)`", page)
+    entries = re.findall(r"((?:experiments/)?src/[\w/]+\.py) `(\w+)`", page)
     assert entries and page.count("src/") == len(entries)
     for file, name in entries:
         assert re.search(rf"^ *(class|def) {name}\b|^{name}\b", (ROOT / file).read_text(encoding="utf-8"), re.MULTILINE)

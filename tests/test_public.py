@@ -25,8 +25,6 @@ training
 data plots partners
 tasks pipeline train models
 export estimators report scale
-experiments
-recipes
 cli
 """
 LINE = {name: number for number, line in enumerate(ORDER.split("\n")) for name in line.split()}

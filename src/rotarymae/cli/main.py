@@ -17,7 +17,6 @@ from rotarymae.cli.export import export
 from rotarymae.cli.fit import demo, fit
 from rotarymae.cli.info import info
 from rotarymae.cli.interruption import Stopped, stopping_on_signals
-from rotarymae.cli.recipes import fetch_data, list_recipes, results, run, run_with_overrides, show
 from rotarymae.errors import InputError, Interrupted, ModelDirectoryError, RotaryMAEError, ShardsFailed, did_you_mean
 
 COMMANDS = {
@@ -30,11 +29,6 @@ COMMANDS = {
     "embed": embed,
     "explain": explain,
     "export": export,
-    "list": list_recipes,
-    "show": show,
-    "data": fetch_data,
-    "run": run,
-    "results": results,
 }
 
 
@@ -71,9 +65,6 @@ def main(argv: list[str] | None = None) -> None:
 
 
 def _run_command(arguments: list[str]) -> None:
-    if arguments[:1] == ["run"]:  # its options depend on the recipe
-        run_with_overrides(arguments[1:])
-        return
     if arguments and not arguments[0].startswith("-") and arguments[0] not in COMMANDS:
         raise InputError(
             f"no command {arguments[0]!r}; there are {', '.join(COMMANDS)}.{did_you_mean(arguments[0], COMMANDS)}"
@@ -82,17 +73,13 @@ def _run_command(arguments: list[str]) -> None:
         COMMANDS,
         args=arguments,
         prog="rotarymae",
-        description="Learn from irregular observations: pre-train, classify, interpolate, embed; run experiments.",
+        description="Learn from irregular observations: pre-train, classify, interpolate, embed.",
         config=(FlagCreatePairsOff, DisallowNone, OmitArgPrefixes),
     )
 
 
 def _advice(arguments: list[str]) -> str:
     """What is left of an interrupted command; `fit` says it by itself."""
-    if arguments[:1] == ["run"]:
-        return "The same command goes on from the last checkpoint."
-    if arguments[:1] == ["data"]:
-        return "What came is kept; the same command goes on from there."
     return "Nothing was written." if arguments[:1] != ["demo"] else "The demo begins anew next time."
 
 

@@ -1,1 +1,1 @@
-"""One file per data set: read, split and normalise as its protocol says."""
+"""Data that ship with the library."""

@@ -1,0 +1,198 @@
+"""While the tests run, every annotated shape is checked, so that signatures cannot rot; and every test is seeded.
+
+Below are the few things that several test files share.
+"""
+
+import os
+import re
+from contextlib import contextmanager
+from pathlib import Path
+
+import beartype
+import hypothesis
+import jaxtyping
+import numpy as np
+import pytest
+import torch
+
+ROOT = Path(__file__).resolve().parent
+TESTS = ROOT / "tests"
+SOURCES = (ROOT / "src", ROOT / "experiments" / "src")
+
+# An int is a float to every type checker, hence also here.
+shapes = beartype.beartype(conf=beartype.BeartypeConf(is_pep484_tower=True))
+
+
+def annotated() -> list[str]:
+    """The modules that state shapes. The others take what users type, and their own messages are what is tested."""
+    files = [(source, file) for source in SOURCES for file in sorted(source.rglob("*.py"))]
+    with_shapes = [each for each in files if "from jaxtyping import" in each[1].read_text(encoding="utf-8")]
+    return [".".join(file.relative_to(source).with_suffix("").parts) for source, file in with_shapes]
+
+
+# Before anything imports the package. ROTARYMAE_NO_HOOK=1 leaves it out.
+if os.environ.get("ROTARYMAE_NO_HOOK") != "1":
+    jaxtyping.install_import_hook(annotated(), f"{__name__}.shapes")
+
+torch.set_num_threads(1)  # the models here are too small to share out
+# For the processes that tests start, too: sums over other numbers of threads differ in the last digit.
+os.environ["OMP_NUM_THREADS"] = "1"
+
+
+# The same cases in every run, so that a change is judged by its own faults. scripts/fuzz.py looks for new ones.
+hypothesis.settings.register_profile("suite", derandomize=True, database=None)
+hypothesis.settings.load_profile("suite")
+
+
+@pytest.fixture(autouse=True)
+def seeded():
+    """The same random numbers in every test, whichever others run."""
+    torch.manual_seed(0)
+    np.random.seed(0)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def float32():
+    """Precision "auto" is float32 on every processor: tests compare digits, and those with AMX would take bf16."""
+    from rotarymae.training import precision
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(precision, "has_matrix_units", lambda: False)
+        yield
+
+
+def says(*parts):
+    """A pattern that matches text with all the parts, in this order."""
+    return "(?s)" + ".*".join(re.escape(str(part)) for part in parts)
+
+
+@contextmanager
+def refuses(*parts, error=None, code=None):
+    """What happens inside must be refused: with this code, and with names and numbers in the message, in this order.
+
+    Shapes are not checked inside, as they are not for users: the message must be the code's own.
+    """
+    from rotarymae.errors import InputError
+
+    before = jaxtyping.config.jaxtyping_disable
+    jaxtyping.config.update("jaxtyping_disable", True)
+    try:
+        with pytest.raises(error or InputError, match=says(*parts)) as caught:
+            yield caught
+        assert code is None or caught.value.code == code  # pyright: ignore[reportAttributeAccessIssue]
+    finally:
+        jaxtyping.config.update("jaxtyping_disable", before)
+
+
+def small(**changes):
+    """A configuration for tests: heads of 12 channels, which 1, 2 and 3 axes divide."""
+    from rotarymae.config import RoMAEConfig
+
+    sizes = {"embed_dim": 24, "num_heads": 2, "depth": 2, "mlp_ratio": 2.0}
+    sizes |= {"decoder_embed_dim": 12, "decoder_num_heads": 1, "decoder_depth": 2, "decoder_mlp_ratio": 2.0}
+    return RoMAEConfig(**{**sizes, **changes})
+
+
+def random_rows(lengths, features=1, axes=1, dtype=torch.float64, seed=0):
+    """Rows (values [n, V], positions [n, A]) of these lengths, positions between 0 and 20."""
+    draw = torch.Generator().manual_seed(seed)
+    return [
+        (
+            torch.randn(n, features, generator=draw, dtype=dtype),
+            20 * torch.rand(n, axes, generator=draw, dtype=dtype),
+        )
+        for n in lengths
+    ]
+
+
+def random_tokens(batch=2, length=6, features=1, axes=1, dtype=torch.float64, seed=0):
+    """A batch without padding."""
+    from rotarymae.tokens import collate
+
+    return collate(random_rows([length] * batch, features, axes, dtype, seed))
+
+
+def place_rows(rows, length, placement, seed=0):
+    """The rows in a batch of `length`, padding "front", "middle", "behind" or at "random" places of each row.
+
+    NaN stands under the padding. Returns the tokens and for every row the places of its tokens.
+    """
+    from rotarymae.tokens import Tokens
+
+    draw = torch.Generator().manual_seed(seed)
+    first = rows[0]
+    values = torch.full((len(rows), length, first[0].shape[1]), torch.nan, dtype=first[0].dtype)
+    positions = torch.full((len(rows), length, first[1].shape[1]), torch.nan, dtype=first[1].dtype)
+    padding = torch.ones(len(rows), length, dtype=torch.bool)
+    places = []
+    for i, (v, p) in enumerate(rows):
+        n, blank = len(v), length - len(v)
+        at = {
+            "front": torch.arange(blank, length),
+            "middle": torch.cat([torch.arange(n // 2), torch.arange(n // 2 + blank, length)]),
+            "behind": torch.arange(n),
+            "random": torch.randperm(length, generator=draw)[:n].sort().values,
+        }[placement]
+        values[i, at], positions[i, at], padding[i, at] = v, p, False
+        places.append(at)
+    return Tokens(values, positions, padding), places
+
+
+# ── a small run of the command, made once ───────────────────────────────────────────────────────────────────────────
+
+TINY = ["--pretrain-epochs", "1", "--finetune-epochs", "1", "--min-steps", "0", "--batch-size", "8"]
+
+
+def command(*arguments):
+    """Runs the command in this process; its exit code."""
+    from rotarymae.cli import main as cli
+
+    try:
+        cli.main([str(argument) for argument in arguments])
+    except SystemExit as end:
+        return end.code or 0
+    return 0
+
+
+def two_kinds(series=24, channels=("g", "r")):
+    """Rows (id, time, channel, flux) of sine waves in two channels, slow ("a") and fast ("b"), and the labels by id."""
+    draw = np.random.default_rng(0)
+    rows, labels = [], {}
+    for i in range(series):
+        name, kind = f"star {i:02d}", "ab"[i % 2]
+        labels[name] = kind
+        for time in np.sort(draw.uniform(0, 30, draw.integers(6, 16))):
+            rows.append(
+                (name, round(time, 4), channels[draw.integers(len(channels))], round(np.sin((i % 2 + 0.3) * time), 5))
+            )
+    return rows, labels
+
+
+def write_csv(path, header, rows):
+    """A table as text; returns the path."""
+    lines = [header, *(",".join(str(cell) for cell in row) for row in rows)]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="session")
+def fitted(tmp_path_factory):
+    """A folder with stars.csv, kinds.csv and run/, which `rotarymae fit` made of them."""
+    folder = tmp_path_factory.mktemp("fitted")
+    rows, labels = two_kinds()
+    table = write_csv(folder / "stars.csv", "star,day,band,flux", rows)
+    kinds = write_csv(folder / "kinds.csv", "star,kind", labels.items())
+    columns = ["--id", "star", "--time", "day", "--channel", "band", "--values", "flux"]
+    options = [*columns, "--labels", kinds, "--label", "kind", *TINY, "--quiet"]
+    assert command("fit", table, "--out", folder / "run", *options) == 0
+    return folder
+
+
+@pytest.fixture(scope="session")
+def survey_model(tmp_path_factory):
+    """A model directory for the tables of `_survey.nested`, which nobody trained."""
+    from _survey import save_model
+
+    folder = tmp_path_factory.mktemp("survey") / "model"
+    save_model(folder)
+    return folder

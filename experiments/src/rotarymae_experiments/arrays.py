@@ -1,0 +1,156 @@
+"""What recipes of pictures and sounds share: an autoencoder of patches, and classifiers with and without its start."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import torch
+
+from rotarymae.arrays import ArrayDataset, ArrayExamples, ArrayPreprocessor
+from rotarymae.config import RoMAEConfig
+from rotarymae.heads import Classifier
+from rotarymae.masking import Masking
+from rotarymae.model import Encoder, MaskedAutoencoder
+from rotarymae.training import Classification, Pretraining, TrainConfig, fit
+from rotarymae.training import predict as predict_each
+from rotarymae_experiments.runner import Setup, Trial
+
+Transform = Callable[[Sequence[np.ndarray], np.ndarray], Sequence[np.ndarray]]
+
+
+@dataclass(frozen=True)
+class ArraySetup(Setup):
+    """How an autoencoder of patches is pre-trained and fine-tuned.
+
+    Attributes:
+        mask_ratio: Pre-training hides this share of the patches.
+        model: Build this autoencoder; axes and features follow from the patches.
+        pretraining: Pre-train it like this.
+        finetuning: Fine-tune it like this; the same model from random weights is trained likewise.
+        drop: Fine-tuning leaves out up to this share of the patches, at random.
+        label_smoothing: Each label gives this share of its probability to all classes alike.
+        pool: The head of a model without [CLS] reads the mean or the maximum over patches, or what attention picks.
+    """
+
+    mask_ratio: float = 0.75
+    model: RoMAEConfig = field(default_factory=RoMAEConfig)
+    pretraining: TrainConfig = field(default_factory=TrainConfig)
+    finetuning: TrainConfig = field(default_factory=TrainConfig)
+    drop: float = 0.0
+    label_smoothing: float = 0.0
+    pool: str = "mean"
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledArrays:
+    """Arrays and the class, 0 to classes - 1, of each."""
+
+    arrays: ArrayDataset
+    labels: np.ndarray
+    classes: int
+
+
+def pretrain_arrays(
+    setup: ArraySetup,
+    trial: Trial,
+    arrays: ArrayDataset,
+    preprocessor: ArrayPreprocessor,
+    transform: Transform | None = None,
+    shared: bool = False,
+) -> MaskedAutoencoder:
+    """An autoencoder of patches; each target patch is normalised by itself, as in MAE.
+
+    With `shared` all seeds of a case have one, in the case's folder: whichever comes first trains it.
+    """
+    model, config = MaskedAutoencoder(setup.model), setup.pretraining if shared else trial.own(setup.pretraining)
+    masking = Masking.named("ratio", ratio=setup.mask_ratio)
+    examples = ArrayExamples(arrays, preprocessor, config.seed, masking, transform=transform)
+    where = {"folder": trial.folder.parent / "pretraining"} if shared else {}
+    trial.train("pretraining", fit, Pretraining(model, normalize_targets=True), examples, config, **where)
+    return model
+
+
+def finetune_both(
+    setup: ArraySetup,
+    trial: Trial,
+    pretrained: MaskedAutoencoder,
+    train: LabelledArrays,
+    preprocessor: ArrayPreprocessor,
+    transform: Transform | None = None,
+) -> dict[str, Classifier]:
+    """Two classifiers trained alike, "" from the autoencoder and " from scratch"; the last epoch's weights count.
+
+    The head reads the [CLS] token where the model has one, and else what `pool` says.
+    """
+    found = {}
+    for name, start in (("", pretrained.encoder), (" from scratch", Encoder(setup.model))):
+        model = Classifier(start, train.classes, pool="cls" if setup.model.cls_token else setup.pool)
+        examples = ArrayExamples(
+            train.arrays, preprocessor, trial.seed, targets=train.labels, drop=setup.drop, transform=transform
+        )
+        objective = Classification(model, setup.label_smoothing)
+        trial.fit(objective, examples, setup.finetuning, stage=f"finetuning{name}")
+        found[name] = model
+    return found
+
+
+def predict_arrays(
+    model: Classifier, arrays: ArrayDataset, preprocessor: ArrayPreprocessor, config: TrainConfig, starts: int = 1
+) -> np.ndarray:
+    """The probability of each class [S, K].
+
+    They are means over so many cells of the first axis at which an array starts, its end followed by its
+    beginning.
+    """
+
+    def probabilities(start: int) -> np.ndarray:
+        turned = tuple(np.roll(array, -(start * len(array) // starts), axis=0) for array in arrays.arrays)
+        examples = ArrayExamples(replace(arrays, arrays=turned), preprocessor)
+        return np.array(predict_each(model, examples, lambda m, batch: m(batch.inputs).softmax(-1).tolist(), config))
+
+    return np.mean([probabilities(start) for start in range(starts)], axis=0)
+
+
+def flip_and_crop(margin: int) -> Transform:
+    """Pictures [rows, columns, 3] mirrored with probability 1/2 and moved by up to `margin` pixels along each axis.
+
+    What enters at an edge is the picture's own, reflected there.
+    """
+
+    def transform(pictures: Sequence[np.ndarray], seeds: np.ndarray) -> Sequence[np.ndarray]:
+        found = []
+        for picture, seed in zip(pictures, seeds, strict=True):
+            draw = np.random.default_rng(seed)
+            turned = picture[:, ::-1] if draw.random() < 0.5 else picture
+            wide = np.pad(turned, ((margin, margin), (margin, margin), (0, 0)), mode="reflect")
+            row, column = draw.integers(0, 2 * margin + 1, 2)
+            found.append(wide[row : row + picture.shape[0], column : column + picture.shape[1]])
+        return found
+
+    return transform
+
+
+def randaugment(operations: int, magnitude: int) -> Transform:
+    """RandAugment (arXiv:1909.13719) by kornia, of pictures uint8 [rows, columns, 3].
+
+    Groups of eight pictures share the random choice of operations; kornia applies one choice to a whole batch.
+
+    Raises:
+        MissingExtra: without the extra `images`.
+    """
+    from rotarymae.errors import import_extra
+
+    augment = import_extra("kornia.augmentation.auto", "images").RandAugment(n=operations, m=magnitude)
+
+    def transform(pictures: Sequence[np.ndarray], seeds: np.ndarray) -> Sequence[np.ndarray]:
+        found = []
+        with torch.random.fork_rng(devices=[]):
+            for start in range(0, len(pictures), 8):
+                torch.default_generator.manual_seed(int(seeds[start]))
+                pixels = torch.from_numpy(np.stack(pictures[start : start + 8])).permute(0, 3, 1, 2).float() / 255
+                found.append((augment(pixels) * 255).permute(0, 2, 3, 1).numpy())
+        return list(np.concatenate(found))
+
+    return transform

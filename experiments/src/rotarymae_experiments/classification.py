@@ -1,0 +1,109 @@
+"""What recipes of classification share: a classifier after pre-training, the same without, and gradient boosting."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.metrics import accuracy_score, f1_score
+
+from rotarymae.checkpoints import AnyPreprocessor, ModelDirectory
+from rotarymae.model import MaskedAutoencoder
+from rotarymae.series import SeriesDataset, StaticColumn
+from rotarymae.tasks import FitConfig, Trained, baselines, finetune, fit_predictor, predict_probabilities, pretrain
+from rotarymae_experiments.runner import Trial
+
+# How a recipe of classification trains when this is only to see that everything runs.
+SMOKE_TRAINING: dict[str, Any] = {
+    "pretrain_epochs": 5,
+    "finetune_epochs": 5,
+    "batch_size": 8,
+    "finetune_batch_size": None,
+    "base_lr": 3e-3,
+    "finetune_lr": None,
+    "warmup_steps": 2,
+}
+
+
+class Labelled(NamedTuple):
+    """Series and the class [S] of each."""
+
+    series: SeriesDataset
+    labels: np.ndarray
+
+    def select(self, rows: np.ndarray) -> Labelled:
+        return Labelled(self.series.select(rows), self.labels[rows])
+
+
+def train_both(
+    trial: Trial, config: FitConfig, train: Labelled, validation: Labelled, finetuning: FitConfig | None = None
+) -> tuple[Trained, Trained]:
+    """Two classifiers, fine-tuned alike: from an autoencoder of the training series, and from scratch.
+
+    Of either the epoch with the smallest validation loss is kept. `finetuning` takes the place of `config` where the
+    two trainings differ in more than `FitConfig` has names for.
+    """
+    config, finetuning = trial.own(config), trial.own(finetuning or config)
+    pretrained = trial.train("pretraining", pretrain, train.series, config)
+    starts = {"finetuning": pretrained.directory, "from scratch": blank(config, pretrained.preprocessor)}
+    tuned, scratch = (
+        trial.train(stage, finetune, start, *train, finetuning, validation=tuple(validation))
+        for stage, start in starts.items()
+    )
+    return tuned, scratch
+
+
+def blank(config: FitConfig, preprocessor: AnyPreprocessor) -> ModelDirectory:
+    """A model of random weights, to fine-tune from: what pre-training is compared with."""
+    sizes = config.model_config(preprocessor.axes, preprocessor.features, preprocessor.input_features)
+    return ModelDirectory(MaskedAutoencoder(sizes), preprocessor)
+
+
+def predict(found: Trained, series: SeriesDataset) -> np.ndarray:
+    """The most probable class [S]."""
+    return np.array(found.preprocessor.classes)[predict_probabilities(found.directory, series).argmax(1)]
+
+
+def scores(labels: np.ndarray, guesses: Mapping[str, np.ndarray]) -> dict[str, float]:
+    """Macro-F1 and accuracy of each method's classes [S]; a method's name stands behind that of the metric."""
+    metrics: dict[str, float] = {}
+    for name, guess in guesses.items():
+        metrics[f"macro-F1{name}"] = float(f1_score(labels, guess, average="macro"))
+        metrics[f"accuracy{name}"] = float(accuracy_score(labels, guess))
+    return metrics
+
+
+def combine(
+    trial: Trial,
+    known: Labelled,
+    parts: tuple[np.ndarray, np.ndarray],
+    test: SeriesDataset,
+    of_model: Sequence[np.ndarray],
+    static: tuple[StaticColumn, ...] = (),
+) -> dict[str, np.ndarray]:
+    """Probabilities [S, classes] of the test series by all that `rotarymae fit` predicts with.
+
+    By name: "model", "features" (gradient boosting), "convolutions" where series share a grid, all of them "combined",
+    and "chosen", what the command's `--predictor auto` would take. The validation series choose temperatures, weights,
+    and what is chosen.
+
+    Args:
+        known: series with the class of each, as boosting reads them.
+        parts: which of them are for training and which for validation.
+        test: the series to predict.
+        of_model: the model's probabilities of the validation and of the test series, classes sorted.
+        static: the columns that the model's head reads, for boosting, too.
+    """
+    _, truth = np.unique(known.labels, return_inverse=True)
+    predictor, _ = fit_predictor(
+        "auto", "classification", known.series, truth, *parts, of_model[0], static, trial.seed, trial.reporter
+    )
+    found = predictor.every(of_model[1], test)
+    return {**found, "chosen": found[predictor.choice]}
+
+
+def boost(train: Labelled, series: SeriesDataset, seed: int) -> np.ndarray:
+    """The classes [S] that gradient boosting on summary features finds."""
+    classes, index = np.unique(train.labels, return_inverse=True)
+    return classes[baselines.BoostedClasses(seed).fit(train.series, index).predict(series).argmax(1)]

@@ -1,0 +1,249 @@
+"""The command `rotarymae-experiments`: list | show | run | data | results. Each function's docstring is its help."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import json
+import shlex
+import signal
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import tyro
+from tyro.conf import DisallowNone, FlagCreatePairsOff, OmitArgPrefixes, Positional, arg
+
+import rotarymae_experiments as experiments
+from rotarymae import system
+from rotarymae.cli.inputs import Quiet
+from rotarymae.errors import InputError, Interrupted, RotaryMAEError, did_you_mean
+from rotarymae_experiments import recipes
+
+Scale = Literal["smoke", "small", "paper"]
+Setting = Literal["paper", "ours"]
+Name = Annotated[str, arg(metavar="NAME")]
+Folder = Annotated[Path, arg(metavar="FOLDER")]
+
+
+def list_recipes() -> None:
+    """List the recipes: the experiments of the paper, each with its table, what to expect, and hours."""
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("name", "in the paper", "expect", "hours, small: paper / ours")
+    for recipe in recipes.load_all():
+        hours = " / ".join("?" if hours is None else f"{hours:g}" for hours in recipe.hours.values())
+        table.add_row(recipe.name, recipe.table, recipe.expect, hours)
+    console = Console()
+    console.print(table)
+    console.print("`rotarymae-experiments show NAME` says more, `rotarymae-experiments run NAME` runs it.")
+
+
+def show(name: Positional[Name], scale: Scale = "small", setting: Setting = "ours") -> None:
+    """Show a recipe: what it is, and its whole configuration.
+
+    Args:
+        name: Show the recipe of this name, or of this file, such as my_recipe.py.
+        scale: Show it at this scale: smoke takes seconds, small is what a CPU manages, paper has the paper's sizes.
+        setting: Take the paper's hyper-parameters, or ours.
+    """
+    recipe = recipes.load(name)
+    print(recipe.describe())
+    print(f"\nConfiguration of --scale {scale} --setting {setting}:\n")
+    print(json.dumps(experiments.plain(recipe.configure(scale, setting)), indent=1))
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """How a recipe is run.
+
+    Attributes:
+        scale: Run at this scale: smoke takes seconds, small is what a CPU manages, paper has the paper's sizes.
+        setting: Take the paper's hyper-parameters, or ours.
+        out: Keep checkpoints below this folder; another configuration needs another one.
+        results: Write the result file to this folder; files of other runs there are left alone.
+        threads: Compute on this many threads of the processor; 0 leaves the choice to torch.
+        quiet: Print only what goes wrong.
+    """
+
+    scale: Scale = "small"
+    setting: Setting = "ours"
+    out: Path = Path("runs")
+    results: Path = Path("results")
+    threads: int = 0
+    quiet: bool = False
+
+
+def run(name: Positional[Name], options: Annotated[RunOptions, arg(name="")] = RunOptions()) -> None:
+    """Run a recipe, or go on with one that was stopped; writes RESULTS/NAME-SETTING-SCALE.json and figures.
+
+    Any field of the configuration can be changed by an option; `rotarymae-experiments run NAME --help` lists them all.
+    For example: rotarymae-experiments run spirals --scale small --train.base-lr 3e-4
+
+    Args:
+        name: Run the recipe of this name (`rotarymae-experiments list` shows ours), or of this file (my_recipe.py).
+        options: How it is run.
+    """
+    run_with_overrides([name])
+
+
+def run_with_overrides(arguments: list[str]) -> None:
+    """`rotarymae-experiments run` as typed: the options of `run` and those of the recipe's configuration."""
+    if arguments and arguments[0].startswith("-") and arguments[0] not in ("-h", "--help"):
+        raise InputError(f"{arguments[0]} came first; wanted the recipe's name first, and its options behind it.")
+    if not arguments or arguments[0].startswith("-"):
+        tyro.cli(run, args=arguments, prog="rotarymae-experiments run", config=(FlagCreatePairsOff,))
+        return
+    import torch
+
+    name, typed = arguments[0], arguments[1:]
+    recipe = recipes.load(name)
+    # Scale and setting decide what the configuration's defaults are, so they are read first.
+    no_help = [argument for argument in typed if argument not in ("-h", "--help")]
+    first, _ = tyro.cli(RunOptions, args=no_help, return_unknown_args=True, config=(FlagCreatePairsOff,))
+    setup = recipe.configure(first.scale, first.setting)
+    parts = [("options", Annotated[RunOptions, arg(name="")]), ("setup", Annotated[type(setup), arg(name="")])]
+    both = dataclasses.make_dataclass("Run", parts)
+    parsed: Any = tyro.cli(
+        both,
+        args=typed,
+        default=both(RunOptions(scale=first.scale, setting=first.setting), setup),
+        prog=f"rotarymae-experiments run {name}",
+        description=f"{recipe.name}: {recipe.expect}.",
+        config=(FlagCreatePairsOff,),
+    )
+    options, reporter = parsed.options, system.Reporter(parsed.options.quiet)
+    if options.threads:
+        torch.set_num_threads(options.threads)
+    if getattr(parsed.setup, "sample", False) and parsed.setup.data_dir != getattr(setup, "data_dir", None):
+        reporter.warn("data_dir has no effect: the sample that ships with the library is read.")
+    how: dict[str, Any] = {"out": options.out, "results": options.results, "reporter": reporter}
+    how["command"] = shlex.join(["rotarymae-experiments", "run", name, *_without_paths(typed)])
+    with reporter.catching_warnings():
+        path = experiments.run(recipe, options.scale, options.setting, parsed.setup, **how)
+    reporter.say(f"the results are in {path}; `rotarymae-experiments results` sets them beside what was published")
+
+
+def _without_paths(typed: list[str]) -> list[str]:
+    """The options that say what was computed; output paths and --quiet are not recorded."""
+    kept: list[str] = []
+    words = iter(typed)
+    for word in words:
+        option, equals, _ = word.partition("=")
+        if option in ("--out", "--results"):
+            if not equals:
+                next(words, None)
+        elif option != "--quiet":
+            kept.append(word)
+    return kept
+
+
+def results(folder: Positional[Folder] = Path("results"), page: Path | None = None) -> None:
+    """Print what was measured beside what the paper and others published.
+
+    Args:
+        folder: Read the result files of this folder, as `rotarymae-experiments run` writes them.
+        page: Write the documentation's page to this file instead, as Markdown, with what is in doubt and why.
+    """
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    if page is not None:
+        experiments.write_page(recipes.load_all(), folder, page)
+        print(f"written: {page}")
+        return
+    found = experiments.read(folder)
+    console, lines = Console(), experiments.table(recipes.load_all(), [result for _, result in found])
+    console.print(f"From {len(found)} result files in {folder}; what was never run there says so.")
+    others = sorted({result["recipe"] for _, result in found} - set(recipes.NAMES))
+    if others:
+        console.print(f"Not shown, as this package has no such recipe: {', '.join(others)}.", markup=False)
+    for name, own in itertools.groupby(lines, key=lambda line: line.recipe):
+        rows = [
+            {
+                "": line.row.what,
+                "paper": line.row.paper + (" (?)" if line.row.doubt and line.row.paper != "–" else ""),
+                "best other": line.row.best,
+                "simple or optimum": line.simple,
+                "paper's setting": line.measured["paper"],
+                "ours": line.measured["ours"],
+                "aim": line.row.aim,
+            }
+            for line in own
+        ]
+        shown = Table(title=name, title_justify="left", title_style="bold")
+        # A column in which nothing stands takes room from numbers, which a narrow terminal must not cut short.
+        filled = [column for column in rows[0] if any(row[column] not in ("", "–") for row in rows)]
+        for column in filled:
+            shown.add_column(column, overflow="fold")
+        for row in rows:
+            shown.add_row(*(escape(row[column]) for column in filled))
+        console.print(shown)
+    console.print("(?): the published figure is in doubt; `rotarymae-experiments results --page FILE` says why.")
+
+
+def fetch_data(
+    name: Positional[Name] = "",
+    to: Annotated[Path | None, arg(metavar="FOLDER", help_behavior_hint="(default: data/NAME)")] = None,
+    quiet: Quiet = False,
+) -> None:
+    """Fetch a data set of the recipes from its official address, or go on with one that was cut off.
+
+    Without a name it lists the data sets with address, size and licence. For example:
+    rotarymae-experiments data uea --to data/uea
+
+    Args:
+        name: Fetch this data set.
+        to: The files go to this folder, which is a recipe's --data-dir.
+    """
+    from rotarymae_experiments.data import download, sources
+
+    if not name:
+        for key, source in sources.SOURCES.items():
+            print(f"{key}: {source.what}\n    {source.size}; {source.licence}\n    {source.home}")
+            if source.note:
+                print(f"    {source.note}")
+        return
+    source, folder, reporter = sources.find(name), to or Path("data") / name, system.Reporter(quiet)
+    reporter.say(f"{source.what}: {source.home} ({source.size}). Licence: {source.licence}. {source.note}".strip())
+    download.fetch(source, folder, reporter)
+    reporter.say(f"{name} is in {folder}")
+
+
+COMMANDS = {"list": list_recipes, "show": show, "run": run, "data": fetch_data, "results": results}
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Run the command. Exit code 2: refused input; 1: another error; 128 + the signal's number: stopped."""
+    arguments = sys.argv[1:] if argv is None else argv
+    former = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        if arguments[:1] == ["run"]:  # its options depend on the recipe
+            run_with_overrides(arguments[1:])
+            return
+        if arguments and not arguments[0].startswith("-") and arguments[0] not in COMMANDS:
+            known = f"there are {', '.join(COMMANDS)}.{did_you_mean(arguments[0], COMMANDS)}"
+            raise InputError(f"no command {arguments[0]!r}; {known}")
+        tyro.extras.subcommand_cli_from_dict(
+            COMMANDS,
+            args=arguments,
+            prog="rotarymae-experiments",
+            description="Run the experiments of the paper and ours, fetch their data, and show their results.",
+            config=(FlagCreatePairsOff, DisallowNone, OmitArgPrefixes),
+        )
+    except Interrupted as error:
+        _end(str(error), 128 + error.signum)
+    except KeyboardInterrupt:
+        _end("stopped. The same command goes on from what was saved.", 130)
+    except (RotaryMAEError, OSError) as error:
+        _end(str(error), 2 if isinstance(error, InputError) else 1)
+    finally:
+        signal.signal(signal.SIGTERM, former)
+
+
+def _end(message: str, code: int) -> None:
+    print(f"rotarymae-experiments: {message}", file=sys.stderr)
+    sys.exit(code)

@@ -1,0 +1,1 @@
+"""Readers of benchmark sets and generators of synthetic ones, one file per data set."""

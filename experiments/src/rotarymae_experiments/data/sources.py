@@ -1,0 +1,211 @@
+"""Where the data sets of the recipes come from: official addresses, sizes, licences, and published checksums.
+
+`rotarymae-experiments data NAME --to FOLDER` fetches one; a reader that misses a file says so
+in the words of `missing`. A size or a checksum is here only where its publisher, or long use of the same file,
+vouches for it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from rotarymae.errors import InputError, did_you_mean
+
+
+@dataclass(frozen=True)
+class File:
+    """One file to fetch.
+
+    Attributes:
+        url: its address.
+        name: its name in the folder.
+        size: bytes, where published.
+        md5: hexadecimal, where published.
+        unpack: the archive is unpacked into this folder inside the folder ("." is the folder itself) and removed;
+            None keeps the file as it is, because the reader takes it packed.
+        strip: so many leading folders of the archive's names are left out.
+        gives: what there must be after unpacking; when it is there already, nothing is fetched.
+        limit: an archive that unpacks to more bytes is refused.
+    """
+
+    url: str
+    name: str
+    size: int | None = None
+    md5: str | None = None
+    unpack: str | None = None
+    strip: int = 0
+    gives: str = ""
+    limit: int = 10**9
+
+
+@dataclass(frozen=True)
+class Source:
+    """A data set.
+
+    Attributes:
+        what: it is.
+        home: the page about it.
+        size: of the download, for people.
+        licence: in short.
+        files: what is fetched; none where that is not possible or not allowed, and `note` says why.
+        note: what else there is to know before fetching it.
+    """
+
+    what: str
+    home: str
+    size: str
+    licence: str
+    files: tuple[File, ...] = ()
+    note: str = ""
+
+
+UEA = ("BasicMotions", "CharacterTrajectories", "Epilepsy", "Heartbeat", "LSST", "JapaneseVowels")
+_ZENODO = "https://zenodo.org/records/2539456"
+_PHYSIONET = "https://physionet.org/files/challenge-2012/1.0.0"
+_ELASTICC = "https://portal.nersc.gov/cfs/lsst/DESC_TD_PUBLIC/ELASTICC"
+_ARCHIVE = "https://www.timeseriesclassification.com"
+
+
+def _uea(name: str) -> File:
+    url = f"{_ARCHIVE}/aeon-toolkit/{name}.zip"
+    return File(url, f"{name}.zip", unpack=name, gives=f"{name}/{name}_TRAIN.ts")
+
+
+SOURCES: dict[str, Source] = {
+    "tiny_imagenet": Source(
+        "Tiny ImageNet, 120,000 pictures of 200 classes",
+        "http://cs231n.stanford.edu/tiny-imagenet-200.zip",
+        "248 MB",
+        "ImageNet's terms: research and education only, no redistribution",
+        (
+            File(
+                "http://cs231n.stanford.edu/tiny-imagenet-200.zip",
+                "tiny-imagenet-200.zip",
+                248_100_043,
+                "90528d7ca1a48142e341f4ef8d21d0de",
+            ),
+        ),
+        note="It stays packed: the reader takes the zip.",
+    ),
+    "esc50": Source(
+        "ESC-50, 2,000 recordings of 50 classes; ESC-10 is a part of it",
+        "https://github.com/karolpiczak/ESC-50",
+        "about 600 MB",
+        "CC BY-NC 3.0; the clips of ESC-10 CC BY 3.0",
+        (
+            File(
+                "https://github.com/karolpiczak/ESC-50/archive/refs/heads/master.zip",
+                "ESC-50-master.zip",
+                unpack=".",
+                strip=1,
+                gives="meta/esc50.csv",
+                limit=3 * 10**9,
+            ),
+        ),
+    ),
+    "esc50_logmel": Source(
+        "ESC-50 as 8-bit log-mel pictures of 1,600 clips (folds 1, 2, 3 and 5)",
+        "https://github.com/karolpiczak/ESC-50",
+        "36 MB",
+        "CC BY-NC 3.0, as the clips",
+        note="No address offers these pictures; the recordings they were made from are the data set esc50.",
+    ),
+    "librispeech": Source(
+        "LibriSpeech train-clean-100, 100 hours of read speech, which the paper pre-trains on for ESC-50",
+        "https://www.openslr.org/12/",
+        "6.4 GB",
+        "CC BY 4.0",
+        (
+            File(
+                "https://www.openslr.org/resources/12/train-clean-100.tar.gz",
+                "train-clean-100.tar.gz",
+                6_387_309_499,
+                "2a93770f6d5c6c964bc36631d331a522",
+                unpack=".",
+                gives="LibriSpeech/train-clean-100",
+                limit=10**10,
+            ),
+        ),
+    ),
+    "audioset": Source(
+        "AudioSet's balanced part, some 20,000 clips of videos, which the paper pre-trains on for ESC-50",
+        "https://research.google.com/audioset/download.html",
+        "tens of GB",
+        "labels CC BY 4.0; the sound belongs to whoever made the videos",
+        note="Google publishes labels and no sound, so there is nothing official to fetch. Whoever has the clips as "
+        "wav, flac or ogg names their folder by --pretrain-dir.",
+    ),
+    "elasticc": Source(
+        "ELAsTiCC, 1.8 million simulated light curves of 32 models, in SNANA's FITS files",
+        f"{_ELASTICC}/",
+        "7.9 GB",
+        "public; no licence is named (LSST DESC)",
+        (
+            File(
+                f"{_ELASTICC}/TRAINING_SAMPLES/FULL_ELASTICC_TRAIN.tar",
+                "FULL_ELASTICC_TRAIN.tar",
+                unpack=".",
+                gives="FULL_ELASTICC_TRAIN",
+                limit=10**10,
+            ),
+        ),
+    ),
+    "plasticc": Source(
+        "PLAsTiCC's training set, 7,848 simulated light curves of 14 classes",
+        _ZENODO,
+        "22 MB",
+        "CC BY 4.0",
+        (
+            File(
+                f"{_ZENODO}/files/plasticc_train_lightcurves.csv.gz",
+                "plasticc_train_lightcurves.csv.gz",
+                21_553_100,
+                "1aa1605908b5a6398bd46bf9120b6400",
+            ),
+            File(
+                f"{_ZENODO}/files/plasticc_train_metadata.csv.gz",
+                "plasticc_train_metadata.csv.gz",
+                370_350,
+                "8c6b00fd503d6cf3d9a42bfb53046e0f",
+            ),
+        ),
+    ),
+    "uea": Source(
+        f"six problems of the UEA archive ({', '.join(UEA)})",
+        _ARCHIVE,
+        "tens of MB",
+        "research use; each problem's page names its origin",
+        tuple(_uea(name) for name in UEA),
+    ),
+    "physionet2012": Source(
+        "PhysioNet/CinC Challenge 2012, sets a and b: 8,000 records of intensive care",
+        "https://physionet.org/content/challenge-2012/1.0.0/",
+        "14 MB",
+        "ODC-By 1.0; open, no account is needed",
+        tuple(
+            File(f"{_PHYSIONET}/{name}", name)
+            for name in ("set-a.tar.gz", "set-b.tar.gz", "Outcomes-a.txt", "Outcomes-b.txt")
+        ),
+        note="The five splits of the recipe mortality (splits.json) are not among the challenge's files.",
+    ),
+}
+
+
+def find(name: str) -> Source:
+    """The data set of this name. Raises InputError for an unknown one; the nearest is named."""
+    if name not in SOURCES:
+        raise InputError(f"no data set {name!r}; there are {', '.join(SOURCES)}.{did_you_mean(name, SOURCES)}")
+    return SOURCES[name]
+
+
+def missing(path: str | Path, name: str) -> InputError:
+    """The error of a reader whose file is missing: what it is part of, address, size, licence, and the command."""
+    source = find(name)
+    about = f"{path} is missing. It is of {source.what}: {source.home} ({source.size}; {source.licence})."
+    if not source.files:
+        where = "--pictures-dir, or leave out by --cases what needs it" if name == "esc50_logmel" else "--data-dir"
+        return InputError(f"{about} {source.note} If you have it, say where by {where}.")
+    return InputError(
+        f"{about} `rotarymae-experiments data {name} --to FOLDER` fetches it; --data-dir FOLDER says where it is."
+    )

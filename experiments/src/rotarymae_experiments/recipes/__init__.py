@@ -1,0 +1,83 @@
+"""One file per experiment of the paper; `load` also gives recipes of other packages and of a user's own files."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rotarymae.errors import InputError, did_you_mean
+
+if TYPE_CHECKING:
+    from rotarymae_experiments import Recipe
+
+# In the paper's order. The demo is no experiment: it has a command of its own.
+NAMES = (
+    "position",
+    "position_range",
+    "translation",
+    "tiny_imagenet",
+    "esc50",
+    "elasticc",
+    "plasticc",
+    "label_efficiency",
+    "pendulum",
+    "uea",
+    "synthetic",
+    "physionet",
+    "mortality",
+    "spirals",
+    "frequency",
+    "position_scale",
+    "speed",
+)
+GROUP = "rotarymae.recipes"  # of entry points: other packages name their recipes there
+
+
+def load(name: str) -> Recipe:
+    """The recipe of a name, or of a Python file that defines RECIPE (`my_recipe.py`, `folder/my_recipe.py`).
+
+    Raises:
+        InputError: no recipe has the name (the nearest one is named); the file is missing or has no RECIPE.
+    """
+    if name.endswith(".py"):
+        return _from_file(Path(name))
+    if name in NAMES:
+        return importlib.import_module(f"rotarymae_experiments.recipes.{name}").RECIPE
+    others = {entry.name: entry for entry in entry_points(group=GROUP)}
+    if name in others:
+        return _checked(others[name].load(), f"the entry point {name!r} of {GROUP}")
+    known = [*NAMES, *others]
+    raise InputError(
+        f"no recipe {name!r}.{did_you_mean(name, known)} There are {', '.join(known)}. Run a recipe of your own by its "
+        "file: rotarymae-experiments run my_recipe.py"
+    )
+
+
+def load_all() -> list[Recipe]:
+    """The recipes of this package, in the paper's order."""
+    return [load(name) for name in NAMES]
+
+
+def _from_file(path: Path) -> Recipe:
+    name = f"rotarymae_own_{path.stem}"  # or signal.py would take the place of Python's
+    spec = importlib.util.spec_from_file_location(name, path)
+    if not path.is_file() or spec is None or spec.loader is None:
+        raise InputError(f"{path} is no file; give the path of a Python file that defines RECIPE.")
+    module = importlib.util.module_from_spec(spec)
+    # Dataclasses with postponed annotations look their module up by name. What it imports may lie beside it.
+    sys.modules[name] = module
+    sys.path.append(str(path.parent.resolve()))
+    spec.loader.exec_module(module)
+    return _checked(getattr(module, "RECIPE", None), str(path))
+
+
+def _checked(recipe: object, origin: str) -> Recipe:
+    from rotarymae_experiments import Recipe
+
+    if not isinstance(recipe, Recipe):
+        raise InputError(f"{origin} has no RECIPE of the type rotarymae_experiments.Recipe.")
+    return recipe

@@ -1,0 +1,167 @@
+"""What was measured at the other half of the times, and on the next day? Intensive-care records of 41 variables.
+
+Table 7, column PhysioNet, of arXiv:2505.20535; hyper-parameters of Table 21. `rotarymae-experiments run physionet` with
+`--data-dir FOLDER`, where set-a.tar.gz and set-b.tar.gz of the 2012 challenge are.
+
+Three protocols. `rows`, HeTVAE's: half of a record's times are hidden with all that was measured then. `tokens`, of the
+paper's appendix: half of all measurements are hidden, so that others of the same minute may be seen. Both are scored in
+standard deviations of each variable. `forecast`, t-PatchGNN's (ICML 2024; not in the paper): the second day from the
+first, every variable scaled to 0 to 1.
+
+The paper prints 0.467 in its table and 0.570 in its text, HeTVAE 0.562; but a straight line between a variable's
+neighbouring measurements already scores 0.443 and 0.451 here, so their unit is another one. The aim is to beat that
+line by a fifth: by rows `ours` does, with 0.349 after 15 epochs (one seed, 0.42 hours). Its bands are too wide: 78 % of
+the measurements lie in the one that should hold 68 %.
+
+One token per measurement beat the line by 14 % (rows) and 13 % (tokens) after six epochs of 0.1 hours each: the model
+must first learn which of 41 variables is which, and where its neighbours are. Gradient boosting that is told the
+neighbours of its own variable is 17 % below the line after 1,600 records, and 18 % with the other variables, too; the
+most is gained for urine, the pressures and the rate of breath. `ours` tells the neighbours to the decoder
+(`rotarymae.neighbours`), at a fourth of the time per epoch. By tokens it has 0.287, 36 % below the line (one seed, 0.18
+hours). The second day it predicts with 0.0036 where the last value of each variable has 0.0050 and its mean 0.0082 (one
+seed, 0.27 hours). Of these measurements 90 % lie in the band of 68 %, which was widened as outside of other series;
+without that, as models of forecasts are asked since, 76 %.
+
+`ours` differs from `paper` in five ways: all measurements of a time are one token; queries read the nearest
+measurements before and after, and correct the line between them; the model is far smaller; the rate is thirty times as
+high, of batches twice as large; and a variance is predicted with every value. Both hide in training what will be asked
+for.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+
+from rotarymae.series import SeriesDataset, hide
+from rotarymae.tasks import FitConfig, MaskingStrategy, as_queries, baselines, interpolate, pretrain
+from rotarymae_experiments import SMOKE, Recipe, Row, Score, Setup, Trial, parameters
+from rotarymae_experiments.data import physionet as data
+
+ROWS, TOKENS, FORECAST = "rows", "tokens", "forecast"
+MASKING: dict[str, MaskingStrategy] = {ROWS: "rows", TOKENS: "ratio", FORECAST: "future"}
+
+
+@dataclass(frozen=True)
+class PhysioNetSetup(Setup):
+    """The configuration.
+
+    Attributes:
+        data_dir: Read the challenge's files from this folder.
+        records: Use only the first so many records of each of the three sets; None uses all.
+        fit: Use this model and training; the case sets the masking.
+    """
+
+    cases: tuple[str, ...] = (ROWS, TOKENS, FORECAST)
+    data_dir: str = "data/physionet2012"
+    records: int | None = None
+    fit: FitConfig = field(default_factory=FitConfig)
+
+
+def setup(scale: str, setting: str) -> PhysioNetSetup:
+    if setting == "paper":
+        fit = FitConfig(
+            size="tiny",
+            decoder_attention="joint",
+            likelihood="point",
+            channel_one_hot=False,
+            signal_to_noise=False,
+            pretrain_epochs=200 if scale == "paper" else 6,
+            time_unit=48.0,
+            min_steps=0,
+            batch_size=16,
+            base_lr=1e-4,
+            warmup_steps=100,
+            betas=(0.9, 0.999),
+            weight_decay=0.01,
+        )
+    else:
+        fit = FitConfig(
+            join_times=True,
+            neighbours="on",
+            embed_dim=64,
+            num_heads=2,
+            depth=2,
+            decoder_embed_dim=64,
+            decoder_num_heads=2,
+            decoder_depth=1,
+            beta=1.0,
+            pretrain_epochs=30 if scale == "paper" else 15,
+            min_steps=0,
+            base_lr=3e-3,
+            time_unit=1.0,
+        )
+    found = PhysioNetSetup(fit=fit)
+    if scale == "smoke":
+        short = {"pretrain_epochs": 4, "batch_size": 8, "warmup_steps": 2, "base_lr": 3e-3}
+        found = found.but(cases=(ROWS,), records=40, fit=SMOKE | short)
+    return found.but(seeds=(0, 1, 2, 3, 4) if scale == "paper" else (0,))
+
+
+def run(setup: PhysioNetSetup, case: str, trial: Trial) -> Score:
+    train, valid, visible, hidden = _parts(setup, case)
+    config = dataclasses.replace(
+        trial.own(setup.fit),
+        masking=MASKING[case],
+        mask_ratio=(0.3, 0.7) if case == FORECAST else 0.5,
+        transforms={"value": "standard"},
+    )
+    trained = trial.train("training", pretrain, train, config, validation=valid)
+    truth = np.asarray(hidden.values)
+    found = interpolate(trained.directory, visible, as_queries(hidden))
+    metrics = {"MSE": _mse(found.mean, truth), "MAE": float(np.abs(found.mean - truth).mean())}
+    for name, method in zip(("linear interpolation", "the last value", "the mean"), baselines.INTERPOLATION):
+        metrics[f"MSE of {name}"] = _mse(method().fit(train).predict(visible, hidden), truth)
+    if found.bands:
+        lower, upper = found.bands[0.68]
+        metrics["share within the 68 % band"] = float(((truth >= lower) & (truth <= upper)).mean())
+    assert hidden.channels is not None and hidden.channel_names is not None
+    error, channels = np.square(found.mean - truth)[:, 0], np.asarray(hidden.channels)
+    by_variable = {
+        str(name): float(error[channels == number].mean())
+        for number, name in enumerate(hidden.channel_names)
+        if (channels == number).any()
+    }
+    return Score(metrics, {"MSE by variable": by_variable}, parameters(trained.model))
+
+
+def _parts(setup: PhysioNetSetup, case: str) -> tuple[SeriesDataset, SeriesDataset, SeriesDataset, SeriesDataset]:
+    """Training, validation, and of the test records what is seen and what is asked for."""
+
+    def first(part: SeriesDataset) -> SeriesDataset:
+        return part.select(np.arange(len(part))[: setup.records])
+
+    records = data.read(setup.data_dir)
+    if case == FORECAST:
+        days = data.prepare_forecasting(records)
+        return first(days.train), first(days.valid), first(days.visible), first(days.hidden)
+    sets = data.prepare(records)
+    by: Literal["time", "observation"] = "time" if case == ROWS else "observation"
+    visible, hidden, _ = hide(first(sets.test), 0.5, by=by)  # the same for every seed
+    return first(sets.train), first(sets.valid), visible, hidden
+
+
+def _mse(predicted: np.ndarray, truth: np.ndarray) -> float:
+    return float(np.square(predicted - truth).mean())
+
+
+UNIT = "A straight line scores less than HeTVAE's figure here, so it is in another unit."
+DOUBT = f"0.467 in the table, 0.570 in the text; no code runs it. {UNIT}"
+LINE = "MSE of linear interpolation"
+RECIPE = Recipe(
+    name="physionet",
+    table="Table 7, column PhysioNet",
+    expect="MSE in squared standard deviations: by rows 0.35, where linear interpolation has 0.443 (aim 0.356)",
+    hours={"paper": None, "ours": 0.87},
+    setup=setup,
+    run=run,
+    rows=(
+        Row("MSE, rows", ROWS, "MSE", "0.467", "HeTVAE 0.562", LINE, DOUBT, "≤ 0.356"),
+        Row("MSE, tokens", TOKENS, "MSE", "0.467", "HeTVAE 0.562", LINE, DOUBT, "≤ 0.8 of the line"),
+        Row("share within the 68 % band, rows", ROWS, "share within the 68 % band", aim="0.68"),
+        Row("MSE, the second day from the first", FORECAST, "MSE", simple="MSE of the last value"),
+    ),
+)

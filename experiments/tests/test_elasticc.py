@@ -1,0 +1,157 @@
+"""ELAsTiCC: the simulator's FITS files, read as they are, whole and as an alert shows them."""
+
+import gzip
+
+import numpy as np
+import pytest
+
+pytest.importorskip("astropy")
+
+from _elasticc import put, write
+from conftest import refuses
+from rotarymae_experiments.data import elasticc
+
+TWO = {
+    # Out of order, a saturated one, one of flux 0, one long before the first detection, one long after the last.
+    "12": [
+        (60100.0, "r", 5.0, 0.5, 6144),
+        (60060.0, "g", 1.0, 0.5, 0),
+        (60080.0, "u", -1.0, 0.25, 0),
+        (60101.0, "r", 9e4, 0.5, 1024),
+        (60102.0, "Y", 7.0, 0.5, 4096),
+        (60102.0, "g", 6.0, 0.5, 4096),
+        (60103.0, "z", 0.0, 0.5, 4096),
+        (60200.0, "i", 0.5, 0.5, 0),
+    ],
+    "13": [(60001.0, "g", 2.0, 1.0, 0), (60000.0, "g", 3.0, 1.0, 0)],
+}
+
+
+def test_read_by_hand(tmp_path):
+    put(tmp_path, "SNIa-SALT2", TWO)
+    data, labels = elasticc.read(tmp_path)
+    assert data.ids.tolist() == ["12", "13"] and labels.tolist() == ["Ia", "Ia"]
+    assert data.channel_names == ("u", "g", "r", "i", "z", "Y") and data.value_names == elasticc.VALUES
+    whole = data[0]
+    assert whole.times.tolist() == [0.0, 20.0, 40.0, 41.0, 42.0, 42.0, 140.0]
+    assert whole.channels is not None and whole.channels.tolist() == [1, 0, 2, 2, 1, 5, 3]
+    assert whole.values[:, 0].tolist() == [1.0, -1.0, 5.0, 9e4, 6.0, 7.0, 0.5]
+    assert whole.values[:, 1].tolist() == [0.5, 0.25, 0.5, 0.5, 0.5, 0.5, 0.5]
+    assert whole.values[:, 2].tolist() == [0, 0, 1, 0, 1, 1, 0]
+    assert data[1].times.tolist() == [0.0, 1.0] and data[1].values[:, 0].tolist() == [3.0, 2.0]
+
+
+def test_an_alert_begins_thirty_days_before_and_ends_with_the_last_flag(tmp_path):
+    put(tmp_path, "SNIa-SALT2", TWO)
+    data, labels = elasticc.read(tmp_path, view="alert")
+    assert data.ids.tolist() == ["12"] and labels.tolist() == ["Ia"]  # the other was never detected
+    assert data.values[:, 0].tolist() == [-1.0, 5.0, 6.0, 7.0] and data.times.tolist() == [0.0, 20.0, 22.0, 22.0]
+
+
+def test_of_a_band_sixty_five_observations_are_kept_evenly(tmp_path):
+    many = [(60000.0 + i, "g", 1.0 + i, 1.0, 0) for i in range(130)] + [(60000.5, "r", 9.0, 1.0, 0)]
+    put(tmp_path, "AGN", {"1": many})
+    data, _ = elasticc.read(tmp_path)
+    assert len(data.times) == 66 and (data.channels == 1).sum() == 65
+    kept = data.values[data.channels == 1, 0] - 1
+    assert kept.tolist() == np.linspace(0, 129, 65).astype(int).tolist()
+
+
+def test_thirty_two_models_make_twenty_classes_and_two_get_a_prefix(tmp_path):
+    models = [model for own in elasticc.CLASSES.values() for model in own]
+    assert len(elasticc.CLASSES) == 20 and len(models) == len(set(models)) == 32
+    one = [(60000.0, "g", 1.0, 1.0, 4096)]
+    for number, model in enumerate(models):
+        prefix = "ELASTICC_TRAINFIX" if model in ("Cepheid", "d-Sct") else "ELASTICC_TRAIN"
+        put(tmp_path, model, {"7" if prefix.endswith("FIX") else str(100 + number): one}, prefix=prefix)
+    data, labels = elasticc.read(tmp_path)
+    assert len(data) == 32 and set(labels.tolist()) == set(elasticc.CLASSES)
+    assert {"10000007", "20000007"} <= set(data.ids.tolist())
+
+
+def test_files_of_a_model_are_joined_and_counted(tmp_path):
+    for number in (1, 2):
+        put(
+            tmp_path / "FULL_ELASTICC_TRAIN",
+            "TDE",
+            {f"{number}{i}": [(60000.0, "g", 1.0, 1.0, 0)] for i in range(3)},
+            number,
+        )
+    assert elasticc.read(tmp_path)[0].ids.tolist() == ["10", "11", "12", "20", "21", "22"]
+    assert elasticc.read(tmp_path, most_per_model=4)[0].ids.tolist() == ["10", "11", "12", "20"]
+
+
+def test_the_split():
+    labels = np.repeat(["a", "b"], [40, 60])
+    splits = elasticc.splits(labels, 10)
+    assert len(splits) == 5 and all((split.test == splits[0].test).all() for split in splits)
+    assert np.unique(labels[splits[0].test], return_counts=True)[1].tolist() == [10, 10]
+    for split in splits:
+        parts = [split.train, split.validation, split.test]
+        assert sorted(np.concatenate(parts).tolist()) == list(range(100))
+        assert np.unique(labels[split.validation], return_counts=True)[1].tolist() == [6, 10]
+    assert sorted(np.concatenate([split.validation for split in splits]).tolist() + splits[0].test.tolist()) == list(
+        range(100)
+    )
+    with refuses("class a has 40 objects", "1005"):
+        elasticc.splits(labels)
+
+
+def test_what_is_missing_or_broken_is_named(tmp_path):
+    with refuses("ELASTICC_TRAIN_AGN is missing", "https://", "GB", "data elasticc", "--data-dir"):
+        elasticc.read(tmp_path)
+    with refuses("view='alerts'", "'photometry', 'alert'"):
+        elasticc.read(tmp_path, view="alerts")  # type: ignore[arg-type]
+    (tmp_path / "ELASTICC_TRAIN_AGN").mkdir()
+    with refuses("ELASTICC_TRAIN_AGN", "no file", "unpacked whole"):
+        elasticc.read(tmp_path)
+    stem = put(tmp_path, "AGN", TWO)
+    head, phot = (stem.with_name(f"{stem.name}_{part}.FITS.gz") for part in ("HEAD", "PHOT"))
+    whole = phot.read_bytes()
+    phot.write_bytes(whole[: len(whole) // 2])
+    with refuses("PHOT.FITS.gz", "cannot be read as FITS", "whole"):
+        elasticc.read(tmp_path)
+    phot.unlink()
+    with refuses("HEAD.FITS.gz", "PHOT.FITS.gz beside it"):
+        elasticc.read(tmp_path)
+    phot.write_bytes(head.read_bytes())
+    with refuses("PHOT.FITS.gz", "lacks the column MJD", "'SNID'"):
+        elasticc.read(tmp_path)
+    phot.write_bytes(whole)
+    (tmp_path / "ELASTICC_TRAIN_Nova").mkdir()
+    with refuses("ELASTICC_TRAIN_Nova", "none of the 32", "SNIa-SALT2"):
+        elasticc.read(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("rows", "parts"),
+    [
+        ([(60000.0, "k", 1.0, 1.0, 0)], ("PHOT.FITS.gz", "band 'k'", "u, g, r, i, z, Y")),
+        ([(60000.0, "g", np.nan, 1.0, 0)], ("PHOT.FITS.gz", "row 1", "no finite number")),
+        ([(60000.0, "g", 0.0, 1.0, 0)], ("no object with an observation",)),
+    ],
+)
+def test_rows_that_cannot_be_are_refused(tmp_path, rows, parts):
+    put(tmp_path, "EB", {"1": rows})
+    with refuses(*parts):
+        elasticc.read(tmp_path)
+
+
+def test_an_object_whose_rows_are_not_there_or_occurs_twice(tmp_path):
+    stem = put(tmp_path, "EB", TWO)
+    put(tmp_path, "PISN", {"12": [(60000.0, "g", 1.0, 1.0, 0)]})
+    with refuses("1 objects", "occur twice", "'12'"):
+        elasticc.read(tmp_path)
+    other = put(tmp_path / "short", "EB", {"12": TWO["12"][:3]})
+    short = other.with_name(f"{other.name}_PHOT.FITS.gz").read_bytes()
+    stem.with_name(f"{stem.name}_PHOT.FITS.gz").write_bytes(short)
+    with refuses("HEAD.FITS.gz", "object 12", "rows 1 to 8", "has 4"):
+        elasticc.read(tmp_path)
+    stem.with_name(f"{stem.name}_PHOT.FITS.gz").write_bytes(gzip.compress(b"no table"))
+    with refuses("PHOT.FITS.gz", "cannot be read as FITS"):
+        elasticc.read(tmp_path)
+
+
+def test_what_the_smoke_run_reads(tmp_path):
+    data, labels = elasticc.read(write(tmp_path))
+    assert len(data) == 48 and set(labels.tolist()) == {"AGN", "TDE", "Ia"}

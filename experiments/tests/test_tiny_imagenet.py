@@ -1,0 +1,109 @@
+"""Tiny ImageNet: the zip is read as it is, and whatever is wrong in it is refused by name and line."""
+
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import _tiny_imagenet
+from rotarymae.errors import InputError
+from rotarymae_experiments.data import tiny_imagenet
+
+REAL = Path(__file__).resolve().parents[3] / "shared" / "data" / "tiny_imagenet"
+TOP = "tiny-imagenet-200"
+
+
+def changed(tmp_path, **changes):
+    """A folder with the made-up zip in which some files are other ones, or None, left out."""
+    content = {**_tiny_imagenet.files(2, 3, 2), **{f"{TOP}/{name}": data for name, data in changes.items()}}
+    return _tiny_imagenet.write(tmp_path, {name: data for name, data in content.items() if data is not None})
+
+
+def test_read(tmp_path):
+    found = tiny_imagenet.read(_tiny_imagenet.write(tmp_path))
+    assert found.train.shape == (48, 64, 64, 3) and found.train.dtype == np.uint8
+    assert found.train_labels.tolist() == sorted([0, 1, 2, 3] * 12)
+    assert found.validation_labels.tolist() == [0, 1, 2, 3] * 4
+    assert found.classes == tuple(f"n{i:08d}" for i in range(4)) and found.words[3] == "thing 3"
+    grey, coloured = found.validation[:2]
+    assert (grey == grey[..., :1]).all() and not (coloured == coloured[..., :1]).all()
+    draw = np.random.default_rng(0)
+    first = _tiny_imagenet.picture(draw, 0)
+    assert np.abs(found.train[0].astype(int) - first).mean() < 15  # as JPEG keeps it
+
+
+def test_fewer_classes_and_pictures(tmp_path):
+    folder = _tiny_imagenet.write(tmp_path)
+    whole, part = tiny_imagenet.read(folder), tiny_imagenet.read(folder, classes=(0, 2), per_class=11)
+    assert part.train.shape[0] == 22 and len(part.validation) == 8 and part.classes == whole.classes[:2]
+    assert np.array_equal(part.train[:11], whole.train[:11])  # picture _10 comes behind _9
+    with pytest.raises(InputError, match="classes 0 to 7 of 4"):
+        tiny_imagenet.read(folder, classes=(0, 7))
+
+
+@pytest.mark.parametrize(
+    "changes, message",
+    [
+        ({"wnids.txt": None}, "holds no wnids.txt; wanted the layout"),
+        ({"wnids.txt": b"n00000000\nn00000001\nn7"}, "class n7 of wnids.txt has no pictures in train/n7/images"),
+        ({"wnids.txt": b"n00000000"}, "classes that wnids.txt does not name: 'n00000001'"),
+        ({"wnids.txt": b"\xff\xfe"}, "wnids.txt is no text"),
+        ({"val/val_annotations.txt": None}, "holds no val/val_annotations.txt"),
+        ({"val/val_annotations.txt": b""}, "names no picture of the 2 classes"),
+        (
+            {"val/val_annotations.txt": b"val_0.JPEG\tn00000000\nval_1.JPEG\tn9\t0\n"},
+            "val_annotations.txt, line 2: the class 'n9' of 'val_1.JPEG' is not in wnids.txt",
+        ),
+        (
+            {"val/val_annotations.txt": b"val_77.JPEG\tn00000000\t0\n"},
+            "val_annotations.txt, line 1: there is no picture val/images/val_77.JPEG",
+        ),
+        (
+            {"train/n00000001/images/n00000001_1.JPEG": b"no picture"},
+            "train/n00000001/images/n00000001_1.JPEG is no whole picture",
+        ),
+        (
+            {"val/images/val_1.JPEG": _tiny_imagenet.jpeg(np.zeros((64, 64, 3), np.uint8))[:-300]},
+            "val/images/val_1.JPEG is no whole picture",
+        ),
+        (
+            {"val/images/val_1.JPEG": _tiny_imagenet.jpeg(np.zeros((32, 64, 3), np.uint8))},
+            "val/images/val_1.JPEG has 64×32 pixels; wanted 64×64",
+        ),
+        ({"val/images/val_1.JPEG": bytes(1 << 22)}, "val_1.JPEG unpacks to 4,194,304 bytes; at most 1,048,576"),
+        ({"../../evil.JPEG": b""}, r"the name 'tiny-imagenet-200/../../evil.JPEG' leads out of the folder"),
+    ],
+)
+def test_what_is_refused(tmp_path, changes, message):
+    with pytest.raises(InputError, match=rf"tiny-imagenet-200\.zip.*{message}"):
+        tiny_imagenet.read(changed(tmp_path, **changes))
+
+
+def test_a_zip_that_is_missing_or_damaged(tmp_path):
+    with pytest.raises(InputError, match=r"zip is missing.*cs231n.*248 MB.*ImageNet.*data tiny_imagenet.*--data-dir"):
+        tiny_imagenet.read(tmp_path)
+    path = _tiny_imagenet.write(tmp_path) / tiny_imagenet.FILE
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(InputError, match=r"zip is damaged .*fetch it anew"):
+        tiny_imagenet.read(tmp_path)
+    with zipfile.ZipFile(_tiny_imagenet.write(tmp_path) / tiny_imagenet.FILE) as archive:
+        at = archive.getinfo(f"{TOP}/train/n00000001/images/n00000001_5.JPEG").header_offset
+    path.write_bytes(whole[: at + 200] + b"\0\0\0\0\0\0\0\0" + whole[at + 208 :])
+    with pytest.raises(InputError, match=r"n00000001_5.JPEG is damaged .*fetch it anew"):
+        tiny_imagenet.read(tmp_path)
+
+
+@pytest.mark.skipif(not REAL.is_dir(), reason=f"{REAL} is not there")
+def test_the_files_at_hand():
+    found = tiny_imagenet.read(REAL)
+    assert len(found.train) == 20_000 and len(found.validation) == 5_000 and len(found.classes) == 200
+    assert np.bincount(found.train_labels).tolist() == [100] * 200
+    assert np.bincount(found.validation_labels).tolist() == [25] * 200
+    assert found.words[0] != found.classes[0]
+
+
+def test_a_file_beside_the_folder_is_left_alone(tmp_path):
+    folder = _tiny_imagenet.write(tmp_path, {**_tiny_imagenet.files(2, 3, 2), "README.txt": b"hello"})
+    assert len(tiny_imagenet.read(folder).classes) == 2
