@@ -35,8 +35,8 @@ import torch
 from _runs import series
 from rotarymae import checkpoints
 from rotarymae.cli.main import main as rotarymae
+from rotarymae.partners import base
 from rotarymae.system import Reporter, atomic_write
-from rotarymae.tasks import predictor
 from rotarymae.training import checkpointing
 
 # Loaded before the fork: together they take longer than a run.
@@ -90,7 +90,7 @@ def run(scene: str, table: Path, folder: Path, pipe: int) -> None:
     Reporter.bar = saying_bar
     for module in (atomic_write, checkpointing):
         module.flush = saying(module.flush, say)
-    for module in (checkpointing, checkpoints, predictor):
+    for module in (checkpointing, checkpoints, base):
         module.save_file = saying(module.save_file, say, half=True)
     rotarymae(["fit", str(table), "--out", str(folder), *COMMON.split(), *scene.split(), "--resume"])
 

@@ -14,10 +14,10 @@ from rotarymae.config import RoMAEConfig
 from rotarymae.masking import Masking
 from rotarymae.model import MaskedAutoencoder
 from rotarymae.neighbours import NeighbourHead, neighbours, observe
+from rotarymae.partners.baselines import LinearInterpolation
 from rotarymae.series import hide
 from rotarymae.series.examples import SeriesExamples, observed_tokens
 from rotarymae.series.preprocessor import Preprocessor
-from rotarymae.tasks.baselines import LinearInterpolation
 from rotarymae.tasks.interpolation import interpolate
 from rotarymae.tasks.pretrain_finetune import pretrain, to_interpolate
 from rotarymae.tasks.queries import as_queries

@@ -13,12 +13,12 @@ import pytest
 
 from conftest import refuses
 from rotarymae.errors import InputWarning
+from rotarymae.partners.features import summary_features
 from rotarymae.series import dataset as dataset_file
 from rotarymae.series import memmap
 from rotarymae.series.dataset import SeriesDataset
 from rotarymae.series.files import open_table
 from rotarymae.series.preprocessor import Preprocessor
-from rotarymae.tasks.features import summary_features
 
 ROLES: Any = {"id": "star", "time": "mjd", "channel": "band", "values": ["flux", "err"]}
 SUFFIXES = [".csv", ".tsv", ".csv.gz", ".parquet", ".arrow", ".feather"]

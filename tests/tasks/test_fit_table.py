@@ -15,8 +15,8 @@ from _runs import series
 from conftest import refuses
 from rotarymae import SeriesDataset
 from rotarymae.errors import InputWarning
+from rotarymae.partners import baselines
 from rotarymae.system import Reporter, replacing
-from rotarymae.tasks import baselines
 from rotarymae.tasks.config import FitConfig
 from rotarymae.tasks.fit_table import FEWEST, make_split, run_fit
 from rotarymae.tasks.outputs import (

@@ -10,8 +10,9 @@ from sklearn.metrics import accuracy_score, f1_score
 
 from rotarymae.checkpoints import AnyPreprocessor, ModelDirectory
 from rotarymae.model import MaskedAutoencoder
+from rotarymae.partners import baselines, fit_predictor
 from rotarymae.series import SeriesDataset, StaticColumn
-from rotarymae.tasks import FitConfig, Trained, baselines, finetune, fit_predictor, predict_probabilities, pretrain
+from rotarymae.tasks import FitConfig, Trained, finetune, predict_probabilities, pretrain
 from rotarymae_experiments.runner import Trial
 
 # How a recipe of classification trains when this is only to see that everything runs.

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 
 from tyro.conf import Positional, arg
 
-from rotarymae import arrays, scale, series, system, tasks
+from rotarymae import arrays, partners, scale, series, system, tasks
 from rotarymae.cli.inputs import Columns, ComputedIn, FolderReading, LabelColumn, Model, Quiet, Table, known_labels
 from rotarymae.cli.output import are_shards, check_new, new_reporter, print_metrics
 from rotarymae.errors import InputError
@@ -194,7 +194,7 @@ def evaluate(
         raise InputError(f"{out} exists; choose another name, or remove it.")
     with reporter.catching_warnings():
         directory = open_model(model, "finetuned", precision)
-        predictor = tasks.Predictor.of_run(model, directory)
+        predictor = partners.Predictor.of_run(model, directory)
         of_table = labels.labels is not None or labels.label is not None
         made_of = directory.preprocessor
         with reporter.bar("reading") as on_file:

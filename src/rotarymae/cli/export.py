@@ -64,7 +64,7 @@ def _program(model: Path, job: str, contract: str, pool: str | None, stage: str)
     from rotarymae.export import make_program
     from rotarymae.heads import Classifier, Regressor
     from rotarymae.model import MaskedAutoencoder
-    from rotarymae.tasks import Predictor
+    from rotarymae.partners import Predictor
 
     if contract != "none":
         if job not in ("auto", "embed"):

@@ -12,7 +12,7 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
-from rotarymae import tasks
+from rotarymae import partners, tasks
 from rotarymae.arrays import ArrayDataset
 from rotarymae.checkpoints import PREDICTOR, AnyPreprocessor
 from rotarymae.errors import InputError
@@ -45,7 +45,7 @@ class _Supervised(tasks.FinetuningOptions, TakesArrays, Estimator):
             InputError: also for a `predictor` that was not saved.
         """
         estimator = super().load(folder, **parameters)
-        found = tasks.Predictor.of_run(folder, estimator._directory)
+        found = partners.Predictor.of_run(folder, estimator._directory)
         estimator.predictor_ = replace(found, choice=found.check(estimator.predictor))
         return estimator
 
@@ -75,7 +75,7 @@ class _Supervised(tasks.FinetuningOptions, TakesArrays, Estimator):
         of_model = np.zeros((0, 0)) if validation is None else tasks.predict_labels(self._directory, validation)
         truth = tasks.find_task(task).truth(trained.preprocessor, targets)
         known = (parts.dataset, truth, parts.rows, parts.held, of_model, trained.preprocessor.static)
-        self.predictor_, _ = tasks.fit_predictor(config.predictor, task, *known, config.seed, reporter)
+        self.predictor_, _ = partners.fit_predictor(config.predictor, task, *known, config.seed, reporter)
 
     def importance(self, series: Any, method: tasks.ImportanceMethod = "occlusion") -> list[np.ndarray]:
         """How much each observation matters to the model: for each series an array [n], in the order of time.

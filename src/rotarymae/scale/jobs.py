@@ -18,7 +18,7 @@ from typing import Any, Literal, Self, get_args
 import numpy as np
 import pyarrow as pa
 
-from rotarymae import tasks
+from rotarymae import partners, tasks
 from rotarymae.checkpoints import ModelDirectory, find_model, open_model
 from rotarymae.config import Precision
 from rotarymae.errors import InputError, InputWarning, choose, listed
@@ -149,13 +149,13 @@ class Surprising(Job):
 
 @dataclass(frozen=True, eq=False)
 class Predicting(Job):
-    """The predicted class and a probability per class, or the predicted value; see `tasks.Predictor`.
+    """The predicted class and a probability per class, or the predicted value; see `partners.Predictor`.
 
     Attributes:
         beside: what scores the surprise of each series, in a column of its own.
     """
 
-    predictor: tasks.Predictor
+    predictor: partners.Predictor
     choice: str = "auto"
     beside: Surprising | None = None
 
@@ -176,7 +176,7 @@ class Predicting(Job):
                 f"{model} is a {type(directory.model).__name__}; predictions need a fine-tuned Classifier or "
                 "Regressor, which `rotarymae fit` with --labels makes; --surprise alone needs none."
             )
-        predictor = tasks.Predictor.of_run(model, directory)
+        predictor = partners.Predictor.of_run(model, directory)
         predictor.check(choice)
         return cls(directory, predictor, choice, beside)
 
@@ -214,7 +214,7 @@ def open_predicting(
 class Explaining(Job):
     """How much each observation matters to the model's prediction, one row per observation; see `tasks.importance`."""
 
-    predictor: tasks.Predictor
+    predictor: partners.Predictor
     method: tasks.ImportanceMethod = "occlusion"
 
     @classmethod
@@ -225,7 +225,7 @@ class Explaining(Job):
         `checkpoints.open_model` and `Predictor.of_run`.
         """
         directory = open_model(model, "finetuned")
-        return cls(directory, tasks.Predictor.of_run(model, directory), method)
+        return cls(directory, partners.Predictor.of_run(model, directory), method)
 
     def answerable(self, dataset: SeriesDataset) -> np.ndarray:
         most = tasks.most_observations(self.directory.of_series())

@@ -1,4 +1,3 @@
-from .combination import AVERAGES as AVERAGES
 from .config import ClassificationOptions as ClassificationOptions
 from .config import FinetuningOptions as FinetuningOptions
 from .config import FitConfig as FitConfig
@@ -10,7 +9,6 @@ from .config import Predicting as Predicting
 from .config import RunOptions as RunOptions
 from .config import ScalingOptions as ScalingOptions
 from .config import TrainingOptions as TrainingOptions
-from .convolutions import RandomConvolutions as RandomConvolutions
 from .cost import estimate_cost as estimate_cost
 from .data import AnyDataset as AnyDataset
 from .data import make_examples as make_examples
@@ -43,8 +41,6 @@ from .predict import predict_and_embed as predict_and_embed
 from .predict import predict_labels as predict_labels
 from .predict import predict_probabilities as predict_probabilities
 from .predict import predict_values as predict_values
-from .predictor import Predictor as Predictor
-from .predictor import fit_predictor as fit_predictor
 from .pretrain_finetune import Trained as Trained
 from .pretrain_finetune import describe_pretrained as describe_pretrained
 from .pretrain_finetune import finetune as finetune

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from rotarymae.partners import Predictor
 from rotarymae.series import SeriesDataset
 from rotarymae.tasks.config import FitConfig
 from rotarymae.tasks.data import AnyDataset
 from rotarymae.tasks.interpolation import Interpolation
-from rotarymae.tasks.predictor import Predictor
 from rotarymae.tasks.pretrain_finetune import Trained
 from rotarymae.tasks.reconstruction import Reconstruction
 

@@ -14,14 +14,13 @@ from sklearn import metrics
 from rotarymae.arrays import ArrayDataset
 from rotarymae.checkpoints import ModelDirectory
 from rotarymae.errors import InputError, listed
+from rotarymae.partners import TITLES, Predictor, baselines, fit_predictor
 from rotarymae.series import SeriesDataset, channel_index, hide
 from rotarymae.system import Reporter
-from rotarymae.tasks import baselines
 from rotarymae.tasks.data import AnyDataset
 from rotarymae.tasks.interpolation import interpolate
 from rotarymae.tasks.outcome import Outcome
 from rotarymae.tasks.predict import embed, predict_and_embed
-from rotarymae.tasks.predictor import TITLES, Predictor, fit_predictor
 from rotarymae.tasks.pretrain_finetune import autoencoder_of
 from rotarymae.tasks.queries import as_queries
 from rotarymae.tasks.reconstruction import reconstruct

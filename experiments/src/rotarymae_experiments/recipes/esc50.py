@@ -61,7 +61,8 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 
 from rotarymae.arrays import ArrayDataset, ArrayPreprocessor, read_sounds
 from rotarymae.config import RoMAEConfig
-from rotarymae.tasks import AVERAGES, RandomConvolutions
+from rotarymae.partners import RandomConvolutions
+from rotarymae.partners.combine import combine
 from rotarymae.training import TrainConfig
 from rotarymae_experiments import (
     SMOKE,
@@ -211,7 +212,7 @@ def run(setup: ESC50Setup, case: str, trial: Trial) -> Score:
     found = {" of random convolutions": convolved}
     for name, model in tuned.items():
         found[name] = predict_arrays(model, scored, preprocessor, setup.finetuning, setup.starts)
-        found[f" combined{name}"] = AVERAGES["classification"].mean([found[name], convolved], HALVES)
+        found[f" combined{name}"] = combine("classification", [found[name], convolved], HALVES)
     guesses = {name: classes[probabilities.argmax(1)] for name, probabilities in found.items()}
     guesses[" of gradient boosting"] = _boost(train, test, trial.seed)
     metrics = {f"accuracy{name}": float((guess == test.labels).mean()) for name, guess in guesses.items()}

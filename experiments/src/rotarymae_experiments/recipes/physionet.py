@@ -36,8 +36,9 @@ from typing import Literal
 
 import numpy as np
 
+from rotarymae.partners import baselines
 from rotarymae.series import SeriesDataset, hide
-from rotarymae.tasks import FitConfig, MaskingStrategy, as_queries, baselines, interpolate, pretrain
+from rotarymae.tasks import FitConfig, MaskingStrategy, as_queries, interpolate, pretrain
 from rotarymae_experiments import SMOKE, Recipe, Row, Score, Setup, Trial, parameters
 from rotarymae_experiments.data import physionet as data
 

@@ -6,16 +6,16 @@ has `name`, `fit` and `predict`. Nothing here loops over observations.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rotarymae.errors import InputError
+from rotarymae.partners.base import AnyDataset, Floats
+from rotarymae.partners.boosting import BoostedTrees
+from rotarymae.partners.features import Rows, chunks, divide, summary_features
 from rotarymae.series import SeriesDataset
-from rotarymae.tasks.data import AnyDataset
-from rotarymae.tasks.features import Floats, Rows, chunks, divide, summary_features
-from rotarymae.tasks.trees import boosted
 
 
 class MostCommonClass:
@@ -48,34 +48,25 @@ class TrainingMean:
 
 
 class BoostedValues:
-    """Boosted trees on `summary_features`, a model per output; of threads there are as many as OMP_NUM_THREADS says."""
+    """Boosted trees on `summary_features`."""
 
     name, task = "gradient boosting", "regression"
-    settings: ClassVar[dict[str, Any]] = {"learning_rate": 0.06, "max_iter": 200}
 
     def __init__(self, seed: int = 0) -> None:
         self.seed = seed
 
     def fit(self, dataset: AnyDataset, targets: NDArray[Any]) -> Self:
-        features, _ = summary_features(dataset)
-        # What is missing for every series (the skew of a constant channel, say) cannot be cut into bins.
-        self.usable = ~np.isnan(features).all(0)
-        self.models = boosted(self.task, features[:, self.usable], targets, self.settings, self.seed)
+        self.trees = BoostedTrees.fit(self.task, summary_features(dataset)[0], targets, self.seed)
         return self
 
     def predict(self, dataset: AnyDataset) -> Floats:
-        features = summary_features(dataset)[0][:, self.usable]
-        return np.stack([model.predict(features) for model in self.models], 1)
+        return self.trees.predict(summary_features(dataset)[0])
 
 
 class BoostedClasses(BoostedValues):
-    """The same of classes, each weighted by the inverse of its count."""
+    """Boosted trees for classes."""
 
     task = "classification"
-    settings: ClassVar[dict[str, Any]] = BoostedValues.settings | {"class_weight": "balanced"}
-
-    def predict(self, dataset: AnyDataset) -> Floats:
-        return self.models[0].predict_proba(summary_features(dataset)[0][:, self.usable])
 
 
 class ChannelMean:

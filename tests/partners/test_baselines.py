@@ -6,7 +6,7 @@ from sklearn.metrics import accuracy_score
 
 from conftest import refuses
 from rotarymae import SeriesDataset
-from rotarymae.tasks.baselines import (
+from rotarymae.partners.baselines import (
     CLASSIFICATION,
     INTERPOLATION,
     REGRESSION,
@@ -18,7 +18,7 @@ from rotarymae.tasks.baselines import (
     MostCommonClass,
     TrainingMean,
 )
-from rotarymae.tasks.features import summary_features
+from rotarymae.partners.features import summary_features
 
 
 def dataset(rows, names=("flux", "flux_err"), channel_names=("g", "r")):

@@ -2,28 +2,30 @@
 
 import dataclasses
 import json
+import shutil
 
+import lightgbm
 import numpy as np
 import pytest
-from safetensors.numpy import load_file
-from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+from safetensors import SafetensorError
+from safetensors.numpy import load_file, save_file
 from sklearn.linear_model import Ridge
 
 from conftest import refuses
 from rotarymae import RoMAEClassifier, SeriesDataset
 from rotarymae.arrays import ArrayDataset
 from rotarymae.errors import ModelDirectoryError
+from rotarymae.partners import BoostedFeatures, Predictor, base, convolutions, fit_predictor
+from rotarymae.partners.boosting import COMMON, QUICK, SLOW, BoostedTrees, check_trees
+from rotarymae.partners.calibrate import choose_temperature, temper
+from rotarymae.partners.combine import choose_weights, combine
+from rotarymae.partners.convolutions import ALPHAS, RandomConvolutions, convolvable, on_grid
+from rotarymae.partners.convolutions import _ridge as ridge
+from rotarymae.partners.features import more_features
 from rotarymae.series import Inputs, fit_static
-from rotarymae.system import Reporter
-from rotarymae.tasks import convolutions
-from rotarymae.tasks.combination import Probabilities, Values, choose_weights
-from rotarymae.tasks.convolutions import ALPHAS, RandomConvolutions, convolvable, on_grid
-from rotarymae.tasks.convolutions import _ridge as ridge
-from rotarymae.tasks.features import more_features
+from rotarymae.system import Reporter, sha256, sha256_of
 from rotarymae.tasks.predict import predict_labels
-from rotarymae.tasks.predictor import BoostedFeatures, Predictor, fit_predictor
 from rotarymae.tasks.score import expected_calibration_error
-from rotarymae.tasks.trees import BoostedTrees, boosted
 
 # ── combining ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -38,28 +40,28 @@ def noisy(truth, classes, noise, seed):
 
 def test_the_average_of_probabilities_is_geometric():
     one, other = np.array([[0.8, 0.2]]), np.array([[0.5, 0.5]])
-    found = Probabilities().mean([one, other], np.array([0.5, 0.5]))
+    found = combine("classification", [one, other], np.array([0.5, 0.5]))
     assert found[0, 0] == pytest.approx(np.sqrt(0.4) / (np.sqrt(0.4) + np.sqrt(0.1)))
     certain = np.array([[1.0, 0.0]])
-    assert 0 < Probabilities().mean([certain, certain], np.array([0.5, 0.5]))[0, 1] < 1e-5
+    assert 0 < combine("classification", [certain, certain], np.array([0.5, 0.5]))[0, 1] < 1e-5
 
 
 def test_weights_go_to_who_knows_more():
     truth = np.random.default_rng(0).integers(3, size=600)
     good, bad = noisy(truth, 3, 0.7, 1), noisy(truth, 3, 5.0, 2)
-    weights = choose_weights(Probabilities(), [good, bad], truth)
+    weights = choose_weights("classification", [good, bad], truth)
     assert weights.sum() == pytest.approx(1) and weights[0] > 0.9
-    alike = choose_weights(Probabilities(), [noisy(truth, 3, 0.9, 1), noisy(truth, 3, 0.9, 2)], truth)
+    alike = choose_weights("classification", [noisy(truth, 3, 0.9, 1), noisy(truth, 3, 0.9, 2)], truth)
     assert 0.35 < alike[0] < 0.65  # two independent witnesses are both heard
     wrong = np.roll(good, 1, axis=1)
-    assert choose_weights(Probabilities(), [wrong, good, bad], truth)[0] < 0.02
+    assert choose_weights("classification", [wrong, good, bad], truth)[0] < 0.02
 
 
 def test_few_series_decide_little():
     truth = np.array([0, 1, 2, 0])
     good, bad = noisy(truth, 3, 0.7, 1), np.full((4, 3), 1 / 3)
-    few = choose_weights(Probabilities(), [good, bad], truth)
-    many = choose_weights(Probabilities(), [np.tile(good, (100, 1)), np.tile(bad, (100, 1))], np.tile(truth, 100))
+    few = choose_weights("classification", [good, bad], truth)
+    many = choose_weights("classification", [np.tile(good, (100, 1)), np.tile(bad, (100, 1))], np.tile(truth, 100))
     assert 0.5 < few[0] < 0.8 < many[0]
 
 
@@ -69,20 +71,20 @@ def test_weights_of_values():
     truth[::5, 1] = np.nan
     filled = np.nan_to_num(truth)
     one, other = filled + draw.normal(size=truth.shape), filled + 2 * draw.normal(size=truth.shape)
-    weights = choose_weights(Values(), [one, other], truth)
+    weights = choose_weights("regression", [one, other], truth)
     assert weights[0] == pytest.approx(0.8, abs=0.06)  # by the inverse of the variances, 1 and 4
 
 
 def test_temperature_undoes_a_known_one():
     truth = np.random.default_rng(0).integers(3, size=3000)
-    honest, average = noisy(truth, 3, 1.0, 1), Probabilities()
-    boastful = average.temper(honest, 1 / 2)
-    assert average.temperature(boastful, truth) == pytest.approx(2, rel=0.15)
-    calibrated = average.temper(boastful, average.temperature(boastful, truth))
+    honest = noisy(truth, 3, 1.0, 1)
+    boastful = temper(honest, 1 / 2)
+    assert choose_temperature(boastful, truth) == pytest.approx(2, rel=0.15)
+    calibrated = temper(boastful, choose_temperature(boastful, truth))
     assert expected_calibration_error(truth, calibrated) < 0.5 * expected_calibration_error(truth, boastful)
     assert (calibrated.argmax(1) == boastful.argmax(1)).all()
     # One series, of which the method was sure and right, is no evidence.
-    assert 0.8 < average.temperature(np.array([[0.99, 0.01]]), np.array([0])) <= 1
+    assert 0.8 < choose_temperature(np.array([[0.99, 0.01]]), np.array([0])) <= 1
 
 
 def test_expected_calibration_error_by_hand():
@@ -148,16 +150,91 @@ def test_wide_tables_get_the_course_of_each_channel_and_no_shapes():
 # ── members ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_trees_predict_what_scikit_learn_does():
-    draw = np.random.default_rng(0)
-    x = draw.normal(size=(300, 5))
+def trees(rows=300, classes=3, seed=0):
+    """Features with gaps, targets that depend on them, and trees that have learnt these."""
+    draw = np.random.default_rng(seed)
+    x = draw.normal(size=(rows, 5))
+    target = (np.digitize(x[:, 0] + 0.1 * x[:, 1], [-0.5, 0.5]) if classes else x[:, :2] * [1, 1e6] + [0, 1e9])[:rows]
+    if classes == 2:
+        target = np.minimum(target, 1)
     x[draw.random(x.shape) < 0.2] = np.nan
-    classes = np.arange(300) % 3
-    model = HistGradientBoostingClassifier(max_iter=20).fit(x, classes)
-    np.testing.assert_allclose(BoostedTrees.of([model]).scores(x), model.decision_function(x), rtol=1e-12)
-    values = [HistGradientBoostingRegressor(max_iter=n).fit(x, np.nan_to_num(x[:, n])) for n in (2, 3)]
-    both = BoostedTrees.of(values).scores(x)
-    np.testing.assert_allclose(both, np.stack([model.predict(x) for model in values], 1), rtol=1e-12)
+    task = "classification" if classes else "regression"
+    return x, target, BoostedTrees.fit(task, x, target, seed)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_trees_are_those_of_lightgbm(classes):
+    x, target, fitted = trees(classes=classes)
+    settings = SLOW if classes == 2 else QUICK | {"class_weight": "balanced"}
+    theirs = lightgbm.LGBMClassifier(**COMMON | settings, seed=0).fit(x, target)
+    np.testing.assert_allclose(fitted.predict(x), theirs.predict_proba(x), rtol=1e-12)
+    assert fitted.predict(x[:0]).shape == (0, classes)
+
+
+def test_each_output_is_boosted_in_its_own_unit():
+    x, target, fitted = trees(classes=0)
+    error = np.abs(fitted.predict(x) - target).mean(0)
+    assert (error < [0.3, 3e5]).all()  # single precision holds 1e9 within 64 and 1e6 of it within 0.06
+    target[:50, 1] = np.nan
+    assert np.isfinite(BoostedTrees.fit("regression", x, target, 0).predict(x)).all()
+
+
+def test_trees_do_not_depend_on_threads(monkeypatch):
+    texts = []
+    for threads in (1, 2):
+        monkeypatch.setitem(COMMON, "num_threads", threads)
+        texts.append(trees(3000)[2].texts)
+    assert texts[0] == texts[1]
+
+
+def test_trees_without_any_split_are_a_constant():
+    fitted = BoostedTrees.fit("classification", np.full((12, 2), np.nan), np.arange(12) % 2, 0)
+    np.testing.assert_allclose(fitted.predict(np.zeros((3, 2))), 0.5)
+    check_trees(fitted.texts[0], 2, 2)
+
+
+TAMPERED = {
+    "a cycle": ("left_child=", lambda old: "0" + old[old.index(" ") :]),
+    "a node with two parents": ("left_child=", lambda old: " ".join(["-1"] * len(old.split()))),
+    "a leaf that is none": ("right_child=", lambda old: old.rpartition(" ")[0] + " -999"),
+    "a feature that is none": ("split_feature=", lambda old: "99" + old[1:]),
+    "a negative feature": ("split_feature=", lambda old: "-1" + old[1:]),
+    "a categorical split": ("decision_type=", lambda old: "1" + old[1:]),
+    "a threshold of nan": ("threshold=", lambda old: "nan" + old[old.index(" ") :]),
+    "an infinite leaf": ("leaf_value=", lambda old: "inf" + old[old.index(" ") :]),
+    "a missing leaf": ("leaf_value=", lambda old: old.rpartition(" ")[0]),
+    "many leaves": ("num_leaves=", lambda old: "2000000000"),
+    "another tree": ("Tree=", lambda old: "7"),
+    "categories": ("num_cat=", lambda old: "1"),
+    "words": ("threshold=", lambda old: "x" + old[old.index(" ") :]),
+    "other sizes": ("tree_sizes=", lambda old: "9" + old),
+    "more classes": ("num_class=", lambda old: "40"),
+    "more features": ("max_feature_idx=", lambda old: "99"),
+    "another objective": ("objective=", lambda old: "custom"),
+}
+
+
+@pytest.mark.parametrize("kind", TAMPERED)
+def test_a_text_that_is_not_ours_is_refused(kind):
+    text = trees()[2].texts[0]
+    check_trees(text, 5, 3)
+    field, change = TAMPERED[kind]
+    head, _, rest = text.partition(f"\n{field}")
+    old, _, rest = rest.partition("\n")
+    tampered = f"{head}\n{field}{change(old)}\n{rest}"
+    if field != "tree_sizes=":  # with the sizes that fit the change
+        first, _, blocks = tampered.partition("tree_sizes=")
+        blocks = blocks.partition("\n\n")[2]
+        sizes = " ".join(str(len(block) + 3) for block in blocks.split("\n\n\n")[:-1])
+        tampered = f"{first}tree_sizes={sizes}\n\n{blocks}"
+    with pytest.raises(ValueError):
+        check_trees(tampered, 5, 3)
+
+
+@pytest.mark.parametrize("change", [lambda text: text[:-20], lambda text: text + "parameters:\n", lambda text: ""])
+def test_a_text_that_is_cut_or_goes_on_is_refused(change):
+    with pytest.raises(ValueError):
+        check_trees(change(trees()[2].texts[0]), 5, 3)
 
 
 def waves(series=60, seed=0):
@@ -191,13 +268,6 @@ def test_what_the_others_say_of_a_row_is_what_they_say_without_it(starts):
         away = min(np.abs(found[own] - Ridge(alpha).fit(x[rest], y[rest]).predict(x[own])).max() for alpha in ALPHAS)
         assert away < 1e-6
     assert (found.argmax(1) == y.argmax(1)).mean() < 0.8  # labels that are chance cannot be told apart
-
-
-def test_a_feature_that_one_output_never_sees_costs_no_output():
-    draw = np.random.default_rng(0)
-    features, truth = draw.normal(size=(40, 2)), draw.normal(size=(40, 2))
-    features[:20, 1], truth[20:, 1] = np.nan, np.nan
-    assert len(boosted("regression", features, truth, {"max_iter": 3}, 2**33)) == 2
 
 
 def test_the_validation_part_is_predicted_by_members_that_have_not_learnt_it():
@@ -313,7 +383,7 @@ def test_convolutions_join_for_sounds_and_not_for_pictures():
     train, validation, of_model = np.arange(16), np.arange(16, 24), np.full((8, 2), 0.5)
     reporter = Reporter(quiet=True)
     found, _ = fit_predictor("auto", "classification", data, classes, train, validation, of_model, (), 0, reporter)
-    assert set(found.members) == {"features", "convolutions"}
+    assert set(found.partners) == {"features", "convolutions"}
     assert found.losses["convolutions"] < found.losses["features"]
 
 
@@ -359,7 +429,7 @@ def fitted_predictor(asked="auto", of_model=None, truth=None, task="classificati
 def test_the_winner_is_chosen_by_validation_and_can_be_asked_for():
     lost, *_ = fitted_predictor()
     assert lost.choice == "combined" and lost.weights["model"] < 0.3
-    assert set(lost.members) == {"features", "convolutions"}
+    assert set(lost.partners) == {"features", "convolutions"}
     classes = waves()[1]
     perfect = np.where(np.eye(2)[classes[40:]] == 1, 0.999, 0.001)
     noise = np.random.default_rng(0).integers(2, size=60)
@@ -369,7 +439,7 @@ def test_the_winner_is_chosen_by_validation_and_can_be_asked_for():
     assert won.weights["model"] > 0.5
     for asked in ("model", "features", "combined"):
         assert fitted_predictor(asked)[0].choice == asked
-    assert not fitted_predictor("model")[0].members
+    assert not fitted_predictor("model")[0].partners
 
 
 def test_a_saved_predictor_gives_the_same_predictions(tmp_path):
@@ -390,7 +460,7 @@ def test_a_regression_is_averaged_by_error(tmp_path):
     truth[::7, 1] = np.nan
     rough = np.nan_to_num(truth[40:]) + np.random.default_rng(0).normal(size=(20, 2)) * [1, 3e-4]
     predictor, *_ = fitted_predictor(of_model=rough, truth=truth, task="regression", data=data)
-    assert set(predictor.members) == {"features"} and 0 < predictor.weights["model"] < 1
+    assert set(predictor.partners) == {"features"} and 0 < predictor.weights["model"] < 1
     predictor.save(tmp_path / "p")
     of_model = np.zeros((60, 2))
     assert np.array_equal(Predictor.load(tmp_path / "p").predict(of_model, data), predictor.predict(of_model, data))
@@ -434,7 +504,7 @@ def test_damaged_and_foreign_files_are_refused(tmp_path):
 
     def fresh():
         predictor.save(folder)
-        return json.loads((folder / "predictor.json").read_text()), load_file(folder / "features.safetensors")
+        return json.loads((folder / "predictor.json").read_text())
 
     def broken(*parts):
         with refuses(*parts, error=ModelDirectoryError):
@@ -444,28 +514,133 @@ def test_damaged_and_foreign_files_are_refused(tmp_path):
     (folder / "predictor.json").write_text("{")
     broken("predictor.json", "JSON")
     (folder / "predictor.json").write_text('{"format": 9}')
-    broken("format 3")
-    for change in (
-        {"choice": "magic"},
-        {"weights": {}},
-        {"temperatures": {"model": 0.0, "features": 1.0, "convolutions": 1.0}},
-        {"members": {"pickle": {}}},
-        {"task": None},
-    ):
-        described, _ = fresh()
-        (folder / "predictor.json").write_text(json.dumps(described | change))
-        broken("predictor.json", "damaged")
+    broken("predictor.json", "format")
+    described = fresh()
+    (folder / "predictor.json").write_text(json.dumps(described | {"choice": "magic"}))
+    broken("predictor.json", "damaged")
     fresh()
-    (folder / "features.safetensors").write_bytes(b"\x80\x04pickle")
-    broken("features.safetensors")
-    (folder / "features.safetensors").unlink()
-    broken("features.safetensors")
-    for file in ("features.safetensors", "convolutions.safetensors"):
+    (folder / "features.txt").unlink()
+    broken("features.txt")
+    for file in ("features.txt", "convolutions.safetensors"):
         fresh()
         content = bytearray((folder / file).read_bytes())
         content[-5] ^= 1
         (folder / file).write_bytes(content)
         broken(file, "does not match its checksum")
+
+
+def sealed(folder, described):
+    """Write predictor.json with checksums that fit the files, as anybody can."""
+    described = {key: value for key, value in described.items() if key != "sha256"}
+    sums = {"predictor.json": sha256_of(described)}
+    sums |= {path.name: sha256(path) for path in folder.iterdir() if path.name != "predictor.json"}
+    (folder / "predictor.json").write_text(json.dumps(described | {"sha256": sums}))
+
+
+def of_features(**changes):
+    def change(described):
+        described["partners"]["features"] |= changes
+
+    return change
+
+
+def of_age(**changes):
+    def change(described):
+        described["partners"]["features"]["static"][0] |= changes
+
+    return change
+
+
+FIELDS = {
+    "task": ("task", lambda d: d.update(task="magic")),
+    "no task": ("task", lambda d: d.update(task=None)),
+    "choice": ("choice", lambda d: d.update(choice="magic")),
+    "because": ("because", lambda d: d.update(because=3)),
+    "no weights": ("weights", lambda d: d.update(weights={})),
+    "weights of nothing": ("weights", lambda d: d.update(weights=dict.fromkeys(d["weights"], 0.0))),
+    "weights as text": ("weights", lambda d: d.update(weights=dict.fromkeys(d["weights"], "1"))),
+    "temperature 0": ("temperatures", lambda d: d["temperatures"].update(model=0.0)),
+    "no temperatures": ("temperatures", lambda d: d.update(temperatures={})),
+    "losses": ("losses", lambda d: d["losses"].update(other=1.0)),
+    "surplus field": ("fields", lambda d: d.update(extra=1)),
+    "missing field": ("fields", lambda d: d.pop("because")),
+    "partners a list": ("partners", lambda d: d.update(partners=[])),
+    "another partner": ("partners", lambda d: d["partners"].update({"../../etc": {}})),
+    "settings a list": ("partners", lambda d: d["partners"].update(features=[])),
+    "surplus setting": ("settings", of_features(more=1)),
+    "feature names": ("features", of_features(features="abc")),
+    "fewer features": ("features.txt", of_features(features=["a"])),
+    "classes": ("features.txt", of_features(classes=3)),
+    "many classes": ("features.txt", of_features(classes=10**9)),
+    "classes as text": ("classes", of_features(classes="2")),
+    "center of classes": ("center", of_features(center=[0.0])),
+    "static": ("static", of_features(static=3)),
+    "static of nothing": ("features.txt", of_features(static=[])),
+    "static std": ("static", of_age(std=0.0)),
+    "static mean": ("static", of_age(mean="x")),
+    "static categories": ("static", of_age(categories=7)),
+}
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("saved") / "predictor"
+    fitted_predictor()[0].save(folder)
+    return folder
+
+
+@pytest.mark.parametrize("kind", FIELDS)
+def test_made_up_fields_are_refused(kind, saved, tmp_path):
+    folder = shutil.copytree(saved, tmp_path / "p")
+    described = json.loads((folder / "predictor.json").read_text())
+    sealed(folder, described)
+    Predictor.load(folder)
+    field, change = FIELDS[kind]
+    change(described)
+    sealed(folder, described)
+    with refuses(field, error=ModelDirectoryError):
+        Predictor.load(folder)
+
+
+ARRAYS = {
+    "length": lambda x: x * 10**7,
+    "center": lambda x: x * np.nan,
+    "scale": lambda x: x * 0,
+    "dilation": lambda x: x * 10**6,
+    "mix": lambda x: x + 2,
+    "bias": lambda x: x[:, :50],
+    "feature_center": lambda x: x[:-1],
+    "feature_scale": lambda x: -x,
+    "weight": lambda x: x.astype(np.float32),
+    "intercept": lambda x: x[:0],
+    "sharpness": lambda x: x * np.inf,
+}
+
+
+@pytest.mark.parametrize("kind", ["surplus", "missing", *ARRAYS])
+def test_made_up_arrays_are_refused(kind, saved, tmp_path):
+    folder = shutil.copytree(saved, tmp_path / "p")
+    file = folder / "convolutions.safetensors"
+    arrays = load_file(file)
+    if kind == "surplus":
+        arrays["more"] = np.zeros(3)
+    elif kind == "missing":
+        del arrays["mix"]
+    else:
+        arrays[kind] = np.ascontiguousarray(ARRAYS[kind](arrays[kind]))
+    save_file(arrays, file)
+    sealed(folder, json.loads((folder / "predictor.json").read_text()))
+    with refuses("convolutions.safetensors", error=ModelDirectoryError):
+        Predictor.load(folder)
+
+
+def test_a_full_disk_is_an_os_error(monkeypatch, tmp_path):
+    def full(*arguments):
+        raise SafetensorError("No space left on device")
+
+    monkeypatch.setattr(base, "save_file", full)
+    with pytest.raises(OSError, match="No space left"):
+        fitted_predictor()[0].save(tmp_path / "p")
 
 
 def test_the_estimator_predicts_with_its_predictor():
@@ -477,5 +652,5 @@ def test_the_estimator_predicts_with_its_predictor():
     assert model.predictor_.choice == "combined"
     assert np.array_equal(model.predict_proba(data), model.predictor_.predict(raw, data))
     alone = RoMAEClassifier(**tiny, predictor="model").fit(data, classes)
-    assert not alone.predictor_.members
+    assert not alone.predictor_.partners
     assert (alone.predict_proba(data).argmax(1) == raw.argmax(1)).all()

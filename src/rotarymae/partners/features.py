@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rotarymae.arrays import ArrayDataset, array_features
+from rotarymae.partners.base import AnyDataset
 from rotarymae.series import SeriesDataset, error_columns
-from rotarymae.tasks.data import AnyDataset
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

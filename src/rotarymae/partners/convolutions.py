@@ -16,7 +16,8 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, Self
+from pathlib import Path
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -25,9 +26,10 @@ from scipy.special import softmax
 from torch.nn import functional as F
 
 from rotarymae.arrays import BINS, ArrayDataset
+from rotarymae.errors import InputError
+from rotarymae.partners.base import AnyDataset, Floats, check, load_arrays, save_arrays
+from rotarymae.partners.features import chunks
 from rotarymae.series import SeriesDataset, StaticColumn
-from rotarymae.tasks.data import AnyDataset
-from rotarymae.tasks.features import Floats, chunks
 
 LENGTH = 9  # of a kernel
 KERNELS = np.full((84, LENGTH), -1.0, np.float32)
@@ -42,6 +44,21 @@ SAMPLED = 4096  # points of a series that biases are drawn from
 BANDS, FRAMES, DECIBELS = 32, 2, 80.0  # of a sound: bands, frames of the filterbank per point, range below the loudest
 LEAST = 5.0  # decibels, by which a band is divided that is nearly constant in training
 STARTS = 4  # of each sound of training, where `MOST_SERIES` and `MOST_POINTS` leave room for them
+GRID_POINTS = 2**22  # of all series that are put on a grid at once
+MAX_LENGTH = 200_000  # points of a grid
+ARRAYS: dict[str, tuple[type, tuple[int | str, ...]]] = {  # types and shapes, with the letters of RandomConvolutions
+    "length": (np.int64, (1,)),
+    "center": (np.float64, ("V",)),
+    "scale": (np.float64, ("V",)),
+    "dilation": (np.int64, ("G",)),
+    "mix": (np.float32, ("G", len(KERNELS), "V")),
+    "bias": (np.float32, ("G", len(KERNELS), "E")),
+    "feature_center": (np.float64, ("F",)),
+    "feature_scale": (np.float64, ("F",)),
+    "weight": (np.float64, ("F", "K")),
+    "intercept": (np.float64, ("K",)),
+    "sharpness": (np.float64, (1,)),
+}
 SPARSE = 4  # distinct times per observation of the middle series, beyond which series share no grid
 
 
@@ -55,7 +72,7 @@ def convolvable(dataset: AnyDataset) -> bool:
             return False
         return len(dataset) <= MOST_SERIES and sum(len(array) for array in dataset.arrays) <= MOST_POINTS * FRAMES
     begins = np.asarray(dataset.times)[dataset.offsets[:-1]]
-    if len(dataset) > MOST_SERIES or _distinct_per_series(dataset) < LENGTH:
+    if len(dataset) > MOST_SERIES or not LENGTH <= _distinct_per_series(dataset) <= MAX_LENGTH:
         return False
     since = np.asarray(dataset.times) - np.repeat(begins, dataset.lengths)
     ticks = np.round(since / max(since.max() * 1e-6, 1e-300))
@@ -96,6 +113,14 @@ class RandomConvolutions:
     intercept: Floats
     sharpness: Floats
 
+    name: ClassVar[str] = "convolutions"
+    title: ClassVar[str] = "random convolutions"
+    suffix: ClassVar[str] = ".safetensors"
+
+    @classmethod
+    def suits(cls, task: str, dataset: AnyDataset) -> bool:
+        return task == "classification" and convolvable(dataset)
+
     @classmethod
     def fit(
         cls,
@@ -105,14 +130,14 @@ class RandomConvolutions:
         static: tuple[StaticColumn, ...] = (),
         seed: int = 0,
     ) -> Self:
-        """From the classes 0, 1, .. [S] of the series; static columns are not read."""
+        """Fit to the classes 0, 1, .. [S] of the series; static columns are not read."""
         draw = np.random.default_rng(seed)
         of_sounds = isinstance(dataset, ArrayDataset)
         if of_sounds:
             length = int(np.median([len(array) for array in dataset.arrays])) // FRAMES
         else:
             length = round(_distinct_per_series(dataset))
-        length = max(LENGTH + 1, length)
+        length = min(max(LENGTH + 1, length), MAX_LENGTH)
         variables = _variables(dataset, length)
         points = sum(one.shape[1] for one in variables)
         center = np.sum([one.sum(1) for one in variables], 0) / points
@@ -146,28 +171,44 @@ class RandomConvolutions:
         return cls(np.array([length]), center, scale, dilation, mix, bias, *arrays)
 
     def predict(self, dataset: AnyDataset) -> Floats:
-        """Probabilities [S, K]."""
-        out, of_sounds = [], isinstance(dataset, ArrayDataset)
-        if isinstance(dataset, SeriesDataset):
-            parts = dataset.series_chunks()
-        else:
-            parts = (np.arange(i, min(i + 256, len(dataset))) for i in range(0, len(dataset), 256))
-        for part in parts:
-            variables = _variables(dataset.select(part), int(self.length[0]))
+        """Return probabilities [S, K]."""
+        out, of_sounds, length = [], isinstance(dataset, ArrayDataset), int(self.length[0])
+        at_once = max(1, min(256, GRID_POINTS // (length * len(self.center))))
+        for begin in range(0, len(dataset), at_once):
+            part = np.arange(begin, min(begin + at_once, len(dataset)))
+            variables = _variables(dataset.select(part), length)
+            if variables[0].shape[0] != len(self.center):
+                raise InputError(
+                    f"the series have {variables[0].shape[0]} variables (channels times value columns) and training "
+                    f"had {len(self.center)}. Give the same channels and value columns as in training."
+                )
             x = _standardised(variables, self.center, self.scale)
             features = _features(x, self.dilation, self.mix, self.bias, of_sounds)
             features = (features - self.feature_center) / self.feature_scale
             out.append(softmax(self.sharpness[0] * (features @ self.weight + self.intercept), axis=1))
         return np.concatenate(out)
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        return {field.name: getattr(self, field.name) for field in fields(self)}
-
-    def describe(self) -> dict[str, Any]:
+    def save(self, path: Path) -> dict[str, Any]:
+        save_arrays(path, {field.name: getattr(self, field.name) for field in fields(self)})
         return {}
 
     @classmethod
-    def load(cls, task: str, described: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Self:
+    def load(cls, path: Path, task: str, settings: dict[str, Any]) -> Self:
+        check(not settings and task == "classification", path, "settings")
+        arrays = load_arrays(path, ARRAYS)
+        length, shares = arrays["length"][0], np.prod(arrays["bias"].shape)
+        groups, features = len(arrays["dilation"]), len(arrays["feature_center"])
+        conditions = {
+            "length": LENGTH < length <= MAX_LENGTH,
+            "scale": (arrays["scale"] > 0).all(),
+            "dilation": groups % 2 == 0 and ((arrays["dilation"] > 0) & (arrays["dilation"] * 8 <= length)).all(),
+            "mix": np.isin(arrays["mix"], (0, 1)).all(),
+            "feature_center": features in (shares, shares + groups * len(KERNELS)),
+            "feature_scale": (arrays["feature_scale"] > 0).all(),
+            "sharpness": arrays["sharpness"][0] > 0,
+        }
+        for name, holds in conditions.items():
+            check(bool(holds), path, name)
         return cls(**arrays)
 
 

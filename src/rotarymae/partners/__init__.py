@@ -1,0 +1,8 @@
+"""What predicts next to the network: boosted trees on features, random convolutions, and how they are combined."""
+
+from rotarymae.partners.base import AnyDataset, Partner
+from rotarymae.partners.boosting import BoostedFeatures
+from rotarymae.partners.convolutions import RandomConvolutions
+from rotarymae.partners.predictor import TITLES, Predictor, fit_predictor
+
+__all__ = ["TITLES", "AnyDataset", "BoostedFeatures", "Partner", "Predictor", "RandomConvolutions", "fit_predictor"]

@@ -1,0 +1,97 @@
+"""The contract of a partner, and the checks of what partners have saved."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, ClassVar, Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.numpy import load_file, save_file
+
+from rotarymae.arrays import ArrayDataset
+from rotarymae.errors import ModelDirectoryError
+from rotarymae.series import SeriesDataset, StaticColumn
+
+AnyDataset = SeriesDataset | ArrayDataset
+Floats = NDArray[np.float64]
+
+
+class Partner(Protocol):
+    """A method that predicts targets of whole series without the network.
+
+    Attributes:
+        name: in options, and of the file that holds what it has learnt.
+        title: in tables and sentences.
+        suffix: of its file.
+    """
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    suffix: ClassVar[str]
+
+    @classmethod
+    def suits(cls, task: str, dataset: AnyDataset) -> bool:
+        """Return whether the method can be used for the task ("classification" or "regression") on these series."""
+        ...
+
+    @classmethod
+    def fit(
+        cls, task: str, dataset: AnyDataset, truth: NDArray[Any], static: tuple[StaticColumn, ...], seed: int
+    ) -> Self:
+        """Fit to classes int [S] (0, 1, .., all of them), or to numbers [S, outputs] of which some may be NaN."""
+        ...
+
+    def predict(self, dataset: AnyDataset) -> Floats:
+        """Return probabilities [S, classes], or values [S, outputs]."""
+        ...
+
+    def save(self, path: Path) -> dict[str, Any]:
+        """Write what was learnt to a file, and return the rest as JSON."""
+        ...
+
+    @classmethod
+    def load(cls, path: Path, task: str, settings: dict[str, Any]) -> Self:
+        """Read what `save` wrote. Raises ModelDirectoryError for anything that `save` would not write."""
+        ...
+
+
+def save_arrays(path: Path, arrays: dict[str, NDArray[Any]]) -> None:
+    """Write arrays as safetensors. Raises OSError where there is no room, as safetensors has an error of its own."""
+    try:
+        save_file({name: np.ascontiguousarray(array) for name, array in arrays.items()}, path)
+    except SafetensorError as error:
+        raise OSError(f"{path.name} could not be written: {error}") from None
+
+
+def load_arrays(path: Path, wanted: dict[str, tuple[type, tuple[int | str, ...]]]) -> dict[str, NDArray[Any]]:
+    """Read arrays from safetensors, and check their names, types and shapes, and that all numbers are finite.
+
+    Args:
+        wanted: the type and the shape of each; a text in a shape is a size that all arrays with this text share.
+    """
+    try:
+        arrays = load_file(path)
+    except (SafetensorError, OSError, KeyError, ValueError) as error:
+        raise ModelDirectoryError(f"{path} cannot be read as safetensors: {error}.") from None
+    if set(arrays) != set(wanted):
+        raise ModelDirectoryError(f"{path} holds the arrays {sorted(arrays)}; wanted {sorted(wanted)}.")
+    sizes: dict[str, int] = {}
+    for name, (dtype, shape) in wanted.items():
+        array = arrays[name]
+        expected = list(shape)
+        if array.ndim == len(shape):
+            expected = [sizes.setdefault(one, n) if isinstance(one, str) else one for one, n in zip(shape, array.shape)]
+        if array.dtype != dtype or list(array.shape) != expected or not array.size or not np.isfinite(array).all():
+            raise ModelDirectoryError(
+                f"{path}: the array {name!r} is {array.dtype} {list(array.shape)}, or holds NaN or infinity; wanted "
+                f"finite {np.dtype(dtype)} {expected}."
+            )
+    return arrays
+
+
+def check(condition: bool, path: Path, field: str) -> None:
+    """Raise ModelDirectoryError that names the field of a file unless the condition holds."""
+    if not condition:
+        raise ModelDirectoryError(f"{path}: the field {field!r} does not hold what this version writes.")

@@ -1,0 +1,294 @@
+"""Boosted trees: fitted by LightGBM, kept as text that LightGBM reads, and that is checked before it does."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass, fields
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, softmax
+
+from rotarymae.errors import InputError, ModelDirectoryError, listed
+from rotarymae.partners.base import AnyDataset, Floats, check
+from rotarymae.partners.features import more_features
+from rotarymae.series import SeriesDataset, StaticColumn, static_features
+from rotarymae.system import from_fields
+
+# The same trees on any number of threads. Rare classes have some 30 members: no early stopping, as it would split
+# those; few features per split and a penalty, as more freedom diverged on one PLAsTiCC fold.
+COMMON: dict[str, Any] = {
+    "num_leaves": 15,
+    "min_data_in_leaf": 10,
+    "lambda_l2": 1.0,
+    "feature_fraction_bynode": 0.3,
+    "deterministic": True,
+    "force_row_wise": True,
+    "num_threads": 1,
+    "verbosity": -1,
+}
+# Two classes, or numbers: slowly and with equal weights, best on PhysioNet's deaths. More classes: as many trees for
+# each, so fewer; and weighted, best on PLAsTiCC's 14 both alone and combined.
+SLOW = {"learning_rate": 0.03, "num_iterations": 400}
+QUICK = {"learning_rate": 0.1, "num_iterations": 80}
+MAX_TEXT = 2**28  # bytes of a file of trees; 100 classes take some 2**24
+TREE_KEYS = ("split_feature", "threshold", "decision_type", "left_child", "right_child")  # by inner node
+KEYS = ("Tree", "num_leaves", "num_cat", *TREE_KEYS, "leaf_value", "shrinkage")
+DECISIONS = (0, 2, 4, 6, 8, 10)  # numbers only: where missing values go (2), and which are missing (4, 8)
+
+
+def fit_trees(features: Floats, target: NDArray[Any], classes: int, settings: dict[str, Any], seed: int) -> str:
+    """Return boosted trees as text.
+
+    Args:
+        features: [S, F], NaN where one is missing.
+        target: [S] classes 0, 1, .., or numbers of about unit size, as LightGBM keeps them in single precision.
+        classes: how many; 0 for numbers.
+        settings: LightGBM's parameters beyond COMMON; "balanced" gives classes the same total weight.
+
+    Raises:
+        InputError: a class that no series has, or one class alone.
+    """
+    import lightgbm
+
+    objective: dict[str, Any] = {"objective": "regression"}
+    weight = None
+    if classes:
+        counts = np.bincount(target, minlength=classes)
+        if classes < 2 or not counts.all():
+            raise InputError("gradient boosting needs two classes, and a series of each, to train on.")
+        objective = {"objective": "multiclass", "num_class": classes} if classes > 2 else {"objective": "binary"}
+        if settings.get("balanced"):
+            weight = (len(target) / (classes * counts))[target]
+    own = {name: value for name, value in settings.items() if name != "balanced"}
+    parameters = COMMON | objective | own | {"seed": seed % 2**31}
+    try:
+        data = lightgbm.Dataset(features, target, weight=weight, params=parameters)
+        text = lightgbm.train(parameters, data).model_to_string(num_iteration=-1)
+    except lightgbm.basic.LightGBMError as error:
+        raise InputError(f"gradient boosting failed: {error}") from None
+    return _canonical(text, features.shape[1], classes)
+
+
+def _canonical(text: str, features: int, classes: int) -> str:
+    """Return LightGBM's text without statistics of training, which predictions do not need."""
+    trees = text[: text.index("end of trees")].split("\nTree=")[1:]
+    blocks = [
+        "\n".join(line for line in f"Tree={tree}".split("\n") if line.partition("=")[0] in KEYS) + "\n\n\n"
+        for tree in trees
+    ]
+    sizes = " ".join(str(len(block)) for block in blocks)
+    return f"{_header(features, classes)}tree_sizes={sizes}\n\n{''.join(blocks)}end of trees\n"
+
+
+def _header(features: int, classes: int) -> str:
+    scores = classes if classes > 2 else 1
+    objective = {0: "regression", 2: "binary sigmoid:1"}.get(classes, f"multiclass num_class:{classes}")
+    names = " ".join(f"f{i}" for i in range(features))
+    return (
+        f"tree\nversion=v4\nnum_class={scores}\nnum_tree_per_iteration={scores}\nlabel_index=0\n"
+        f"max_feature_idx={features - 1}\nobjective={objective}\nfeature_names={names}\n"
+        f"feature_infos={' '.join(['none'] * features)}\n"
+    )
+
+
+def check_trees(text: str, features: int, classes: int) -> None:
+    """Check that a text is what `fit_trees` returns for this many features and classes: trees, without cycles.
+
+    LightGBM trusts what it reads: a cycle would never end, and an index out of range reads memory of something else.
+
+    Raises:
+        ValueError: anything else.
+    """
+    head, sizes, rest = text.partition("tree_sizes=")
+    sizes, _, rest = rest.partition("\n\n")
+    blocks, end, tail = rest.partition("end of trees\n")
+    if head != _header(features, classes) or not end or tail:
+        raise ValueError("the header or the end is another")
+    trees = [f"{block}\n\n\n" for block in blocks.split("\n\n\n")[:-1]]
+    if "".join(trees) != blocks or sizes != " ".join(str(len(tree)) for tree in trees):
+        raise ValueError("the sizes of the trees are others")
+    if not trees or len(trees) % (classes if classes > 2 else 1):
+        raise ValueError("the number of trees does not fit the classes")
+    for number, tree in enumerate(trees):
+        _check_tree(tree, number, features)
+
+
+def _check_tree(tree: str, number: int, features: int) -> None:
+    lines = [line.partition("=") for line in tree[:-3].split("\n")]
+    if tuple(key for key, _, _ in lines) != KEYS:
+        raise ValueError(f"tree {number} has other fields")
+    fields = {key: value.split() for key, _, value in lines}
+    inner = len(fields["leaf_value"]) - 1
+    if fields["Tree"] != [str(number)] or fields["num_leaves"] != [str(inner + 1)] or fields["num_cat"] != ["0"]:
+        raise ValueError(f"tree {number} has other counts")
+    if any(len(fields[key]) != inner for key in TREE_KEYS):
+        raise ValueError(f"tree {number} has arrays of other lengths")
+    thresholds, leaves, shrinkage = ([float(one) for one in fields[key]] for key in ("threshold", *KEYS[-2:]))
+    # An infinite threshold parts the missing values from the others.
+    if any(map(math.isnan, thresholds)) or not all(map(math.isfinite, leaves + shrinkage)) or len(shrinkage) != 1:
+        raise ValueError(f"tree {number} holds NaN, or infinite values")
+    splits, decisions, left, right = ([int(one) for one in fields[key]] for key in TREE_KEYS if key != "threshold")
+    if not all(0 <= split < features for split in splits) or not set(decisions) <= set(DECISIONS):
+        raise ValueError(f"tree {number} splits at what is no feature")
+    # Each node but the first is below exactly one other, and that one comes before it. Leaf i is written as ~i.
+    every = [*range(-inner - 1, 0), *range(1, inner)] if inner else []
+    behind = all(child < 0 or child > i for children in (left, right) for i, child in enumerate(children))
+    if not behind or sorted([*left, *right]) != every:
+        raise ValueError(f"tree {number} has a cycle, or a node without a parent")
+
+
+@dataclass(frozen=True, eq=False)
+class BoostedTrees:
+    """Boosted trees on features [S, F], where NaN is a missing one.
+
+    Attributes:
+        classes: how many; 0 for numbers.
+        texts: the trees of all classes together, or of each output, as LightGBM reads them.
+        center, scale: [outputs] of the numbers; empty for classes.
+    """
+
+    classes: int
+    texts: tuple[str, ...]
+    center: tuple[float, ...] = ()
+    scale: tuple[float, ...] = ()
+
+    @classmethod
+    def fit(cls, task: str, features: Floats, truth: NDArray[Any], seed: int) -> Self:
+        """Fit to classes int [S] (0, 1, .., all of them), or to numbers [S, outputs] of which some may be NaN."""
+        if task == "classification":
+            classes = int(truth.max()) + 1
+            settings = SLOW if classes == 2 else QUICK | {"balanced": True}
+            return cls(classes, (fit_trees(features, truth, classes, settings, seed),))
+        texts, center, scale = [], np.nanmean(truth, 0), np.nanstd(truth, 0)
+        scale = np.where(scale > 0, scale, 1.0)
+        for column in ((truth - center) / scale).T:
+            known = np.isfinite(column)
+            texts.append(fit_trees(features[known], column[known], 0, SLOW, seed))
+        return cls(0, tuple(texts), tuple(center.tolist()), tuple(scale.tolist()))
+
+    def predict(self, features: Floats) -> Floats:
+        """Return probabilities [S, classes], or values [S, outputs]."""
+        if not len(features):
+            return np.zeros((0, self.classes or len(self.texts)))
+        found = [booster.predict(features, raw_score=True, num_threads=1) for booster in self._boosters]
+        if not self.classes:
+            return np.stack(found, 1) * np.array(self.scale) + np.array(self.center)
+        if self.classes == 2:  # one score, of the second class against the first
+            second = expit(found[0])
+            return np.stack([1 - second, second], 1)
+        return softmax(found[0], axis=1)
+
+    @cached_property
+    def _boosters(self) -> list[Any]:
+        import lightgbm
+
+        return [lightgbm.Booster(model_str=text) for text in self.texts]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+
+@dataclass(frozen=True, eq=False)
+class BoostedFeatures:
+    """Gradient boosting on features of the observations and the static columns.
+
+    Attributes:
+        features: names of the features that are computed from observations.
+        static: the columns with one value per series.
+    """
+
+    features: tuple[str, ...]
+    static: tuple[StaticColumn, ...]
+    trees: BoostedTrees
+
+    name: ClassVar[str] = "features"
+    title: ClassVar[str] = "gradient boosting, more features"
+    suffix: ClassVar[str] = ".txt"
+
+    @classmethod
+    def suits(cls, task: str, dataset: AnyDataset) -> bool:
+        return True
+
+    @classmethod
+    def fit(
+        cls, task: str, dataset: AnyDataset, truth: NDArray[Any], static: tuple[StaticColumn, ...], seed: int
+    ) -> Self:
+        features, names = _features(dataset, static)
+        return cls(names, static, BoostedTrees.fit(task, features, truth, seed))
+
+    def predict(self, dataset: AnyDataset) -> Floats:
+        features, names = _features(dataset, self.static)
+        if names != self.features:
+            known, others = set(self.features), [name for name in names if name not in self.features]
+            lacking = [name for name in self.features if name not in set(names)]
+            raise InputError(
+                f"the series have {len(names)} features and training had {len(known)}; lacking {listed(lacking, 3)}, "
+                f"unknown {listed(others, 3)}. Give the same channels and value columns as in training."
+            )
+        return self.trees.predict(features)
+
+    def save(self, path: Path) -> dict[str, Any]:
+        path.write_text("".join(self.trees.texts), encoding="ascii", newline="")
+        return {
+            "features": list(self.features),
+            "static": [asdict(column) for column in self.static],
+            "classes": self.trees.classes,
+            "center": list(self.trees.center),
+            "scale": list(self.trees.scale),
+        }
+
+    @classmethod
+    def load(cls, path: Path, task: str, settings: dict[str, Any]) -> Self:
+        check(set(settings) == {"features", "static", "classes", "center", "scale"}, path, "settings")
+        features, static = settings["features"], _read_static(settings["static"], path)
+        check(isinstance(features, list) and all(isinstance(name, str) for name in features), path, "features")
+        classes = settings["classes"]
+        check(type(classes) is int and (classes >= 2 if task == "classification" else classes == 0), path, "classes")
+        for name in ("center", "scale"):
+            values = settings[name]
+            check(isinstance(values, list) and all(map(_finite, values)), path, name)
+            check(bool(values) == (task == "regression"), path, name)
+        center, scale = tuple(settings["center"]), tuple(settings["scale"])
+        check(len(center) == len(scale) and all(value > 0 for value in scale), path, "scale")
+        try:
+            if path.stat().st_size > MAX_TEXT:
+                raise ValueError(f"it is larger than {MAX_TEXT:,} bytes")
+            text, end = path.read_bytes().decode("ascii"), "end of trees\n"
+            texts = tuple(one + end for one in text.split(end))
+            if texts[-1] != end or len(texts) - 1 != (len(center) or 1):
+                raise ValueError("it does not hold the trees of each output")
+            width = len(features) + sum(column.width for column in static)
+            for one in texts[:-1]:
+                check_trees(one, width, classes)
+        except (ValueError, OSError) as error:
+            raise ModelDirectoryError(f"{path} holds no trees that this version writes: {error}.") from None
+        return cls(tuple(features), static, BoostedTrees(classes, texts[:-1], center, scale))
+
+
+def _read_static(described: Any, path: Path) -> tuple[StaticColumn, ...]:
+    """Return the static columns that were written as JSON, checked."""
+    try:
+        columns = tuple(from_fields(StaticColumn, column, "static") for column in described)
+        widths = [column.width for column in columns]
+        numbers = [one for column in columns for one in (column.low, column.high, column.mean, column.std)]
+        sound = all(isinstance(column.name, str) for column in columns) and min([1, *widths]) > 0
+    except (InputError, TypeError, AttributeError) as error:
+        raise ModelDirectoryError(f"{path}: the field 'static' is damaged: {error}") from None
+    check(sound and all(map(_finite, numbers)) and all(column.std > 0 for column in columns), path, "static")
+    return columns
+
+
+def _finite(value: Any) -> bool:
+    return type(value) in (int, float) and math.isfinite(value)
+
+
+def _features(dataset: AnyDataset, static: tuple[StaticColumn, ...]) -> tuple[Floats, tuple[str, ...]]:
+    """Return features [S, F], and the names of those that are computed from observations, which come first."""
+    observed, names = more_features(dataset)
+    if isinstance(dataset, SeriesDataset):
+        observed = np.concatenate([observed, static_features(static, dataset)], 1)
+    return observed, names

@@ -1,0 +1,268 @@
+"""What a run predicts with: the network, a partner, or all of them combined.
+
+All are compared on the validation series. Unless a user decides otherwise the combination predicts, or what is better
+than it by more than one nat in all. The predictor is a folder of its own: predictor.json, and a file for each partner.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rotarymae.checkpoints import PREDICTOR, ModelDirectory, find_model, read_json, refuse_changed
+from rotarymae.errors import InputError, ModelDirectoryError, listed
+from rotarymae.heads import Classifier, Regressor
+from rotarymae.partners.base import AnyDataset, Floats, Partner, check
+from rotarymae.partners.boosting import BoostedFeatures
+from rotarymae.partners.calibrate import choose_temperature, temper
+from rotarymae.partners.combine import choose_weights, combine, nats
+from rotarymae.partners.convolutions import RandomConvolutions
+from rotarymae.series import StaticColumn
+from rotarymae.system import Reporter, replacing_folder, sha256, sha256_of
+
+FORMAT = 4
+JSON = "predictor.json"
+# A new partner is a class that follows the protocol `Partner`, and its entry here.
+PARTNERS: dict[str, type[Partner]] = {partner.name: partner for partner in (BoostedFeatures, RandomConvolutions)}
+MODEL, FEATURES, COMBINED = "model", BoostedFeatures.name, "combined"
+CHOICES = (MODEL, FEATURES, COMBINED)
+TITLES = {MODEL: "model", COMBINED: "combined"} | {name: kind.title for name, kind in PARTNERS.items()}  # in tables
+TASKS = {Classifier: "classification", Regressor: "regression"}
+
+
+@dataclass(frozen=True, eq=False)
+class Predictor:
+    """Predictions of a fine-tuned model and its partners, calibrated, and combined.
+
+    Attributes:
+        task: "classification" or "regression".
+        choice: what predicts: "model", "features", or "combined" (the model and all partners).
+        because: why, in words.
+        partners: by name.
+        temperatures: of the model and each partner; 1 leaves probabilities as they are.
+        weights: of the model and each partner in the combination.
+        losses: of each and of the combination: nats per validation series (for a regression those of normal errors).
+    """
+
+    task: str
+    choice: str
+    because: str
+    partners: dict[str, Partner]
+    temperatures: dict[str, float]
+    weights: dict[str, float]
+    losses: dict[str, float]
+
+    @classmethod
+    def of_model(cls, task: str, because: str) -> Self:
+        """Return the model alone, as it is."""
+        return cls(task, MODEL, because, {}, {MODEL: 1.0}, {MODEL: 1.0}, {})
+
+    def predict(self, of_model: Floats, dataset: AnyDataset, choice: str | None = None) -> Floats:
+        """Return predictions [S, K] of series, given the model's.
+
+        Args:
+            choice: "model", "features" or "combined" instead of the predictor's own.
+
+        Raises:
+            InputError: a choice that this predictor has not; series that are laid out otherwise than in training.
+        """
+        choice = self.check(choice or "auto")
+        wanted = {MODEL: (), FEATURES: (FEATURES,)}.get(choice, tuple(self.partners))
+        return self._combine(of_model, {name: self.partners[name].predict(dataset) for name in wanted})[choice]
+
+    def every(self, of_model: Floats, dataset: AnyDataset) -> dict[str, Floats]:
+        """Return the predictions of the model, of each partner, and of their combination, by name."""
+        return self._combine(of_model, {name: member.predict(dataset) for name, member in self.partners.items()})
+
+    def check(self, choice: str) -> str:
+        """Return the choice, or for "auto" the predictor's own. Raises InputError for one that is not available."""
+        if choice not in ("auto", *self.available):
+            raise InputError(
+                f"predictor={choice!r}, but there is {listed(self.available)} alone ({self.because}); leave it out."
+            )
+        return self.choice if choice == "auto" else choice
+
+    @property
+    def available(self) -> tuple[str, ...]:
+        """Return what `choice` may be."""
+        there = {MODEL, *self.partners} | ({COMBINED} if self.partners else set())
+        return tuple(name for name in CHOICES if name in there)
+
+    def _combine(self, of_model: Floats, of_partners: dict[str, Floats]) -> dict[str, Floats]:
+        for name, predicted in of_partners.items():
+            if predicted.shape != of_model.shape:
+                raise ModelDirectoryError(
+                    f"{TITLES[name]} predicts {predicted.shape[1]} outputs and the model {of_model.shape[1]}; the "
+                    "predictor is of another run."
+                )
+        out = {MODEL: of_model} | of_partners
+        if self.task == "classification":
+            out = {name: temper(predicted, self.temperatures[name]) for name, predicted in out.items()}
+        if self.partners and set(out) == set(self.weights):
+            out[COMBINED] = combine(self.task, list(out.values()), np.array([self.weights[name] for name in out]))
+        return out
+
+    def describe(self) -> dict[str, Any]:
+        """Return what was chosen and why, for people and metrics.json."""
+        return {
+            "chosen": TITLES[self.choice],
+            "because": self.because,
+            "weights": {TITLES[name]: weight for name, weight in self.weights.items()},
+            "temperatures": {TITLES[name]: temperature for name, temperature in self.temperatures.items()},
+            "loss per validation series": {TITLES[name]: loss for name, loss in self.losses.items()},
+        }
+
+    def save(self, folder: str | Path) -> None:
+        """Write predictor.json and the partners' files. Raises OSError where there is no room."""
+        described = {"format": FORMAT} | {field.name: getattr(self, field.name) for field in fields(self)}
+        with replacing_folder(folder) as beside:
+            files = {name: beside / f"{name}{partner.suffix}" for name, partner in self.partners.items()}
+            described["partners"] = {name: self.partners[name].save(file) for name, file in files.items()}
+            sums = {JSON: sha256_of(described)} | {file.name: sha256(file) for file in files.values()}
+            text = json.dumps(described | {"sha256": sums}, indent=2, allow_nan=False)
+            (beside / JSON).write_text(text + "\n", encoding="utf-8")
+
+    @classmethod
+    def of_run(cls, folder: str | Path, directory: ModelDirectory) -> Self:
+        """Return the predictor of a run folder; for a model directory, or a run without one, the model as it is.
+
+        Raises:
+            InputError: a model without a head.
+            ModelDirectoryError: as `load`; a predictor of another task than the model's.
+        """
+        task = TASKS.get(type(directory.model))
+        if task is None:
+            raise InputError("the model is not fine-tuned; `rotarymae fit` with labels makes one that predicts them.")
+        path = find_model(folder) / PREDICTOR
+        if not path.exists():
+            return cls.of_model(task, f"{folder} has no folder {PREDICTOR!r}, as a run of `rotarymae fit` has")
+        predictor = cls.load(path)
+        if predictor.task != task:
+            raise ModelDirectoryError(f"{path} is of a {predictor.task}, and the model beside it of a {task}.")
+        return predictor
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Self:
+        """Return what `save` wrote. No code is run from the files.
+
+        Raises:
+            ModelDirectoryError: a file that is missing, damaged or of another kind, or a field or an array that this
+                version would not write; the message names it.
+        """
+        path = Path(folder) / JSON
+        described = read_json(path, dict)
+        check(described.get("format") == FORMAT, path, "format")
+        partners = described.get("partners")
+        check(isinstance(partners, dict) and set(partners) <= set(PARTNERS), path, "partners")
+        files = {name: path.with_name(f"{name}{PARTNERS[name].suffix}") for name in partners}
+        sums = described.get("sha256")
+        check(isinstance(sums, dict) and set(sums) == {JSON, *(file.name for file in files.values())}, path, "sha256")
+        refuse_changed(path, described)
+        check(set(described) == {"format", *(field.name for field in fields(cls))}, path, "fields")
+        _check_fields(described, path)
+        task = described["task"]
+        for name, settings in partners.items():
+            check(isinstance(settings, dict), path, "partners")
+            partners[name] = PARTNERS[name].load(files[name], task, settings)
+        del described["format"]
+        return cls(**described)
+
+
+def _check_fields(described: dict[str, Any], path: Path) -> None:
+    """Check all fields of predictor.json but those of the partners."""
+    methods = {MODEL, *described["partners"]}
+    available = methods & set(CHOICES) | ({COMBINED} if len(methods) > 1 else set())
+    check(described["task"] in TASKS.values(), path, "task")
+    check(described["choice"] in available, path, "choice")
+    check(isinstance(described["because"], str), path, "because")
+    for field, low, high in (("temperatures", 1e-3, 1e3), ("weights", 0, 1), ("losses", -math.inf, math.inf)):
+        numbers = described[field]
+        check(isinstance(numbers, dict), path, field)
+        named = set(numbers) <= {*methods, COMBINED} if field == "losses" else set(numbers) == methods
+        known = all(type(one) in (int, float) and math.isfinite(one) and low <= one <= high for one in numbers.values())
+        check(named and known, path, field)
+    check(math.isclose(sum(described["weights"].values()), 1, rel_tol=1e-9), path, "weights")
+
+
+def fit_predictor(
+    asked: str,
+    task: str,
+    dataset: AnyDataset,
+    truth: NDArray[Any],
+    train: NDArray[np.int64],
+    validation: NDArray[np.int64],
+    of_model: Floats,
+    static: tuple[StaticColumn, ...],
+    seed: int,
+    reporter: Reporter,
+) -> tuple[Predictor, dict[str, Floats]]:
+    """Fit the partners on the training part, let the validation part choose, and fit the partners on both.
+
+    The second value is the predictions of the validation part, by name as `Predictor.every` gives them, of partners
+    that were fitted on the training part alone; empty without a validation part.
+
+    Args:
+        asked: "auto", "model", "features" or "combined".
+        static: the columns that the model's head reads, too.
+        truth: class numbers [S] of all series, or numbers [S, outputs] of which some may be NaN.
+        train, validation: indices of the parts.
+        of_model: the model's predictions of the validation part [.., K]. They are slightly better there than elsewhere,
+            as that part has chosen the model's epoch.
+
+    Warns:
+        Through the reporter: where what is asked for cannot be had, as there is no validation part, or a partner
+        failed.
+    """
+    if not len(validation):
+        if asked in (FEATURES, COMBINED):
+            reporter.warn(f"predictor={asked!r} needs validation series and there are none; the model predicts.")
+        return Predictor.of_model(task, "there are no validation series to compare by"), {}
+    compared = truth[validation]
+    partners: dict[str, Partner] = {}
+    predictions = {MODEL: of_model}
+    part, held = dataset.select(train), dataset.select(validation)
+    known = np.sort(np.concatenate([train, validation]))
+    for name, kind in PARTNERS.items() if asked != MODEL else ():
+        if not kind.suits(task, part):
+            continue
+        try:
+            if task == "classification" and len(np.unique(truth[train])) < of_model.shape[1]:  # warm_start may lack one
+                raise InputError("each class of the model needs a series to train on")
+            with reporter.bar(kind.title) as on_step:
+                on_step(0, 2)
+                predicted = kind.fit(task, part, truth[train], static, seed).predict(held)
+                on_step(1, 2)
+                partners[name] = kind.fit(task, dataset.select(known), truth[known], static, seed)
+                on_step(2, 2)
+            predictions[name] = predicted
+        except (ValueError, FloatingPointError, np.linalg.LinAlgError) as error:  # no training is lost to a partner
+            reporter.warn(f"{kind.title!r} failed and is left out ({type(error).__name__}: {error}).")
+    temperatures = dict.fromkeys(predictions, 1.0)
+    if task == "classification":
+        temperatures = {name: choose_temperature(p, compared) for name, p in predictions.items()}
+        predictions = {name: temper(p, temperatures[name]) for name, p in predictions.items()}
+    weights = choose_weights(task, list(predictions.values()), compared)
+    named_weights = dict(zip(predictions, weights.tolist(), strict=True))
+    if partners:
+        predictions[COMBINED] = combine(task, list(predictions.values()), weights)
+    losses = {name: nats(task, predicted, compared) for name, predicted in predictions.items()}
+    per_series = {name: total / len(validation) for name, total in losses.items()}
+    because = f"asked for by predictor={asked!r}"
+    predictor = Predictor(task, MODEL, because, partners, temperatures, named_weights, per_series)
+    if asked not in ("auto", *predictor.available):
+        reporter.warn(f"predictor={asked!r} could not be fitted; the model predicts.")
+        return replace(predictor, because=f"predictor={asked!r} could not be fitted"), predictions
+    if asked != "auto":
+        return replace(predictor, choice=asked), predictions
+    # A combination is the safer choice: another must be better by more than one nat in all, which chance could bring.
+    best = min(predictor.available, key=lambda name: losses[name] - (name == COMBINED))
+    because = f"the smallest loss on {len(validation)} validation series"
+    if best == COMBINED and losses[COMBINED] > min(losses.values()):
+        because = f"no other is better by more than one nat on {len(validation)} validation series"
+    return replace(predictor, choice=best, because=because), predictions
