@@ -39,7 +39,7 @@ PREDICTOR = "predictor"  # the folder of what predicts beside a model, in a run'
 # A name on the Hub, and what is taken from there or put there: no pickle, no code.
 HUB_NAME = re.compile(r"[\w-][\w.-]*/[\w-][\w.-]*(@[\w./-]+)?")
 PUBLISHED = tuple(f"{part}{file}" for part in ("", "pretrained/", "finetuned/") for file in FILES)
-PUBLISHED += ("predictor/*.json", "predictor/*.safetensors")
+PUBLISHED += ("predictor/*.json", "predictor/*.safetensors", "predictor/*.txt")
 KINDS: dict[str, type[nn.Module]] = {
     kind.__name__: kind for kind in (Encoder, MaskedAutoencoder, Classifier, Regressor, TokenRegressor)
 }
