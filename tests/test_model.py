@@ -180,8 +180,7 @@ def run(kind, model, tokens, places, which):
         for i, at in enumerate(places):
             mask[i, at[1::2]] = True  # every second one; so the rows hide 2, 1 and 2
         out = model(tokens, mask)
-        parts = [out.predicted] if out.log_variance is None else [out.predicted, out.log_variance]
-        rows = [torch.cat([part[i, : len(at) // 2] for part in parts]) for i, at in enumerate(places)]
+        rows = [out.parameters[i, : len(at) // 2] for i, at in enumerate(places)]
         return rows, losses.reconstruction(out)
     if kind in ("cls", "mean"):
         logits = model(tokens)
@@ -323,9 +322,9 @@ def test_forward_predict_and_reconstruct_agree():
     assert out.predicted.shape == (3, 3, 1) and out.masked.values.equal(masked.values)
     assert mae.predict(visible, masked).predicted.equal(out.predicted)
     mean, std = mae.reconstruct(visible, masked.positions, masked.padding, return_std=True)
-    assert mean.equal(out.predicted) and (std - (out.log_variance / 2).exp()).abs().max() < 1e-12 and (std > 0).all()
+    assert mean.equal(out.predicted) and std.equal(out.std) and (std > 0).all()
     assert mae.reconstruct(visible, masked.positions, masked.padding).equal(mean)
-    assert MaskedAutoencoder(small()).double()(tokens, mask).log_variance is None
+    assert MaskedAutoencoder(small()).double()(tokens, mask).std is None
 
 
 def test_hidden_values_are_never_seen():
@@ -346,8 +345,8 @@ def test_an_answer_does_not_depend_on_what_else_is_asked():
         context = mae.context(visible)
 
         def ask(positions):
-            mean, log_variance = mae.decode(context, positions)
-            return torch.cat([mean, (0.5 * log_variance).exp()], dim=-1)
+            parameters = mae.decode(context, positions)
+            return torch.cat([mae.likelihood.mean(parameters), mae.likelihood.std(parameters)], dim=-1)
 
         alone = torch.cat([ask(points[:, [i]]) for i in range(250)], dim=1)
         gridded = torch.cat(

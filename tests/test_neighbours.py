@@ -84,7 +84,7 @@ def test_an_answer_depends_on_nothing_else(axes):
     queries = positions[:, 9:]
 
     def ask(visible, at):
-        return model.decode(model.context(visible), at)[0]
+        return model.decode(model.context(visible), at)[..., 0]
 
     whole = ask(visible, queries)
     parts = [ask(visible, queries[:, [i]]) for i in range(7)]

@@ -14,9 +14,7 @@ AttentionKind = Literal["softmax", "linear"]
 DecoderAttention = Literal["context", "joint"]
 # Of matrix products; it changes no model, but both training and predictions read it.
 Precision = Literal["auto", "fp32", "bf16", "fp16"]
-# What the decoder predicts of a value; how each is scored stands in `losses.TERMS`.
-Likelihood = Literal["point", "gaussian"]
-WITH_VARIANCE: tuple[Likelihood, ...] = ("gaussian",)  # those with a log-variance beside each value
+LikelihoodKind = Literal["point", "gaussian", "student_t"]  # what each means stands in `likelihoods`
 TargetLoss = Literal["auto", "absolute_error"]  # of fine-tuning; what each means stands in `losses`
 # embed_dim, num_heads, depth, mlp_ratio. Table 8; "pendulum" is Table 14; "light" is ours, for tables on a CPU.
 SIZES: dict[Size, tuple[int, int, int, float]] = {
@@ -76,7 +74,8 @@ class RoMAEConfig:
         dropout: Training drops this share of the attention weights and of the MLPs' hidden units.
         drop_path: Training skips the last block at this rate, and earlier ones at lower rates, linearly.
         norm_eps: RMSNorm adds this number to the mean square.
-        likelihood: The decoder predicts values (point), or values and a log-variance beside each (gaussian).
+        likelihood: The decoder predicts each value (point), or a distribution of it: normal (gaussian), or with the
+            heavier tails of Student's t (student_t).
         neighbours: A query also reads the nearest visible values of its channel, before and after it, and the decoder
             predicts what to add to the straight line between them. Positions must be times, or times and channels.
 
@@ -104,7 +103,7 @@ class RoMAEConfig:
     dropout: float = 0.0
     drop_path: float = 0.0
     norm_eps: float = 1e-6
-    likelihood: Likelihood = "point"
+    likelihood: LikelihoodKind = "point"
     neighbours: bool = False
 
     def __post_init__(self) -> None:
@@ -165,8 +164,8 @@ class RoMAEConfig:
         return self.embed_dim // self.num_heads
 
     @property
-    def predicts_variance(self) -> bool:
-        return self.likelihood in WITH_VARIANCE
+    def predicts_spread(self) -> bool:
+        return predicts_spread(self.likelihood)
 
     @property
     def encoder_sizes(self) -> BlockSizes:
@@ -205,6 +204,11 @@ class RoMAEConfig:
                 f"{prefix}embed_dim ({embed_dim}) · {prefix}mlp_ratio ({mlp_ratio}) is {embed_dim * mlp_ratio}; the "
                 "MLP's width must be a whole number of at least 1."
             )
+
+
+def predicts_spread(likelihood: LikelihoodKind) -> bool:
+    """Return whether a likelihood is a distribution; of "point" alone there is no spread."""
+    return likelihood != "point"
 
 
 def check_head_dim(head_dim: int, axes: int) -> None:

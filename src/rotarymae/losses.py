@@ -5,7 +5,6 @@ The mean of a loss is sum / count over everything real; padding enters neither. 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -14,11 +13,10 @@ from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 from torch.nn import functional as F
 
-from rotarymae.config import Likelihood, TargetLoss
+from rotarymae.config import TargetLoss
 from rotarymae.errors import InputError
+from rotarymae.likelihoods import LIKELIHOODS
 from rotarymae.model import Reconstruction
-
-LOG_2PI = math.log(2 * math.pi)
 
 
 class Loss(NamedTuple):
@@ -33,7 +31,7 @@ class Loss(NamedTuple):
 
 
 def reconstruction(out: Reconstruction, normalize_targets: bool = False, beta: float = 0.0) -> Loss:
-    """What the model's likelihood says of the masked tokens, by the terms in TERMS.
+    """Score the masked tokens by the model's likelihood.
 
     A mean over real masked tokens × features; a target that is NaN was not observed and counts for nothing. With
     `normalize_targets` each target patch is first shifted and scaled to mean 0 and (unbiased) variance 1 over its own V
@@ -54,32 +52,11 @@ def reconstruction(out: Reconstruction, normalize_targets: bool = False, beta: f
         target = (target - target.mean(-1, keepdim=True)) / (target.var(-1, keepdim=True) + 1e-6).sqrt()
     missing = target.isnan()
     target = target.masked_fill(missing, 0.0)
-    log_variance = None if out.log_variance is None else _wide(out.log_variance)
-    terms = TERMS[out.likelihood](_wide(out.predicted), log_variance, target)
-    if beta and log_variance is not None:
-        terms = terms * (beta * log_variance.detach()).exp()
+    terms = LIKELIHOODS[out.likelihood].loss(_wide(out.parameters), target, beta)
     if out.masked.padding is not None:
         missing = missing | out.masked.padding[..., None]
     # masked_fill, not a product: what stands under padding must not reach the gradient even if it overflows.
     return Loss(terms.masked_fill(missing, 0.0).sum(), (~missing).sum())
-
-
-def squared_error(
-    predicted: Float[Tensor, "*shape"], log_variance: None, target: Float[Tensor, "*shape"]
-) -> Float[Tensor, "*shape"]:
-    return (predicted - target).square()
-
-
-def gaussian_nll(
-    mean: Float[Tensor, "*shape"], log_variance: Float[Tensor, "*shape"], target: Float[Tensor, "*shape"]
-) -> Float[Tensor, "*shape"]:
-    """-log N(target; mean, exp(log_variance)), in nats, the constant included so that it is a density."""
-    return 0.5 * (log_variance + (target - mean).square() * (-log_variance).exp() + LOG_2PI)
-
-
-# How predictions of each likelihood are scored, value by value. A new one is a function and a line here, and its name
-# in `config.Likelihood`.
-TERMS: dict[Likelihood, Callable[..., Tensor]] = {"point": squared_error, "gaussian": gaussian_nll}
 
 
 # How fine-tuning scores its targets: classes as torch.nn.functional.cross_entropy does, numbers by their distance. A

@@ -10,8 +10,9 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from rotarymae.config import Likelihood, RoMAEConfig
+from rotarymae.config import LikelihoodKind, RoMAEConfig
 from rotarymae.errors import InputError
+from rotarymae.likelihoods import LIKELIHOODS
 from rotarymae.masking import split
 from rotarymae.neighbours import NUMBERS, NeighbourHead, Neighbours, Observed, neighbours, observe
 from rotarymae.position_encodings import position_encoding
@@ -31,16 +32,25 @@ class Reconstruction:
     """What the autoencoder predicts for the masked tokens, standardised like its input.
 
     Attributes:
-        predicted: [B, M, V]; the mean, where a variance is predicted.
-        log_variance: [B, M, V], or None where the likelihood has none.
+        parameters: [B, M, V, P] of the likelihood of each value; the first is the mean.
         masked: the hidden tokens with the V values that are to be predicted; its padding says which of the M are real.
         likelihood: the configuration's, by which the loss scores them.
     """
 
-    predicted: Float[Tensor, "B M V"]
-    log_variance: Float[Tensor, "B M V"] | None
+    parameters: Float[Tensor, "B M V P"]
     masked: Tokens
-    likelihood: Likelihood
+    likelihood: LikelihoodKind
+
+    @property
+    def predicted(self) -> Float[Tensor, "B M V"]:
+        """The mean of each value."""
+        return LIKELIHOODS[self.likelihood].mean(self.parameters)
+
+    @property
+    def std(self) -> Float[Tensor, "B M V"] | None:
+        """The standard deviation of each value; None where the likelihood has no spread."""
+        likelihood = LIKELIHOODS[self.likelihood]
+        return likelihood.std(self.parameters) if likelihood.has_spread else None
 
 
 class Context(NamedTuple):
@@ -111,7 +121,8 @@ class MaskedAutoencoder(nn.Module):
         self.position_encoding = position_encoding(config, config.decoder_sizes)
         self.decoder = Transformer(config.decoder_sizes)
         self.norm = nn.RMSNorm(dim, eps=config.norm_eps)
-        outputs = 2 if config.predicts_variance else 1
+        self.likelihood = LIKELIHOODS[config.likelihood]
+        outputs = self.likelihood.outputs
         if config.neighbours:
             self.neighbour_projection = nn.Linear(config.features * NUMBERS, dim, bias=False)
             self.head = NeighbourHead(dim, config.features, outputs)
@@ -129,10 +140,10 @@ class MaskedAutoencoder(nn.Module):
         wanted = None
         if self.config.neighbours:
             wanted = ~masked.values[..., : self.config.features].isnan() & masked.real[..., None]
-        mean, log_variance = self.decode(self.context(visible), masked.positions, masked.padding, wanted)
+        parameters = self.decode(self.context(visible), masked.positions, masked.padding, wanted)
         if self.config.input_features:
             masked = replace(masked, values=masked.values[..., : self.config.features], check_values=False)
-        return Reconstruction(mean, log_variance, masked, self.config.likelihood)
+        return Reconstruction(parameters, masked, self.config.likelihood)
 
     def reconstruct(
         self,
@@ -147,14 +158,13 @@ class MaskedAutoencoder(nn.Module):
         in pre-training.
 
         Raises:
-            InputError: `return_std` of a model that predicts no variance; positions of another shape.
+            InputError: `return_std` of a model that predicts no spread; positions of another shape.
         """
-        if return_std and not self.config.predicts_variance:
+        if return_std and not self.likelihood.has_spread:
             raise InputError("this model predicts no spread; train it with likelihood='gaussian' for return_std.")
-        mean, log_variance = self.decode(self.context(visible), positions, padding)
-        if return_std and log_variance is not None:
-            return mean, (0.5 * log_variance).exp()
-        return mean
+        parameters = self.decode(self.context(visible), positions, padding)
+        mean = self.likelihood.mean(parameters)
+        return (mean, self.likelihood.std(parameters)) if return_std else mean
 
     def context(self, visible: Tokens) -> Context:
         """Runs the encoder over the visible tokens. Raises as `Encoder.forward`."""
@@ -170,8 +180,8 @@ class MaskedAutoencoder(nn.Module):
         positions: Float[Tensor, "B M A"],
         padding: Bool[Tensor, "B M"] | None = None,
         wanted: Bool[Tensor, "B M V"] | None = None,
-    ) -> tuple[Float[Tensor, "B M V"], Float[Tensor, "B M V"] | None]:
-        """Mean and log-variance at the query positions; the log-variance is None where the likelihood has none.
+    ) -> Float[Tensor, "B M V P"]:
+        """Return the parameters of the likelihood (see `likelihoods`) at the query positions.
 
         What is predicted under `padding` has no meaning, nor, for a model with `neighbours`, where it is not `wanted`.
 
@@ -207,11 +217,7 @@ class MaskedAutoencoder(nn.Module):
         x = self.norm(x)
         with torch.autocast(x.device.type, enabled=False):  # answers in bfloat16 would have three digits
             out = self.head(x) if near is None else self.head(x, near, wanted)
-        if not self.config.predicts_variance:
-            return out, None
-        mean, log_variance = out.chunk(2, dim=-1)
-        # Standardised values: a spread below 1e-4 or above 1e4 is noise of the optimiser, and its exponential a risk.
-        return mean, log_variance.clamp(-18.0, 18.0)
+        return self.likelihood.parameters(out)
 
 
 def with_cls(

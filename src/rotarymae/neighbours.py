@@ -148,7 +148,7 @@ class NeighbourHead(nn.Module):
     def forward(
         self, tokens: Float[Tensor, "B M D"], near: Neighbours, wanted: Bool[Tensor, "B M V"] | None = None
     ) -> Float[Tensor, "B M out"]:
-        """Values of all features, and behind them, where there are two outputs, their log-variances.
+        """Return the first outputs of all features, then their second ones, ...; the line is added to the first.
 
         What is not `wanted` comes without the correction of the small network, whose cost is that of what is wanted.
         """
@@ -158,5 +158,5 @@ class NeighbourHead(nn.Module):
         x = F.silu(x + self.token(tokens)[row, query])
         x = self.correction(x + F.silu(self.hidden(x)))
         correction = x.new_zeros(*wanted.shape, x.shape[-1]).masked_scatter(wanted[..., None], x)
-        value, *log_variance = (correction.transpose(2, 3).flatten(2) + self.readout(tokens)).split(wanted.shape[2], -1)
-        return torch.cat([near.line + value, *log_variance], -1)
+        value, *others = (correction.transpose(2, 3).flatten(2) + self.readout(tokens)).split(wanted.shape[2], -1)
+        return torch.cat([near.line + value, *others], -1)

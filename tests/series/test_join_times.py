@@ -64,7 +64,7 @@ def test_the_loss_skips_what_was_not_observed():
     values = torch.tensor([[[1.0, torch.nan], [3.0, 5.0]]])
     predicted = torch.zeros(1, 2, 2, requires_grad=True)
     masked = Tokens(values, torch.zeros(1, 2, 1), check_values=False)
-    loss = reconstruction(Reconstruction(predicted, None, masked, "point"))
+    loss = reconstruction(Reconstruction(predicted[..., None], masked, "point"))
     assert loss.sum.item() == 35 and int(loss.count) == 3
     loss.sum.backward()
     assert predicted.grad.tolist() == [[[-2, 0], [-6, -10]]]

@@ -6,8 +6,8 @@ from typing import get_args
 import pytest
 
 from conftest import refuses
-from rotarymae.config import SIZES, WITH_VARIANCE, Likelihood, Size, TargetLoss
-from rotarymae.losses import OF_CLASSES, OF_NUMBERS, TERMS
+from rotarymae.config import SIZES, Size, TargetLoss
+from rotarymae.losses import OF_CLASSES, OF_NUMBERS
 from rotarymae.masking import Masking
 from rotarymae.series.scaling import TRANSFORMS
 from rotarymae.tasks.config import FitConfig, MaskingStrategy, Transform
@@ -41,7 +41,6 @@ def meaning(config):
 def test_the_choices_are_those_that_exist():
     assert set(get_args(Size)) == set(SIZES)
     assert set(get_args(Transform)) == set(TRANSFORMS)
-    assert set(get_args(Likelihood)) == set(TERMS) >= set(WITH_VARIANCE)
     assert set(get_args(TargetLoss)) == {*OF_CLASSES, *OF_NUMBERS}
     for strategy in get_args(MaskingStrategy):
         assert Masking.named(strategy, ratio=(0.1, 0.5)).kind == strategy

@@ -15,7 +15,6 @@ from _runs import FIT
 from conftest import TINY, command, refuses, write_csv
 from rotarymae import RoMAEInterpolator, SeriesDataset
 from rotarymae.batch import Batch
-from rotarymae.losses import gaussian_nll
 from rotarymae.masking import MaskRatio
 from rotarymae.series import Preprocessor, SeriesExamples, TableLayout
 from rotarymae.series.scaling import LEAST_ERROR
@@ -84,8 +83,8 @@ def test_the_error_is_part_of_the_likelihood(trained):
     examples = SeriesExamples(dataset(), trained.preprocessor, 0, MaskRatio(0.5))
     batch, objective = examples.batch(np.arange(16), 0), Pretraining(trained.model.eval()).eval()
     out, real = trained.model.predict(batch.inputs, batch.masked), batch.masked.real
-    variance = out.log_variance.exp() + (2 * batch.log_errors).exp()
-    by_hand = gaussian_nll(out.predicted, variance.log(), out.masked.values)[real].sum()
+    deviation = (out.std.square() + (2 * batch.log_errors).exp()).sqrt()
+    by_hand = -torch.distributions.Normal(out.predicted, deviation).log_prob(out.masked.values)[real].sum()
     assert torch.allclose(objective(batch).sum, by_hand, rtol=1e-5)
     without = objective(Batch(batch.series, batch.inputs, batch.masked))
     assert not torch.isclose(without.sum, by_hand)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from torch import Tensor
 from rotarymae.batch import Batch
 from rotarymae.config import RoMAEConfig
 from rotarymae.model import MaskedAutoencoder
-from rotarymae.tasks import HALF_WIDTHS, predict_at
+from rotarymae.tasks import predict_at
 from rotarymae.tokens import Tokens, compact
 from rotarymae_experiments.runner import Row
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from rotarymae.plots import Panel
 
 SHARES = (0.5, 0.68, 0.95)  # of the central bands that are scored
+HALF_WIDTHS = {share: NormalDist().inv_cdf(0.5 + share / 2) for share in SHARES}  # of these bands, in deviations
 # Of `ours`: narrower and shallower than the paper's tiny, and it predicts a variance.
 NARROW = RoMAEConfig(
     embed_dim=64, num_heads=4, depth=4, decoder_embed_dim=64, decoder_num_heads=4, likelihood="gaussian"
@@ -80,7 +82,7 @@ def predict_masked(
         Mean and standard deviation (None of a model without) [S, N, V], NaN where nothing was asked.
     """
     mean = np.full((*queries.shape, tokens.features), np.nan)
-    std = mean.copy() if model.config.predicts_variance else None
+    std = mean.copy() if model.likelihood.has_spread else None
     size = max(1, 50_000 // tokens.length)
     with torch.no_grad():
         for start in range(0, len(queries), size):

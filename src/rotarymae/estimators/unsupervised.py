@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
+import torch
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from rotarymae.checkpoints import AnyPreprocessor
@@ -101,12 +102,13 @@ class RoMAEInterpolator(_Unsupervised):
         check_whole("draws", draws, 1)
         dataset, queries, shaped = self._ask(series, at)
         found = interpolate(self._directory, dataset, queries)
-        if found.scaled_std is None:
+        if found.std is None:
             raise InputError("the model was trained without a likelihood: it predicts one value for each time.")
         channels = channel_index(queries)
-        normal = np.random.default_rng(random_state).standard_normal((draws, *found.mean.shape))
-        values = self._directory.of_series().values
-        drawn = [shaped(values.inverse(found.scaled_mean + found.scaled_std * one, channels)) for one in normal]
+        shares = torch.from_numpy(np.random.default_rng(random_state).random((draws, *found.mean.shape)))
+        values, scaled = self._directory.of_series().values, found.scaled
+        quantiles = (scaled.likelihood.quantile(scaled.parameters, share).numpy() for share in shares)
+        drawn = [shaped(values.inverse(one, channels)) for one in quantiles]
         if isinstance(drawn[0], np.ndarray):
             return np.stack(drawn)
         return [np.stack(of_series) for of_series in zip(*drawn, strict=True)]

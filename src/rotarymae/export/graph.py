@@ -259,7 +259,7 @@ class Interpolations(Answers):
 
     def __init__(self, model: MaskedAutoencoder, preprocessor: Preprocessor) -> None:
         super().__init__(model, preprocessor)
-        self.outputs = ("mean", "std") if model.config.predicts_variance else ("mean",)
+        self.outputs = ("mean", "std") if model.likelihood.has_spread else ("mean",)
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -280,15 +280,15 @@ class Interpolations(Answers):
         asked, scaler = query_time.double(), self.tokenizer.scaler
         number = torch.zeros_like(asked, dtype=torch.int64) if query_channel is None else query_channel
         positions = self.tokenizer.positions(asked, number, origin)
-        mean, log_variance = self.model.decode(self.model.context(tokens), positions)
-        mean = mean.double()
-        if log_variance is None:
+        parameters = self.model.decode(self.model.context(tokens), positions).double()
+        mean = self.model.likelihood.mean(parameters)
+        if not self.model.likelihood.has_spread:
             return scaler.inverse(mean, number)
         behind = asked - last - tasks.AHEAD * self.preprocessor.forecasts * (last - first)
         away = torch.maximum(first - asked, behind).clamp(min=0.0)
         span = (last - first) * tasks.WIDENS_OVER
         share = torch.where(away > 0, torch.where(span > 0, away / torch.where(span > 0, span, 1.0), 1.0), 0.0)
-        variance = (0.5 * log_variance).exp().double() ** 2
+        variance = self.model.likelihood.std(parameters) ** 2
         least = scaler.spread_about(mean, number) ** 2
         std = (variance + share.clamp(max=1.0)[..., None] * (least - variance).clamp(min=0.0)).sqrt()
         upper, lower = scaler.inverse(mean + std, number), scaler.inverse(mean - std, number)

@@ -25,7 +25,7 @@ EXAMPLES = 6  # series shown with their hidden points
 POINTS = 150  # of each interpolated curve
 PANELS = 12  # of each series, one per channel
 MAPPED = 2000  # embeddings on the map: t-SNE of 25,000 takes minutes, and shows a cloud
-LEVELS = tuple(tasks.HALF_WIDTHS)  # bands whose promise is checked
+LEVELS = tasks.SHARES  # bands whose promise is checked
 
 
 @dataclass(frozen=True)
@@ -211,15 +211,17 @@ def _flat(array: np.ndarray, dataset: ArrayDataset, black: float, white: float) 
 def bands(outcome: tasks.Outcome, words: Words) -> Iterator[Drawing | Table]:
     """Do bands hold the share of hidden points that they promise?"""
     found, hidden = outcome.interpolated, outcome.hidden
-    if found is None or found.scaled_std is None or hidden is None or outcome.pretrained is None:
+    if found is None or found.std is None or hidden is None or outcome.pretrained is None:
         return
     preprocessor = outcome.pretrained.directory.of_series()
-    # The share inside a band is the same in scaled units, where the distribution is a normal one.
+    # The share inside a band is the same in scaled units, in which the distribution is predicted.
     channels = channel_index(hidden)
     truth = preprocessor.values.transform(hidden.with_values(preprocessor.value_names).values, channels)[:, 0]
-    away, std = np.abs(truth - found.scaled_mean[:, 0]), found.scaled_std[:, 0]
-    points = len(away)
-    shares = {level: float((away <= tasks.HALF_WIDTHS[level] * std).mean()) for level in LEVELS}
+    points, first = len(truth), found.scaled.parameters[:, 0]
+    shares = {}
+    for level in LEVELS:
+        lower, upper = found.scaled.likelihood.interval(first, level)
+        shares[level] = float(((lower.numpy() <= truth) & (truth <= upper.numpy())).mean())
     rows = [
         (f"{level:.0%}", {"hidden points inside": f"{100 * share:.1f} %", "verdict": verdict(level, share, points)})
         for level, share in shares.items()

@@ -17,7 +17,7 @@ from .fit_table import run_fit as run_fit
 from .importance import importance as importance
 from .importance import most_observations as most_observations
 from .interpolation import AHEAD as AHEAD
-from .interpolation import HALF_WIDTHS as HALF_WIDTHS
+from .interpolation import SHARES as SHARES
 from .interpolation import SHOWN as SHOWN
 from .interpolation import WIDENS_OVER as WIDENS_OVER
 from .interpolation import Interpolation as Interpolation

@@ -14,15 +14,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_type_hints
 
 from rotarymae.config import (
-    WITH_VARIANCE,
     AttentionKind,
     DecoderAttention,
-    Likelihood,
+    LikelihoodKind,
     RoMAEConfig,
     Size,
     TargetLoss,
     check_beta,
     mask_range,
+    predicts_spread,
 )
 from rotarymae.errors import InputError, check_number, check_share, check_whole, choose
 from rotarymae.training import LoopOptions, TrainConfig
@@ -67,8 +67,9 @@ class ModelOptions:
     """Attention weighs by a softmax, or by products of features (linear), in time that grows linearly with length."""
     decoder_attention: DecoderAttention = "context"
     """Queries attend to what is visible alone (context), or to one another as well (joint), as in the paper."""
-    likelihood: Likelihood = "gaussian"
-    """The decoder predicts a mean and a variance (gaussian), which bands need, or a value alone (point)."""
+    likelihood: LikelihoodKind = "gaussian"
+    """The decoder predicts a value (point), or a distribution, which bands need: normal (gaussian), or heavy-tailed
+    (student_t)."""
     neighbours: Literal["auto", "on", "off"] = "auto"
     """Queries correct the line between the nearest values of their channel (on); auto does so without labels."""
     cls_token: bool = True
@@ -106,7 +107,7 @@ class MaskingOptions:
     mask_ratio: float | tuple[float, float] = (0.3, 0.8)
     """Pre-training hides this share of each series; with two numbers, a share between them drawn per series."""
     beta: float | None = None
-    """This is the exponent of the variance in the beta-NLL loss of a gaussian likelihood; without it, 0.5."""
+    """This is the exponent of the variance in the beta-NLL loss of a likelihood with a spread; without it, 0.5."""
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -255,7 +256,7 @@ class FitConfig(
 
     def _check_masking(self) -> None:
         mask_range(self.mask_ratio)
-        if self.beta is not None and self.likelihood not in WITH_VARIANCE:
+        if self.beta is not None and not predicts_spread(self.likelihood):
             raise InputError(f"beta ({self.beta}) weights by the predicted variance; leave it out, or use a gaussian.")
         check_beta(self.reconstruction_beta)
 
@@ -278,8 +279,8 @@ class FitConfig(
 
     @property
     def reconstruction_beta(self) -> float:
-        """The β of the β-NLL that pre-training minimises; 0 where no variance is predicted."""
-        if self.likelihood not in WITH_VARIANCE:
+        """The β of the β-NLL that pre-training minimises; 0 where no spread is predicted."""
+        if not predicts_spread(self.likelihood):
             return 0.0
         return 0.5 if self.beta is None else self.beta
 

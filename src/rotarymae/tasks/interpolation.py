@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, field, replace
-from statistics import NormalDist
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -14,6 +13,7 @@ from torch import Tensor
 from rotarymae.batch import Batch
 from rotarymae.checkpoints import ModelDirectory
 from rotarymae.errors import InputError, InputWarning
+from rotarymae.likelihoods import Likelihood
 from rotarymae.model import MaskedAutoencoder
 from rotarymae.series import Preprocessor, SeriesDataset, as_dates, assemble, channel_index, plain, positions_of
 from rotarymae.tasks.predict import inference
@@ -21,9 +21,7 @@ from rotarymae.tasks.queries import Queries, check_queries
 from rotarymae.tokens import Tokens, pad_rows
 from rotarymae.training import predict
 
-# share → half width of the central interval of a normal distribution that holds it, in standard deviations: what "68 %"
-# and "95 %" mean everywhere in this library
-HALF_WIDTHS = {share: NormalDist().inv_cdf(0.5 + share / 2) for share in (0.5, 0.68, 0.9, 0.95)}
+SHARES = (0.5, 0.68, 0.9, 0.95)  # of a distribution, held by the central intervals whose promise reports check
 SHOWN = (0.68, 0.95)  # the bands that tables and figures show
 CHUNK = 4096  # queries per pass of the decoder
 # Pre-training hides at most some four observations for each that it shows: who asks for more wants a curve.
@@ -35,11 +33,21 @@ WIDENS_OVER = 0.25
 AHEAD = 1.0
 
 
-class Predicted(NamedTuple):
-    """Standardised predictions at queries [B, M, V]; `std` is None for a model without a likelihood."""
+@dataclass(frozen=True, eq=False)
+class Predicted:
+    """Standardised predictions at queries: the parameters [B, M, V, P] of a likelihood."""
 
-    mean: Tensor
-    std: Tensor | None
+    parameters: Tensor
+    likelihood: Likelihood
+
+    @property
+    def mean(self) -> Tensor:
+        return self.likelihood.mean(self.parameters)
+
+    @property
+    def std(self) -> Tensor | None:
+        """The standard deviation; None of a likelihood without a spread."""
+        return self.likelihood.std(self.parameters) if self.likelihood.has_spread else None
 
 
 def predict_at(
@@ -61,14 +69,11 @@ def predict_at(
         padding: [B, M], True where there is no query; what is answered there has no meaning.
         chunk: queries per pass; None for all at once.
     """
-    means, spreads, context = [], [], model.context(visible)
+    parts, context = [], model.context(visible)
     for start in range(0, positions.shape[1], chunk or positions.shape[1]):
         part = slice(start, start + (chunk or positions.shape[1]))
-        mean, log_variance = model.decode(context, positions[:, part], None if padding is None else padding[:, part])
-        means.append(mean)
-        if log_variance is not None:
-            spreads.append((0.5 * log_variance).exp())
-    return Predicted(torch.cat(means, 1), torch.cat(spreads, 1) if spreads else None)
+        parts.append(model.decode(context, positions[:, part], None if padding is None else padding[:, part]))
+    return Predicted(torch.cat(parts, 1), model.likelihood)
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,18 +84,26 @@ class Interpolation:
         extrapolated: [n] True before the first or after the last of a series' observations. There bands widen: over a
             quarter of the series' span they grow to no less than the spread of the training values about the answer.
         mean: centre of the predicted distribution, in the table's units.
-        std: half the distance between one deviation below and one above; None without a likelihood. Where a value
-            was compressed (asinh), the distribution is skewed in its own unit and the bands say more.
-        scaled_mean, scaled_std: the normal distribution itself, standardised like the model's input.
-        bands: share → (lower, upper) edges of the central interval that holds it; empty without a likelihood.
+        std: half the distance between one deviation below and one above; None of a likelihood without a spread. Where a
+            value was compressed (asinh), the distribution is skewed in its own unit and the bands say more.
+        scaled: the distribution itself, standardised like the model's input.
+        bands: share → (lower, upper) edges of the central interval that holds it; empty without a spread.
     """
 
     extrapolated: np.ndarray
     mean: np.ndarray
     std: np.ndarray | None
-    scaled_mean: np.ndarray
-    scaled_std: np.ndarray | None
+    scaled: Predicted
     bands: dict[float, tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)
+
+    @property
+    def scaled_mean(self) -> np.ndarray:
+        return self.scaled.mean.numpy()
+
+    @property
+    def scaled_std(self) -> np.ndarray | None:
+        """The standard deviation of the standardised distribution; None of a likelihood without a spread."""
+        return None if self.scaled.std is None else self.scaled.std.numpy()
 
 
 class _Interpolating:
@@ -152,8 +165,8 @@ def interpolate(
     def read(model: torch.nn.Module, batch: Batch) -> list[np.ndarray]:
         assert isinstance(model, MaskedAutoencoder) and batch.masked is not None
         found = predict_at(model, batch.inputs, batch.masked.positions, batch.masked.padding, chunk)
-        both = torch.stack([part for part in found if part is not None], 1).cpu().double().numpy()
-        return [row[:, :n] for row, n in zip(both, queries.lengths[batch.series], strict=True)]
+        parameters = found.parameters.cpu().double().numpy()
+        return [row[:n] for row, n in zip(parameters, queries.lengths[batch.series], strict=True)]
 
     channels = channel_index(queries)
     beyond = _spans_beyond(queries, dataset, AHEAD * preprocessor.forecasts)
@@ -162,8 +175,8 @@ def interpolate(
         queries, place = queries.distinct_times()
         chunk = chunk and max(1, chunk // preprocessor.features)
     rows = predict(model, _Interpolating(dataset, queries, preprocessor), read, inference(directory), on_step)
-    scaled = np.concatenate(rows, axis=1)
-    bad = np.asarray(~np.isfinite(scaled).all(axis=(0, 2)))
+    scaled = np.concatenate(rows)
+    bad = np.asarray(~np.isfinite(scaled).all(axis=(1, 2)))
     if bad.any():
         series = int(np.searchsorted(queries.offsets, int(bad.argmax()), side="right")) - 1
         raise InputError(
@@ -172,28 +185,36 @@ def interpolate(
             "training range."
         )
     if preprocessor.join_times:
-        parts = scaled.reshape(*scaled.shape[:2], -1, len(preprocessor.value_names))
-        scaled = parts[:, place, channels]
+        parts = scaled.reshape(len(scaled), -1, len(preprocessor.value_names), scaled.shape[-1])
+        scaled = parts[place, channels]
     if fade is not None:
         scaled, channels = fade.mixed(scaled), channels[fade.first]
         # Between windows is not outside; the span of a window may be 0, and how far beyond then infinite.
         beyond = np.where(outside, np.minimum(beyond[fade.first], beyond[fade.second]), 0.0)
-    scaler, mean = preprocessor.values, scaled[0]
-    if not model.config.predicts_variance:
-        return Interpolation(outside, scaler.inverse(mean, channels), None, mean, None)
+    scaler, likelihood = preprocessor.values, model.likelihood
+    parameters = torch.from_numpy(scaled)
+    mean = likelihood.mean(parameters).numpy()
+    centre = scaler.inverse(mean, channels)
+    if not likelihood.has_spread:
+        return Interpolation(outside, centre, None, Predicted(parameters, likelihood))
     # What training never asked for, the model answers with the certainty of what it was asked for.
     share = np.minimum(beyond / WIDENS_OVER, 1.0)[:, None]
-    least = scaler.spread_about(mean, channels)
-    std = np.sqrt(scaled[1] ** 2 + share * np.maximum(least**2 - scaled[1] ** 2, 0))
-
+    variance = likelihood.std(parameters).numpy() ** 2
+    extra = share * np.maximum(scaler.spread_about(mean, channels) ** 2 - variance, 0.0)
     if given.errors is not None:
-        std = np.hypot(std, scaler.standard_errors(scaler.inverse(mean, channels), given.errors, channels))
+        extra = extra + scaler.standard_errors(centre, given.errors, channels) ** 2
+    predicted = Predicted(likelihood.widen(parameters, torch.from_numpy(extra).log()), likelihood)
 
-    def at(deviations: float) -> np.ndarray:
-        return scaler.inverse(mean + deviations * std, channels)
+    def unscaled(edge: Tensor) -> np.ndarray:
+        return scaler.inverse(edge.numpy(), channels)
 
-    bands = {share: (at(-HALF_WIDTHS[share]), at(HALF_WIDTHS[share])) for share in SHOWN}
-    return Interpolation(outside, at(0), (at(1) - at(-1)) / 2, mean, std, bands)
+    std = likelihood.std(predicted.parameters)
+    spread = (unscaled(predicted.mean + std) - unscaled(predicted.mean - std)) / 2
+    bands = {}
+    for share in SHOWN:
+        lower, upper = likelihood.interval(predicted.parameters, share)
+        bands[share] = unscaled(lower), unscaled(upper)
+    return Interpolation(outside, centre, spread, predicted, bands)
 
 
 def _spans_beyond(queries: Queries, dataset: SeriesDataset, ahead: float = 0.0) -> np.ndarray:

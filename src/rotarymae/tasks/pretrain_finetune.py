@@ -276,7 +276,7 @@ def pretrain(
         part = part if len(several) == len(part) else part.select(several)
         return make_examples(part, preprocessor, seed=config.seed, masking=config.strategy())
 
-    beta = config.reconstruction_beta if model.config.predicts_variance else 0.0
+    beta = config.reconstruction_beta if model.likelihood.has_spread else 0.0
     objective, data = Pretraining(model, beta=beta), examples(dataset)
     held = None if validation is None or (validation.lengths < 2).all() else examples(validation)
     result = fit(objective, data, schedule(objective, data, config.pretraining()), validation=held, **how)

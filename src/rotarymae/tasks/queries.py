@@ -25,9 +25,9 @@ class Fade:
     share: np.ndarray
 
     def mixed(self, answers: np.ndarray) -> np.ndarray:
-        """Of answers [K, windows' queries, V] those [K, n, V] of the queries."""
-        share = self.share[:, None]
-        return (1 - share) * answers[:, self.first] + share * answers[:, self.second]
+        """Blend the answers [W, V, P] of windows into those [n, V, P] of the queries."""
+        share = self.share[:, None, None]
+        return (1 - share) * answers[self.first] + share * answers[self.second]
 
 
 @dataclass(frozen=True)

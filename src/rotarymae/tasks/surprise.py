@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 
 import numpy as np
+import torch
 
 from rotarymae.checkpoints import ModelDirectory
 from rotarymae.series import SeriesDataset, channel_index
@@ -17,20 +17,15 @@ FOLDS = 4  # every observation is hidden in one of so many readings
 
 
 def surprise_at(directory: ModelDirectory, hidden: SeriesDataset, found: Interpolation) -> np.ndarray:
-    """Mean negative log-likelihood [S] of the hidden observations' values, in nats, in standardised units.
+    """Return the mean loss [S] of the hidden observations' values in standardised units: of densities in nats.
 
     Args:
         hidden: what was hidden.
-        found: the model's predictions there. Without a likelihood the mean squared error takes its place.
+        found: the model's predictions there.
     """
     preprocessor = directory.of_series()
     truth = preprocessor.values.transform(hidden.with_values(preprocessor.value_names).values, channel_index(hidden))
-    away = truth - found.scaled_mean
-    if found.scaled_std is None:
-        each = away**2
-    else:
-        std = found.scaled_std
-        each = 0.5 * (away / std) ** 2 + np.log(std) + 0.5 * math.log(2 * math.pi)
+    each = found.scaled.likelihood.loss(found.scaled.parameters, torch.from_numpy(truth)).numpy()
     return np.add.reduceat(each.mean(1), hidden.offsets[:-1]) / hidden.lengths
 
 

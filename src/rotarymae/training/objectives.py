@@ -6,7 +6,6 @@ from abc import ABC, abstractmethod
 from dataclasses import replace
 from typing import Any
 
-import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
@@ -41,16 +40,16 @@ class Pretraining(Objective):
 
     `beta` weights the terms of training only: a validation loss is the likelihood itself. Where the errors of
     measurement are known, their variance is added to the predicted one: what the model predicts is the curve, and a
-    value scatters about it by its own error as well. A model without a variance weighs nothing.
+    value scatters about it by its own error as well. A model without a spread weighs nothing.
 
     Raises:
-        InputError: `beta` outside 0 to 1, or of a model without a variance.
+        InputError: `beta` outside 0 to 1, or of a model without a spread.
     """
 
     def __init__(self, model: MaskedAutoencoder, normalize_targets: bool = False, beta: float = 0.0) -> None:
         super().__init__()
         check_beta(beta)
-        if beta and not model.config.predicts_variance:
+        if beta and not model.likelihood.has_spread:
             raise InputError(f"beta ({beta}) weights terms by the predicted variance; use likelihood='gaussian'.")
         self.model = model
         self.normalize_targets = normalize_targets
@@ -63,9 +62,9 @@ class Pretraining(Objective):
         assert batch.masked is not None, "pre-training needs batches with masked tokens"
         assert isinstance(self.model, MaskedAutoencoder)
         out = self.model.predict(batch.inputs, batch.masked)
-        if batch.log_errors is not None and out.log_variance is not None:
-            widened = torch.logaddexp(out.log_variance.float(), 2 * batch.log_errors.float())
-            out = replace(out, log_variance=widened)
+        if batch.log_errors is not None:
+            widened = self.model.likelihood.widen(out.parameters.float(), 2 * batch.log_errors.float())
+            out = replace(out, parameters=widened)
         return losses.reconstruction(out, self.normalize_targets, self.beta if self.training else 0.0)
 
 

@@ -1,0 +1,178 @@
+"""What the decoder predicts of a value: the parameters of a distribution, its density, and its quantiles.
+
+The decoder gives P numbers for each value. A likelihood says what they mean; nothing else in the library knows. To add
+one: a class here, and its name in `config.LikelihoodKind`.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from torch.nn import functional as F
+
+from rotarymae.config import LikelihoodKind
+
+LOG_2PI = math.log(2 * math.pi)
+# Standardised values: a spread below 1e-4 or above 1e4 is noise of the optimiser, and its exponential a risk.
+MAX_LOG_VARIANCE = 18.0
+MIN_FREEDOM = 2.0  # degrees of freedom of Student's t at and below which it has no variance
+
+
+class Likelihood(ABC):
+    """The meaning of P numbers for each value, in the last dimension of a tensor of parameters; the first is the mean.
+
+    Attributes:
+        outputs: P.
+    """
+
+    outputs: ClassVar[int]
+
+    @property
+    def has_spread(self) -> bool:
+        return self.outputs > 1
+
+    def parameters(self, raw: Float[Tensor, "*batch PV"]) -> Float[Tensor, "*batch V P"]:
+        """Sort a decoder's numbers (first parameters of all V values, then their second ones, ...) and clamp them."""
+        return self.clamp(raw.unflatten(-1, (self.outputs, -1)).transpose(-1, -2))
+
+    def clamp(self, parameters: Float[Tensor, "*shape P"]) -> Float[Tensor, "*shape P"]:
+        """Keep parameters where their exponentials are finite."""
+        return parameters
+
+    def mean(self, parameters: Float[Tensor, "*shape P"]) -> Float[Tensor, "*shape"]:
+        return parameters[..., 0]
+
+    @abstractmethod
+    def loss(
+        self, parameters: Float[Tensor, "*shape P"], target: Float[Tensor, "*shape"], beta: float = 0.0
+    ) -> Float[Tensor, "*shape"]:
+        """Return the loss of each value; with `beta` as `losses.reconstruction` says."""
+
+    @abstractmethod
+    def log_variance(self, parameters: Float[Tensor, "*shape P"]) -> Float[Tensor, "*shape"]:
+        """Return the logarithm of the variance; minus infinity where there is no spread."""
+
+    def std(self, parameters: Float[Tensor, "*shape P"]) -> Float[Tensor, "*shape"]:
+        """Return the standard deviation; 0 where there is no spread."""
+        return (0.5 * self.log_variance(parameters)).exp()
+
+    @abstractmethod
+    def widen(
+        self, parameters: Float[Tensor, "*shape P"], log_variance: Float[Tensor, "*#shape"]
+    ) -> Float[Tensor, "*shape P"]:
+        """Add an independent variance, as of a measurement; the mean stays."""
+
+    @abstractmethod
+    def quantile(self, parameters: Float[Tensor, "*shape P"], share: Any) -> Float[Tensor, "*shape"]:
+        """Return the value below which a share of the distribution lies; `share` is a number or a tensor [*shape]."""
+
+    def interval(
+        self, parameters: Float[Tensor, "*shape P"], share: float
+    ) -> tuple[Float[Tensor, "*shape"], Float[Tensor, "*shape"]]:
+        """Return the edges of the central interval that holds this share of the distribution."""
+        return self.quantile(parameters, 0.5 - share / 2), self.quantile(parameters, 0.5 + share / 2)
+
+
+class Point(Likelihood):
+    """One number, scored by its squared error."""
+
+    outputs = 1
+
+    def loss(self, parameters: Tensor, target: Tensor, beta: float = 0.0) -> Tensor:
+        return (parameters[..., 0] - target).square()
+
+    def log_variance(self, parameters: Tensor) -> Tensor:
+        return torch.full_like(parameters[..., 0], -torch.inf)
+
+    def widen(self, parameters: Tensor, log_variance: Tensor) -> Tensor:
+        return parameters
+
+    def quantile(self, parameters: Tensor, share: Any) -> Tensor:
+        return parameters[..., 0]
+
+
+class Density(Likelihood):
+    """A likelihood with a density, scored by its negative logarithm, in nats."""
+
+    @abstractmethod
+    def log_prob(self, parameters: Float[Tensor, "*shape P"], target: Float[Tensor, "*shape"]) -> Tensor:
+        """Return the logarithm of the density at each target, the constant included."""
+
+    def loss(self, parameters: Tensor, target: Tensor, beta: float = 0.0) -> Tensor:
+        terms = -self.log_prob(parameters, target)
+        return terms * (beta * self.log_variance(parameters).detach()).exp() if beta else terms
+
+
+class Gaussian(Density):
+    """Mean and log-variance of a normal distribution."""
+
+    outputs = 2
+
+    def clamp(self, parameters: Tensor) -> Tensor:
+        mean, log_variance = parameters.unbind(-1)
+        return torch.stack([mean, log_variance.clamp(-MAX_LOG_VARIANCE, MAX_LOG_VARIANCE)], -1)
+
+    def log_prob(self, parameters: Tensor, target: Tensor) -> Tensor:
+        mean, log_variance = parameters.unbind(-1)
+        return -0.5 * (log_variance + (target - mean).square() * (-log_variance).exp() + LOG_2PI)
+
+    def log_variance(self, parameters: Tensor) -> Tensor:
+        return parameters[..., 1]
+
+    def widen(self, parameters: Tensor, log_variance: Tensor) -> Tensor:
+        return torch.stack([parameters[..., 0], torch.logaddexp(parameters[..., 1], log_variance)], -1)
+
+    def quantile(self, parameters: Tensor, share: Any) -> Tensor:
+        deviations = torch.special.ndtri(torch.as_tensor(share, dtype=torch.float64, device=parameters.device))
+        return parameters[..., 0] + deviations.to(parameters.dtype) * self.std(parameters)
+
+
+class StudentT(Density):
+    """Location, log of the squared scale, and degrees of freedom (2 + softplus) of Student's t.
+
+    Its tails are heavier than a normal distribution's: one wild value pulls a prediction less.
+    """
+
+    outputs = 3
+
+    def clamp(self, parameters: Tensor) -> Tensor:
+        mean, log_scale, freedom = parameters.unbind(-1)
+        # 0.01 above 2 the variance is 200 squared scales; at e^5 and more the distribution is a normal one.
+        bounded = log_scale.clamp(-MAX_LOG_VARIANCE, MAX_LOG_VARIANCE), freedom.clamp(-4.6, 150.0)
+        return torch.stack([mean, *bounded], -1)
+
+    def freedom(self, parameters: Float[Tensor, "*shape P"]) -> Float[Tensor, "*shape"]:
+        """Return the degrees of freedom, above 2 so that there is a variance."""
+        return MIN_FREEDOM + F.softplus(parameters[..., 2])
+
+    def log_prob(self, parameters: Tensor, target: Tensor) -> Tensor:
+        mean, log_scale, _ = parameters.unbind(-1)
+        freedom = self.freedom(parameters)
+        squared = (target - mean).square() * (-log_scale).exp()
+        constant = torch.lgamma((freedom + 1) / 2) - torch.lgamma(freedom / 2) - 0.5 * (freedom * math.pi).log()
+        return constant - 0.5 * log_scale - (freedom + 1) / 2 * torch.log1p(squared / freedom)
+
+    def log_variance(self, parameters: Tensor) -> Tensor:
+        return parameters[..., 1] - torch.log1p(-2 / self.freedom(parameters))
+
+    def widen(self, parameters: Tensor, log_variance: Tensor) -> Tensor:
+        # The sum is taken for one of the same shape, whose variance is the sum of both.
+        squared_scale = log_variance + torch.log1p(-2 / self.freedom(parameters))
+        mean, log_scale, freedom = parameters.unbind(-1)
+        return torch.stack([mean, torch.logaddexp(log_scale, squared_scale), freedom], -1)
+
+    def quantile(self, parameters: Tensor, share: Any) -> Tensor:
+        from scipy.special import stdtrit
+
+        freedom = self.freedom(parameters).detach().double().cpu().numpy()
+        shares = torch.as_tensor(share, dtype=torch.float64).cpu().numpy()
+        scales = torch.as_tensor(stdtrit(freedom, shares), dtype=parameters.dtype, device=parameters.device)
+        return parameters[..., 0] + scales * (0.5 * parameters[..., 1]).exp()
+
+
+LIKELIHOODS: dict[LikelihoodKind, Likelihood] = {"point": Point(), "gaussian": Gaussian(), "student_t": StudentT()}
