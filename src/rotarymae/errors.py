@@ -108,7 +108,15 @@ class Interrupted(RotaryMAEError):
 
 
 class InputWarning(UserWarning):
-    """Input that was repaired or looks unlike the training data; the message says how."""
+    """Input that was repaired or looks unlike the training data; the message says how.
+
+    Attributes:
+        code: kebab-case name of what was seen; warnings with the same one, other than "invalid", are of one kind.
+    """
+
+    def __init__(self, message: object = "", *, code: str = "invalid") -> None:
+        self.code = code
+        super().__init__(message)
 
 
 def did_you_mean(name: object, known: Iterable[object]) -> str:

@@ -351,7 +351,7 @@ def test_evaluate_scores_a_labelled_table_as_the_run_did(fitted, tmp_path, capsy
     assert command("evaluate", *given, "--labels", labels) == 0
     assert says_all(capsys.readouterr().out, ["classification, on 6 of 24 series", "accuracy", "95 % intervals of"])
     metrics, run = (json.loads(path.read_text()) for path in (tmp_path / "m.json", fitted / "run/metrics.json"))
-    assert metrics["series"] == {"scored": 6, "without a label": 18}
+    assert metrics["series"] == {"labelled": 6, "unlabelled": 18}
     assert metrics["predictor"] == run["predictor"] and run["predictor"]["chosen"] in metrics["classification"]
     for method, ours in metrics["classification"].items():
         theirs = run["classification"][method]
@@ -385,11 +385,11 @@ def test_fit_writes_all_that_it_promises(fitted):
     }  # fmt: skip
     metrics = json.loads((fitted / "run/metrics.json").read_text())
     assert metrics["series"] == {"train": 15, "validation": 3, "test": 6}
-    others = {"combined", "gradient boosting, more features", "most common class", "gradient boosting"}
+    others = {"combined", "features", "most_common_class", "gradient_boosting"}
     assert set(metrics["classification"]) == {"model", *others}
     assert metrics["predictor"]["chosen"] in metrics["classification"]
-    calibration = metrics["calibration of the model"]
-    assert calibration["after"]["log-loss"] == metrics["classification"]["model"]["log-loss"]
+    calibration = metrics["model_calibration"]
+    assert calibration["after"]["log_loss"] == metrics["classification"]["model"]["log_loss"]
     predictions = pq.read_table(fitted / "run/predictions.parquet")
     assert predictions.column_names == ["star", "part", "label", "predicted", "probability_a", "probability_b"]
     _, labels = two_kinds()
@@ -812,9 +812,11 @@ def test_parquet_without_channels_with_missing_values_and_a_regression(tmp_path)
     tested = pc.not_equal(there["part"], "validation")
     assert out["predicted"].filter(tested).equals(there["predicted"].filter(tested))
     metrics = json.loads((run / "metrics.json").read_text())
-    rows = {"model", "training mean", "gradient boosting", "gradient boosting, more features", "combined"}
+    rows = {"model", "training_mean", "gradient_boosting", "features", "combined"}
     assert set(metrics["regression"]) == rows
-    assert all(set(row) == {"RMSE", "MAE", "R²"} for row in metrics["regression"].values())
+    assert all(
+        set(row) == {"root_mean_squared_error", "mean_absolute_error", "r2"} for row in metrics["regression"].values()
+    )
     page = (run / "report.html").read_text()
     assert "Predicted beside true" in page and "training mean" in page
 

@@ -24,8 +24,8 @@ from rotarymae.partners.convolutions import _ridge as ridge
 from rotarymae.partners.features import more_features
 from rotarymae.series import Inputs, fit_static
 from rotarymae.system import Reporter, sha256, sha256_of
+from rotarymae.tasks.metrics import expected_calibration_error
 from rotarymae.tasks.predict import predict_labels
-from rotarymae.tasks.score import expected_calibration_error
 
 # ── combining ─────────────────────────────────────────────────────────────────────────────────────────────────────
 

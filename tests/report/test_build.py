@@ -14,8 +14,8 @@ from rotarymae.report.pictures import PICTURES, POINTS, Picture, Words, learning
 from rotarymae.series import hide
 from rotarymae.tasks.config import FitConfig
 from rotarymae.tasks.fit_table import run_fit
+from rotarymae.tasks.metrics import classification_metrics
 from rotarymae.tasks.queries import curves
-from rotarymae.tasks.score import classification_metrics
 from rotarymae.training.loop import TrainResult
 
 ONCE = FitConfig(pretrain_epochs=1, finetune_epochs=1, min_steps=0, batch_size=8, log_every=1)
@@ -59,8 +59,8 @@ def test_a_regression_has_its_own_part(data, tmp_path):
 
 def test_many_channels_are_one_table_of_the_worst_and_the_best(two_classes, tmp_path):
     def part(error):
-        errors = {"root mean squared error, scaled": error, "root mean squared error": 7 * error}
-        return {"hidden observations": 3, "methods": {"model": errors, "mean": errors}}
+        errors = {"root_mean_squared_error_scaled": error, "root_mean_squared_error": 7 * error}
+        return {"hidden_observations": 3, "methods": {"model": errors, "mean": errors}}
 
     many = part(0.5) | {"channels": {f"channel-{i}-": part(i / 10) for i in range(100)}}
     few = part(0.5) | {"channels": {f"channel-{i}-": part(i / 10) for i in range(20)}}
@@ -86,7 +86,7 @@ def test_series_of_one_observation_make_a_report_too(tmp_path):
     data = SeriesDataset.from_arrays(times, [[float(i)] * len(t) for i, t in enumerate(times)])
     every = dataclasses.replace(ONCE, validation_fraction=0.0)
     outcome = run_fit(data, None, every, tmp_path / "run", holdout=0.0)
-    assert outcome.metrics["interpolation"]["value"]["hidden observations"] == 1
+    assert outcome.metrics["interpolation"]["value"]["hidden_observations"] == 1
     assert "At a glance" in words(write_report(outcome, tmp_path / "report.html", title="ones").read_text())
 
 
@@ -243,5 +243,5 @@ def test_the_mean_over_classes_is_that_of_the_metrics(two_classes, tmp_path):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pictures.Verdicts, "of", classmethod(lambda *_: verdicts))
         table = list(pictures.classes(outcome, Words(("a", "b"), "t", "v", False, frozenset())))[-1]
-    told = classification_metrics(labels, sure)["macro-F1"]
+    told = classification_metrics(labels, sure)["macro_f1"]
     assert table.rows[-1][1]["F1"] == pytest.approx(told)

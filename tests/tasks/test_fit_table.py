@@ -19,6 +19,7 @@ from rotarymae.partners import baselines
 from rotarymae.system import Reporter, replacing
 from rotarymae.tasks.config import FitConfig
 from rotarymae.tasks.fit_table import FEWEST, make_split, run_fit
+from rotarymae.tasks.metrics import classification_metrics, interval_words, intervals, regression_metrics
 from rotarymae.tasks.outputs import (
     check_folder,
     check_output,
@@ -27,13 +28,7 @@ from rotarymae.tasks.outputs import (
     write_table,
 )
 from rotarymae.tasks.predict import embed, predict_and_embed, predict_probabilities
-from rotarymae.tasks.score import (
-    classification_metrics,
-    evaluate_predictions,
-    interval_words,
-    intervals,
-    regression_metrics,
-)
+from rotarymae.tasks.score import evaluate_predictions
 from rotarymae.tasks.targets import TASKS, choose_task
 
 ONCE = FitConfig(pretrain_epochs=1, finetune_epochs=1, min_steps=0, batch_size=8)
@@ -133,33 +128,33 @@ def test_scores_are_those_of_the_written_predictions(fitted):
     rows = pq.read_table(fitted / "run/predictions.parquet").to_pandas()
     metrics = json.loads((fitted / "run/metrics.json").read_text())
     test = rows[rows.part == "test"]
-    assert metrics["scored on"] == "held-out series" and len(test) == metrics["series"]["test"]
+    assert metrics["scored_on"] == "test" and len(test) == metrics["series"]["test"]
     ours = metrics["classification"][metrics["predictor"]["chosen"]]
     assert ours["accuracy"] == accuracy_score(test.label, test.predicted)
-    assert ours["macro-F1"] == f1_score(test.label, test.predicted, average="macro")
+    assert ours["macro_f1"] == f1_score(test.label, test.predicted, average="macro")
     assert (rows.predicted == np.where(rows.probability_a >= rows.probability_b, "a", "b")).all()
 
     spans = metrics["intervals"]
-    assert spans["of"] == metrics["predictor"]["chosen"]
-    for name, (low, high) in spans["middle 95 % of resamples"].items():
-        assert low <= ours[name] <= high or name == "expected calibration error"  # which noise makes larger
+    assert spans["method"] == metrics["predictor"]["chosen"]
+    for name, (low, high) in spans["metrics"].items():
+        assert low <= ours[name] <= high or name == "expected_calibration_error"  # which noise makes larger
 
     points = pq.read_table(fitted / "run/interpolations.parquet").to_pandas()
     assert set(points.star) <= set(test.star)
     found = metrics["interpolation"]["flux"]
-    assert found["hidden observations"] == len(points)
-    for share in ("68", "95"):
+    assert found["hidden_observations"] == len(points)
+    for share in (68, 95):
         inside = points.flux_observed.between(points[f"flux_lower{share}"], points[f"flux_upper{share}"]).mean()
-        assert np.isclose(found["share inside band"][f"{share} %"], inside)
+        assert np.isclose(found["share_inside_band"][f"{share / 100}"], inside)
     # In its own unit each channel is scored for itself; only scaled errors are pooled.
     assert set(found["methods"]) == {"model", *(method.name for method in baselines.INTERPOLATION)}
-    assert "median absolute error" not in found["methods"]["model"]
+    assert "median_absolute_error" not in found["methods"]["model"]
     for channel, row in found["channels"].items():
         part = points[points.channel == channel]
         away = (part.flux - part.flux_observed).abs()
-        assert row["hidden observations"] == len(part)
-        assert np.isclose(row["methods"]["model"]["median absolute error"], away.median())
-        assert np.isclose(row["methods"]["model"]["root mean squared error"], (away**2).mean() ** 0.5)
+        assert row["hidden_observations"] == len(part)
+        assert np.isclose(row["methods"]["model"]["median_absolute_error"], away.median())
+        assert np.isclose(row["methods"]["model"]["root_mean_squared_error"], (away**2).mean() ** 0.5)
 
 
 def test_intervals_are_as_wide_as_chance():
@@ -168,32 +163,36 @@ def test_intervals_are_as_wide_as_chance():
     for count in (100, 10_000):
         truth = draw.integers(0, 2, count)
         found = intervals("coin", classification_metrics, truth, np.tile([0.6, 0.4], (count, 1)))
-        low, high = found["middle 95 % of resamples"]["accuracy"]
+        low, high = found["metrics"]["accuracy"]
         assert np.isclose(high - low, 4 * 0.5 / count**0.5, rtol=0.25)
     rare = np.r_[1, np.zeros(19, int)]
     found = intervals("x", classification_metrics, rare, np.tile([0.9, 0.1], (20, 1)))
-    assert np.isfinite(list(found["middle 95 % of resamples"].values())).all()
-    words = interval_words({"intervals": {"of": "model", "middle 95 % of resamples": {"R²": [0.51234, 0.75]}}})
-    assert words == "95 % intervals of 'model', from resampling the series: R² 0.512 to 0.75."
+    assert np.isfinite(list(found["metrics"].values())).all()
+    words = interval_words({"intervals": {"method": "model", "share": 0.95, "metrics": {"r2": [0.51234, 0.75]}}})
+    assert all(part in words for part in ("95 %", "'model'", "R² 0.512 to 0.75"))
 
 
 def test_metrics_of_classes_by_hand():
     two = np.array([[0.9, 0.1], [0.6, 0.4], [0.35, 0.65], [0.8, 0.2]])
     found = classification_metrics(np.array([0, 0, 1, 1]), two)
-    assert found["AUROC"] == 0.75 and found["accuracy"] == 0.75  # 3 of 4 pairs are in order
-    assert found["Brier score"] == pytest.approx(np.mean([0.01, 0.16, 0.35**2, 0.64]))
-    assert found["log-loss"] == pytest.approx(-np.log([0.9, 0.6, 0.65, 0.2]).mean())
+    assert found["auroc"] == 0.75 and found["accuracy"] == 0.75  # 3 of 4 pairs are in order
+    assert found["brier_score"] == pytest.approx(np.mean([0.01, 0.16, 0.35**2, 0.64]))
+    assert found["log_loss"] == pytest.approx(-np.log([0.9, 0.6, 0.65, 0.2]).mean())
     three = classification_metrics(np.array([0, 0, 1, 1]), np.c_[two, np.zeros(4)])
-    assert three["macro AUROC"] == 0.75 and "Brier score" not in three  # nothing of the third class is there
-    assert np.isnan(classification_metrics(np.array([1, 1]), two[:2])["AUROC"])
+    assert three["macro_auroc"] == 0.75 and "brier_score" not in three  # nothing of the third class is there
+    assert np.isnan(classification_metrics(np.array([1, 1]), two[:2])["auroc"])
 
 
 def test_metrics_of_values_are_of_each_output():
     truth = np.array([[0.0, 1.0], [2.0, np.nan], [4.0, 3.0]])
     found = regression_metrics(truth, truth + np.array([[1.0, 2.0], [-1.0, 0.0], [1.0, -2.0]]))
-    assert found["RMSE of output 0"] == 1 and found["MAE of output 1"] == 2
-    assert found["R² of output 0"] == pytest.approx(1 - 3 / 8) and found["R² of output 1"] == -3
-    assert set(regression_metrics(truth[:, :1], truth[:, :1])) == {"RMSE", "MAE", "R²"}
+    assert found["root_mean_squared_error_output_0"] == 1 and found["mean_absolute_error_output_1"] == 2
+    assert found["r2_output_0"] == pytest.approx(1 - 3 / 8) and found["r2_output_1"] == -3
+    assert set(regression_metrics(truth[:, :1], truth[:, :1])) == {
+        "root_mean_squared_error",
+        "mean_absolute_error",
+        "r2",
+    }
 
 
 def test_nothing_is_written_when_labels_cannot_be_used(tmp_path):
@@ -219,7 +218,7 @@ def test_few_series_are_all_trained_on_and_the_run_says_so(tmp_path):
     times = [[0.0, 1.0, 3.0, 4.0]] * 4
     data = SeriesDataset.from_arrays(times, np.random.default_rng(0).normal(size=(4, 4)).tolist())
     outcome = run_fit(data, np.array([0, 1, 0, 1]), ONCE, tmp_path / "run")
-    assert outcome.metrics["scored on"].startswith("the training series")
+    assert outcome.metrics["scored_on"] == "train"
     assert pq.read_table(tmp_path / "run/predictions.parquet")["part"].to_pylist() == ["train"] * 4
     assert prediction_columns(outcome.finetuned.directory, outcome.predicted)["predicted"].to_pylist()[0] in (0, 1)
     assert len(embedding_columns(outcome.embeddings)) == 120
@@ -248,7 +247,7 @@ def test_a_failing_baseline_or_report_costs_itself_only(tmp_path, monkeypatch):
     config = ONCE
     run_fit(readings(), labels, config, tmp_path / "run", reporter=reporter, report=broken)
     metrics = json.loads((tmp_path / "run/metrics.json").read_text())
-    others = {"combined", "gradient boosting, more features", "most common class"}
+    others = {"combined", "features", "most_common_class"}
     assert set(metrics["classification"]) == {"model", *others}
     of_boosting, of_report = metrics["warnings"]
     assert "gradient boosting" in of_boosting and "no bins" in of_boosting
@@ -267,9 +266,9 @@ def test_a_channel_that_only_held_out_series_have_leaves_the_comparison_whole(tm
 
     metrics = json.loads((tmp_path / "run/metrics.json").read_text(), parse_constant=constant)
     found = metrics["interpolation"]["value"]
-    assert found["hidden observations"] > 0
+    assert found["hidden_observations"] > 0
     for row in found["methods"].values():
-        assert row["root mean squared error, scaled"] is not None
+        assert row["root_mean_squared_error_scaled"] is not None
 
 
 @pytest.mark.parametrize(("neighbours", "advice"), [("off", "neighbours='on'"), ("on", "more epochs")])
@@ -281,7 +280,7 @@ def test_a_model_that_a_straight_line_beats_is_said_to_be_behind(tmp_path, monke
     found = run_fit(lines, np.arange(24) % 2, config, tmp_path / "run", reporter=reporter)
     errors = found.metrics["interpolation"]["value"]["methods"]["model"]
     (behind,) = [text for text in reporter.warnings if "predicted better by linear interpolation" in text]
-    assert advice in behind and f"{errors['root mean squared error, scaled']:.3g}" in behind
+    assert advice in behind and f"{errors['root_mean_squared_error_scaled']:.3g}" in behind
 
     monkeypatch.setattr("rotarymae.tasks.score.ENOUGH", 1_000)  # hidden observations are fewer: chance
     reporter = Reporter(quiet=True)
@@ -387,7 +386,7 @@ def test_without_held_out_series_those_of_validation_are_scored_and_no_method_ha
     labels = draw.choice(["a", "b"], 60)  # which nothing can tell
     outcome = run_fit(noise, labels, ONCE, tmp_path / "run", holdout=0.0)
     assert len(outcome.split.test) == 0 and np.array_equal(outcome.split.scored, outcome.split.validation)
-    assert outcome.metrics["scored on"] == "the validation series, which chose the epoch"
+    assert outcome.metrics["scored_on"] == "validation"
     assert max(found["accuracy"] for found in outcome.metrics["classification"].values()) < 1
 
 

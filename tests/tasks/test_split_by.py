@@ -13,7 +13,7 @@ from _runs import FIT, series
 from conftest import TINY, command, refuses, two_kinds, write_csv
 from rotarymae.series import align_column
 from rotarymae.tasks.fit_table import run_fit
-from rotarymae.tasks.split_by import SplitColumn, latest, split_off, whole_groups
+from rotarymae.tasks.split_by import SplitColumn, latest, split_off, split_words, whole_groups
 
 
 def split(values, classes=None, rows=None, holdout=0.25, validation=0.2, seed=0, dates=False):
@@ -36,7 +36,8 @@ def test_no_group_is_in_two_parts_and_every_class_is_trained_on(seed):
     of_part = {name: set(group[list(rows)]) for name, rows in parts(found).items()}
     assert Counter(g for groups in of_part.values() for g in groups).most_common(1)[0][1] == 1
     assert set(classes[found.train]) == set(classes)
-    assert f"{len(found.test)} series of {len(of_part['test'])} group" in how and "whole groups held out" in how
+    test = how["parts"]["test"]
+    assert (how["method"], test["series"], test["groups"]) == ("groups", len(found.test), len(of_part["test"]))
 
 
 def test_the_share_is_met_as_nearly_as_groups_allow():
@@ -53,11 +54,18 @@ def test_the_latest_are_held_out_and_equal_ones_stay_together():
     found, how = split(days, validation=0.3, dates=True)
     # 40 and both of 30 are three of eight, 40 alone is one: both are one away from two.
     assert parts(found) == {"test": {1, 3, 5}, "validation": {2, 6}, "train": {0, 4, 7}}
-    assert how.endswith(
-        "the latest held out: 3 series from 1970-01-06 to 1970-01-11 are trained on, 2 series from 1970-01-21 to "
-        "1970-01-21 choose the best epoch, 3 series from 1970-01-31 to 1970-02-10 are held out"
-    )
-    assert latest(np.array([0, 0, 0, 1]), 0.9) == 1 and "from 5 to 10" in split(days, validation=0.3)[1]
+    assert how["method"] == "latest"
+    assert how["parts"] == {
+        "train": {"series": 3, "range": ["1970-01-06", "1970-01-11"]},
+        "validation": {"series": 2, "range": ["1970-01-21", "1970-01-21"]},
+        "test": {"series": 3, "range": ["1970-01-31", "1970-02-10"]},
+    }
+    said = [split_words(how, private=private) for private in (True, False)]
+    assert "3 series from 1970-01-31 to 1970-02-10" in said[0] and "1970" not in said[1] and "'site'" in said[1]
+    assert latest(np.array([0, 0, 0, 1]), 0.9) == 1 and split(days, validation=0.3)[1]["parts"]["train"]["range"] == [
+        "5",
+        "10",
+    ]
     with refuses("class 'y'", "held out", "holdout"):
         split(days, ["x", "x", "x", "x", "x", "y", "x", "x"])
 
@@ -65,11 +73,12 @@ def test_the_latest_are_held_out_and_equal_ones_stay_together():
 def test_what_the_table_says_is_obeyed():
     words = ["Train", "TEST", "train ", "val", "validation", "train", "test"]
     found, how = split(words)
-    assert parts(found) == {"train": {0, 2, 5}, "test": {1, 6}, "validation": {3, 4}} and "as it says" in how
+    assert parts(found) == {"train": {0, 2, 5}, "test": {1, 6}, "validation": {3, 4}}
+    assert (how["method"], how["drawn"]) == ("column", [])
     some, how = split(["train"] * 8 + ["test"] * 2)
-    assert set(some.test) == {8, 9} and len(some.validation) == 2 and "drawn from those of train" in how
+    assert set(some.test) == {8, 9} and len(some.validation) == 2 and how["drawn"] == ["validation"]
     drawn, how = split(["train"] * 8 + ["validation"] * 2)  # or the series that are trained on would be scored
-    assert len(drawn.test) == 2 and set(drawn.validation) == {8, 9} and "test series drawn from those of train" in how
+    assert len(drawn.test) == 2 and set(drawn.validation) == {8, 9} and how["drawn"] == ["test"]
     none, _ = split(["train"] * 8 + ["test"] * 2, validation=0.0)
     assert len(none.validation) == 0 and len(none.train) == 8
     with refuses("no series is left to train on"):
@@ -82,7 +91,7 @@ def test_series_without_labels_share_the_fate_of_their_group():
     group = np.array(["a"] * 4 + ["b"] * 4 + ["c"] * 4 + [None], object)
     found, how = split(group, rows=[0, 1, 4, 5, 8, 9], holdout=0.3, validation=0.3)
     held = set(group[np.concatenate([found.test, found.validation])])
-    assert len(held) == 2 and set(group[found.left_out]) == held and "4 of the same groups have no label" in how
+    assert len(held) == 2 and set(group[found.left_out]) == held and how["left_out"] == 4
     assert set(found.unlabelled) == {i for i in (2, 3, 6, 7, 10, 11, 12) if group[i] not in held}
     with refuses("1 series have no value in the column 'site'"):
         split(group)
@@ -90,7 +99,7 @@ def test_series_without_labels_share_the_fate_of_their_group():
 
 def test_one_group_that_is_left_gives_validation_series_at_random():
     found, how = split(["a"] * 10 + ["b"] * 3)
-    assert len(found.test) == 3 and len(found.validation) == 2 and "validation series drawn from the rest" in how
+    assert len(found.test) == 3 and len(found.validation) == 2 and how["drawn"] == ["validation"]
     with refuses("every series has the value 'a'", "two"):
         split(["a"] * 5)
     with refuses("holdout is 1.5"):
@@ -98,16 +107,21 @@ def test_one_group_that_is_left_gives_validation_series_at_random():
 
 
 def test_numbers_and_words_with_gaps_are_what_they_are():
-    assert "the latest" in split(np.array([3, 1, 2, 2], object))[1]
-    assert "whole groups" in split(np.array([True, False, True, False]))[1]
-    assert "whole groups" in split(["2019", "2020", "2019", "2021"])[1]
+    assert split(np.array([3, 1, 2, 2], object))[1]["method"] == "latest"
+    assert split(np.array([True, False, True, False]))[1]["method"] == "groups"
+    assert split(["2019", "2020", "2019", "2021"])[1]["method"] == "groups"
 
 
 def test_a_run_keeps_its_split_and_says_it(tmp_path):
     dataset, values = series(24), np.array([f"site {i % 6}" for i in range(24)])
     config = replace(FIT, predictor="model")
     outcome = run_fit(dataset, None, config, tmp_path / "run", split_by=SplitColumn("site", values))
-    assert outcome.metrics["split"].startswith("split by 'site', whole groups held out: 16 series of 4 groups")
+    said = outcome.metrics["split"]
+    assert (said["by"], said["method"], said["parts"]["train"]) == (
+        "site",
+        "groups",
+        {"series": 16, "groups": 4, "names": []},
+    )
     (tmp_path / "run/metrics.json").unlink()
     with refuses("the split changed"):
         run_fit(dataset, None, config, tmp_path / "run", resume=True)
@@ -134,9 +148,8 @@ def test_the_command_splits_by_columns_of_either_table(tmp_path, no_report, caps
     held = {site[name] for name in found.id[found.part == "test"]}
     assert len(held) == 2 and not held & {site[name] for name in found.id[found.part != "test"]}
     metrics = json.loads((tmp_path / "a/metrics.json").read_text())
-    assert metrics["split"].startswith("split by 'site', whole groups") and metrics["split"] in " ".join(
-        capsys.readouterr().err.split()
-    )
+    assert split_words(metrics["split"]) in " ".join(capsys.readouterr().err.split())
+    assert metrics["split"]["method"] == "groups"
     assert command(*fit, "--split-by", "seen", "--out", tmp_path / "b") == 0
     found = pq.read_table(tmp_path / "b/predictions.parquet").to_pandas()
     last = sorted(labels)[-6:]
@@ -155,10 +168,11 @@ def test_words_beside_train_and_test_are_refused_and_few_groups_named():
         split(["train"] * 14 + ["Test"] * 8 + ["unused"] * 2)
     found, how = split(["training"] * 6 + ["valid"] * 3 + ["testing"] * 3)
     assert (
-        parts(found) == {"train": set(range(6)), "validation": {6, 7, 8}, "test": {9, 10, 11}} and "as it says" in how
+        parts(found) == {"train": set(range(6)), "validation": {6, 7, 8}, "test": {9, 10, 11}}
+        and how["method"] == "column"
     )
     how = split(["north"] * 8 + ["south"] * 8 + ["west"] * 8)[1]
-    assert "of 1 group ('" in how
+    assert all(len(part["names"]) == part["groups"] == 1 for part in how["parts"].values())
 
 
 def test_a_class_of_one_series_does_not_undo_the_proportions_of_the_others():

@@ -35,7 +35,7 @@ class ArrayDataset:
         ids: [S] what messages and tables call them.
         sample_rate: of sounds, in Hz; None of anything else.
         longest_side: to which pictures from files were scaled down, in pixels; None where they were not.
-        notes: how files were read, for people.
+        notes: how files were read, for people; no names of files.
         left_out: the ids of files that could not be read.
 
     Raises:

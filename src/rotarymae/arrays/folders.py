@@ -201,12 +201,12 @@ def _read_all(
         notes.append(f"{others.total()} other files left alone ({kinds_found})")
     if reasons:
         first, reason = next(iter(reasons.items()))
-        text = f"{len(reasons):,} of {len(paths):,} {noun} cannot be read and are left out: {listed(reasons)}"
-        text += f"; of {first}: {reason}"
+        text = f"{len(reasons):,} of {len(paths):,} {noun} cannot be read and are left out"
+        notes.append(text)  # without names: a report may be anonymous
+        text += f": {listed(reasons)}; of {first}: {reason}"
         if not kept:
             raise InputError(f"{folder}: {text}")
         warnings.warn(text, InputWarning, stacklevel=3)
-        notes.append(text)
     labels = [_text(path.parts[0]) if len(path.parts) > 1 else None for path in kept]
     column = np.array(labels, object if None in labels else None) if any(labels) else None
     ids = np.array([_text(path.as_posix()) for path in kept])

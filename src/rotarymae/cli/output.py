@@ -55,17 +55,19 @@ def describe(dataset: tasks.AnyDataset) -> str:
 
 def print_metrics(metrics: dict[str, Any], reporter: system.Reporter) -> None:
     """One table per task: a row for the model and for each baseline."""
-    where = f"on {metrics['scored on']}"
+    where = f"on {tasks.scored_words(metrics)}"
     for task in ("classification", "regression"):
         if task in metrics:
-            print_table(f"{task}, {where}", metrics[task], reporter, tasks.interval_words(metrics))
+            print_table(f"{task}, {where}", tasks.rows_in_words(metrics[task]), reporter, tasks.interval_words(metrics))
     for name, row in metrics.get("interpolation", {}).items():
-        rows = {method: dict(errors) for method, errors in row["methods"].items()}
-        rows["model"] |= {f"inside {share}": inside for share, inside in row.get("share inside band", {}).items()}
-        print_table(f"{name} at {row['hidden observations']:,} hidden observations, {where}", rows, reporter)
+        rows = tasks.rows_in_words(row["methods"])
+        rows["model"] |= {
+            f"inside {100 * float(share):.0f} %": inside for share, inside in row.get("share_inside_band", {}).items()
+        }
+        print_table(f"{name} at {row['hidden_observations']:,} hidden observations, {where}", rows, reporter)
     if "reconstruction" in metrics:
         row = metrics["reconstruction"]
-        print_table(f"{row['hidden patches']:,} hidden patches, {where}", row["methods"], reporter)
+        print_table(f"{row['hidden_patches']:,} hidden patches, {where}", tasks.rows_in_words(row["methods"]), reporter)
 
 
 def print_table(title: str, rows: dict[str, dict[str, float]], reporter: system.Reporter, caption: str = "") -> None:

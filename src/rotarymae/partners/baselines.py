@@ -21,7 +21,7 @@ from rotarymae.series import SeriesDataset
 class MostCommonClass:
     """Every class as probable as it was frequent; of equally frequent ones, the first is taken."""
 
-    name = "most common class"
+    name = "most_common_class"
 
     def fit(self, dataset: AnyDataset, targets: NDArray[Any]) -> Self:
         """Learns from classes int [S] (0, 1, ..), or from numbers [S, outputs] of which some may be NaN."""
@@ -37,7 +37,7 @@ class MostCommonClass:
 class TrainingMean:
     """The mean of each output over the training series."""
 
-    name = "training mean"
+    name = "training_mean"
 
     def fit(self, dataset: AnyDataset, targets: NDArray[Any]) -> Self:
         self.means = np.nanmean(targets, axis=0)
@@ -50,7 +50,7 @@ class TrainingMean:
 class BoostedValues:
     """Boosted trees on `summary_features`."""
 
-    name, task = "gradient boosting", "regression"
+    name, task = "gradient_boosting", "regression"
 
     def __init__(self, seed: int = 0) -> None:
         self.seed = seed
@@ -94,7 +94,7 @@ class LinearInterpolation(ChannelMean):
     The training mean stands in for a channel without a visible value.
     """
 
-    name = "linear interpolation"
+    name = "linear_interpolation"
 
     def predict(self, visible: SeriesDataset, hidden: SeriesDataset) -> Floats:
         if not np.array_equal(np.asarray(visible.ids), np.asarray(hidden.ids)):
@@ -117,7 +117,7 @@ class LinearInterpolation(ChannelMean):
 class LastValue(LinearInterpolation):
     """The channel's latest value at or before each query; before its first point, that first value."""
 
-    name = "last value"
+    name = "last_value"
 
     def _at(self, asked: Floats, times: Floats, values: Floats) -> Floats:
         return values[np.searchsorted(times, asked, side="right").clip(1) - 1]

@@ -111,11 +111,11 @@ class Predictor:
     def describe(self) -> dict[str, Any]:
         """Return what was chosen and why, for people and metrics.json."""
         return {
-            "chosen": TITLES[self.choice],
+            "chosen": self.choice,
             "because": self.because,
-            "weights": {TITLES[name]: weight for name, weight in self.weights.items()},
-            "temperatures": {TITLES[name]: temperature for name, temperature in self.temperatures.items()},
-            "loss per validation series": {TITLES[name]: loss for name, loss in self.losses.items()},
+            "weights": self.weights,
+            "temperatures": self.temperatures,
+            "loss_per_validation_series": self.losses,
         }
 
     def save(self, folder: str | Path) -> None:

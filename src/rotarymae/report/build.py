@@ -22,7 +22,18 @@ from rotarymae.report.content import Headline, Image, Report, Section, Table
 from rotarymae.report.pictures import PICTURES, Picture, Words
 from rotarymae.series import TRANSFORMS, SeriesDataset
 from rotarymae.system import duration, hardware, versions, write_text
-from rotarymae.tasks import HIDDEN, SCALED_ERROR, Outcome, interval_words
+from rotarymae.tasks import (
+    HIDDEN,
+    RMSE,
+    SCALED_RMSE,
+    Outcome,
+    interval_words,
+    method_words,
+    metric_of,
+    rows_in_words,
+    scored_words,
+    split_words,
+)
 
 LARGEST_SVG = 120_000  # bytes; beyond it the same figure is smaller as pixels
 ENDS = 10  # of a long table of channels, as many of the worst and of the best are shown
@@ -90,50 +101,49 @@ def data_uri(figure: Figure) -> str:
     return f"data:image/{kind};base64,{base64.b64encode(buffer.getvalue()).decode()}"
 
 
-# Of these the smallest is the best; of all other metrics the largest.
-ERRORS = ("RMSE", "MAE", "root mean", "median absolute", "log-loss", "Brier", "expected calibration")
-
-
 def _headlines(outcome: Outcome) -> Iterator[Headline]:
-    metrics, where = outcome.metrics, f"on {outcome.metrics['scored on']}"
-    for task, names in (("classification", ("macro-F1", "accuracy")), ("regression", ("RMSE",))):
+    metrics, where = outcome.metrics, f"on {scored_words(outcome.metrics)}"
+    for task, names in (("classification", ("macro_f1", "accuracy")), ("regression", (RMSE,))):
         for name in names:
             if name in metrics.get(task, {}).get("model", {}):
                 chosen = metrics.get("predictor", {}).get("chosen", "model")
-                by = where if chosen == "model" else f"{chosen}, {where}"
-                yield _headline(name, metrics[task], name, by, chosen)
+                by = where if chosen == "model" else f"{method_words(chosen)}, {where}"
+                yield _headline(metric_of(name).words, metrics[task], name, by, chosen)
     for name, found in list(metrics.get("interpolation", {}).items())[:1]:
         assert outcome.pretrained is not None
         what = "last times" if outcome.pretrained.directory.of_series().forecasts else "observations"
         note = f"root mean square, in scaled units, {100 * HIDDEN:.0f} % of the {what} hidden, {where}"
-        yield _headline(f"error at hidden {name}", found["methods"], SCALED_ERROR, note)
+        yield _headline(f"error at hidden {name}", found["methods"], SCALED_RMSE, note)
     if "reconstruction" in metrics:
         note = f"root mean square, in scaled units, hidden as in pre-training, {where}"
-        yield _headline("error at hidden patches", metrics["reconstruction"]["methods"], SCALED_ERROR, note)
+        yield _headline("error at hidden patches", metrics["reconstruction"]["methods"], SCALED_RMSE, note)
 
 
 def _headline(
     title: str, methods: Mapping[str, Mapping[str, float]], name: str, note: str, chosen: str = "model"
 ) -> Headline:
     values = {method: row[name] for method, row in methods.items()}
-    return Headline(title, values.pop(chosen), values, not name.startswith(ERRORS), note)
+    value = values.pop(chosen)
+    others = {method_words(method): other for method, other in values.items()}
+    return Headline(title, value, others, not metric_of(name).lower_is_better, note)
 
 
 def _comparisons(outcome: Outcome) -> Section | None:
     metrics, tables = outcome.metrics, []
-    where = f"on {metrics['scored on']}"
+    where = f"on {scored_words(metrics)}"
     for task, name in (("classification", "Classes"), ("regression", "Regression")):
         if task in metrics:
             tables.append(_methods(f"{name}, {where}", metrics[task], interval_words(metrics)))
     tables += _interpolations(metrics.get("interpolation", {}), where)
     if "reconstruction" in metrics:
         found = metrics["reconstruction"]
-        title = f"{found['hidden patches']:,} hidden patches, {where}"
+        title = f"{found['hidden_patches']:,} hidden patches, {where}"
         tables.append(_methods(title, found["methods"], "Scaled: to mean 0 and deviation 1, channel by channel."))
     explanation = "The same data given to each method; the best value is bold."
     if "predictor" in metrics:
         chosen = metrics["predictor"]
-        explanation += f" Predictions, and the pictures below, are those of: {chosen['chosen']} ({chosen['because']})."
+        by = method_words(chosen["chosen"])
+        explanation += f" Predictions, and the pictures below, are those of: {by} ({chosen['because']})."
     return Section("comparison", "Beside simpler methods", explanation, tables=tables) if tables else None
 
 
@@ -141,37 +151,38 @@ def _interpolations(values: Mapping[str, Any], where: str) -> Iterator[Table]:
     """Errors at hidden observations: of each value over all channels, scaled, then of each channel in its own unit."""
     errors = [(name, found) for name, found in values.items()]
     caption = "Root mean squared errors, scaled as described under what was done to the data: small beside 1 is good."
-    yield from _errors(f"Hidden observations, {where}", errors, SCALED_ERROR, caption)
+    yield from _errors(f"Hidden observations, {where}", errors, SCALED_RMSE, caption)
     each = []
     for name, found in values.items():
         channels = found.get("channels")
         each += [(name, found)] if channels is None else [(f"{name} of {c}", part) for c, part in channels.items()]
     caption, count = "Root mean squared errors, each in its own unit.", len(each)
     if count > 2 * ENDS:
-        each = sorted(each, key=lambda row: -np.nan_to_num(row[1]["methods"]["model"][SCALED_ERROR], nan=-1.0))
+        each = sorted(each, key=lambda row: -np.nan_to_num(row[1]["methods"]["model"][SCALED_RMSE], nan=-1.0))
         caption += (
             f" Of {count:,}, the {ENDS} with the largest scaled errors and the {ENDS} with the smallest; all are in "
             "metrics.json."
         )
         each = each[:ENDS] + each[-ENDS:]
-    yield from _errors(f"In the table's units, {where}", each, "root mean squared error", caption)
+    yield from _errors(f"In the table's units, {where}", each, RMSE, caption)
 
 
 def _errors(title: str, parts: list[tuple[str, Any]], error: str, caption: str) -> Iterator[Table]:
     """A row per part and a column per method."""
     rows = []
     for name, found in parts:
-        row = {method: errors[error] for method, errors in found["methods"].items()}
-        row |= {f"inside {share} band": x for share, x in found.get("share inside band", {}).items()}
-        rows.append((name, row | {"hidden": found["hidden observations"]}))
+        row = {method_words(method): errors[error] for method, errors in found["methods"].items()}
+        row |= {f"inside {100 * float(share):.0f} % band": x for share, x in found.get("share_inside_band", {}).items()}
+        rows.append((name, row | {"hidden": found["hidden_observations"]}))
     if rows:
-        yield Table(rows, title, "value", caption, across=list(parts[0][1]["methods"]))
+        yield Table(rows, title, "value", caption, across=[method_words(name) for name in parts[0][1]["methods"]])
 
 
 def _methods(title: str, methods: Mapping[str, Mapping[str, float]], caption: str = "") -> Table:
-    lowest = [name for name in methods["model"] if name.startswith(ERRORS)]
-    highest = [name for name in methods["model"] if name not in lowest]
-    return Table(list(methods.items()), title, "method", caption, highest, lowest)
+    found = [metric_of(name) for name in methods["model"]]
+    lowest = [metric.words for metric in found if metric.lower_is_better]
+    highest = [metric.words for metric in found if not metric.lower_is_better]
+    return Table(list(rows_in_words(methods).items()), title, "method", caption, highest, lowest)
 
 
 def _pictured(picture: Picture, outcome: Outcome, words: Words, anonymous: bool) -> Section | None:
@@ -196,11 +207,10 @@ def _pictured(picture: Picture, outcome: Outcome, words: Words, anonymous: bool)
 def _data(outcome: Outcome, anonymous: bool) -> Section:
     dataset = outcome.dataset
     if isinstance(dataset, ArrayDataset):
-        facts, scaling = _of_arrays(outcome, dataset, anonymous)
+        facts, scaling = _of_arrays(outcome, dataset)
     else:
         facts, scaling = _of_series(outcome, dataset)
-    how = outcome.metrics.get("split", "at random")
-    facts["split"] = how.partition(":")[0] if anonymous else how  # behind it the dates of series
+    facts["split"] = split_words(outcome.metrics["split"], private=not anonymous)
     fitted = "are those of the pre-trained model" if outcome.config.pretrained else "were fitted on the training part"
     warnings = [f"Warning: {warning}" for warning in outcome.warnings]
     if anonymous and warnings:
@@ -215,7 +225,7 @@ def _data(outcome: Outcome, anonymous: bool) -> Section:
     )
 
 
-def _of_arrays(outcome: Outcome, dataset: ArrayDataset, anonymous: bool) -> tuple[dict[str, object], dict[str, object]]:
+def _of_arrays(outcome: Outcome, dataset: ArrayDataset) -> tuple[dict[str, object], dict[str, object]]:
     assert outcome.pretrained is not None, "a report needs a finished run"
     split, lengths = outcome.metrics["series"], dataset.lengths
     facts: dict[str, object] = {
@@ -223,8 +233,7 @@ def _of_arrays(outcome: Outcome, dataset: ArrayDataset, anonymous: bool) -> tupl
         "patches of each": f"{lengths.min()} to {lengths.max()}, median {np.median(lengths):.0f}",
         "trained on, for validation, held out": f"{split['train']}, {split['validation']}, {split['test']}",
     }
-    notes = [note.partition(":")[0] if anonymous else note for note in dataset.notes]  # behind it names of files
-    facts |= {"files": "; ".join(notes)} if notes else {}
+    facts |= {"files": "; ".join(dataset.notes)} if dataset.notes else {}
     return facts, outcome.pretrained.preprocessor.describe()
 
 
@@ -238,7 +247,7 @@ def _of_series(outcome: Outcome, dataset: SeriesDataset) -> tuple[dict[str, obje
         "observations": len(dataset.times),
         "observations per series": f"{lengths.min()} to {lengths.max()}, median {np.median(lengths):.0f}",
         "series trained on, for validation, held out": f"{split['train']}, {split['validation']}, {split['test']}",
-        "times count from": preprocessor.describe()["times count from"],
+        "times count from": "each series' first observation" if preprocessor.positions.origin == "first" else "zero",
     }
     if dataset.reading is not None:
         facts["rows of the table"] = str(dataset.reading)

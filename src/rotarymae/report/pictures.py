@@ -265,7 +265,7 @@ class Verdicts:
         return cls(
             np.array([index[plain(label)] for label in outcome.labels[at]]),
             outcome.predicted[at].argmax(1),
-            {name: probabilities.argmax(1) for name, probabilities in outcome.baselines.items()},
+            {tasks.method_words(name): found.argmax(1) for name, found in outcome.baselines.items()},
             outcome.predicted[at],
         )
 
@@ -292,7 +292,7 @@ def classes(outcome: tasks.Outcome, words: Words) -> Iterator[Drawing | Table]:
     rows.append(("mean over classes (macro)", own | others | {"objects": len(found.labels)}))
     noun = outcome.dataset.noun
     caption = f"Accuracy {accuracy_score(found.labels, found.predicted):.3f} on {len(found.labels):,} {noun}: "
-    caption += f"{outcome.split.scored_words(noun)}."
+    caption += f"{tasks.scored_words(outcome.metrics)}."
     if not support.all():
         caption += " Classes that none of them has, and that none is taken for, are left out of the means."
     counts = confusion_matrix(found.labels, found.predicted, labels=range(k))
@@ -333,9 +333,8 @@ def regression(outcome: tasks.Outcome, words: Words) -> Iterator[Drawing]:
         there = at[np.isfinite(truth[at, k])]
         axes = plots.regression(truth[there, k], outcome.predicted[there, k])
         which = "" if truth.shape[1] == 1 else f"Output {k + 1} of {truth.shape[1]}. "
-        caption = (
-            f"{which}Each point is one of {len(there):,} {outcome.dataset.noun}, on {outcome.metrics['scored on']}."
-        )
+        where = tasks.scored_words(outcome.metrics)
+        caption = f"{which}Each point is one of {len(there):,} {outcome.dataset.noun}, on {where}."
         yield Drawing.of(axes, "Predicted against true values", caption)
 
 

@@ -7,7 +7,6 @@ The column of ids has the table's name and type. A series without observations h
 
 from __future__ import annotations
 
-import re
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -100,7 +99,7 @@ def answer_parts(job: Job, reader: TableReader, on_step: OnStep | None = None) -
     total, done = reader.source.observations(reader.columns), 0
     schema = job.schema
     held: list[tuple[Part, Answers | None]] = []  # until the columns are known
-    raised: list[str] = []
+    raised: list[InputWarning] = []
     for part in _checked(job, reader):
         found = None
         if part.dataset is not None:
@@ -110,7 +109,7 @@ def answer_parts(job: Job, reader: TableReader, on_step: OnStep | None = None) -
                 part = _answerable(job, part, part.dataset)
                 if part.dataset is not None:
                     found = job.answer(part.dataset, step)
-            raised += [str(warning.message) for warning in caught if issubclass(warning.category, InputWarning)]
+            raised += [warning.message for warning in caught if isinstance(warning.message, InputWarning)]
             done += size
             if schema is None and found is not None and found.columns.num_columns:
                 schema = found.columns.schema
@@ -119,8 +118,8 @@ def answer_parts(job: Job, reader: TableReader, on_step: OnStep | None = None) -
             named = schema, reader.id_name or reader.id
             yield from ((one, _rows(one.ids, one.observed, answers, *named)) for one, answers in held)
             held = []
-    for text in _once(raised):
-        warnings.warn(text, InputWarning, stacklevel=3)
+    for warning in _once(raised):
+        warnings.warn(warning, stacklevel=3)
     if held:
         raise held[0][0].why or NoObservations("none of the series that are asked for can be answered")
 
@@ -164,14 +163,16 @@ def answer_arrays(job: Job, dataset: ArrayDataset, out: Path, on_step: OnStep | 
     return Totals(len(ids), len(dataset.left_out), len(ids), what="files that cannot be read")
 
 
-def _once(raised: list[str]) -> Iterator[str]:
-    """The first of the warnings that differ in names and numbers alone, with how many there are."""
-    alike: dict[str, list[str]] = {}
-    for text in dict.fromkeys(raised):
-        alike.setdefault(re.sub(r"'[^']*'|[-+]?\d[\d.,e+-]*", "", text), []).append(text)
-    for texts in alike.values():
+def _once(raised: list[InputWarning]) -> Iterator[InputWarning]:
+    """Yield the first warning of each kind, with the number of others that say something else."""
+    kinds: dict[str, list[str]] = {}
+    for warning in raised:
+        texts = kinds.setdefault(str(warning) if warning.code == "invalid" else warning.code, [])
+        if str(warning) not in texts:
+            texts.append(str(warning))
+    for texts in kinds.values():
         more = len(texts) - 1
-        yield texts[0] + (f" ({more} more warnings are like this.)" if more else "")
+        yield InputWarning(texts[0] + (f" ({more} more warnings are like this.)" if more else ""))
 
 
 def _checked(job: Job, reader: TableReader) -> Iterator[Part]:

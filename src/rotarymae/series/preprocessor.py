@@ -194,10 +194,12 @@ class Preprocessor:
         far = at > 1.5 * self.positions.reach + 1.0
         if far.any():
             warnings.warn(
-                f"series {plain(dataset.ids[at.argmax()])!r} has times up to {at.max() * self.positions.unit:.6g} "
-                f"from its origin; training reached {self.positions.reach * self.positions.unit:.6g} "
-                f"({int(far.sum())} series reach far outside). Predictions there are extrapolations.",
-                InputWarning,
+                InputWarning(
+                    f"series {plain(dataset.ids[at.argmax()])!r} has times up to {at.max() * self.positions.unit:.6g} "
+                    f"from its origin; training reached {self.positions.reach * self.positions.unit:.6g} "
+                    f"({int(far.sum())} series reach far outside). Predictions there are extrapolations.",
+                    code="far-times",
+                ),
                 stacklevel=3,
             )
 
@@ -219,9 +221,11 @@ class Preprocessor:
                 strange.append(self.value_names[v] if self.channel_names is None else str(self.channel_names[c]))
         if strange:
             warnings.warn(
-                f"the values of {listed(strange)} are far from those of the training table, or vary far more or less: "
-                "are they in the same unit?",
-                InputWarning,
+                InputWarning(
+                    f"the values of {listed(strange)} are far from those of the training table, or vary far more or less: "
+                    "are they in the same unit?",
+                    code="far-values",
+                ),
                 stacklevel=3,
             )
 

@@ -24,6 +24,13 @@ from .interpolation import Interpolation as Interpolation
 from .interpolation import Predicted as Predicted
 from .interpolation import interpolate as interpolate
 from .interpolation import predict_at as predict_at
+from .metrics import RMSE as RMSE
+from .metrics import SCALED_RMSE as SCALED_RMSE
+from .metrics import interval_words as interval_words
+from .metrics import method_words as method_words
+from .metrics import metric_of as metric_of
+from .metrics import rows_in_words as rows_in_words
+from .metrics import scored_words as scored_words
 from .outcome import Outcome as Outcome
 from .outcome import Split as Split
 from .outputs import as_json as as_json
@@ -57,11 +64,10 @@ from .queries import queries_at as queries_at
 from .reconstruction import Reconstruction as Reconstruction
 from .reconstruction import drawn as drawn
 from .reconstruction import reconstruct as reconstruct
-from .score import SCALED_ERROR as SCALED_ERROR
 from .score import evaluate_predictions as evaluate_predictions
-from .score import interval_words as interval_words
 from .split_by import SplitColumn as SplitColumn
 from .split_by import split_off as split_off
+from .split_by import split_words as split_words
 from .surprise import HIDDEN as HIDDEN
 from .surprise import surprise as surprise
 from .surprise import surprise_at as surprise_at

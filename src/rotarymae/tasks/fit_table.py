@@ -36,7 +36,7 @@ from rotarymae.tasks.pretrain_finetune import (
     to_interpolate,
 )
 from rotarymae.tasks.score import score, without
-from rotarymae.tasks.split_by import SplitColumn, split_off
+from rotarymae.tasks.split_by import RANDOM_SPLIT, SplitColumn, split_off, split_words
 from rotarymae.tasks.targets import choose_task, has_label, narrowed
 from rotarymae.training import TrainResult, alone, is_main_process, taken_precision
 
@@ -109,14 +109,14 @@ def run_fit(
         kind = choose_task(given, task)
         kind.check_config(config)
         strata = kind.strata(kind.check(given, len(rows)))
-    how = None
+    how = RANDOM_SPLIT
     if split_by is None:
         parts = make_split(len(rows), strata, holdout, config.seed, config.validation_fraction)
         others = np.setdiff1d(np.arange(len(dataset)), rows)
         split = Split(rows[parts.train], rows[parts.validation], rows[parts.test], others)
     else:
         split, how = split_by.split(rows, strata, holdout, config.validation_fraction, config.seed)
-        reporter.say(how)
+        reporter.say(split_words(how))
     if len(split.unlabelled):
         reporter.say(
             f"{len(split.unlabelled):,} of {len(dataset):,} {noun} have no label: they are pre-trained on and embedded"
@@ -138,7 +138,7 @@ def run_fit(
             'matrix products are in bf16, which this device has units for; precision "fp32" is slower and more exact'
         )
     outcome = Outcome(dataset, split, config, labels=labels, command=command)
-    outcome.metrics["split"] = how or "at random"
+    outcome.metrics["split"] = how
     if len(split.validation):
         validation = dataset.select(split.validation)
     going: dict[str, Any] = {"resume": "auto" if resume else "never", "on_resume": reporter.say}

@@ -45,11 +45,10 @@ class Split:
         """The held-out series; without any those of validation, or else those that were trained on."""
         return next((part for part in (self.test, self.validation) if len(part)), self.train)
 
-    def scored_words(self, noun: str) -> str:
-        """Which these are."""
-        if len(self.test):
-            return f"held-out {noun}"
-        return f"the validation {noun}, which chose the epoch" if len(self.validation) else f"the training {noun}"
+    @property
+    def scored_part(self) -> str:
+        """The part that is scored: "test", "validation" or "train"."""
+        return next((name for name in ("test", "validation") if len(getattr(self, name))), "train")
 
 
 @dataclass
@@ -57,8 +56,8 @@ class Outcome:
     """All that a run found out.
 
     Attributes:
-        metrics: the content of metrics.json under "split", "scored on", "classification", "regression", "predictor",
-            "calibration of the model", "interpolation" and "reconstruction".
+        metrics: the content of metrics.json under "split", "series", "scored_on", "classification", "regression",
+            "intervals", "predictor", "model_calibration", "interpolation" and "reconstruction".
         visible, hidden: the scored series' observations that interpolation saw, and those it was asked for.
         interpolated: predictions at the hidden observations.
         reconstructions: of the scored arrays, in their order.

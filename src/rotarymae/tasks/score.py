@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 import errno
-import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-from sklearn import metrics
 
 from rotarymae.arrays import ArrayDataset
 from rotarymae.checkpoints import ModelDirectory
 from rotarymae.errors import InputError, listed
-from rotarymae.partners import TITLES, Predictor, baselines, fit_predictor
+from rotarymae.partners import Predictor, baselines, fit_predictor
 from rotarymae.series import SeriesDataset, channel_index, hide
 from rotarymae.system import Reporter
 from rotarymae.tasks.data import AnyDataset
 from rotarymae.tasks.interpolation import interpolate
+from rotarymae.tasks.metrics import (
+    CALIBRATION_ERROR,
+    MEDIAN_ERROR,
+    RMSE,
+    SCALED_RMSE,
+    classification_metrics,
+    intervals,
+    method_words,
+    regression_metrics,
+)
 from rotarymae.tasks.outcome import Outcome
 from rotarymae.tasks.predict import embed, predict_and_embed
 from rotarymae.tasks.pretrain_finetune import autoencoder_of
@@ -27,11 +35,7 @@ from rotarymae.tasks.reconstruction import reconstruct
 from rotarymae.tasks.surprise import HIDDEN
 from rotarymae.tasks.targets import Task, has_label, narrowed, one_per_series, task_of
 
-SCALED_ERROR = "root mean squared error, scaled"
-CALIBRATION = "expected calibration error"
 BEHIND, ENOUGH = 1.05, 20  # times the error of a simpler method, and hidden observations: less is chance
-RESAMPLES = 200  # of the scored series, for intervals; of many series fewer, whose metrics take long and vary little
-FEWEST, MEASURED = 40, 1_000_000  # resamples, series in all resamples
 
 
 def score(outcome: Outcome, reporter: Reporter) -> None:
@@ -41,7 +45,8 @@ def score(outcome: Outcome, reporter: Reporter) -> None:
         "series": {
             part: len(rows) for part, rows in vars(split).items() if part not in ("unlabelled", "left_out") or len(rows)
         },
-        "scored on": split.scored_words(noun),
+        "scored_on": split.scored_part,
+        "noun": noun,
     }
     if isinstance(dataset, ArrayDataset):
         _score_reconstruction(outcome, dataset.select(split.scored), reporter)
@@ -91,12 +96,12 @@ def _score_predictions(outcome: Outcome, task: Task, reporter: Reporter) -> None
     for name, predicted in of_validation.items():  # of members that had not learnt these series
         every[name][split.validation] = predicted
     outcome.predicted = every[predictor.choice]
-    guesses = {TITLES[name]: predicted[scored] for name, predicted in every.items()}
+    guesses = {name: predicted[scored] for name, predicted in every.items()}
     with reporter.bar("baselines"):
         for method in methods:
-            with without(f"the baseline {method.name!r}", reporter):
+            with without(f"the baseline {method_words(method.name)!r}", reporter):
                 guesses[method.name] = method().fit(train, truth[known]).predict(test)
-    chosen = TITLES[predictor.choice]
+    chosen = predictor.choice
     outcome.baselines = {name: guess for name, guess in guesses.items() if name != chosen}
     outcome.metrics[task.name] = {name: measure(truth[scored], guess) for name, guess in guesses.items()}
     outcome.metrics["intervals"] = intervals(chosen, measure, truth[scored], guesses[chosen])
@@ -106,11 +111,11 @@ def _score_predictions(outcome: Outcome, task: Task, reporter: Reporter) -> None
         if unseen := [name for i, name in enumerate(classes) if i not in truth[scored]]:
             reporter.warn(f"the metrics say nothing of the class {listed(unseen)}: no scored series is of it.")
         stages = {"before": raw[scored], "after": every["model"][scored]}
-        outcome.metrics["calibration of the model"] = {"temperature": predictor.temperatures["model"]} | {
-            stage: {name: measure(truth[scored], guess)[name] for name in ("log-loss", CALIBRATION)}
+        outcome.metrics["model_calibration"] = {"temperature": predictor.temperatures["model"]} | {
+            stage: {name: measure(truth[scored], guess)[name] for name in ("log_loss", CALIBRATION_ERROR)}
             for stage, guess in stages.items()
         }
-    reporter.say(f"predictions are those of {chosen!r}: {predictor.because}")
+    reporter.say(f"predictions are those of {method_words(chosen)!r}: {predictor.because}")
 
 
 def _truth(outcome: Outcome, task: Task) -> np.ndarray:
@@ -123,84 +128,11 @@ def _truth(outcome: Outcome, task: Task) -> np.ndarray:
     return truth
 
 
-def classification_metrics(truth: np.ndarray, probabilities: np.ndarray) -> dict[str, float]:
-    """Metrics of probabilities [S, classes] for the true classes int [S].
-
-    With two classes AUROC, average precision and the Brier score are of the second. With more, the first two are means
-    over one class against the rest. NaN where only one class is left to tell apart.
-    """
-    best, classes = probabilities.argmax(1), probabilities.shape[1]
-    found = {
-        "accuracy": float(metrics.accuracy_score(truth, best)),
-        "macro-F1": float(metrics.f1_score(truth, best, average="macro")),
-        "log-loss": float(metrics.log_loss(truth, probabilities, labels=np.arange(classes))),
-        CALIBRATION: expected_calibration_error(truth, probabilities),
-    }
-    compared = [1] if classes == 2 else range(classes)
-    compared = [c for c in compared if 0 < (truth == c).sum() < len(truth)]
-    macro = "" if classes == 2 else "macro "
-
-    def mean(metric: Callable[..., Any]) -> float:
-        return float(np.mean([metric(truth == c, probabilities[:, c]) for c in compared])) if compared else np.nan
-
-    found[f"{macro}AUROC"] = mean(metrics.roc_auc_score)
-    found[f"{macro}average precision"] = mean(metrics.average_precision_score)
-    if classes == 2:
-        found["Brier score"] = float(metrics.brier_score_loss(truth == 1, probabilities[:, 1]))
-    return found
-
-
-def expected_calibration_error(truth: np.ndarray, probabilities: np.ndarray, bins: int = 15) -> float:
-    """How far the largest probability is from the share that is right, in even bins of it, on average over series."""
-    sure, right = probabilities.max(1), probabilities.argmax(1) == truth
-    bin_of = np.minimum((sure * bins).astype(int), bins - 1)
-    away = np.bincount(bin_of, right - sure, minlength=bins)
-    return round(float(np.abs(away).sum() / len(truth)), 12)  # what sums leave behind, such as 3e-17, is 0
-
-
-def regression_metrics(truth: np.ndarray, predicted: np.ndarray) -> dict[str, float]:
-    """Metrics of predictions [S, outputs], of each output in its own unit; NaN in `truth` is missing."""
-    found = {}
-    for i in range(truth.shape[1]):
-        known = np.isfinite(truth[:, i])
-        wanted, guess = truth[known, i], predicted[known, i]
-        of = "" if truth.shape[1] == 1 else f" of output {i}"
-        away = guess - wanted
-        found[f"RMSE{of}"] = float(np.sqrt(np.mean(away**2))) if known.any() else np.nan
-        found[f"MAE{of}"] = float(np.abs(away).mean()) if known.any() else np.nan
-        found[f"R²{of}"] = float(metrics.r2_score(wanted, guess)) if known.sum() > 1 else np.nan
-    return found
-
-
 # Of each task: what is simpler, and what is measured.
 BY_TASK = {
     "classification": (baselines.CLASSIFICATION, classification_metrics),
     "regression": (baselines.REGRESSION, regression_metrics),
 }
-
-
-def intervals(method: str, measure: Callable[..., dict[str, float]], truth: Any, predicted: Any) -> dict[str, Any]:
-    """The middle 95 % of a method's metrics over resamples of the scored series: how far chance alone may move them."""
-    draw, found = np.random.default_rng(0), []
-    with warnings.catch_warnings():  # a resample may lack a class
-        warnings.simplefilter("ignore")
-        for _ in range(max(FEWEST, min(RESAMPLES, MEASURED // len(truth)))):
-            rows = draw.integers(len(truth), size=len(truth))
-            found.append(measure(truth[rows], predicted[rows]))
-    every = {name: np.array([one[name] for one in found]) for name in found[0]}
-    # Resampling makes calibration look worse: its interval would not hold the 0 of honest probabilities.
-    known = {name: column[np.isfinite(column)] for name, column in every.items() if name != CALIBRATION}
-    middle = {name: np.quantile(column, (0.025, 0.975)).tolist() for name, column in known.items() if len(column)}
-    return {"of": method, "middle 95 % of resamples": middle}
-
-
-def interval_words(of_run: dict[str, Any]) -> str:
-    """The intervals of a run's metrics in a sentence; empty without any."""
-    found = of_run.get("intervals")
-    if found is None:
-        return ""
-    spans = [f"{name} {low:.3g} to {high:.3g}" for name, (low, high) in found["middle 95 % of resamples"].items()]
-    return f"95 % intervals of {found['of']!r}, from resampling the series: {', '.join(spans)}."
 
 
 def evaluate_predictions(
@@ -226,10 +158,11 @@ def evaluate_predictions(
     every = predictor.every(predict_and_embed(directory, part, on_step=on_step)[0], part)
     measure = BY_TASK[task.name][1]
     return {
-        "series": {"scored": len(rows), "without a label": len(dataset) - len(rows)},
-        "scored on": f"{len(rows):,} of {len(dataset):,} {dataset.noun}",
-        task.name: {TITLES[name]: measure(truth, predicted) for name, predicted in every.items()},
-        "intervals": intervals(TITLES[predictor.choice], measure, truth, every[predictor.choice]),
+        "series": {"labelled": len(rows), "unlabelled": len(dataset) - len(rows)},
+        "scored_on": "labelled",
+        "noun": dataset.noun,
+        task.name: {name: measure(truth, predicted) for name, predicted in every.items()},
+        "intervals": intervals(predictor.choice, measure, truth, every[predictor.choice]),
         "predictor": predictor.describe(),
     }
 
@@ -245,7 +178,7 @@ def _score_reconstruction(outcome: Outcome, part: ArrayDataset, reporter: Report
         found = reconstruct(directory, part.select(several), masking, on_step=on_step)
     outcome.reconstructions = found
     channels = directory.of_arrays().channels
-    away: dict[str, float] = {"model": 0.0, "mean of the visible patches": 0.0, "training mean": 0.0}
+    away: dict[str, float] = {"model": 0.0, "mean_of_visible_patches": 0.0, "training_mean": 0.0}
     for one in found:
         # By channel: the last axis of a patch's values.
         mean = np.tile(one.visible.reshape(-1, channels).mean(0), one.truth.shape[1] // channels)
@@ -254,8 +187,8 @@ def _score_reconstruction(outcome: Outcome, part: ArrayDataset, reporter: Report
             away[name] += float(np.square(one.truth - guess, dtype=np.float64).sum())
     cells = sum(one.truth.size for one in found)
     outcome.metrics["reconstruction"] = {
-        "hidden patches": sum(len(one.truth) for one in found),
-        "methods": {name: {SCALED_ERROR: float(np.sqrt(total / cells))} for name, total in away.items()},
+        "hidden_patches": sum(len(one.truth) for one in found),
+        "methods": {name: {SCALED_RMSE: float(np.sqrt(total / cells))} for name, total in away.items()},
     }
 
 
@@ -274,7 +207,7 @@ def _score_interpolation(outcome: Outcome, train: SeriesDataset, part: SeriesDat
     train, visible, hidden = (part.with_values(preprocessor.value_names) for part in (train, visible, hidden))
     with reporter.bar("baselines"):
         for method in baselines.INTERPOLATION:
-            with without(f"the baseline {method.name!r}", reporter):
+            with without(f"the baseline {method_words(method.name)!r}", reporter):
                 guesses[method.name] = method().fit(train).predict(visible, hidden)
 
     scaler, truth = preprocessor.values, np.asarray(hidden.values, np.float64)
@@ -289,14 +222,14 @@ def _score_interpolation(outcome: Outcome, train: SeriesDataset, part: SeriesDat
         rows = rows[np.all([np.isfinite(guess[rows, v]) for guess in guesses.values()], axis=0)]
         methods = {}
         for name, guess in guesses.items():
-            methods[name] = {SCALED_ERROR: _root_mean_square(scaled[name][rows, v] - scaled_truth[rows, v])}
+            methods[name] = {SCALED_RMSE: _root_mean_square(scaled[name][rows, v] - scaled_truth[rows, v])}
             if own_unit:
                 away = guess[rows, v] - truth[rows, v]
-                methods[name]["root mean squared error"] = _root_mean_square(away)
-                methods[name]["median absolute error"] = float(np.median(np.abs(away))) if len(rows) else np.nan
-        row: dict[str, Any] = {"hidden observations": len(rows), "methods": methods}
+                methods[name][RMSE] = _root_mean_square(away)
+                methods[name][MEDIAN_ERROR] = float(np.median(np.abs(away))) if len(rows) else np.nan
+        row: dict[str, Any] = {"hidden_observations": len(rows), "methods": methods}
         if inside and len(rows):
-            row["share inside band"] = {f"{100 * share:.0f} %": float(x[rows, v].mean()) for share, x in inside.items()}
+            row["share_inside_band"] = {f"{share:g}": float(x[rows, v].mean()) for share, x in inside.items()}
         return row
 
     every = np.arange(len(truth))
@@ -316,9 +249,9 @@ def _score_interpolation(outcome: Outcome, train: SeriesDataset, part: SeriesDat
 
 def _warn_if_behind(outcome: Outcome, value: str, row: dict[str, Any], reporter: Reporter) -> None:
     """Says which simpler method is closer to the hidden observations than the model, and what may help."""
-    errors = {method: found[SCALED_ERROR] for method, found in row["methods"].items()}
+    errors = {method: found[SCALED_RMSE] for method, found in row["methods"].items()}
     closest = min(errors, key=errors.__getitem__)
-    if row["hidden observations"] < ENOUGH or errors["model"] <= BEHIND * errors[closest]:
+    if row["hidden_observations"] < ENOUGH or errors["model"] <= BEHIND * errors[closest]:
         return
     assert outcome.pretrained is not None
     advice = "more epochs of pre-training may help"
@@ -326,8 +259,8 @@ def _warn_if_behind(outcome: Outcome, value: str, row: dict[str, Any], reporter:
     if not reads_nearest and closest != baselines.ChannelMean.name and outcome.config.pretrained is None:
         advice = "neighbours='on' lets the model start from the straight line"
     reporter.warn(
-        f"hidden observations of {value!r} are predicted better by {closest} (scaled error {errors[closest]:.3g}) than "
-        f"by the model ({errors['model']:.3g}); {advice}."
+        f"hidden observations of {value!r} are predicted better by {method_words(closest)} (scaled error "
+        f"{errors[closest]:.3g}) than by the model ({errors['model']:.3g}); {advice}."
     )
 
 

@@ -14,8 +14,9 @@ from rotarymae.tasks.outcome import Split
 TRAIN, VALIDATION, TEST = range(3)
 WORDS = {"train": TRAIN, "training": TRAIN, "validation": VALIDATION, "valid": VALIDATION, "val": VALIDATION}
 WORDS |= {"test": TEST, "testing": TEST}
-FEW = 3  # groups that are named
-AS_IT_SAYS, GROUPS, LATEST = "as it says", "whole groups held out", "the latest held out"
+PARTS = ("train", "validation", "test")
+MAX_GROUPS_NAMED = 3
+METHODS = {"column": "as it says", "groups": "whole groups held out", "latest": "the latest held out"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,8 +36,8 @@ class SplitColumn:
 
     def split(
         self, rows: np.ndarray, classes: np.ndarray | None, holdout: float, validation: float, seed: int
-    ) -> tuple[Split, str]:
-        """The parts, and how they came about, in a sentence.
+    ) -> tuple[Split, dict[str, Any]]:
+        """Return the parts, and how they came about as metrics.json has it; `split_words` says it in words.
 
         Words train, validation (or valid, val) and test, also training and testing, whatever their case, are obeyed;
         of validation and test one that is lacking is drawn from train. Others beside train or test are refused.
@@ -74,10 +75,10 @@ class SplitColumn:
                 "train, validation and test are parts. Write one of these, or leave the other series out."
             )
         if words and not others and all(isinstance(value, str) for value in there):
-            part_of, how = self._as_it_says(known, rows, classes, (holdout, validation), seed)
+            part_of, method, drawn = self._as_it_says(known, rows, classes, (holdout, validation), seed)
         else:
             ordered = all(isinstance(value, int | float) and not isinstance(value, bool) for value in there)
-            part_of, how = self._drawn(known, rows, classes, (holdout, validation), seed, ordered)
+            part_of, method, drawn = self._drawn(known, rows, classes, (holdout, validation), seed, ordered)
         self._check_classes(part_of[rows], classes)
         labelled = np.isin(np.arange(len(part_of)), rows)
         train, choosing, test = (np.flatnonzero(labelled & (part_of == part)) for part in (TRAIN, VALIDATION, TEST))
@@ -85,7 +86,7 @@ class SplitColumn:
         split = Split(train, choosing, test, unlabelled, np.flatnonzero(left_out))
         if not len(split.train):
             raise InputError(f"by the column {self.name!r} no series is left to train on.")
-        return split, f"split by {self.name!r}, {how}: {self._describe(split, how)}"
+        return split, self._describe(split, method, drawn)
 
     def _as_it_says(
         self,
@@ -94,7 +95,7 @@ class SplitColumn:
         classes: np.ndarray | None,
         shares: tuple[float, float],
         seed: int,
-    ) -> tuple[np.ndarray, str]:
+    ) -> tuple[np.ndarray, str, list[str]]:
         part_of, drawn = np.full(len(known), TRAIN), []
         part_of[known] = [WORDS[value.strip().lower()] for value in self.values[known]]
         for part, name, share in zip((TEST, VALIDATION), ("test", "validation"), shares, strict=True):
@@ -102,7 +103,7 @@ class SplitColumn:
             if part not in part_of[rows] and share > 0 and len(train) > 1:
                 part_of[rows[split_off(train, classes, share, seed)[1]]] = part
                 drawn.append(name)
-        return part_of, AS_IT_SAYS + (f", {' and '.join(drawn)} series drawn from those of train" if drawn else "")
+        return part_of, "column", drawn
 
     def _drawn(
         self,
@@ -112,7 +113,7 @@ class SplitColumn:
         shares: tuple[float, float],
         seed: int,
         ordered: bool,
-    ) -> tuple[np.ndarray, str]:
+    ) -> tuple[np.ndarray, str, list[str]]:
         """Parts of all series: the test part first, then the validation part of the rest."""
         different, numbers = np.unique(self.values[known].astype(float if ordered else str), return_inverse=True)
         group = np.full(len(known), len(different))  # of a series without a value: one more, which is trained on
@@ -123,6 +124,7 @@ class SplitColumn:
                 f"every series has the value {plain(self.values[rows[0]])!r} in the column {self.name!r}; a split "
                 "needs two different ones."
             )
+        method = "latest" if ordered else "groups"
         draw, left = np.random.default_rng(seed), np.arange(len(rows))
         for part, share in zip((TEST, VALIDATION), shares, strict=True):
             own = group[rows[left]]
@@ -131,14 +133,14 @@ class SplitColumn:
             if len(np.unique(own)) < 2:
                 part_of = part_of_group[group]
                 part_of[rows[split_off(left, classes, share, seed)[1]]] = part
-                return part_of, f"{LATEST if ordered else GROUPS}, validation series drawn from the rest"
+                return part_of, method, [PARTS[part]]
             if ordered:
                 later = (np.arange(len(part_of_group) - 1) >= latest(own, share)) & (part_of_group[:-1] == TRAIN)
                 part_of_group[:-1][later] = part
             else:
                 part_of_group[whole_groups(own, None if classes is None else classes[left], share, draw)] = part
             left = left[part_of_group[own] == TRAIN]
-        return part_of_group[group], LATEST if ordered else GROUPS
+        return part_of_group[group], method, []
 
     def _check_classes(self, part_of: np.ndarray, classes: np.ndarray | None) -> None:
         if classes is None:
@@ -150,26 +152,50 @@ class SplitColumn:
                 "could learn it. Hold out less (holdout), split by another column, or leave this class out."
             )
 
-    def _describe(self, split: Split, how: str) -> str:
-        texts = []
-        for name, rows in (
-            ("are trained on", split.train),
-            ("choose the best epoch", split.validation),
-            ("are held out", split.test),
-        ):
-            groups, which = sorted({str(value) for value in self.values[rows]}), ""
-            if how.startswith(GROUPS):
-                which = f" of {len(groups):,} group{'s' if len(groups) > 1 else ''}"
-                which += f" ({listed(groups)})" if len(groups) <= FEW else ""
-            elif how.startswith(LATEST) and len(rows):
-                which = f" from {self._text(min(self.values[rows]))} to {self._text(max(self.values[rows]))}"
-            texts += [f"{len(rows):,} series{which} {name}"] if len(rows) else []
-        if len(split.left_out):
-            texts.append(f"{len(split.left_out):,} of the same groups have no label and are not trained on")
-        return ", ".join(texts)
+    def _describe(self, split: Split, method: str, drawn: list[str]) -> dict[str, Any]:
+        parts = {}
+        for name in PARTS:
+            rows = getattr(split, name)
+            if not len(rows):
+                continue
+            parts[name] = {"series": len(rows)}
+            if method == "groups":
+                groups = sorted({str(value) for value in self.values[rows]})
+                parts[name] |= {"groups": len(groups), "names": groups if len(groups) <= MAX_GROUPS_NAMED else []}
+            elif method == "latest":
+                parts[name]["range"] = [self._text(edge(self.values[rows])) for edge in (min, max)]
+        return {"by": self.name, "method": method, "drawn": drawn, "parts": parts, "left_out": len(split.left_out)}
 
     def _text(self, value: Any) -> str:
         return as_dates(np.array([value]))[0].as_py().strftime("%Y-%m-%d") if self.dates else f"{value:.10g}"
+
+
+RANDOM_SPLIT = {"by": None, "method": "random"}
+
+
+def split_words(split: dict[str, Any], private: bool = True) -> str:
+    """Return the "split" of metrics.json in words; unless `private`, without names and dates of series."""
+    if split["by"] is None:
+        return "at random"
+    text = f"split by {split['by']!r}, {METHODS[split['method']]}"
+    text += f", {' and '.join(split['drawn'])} series drawn from those of train" if split["drawn"] else ""
+    if not private:
+        return text
+    parts = []
+    for name, verb in zip(PARTS, ("are trained on", "choose the best epoch", "are held out"), strict=True):
+        part = split["parts"].get(name)
+        if part is None:
+            continue
+        which = ""
+        if "groups" in part:
+            which = f" of {part['groups']:,} group{'s' if part['groups'] > 1 else ''}"
+            which += f" ({listed(part['names'])})" if part["names"] else ""
+        elif "range" in part:
+            which = " from {} to {}".format(*part["range"])
+        parts.append(f"{part['series']:,} series{which} {verb}")
+    if split["left_out"]:
+        parts.append(f"{split['left_out']:,} of the same groups have no label and are not trained on")
+    return f"{text}: {', '.join(parts)}"
 
 
 def whole_groups(group: np.ndarray, classes: np.ndarray | None, share: float, draw: np.random.Generator) -> np.ndarray:

@@ -31,7 +31,7 @@ from rotarymae.training.checkpointing import RunFolder, RunState
 from rotarymae.training.config import TrainConfig
 from rotarymae.training.distributed import cuda_devices, make_accelerator, total, watched_signals
 from rotarymae.training.evaluation import evaluate
-from rotarymae.training.nonfinite import INPUT, first_non_finite
+from rotarymae.training.nonfinite import NonFinite, first_non_finite
 from rotarymae.training.objectives import Objective
 from rotarymae.training.optimizer import learning_rate, make_optimizer
 from rotarymae.training.precision import autocast, autocast_dtype, fast_products, taken_precision
@@ -300,18 +300,18 @@ class _Loop:
                 self._stop_if_asked()
         return summed, count
 
-    def _locate_nonfinite(self, shards: list[tuple[Batch, bool]]) -> str:
+    def _locate_nonfinite(self, shards: list[tuple[Batch, bool]]) -> NonFinite:
         batches = [batch for batch, _ in shards]
         return first_non_finite(self.objective, batches, self.device, autocast(self.config, self.device))
 
-    def _record_skipped_step(self, bad: str, shards: list[tuple[Batch, bool]]) -> None:
+    def _record_skipped_step(self, nonfinite: NonFinite, shards: list[tuple[Batch, bool]]) -> None:
         """Counts and logs a step left out, with the series of all processes."""
-        found = [(bad, self.examples.names([int(i) for batch, real in shards if real for i in batch.series]))]
+        found = [(nonfinite, self.examples.names([int(i) for batch, real in shards if real for i in batch.series]))]
         if self.accelerator.num_processes > 1:
             found = gather_object(found)
         series = [name for _, names in found for name in names]
         # Where one process saw bad input, the others saw only what came of it.
-        bad = next((text for text, _ in found if text.startswith(INPUT)), found[0][0])
+        bad = next((one for one, _ in found if one.in_data), found[0][0]).where
         state = self.state
         state.skipped += 1
         self.last_skip_message = f"first {bad}; series {', '.join(series[:5])}{', …' if len(series) > 5 else ''}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -11,29 +11,34 @@ from torch import Tensor, nn
 from rotarymae.batch import Batch
 from rotarymae.training.objectives import Objective
 
-INPUT = "the given"  # how a finding about the data themselves begins
+
+class NonFinite(NamedTuple):
+    """Where the first number that is not finite is, and whether that is the data themselves."""
+
+    where: str
+    in_data: bool = False
 
 
-def first_non_finite(objective: Objective, batches: Sequence[Batch], device: torch.device, autocast: Any) -> str:
-    """Named for an error message; `autocast` is the context the model computes in."""
+def first_non_finite(objective: Objective, batches: Sequence[Batch], device: torch.device, autocast: Any) -> NonFinite:
+    """Find the first number that is not finite; `autocast` is the context the model computes in."""
     for batch in batches:
         if not torch.isfinite(batch.inputs.values).all():
-            return f"{INPUT} values of the inputs"
+            return NonFinite("the given values of the inputs", in_data=True)
         if batch.masked is not None and batch.masked.values.isinf().any():  # NaN was not observed, as in targets
-            return f"{INPUT} values of the masked tokens"
+            return NonFinite("the given values of the masked tokens", in_data=True)
         if batch.targets is not None and batch.targets.is_floating_point() and batch.targets.isinf().any():
-            return f"{INPUT} targets"
+            return NonFinite("the given targets", in_data=True)
     for name, parameter in objective.model.named_parameters():
         if not torch.isfinite(parameter.detach()).all():
-            return f"the weight {name}"
+            return NonFinite(f"the weight {name}")
     for batch in batches:
         name = _first_non_finite_output(objective, batch.to(device), autocast)
         if name is not None:
-            return f"the output of {name}"
+            return NonFinite(f"the output of {name}")
     for name, parameter in objective.model.named_parameters():
         if parameter.grad is not None and not torch.isfinite(parameter.grad).all():
-            return f"the gradient of {name}"
-    return "the loss"
+            return NonFinite(f"the gradient of {name}")
+    return NonFinite("the loss")
 
 
 def _first_non_finite_output(objective: Objective, batch: Batch, autocast: Any) -> str | None:

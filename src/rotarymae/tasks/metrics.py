@@ -1,0 +1,152 @@
+"""Metrics: their names in metrics.json, how they are computed, and how people read them."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn import metrics
+
+from rotarymae.partners import TITLES
+
+RMSE, SCALED_RMSE, MEDIAN_ERROR = "root_mean_squared_error", "root_mean_squared_error_scaled", "median_absolute_error"
+CALIBRATION_ERROR = "expected_calibration_error"
+OUTPUT = "_output_"  # between a metric's name and the number of an output, where there are several
+RESAMPLES = 200  # of the scored series, for intervals; of many series fewer, whose metrics take long and vary little
+MIN_RESAMPLES, MAX_SERIES_IN_RESAMPLES = 40, 1_000_000
+
+
+@dataclass(frozen=True)
+class Metric:
+    """How people read a metric, and whether the smallest value is the best."""
+
+    words: str
+    lower_is_better: bool = False
+
+
+METRICS = {
+    "accuracy": Metric("accuracy"),
+    "macro_f1": Metric("macro-F1"),
+    "log_loss": Metric("log-loss", True),
+    CALIBRATION_ERROR: Metric("expected calibration error", True),
+    "auroc": Metric("AUROC"),
+    "macro_auroc": Metric("macro AUROC"),
+    "average_precision": Metric("average precision"),
+    "macro_average_precision": Metric("macro average precision"),
+    "brier_score": Metric("Brier score", True),
+    RMSE: Metric("RMSE", True),
+    "mean_absolute_error": Metric("MAE", True),
+    "r2": Metric("R²"),
+    SCALED_RMSE: Metric("RMSE, scaled", True),
+    MEDIAN_ERROR: Metric("median absolute error", True),
+}
+
+
+def metric_of(name: str) -> Metric:
+    """Return the metric with this name in metrics.json, also of one of several outputs."""
+    metric, _, output = name.partition(OUTPUT)
+    found = METRICS[metric]
+    return Metric(f"{found.words} of output {output}", found.lower_is_better) if output else found
+
+
+def method_words(name: str) -> str:
+    """Return what people read for a method of metrics.json."""
+    return TITLES.get(name, name.replace("_", " "))
+
+
+def rows_in_words(methods: Mapping[str, Mapping[str, float]]) -> dict[str, dict[str, float]]:
+    """Return {method: {metric: value}} of metrics.json with the words for both."""
+    return {
+        method_words(method): {metric_of(name).words: value for name, value in row.items()}
+        for method, row in methods.items()
+    }
+
+
+def classification_metrics(truth: np.ndarray, probabilities: np.ndarray) -> dict[str, float]:
+    """Metrics of probabilities [S, classes] for the true classes int [S].
+
+    With two classes AUROC, average precision and the Brier score are of the second. With more, the first two are means
+    over one class against the rest. NaN where only one class is left to tell apart.
+    """
+    best, classes = probabilities.argmax(1), probabilities.shape[1]
+    found = {
+        "accuracy": float(metrics.accuracy_score(truth, best)),
+        "macro_f1": float(metrics.f1_score(truth, best, average="macro")),
+        "log_loss": float(metrics.log_loss(truth, probabilities, labels=np.arange(classes))),
+        CALIBRATION_ERROR: expected_calibration_error(truth, probabilities),
+    }
+    compared = [1] if classes == 2 else range(classes)
+    compared = [c for c in compared if 0 < (truth == c).sum() < len(truth)]
+    macro = "" if classes == 2 else "macro_"
+
+    def mean(metric: Callable[..., Any]) -> float:
+        return float(np.mean([metric(truth == c, probabilities[:, c]) for c in compared])) if compared else np.nan
+
+    found[f"{macro}auroc"] = mean(metrics.roc_auc_score)
+    found[f"{macro}average_precision"] = mean(metrics.average_precision_score)
+    if classes == 2:
+        found["brier_score"] = float(metrics.brier_score_loss(truth == 1, probabilities[:, 1]))
+    return found
+
+
+def expected_calibration_error(truth: np.ndarray, probabilities: np.ndarray, bins: int = 15) -> float:
+    """How far the largest probability is from the share that is right, in even bins of it, on average over series."""
+    sure, right = probabilities.max(1), probabilities.argmax(1) == truth
+    bin_of = np.minimum((sure * bins).astype(int), bins - 1)
+    away = np.bincount(bin_of, right - sure, minlength=bins)
+    return round(float(np.abs(away).sum() / len(truth)), 12)  # what sums leave behind, such as 3e-17, is 0
+
+
+def regression_metrics(truth: np.ndarray, predicted: np.ndarray) -> dict[str, float]:
+    """Metrics of predictions [S, outputs], of each output in its own unit; NaN in `truth` is missing."""
+    found = {}
+    for i in range(truth.shape[1]):
+        known = np.isfinite(truth[:, i])
+        wanted, guess = truth[known, i], predicted[known, i]
+        of = "" if truth.shape[1] == 1 else f"{OUTPUT}{i}"
+        away = guess - wanted
+        found[f"{RMSE}{of}"] = float(np.sqrt(np.mean(away**2))) if known.any() else np.nan
+        found[f"mean_absolute_error{of}"] = float(np.abs(away).mean()) if known.any() else np.nan
+        found[f"r2{of}"] = float(metrics.r2_score(wanted, guess)) if known.sum() > 1 else np.nan
+    return found
+
+
+def intervals(method: str, measure: Callable[..., dict[str, float]], truth: Any, predicted: Any) -> dict[str, Any]:
+    """The middle 95 % of a method's metrics over resamples of the scored series: how far chance alone may move them."""
+    draw, found = np.random.default_rng(0), []
+    with warnings.catch_warnings():  # a resample may lack a class
+        warnings.simplefilter("ignore")
+        for _ in range(max(MIN_RESAMPLES, min(RESAMPLES, MAX_SERIES_IN_RESAMPLES // len(truth)))):
+            rows = draw.integers(len(truth), size=len(truth))
+            found.append(measure(truth[rows], predicted[rows]))
+    every = {name: np.array([one[name] for one in found]) for name in found[0]}
+    # Resampling makes calibration look worse: its interval would not hold the 0 of honest probabilities.
+    known = {name: column[np.isfinite(column)] for name, column in every.items() if name != CALIBRATION_ERROR}
+    middle = {name: np.quantile(column, (0.025, 0.975)).tolist() for name, column in known.items() if len(column)}
+    return {"method": method, "share": 0.95, "metrics": middle}
+
+
+def interval_words(content: Mapping[str, Any]) -> str:
+    """Return the intervals of metrics.json in a sentence; empty without any."""
+    found = content.get("intervals")
+    if found is None:
+        return ""
+    spans = [f"{metric_of(name).words} {low:.3g} to {high:.3g}" for name, (low, high) in found["metrics"].items()]
+    return (
+        f"{100 * found['share']:.0f} % intervals of {method_words(found['method'])!r}, from resampling the series: "
+        f"{', '.join(spans)}."
+    )
+
+
+def scored_words(content: Mapping[str, Any]) -> str:
+    """Return in words which examples the metrics are of."""
+    noun, counts = content["noun"], content["series"]
+    return {
+        "test": f"held-out {noun}",
+        "validation": f"the validation {noun}, which chose the epoch",
+        "train": f"the training {noun}",
+        "labelled": f"{counts.get('labelled', 0):,} of {sum(counts.values()):,} {noun}",
+    }[content["scored_on"]]
