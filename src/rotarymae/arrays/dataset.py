@@ -151,13 +151,17 @@ class ArrayDataset:
         return len(self.ids)
 
     def __repr__(self) -> str:
+        return f"ArrayDataset({self.describe()})"
+
+    def describe(self) -> str:
+        """Return the counts and sizes in words."""
         sizes = np.array([array.shape[:-1] for array in self.arrays])
         low, high = ("×".join(map(str, edge)) for edge in (sizes.min(0), sizes.max(0)))
         parts = [f"{len(self):,} {self.noun}", f"sizes {low}" + (f" to {high}" if low != high else "")]
         parts.append(f"{self.channels} channel" + ("s" if self.channels > 1 else ""))
         parts += [f"{self.sample_rate} Hz"] if self.sample_rate is not None else []
         parts.append(f"{self.lengths.min()} to {self.lengths.max()} patches of {'×'.join(map(str, self.patch_size))}")
-        return f"ArrayDataset({', '.join(parts)})"
+        return ", ".join(parts)
 
     @property
     def noun(self) -> str:

@@ -14,7 +14,7 @@ from tyro.conf import Positional, arg
 from rotarymae import report, series, system, tasks
 from rotarymae.cli.inputs import Columns, FolderOptions, LabelColumn, Quiet, Table
 from rotarymae.cli.interruption import how_to_resume, stopping_on_signals
-from rotarymae.cli.output import describe, first_process, new_reporter, print_end, print_metrics, typed_command
+from rotarymae.cli.output import first_process, new_reporter, print_end, print_metrics, typed_command
 from rotarymae.errors import InputError, InputWarning, MissingExtra, did_you_mean, listed
 
 
@@ -113,7 +113,7 @@ def fit(
             else:
                 given = _read_table(table, columns, labels, config, None if start is None else start.of_series())
         _check_drawn(invert, given.dataset)
-        reporter.say(f"{describe(given.dataset)} → {out}")
+        reporter.say(f"{given.dataset.describe()} → {out}")
         reporter.say(f"read {table.name}: {given.notes}")
         outcome = tasks.run_fit(
             given.dataset,
@@ -236,7 +236,7 @@ def demo(
     tasks.check_folder(folder, resume=False)
     page = folder / "report.html"
     dataset, labels = plasticc.sample()
-    reporter.say(f"{describe(dataset)}, {len(set(labels.tolist()))} classes → {folder}")
+    reporter.say(f"{dataset.describe()}, {len(set(labels.tolist()))} classes → {folder}")
     with reporter.catching_warnings():
         outcome = tasks.run_fit(
             dataset,

@@ -49,10 +49,6 @@ def are_shards(table: Path, out: Path, workers: int) -> bool:
     return False
 
 
-def describe(dataset: tasks.AnyDataset) -> str:
-    return repr(dataset).partition("(")[2].removesuffix(")")
-
-
 def print_metrics(metrics: dict[str, Any], reporter: system.Reporter) -> None:
     """One table per task: a row for the model and for each baseline."""
     where = f"on {tasks.scored_words(metrics)}"

@@ -184,6 +184,10 @@ class SeriesDataset:
         return "time" if self.channels is None else "channel"
 
     def __repr__(self) -> str:
+        return f"SeriesDataset({self.describe()})"
+
+    def describe(self) -> str:
+        """Return the counts, names and ranges in words."""
         parts = [f"{len(self):,} series", f"{len(self.times):,} observations"]
         if self.channel_names is not None:
             parts.append(f"channels {listed(self.channel_names)}")
@@ -200,7 +204,7 @@ class SeriesDataset:
             parts.append("times {} to {}".format(*as_dates(np.array([first, last]), self.time_zone).to_pylist()))
         parts.append(f"{self.lengths.min()} to {self.lengths.max()} per series")
         parts += ["memory-mapped"] if is_mapped(self.times) else []
-        return f"SeriesDataset({', '.join(parts)})"
+        return ", ".join(parts)
 
     def fingerprint(self) -> str:
         """SHA-256 of content, names and ids as 64 hex digits: equal exactly where the datasets are."""

@@ -222,8 +222,8 @@ class Preprocessor:
         if strange:
             warnings.warn(
                 InputWarning(
-                    f"the values of {listed(strange)} are far from those of the training table, or vary far more or less: "
-                    "are they in the same unit?",
+                    f"the values of {listed(strange)} are far from those of the training table, or vary far more or "
+                    "less: are they in the same unit?",
                     code="far-values",
                 ),
                 stacklevel=3,
