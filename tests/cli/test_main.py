@@ -323,7 +323,10 @@ def test_only_what_is_drawn_can_be_inverted(fitted, tmp_path, monkeypatch, capsy
     for name in ("write_report", "write_explorer"):
         monkeypatch.setattr(report, name, lambda *_, invert, **__: asked.append(invert))
     assert command(*given, "flux", "--out", tmp_path / "run") == 0
-    assert asked == [("flux",), ("flux",)]
+    assert asked == [("flux",)]
+    assert command(*given, "flux", "--explore", "--out", tmp_path / "run2") == 0
+    assert asked == [("flux",)] * 3
+    assert command(*given, "flux", "--explore", "--anonymous", "--out", tmp_path / "run3") == 2
 
 
 def test_labels_of_some_series_in_the_table_itself(tmp_path, capsys):
@@ -380,7 +383,7 @@ def test_the_command_answers_at_once_and_without_torch():
 def test_fit_writes_all_that_it_promises(fitted):
     names = {path.name for path in (fitted / "run").iterdir()}
     assert names == {
-        "pretrained", "finetuned", "predictor", "training", "metrics.json", "report.html", "explore.html",
+        "pretrained", "finetuned", "predictor", "training", "metrics.json", "report.html",
         "predictions.parquet", "embeddings.parquet", "interpolations.parquet",
     }  # fmt: skip
     metrics = json.loads((fitted / "run/metrics.json").read_text())

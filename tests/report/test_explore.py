@@ -1,5 +1,6 @@
 """The interactive page: self-contained, a click shows a curve; and surprise, by which its table is sorted."""
 
+import dataclasses
 import pickle
 import re
 import subprocess
@@ -50,6 +51,15 @@ def test_the_page_stands_alone_and_escapes_what_it_shows(outcome, tmp_path):
     assert "&lt;b&gt;mine" in page and "<b>mine" not in page and "<star" not in page
     assert not re.search(r"<(?:script|img|link)[^>]+(?:src|href)=[\"']http", page)
     assert "default-src 'none'" in page and len(page) < 3_000_000
+
+
+def test_the_name_of_the_id_column_is_text_also_in_the_table_of_the_page(outcome, tmp_path):
+    """Bokeh's table writes the titles of its columns as HTML."""
+    hostile = dataclasses.replace(outcome, dataset=dataclasses.replace(outcome.dataset, id_name="<img src=x>"))
+    page = write_explorer(hostile, tmp_path / "explore.html", title="t").read_text(encoding="utf-8")
+    assert (
+        '"title":"&amp;lt;img src=x&amp;gt;"' in page and '"title":"&lt;img' not in page and '"title":"<img' not in page
+    )
 
 
 def test_times_keep_their_digits_and_dates_are_dates(tmp_path):

@@ -7,7 +7,7 @@ from contextlib import suppress
 import pytest
 
 from conftest import refuses
-from rotarymae.system import atomic_write, flush, remove_leftovers, replacing, replacing_folder, write_text
+from rotarymae.system import check_writable, flush, remove_leftovers, replacing, replacing_folder, write_text
 
 
 def listing(folder):
@@ -74,18 +74,6 @@ def test_an_error_leaves_the_old_folder_and_nothing_else(tmp_path, error):
     assert (path / "a").read_text() == "old" and listing(tmp_path) == ["model", "model/a"]
 
 
-@pytest.mark.parametrize("exchanges", [True, False])
-def test_a_folder_takes_the_place_of_the_old_one_at_once(tmp_path, monkeypatch, exchanges):
-    """Where folders can be exchanged, and where they are renamed one after the other."""
-    if not exchanges:
-        monkeypatch.setattr(atomic_write, "_exchange", lambda one, other: False)
-    path = tmp_path / "model"
-    put(path, a="old", notes="mine")
-    with replacing_folder(path) as beside:
-        put(beside, a="new")
-    assert listing(tmp_path) == ["model", "model/a", "model/notes"] and (path / "a").read_text() == "new"
-
-
 def test_a_rename_that_fails_brings_the_old_folder_back(tmp_path, monkeypatch):
     path = tmp_path / "model"
     put(path, a="old")
@@ -96,7 +84,6 @@ def test_a_rename_that_fails_brings_the_old_folder_back(tmp_path, monkeypatch):
             raise OSError("no room")
         return rename(self, target)
 
-    monkeypatch.setattr(atomic_write, "_exchange", lambda one, other: False)
     monkeypatch.setattr(type(path), "replace", fail)
     with refuses("no room", error=OSError), replacing_folder(path) as beside:
         put(beside, a="new")
@@ -109,6 +96,21 @@ def test_nothing_is_removed_behind_a_link(tmp_path):
     with refuses("model is a link to", "theirs"), replacing_folder(tmp_path / "model") as beside:
         put(beside, a="new")
     assert listing(tmp_path) == ["model", "theirs", "theirs/a"] and (tmp_path / "theirs" / "a").read_text() == "theirs"
+
+
+def test_a_place_that_cannot_be_written_to_is_refused_before_any_work(tmp_path):
+    (tmp_path / "gone").symlink_to(tmp_path / "nowhere")
+    put(tmp_path, file="1")
+    for path, parts in ((tmp_path / "gone", ("gone", "nowhere")), (tmp_path / "file" / "x", ("file/x", "file"))):
+        with refuses(*parts):
+            check_writable(path)
+    check_writable(tmp_path / "new" / "folder")
+    assert listing(tmp_path) == ["file", "gone"]
+
+
+def test_an_error_names_the_file_that_was_wanted(tmp_path):
+    with pytest.raises(OSError, match=r"'.*/table\.csv'"), replacing(tmp_path / "table.csv") as beside:
+        raise PermissionError(13, "Permission denied", str(beside))
 
 
 def test_files_obey_the_umask(tmp_path):

@@ -14,19 +14,22 @@ GB = 1 << 30
 @pytest.mark.parametrize(
     ("group", "files", "left"),
     [
-        ("0::/job/7", {"job/memory.max": 4 * GB, "job/memory.current": 3 * GB, "job/7/memory.max": "max"}, GB),
+        (
+            "0::/job/7",
+            {
+                "job/memory.max": 4 * GB,
+                "job/memory.current": 3 * GB,
+                "job/memory.stat": "file 0",
+                "job/7/memory.max": "max",
+            },
+            GB,
+        ),
         (
             "0::/a",
             {"a/memory.max": GB, "a/memory.current": GB, "a/memory.stat": f"file 9\ninactive_file {GB // 4}"},
             GB // 4,
         ),
-        ("5:memory:/docker/7", {"memory/memory.limit_in_bytes": GB, "memory/memory.usage_in_bytes": GB // 2}, GB // 2),
-        (
-            "5:cpu:/job\n4:memory:/",
-            {"memory/memory.limit_in_bytes": 2**63 - 4096, "memory/memory.usage_in_bytes": 0},
-            None,
-        ),
-        ("0::/full", {"full/memory.max": GB, "full/memory.current": 2 * GB}, 0),
+        ("0::/full", {"full/memory.max": GB, "full/memory.current": 2 * GB, "full/memory.stat": "file 0"}, 0),
         ("0::/", {}, None),
     ],
 )

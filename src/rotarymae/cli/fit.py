@@ -11,11 +11,11 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from tyro.conf import Positional, arg
 
-from rotarymae import report, series, system, tasks
+from rotarymae import report, series, tasks
 from rotarymae.cli.inputs import Columns, FolderOptions, LabelColumn, Quiet, Table
-from rotarymae.cli.interruption import how_to_resume, stopping_on_signals
+from rotarymae.cli.interruption import how_to_resume, saying
 from rotarymae.cli.output import first_process, new_reporter, print_end, print_metrics, typed_command
-from rotarymae.errors import InputError, InputWarning, MissingExtra, did_you_mean, listed
+from rotarymae.errors import InputError, InputWarning, did_you_mean, import_extra, listed
 
 
 @dataclass(frozen=True)
@@ -77,6 +77,7 @@ def fit(
     resume: bool = False,
     invert: Annotated[tuple[str, ...], arg(help_behavior_hint="(default: none)")] = (),
     anonymous: bool = False,
+    explore: bool = False,
     quiet: Quiet = False,
 ) -> None:
     """Pre-train a model on a table of irregular observations, and fine-tune it when there are labels.
@@ -92,8 +93,8 @@ def fit(
         out: The models, metrics, predictions and the report go to this new folder.
         resume: Continue the interrupted run in the folder.
         invert: The report draws this column of values, or these channels, on a reversed axis, as magnitudes are.
-        anonymous: The report leaves out ids and values of single series, and explore.html is not written; the tables
-            beside them hold both.
+        anonymous: Leave ids and values of single series out of the report; the tables hold both.
+        explore: Also write explore.html, an interactive map of the series and their curves (extra "explore").
     """
     started, reporter, page = time.monotonic(), new_reporter(quiet), out / "report.html"
     groups = (model, scaling, masking, training, finetuning, classification, run)
@@ -104,8 +105,12 @@ def fit(
         tasks.check_folder(out, resume)
     others = {name: value for name, value in vars(labels).items() if name not in ("task", "holdout")}
     folder.check(columns, {**others, "invert": invert})
+    if explore:
+        if anonymous or folder.given:
+            raise InputError("--explore shows single series of a table: leave out --anonymous, --images and --audio.")
+        import_extra("bokeh", "explore")  # before a training that would end without its page
     start = None if config.pretrained is None else tasks.open_pretrained(config.pretrained)
-    with stopping_on_signals(lambda: how_to_resume(out)), reporter.catching_warnings():
+    with saying(lambda: how_to_resume(out)), reporter.catching_warnings():
         with reporter.bar("reading") as on_file:
             if folder.given:
                 found = folder.read(table, None if start is None else start.of_arrays(), on_file)
@@ -129,7 +134,7 @@ def fit(
             started=started,
             reporter=reporter,
             report=lambda outcome: _write_pages(
-                outcome, page, table.name, given.columns.get("time"), invert, anonymous, reporter
+                outcome, page, table.name, given.columns.get("time"), invert, anonymous, explore
             ),
         )
     print_metrics(outcome.metrics, reporter)
@@ -157,16 +162,12 @@ def _write_pages(
     time_label: str | None,
     invert: tuple[str, ...],
     anonymous: bool,
-    reporter: system.Reporter,
+    explore: bool,
 ) -> None:
-    """The report, and beside it explore.html, which shows single series, where Bokeh is installed."""
+    """Write the report and, if asked for, explore.html."""
     report.write_report(outcome, page, title=title, time_label=time_label, invert=invert, anonymous=anonymous)
-    if anonymous or not isinstance(outcome.dataset, series.SeriesDataset) or len(outcome.dataset) < 3:
-        return
-    try:
+    if explore:
         report.write_explorer(outcome, page.with_name("explore.html"), title=title, invert=invert)
-    except MissingExtra as error:
-        reporter.say(f"explore.html, the interactive page, is left out: {error}")
 
 
 def _check_drawn(invert: tuple[str, ...], dataset: tasks.AnyDataset) -> None:

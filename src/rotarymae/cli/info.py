@@ -12,7 +12,7 @@ from tyro.conf import Positional
 from rotarymae import series, system, tasks
 from rotarymae.cli.inputs import Columns, Table
 from rotarymae.cli.output import new_reporter
-from rotarymae.errors import InputError, listed
+from rotarymae.errors import InputError, listed, printable
 
 SHOWN = 12  # channels
 TRANSFORMED = {"standard": "standardised", "asinh": "compressed by asinh", "none": "as they are"}
@@ -54,8 +54,8 @@ def info(table: Positional[Table], columns: Columns) -> None:
     lines += [("warning", text) for text in reporter.warnings]
     width = max(len(name) for name, _ in lines)
     for name, text in lines:
-        print(f"{name:<{width}}  {text}")
-    print(f"\nto train:\n{_command(table, layout, label)}")
+        print(printable(f"{name:<{width}}  {text}"))
+    print(f"\nto train:\n{printable(_command(table, layout, label))}")
 
 
 def _guess(table: Path, given: dict[str, Any]) -> tuple[dict[str, Any], str | None]:

@@ -7,6 +7,7 @@ COMMANDS. Files here import heavy modules inside their functions, so that --help
 from __future__ import annotations
 
 import os
+import signal
 import sys
 
 import tyro
@@ -45,11 +46,16 @@ def main(argv: list[str] | None = None) -> None:
         print(f"rotarymae {__version__}")
         return
     try:
-        with stopping_on_signals(lambda: _advice(arguments)):
+        with stopping_on_signals():
             _run_command(arguments)
-    except (Interrupted, Stopped) as error:
+    except Interrupted as error:
         print(f"rotarymae: {error}", file=sys.stderr)
         sys.exit(128 + error.signum)  # as a shell reports it: 130 for Ctrl-C, 143 for SIGTERM
+    except KeyboardInterrupt as error:  # also Arrow's, which has a handler of its own while it reads
+        signum = error.signum if isinstance(error, Stopped) else signal.SIGINT
+        note = getattr(error, "__notes__", [_advice(arguments)])[0]
+        print(f"rotarymae: stopped by {signal.Signals(signum).name}. {note}", file=sys.stderr)
+        sys.exit(128 + signum)
     except (InputError, ModelDirectoryError) as error:
         print(f"rotarymae: {error.advise(_as_option)}", file=sys.stderr)
         sys.exit(2)

@@ -25,7 +25,7 @@ from rotarymae.export.graph import Answers, Embeddings, Interpolations, LightCur
 from rotarymae.heads import Classifier, Regressor
 from rotarymae.model import MaskedAutoencoder
 from rotarymae.series import Preprocessor, SeriesDataset
-from rotarymae.system import replacing
+from rotarymae.system import check_writable, replacing
 from rotarymae.tokens import pad_rows
 
 Job = Literal["predict", "embed", "interpolate", "light-curve"]
@@ -104,6 +104,7 @@ def export_program(program: Answers, path: str | Path, format: Format = "onnx") 
     """
     choose("format", format, ("onnx", "torch"))
     path = Path(path)
+    check_writable(path)
     if path.exists():
         raise InputError(f"{path} exists; choose another name, or remove it.")
     _, feeds = examples_of(program, *SHAPES[1])

@@ -160,7 +160,8 @@ def _layout(outcome: Outcome, words: Words) -> Any:
     known = {"source": source, "store": kept, "seen": seen, "means": means, "bands": areas, "style": style}
     source.selected.js_on_change("indices", models.CustomJS(args={**known, "title": curve.title}, code=SHOW))
     legend = " ".join(f'<span style="color: {colour}">●&nbsp;{html.escape(name)}</span>' for colour, name in style)
-    titles = {"id": outcome.dataset.id_name, "truth": "class", "guess": "predicted", "right": "right"}
+    # SlickGrid writes titles as HTML.
+    titles = {"id": html.escape(outcome.dataset.id_name), "truth": "class", "guess": "predicted", "right": "right"}
     columns = [models.TableColumn(field=name, title=title) for name, title in titles.items()]
     number = models.NumberFormatter(format="0.00")
     columns.append(models.TableColumn(field="surprise", title="surprise", formatter=number))

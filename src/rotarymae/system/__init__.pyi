@@ -1,4 +1,5 @@
 from .atomic_write import FolderLock as FolderLock
+from .atomic_write import check_writable as check_writable
 from .atomic_write import flush as flush
 from .atomic_write import remove_leftovers as remove_leftovers
 from .atomic_write import replacing as replacing

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import ctypes
 import hashlib
 import json
 import os
 import re
 import shutil
 import socket
-import sys
+import tempfile
 import time
 import uuid
 from collections.abc import Container, Iterator
@@ -40,7 +39,7 @@ def replacing(path: str | Path) -> Iterator[Path]:
         flush(path.parent)
     except BaseException as error:
         beside.unlink(missing_ok=True)
-        if isinstance(error, OSError) and error.filename is None and error.errno is not None:
+        if isinstance(error, OSError) and error.errno is not None and error.filename in (None, str(beside)):
             error.filename = str(path)  # of a full disk the system says neither which file nor where
         raise
 
@@ -49,9 +48,9 @@ def replacing(path: str | Path) -> Iterator[Path]:
 def replacing_folder(path: str | Path) -> Iterator[Path]:
     """A new folder beside `path` to write to; on success its files are flushed and it takes the name `path`.
 
-    Files of the same names in an older folder at `path` are removed with it; whatever else was in it moves into the
-    new one. On Linux there is no moment without a folder at `path`; elsewhere the old one is renamed aside first, and
-    back when the second rename fails. A process that is killed leaves a hidden folder beside.
+    An older folder at `path` is renamed aside, and back if the new one cannot take its name. Its files of the same
+    names are then removed, and whatever else was in it moves into the new one. A process that is killed leaves a hidden
+    folder behind.
 
     Raises:
         InputError: `path` is a link; what it leads to is left alone.
@@ -83,12 +82,10 @@ def replacing_folder(path: str | Path) -> Iterator[Path]:
 
 
 def _swap_in(new: Path, path: Path) -> Path | None:
-    """Renames `new` to `path`; returns where the folder that was there is now."""
+    """Rename `new` to `path`, and a folder that was there aside; return where it is now."""
     if not path.exists():
         new.replace(path)
         return None
-    if _exchange(new, path):
-        return new
     old = new.with_suffix(".old")
     path.replace(old)
     try:
@@ -99,13 +96,23 @@ def _swap_in(new: Path, path: Path) -> Path | None:
     return old
 
 
-def _exchange(one: Path, other: Path) -> bool:
-    """Exchanges two folders in one step, where the system can (renameat2 with RENAME_EXCHANGE on Linux)."""
-    if sys.platform != "linux":
-        return False
-    rename = getattr(ctypes.CDLL(None), "renameat2", None)
-    here, exchange = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
-    return rename is not None and rename(here, os.fsencode(one), here, os.fsencode(other), exchange) == 0
+def check_writable(path: Path) -> None:
+    """Refuse, before any work, a path of a new file or folder that could not be written.
+
+    Raises:
+        InputError: a file where a folder is needed, a link that leads nowhere, or a place that cannot be written to.
+    """
+    if path.is_symlink() and not path.exists():
+        raise InputError(f"{path} is a link to {path.readlink()}, which does not exist; remove the link.")
+    above = next((folder for folder in path.parents if folder.exists()), None)
+    if above is not None and not above.is_dir():
+        raise InputError(f"{path} cannot be made: {above} is a file, not a folder.")
+    inside = path if path.is_dir() else above
+    try:
+        with tempfile.TemporaryFile(dir=inside):  # permissions alone do not tell, of file systems that are read-only
+            pass
+    except OSError as error:
+        raise InputError(f"{path} cannot be made: nothing can be written to {inside} ({error.strerror}).") from None
 
 
 def remove_leftovers(folder: Path, names: Container[str] | None = None, after: float = 0.0) -> None:

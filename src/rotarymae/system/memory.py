@@ -1,4 +1,4 @@
-"""How much memory this process may still take: a container, a batch system or a shell may allow less than there is."""
+"""How much memory this process may still take: a container or a shell may allow less than the computer has."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ import psutil
 
 
 def free_memory(root: Path = Path("/")) -> float:
-    """Bytes: what the computer has free, or what is left of the limits of its control groups (as Slurm, Docker and
-    systemd set them) or of its address space (`ulimit -v`), whichever is least.
+    """Return the bytes that are free: on the computer, within the control groups, or of the address space.
 
     Args:
         root: where /proc and /sys are.
@@ -22,38 +21,24 @@ def free_memory(root: Path = Path("/")) -> float:
 
 
 def _left_in_groups(root: Path) -> Iterator[int]:
-    """Of this process' control groups and all above them, versions 1 and 2 of Linux."""
+    """Yield what the process's control group (version 2) and each above it have left; cached files count as free."""
     with suppress(OSError):
-        for line in (root / "proc/self/cgroup").read_text().splitlines():
-            _, controllers, path = line.split(":", 2)
-            if controllers not in ("", "memory"):
-                continue
-            mount = root / "sys/fs/cgroup" / controllers
-            old = controllers == "memory"
-            limit, used = ("limit_in_bytes", "usage_in_bytes") if old else ("max", "current")
-            at = mount / path.strip("/")
-            for folder in (at, *(above for above in at.parents if above.is_relative_to(mount))):
-                # A container sees its own group at the mount, whatever its path is outside.
-                with suppress(OSError, ValueError):
-                    most = int((folder / f"memory.{limit}").read_text())  # "max" is none
-                    yield most - int((folder / f"memory.{used}").read_text()) + _reclaimable(folder, old)
-
-
-def _reclaimable(group: Path, old: bool) -> int:
-    """Bytes of files that are kept in memory only for as long as nobody needs it."""
-    with suppress(OSError):
-        name = "total_inactive_file" if old else "inactive_file"
-        for line in (group / "memory.stat").read_text().splitlines():
-            if line.startswith(f"{name} "):
-                return int(line.split()[1])
-    return 0
+        lines = (root / "proc/self/cgroup").read_text().splitlines()
+        mount = root / "sys/fs/cgroup"
+        group = mount / next((line[3:] for line in lines if line.startswith("0::")), "/").strip("/")
+        for folder in (group, *group.parents):
+            with suppress(OSError, ValueError):  # "max" is no limit
+                limit, used = (int((folder / f"memory.{name}").read_text()) for name in ("max", "current"))
+                stat = dict(line.split() for line in (folder / "memory.stat").read_text().splitlines())
+                yield limit - used + int(stat.get("inactive_file", 0))
+            if folder == mount:
+                return
 
 
 def _left_of_addresses() -> Iterator[int]:
-    if sys.platform == "win32":
-        return
-    import resource
+    if sys.platform != "win32":
+        import resource
 
-    most = resource.getrlimit(resource.RLIMIT_AS)[0]
-    if most != resource.RLIM_INFINITY:
-        yield most - psutil.Process().memory_info().vms
+        most = resource.getrlimit(resource.RLIMIT_AS)[0]
+        if most != resource.RLIM_INFINITY:
+            yield most - psutil.Process().memory_info().vms

@@ -10,7 +10,6 @@ import dataclasses
 import hashlib
 import itertools
 import json
-import tempfile
 import uuid
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -26,7 +25,7 @@ from rotarymae.arrays import ArrayDataset
 from rotarymae.checkpoints import PREDICTOR, ModelDirectory
 from rotarymae.errors import InputError
 from rotarymae.series import SeriesDataset, as_dates, plain
-from rotarymae.system import hardware, remove_leftovers, replacing, versions, write_text
+from rotarymae.system import check_writable, hardware, remove_leftovers, replacing, versions, write_text
 from rotarymae.tasks.config import FitConfig
 from rotarymae.tasks.data import AnyDataset
 from rotarymae.tasks.interpolation import Interpolation
@@ -50,7 +49,7 @@ DIGESTS = {"table": "table", "labels": "labels", "split_by": "split", "pretraine
 
 def check_folder(out: Path, resume: bool) -> None:
     """Refuses to write over something; an interrupted run is gone on with."""
-    _refuse_file_above(out)
+    check_writable(out)
     if out.exists() and not out.is_dir():
         raise InputError(f"{out} is a file; wanted a new folder.")
     if not out.is_dir() or not any(out.iterdir()):
@@ -286,16 +285,4 @@ def check_output(path: Path) -> None:
     """Refuses, before any work, a table that could not be written."""
     if path.suffix not in (".csv", ".parquet"):
         raise InputError(f"{path} ends in {path.suffix or 'nothing'}; tables are written as .csv or .parquet.")
-    _refuse_file_above(path)
-
-
-def _refuse_file_above(path: Path) -> None:
-    above = next((folder for folder in path.parents if folder.exists()), None)
-    if above is not None and not above.is_dir():
-        raise InputError(f"{path} cannot be made: {above} is a file, not a folder.")
-    inside = path if path.is_dir() else above
-    try:
-        with tempfile.TemporaryFile(dir=inside):  # permissions alone do not tell, of file systems that are read-only
-            pass
-    except OSError as error:
-        raise InputError(f"{path} cannot be made: nothing can be written to {inside} ({error.strerror}).") from None
+    check_writable(path)

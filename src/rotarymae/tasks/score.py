@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -66,12 +65,12 @@ def score(outcome: Outcome, reporter: Reporter) -> None:
 
 @contextmanager
 def without(what: str, reporter: Reporter) -> Iterator[None]:
-    """What fails inside is left out, with a warning: no training is lost to a baseline or a picture."""
+    """Leave out what fails inside, with a warning: no training is lost to a baseline or a picture."""
     try:
         yield
+    except OSError:  # no room, a quota, a limit on the size of files: the run can be resumed when that is mended
+        raise
     except Exception as error:
-        if isinstance(error, OSError) and error.errno == errno.ENOSPC:
-            raise  # the run can be resumed when there is room again
         reporter.warn(f"{what} failed and is left out ({type(error).__name__}: {error}).")
 
 

@@ -120,7 +120,8 @@ def watched_signals(watch: bool = True) -> Iterator[Callable[[], int]]:
 
     try:
         for signum in (signal.SIGTERM, signal.SIGINT) if watch else ():
-            former[signum] = signal.signal(signum, note)
+            if signal.getsignal(signum) not in (None, signal.SIG_IGN):  # the caller's wish, as nohup's, stays
+                former[signum] = signal.signal(signum, note)
     except ValueError:
         pass
     try:
