@@ -238,7 +238,7 @@ def demo(
     page = folder / "report.html"
     dataset, labels = plasticc.sample()
     reporter.say(f"{dataset.describe()}, {len(set(labels.tolist()))} classes → {folder}")
-    with reporter.catching_warnings():
+    with saying(lambda: "The demo begins anew next time."), reporter.catching_warnings():
         outcome = tasks.run_fit(
             dataset,
             labels,

@@ -18,7 +18,15 @@ from rotarymae.cli.export import export
 from rotarymae.cli.fit import demo, fit
 from rotarymae.cli.info import info
 from rotarymae.cli.interruption import Stopped, stopping_on_signals
-from rotarymae.errors import InputError, Interrupted, ModelDirectoryError, RotaryMAEError, ShardsFailed, did_you_mean
+from rotarymae.errors import (
+    InputError,
+    Interrupted,
+    ModelDirectoryError,
+    RotaryMAEError,
+    ShardsFailed,
+    did_you_mean,
+    printable,
+)
 
 COMMANDS = {
     "demo": demo,
@@ -53,7 +61,7 @@ def main(argv: list[str] | None = None) -> None:
         sys.exit(128 + error.signum)  # as a shell reports it: 130 for Ctrl-C, 143 for SIGTERM
     except KeyboardInterrupt as error:  # also Arrow's, which has a handler of its own while it reads
         signum = error.signum if isinstance(error, Stopped) else signal.SIGINT
-        note = getattr(error, "__notes__", [_advice(arguments)])[0]
+        note = getattr(error, "__notes__", ["Nothing was written."])[0]
         print(f"rotarymae: stopped by {signal.Signals(signum).name}. {note}", file=sys.stderr)
         sys.exit(128 + signum)
     except (InputError, ModelDirectoryError) as error:
@@ -66,7 +74,7 @@ def main(argv: list[str] | None = None) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     except (RotaryMAEError, OSError) as error:
-        print(f"rotarymae: {error}", file=sys.stderr)
+        print(f"rotarymae: {printable(str(error))}", file=sys.stderr)
         sys.exit(1)
 
 
@@ -82,11 +90,6 @@ def _run_command(arguments: list[str]) -> None:
         description="Learn from irregular observations: pre-train, classify, interpolate, embed.",
         config=(FlagCreatePairsOff, DisallowNone, OmitArgPrefixes),
     )
-
-
-def _advice(arguments: list[str]) -> str:
-    """What is left of an interrupted command; `fit` says it by itself."""
-    return "Nothing was written." if arguments[:1] != ["demo"] else "The demo begins anew next time."
 
 
 def _as_option(name: str, value: object) -> str:
