@@ -183,6 +183,6 @@ def test_ratios_to_errors_are_not_taken_for_joined_times():
     curves = [np.stack([np.sin(one.times), 0.1 + one.times / 100], 1) for one in waves()]
     data = SeriesDataset.from_arrays([one.times for one in waves()], curves, value_names=["flux", "flux_err"])
     config = dataclasses.replace(FIT, neighbours="on", errors=("flux_err",))
-    with refuses("neighbours", "signal_to_noise=False"):
+    with refuses("neighbours", "signal_to_noise"):
         pretrain(data, config)
     pretrain(data, dataclasses.replace(config, signal_to_noise=False))

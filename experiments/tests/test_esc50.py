@@ -69,7 +69,7 @@ def test_a_list_that_is_missing_or_lacks_a_column(tmp_path):
         esc50.read(tmp_path)
     (tmp_path / "meta").mkdir()
     (tmp_path / "meta" / "esc50.csv").write_text("filename,fold,category\n")
-    with pytest.raises(InputError, match="no column 'target'; it has filename, fold, category"):
+    with pytest.raises(InputError, match=r"'target'"):
         esc50.read(tmp_path)
     (tmp_path / "meta" / "esc50.csv").write_text("filename,fold,target,category\n")
     with pytest.raises(InputError, match="no column 'esc10'"):

@@ -204,5 +204,5 @@ def test_posterior_options():
     assert right.std.mean() > 0.5 > 0.2 > overconfident.std.mean()
     assert error(right) < error(overconfident)
     assert error(frequency.posterior(made, "square", noise=0.5)) > 2 * error(right)
-    with pytest.raises(InputError, match="kind='saw' is not known; use one of 'sine'"):
+    with pytest.raises(InputError, match=r"kind='saw'.*'sine'"):
         frequency.posterior(made, "saw")  # type: ignore[arg-type]

@@ -50,7 +50,7 @@ def test_each_can_be_configured(name):
 
 
 def test_an_unknown_recipe():
-    with pytest.raises(InputError, match=r"no recipe 'spiral'\. Did you mean 'spirals'"):
+    with pytest.raises(InputError, match=r"'spiral'.*'spirals'"):
         recipes.load("spiral")
 
 
@@ -101,9 +101,9 @@ def test_a_recipe_and_data_of_ones_own_run_from_outside_the_package(tmp_path, ca
 
 def test_a_file_that_is_no_recipe_is_named(tmp_path):
     (tmp_path / "empty.py").write_text("")
-    with pytest.raises(InputError, match=r"empty\.py has no RECIPE"):
+    with pytest.raises(InputError, match=r"empty\.py.*RECIPE"):
         recipes.load(str(tmp_path / "empty.py"))
-    with pytest.raises(InputError, match=r"gone\.py is no file"):
+    with pytest.raises(InputError, match=r"gone\.py"):
         recipes.load(str(tmp_path / "gone.py"))
 
 

@@ -132,7 +132,7 @@ def test_a_stopped_run_goes_on_and_ends_with_the_same_numbers(tmp_path):
 
 def test_another_configuration_is_refused_in_the_same_folder(tmp_path):
     go(Counting(), tmp_path)
-    with pytest.raises(InputError, match=r"speed-ours-small holds a run with another configuration \(times\)"):
+    with pytest.raises(InputError, match=r"another.*configuration"):
         go(Counting(), tmp_path, TinySetup(times=3.0))
 
 
@@ -254,7 +254,7 @@ def test_a_metric_that_a_seed_lacks_is_that_of_the_others(tmp_path):
 
 
 def test_cases_that_would_share_a_folder_are_refused(tmp_path):
-    with pytest.raises(InputError, match="two cases of speed would share one folder"):
+    with pytest.raises(InputError, match=r"cases.*folder"):
         Odd({}, cases=("t < 5", "t > 5")).run(tmp_path)
 
 

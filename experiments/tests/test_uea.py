@@ -75,10 +75,10 @@ def test_a_problem_has_two_parts(tmp_path):
     test = folder / "BasicMotions" / "BasicMotions_TEST.ts"
     whole = test.read_text()
     test.write_text(whole.replace(":wild", ":odd").replace("fast wild", "fast wild odd"))
-    with pytest.raises(InputError, match="classes odd are tested and never trained on"):
+    with pytest.raises(InputError, match=r"classes.*trained"):
         uea.read(folder, "BasicMotions")
     test.write_text("\n".join(line.split(":", 1)[-1] for line in whole.splitlines()))
-    with pytest.raises(InputError, match="6 dimensions in training and 5 in test"):
+    with pytest.raises(InputError, match=r"6.*5"):
         uea.read(folder, "BasicMotions")
 
 

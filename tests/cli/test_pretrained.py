@@ -153,7 +153,7 @@ def test_estimators_go_on_pretraining_when_its_epochs_are_given(fitted):
     assert set(further.history_) == {"pretrain", "finetune"}
     weight = [model.pretrained_.model.mask_token for model in (as_it_is, further)]
     assert not torch.equal(*weight)
-    with refuses("depth is that of the pretrained model"):
+    with refuses("depth", "pretrained"):
         RoMAEClassifier(pretrained=fitted / "run", depth=3, **options).fit(stars, labels)
 
 

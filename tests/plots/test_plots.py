@@ -74,7 +74,7 @@ def test_importance_is_area_and_what_speaks_against_is_hollow():
     assert half == pytest.approx((hollow.get_sizes()[0] - filled.get_sizes()[1]) / 2) and least == 0
     texts = [text.get_text() for text in axes.figure.legends[0].get_texts()]
     assert texts == ["speaks for it ± 1σ", "speaks against it ± 1σ"]
-    with pytest.raises(InputError, match=r"importance has shape \(2,\); wanted \[3\]"):
+    with pytest.raises(InputError, match=r"2.*3"):
         plots.interpolation([0, 1, 2], [1.0, 2.0, 3.0], importance=[0.5, 1.0])
 
 
@@ -182,7 +182,7 @@ def test_learning_curves_mark_the_lowest_validation_loss():
     texts = [text.get_text() for text in axes.get_legend().get_texts()]
     assert texts == ["training", "validation", "lowest: 3"]
     assert plots.learning_curves({"training": ([1], [-0.5])}).get_yscale() == "linear"
-    with pytest.raises(InputError, match="at least one curve"):
+    with pytest.raises(InputError, match=r"least.*curve"):
         plots.learning_curves({})
 
 
@@ -253,7 +253,7 @@ def test_project():
     np.testing.assert_allclose(between(points), between(plane), atol=1e-9)
     assert points[:, 0].std() > points[:, 1].std()
     assert plots.project(embeddings[:8], "tsne").shape == (8, 2)
-    with pytest.raises(InputError, match="choose 'pca' or 'tsne'"):
+    with pytest.raises(InputError, match=r"'pca'.*'tsne'"):
         plots.project(embeddings, "umap")
     with pytest.raises(InputError, match="embeddings has shape"):
         plots.project(np.full((5, 3), np.nan))

@@ -96,7 +96,7 @@ def test_another_model_or_option_is_refused(folder, tmp_path, survey_model, monk
         answer_shards(work_of(survey_model), folder, out)
     monkeypatch.undo()
     pq.write_table(nested(1), out / "shard04.parquet")
-    with refuses("shard04.parquet is no output of this job"):
+    with refuses("shard04.parquet"):
         answer_shards(work_of(survey_model), folder, out)
 
 
@@ -109,7 +109,7 @@ def test_a_model_is_known_by_its_files_wherever_it_lies_and_by_its_name(survey_m
 
 def test_folders_that_are_refused(folder, tmp_path, survey_model):
     work = work_of(survey_model)
-    with refuses("whose files are the input"):
+    with refuses("files", "input"):
         answer_shards(work, folder, folder / "out")
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "letter.txt").write_text("dear")
@@ -119,7 +119,7 @@ def test_folders_that_are_refused(folder, tmp_path, survey_model):
     with refuses("file", "cannot be written"):
         answer_shards(work, folder, tmp_path / "file" / "out")
     (folder / "shard04.csv").write_text("id\n")
-    with refuses("several files would be written as 'shard04.parquet'"):
+    with refuses("'shard04.parquet'"):
         answer_shards(work, folder, tmp_path / "out")
 
 
@@ -131,7 +131,7 @@ def test_outputs_lie_beside_the_inputs_where_a_pattern_does_not_find_them(tmp_pa
     for pattern, out in (("n*.csv", "out"), ("*.csv", "."), ("*.parquet", "out"), (str(tmp_path / "*.csv"), "out")):
         assert shards.find_shards(Path(pattern), Path(out))
     for pattern, out in (("*.parquet", "."), ("**/*.csv", "out"), (".", "out"), ("*/*.parquet", "out")):
-        with refuses("whose files are the input"):
+        with refuses("files", "input"):
             shards.find_shards(Path(pattern), Path(out))
 
 

@@ -141,11 +141,11 @@ def test_rows_of_one_object_and_one_filter_each_join():
 
 
 def test_names_of_fields_are_checked():
-    with refuses("'lc.mjd' is missing", "Did you mean 'lc.mjdd'?"):
+    with refuses("'lc.mjd'", "'lc.mjdd'"):
         SeriesDataset.from_nested(
             pa.table({"id": [1], "lc": [{"mjdd": [1.0], "f": [1.0]}]}), "id", "lc.mjd", None, "lc.f"
         )
-    with refuses("row 0 has 2 entries in column 'lc.t' but 1 in 'lc.f'"):
+    with refuses("0", "2", "'lc.t'", "1", "'lc.f'"):
         SeriesDataset.from_nested(
             pa.table({"id": [1], "lc": [{"t": [1.0, 2.0], "f": [1.0]}]}), "id", "lc.t", None, "lc.f"
         )

@@ -99,7 +99,7 @@ def test_what_cannot_be_asked_is_refused(tuned):
     with refuses("'gradient'", "'occlusion', 'attention'"):
         importance(directory, data, "gradient")
     short = dataclasses.replace(directory, preprocessor=dataclasses.replace(directory.preprocessor, max_tokens=6))
-    with refuses("more than the 6 observations"):
+    with refuses("6", "observations"):
         importance(short, data)
     lonely = data.mask_observations(np.arange(len(data.times)) == np.repeat(data.offsets[:-1], data.lengths))
     assert all(np.isnan(one).all() and len(one) == 1 for one in importance(directory, lonely))

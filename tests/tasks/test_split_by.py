@@ -81,7 +81,7 @@ def test_what_the_table_says_is_obeyed():
     assert len(drawn.test) == 2 and set(drawn.validation) == {8, 9} and how["drawn"] == ["test"]
     none, _ = split(["train"] * 8 + ["test"] * 2, validation=0.0)
     assert len(none.validation) == 0 and len(none.train) == 8
-    with refuses("no series is left to train on"):
+    with refuses("series", "train"):
         split(["test", "val", "test"])
     with refuses("class 'b'"):
         split(["train", "train", "train", "test"], ["a", "a", "c", "b"], validation=0.0)
@@ -93,14 +93,14 @@ def test_series_without_labels_share_the_fate_of_their_group():
     held = set(group[np.concatenate([found.test, found.validation])])
     assert len(held) == 2 and set(group[found.left_out]) == held and how["left_out"] == 4
     assert set(found.unlabelled) == {i for i in (2, 3, 6, 7, 10, 11, 12) if group[i] not in held}
-    with refuses("1 series have no value in the column 'site'"):
+    with refuses("1", "'site'"):
         split(group)
 
 
 def test_one_group_that_is_left_gives_validation_series_at_random():
     found, how = split(["a"] * 10 + ["b"] * 3)
     assert len(found.test) == 3 and len(found.validation) == 2 and how["drawn"] == ["validation"]
-    with refuses("every series has the value 'a'", "two"):
+    with refuses("'a'", "two"):
         split(["a"] * 5)
     with refuses("holdout is 1.5"):
         split(["a", "b"], holdout=1.5)
@@ -164,7 +164,7 @@ def test_the_command_splits_by_columns_of_either_table(tmp_path, no_report, caps
 
 
 def test_words_beside_train_and_test_are_refused_and_few_groups_named():
-    with refuses("'site' says 'test', 'train' and also 'unused'", "train, validation and test"):
+    with refuses("'site'", "'test'", "'train'", "'unused'", "train", "validation"):
         split(["train"] * 14 + ["Test"] * 8 + ["unused"] * 2)
     found, how = split(["training"] * 6 + ["valid"] * 3 + ["testing"] * 3)
     assert (
