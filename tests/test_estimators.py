@@ -19,6 +19,7 @@ from conftest import TINY, command, refuses, two_kinds, write_csv
 from rotarymae import RoMAEClassifier, RoMAEEmbedder, RoMAEInterpolator, RoMAERegressor, SeriesDataset
 from rotarymae.checkpoints import ModelDirectory, load_directory
 from rotarymae.errors import InputError, InputWarning
+from rotarymae.series.coerce import labels_of
 from rotarymae.tasks.predict import predict_probabilities
 
 ALL = [RoMAEClassifier, RoMAERegressor, RoMAEInterpolator, RoMAEEmbedder]
@@ -563,6 +564,16 @@ def test_labels_without_an_index_are_in_the_order_of_the_series():
     one, other = (RoMAEClassifier(**BOTH, random_state=0).fit(dataset, y) for y in (labels, labels.to_numpy()))
     assert np.array_equal(one.predict_proba(dataset), other.predict_proba(dataset))
     assert one.score(dataset, labels) == one.score(dataset, labels.to_numpy())
+
+
+def test_labels_with_the_default_index_of_pandas_keep_their_order():
+    """The series of a frame are in the order in which they appear; 0, 1, 2, ... are no ids even where these exist."""
+    ids = np.repeat([3, 1, 2, 0], 3)
+    frame = pd.DataFrame({"id": ids, "time": np.tile(np.arange(3.0), 4), "value": np.arange(12.0)})
+    dataset, labels = SeriesDataset.from_frame(frame), pd.Series(list("abcd"))
+    assert [*labels_of(dataset, frame, labels, "id")] == [*labels_of(dataset, dataset, labels, "id")] == [*"abcd"]
+    by_id = labels.rename_axis("id")
+    assert [*labels_of(dataset, frame, by_id, "id")] == [*"dbca"], "a named index was made on purpose"
 
 
 def test_a_warm_start_does_not_need_a_static_column_to_vary(lists):

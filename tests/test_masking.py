@@ -10,6 +10,8 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from conftest import place_rows, random_rows, random_tokens, refuses
 from rotarymae.counter_rng import counter_uniform
@@ -282,3 +284,19 @@ def test_the_default_draws_from_the_global_generator():
     assert not MaskRatio(0.5)(tokens).equal(first)
     torch.manual_seed(3)
     assert MaskRatio(0.5)(tokens).equal(first)
+
+
+@pytest.mark.parametrize("masking", EXAMPLES, ids=lambda one: f"{one.kind}-{one.ratio}")
+def test_masks_need_no_float64_on_an_accelerator(masking):
+    """Apple's GPUs have none. Fake tensors know their device and type without having it."""
+
+    class Float64OnCPU(TorchDispatchMode):
+        def __torch_dispatch__(self, function, types, arguments=(), named=None):
+            made = function(*arguments, **(named or {}))
+            assert not isinstance(made, torch.Tensor) or made.dtype != torch.float64 or made.device.type == "cpu"
+            return made
+
+    with FakeTensorMode(), Float64OnCPU():
+        tokens = Tokens(torch.empty(3, 8, 1, device="meta"), torch.empty(3, 8, 2, device="meta"), check_values=False)
+        mask = masking(tokens, lambda n: torch.empty(3, n), phase=0.3)
+        assert (mask.shape, mask.dtype, mask.device.type) == ((3, 8), torch.bool, "meta")

@@ -62,15 +62,18 @@ class Masking(ABC):
     def _draw(
         self, tokens: Tokens, noise: Noise | None, phase: float | None
     ) -> tuple[float | Float[Tensor, " B"], Float[Tensor, "B N"]]:
-        """The share of each row, and the random numbers that decide what is hidden."""
+        """The share of each row, and the random numbers that decide what is hidden.
+
+        Shares are computed in float64 on the CPU: some devices (MPS) have no float64.
+        """
         low, high = mask_range(self.ratio)
         if low == high:
             return low, _draw(tokens, noise, tokens.length)
         uniform = _draw(tokens, noise, tokens.length + 1)
         # The first number, not the last: a row's numbers must not depend on how far its batch is padded.
-        at = uniform[:, 0].double()
+        at = uniform[:, 0].cpu().double()
         if phase is not None:
-            at = 1 - (1 - 2 * ((tokens.real.sum(1).double().log2() + phase) % 1)).abs()
+            at = 1 - (1 - 2 * ((tokens.real.sum(1).cpu().double().log2() + phase) % 1)).abs()
         return low + (high - low) * at, uniform[:, 1:]
 
 
@@ -134,10 +137,10 @@ class MaskFuture(Masking):
 
     def __call__(self, tokens: Tokens, noise: Noise | None = None, phase: float | None = None) -> Bool[Tensor, "B N"]:
         share, _ = self._draw(tokens, noise, phase)
-        times = tokens.positions[..., 0].double()
-        first = times.masked_fill(~tokens.real, torch.inf).amin(1)
-        last = times.masked_fill(~tokens.real, -torch.inf).amax(1)
-        return (times > (last - share * (last - first))[:, None]) & tokens.real
+        times, real = tokens.positions[..., 0].cpu().double(), tokens.real.cpu()
+        first = times.masked_fill(~real, torch.inf).amin(1)
+        last = times.masked_fill(~real, -torch.inf).amax(1)
+        return ((times > (last - share * (last - first))[:, None]) & real).to(tokens.positions.device)
 
 
 MASKINGS: dict[str, type[Masking]] = {
@@ -183,7 +186,8 @@ def _draw(tokens: Tokens, noise: Noise | None, n: int) -> Float[Tensor, "B n"]:
 
 def _count(counts: Int[Tensor, " B"], share: float | Float[Tensor, " B"]) -> Int[Tensor, " B"]:
     """ceil(share · count), less than the count. In float64, so that 0.75 · 4 is not rounded up to 4."""
-    return torch.minimum((counts.double() * share - 1e-9).ceil().long(), counts - 1)
+    hidden = (counts.cpu().double() * share - 1e-9).ceil().long().to(counts.device)
+    return torch.minimum(hidden, counts - 1)
 
 
 def _hide(real: Bool[Tensor, "B N"], count: Int[Tensor, " B"], uniform: Float[Tensor, "B N"]) -> Bool[Tensor, "B N"]:

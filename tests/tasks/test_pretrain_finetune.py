@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from _runs import FIT, waves
-from conftest import command, refuses
+from conftest import TINY, command, refuses
 from rotarymae import (
     RoMAEClassifier,
     RoMAEEmbedder,
@@ -23,7 +23,7 @@ from rotarymae.errors import InputWarning
 from rotarymae.heads import Classifier
 from rotarymae.tasks.interpolation import interpolate
 from rotarymae.tasks.predict import embed, predict_probabilities, predict_values
-from rotarymae.tasks.pretrain_finetune import copy_encoder, finetune, pretrain
+from rotarymae.tasks.pretrain_finetune import copy_encoder, finetune, prepare, pretrain
 from rotarymae.tasks.queries import grid
 from rotarymae.tasks.split_by import split_off
 from rotarymae.tasks.targets import class_index, find_task
@@ -204,10 +204,57 @@ def test_series_of_one_observation_are_no_obstacle(data):
     keep[1 : data.offsets[1]] = False
     mixed = data.mask_observations(keep)
     assert mixed.lengths[0] == 1
-    trained = pretrain(mixed, FIT, validation=mixed.select([0]))
+    with pytest.warns(InputWarning, match="1 of 16 series"):
+        trained = pretrain(mixed, FIT, validation=mixed.select([0]))
     assert embed(trained.directory, mixed).shape == (16, 120)
     with refuses("1 series", "two observations"):
         pretrain(mixed.select([0]), FIT)
+
+
+def one_channel_each(count, with_both=0):
+    """Series of five observations, all in one channel but for the first `with_both`."""
+    times = [np.arange(5.0) + i for i in range(count)]
+    channels = [np.array(["g", "r"])[(np.arange(5) * (i < with_both) + i) % 2] for i in range(count)]
+    return SeriesDataset.from_arrays(times, [np.sin(t) for t in times], channels)
+
+
+def one_time_each(count, with_two=0):
+    """Series of three channels at one time, but for the first `with_two`."""
+    times = [np.array([0.0, i < with_two, i < with_two]) + i for i in range(count)]
+    return SeriesDataset.from_arrays(times, [np.sin(t + np.arange(3)) for t in times], [np.array([*"ugr"])] * count)
+
+
+NOTHING_TO_HIDE = [("channels", one_channel_each), ("rows", one_time_each), ("future", one_time_each)]
+
+
+@pytest.mark.parametrize(("masking", "make"), NOTHING_TO_HIDE)
+def test_masking_that_hides_nothing_is_refused_before_training(masking, make, monkeypatch):
+    config = dataclasses.replace(FIT, masking=masking)
+    with refuses(masking, "6 series", "masking='ratio'"):
+        prepare(make(6), config)
+    monkeypatch.setattr("rotarymae.tasks.pretrain_finetune.fit", lambda *_, **__: pytest.fail("it trains"))
+    with refuses(masking, "6 series"):
+        pretrain(make(6), config)
+
+
+@pytest.mark.parametrize(("masking", "make"), NOTHING_TO_HIDE)
+def test_series_in_which_nothing_could_be_hidden_are_left_out_and_counted(masking, make):
+    config, validation = dataclasses.replace(FIT, masking=masking), make(4)
+    with pytest.warns(InputWarning, match="4 of 9 series"):
+        trained = pretrain(make(9, 5), config, validation=validation)
+    assert trained.result.tokens == {"channels": 25}.get(masking, 15), "those of the five others"
+
+
+def test_a_forecaster_without_later_times_to_score_ends_well(tmp_path, capsys):
+    """12 of 24 series have two times; those that are scored have one."""
+    rows = [
+        f"{i},{t * (i < 12)},{'ugr'[t]},{i % 3 + t},{'train' if i < 16 else 'test'}"
+        for i in range(24)
+        for t in range(3)
+    ]
+    (tmp_path / "t.csv").write_text("\n".join(["id,time,band,value,part", *rows]))
+    how = ["--channel", "band", "--masking", "future", "--out", tmp_path / "run", "--split-by", "part", *TINY]
+    assert command("fit", tmp_path / "t.csv", *how) == 0, capsys.readouterr().err
 
 
 # ── regression of several outputs ───────────────────────────────────────────────────────────────────────────────────

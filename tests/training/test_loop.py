@@ -391,6 +391,15 @@ def test_the_order_is_the_same_on_any_number_of_processes(data):
     assert set(calls) <= {epoch}
 
 
+def test_seeds_next_to_each_other_share_no_order():
+    """The order within and of the batches of one seed must not come again under another one."""
+    orders = [np.concatenate(plan(np.ones(64, int), seed, 0, 1)) for seed in range(20)]
+    assert len({tuple(order) for order in orders}) == 20
+    # What one seed shuffles by the stream of the next one, shuffled back, would be the order of that.
+    first, then = (np.random.Generator(np.random.Philox(key=np.array([s, 0], np.uint64))) for s in (0, 1))
+    assert (orders[0] != first.permutation(64)[then.permutation(64)]).any()
+
+
 # ── accumulation ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -578,6 +587,13 @@ def test_auto_is_bf16_where_the_processor_has_units_for_it(units, taken, monkeyp
     assert precisions.taken_precision("auto") == taken and precisions.taken_precision("fp16") == "fp16"
     one, other = (train(precision=precision, epochs=1)[0] for precision in ("auto", taken))
     assert digest(one.model) == digest(other.model)
+
+
+@pytest.mark.parametrize(("emulated_only", "taken"), [(True, "fp32"), (False, "bf16")])
+def test_auto_asks_a_gpu_for_units_and_not_for_emulation(emulated_only, taken, monkeypatch):
+    asked = lambda including_emulation=True: including_emulation or not emulated_only  # noqa: E731
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", asked)
+    assert precisions.taken_precision("auto", torch.device("cuda")) == taken
 
 
 def test_a_run_does_not_go_on_in_another_precision_on_another_machine(tmp_path, monkeypatch):

@@ -304,7 +304,7 @@ def _trial(recipe: Recipe, setup: Setup, case: str, seed: int, folder: Path, sca
     place.mkdir(parents=True, exist_ok=True)
     trial = Trial(seed, place, reporter, scale == "smoke")
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+        torch.default_generator.manual_seed(seed)  # torch.manual_seed would leave the accelerators seeded
         score = recipe.run(setup, case, trial)
     found = {
         "metrics": {name: plain(float(value)) for name, value in score.metrics.items()},

@@ -62,9 +62,9 @@ def labels_of(
 ) -> Any:
     """The labels [S] of series that came in one of the forms, in their order.
 
-    A data frame's may be the name of its column, or a dictionary or pandas Series by id. Those of a data set may be a
-    dictionary, or a pandas Series whose index has its ids and is not pandas' own 0, 1, 2, and so on. Each column of a
-    pandas DataFrame is as such a Series. Everything else is in the order of the series. With unlabelled="none" the
+    Labels of a data frame may be the name of its column, or a dictionary or pandas Series by id; those of a data set a
+    dictionary, or a pandas Series whose index has its ids. The default index of pandas (0, 1, 2, ...) is never taken
+    for ids. Each column of a pandas DataFrame is as such a Series. Everything else is in the order of the series. With unlabelled="none" the
     label of a series without one is None. What a masked array masks is None.
 
     Raises:
@@ -78,7 +78,7 @@ def labels_of(
         return np.column_stack([labels_of(dataset, series, column, id, unlabelled) for _, column in labels.items()])
     if isinstance(labels, Mapping):
         ids, labels = list(labels), list(labels.values())
-    elif nw.dependencies.is_pandas_series(labels) and (is_frame(series) or _by_id(labels.index, series)):
+    elif nw.dependencies.is_pandas_series(labels) and _by_id(labels.index, series):
         ids, labels = list(labels.index), list(labels)
     else:
         return np.array(np.ma.asarray(labels).tolist(), object) if np.ma.is_masked(labels) else labels
@@ -88,10 +88,14 @@ def labels_of(
 
 
 def _by_id(index: Any, series: Any) -> bool:
-    """Whether a pandas Series with this index is by the ids of a data set; pandas numbers what has no index."""
-    if not isinstance(series, SeriesDataset) or type(index).__name__ == "RangeIndex":
+    """Return whether a pandas Series with this index is labelled by id.
+
+    A RangeIndex without a name is what pandas gives to values that have no index, so these are in the order of the
+    series, whatever numbers the ids are.
+    """
+    if type(index).__name__ == "RangeIndex" and index.name is None:
         return False
-    return set(index) == set(series.ids.tolist())
+    return is_frame(series) or (isinstance(series, SeriesDataset) and set(index) == set(series.ids.tolist()))
 
 
 def _is_one(one: Any) -> bool:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from rotarymae.arrays import ArrayDataset, ArrayExamples, ArrayPreprocessor
-from rotarymae.batch import Examples
+from rotarymae.batch import DatasetExamples, Examples
 from rotarymae.checkpoints import AnyPreprocessor
+from rotarymae.counter_rng import counter_uniform
 from rotarymae.errors import InputError
+from rotarymae.masking import Masking, MaskRatio
 from rotarymae.series import Preprocessor, SeriesDataset, SeriesExamples, Windows
 
 AnyDataset = SeriesDataset | ArrayDataset
@@ -35,3 +38,32 @@ def windowed(dataset: AnyDataset, preprocessor: AnyPreprocessor) -> Windows:
     if isinstance(dataset, ArrayDataset):
         return Windows(dataset, np.arange(len(dataset)))
     raise InputError(f"{dataset.noun} came; the model was made from {preprocessor.noun}.")
+
+
+def maskable(dataset: AnyDataset, preprocessor: AnyPreprocessor, masking: Masking) -> np.ndarray:
+    """Return which series (or arrays) a mask hides something of, [S] bool.
+
+    A share of single tokens needs two; whole times, channels or patches need two different ones.
+    """
+    return np.concatenate(list(_maskable(dataset, preprocessor, masking)))
+
+
+def require_maskable(dataset: AnyDataset, preprocessor: AnyPreprocessor, masking: Masking) -> None:
+    """Raise InputError when a mask would hide nothing of any series; stops at the first of which it does."""
+    if not any(part.any() for part in _maskable(dataset, preprocessor, masking)):
+        raise InputError(
+            f"masking {masking.kind!r} would hide nothing in any of the {len(dataset):,} {dataset.noun}, so that there "
+            "would be nothing to learn; choose masking='ratio', which hides single observations."
+        )
+
+
+def _maskable(dataset: AnyDataset, preprocessor: AnyPreprocessor, masking: Masking) -> Iterator[np.ndarray]:
+    if isinstance(masking, MaskRatio):
+        yield dataset.lengths >= 2
+        return
+    examples = make_examples(dataset, preprocessor)
+    assert isinstance(examples, DatasetExamples)
+    for start in range(0, len(dataset), 256):
+        index = np.arange(start, min(start + 256, len(dataset)))
+        units = examples.units(examples.tokens(index, None))
+        yield masking(units, counter_uniform(0, -1, index)).any(1).cpu().numpy()

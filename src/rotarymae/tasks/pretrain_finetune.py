@@ -23,7 +23,7 @@ from rotarymae.model import Encoder, MaskedAutoencoder
 from rotarymae.series import Inputs, Preprocessor, SeriesDataset, Windows, fit_static
 from rotarymae.tasks.config import FitConfig
 from rotarymae.tasks.cost import check_cost
-from rotarymae.tasks.data import AnyDataset, make_examples, windowed
+from rotarymae.tasks.data import AnyDataset, make_examples, maskable, require_maskable, windowed
 from rotarymae.tasks.plan import Schedule
 from rotarymae.tasks.targets import find_task, pool_of
 from rotarymae.tasks.tuning import check_tune, freeze, merge_adapters
@@ -142,6 +142,12 @@ def prepare(dataset: AnyDataset, config: FitConfig, start: ModelDirectory | None
         InputError: nothing with two tokens; an option that does not fit the data; other data than those of `start`; a
             training that would not fit into memory, or would take days.
     """
+    if config.pretrains and (dataset.lengths < 2).all():
+        tokens = f"patches of {dataset.patch_size}" if isinstance(dataset, ArrayDataset) else "observations"
+        raise InputError(
+            f"none of the {len(dataset):,} {dataset.noun} to train on has two {tokens}; pre-training hides some and "
+            "predicts them from the others."
+        )
     if isinstance(dataset, ArrayDataset):
         preprocessor, lengths = _array_scalers(dataset, config, start), dataset.lengths
     else:
@@ -155,15 +161,12 @@ def prepare(dataset: AnyDataset, config: FitConfig, start: ModelDirectory | None
             raise InputError("pool='cls' reads a [CLS] token and the pretrained model has none; use pool='mean'.")
     check_tune(config.tune, sizes.depth)
     check_cost(config, sizes, lengths, dataset.noun)
+    if config.pretrains:
+        require_maskable(windowed(dataset, preprocessor).dataset, preprocessor, config.strategy())
     return preprocessor
 
 
 def _array_scalers(dataset: ArrayDataset, config: FitConfig, start: ModelDirectory | None) -> ArrayPreprocessor:
-    if config.pretrains and (dataset.lengths < 2).all():
-        raise InputError(
-            f"none of the {len(dataset):,} {dataset.noun} to train on has two patches of {dataset.patch_size}; "
-            "pre-training hides some and predicts them from the others. Choose a smaller patch_size."
-        )
     config.refuse_changed(SERIES_ONLY, f"{dataset.noun} have no times, channels or columns as series have")
     if config.masking == "tubes" and len(dataset.patch_size) < 3:
         raise InputError(f"masking='tubes' hides the same patches in all frames, and {dataset.noun} have none.")
@@ -177,11 +180,6 @@ def _array_scalers(dataset: ArrayDataset, config: FitConfig, start: ModelDirecto
 
 
 def _series_scalers(dataset: SeriesDataset, config: FitConfig, start: ModelDirectory | None) -> Preprocessor:
-    if config.pretrains and (dataset.lengths < 2).all():
-        raise InputError(
-            f"none of the {len(dataset):,} series to train on has two observations; pre-training hides some and "
-            "predicts them from the others."
-        )
     window, overlap = _choose_window(dataset, config, None if start is None else start.of_series())
     if start is None:
         inputs = None
@@ -249,7 +247,7 @@ def pretrain(
     schedule: Schedule = as_configured,
     **how: Any,
 ) -> Trained:
-    """A masked autoencoder of a data set. What has only one token has nothing to hide and is left out.
+    """Train a masked autoencoder on a data set; series in which a mask hides nothing are left out, with a warning.
 
     Args:
         preprocessor: the data set's scalers, if `prepare` has made them already.
@@ -271,14 +269,25 @@ def pretrain(
             model = MaskedAutoencoder(sizes)
 
     def examples(part: AnyDataset) -> Examples:
-        part = windowed(part, preprocessor).dataset
-        several = np.flatnonzero(part.lengths >= 2)
-        part = part if len(several) == len(part) else part.select(several)
         return make_examples(part, preprocessor, seed=config.seed, masking=config.strategy())
 
     beta = config.reconstruction_beta if model.likelihood.has_spread else 0.0
-    objective, data = Pretraining(model, beta=beta), examples(dataset)
-    held = None if validation is None or (validation.lengths < 2).all() else examples(validation)
+    train = windowed(dataset, preprocessor).dataset
+    hides = maskable(train, preprocessor, config.strategy())
+    if not hides.all():
+        warnings.warn(
+            f"{(~hides).sum():,} of {len(train):,} {train.noun} have nothing that masking {config.masking!r} could "
+            "hide, and are left out of pre-training.",
+            InputWarning,
+            stacklevel=2,
+        )
+        train = train.select(hides)
+    objective, data = Pretraining(model, beta=beta), examples(train)
+    held = None
+    if validation is not None:
+        validation = windowed(validation, preprocessor).dataset
+        hides = maskable(validation, preprocessor, config.strategy())
+        held = examples(validation.select(hides)) if hides.any() else None
     result = fit(objective, data, schedule(objective, data, config.pretraining()), validation=held, **how)
     return Trained(model, preprocessor, result, precision=config.precision)
 

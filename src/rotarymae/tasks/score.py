@@ -193,9 +193,10 @@ def _score_reconstruction(outcome: Outcome, part: ArrayDataset, reporter: Report
 
 def _score_interpolation(outcome: Outcome, train: SeriesDataset, part: SeriesDataset, reporter: Reporter) -> None:
     assert outcome.pretrained is not None
-    if (part.lengths < 2).all():
-        return
     preprocessor, guesses = outcome.pretrained.directory.of_series(), {}
+    # A model that learnt to forecast needs a series of two times, others one of two observations.
+    if not any(len(np.unique(one.times)) > 1 if preprocessor.forecasts else len(one.times) > 1 for one in part):
+        return
     # A model that learnt to forecast is asked to.
     visible, hidden, _ = hide(part, HIDDEN, seed=0, by="latest" if preprocessor.forecasts else "observation")
     with reporter.bar("interpolating") as on_step:

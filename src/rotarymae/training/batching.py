@@ -32,10 +32,7 @@ def plan(
     `batch_size` examples or of at most `batch_tokens` tokens (padding counted), and the batches shuffled within the
     pool. A single example longer than the budget is a batch of its own.
     """
-    # As uint64: numpy would make float64 of a seed beyond int64 beside an epoch.
-    keys = [np.array([number & (2**64 - 1), epoch], np.uint64) for number in (seed, seed + 1)]
-    draw = np.random.Generator(np.random.Philox(key=keys[0]))
-    shuffle = np.random.Generator(np.random.Philox(key=keys[1]))
+    draw, shuffle = (np.random.default_rng([seed, epoch, stream]) for stream in (0, 1))
     batches: list[np.ndarray] = []
     for pool in _pools(draw.permutation(len(lengths)), lengths, batch_size, batch_tokens):
         ordered = pool[np.argsort(lengths[pool], kind="stable")]

@@ -31,7 +31,11 @@ def taken_precision(asked: Precision, device: torch.device | None = None) -> Pre
     if asked != "auto":
         return asked
     kind = (device or make_accelerator().device).type
-    has_units = torch.cuda.is_bf16_supported() if kind == "cuda" else kind == "cpu" and has_matrix_units()
+    has_units = (
+        torch.cuda.is_bf16_supported(including_emulation=False)
+        if kind == "cuda"
+        else kind == "cpu" and has_matrix_units()
+    )
     return "bf16" if has_units else "fp32"
 
 

@@ -114,7 +114,8 @@ def run(setup: PhysioNetSetup, case: str, trial: Trial) -> Score:
     truth = np.asarray(hidden.values)
     found = interpolate(trained.directory, visible, as_queries(hidden))
     metrics = {"MSE": _mse(found.mean, truth), "MAE": float(np.abs(found.mean - truth).mean())}
-    for name, method in zip(("linear interpolation", "the last value", "the mean"), baselines.INTERPOLATION):
+    names = ("linear interpolation", "the last value", "the mean")
+    for name, method in zip(names, baselines.INTERPOLATION, strict=True):
         metrics[f"MSE of {name}"] = _mse(method().fit(train).predict(visible, hidden), truth)
     if found.bands:
         lower, upper = found.bands[0.68]
