@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
 
 import numpy as np
 import torch
@@ -15,8 +14,7 @@ from rotarymae import Classifier, Encoder, MaskedAutoencoder, RoMAEConfig, Serie
 from rotarymae.batch import Batch
 from rotarymae.masking import MaskRatio, split
 from rotarymae.series import Preprocessor, SeriesExamples
-from rotarymae.training import Pretraining, TrainConfig
-from rotarymae.training.precision import fast_products
+from rotarymae.training import Pretraining
 
 RATIO = 0.75
 LONGEST = 390
@@ -77,12 +75,6 @@ def autocast(settings: Settings) -> torch.autocast:
     return torch.autocast(settings.device, settings.dtype or torch.bfloat16, enabled=settings.dtype is not None)
 
 
-def kernels(settings: Settings, tokens: Tokens) -> AbstractContextManager[None]:
-    """Those that `rotarymae.training` takes for such a batch; the references are left torch's."""
-    config = TrainConfig(precision="fp32" if settings.dtype is None else "bf16")
-    return fast_products(config, torch.device(settings.device), np.array([tokens.length]))
-
-
 class Ours:
     """`rotarymae.MaskedAutoencoder`, its steps taken as `rotarymae.training` does."""
 
@@ -95,10 +87,9 @@ class Ours:
 
     def train_batch(self, batch: Batch) -> None:
         batch = batch.to(self.settings.device)
-        with kernels(self.settings, batch.inputs):
-            with autocast(self.settings):
-                loss = self.objective(batch).mean
-            self.trainer.step(loss)
+        with autocast(self.settings):
+            loss = self.objective(batch).mean
+        self.trainer.step(loss)
 
     def train(self, tokens: Tokens) -> None:
         """Masks, splits and learns."""
@@ -106,7 +97,7 @@ class Ours:
 
     @torch.no_grad()
     def encode(self, tokens: Tokens) -> None:
-        with autocast(self.settings), kernels(self.settings, tokens):
+        with autocast(self.settings):
             self.model.encoder(tokens)
 
 
@@ -121,10 +112,9 @@ class Finetuning:
 
     def train(self, tokens: Tokens) -> None:
         targets = torch.arange(tokens.batch, device=self.settings.device) % 14
-        with kernels(self.settings, tokens):
-            with autocast(self.settings):
-                loss = nn.functional.cross_entropy(self.model(tokens), targets)
-            self.trainer.step(loss)
+        with autocast(self.settings):
+            loss = nn.functional.cross_entropy(self.model(tokens), targets)
+        self.trainer.step(loss)
 
 
 class Paper:

@@ -65,7 +65,7 @@ def test_a_loaded_model_predicts_the_same_bits(tmp_path, kind, dtype):
     for (name, one), (again, other) in zip(model.state_dict().items(), back.state_dict().items(), strict=True):
         assert name == again and one.equal(other) and one.dtype == other.dtype
     if hasattr(model, "dropout"):
-        assert back.dropout.p == model.dropout.p
+        assert back.dropout.rate == model.dropout.rate
     assert all(parameter.requires_grad for parameter in back.parameters())
 
 

@@ -22,7 +22,6 @@ from rotarymae.data import plasticc
 from rotarymae.errors import InputWarning
 from rotarymae.series import as_dataset
 from rotarymae.series.inputs import Inputs
-from rotarymae.training import precision
 
 SMALL = {"embed_dim": 12, "num_heads": 1, "depth": 1, "decoder_embed_dim": 12, "decoder_num_heads": 1}
 SMALL |= {"decoder_depth": 1, "pretrain_epochs": 1, "min_steps": 0, "batch_size": 8}
@@ -46,10 +45,7 @@ def unchecked():
 @parametrize_with_checks(
     CHECKED, expected_failed_checks=lambda one: WAIVED if isinstance(one, RoMAERegressor) else {}, xfail_strict=True
 )
-def test_checks_of_scikit_learn(estimator, check, unchecked, monkeypatch):
-    # Answers of batches of other shapes must agree to 1e-7, the last bit of float32. MKL's products do; oneDNN's, which
-    # AMD's processors take, differ by up to 2e-7.
-    monkeypatch.setattr(precision, "_prefers_onednn", lambda: False)
+def test_checks_of_scikit_learn(estimator, check, unchecked):
     check(estimator)
 
 

@@ -9,8 +9,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from conftest import random_tokens
 from rotarymae.config import BlockSizes
+from rotarymae.dropping import DropPath
 from rotarymae.rope import angles, frequencies, linear_attention, rotate, rotation
-from rotarymae.transformer import MLP, Attention, Block, DropPath, Transformer
+from rotarymae.transformer import MLP, Attention, Block, Transformer
 
 KINDS = ["softmax", "linear"]
 

@@ -19,7 +19,7 @@ from torch import Tensor
 from rotarymae.counter_rng import Noise, counter_uniform, standard_normal
 from rotarymae.errors import InputError
 from rotarymae.masking import Masking, split
-from rotarymae.tokens import Tokens, compact
+from rotarymae.tokens import Tokens, compact, round_up
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,7 +127,7 @@ class DatasetExamples(ABC):
         if self.masking is not None:
             tokens, masked = self._split_at_random(self.masking, tokens, index, epoch)
         targets = None if self.targets is None else self.targets[torch.from_numpy(index)]
-        return Batch(index, tokens, masked, targets)
+        return Batch(index, round_up(tokens), None if masked is None else round_up(masked), targets)
 
     def _augmented(self, tokens: Tokens, index: np.ndarray, epoch: int) -> Tokens:
         dropped, noisy = (counter_uniform(self.seed, epoch, index, stream) for stream in (1, 2))

@@ -36,6 +36,12 @@ def counter_uniform(seed: int, epoch: int, ids: np.ndarray | Sequence[int], stre
     return noise
 
 
+def make_generator(*key: int, device: torch.device | str = "cpu") -> torch.Generator:
+    """Return a generator whose draws depend on these whole numbers (from 0) alone; each key has draws of its own."""
+    state = np.random.SeedSequence(key).generate_state(1, np.uint64)[0]
+    return torch.Generator(device).manual_seed(int(state >> np.uint64(1)))
+
+
 def standard_normal(uniform: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
     """Standard normal numbers from uniform ones in [0, 1), one for one, within 4.8 deviations."""
     return torch.special.ndtri(uniform.double().clamp(1e-6, 1 - 1e-6)).float()

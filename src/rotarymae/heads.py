@@ -11,6 +11,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
+from rotarymae.dropping import Dropout
 from rotarymae.errors import InputError, check_share, choose
 from rotarymae.model import Encoder, MaskedAutoencoder, initialise
 from rotarymae.tokens import Tokens
@@ -31,9 +32,9 @@ def head_settings(model: nn.Module) -> dict[str, Any] | None:
     """What the head of a model was built with, as JSON; None of a model without a head."""
     if isinstance(model, Encoder | MaskedAutoencoder):
         return None
-    assert isinstance(model.dropout, nn.Dropout), "every head of this library has a dropout"
+    assert isinstance(model.dropout, Dropout), "every head of this library has a dropout"
     own = {name: getattr(model, name) for name in SETTINGS if hasattr(model, name)}
-    return own | {"dropout": model.dropout.p}
+    return own | {"dropout": model.dropout.rate}
 
 
 def pooled(encoder: Encoder, tokens: Tokens, pool: str) -> Float[Tensor, "B D"]:
@@ -109,12 +110,12 @@ class _PooledHead(nn.Module):
         if pool == "attention":
             self.attention = AttentionPool(sizes.embed_dim, sizes.num_heads, sizes.norm_eps)
         self.norm = nn.RMSNorm(sizes.embed_dim, eps=sizes.norm_eps)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.static = None
         if static_features:
             self.static = nn.Sequential(nn.Linear(static_features, STATIC_DIM), nn.SiLU())
             hidden = nn.Linear(sizes.embed_dim + STATIC_DIM, HIDDEN_DIM)
-            self.head = nn.Sequential(hidden, nn.SiLU(), nn.Dropout(dropout), nn.Linear(HIDDEN_DIM, outputs))
+            self.head = nn.Sequential(hidden, nn.SiLU(), Dropout(dropout), nn.Linear(HIDDEN_DIM, outputs))
         else:
             self.head = nn.Linear(sizes.embed_dim, outputs)
         initialise(self)
@@ -198,7 +199,7 @@ class TokenRegressor(nn.Module):
         check_share("dropout", dropout)
         self.outputs = outputs
         self.norm = nn.RMSNorm(encoder.config.embed_dim, eps=encoder.config.norm_eps)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.head = nn.Linear(encoder.config.embed_dim, outputs)
         initialise(self)
         self.encoder = encoder

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import torch
 from jaxtyping import Bool, Float
@@ -18,6 +19,8 @@ from rotarymae.neighbours import NUMBERS, NeighbourHead, Neighbours, Observed, n
 from rotarymae.position_encodings import position_encoding
 from rotarymae.tokens import Tokens
 from rotarymae.transformer import ALL, Transformer
+
+Module = TypeVar("Module", bound=nn.Module)
 
 
 class Latent(NamedTuple):
@@ -232,8 +235,8 @@ def with_cls(
     return positions, padding
 
 
-def initialise(module: nn.Module) -> None:
-    """The one table of initial values, for encoders, decoders and heads alike.
+def initialise(module: nn.Module, generator: torch.Generator | None = None) -> None:
+    """Draw the initial values of encoders, decoders and heads alike, by one table.
 
     | parameter                         | distribution                                                          |
     |-----------------------------------|-----------------------------------------------------------------------|
@@ -247,24 +250,45 @@ def initialise(module: nn.Module) -> None:
     | scale of an RMSNorm               | 1                                                                     |
     | [CLS], [MASK]                     | N(0, 0.02²): a zero [MASK] before an RMSNorm gets a first gradient     |
     |                                   | of 4e5                                                                |
+
+    Numbers are drawn in float32 on the CPU, from `generator` or, without one, from torch's own: the same whatever the
+    default type and device are.
     """
     if any(parameter.is_meta for parameter in module.parameters()):
         return  # a model about to be loaded; to draw numbers for it, torch would first import its compiler, in seconds
+
+    def draw(parameter: Tensor, distribution: Callable[..., Tensor], **how: float) -> None:
+        drawn = torch.empty(parameter.shape, dtype=torch.float32, device="cpu")
+        with torch.no_grad():
+            parameter.copy_(distribution(drawn, **how, generator=generator))
+
     for name, layer in module.named_modules():
+        last = name.split(".")[-1]
         if isinstance(layer, nn.Linear):
-            last = name.split(".")[-1]
-            zero = last in ("scores", "correction", "readout")
-            nn.init.zeros_(layer.weight) if zero else nn.init.xavier_uniform_(layer.weight)
-            if layer.bias is not None:
-                fan = sum(layer.weight.shape)
-                nn.init.normal_(layer.bias, std=math.sqrt(2 / fan) if last == "projection" else 0.0)
+            if last in ("scores", "correction", "readout"):
+                nn.init.zeros_(layer.weight)
+            else:
+                draw(layer.weight, nn.init.xavier_uniform_)
+            if layer.bias is not None and last == "projection":
+                draw(layer.bias, nn.init.normal_, std=math.sqrt(2 / sum(layer.weight.shape)))
+            elif layer.bias is not None:
+                nn.init.zeros_(layer.bias)
         elif isinstance(layer, nn.RMSNorm):
             nn.init.ones_(layer.weight)
     for name, parameter in module.named_parameters():
         if name.split(".")[-1] in ("cls_token", "mask_token"):
-            nn.init.normal_(parameter, std=0.02)
+            draw(parameter, nn.init.normal_, std=0.02)
         elif name.split(".")[-1] == "embedding":
-            nn.init.normal_(parameter, std=0.5)
+            draw(parameter, nn.init.normal_, std=0.5)
+
+
+def build(make: Callable[[], Module], generator: torch.Generator) -> Module:
+    """Return make()'s module with float32 weights on the CPU, drawn from `generator` alone."""
+    with torch.device("meta"):  # torch's layers would draw from the state that all threads share
+        module = make()
+    module = module.to_empty(device="cpu").float()
+    initialise(module, generator)
+    return module
 
 
 def _check_sizes(tokens: Tokens, config: RoMAEConfig) -> None:

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from rotarymae.config import BlockSizes
+from rotarymae.dropping import Dropout, DropPath
 from rotarymae.rope import Rotation, linear_attention, rotate
 
 ALL = slice(None)
@@ -23,7 +24,7 @@ class Attention(nn.Module):
     def __init__(self, sizes: BlockSizes) -> None:
         super().__init__()
         self.head_dim = sizes.head_dim
-        self.dropout = sizes.dropout
+        self.dropout = Dropout(sizes.dropout)
         self.linear = sizes.attention == "linear"
         self.query = nn.Linear(sizes.embed_dim, sizes.embed_dim, bias=False)
         self.key = nn.Linear(sizes.embed_dim, sizes.embed_dim, bias=False)
@@ -49,7 +50,7 @@ class Attention(nn.Module):
         if self.linear:
             rotations = None if rotation is None else (rotation.select(queries), rotation.select(keys))
             return self.output(linear_attention(query, key, value, rotations, key_mask).flatten(2))
-        attended = _attend(query, key, value, key_mask, self.dropout if self.training else 0.0)
+        attended = _attend(query, key, value, key_mask, self.dropout)
         return self.output(attended.transpose(1, 2).flatten(2))
 
     def weights(
@@ -75,14 +76,25 @@ class Attention(nn.Module):
         return rotate(query, rotation.select(queries)), rotate(key, rotation.select(keys))
 
 
-def _attend(query: Tensor, key: Tensor, value: Tensor, key_mask: Tensor | None, dropout: float) -> Tensor:
+def _attend(query: Tensor, key: Tensor, value: Tensor, key_mask: Tensor | None, dropout: Dropout) -> Tensor:
     query, key, value = query.transpose(1, 2), key.transpose(1, 2), value.transpose(1, 2)
     if query.dtype is not torch.bfloat16 or query.device.type != "cpu" or not torch.is_grad_enabled():
-        return F.scaled_dot_product_attention(query, key, value, key_mask, dropout)
+        return _weighted(query, key, value, key_mask, dropout)
     # On processors torch's backward pass takes three times as long in bf16 as in float32.
     with torch.autocast("cpu", enabled=False):
-        precise = F.scaled_dot_product_attention(query.float(), key.float(), value.float(), key_mask, dropout)
+        precise = _weighted(query.float(), key.float(), value.float(), key_mask, dropout)
     return precise.to(query.dtype)
+
+
+def _weighted(query: Tensor, key: Tensor, value: Tensor, key_mask: Tensor | None, dropout: Dropout) -> Tensor:
+    if not dropout.drops:
+        return F.scaled_dot_product_attention(query, key, value, key_mask)
+    # torch's kernel would drop weights by the random state that all threads share. On processors it builds the matrix
+    # of weights as well.
+    scores = query @ key.transpose(-2, -1) / query.shape[-1] ** 0.5
+    scores = scores if key_mask is None else scores.masked_fill(~key_mask, -torch.inf)
+    weights = dropout(scores.softmax(-1))
+    return weights.to(value.dtype) @ value
 
 
 class MLP(nn.Module):
@@ -92,24 +104,10 @@ class MLP(nn.Module):
         super().__init__()
         self.up = nn.Linear(sizes.embed_dim, sizes.hidden_dim, bias=False)
         self.down = nn.Linear(sizes.hidden_dim, sizes.embed_dim, bias=False)
-        self.dropout = nn.Dropout(sizes.dropout)
+        self.dropout = Dropout(sizes.dropout)
 
     def forward(self, x: Float[Tensor, "B N D"]) -> Float[Tensor, "B N D"]:
         return self.down(self.dropout(F.silu(self.up(x))))
-
-
-class DropPath(nn.Module):
-    """Stochastic depth (arXiv:1603.09382): drops a residual branch for whole samples, and scales up the others."""
-
-    def __init__(self, rate: float) -> None:
-        super().__init__()
-        self.rate = rate
-
-    def forward(self, x: Float[Tensor, "B N D"]) -> Float[Tensor, "B N D"]:
-        if not self.training or self.rate == 0.0:
-            return x
-        kept = torch.rand(len(x), 1, 1, device=x.device) >= self.rate
-        return x * kept.to(x.dtype) / (1.0 - self.rate)
 
 
 class Block(nn.Module):

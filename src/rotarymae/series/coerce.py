@@ -64,8 +64,8 @@ def labels_of(
 
     Labels of a data frame may be the name of its column, or a dictionary or pandas Series by id; those of a data set a
     dictionary, or a pandas Series whose index has its ids. The default index of pandas (0, 1, 2, ...) is never taken
-    for ids. Each column of a pandas DataFrame is as such a Series. Everything else is in the order of the series. With unlabelled="none" the
-    label of a series without one is None. What a masked array masks is None.
+    for ids. Each column of a pandas DataFrame is as such a Series. Everything else is in the order of the series.
+    With unlabelled="none" the label of a series without one is None. What a masked array masks is None.
 
     Raises:
         InputError: as `align_labels`.

@@ -18,7 +18,7 @@ from rotarymae.model import MaskedAutoencoder
 from rotarymae.series import Preprocessor, SeriesDataset, as_dates, assemble, channel_index, plain, positions_of
 from rotarymae.tasks.predict import inference
 from rotarymae.tasks.queries import Queries, check_queries
-from rotarymae.tokens import Tokens, pad_rows
+from rotarymae.tokens import Tokens, pad_rows, round_up
 from rotarymae.training import predict
 
 SHARES = (0.5, 0.68, 0.9, 0.95)  # of a distribution, held by the central intervals whose promise reports check
@@ -129,7 +129,7 @@ class _Interpolating:
         positions, padding = pad_rows(flat.astype(np.float32), lengths)
         values = torch.zeros(*positions.shape[:2], self.preprocessor.features)
         masked = Tokens(values, positions, padding, check_values=False)
-        return Batch(index, assemble(self.dataset, self.preprocessor, index), masked)
+        return Batch(index, round_up(assemble(self.dataset, self.preprocessor, index)), round_up(masked))
 
 
 def interpolate(

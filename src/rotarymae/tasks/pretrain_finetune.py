@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,9 +15,10 @@ from rotarymae.arrays import ArrayDataset, ArrayPreprocessor
 from rotarymae.batch import Examples
 from rotarymae.checkpoints import AnyPreprocessor, ModelDirectory, open_model
 from rotarymae.config import Precision
+from rotarymae.counter_rng import make_generator
 from rotarymae.errors import InputError, InputWarning
 from rotarymae.heads import Classifier, Regressor, encoder_of
-from rotarymae.model import Encoder, MaskedAutoencoder
+from rotarymae.model import Encoder, MaskedAutoencoder, build
 from rotarymae.series import Inputs, Preprocessor, SeriesDataset, Windows, fit_static
 from rotarymae.tasks.config import FitConfig
 from rotarymae.tasks.cost import check_cost
@@ -27,7 +26,7 @@ from rotarymae.tasks.data import AnyDataset, make_examples, maskable, require_ma
 from rotarymae.tasks.plan import Schedule
 from rotarymae.tasks.targets import find_task, pool_of
 from rotarymae.tasks.tuning import check_tune, freeze, merge_adapters
-from rotarymae.training import Objective, Pretraining, TrainConfig, TrainResult, fit
+from rotarymae.training import Objective, Pretraining, TrainConfig, TrainResult, fit, learning
 
 # Options that mean nothing to pictures, videos and sounds.
 SERIES_ONLY = ("time_unit", "time_origin", "channel_spacing", "join_times", "channel_one_hot", "signal_to_noise")
@@ -237,6 +236,7 @@ def _choose_window(dataset: SeriesDataset, config: FitConfig, before: Preprocess
     return window, window // 16
 
 
+@learning()
 def pretrain(
     dataset: AnyDataset,
     config: FitConfig,
@@ -264,9 +264,8 @@ def pretrain(
     if start is not None:
         model = copy.deepcopy(autoencoder_of(start))
     else:
-        with _seeded(config.seed):
-            sizes = config.model_config(preprocessor.axes, preprocessor.features, preprocessor.input_features)
-            model = MaskedAutoencoder(sizes)
+        sizes = config.model_config(preprocessor.axes, preprocessor.features, preprocessor.input_features)
+        model = build(lambda: MaskedAutoencoder(sizes), make_generator(config.seed, 0))
 
     def examples(part: AnyDataset) -> Examples:
         return make_examples(part, preprocessor, seed=config.seed, masking=config.strategy())
@@ -292,6 +291,7 @@ def pretrain(
     return Trained(model, preprocessor, result, precision=config.precision)
 
 
+@learning()
 def finetune(
     pretrained: Trained | ModelDirectory,
     dataset: AnyDataset,
@@ -331,15 +331,16 @@ def finetune(
         held = make_examples(windows.dataset, preprocessor, seed=config.seed, targets=wanted)
     if goes_on and config.pool == "auto":
         config = replace(config, pool=getattr(pretrained.model, "pool", "auto"))
-    with _seeded(config.seed):
-        model = kind.model(copy_encoder(pretrained.model, config), preprocessor, config)
+    generator = make_generator(config.seed, 1)
+    encoder = copy_encoder(pretrained.model, config)
+    model = build(lambda: kind.model(Encoder(encoder.config), preprocessor, config), generator)
+    model.encoder = encoder
     if goes_on:
         if not isinstance(pretrained.model, kind.head) or pretrained.model.pool != pool_of(config, preprocessor):
             raise InputError(f"the head has changed; fine-tuning can go on with a {kind.name} of the same pool alone.")
         model.load_state_dict(pretrained.model.state_dict())
     check_tune(config.tune, model.encoder.config.depth)
-    with _seeded(config.seed):
-        freeze(model, config.tune)
+    freeze(model, config.tune, generator)
     trained_weights = sum(weights.numel() for weights in model.parameters() if weights.requires_grad)
     windows = windowed(dataset, preprocessor)
     shown = {"targets": encoded[windows.series], "drop": config.drop, "noise": config.noise}
@@ -354,16 +355,9 @@ def finetune(
 
 
 def copy_encoder(source: torch.nn.Module, config: FitConfig) -> Encoder:
-    """A copy of a model's encoder, with every tensor, under the dropout of fine-tuning."""
+    """Return a copy of a model's encoder, with every tensor, under the dropout of fine-tuning."""
     encoder = encoder_of(source)
-    own = Encoder(replace(encoder.config, dropout=config.dropout, drop_path=config.drop_path))
-    own.load_state_dict(encoder.state_dict())
-    return own
-
-
-@contextmanager
-def _seeded(seed: int) -> Iterator[None]:
-    """First weights depend on the seed alone, and the caller's random state stays as it was."""
-    with torch.random.fork_rng(devices=[]):
-        torch.default_generator.manual_seed(seed)  # not torch.manual_seed: it would seed the accelerators, too
-        yield
+    with torch.device("meta"):  # draws no weights, which are replaced at once
+        copied = Encoder(replace(encoder.config, dropout=config.dropout, drop_path=config.drop_path))
+    copied.load_state_dict({name: weight.clone() for name, weight in encoder.state_dict().items()}, assign=True)
+    return copied.requires_grad_(True)

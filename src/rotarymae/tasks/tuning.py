@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
+
+import torch
 
 from rotarymae.errors import InputError, import_extra
 from rotarymae.heads import Classifier, Regressor
@@ -25,7 +28,7 @@ def check_tune(tune: str, depth: int) -> None:
         raise InputError(f"tune={tune!r}, but the encoder has {depth} blocks; use tune='full', or fewer blocks.")
 
 
-def freeze(model: Classifier | Regressor, tune: str) -> None:
+def freeze(model: Classifier | Regressor, tune: str, generator: torch.Generator) -> None:
     """Leaves only the weights trainable that `tune` names; the head's always are.
 
     With "lora" every matrix W of the encoder's blocks becomes W + B·A (arXiv:2106.09685), of which B and A are trained;
@@ -38,7 +41,12 @@ def freeze(model: Classifier | Regressor, tune: str) -> None:
     if tune == "lora":
         rank = max(1, min(RANK, encoder.config.embed_dim // 8))
         peft = import_extra("peft", "lora")
-        peft.inject_adapter_in_model(peft.LoraConfig(r=rank, lora_alpha=2 * rank, target_modules=MATRICES), encoder)
+        with torch.random.fork_rng(devices=[]):  # peft draws from torch's own state
+            peft.inject_adapter_in_model(peft.LoraConfig(r=rank, lora_alpha=2 * rank, target_modules=MATRICES), encoder)
+        for name, weight in encoder.named_parameters():
+            if "lora_A" in name:
+                drawn = torch.empty(weight.shape, dtype=torch.float32)
+                weight.data.copy_(torch.nn.init.kaiming_uniform_(drawn, math.sqrt(5), generator=generator))
     elif tune.startswith("top:"):
         encoder.transformer.blocks[-int(tune[4:]) :].requires_grad_(True)
 

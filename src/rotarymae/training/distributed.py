@@ -96,10 +96,6 @@ def total(accelerator: Accelerator, numbers: list[float]) -> list[float]:
     return reduced.tolist()  # type: ignore[union-attr]
 
 
-def cuda_devices(accelerator: Accelerator) -> list[torch.device]:
-    return [accelerator.device] if accelerator.device.type == "cuda" else []
-
-
 @contextmanager
 def watched_signals(watch: bool = True) -> Iterator[Callable[[], int]]:
     """Gives a function that tells which of SIGTERM and SIGINT has come, or 0.

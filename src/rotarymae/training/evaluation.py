@@ -18,7 +18,7 @@ from rotarymae.training.batching import by_length
 from rotarymae.training.config import TrainConfig
 from rotarymae.training.distributed import are_several, make_accelerator, total
 from rotarymae.training.objectives import Objective
-from rotarymae.training.precision import autocast, fast_products
+from rotarymae.training.precision import autocast
 
 
 def evaluate(
@@ -41,7 +41,7 @@ def evaluate(
     accelerator = accelerator or make_accelerator()
     loss = count = 0.0
     stopped = False
-    with _evaluating(objective, examples, config, accelerator):
+    with _evaluating(objective, config, accelerator):
         for index in _own_batches(examples, config, accelerator, every):
             own = objective(examples.batch(index, None).to(accelerator.device))
             loss, count = loss + float(own.sum), count + float(own.count)
@@ -69,7 +69,7 @@ def predict(
     accelerator = make_accelerator()
     rows: list[tuple[int, Any]] = []
     batches = _own_batches(examples, config, accelerator)
-    with _evaluating(model, examples, config, accelerator):
+    with _evaluating(model, config, accelerator):
         for done, index in enumerate(batches, start=1):
             results = read(model, examples.batch(index, None).to(accelerator.device))
             rows += zip(index.tolist(), results, strict=True)
@@ -84,13 +84,13 @@ def predict(
 
 
 @contextmanager
-def _evaluating(module: nn.Module, examples: Examples, config: TrainConfig, accelerator: Accelerator) -> Iterator[None]:
+def _evaluating(module: nn.Module, config: TrainConfig, accelerator: Accelerator) -> Iterator[None]:
     """On the accelerator's device in evaluation mode, without gradients; mode and device are restored."""
     device, training = next(module.parameters()).device, module.training
     there = accelerator.device
     module.to(there).eval()
     try:
-        with torch.no_grad(), autocast(config, there), fast_products(config, there, examples.lengths):
+        with torch.no_grad(), autocast(config, there):
             yield
     finally:
         module.train(training).to(device)

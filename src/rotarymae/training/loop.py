@@ -25,16 +25,17 @@ from accelerate.utils import broadcast_object_list, gather_object
 from torch import Tensor, nn
 
 from rotarymae.batch import Batch, Examples
+from rotarymae.dropping import drawing_from
 from rotarymae.errors import InputError, InputWarning, Interrupted, RotaryMAEError, choose
 from rotarymae.training.batching import plan, prefetch
 from rotarymae.training.checkpointing import RunFolder, RunState
 from rotarymae.training.config import TrainConfig
-from rotarymae.training.distributed import cuda_devices, make_accelerator, total, watched_signals
+from rotarymae.training.distributed import make_accelerator, total, watched_signals
 from rotarymae.training.evaluation import evaluate
 from rotarymae.training.nonfinite import NonFinite, first_non_finite
 from rotarymae.training.objectives import Objective
 from rotarymae.training.optimizer import learning_rate, make_optimizer
-from rotarymae.training.precision import autocast, autocast_dtype, fast_products, taken_precision
+from rotarymae.training.precision import autocast, autocast_dtype, taken_precision
 from rotarymae.transformer import Block
 
 # Settings that change nothing in the weights, and so may differ when a run is resumed.
@@ -112,11 +113,11 @@ def fit(
     if validation is not None and len(validation.lengths) == 0:
         raise InputError("there are no validation examples; give None to do without.")
     accelerator = make_accelerator(trackers, folder)
-    with torch.random.fork_rng(devices=cuda_devices(accelerator)), watched_signals(folder is not None) as came:
+    with learning(), watched_signals(folder is not None) as came:
         loop = _Loop(objective, examples, config, validation, folder, accelerator, came)
         try:
             compiled = compile_blocks(objective.model) if config.compile else nullcontext()
-            with compiled, fast_products(config, accelerator.device, examples.lengths):
+            with compiled, drawing_from(loop.generator, objective):
                 return loop.run(resume, on_step, on_resume)
         finally:
             if loop.run_folder is not None:
@@ -143,6 +144,7 @@ class _Loop:
         self.validation, self.accelerator, self.came = validation, accelerator, came
         self.device = accelerator.device
         objective.to(self.device)
+        self.generator = torch.Generator(self.device)
         self.optimizer = make_optimizer(objective.model, config)
         self.scaler = torch.amp.GradScaler(
             self.device.type, enabled=autocast_dtype(config, self.device) is torch.float16
@@ -242,7 +244,7 @@ class _Loop:
     def _step(self, module: nn.Module, shards: list[tuple[Batch, bool]], at: float, steps: int) -> float | None:
         """One optimiser step; the mean loss, or None when the step was skipped."""
         config, state = self.config, self.state
-        torch.manual_seed(_step_seed(config.seed, state.step, self.accelerator.process_index))
+        self.generator.manual_seed(_step_seed(config.seed, state.step, self.accelerator.process_index))
         warmup = config.warmup_fraction * steps if config.warmup_steps is None else config.warmup_steps
         rate = learning_rate(at, steps, warmup, config.base_lr)
         for group in self.optimizer.param_groups:
@@ -443,6 +445,13 @@ class _Loop:
         validation = None if self.validation is None else self.validation.identity()
         data = {"data": self.examples.identity(), "validation": validation}
         return {**data, **self.objective.identity(), "training": settings}
+
+
+@contextmanager
+def learning() -> Iterator[None]:
+    """Compute gradients within, whatever mode the caller is in."""
+    with torch.inference_mode(False), torch.enable_grad():
+        yield
 
 
 @contextmanager

@@ -1,0 +1,100 @@
+"""Training draws from generators of its own: the caller's random state, modes and other threads change nothing."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from _runs import FIT, digest, waves
+from rotarymae.counter_rng import make_generator
+from rotarymae.dropping import Dropout, DropPath, drawing_from
+from rotarymae.tasks.pretrain_finetune import finetune, pretrain
+
+KINDS = np.array(["x", "y"] * 8)
+SIZES = {"embed_dim": 24, "num_heads": 2, "depth": 2, "decoder_embed_dim": 12, "decoder_num_heads": 1}
+CONFIG = replace(FIT, **SIZES, decoder_depth=1, dropout=0.2, drop_path=0.2, drop=0.2, noise=0.1, min_steps=6)
+
+
+def train(seed=0, on_step=None, **changes):
+    """Digests of a pre-trained and a fine-tuned model."""
+    config, data = replace(CONFIG, seed=seed, **changes), waves()
+    pretrained = pretrain(data, config, on_step=on_step)
+    finetuned = finetune(pretrained, data, KINDS, config, on_step=on_step)
+    return digest(pretrained.model), digest(finetuned.model)
+
+
+@pytest.fixture(scope="module")
+def alone():
+    return {seed: train(seed) for seed in (0, 1)}
+
+
+def test_two_trainings_in_two_threads_give_what_each_gives_alone(alone):
+    assert alone[0] != alone[1]
+    together, start = {}, threading.Barrier(2)
+    taking_turns = threading.Barrier(2)  # a step of the one falls between two of the other
+
+    def run(seed):
+        start.wait(60)
+        together[seed] = train(seed, on_step=lambda *_: taking_turns.wait(60))
+
+    threads = [threading.Thread(target=run, args=(seed,)) for seed in (0, 1)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert together == alone
+
+
+@pytest.mark.parametrize("tune", ["full", "lora"])
+def test_the_callers_random_state_stays_also_while_it_trains(tune, alone):
+    if tune == "lora":
+        pytest.importorskip("peft")
+    torch.manual_seed(3)
+    np.random.seed(3)
+    before, seen = (torch.get_rng_state(), np.random.get_state()[1].copy()), []
+    found = train(on_step=lambda *_: seen.append(torch.get_rng_state()), tune=tune)
+    assert len(seen) > 10 and all(torch.equal(state, before[0]) for state in seen)
+    assert torch.equal(torch.get_rng_state(), before[0]) and np.array_equal(np.random.get_state()[1], before[1])
+    torch.manual_seed(4)
+    assert train(tune=tune) == found and (found == alone[0]) == (tune == "full")
+
+
+@contextmanager
+def float64():
+    torch.set_default_dtype(torch.float64)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
+@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode, float64, nullcontext], ids=lambda m: m.__name__)
+def test_training_does_not_depend_on_the_callers_modes(mode, alone):
+    with mode():
+        assert train() == alone[0]
+
+
+@pytest.mark.parametrize("layer", [Dropout(0.25), DropPath(0.25)])
+def test_a_layer_draws_from_the_generator_it_was_given(layer):
+    x = torch.ones(4000, 2, 3)
+    torch.manual_seed(0)
+    before = torch.get_rng_state()
+    with drawing_from(make_generator(5), layer):
+        first = layer(x)
+    assert torch.equal(torch.get_rng_state(), before)
+    with drawing_from(make_generator(5), layer):
+        assert torch.equal(layer(x), first) and not torch.equal(layer(x), first)
+    assert first.mean() == pytest.approx(1, abs=0.05) and first.unique().tolist() == pytest.approx([0.0, 4 / 3])
+    assert layer(x).shape == x.shape and not torch.equal(torch.get_rng_state(), before), "without one, torch's own"
+
+
+def test_generators_of_other_keys_draw_otherwise():
+    keys = [(0, 0), (0, 1), (1, 0), (1, 1), (2**64 - 1, 0)]
+    draws = [torch.rand(4, generator=make_generator(*key)) for key in keys]
+    assert len({tuple(draw.tolist()) for draw in draws}) == len(keys)
+    assert torch.equal(torch.rand(4, generator=make_generator(0, 0)), draws[0])
