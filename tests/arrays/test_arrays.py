@@ -23,7 +23,7 @@ from rotarymae.masking import Masking
 from rotarymae.model import Encoder
 from rotarymae.series import SeriesDataset
 from rotarymae.tasks import FitConfig, drawn, embed, finetune, predict_probabilities, pretrain, reconstruct
-from rotarymae.tasks.cost import check_cost
+from rotarymae.tasks.cost import check_memory
 from rotarymae.tokenizers import unpatchify
 from rotarymae.training import TrainConfig
 
@@ -295,9 +295,9 @@ def test_features_for_boosting_are_means_and_deviations_of_regions():
     assert np.isfinite(features).all()
 
 
-def test_what_would_take_too_long_is_refused_with_what_to_do():
-    with refuses("2", "1,000,000", "patches", "smaller"):
-        check_cost(FitConfig(minutes=1e-3), RoMAEConfig(axes=2), np.full(2, 1_000_000), "arrays")
+def test_what_needs_too_much_memory_is_refused():
+    with refuses("2 arrays", "1,000,000 patches", code="too-little-memory"):
+        check_memory(FitConfig(size="base"), RoMAEConfig(axes=2, depth=1000), np.full(2, 1_000_000), "arrays")
 
 
 def test_arrays_are_selected_by_integers_or_a_mask():

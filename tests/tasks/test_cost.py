@@ -32,11 +32,11 @@ def write_series(path, lengths):
 def test_one_series_of_900_000_observations_is_answered_at_once(tmp_path, capsys):
     table = write_series(tmp_path / "long.parquet", [899_284])
     started = time.monotonic()
-    assert command("fit", table, "--window", "900000", "--out", tmp_path / "run") == 2
-    assert time.monotonic() - started < 30, "it took 3 s alone"
+    how = ["--window", "900000", "--size", "base", "--batch-size", "64"]
+    assert command("fit", table, *how, "--out", tmp_path / "run") == 2
+    assert time.monotonic() - started < 60, "it took 3 s alone"
     said = " ".join(capsys.readouterr().err.split())
-    parts = ["899,284 observations", "GiB of memory", "days", "--max-tokens "]
-    assert [part for part in parts if part not in said] == []
+    assert [part for part in ("899,284", "GiB of memory", "--max-tokens ") if part not in said] == []
     assert not (tmp_path / "run").exists()
 
 
@@ -59,61 +59,45 @@ def test_a_share_of_a_long_series_is_read_in_training_and_by_the_model(tmp_path,
 
 
 def test_what_is_refused_and_what_is_proposed(monkeypatch):
-    cost.check_cost(CONFIG, SIZES, np.full(1000, 200))
+    cost.check_memory(CONFIG, SIZES, np.full(1000, 200))
     monkeypatch.setattr(cost, "_free_memory", lambda: 2e9)
-    monkeypatch.setattr(cost, "_measure_rate", lambda *_: 1e10)
-    with refuses("7 GiB of memory", "(1.86 GiB are free)", "32 series has 4,000", "max_tokens=1024"):
-        cost.check_cost(CONFIG, SIZES, np.full(32, 4000))
-    with refuses("smaller size"):
-        cost.check_cost(FitConfig(size="base", batch_size=10_000), SIZES, np.full(10_000, 300))
+    with refuses("7 GiB", "1.86 GiB", "32 series has 4,000", "max_tokens=1024", code="too-little-memory"):
+        cost.check_memory(CONFIG, SIZES, np.full(32, 4000))
+    with refuses("smaller size", code="too-little-memory"):
+        cost.check_memory(FitConfig(size="base", batch_size=10_000), SIZES, np.full(10_000, 300))
     # The proposal is enough, and so is what it proposes besides.
-    cost.check_cost(FitConfig(size="tiny-shallow", max_tokens=1024), SIZES, np.full(32, 4000))
-    cost.check_cost(FitConfig(size="tiny-shallow", batch_size=8), SIZES, np.full(32, 4000))
+    cost.check_memory(FitConfig(size="tiny-shallow", max_tokens=1024), SIZES, np.full(32, 4000))
+    cost.check_memory(FitConfig(size="tiny-shallow", batch_size=8), SIZES, np.full(32, 4000))
 
 
 def test_each_training_has_a_batch_size_of_its_own(monkeypatch):
     monkeypatch.setattr(cost, "_free_memory", lambda: 2e9)
-    monkeypatch.setattr(cost, "_measure_rate", lambda sizes, longest, batch_size: 1e10 * batch_size)
+    monkeypatch.setattr(cost, "_measure_rate", lambda *_: 1e10)
     own = FitConfig(size="tiny-shallow", batch_size=4, finetune_batch_size=32, min_steps=0)
-    other = FitConfig(size="tiny-shallow", batch_size=32, min_steps=0)
     lengths = np.full(64, 400)
-    few, many = (cost.estimate_cost(config, SIZES, lengths) for config in (own, other))
-    assert few[0] == pytest.approx(8 * many[0]) and few[1] == pytest.approx(many[1])
-    assert few[2] == 4 * cost.KEPT["softmax"] * 32 * 400 * SIZES.depth * SIZES.embed_dim, "of fine-tuning"
-    assert cost.estimate_cost(replace(own, finetune_batch_size=4), SIZES, lengths)[2] == pytest.approx(many[2] / 8)
-    goes_on = {"pretrained": "model", "size": "light"}  # fine-tunes alone, by batches of its own
-    cost.check_cost(replace(own, **goes_on, batch_size=32, finetune_batch_size=4), SIZES, np.full(32, 4000))
-    with refuses("fine", "tuning", "GiB of memory"):
-        cost.check_cost(replace(own, **goes_on), SIZES, np.full(32, 4000))
+    memory = cost.estimate_cost(own, SIZES, lengths)[2]
+    assert memory == 4 * cost.KEPT["softmax"] * 32 * 400 * SIZES.depth * SIZES.embed_dim, "of fine-tuning"
+    small, large = (FitConfig(size="tiny-shallow", batch_size=size) for size in (4, 32))
+    assert cost.estimate_cost(large, SIZES, lengths)[2] == 8 * cost.estimate_cost(small, SIZES, lengths)[2] > memory
+    continued = {"pretrained": "model", "size": "light"}  # fine-tunes alone, by batches of its own
+    cost.check_memory(replace(own, **continued, batch_size=32, finetune_batch_size=4), SIZES, np.full(32, 4000))
+    with refuses("fine-tuning", "GiB", code="too-little-memory"):
+        cost.check_memory(replace(own, **continued), SIZES, np.full(32, 4000))
 
 
-def test_minutes_that_are_too_few_for_a_step_are_said(monkeypatch):
-    monkeypatch.setattr(cost, "_measure_rate", lambda *_: 1e9)
-    config = replace(CONFIG, minutes=1.0)
-    cost.check_cost(config, SIZES, np.full(1_000_000, 100))  # an epoch takes longer, but a part of one will do
-    with refuses("1", "0", "minutes=1", "or more minutes"):
-        cost.check_cost(config, SIZES, np.full(100, 2000))
-
-
-def test_one_step_that_was_held_up_does_not_decide(monkeypatch):
-    ticks = itertools.accumulate(itertools.chain([0, 99, 0, 1000], itertools.cycle([0, 0.2])))
+def test_one_slow_step_does_not_decide(monkeypatch):
+    """The first one warms up, and of the others one may be held up."""
+    ticks = itertools.accumulate(itertools.chain([0, 99, 0, 0.2, 0, 1000], itertools.cycle([0, 0.2])))
     monkeypatch.setattr(cost.time, "perf_counter", lambda: next(ticks))
-    held_up = cost._measure_rate(SIZES, 10, 1)
+    held_up = cost._measure_rate(SIZES, 10)
     ticks = itertools.count(0, 0.2)
-    assert held_up == pytest.approx(cost._measure_rate(SIZES, 10, 1))
+    assert held_up == pytest.approx(cost._measure_rate(SIZES, 10))
 
 
 def test_series_of_one_observation_have_a_cost():
     """Fine-tuning takes them, and so a model that is trained already."""
-    assert min(cost.estimate_cost(CONFIG, SIZES, np.ones(3, int))) > 0
-
-
-def test_the_rate_is_that_of_a_step_of_many_series(monkeypatch):
-    """Where a step costs the same however many series it has, the rate of a batch is that of one times the batch."""
-    ticks = itertools.count(0, 0.01)
-    monkeypatch.setattr(cost.time, "perf_counter", lambda: next(ticks))
-    one, many = (cost._measure_rate(SIZES, 10, batch_size) for batch_size in (1, 64))
-    assert many == pytest.approx(64 * one)
+    before, after, _ = cost.estimate_cost(CONFIG, SIZES, np.ones(3, int))
+    assert before > 0 and after > 0
 
 
 def test_the_time_grows_with_the_square_and_memory_in_proportion():

@@ -230,7 +230,7 @@ NOTHING_TO_HIDE = [("channels", one_channel_each), ("rows", one_time_each), ("fu
 @pytest.mark.parametrize(("masking", "make"), NOTHING_TO_HIDE)
 def test_masking_that_hides_nothing_is_refused_before_training(masking, make, monkeypatch):
     config = dataclasses.replace(FIT, masking=masking)
-    with refuses(masking, "6 series", "masking='ratio'"):
+    with refuses(masking, "6 series", code="nothing-to-hide"):
         prepare(make(6), config)
     monkeypatch.setattr("rotarymae.tasks.pretrain_finetune.fit", lambda *_, **__: pytest.fail("it trains"))
     with refuses(masking, "6 series"):

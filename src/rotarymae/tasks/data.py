@@ -53,7 +53,9 @@ def require_maskable(dataset: AnyDataset, preprocessor: AnyPreprocessor, masking
     if not any(part.any() for part in _maskable(dataset, preprocessor, masking)):
         raise InputError(
             f"masking {masking.kind!r} would hide nothing in any of the {len(dataset):,} {dataset.noun}, so that there "
-            "would be nothing to learn; choose masking='ratio', which hides single observations."
+            "would be nothing to learn; hide single observations instead.",
+            code="nothing-to-hide",
+            settings=[("masking", "ratio")],
         )
 
 

@@ -156,7 +156,7 @@ def run_fit(
                 validation=validation,
                 schedule=partial(plan.schedule, "pre-training"),
                 folder=out / "training" / "pretrain",
-                on_step=on_step,
+                on_step=plan.watch("pre-training", on_step),
                 **going,
             )
         note = f"Pre-trained {'' if start is None else 'elsewhere and then '}on {len(train):,} {noun}."
@@ -173,7 +173,7 @@ def run_fit(
                 validation=None if validation is None else (validation, narrowed(labels[split.validation])),
                 schedule=partial(plan.schedule, "fine-tuning"),
                 folder=out / "training" / "finetune",
-                on_step=on_step,
+                on_step=plan.watch("fine-tuning", on_step),
                 **going,
             )
         reporter.say(

@@ -21,7 +21,7 @@ from rotarymae.heads import Classifier, Regressor, encoder_of
 from rotarymae.model import Encoder, MaskedAutoencoder, build
 from rotarymae.series import Inputs, Preprocessor, SeriesDataset, Windows, fit_static
 from rotarymae.tasks.config import FitConfig
-from rotarymae.tasks.cost import check_cost
+from rotarymae.tasks.cost import check_memory
 from rotarymae.tasks.data import AnyDataset, make_examples, maskable, require_maskable, windowed
 from rotarymae.tasks.plan import Schedule
 from rotarymae.tasks.targets import find_task, pool_of
@@ -159,7 +159,7 @@ def prepare(dataset: AnyDataset, config: FitConfig, start: ModelDirectory | None
         if config.pool == "cls" and not sizes.cls_token:
             raise InputError("pool='cls' reads a [CLS] token and the pretrained model has none; use pool='mean'.")
     check_tune(config.tune, sizes.depth)
-    check_cost(config, sizes, lengths, dataset.noun)
+    check_memory(config, sizes, lengths, dataset.noun)
     if config.pretrains:
         require_maskable(windowed(dataset, preprocessor).dataset, preprocessor, config.strategy())
     return preprocessor
