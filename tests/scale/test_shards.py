@@ -17,10 +17,11 @@ import pyarrow.parquet as pq
 import pytest
 from filelock import FileLock
 
+import _survey
 from _survey import nested
 from conftest import command, refuses
 from rotarymae.checkpoints import open_model
-from rotarymae.errors import RotaryMAEError, ShardsFailed
+from rotarymae.errors import RotaryMAEError
 from rotarymae.scale import Embedding, ShardedJob, answer_shards, embed_table, shards
 from rotarymae.series import TableLayout
 
@@ -64,7 +65,8 @@ def test_one_output_per_input_with_the_answers_of_the_table(folder, tmp_path, su
     assert len(pq.read_table(tmp_path / "out" / "deep" / "shard07.parquet")) == 0
     manifest = json.loads((tmp_path / "out" / "_manifest.json").read_text())
     assert manifest["job"] == "embed" and len(manifest["model"]) == 64 and manifest["failed"] == {}
-    assert sum(manifest["shards"].values()) == objects and len(manifest["shards"]) == SHARDS
+    assert sum(shard["rows"] for shard in manifest["shards"].values()) == objects
+    assert len(manifest["shards"]) == SHARDS
     assert not [*(tmp_path / "out" / "_work").rglob("*.claim")]
 
 
@@ -89,14 +91,24 @@ def test_what_is_done_is_not_done_again_but_for_an_input_that_changed(folder, tm
 def test_another_model_or_option_is_refused(folder, tmp_path, survey_model, monkeypatch):
     out = tmp_path / "out"
     answer_shards(work_of(survey_model), folder, out)
-    with refuses("another options", "now pool='cls'"):
+    with refuses("options", "{}", "'cls'", code="other-shards"):
         answer_shards(work_of(survey_model, pool="cls"), folder, out)
     monkeypatch.setattr(shards, "model_checksum", lambda model: "0" * 64)
-    with refuses("another model", "000000000000"):
+    with refuses("model", "000000000000", code="other-shards"):
         answer_shards(work_of(survey_model), folder, out)
-    monkeypatch.undo()
-    pq.write_table(nested(1), out / "shard04.parquet")
-    with refuses("shard04.parquet"):
+
+
+def test_an_output_that_changed_is_written_again(folder, tmp_path, survey_model):
+    out = tmp_path / "out"
+    answer_shards(work_of(survey_model), folder, out)
+    before, damaged = contents(out), bytearray((out / "shard04.parquet").read_bytes())
+    damaged[100] ^= 1
+    (out / "shard04.parquet").write_bytes(damaged)
+    pq.write_table(nested(1), out / "shard06.parquet")
+    assert answer_shards(work_of(survey_model), folder, out).before == SHARDS - 2
+    assert contents(out) == before
+    (out / "_manifest.json").write_text("[" * 100_000)
+    with refuses("_manifest.json"):
         answer_shards(work_of(survey_model), folder, out)
 
 
@@ -153,8 +165,7 @@ def test_a_damaged_shard_is_named_and_the_others_go_on(folder, tmp_path, survey_
     assert "--workers 2" in capsys.readouterr().err
 
 
-def test_a_claim_is_waited_for_until_its_owner_gives_it_back_or_ends(folder, tmp_path, survey_model, monkeypatch):
-    monkeypatch.setattr(shards, "WAIT", 0.05)
+def test_a_claim_is_waited_for_until_its_owner_gives_it_back_or_ends(folder, tmp_path, survey_model):
     claim = tmp_path / "out" / "_work" / "shard04.parquet.claim"
     claim.parent.mkdir(parents=True)
     held = FileLock(claim, thread_local=False)
@@ -173,7 +184,23 @@ def test_a_full_disk_is_no_fault_of_a_shard(folder, tmp_path, survey_model, monk
     monkeypatch.setattr(shards, "write_parts", full)
     with pytest.raises(OSError, match="No space left"):
         answer_shards(work_of(survey_model), folder, tmp_path / "out")
-    assert not [*(tmp_path / "out" / "_work").rglob("*.failed")]
+    assert contents(tmp_path / "out") == {}
+
+
+def test_an_interrupt_says_what_is_done(folder, tmp_path, survey_model, monkeypatch):
+    answer, out = shards._answer, tmp_path / "out"
+
+    def interrupted(*arguments):
+        if len(contents(out)) == 3:
+            raise KeyboardInterrupt
+        return answer(*arguments)
+
+    monkeypatch.setattr(shards, "_answer", interrupted)
+    with pytest.raises(KeyboardInterrupt) as raised:
+        answer_shards(work_of(survey_model), folder, out)
+    assert f"3 of {SHARDS}" in raised.value.__notes__[0]
+    monkeypatch.undo()
+    assert answer_shards(work_of(survey_model), folder, out).before == 3
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
@@ -185,21 +212,18 @@ def test_killed_processes_leave_nothing_double_and_nothing_out(folder, tmp_path,
     answer_shards(work, folder, tmp_path / "undisturbed")
     job = work.open()
     slow = ShardedJob(lambda: job, work.name, work.model, work.options, work.layout)
-    found, identity = shards.find_shards(folder, tmp_path / "out"), work.identity()
-    count = len(found)
-    monkeypatch.setattr(shards, "WAIT", 0.05)
+    count = len(shards.find_shards(folder, tmp_path / "out"))
     answer = shards._answer
 
     def slowly(*arguments):
         time.sleep(random.uniform(0, 0.05))
-        answer(*arguments)
+        return answer(*arguments)
 
     monkeypatch.setattr(shards, "_answer", slowly)
-    shards._prepare(tmp_path / "out", identity)
     context, draw = multiprocessing.get_context("fork"), random.Random(0)
 
     def start(i):
-        process = context.Process(target=shards._work, args=(slow, found, identity))
+        process = context.Process(target=answer_shards, args=(slow, folder, tmp_path / "out"))
         process.start()
         return process
 
@@ -228,11 +252,27 @@ def test_worker_processes(folder, tmp_path, survey_model):
     assert totals.rows == 145 and contents(tmp_path / "one") == contents(tmp_path / "two")
 
 
-def test_shards_that_nobody_finished_are_said(folder, tmp_path, survey_model, monkeypatch):
-    monkeypatch.setattr(shards, "_work_in_processes", lambda *_: None)  # as if all were killed
-    with pytest.raises(RotaryMAEError, match=r"30 of 30 shards are not done.*same command goes on"):
-        answer_shards(work_of(survey_model), folder, tmp_path / "out", workers=2)
-    assert issubclass(ShardsFailed, RotaryMAEError)
+def test_the_shards_of_a_killed_worker_are_done_by_others(folder, tmp_path, survey_model, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(Path(__file__).parents[1]), os.environ["PYTHONPATH"]]))
+    work = work_of(survey_model)
+    once = ShardedJob(
+        functools.partial(_survey.open_unless_killed, survey_model, tmp_path / "killed"),
+        work.name,
+        work.model,
+        work.options,
+        work.layout,
+    )
+    assert answer_shards(once, folder, tmp_path / "out", workers=2).rows == 145
+    assert (tmp_path / "killed").exists() and len(contents(tmp_path / "out")) == SHARDS
+
+
+@pytest.mark.slow  # three times two processes import torch
+def test_workers_that_are_killed_again_and_again_are_said(folder, tmp_path, survey_model, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(Path(__file__).parents[1]), os.environ["PYTHONPATH"]]))
+    work = work_of(survey_model)
+    never = ShardedJob(_survey.end_at_once, work.name, work.model, work.options, work.layout)
+    with refuses("3 times", "30 of 30", error=RotaryMAEError):
+        answer_shards(never, folder, tmp_path / "out", workers=2)
 
 
 @pytest.mark.parametrize("workers", [1, 2])
