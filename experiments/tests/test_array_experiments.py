@@ -76,7 +76,7 @@ def test_pre_training_may_see_more_classes_and_never_the_pictures_that_are_score
     monkeypatch.setattr(tiny_imagenet, "pretrain_arrays", spy)
     for every in (False, True):
         setup = dataclasses.replace(
-            tiny_imagenet.setup("smoke", "ours"), data_dir=str(folder), classes=(2, 4), pretrain_on_all=every
+            tiny_imagenet.RECIPE.configure("smoke", "ours"), data_dir=str(folder), classes=(2, 4), pretrain_on_all=every
         )
         with pytest.raises(StopIteration):
             tiny_imagenet.run(setup, "rotary", Trial(0, tmp_path, Reporter(quiet=True)))

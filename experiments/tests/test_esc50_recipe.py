@@ -54,7 +54,7 @@ def test_bins_are_standardised_by_the_other_set():
 
 
 def changed(window=50, mixed=0.0, seeds=(7, 8), **strength):
-    setup = dataclasses.replace(esc50.setup("small", "ours"), **{"stretched": 0.0, "shifted": 0, **strength})
+    setup = dataclasses.replace(esc50.RECIPE.configure("small", "ours"), **{"stretched": 0.0, "shifted": 0, **strength})
     return esc50.augmentation(setup, window, mixed)(sounds().arrays, np.array(seeds))
 
 
@@ -114,7 +114,7 @@ def test_all_folds_go_on_from_one_autoencoder_of_other_sounds(tmp_path, monkeypa
     folder = _esc50.write(tmp_path / "data")
     monkeypatch.setattr(esc50, "finetune_both", lambda setup, trial, model, *given: {"": model.encoder})
     monkeypatch.setattr(esc50, "predict_arrays", lambda model, *given: seen.append(model.projection.weight) or UNSURE)
-    setup, seen = esc50.setup("smoke", "ours"), []
+    setup, seen = esc50.RECIPE.configure("smoke", "ours"), []
     setup = dataclasses.replace(
         setup, data_dir=str(folder), pretraining=dataclasses.replace(setup.pretraining, epochs=1)
     )
@@ -141,7 +141,7 @@ def test_no_training_sees_the_clips_that_are_scored(tmp_path, monkeypatch, case)
 
     monkeypatch.setattr(esc50, "pretrain_arrays", spy_pretrain)
     monkeypatch.setattr(esc50, "finetune_both", spy_finetune)
-    setup = esc50.setup("smoke", "ours")
+    setup = esc50.RECIPE.configure("smoke", "ours")
     setup = dataclasses.replace(
         setup, data_dir=str(folder), pretraining=dataclasses.replace(setup.pretraining, epochs=1)
     )

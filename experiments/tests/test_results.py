@@ -49,7 +49,8 @@ def test_every_row_of_every_recipe_is_there_even_when_nothing_was_run():
 
 
 def test_the_page_says_what_is_in_doubt_and_nothing_where_nothing_is(tmp_path):
-    text = page(recipes.load_all(), [(tmp_path / "a.json", result("pendulum"))], tmp_path / "page.md")
+    (tmp_path / "pendulum.md").write_text("its script sums squared errors\n")
+    text = page(recipes.load_all(), [(tmp_path / "a.json", result("pendulum"))], tmp_path / "page.md", tmp_path)
     for name in recipes.NAMES:
         assert f"## {name}: " in text
         for row in recipes.load(name).rows:
@@ -63,7 +64,7 @@ def test_the_page_begins_with_what_came_of_each_published_figure(tmp_path):
     small = result("tiny_imagenet")
     del small["cases"]["rotary"]
     found = [(tmp_path / "a.json", small), (tmp_path / "b.json", result("translation", scale="paper"))]
-    text = page(recipes.load_all(), found, tmp_path / "page.md").partition("\n## ")[0]
+    text = page(recipes.load_all(), found, tmp_path / "page.md", tmp_path).partition("\n## ")[0]
     lines = {line.split(" | ")[1]: line.split(" | ")[2] for line in text.splitlines() if line.startswith("| ")}
     assert (
         lines["[tiny_imagenet](#tiny_imagenet-table-2)"]
@@ -114,7 +115,7 @@ def test_a_damaged_file_is_named(text, message, tmp_path):
 def test_results_of_somebody_elses_recipe_are_left_out_and_said_so(tmp_path, capsys):
     (tmp_path / "a.json").write_text(json.dumps({**result(), "recipe": "mine"}))
     assert command("results", tmp_path) == 0
-    assert "Not shown, as this package has no such recipe: mine." in capsys.readouterr().out
+    assert "recipes are not of this package: mine." in capsys.readouterr().out
 
 
 def test_no_folder(tmp_path):
@@ -126,7 +127,7 @@ def test_the_results_kept_here_can_be_read_and_the_page_is_theirs():
     found = read(ROOT / "results")
     assert found
     text = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
-    made = page(recipes.load_all(), found, ROOT / "docs" / "results.md")
+    made = page(recipes.load_all(), found, ROOT / "docs" / "results.md", ROOT / "results" / "notes")
     assert text == made, "run `rotarymae-experiments results --page docs/results.md`"
 
 

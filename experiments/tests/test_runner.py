@@ -48,8 +48,7 @@ class Counting:
 
     def recipe(self):
         row = Row("error", "first", "MSE", "0.1", simple="MSE of zero")
-        about = {"name": "speed", "table": "none", "expect": "little", "hours": {"paper": 0.0, "ours": 0.0}}
-        return Recipe(**about, setup=lambda scale, setting: TinySetup(), run=self.run, rows=(row,))
+        return Recipe(name="speed", ours=TinySetup(), run=self.run, rows=(row,))
 
     def run(self, setup, case, trial):
         model = TokenRegressor(Encoder(TINY))
@@ -241,10 +240,10 @@ class Odd:
         self.metrics, self.cases = metrics, cases
 
     def run(self, folder, seeds=(0, 1)):
-        about = {"name": "speed", "expect": "little", "setup": Setup(self.cases, tuple(seeds))}
-        recipe = Recipe(**about, run=lambda setup, case, trial: Score(self.metrics[trial.seed]))
+        setup = Setup(self.cases, tuple(seeds))
+        recipe = Recipe(name="speed", ours=setup, run=lambda setup, case, trial: Score(self.metrics[trial.seed]))
         where = {"out": folder / "runs", "results": folder / "results"}
-        return read_file(run(recipe, "small", "ours", recipe.setup, **where))["cases"]["all"]["metrics"]
+        return read_file(run(recipe, "small", "ours", setup, **where))["cases"]["all"]["metrics"]
 
 
 def test_a_metric_that_a_seed_lacks_is_that_of_the_others(tmp_path):

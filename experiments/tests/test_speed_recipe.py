@@ -23,6 +23,6 @@ def test_blocks_are_compiled_while_they_are_timed(tmp_path, monkeypatch):
 
     monkeypatch.setattr(speed, "compile_blocks", compiling)
     monkeypatch.setattr(speed._Step, "seconds", seconds)
-    setup = replace(speed.setup("smoke", "ours"), compile=True)
+    setup = replace(speed.RECIPE.configure("smoke", "ours"), compile=True)
     speed.run(setup, "training step", Trial(0, tmp_path, Reporter(quiet=True)))
     assert not compiled

@@ -64,7 +64,7 @@ def pretrain_arrays(
 
     With `shared` all seeds of a case have one, in the case's folder: whichever comes first trains it.
     """
-    model, config = MaskedAutoencoder(setup.model), setup.pretraining if shared else trial.own(setup.pretraining)
+    model, config = MaskedAutoencoder(setup.model), setup.pretraining if shared else trial.with_seed(setup.pretraining)
     masking = Masking.named("ratio", ratio=setup.mask_ratio)
     examples = ArrayExamples(arrays, preprocessor, config.seed, masking, transform=transform)
     where = {"folder": trial.folder.parent / "pretraining"} if shared else {}

@@ -45,7 +45,7 @@ def train_both(
     Of either the epoch with the smallest validation loss is kept. `finetuning` takes the place of `config` where the
     two trainings differ in more than `FitConfig` has names for.
     """
-    config, finetuning = trial.own(config), trial.own(finetuning or config)
+    config, finetuning = trial.with_seed(config), trial.with_seed(finetuning or config)
     pretrained = trial.train("pretraining", pretrain, train.series, config)
     starts = {"finetuning": pretrained.directory, "from scratch": blank(config, pretrained.preprocessor)}
     tuned, scratch = (

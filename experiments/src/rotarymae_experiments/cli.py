@@ -28,21 +28,20 @@ Folder = Annotated[Path, arg(metavar="FOLDER")]
 
 
 def list_recipes() -> None:
-    """List the recipes: the experiments of the paper, each with its table, what to expect, and hours."""
+    """List the recipes: the experiments of the paper and ours, each with its table and its question."""
     from rich.console import Console
     from rich.table import Table
 
-    table = Table("name", "in the paper", "expect", "hours, small: paper / ours")
+    table = Table("name", "in the paper", "question")
     for recipe in recipes.load_all():
-        hours = " / ".join("?" if hours is None else f"{hours:g}" for hours in recipe.hours.values())
-        table.add_row(recipe.name, recipe.table, recipe.expect, hours)
+        table.add_row(recipe.name, recipe.table, recipe.describe()[0])
     console = Console()
     console.print(table)
     console.print("`rotarymae-experiments show NAME` says more, `rotarymae-experiments run NAME` runs it.")
 
 
 def show(name: Positional[Name], scale: Scale = "small", setting: Setting = "ours") -> None:
-    """Show a recipe: what it is, and its whole configuration.
+    """Show a recipe: what it is, what to expect, and its whole configuration.
 
     Args:
         name: Show the recipe of this name, or of this file, such as my_recipe.py.
@@ -50,7 +49,7 @@ def show(name: Positional[Name], scale: Scale = "small", setting: Setting = "our
         setting: Take the paper's hyper-parameters, or ours.
     """
     recipe = recipes.load(name)
-    print(recipe.describe())
+    print(*recipe.describe(), sep="\n\n")
     print(f"\nConfiguration of --scale {scale} --setting {setting}:\n")
     print(json.dumps(experiments.plain(recipe.configure(scale, setting)), indent=1))
 
@@ -111,7 +110,7 @@ def run_with_overrides(arguments: list[str]) -> None:
         args=typed,
         default=both(RunOptions(scale=first.scale, setting=first.setting), setup),
         prog=f"rotarymae-experiments run {name}",
-        description=f"{recipe.name}: {recipe.expect}.",
+        description=recipe.describe()[0],
         config=(FlagCreatePairsOff,),
     )
     options, reporter = parsed.options, system.Reporter(parsed.options.quiet)
@@ -141,7 +140,7 @@ def _without_paths(typed: list[str]) -> list[str]:
 
 
 def results(folder: Positional[Folder] = Path("results"), page: Path | None = None) -> None:
-    """Print what was measured beside what the paper and others published.
+    """Print what was measured next to what the paper and others published.
 
     Args:
         folder: Read the result files of this folder, as `rotarymae-experiments run` writes them.
@@ -155,34 +154,22 @@ def results(folder: Positional[Folder] = Path("results"), page: Path | None = No
         experiments.write_page(recipes.load_all(), folder, page)
         print(f"written: {page}")
         return
-    found = experiments.read(folder)
-    console, lines = Console(), experiments.table(recipes.load_all(), [result for _, result in found])
-    console.print(f"From {len(found)} result files in {folder}; what was never run there says so.")
+    console, found = Console(), experiments.read(folder)
+    console.print(f"From {len(found)} result files in {folder}. (?): in doubt; `--page FILE` says why.")
     others = sorted({result["recipe"] for _, result in found} - set(recipes.NAMES))
     if others:
-        console.print(f"Not shown, as this package has no such recipe: {', '.join(others)}.", markup=False)
-    for name, own in itertools.groupby(lines, key=lambda line: line.recipe):
-        rows = [
-            {
-                "": line.row.what,
-                "paper": line.row.paper + (" (?)" if line.row.doubt and line.row.paper != "–" else ""),
-                "best other": line.row.best,
-                "simple or optimum": line.simple,
-                "paper's setting": line.measured["paper"],
-                "ours": line.measured["ours"],
-                "aim": line.row.aim,
-            }
-            for line in own
-        ]
-        shown = Table(title=name, title_justify="left", title_style="bold")
-        # A column in which nothing stands takes room from numbers, which a narrow terminal must not cut short.
+        console.print(f"Not shown, as their recipes are not of this package: {', '.join(others)}.", markup=False)
+    lines = experiments.table(recipes.load_all(), [result for _, result in found])
+    for name, group in itertools.groupby(lines, key=lambda line: line.recipe):
+        rows = [line.cells() for line in group]
+        # An empty column takes room from numbers, which a narrow terminal must not cut short.
         filled = [column for column in rows[0] if any(row[column] not in ("", "–") for row in rows)]
-        for column in filled:
-            shown.add_column(column, overflow="fold")
+        shown = Table(*filled, title=name, title_justify="left", title_style="bold")
+        for column in shown.columns:
+            column.overflow = "fold"
         for row in rows:
             shown.add_row(*(escape(row[column]) for column in filled))
         console.print(shown)
-    console.print("(?): the published figure is in doubt; `rotarymae-experiments results --page FILE` says why.")
 
 
 def fetch_data(

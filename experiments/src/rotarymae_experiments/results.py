@@ -1,4 +1,4 @@
-"""Reads result files, and sets what was measured here beside what others published: as a table and as a page."""
+"""Read result files, and set what was measured here next to what others published: as a table and as a page."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from rotarymae_experiments.runner import SCALES, SETTINGS, Recipe, Result, Row
 KINDS = {"recipe": str, "setting": str, "scale": str, "date": str, "hardware": str, "hours": float, "config": dict}
 KINDS |= {"cases": dict, "command": str, "versions": dict}
 NOT_AT_HAND = "data not at hand; command ready"
-UNPUBLISHED = "–"  # as a row says that nothing was
 
 
 @dataclass(frozen=True)
@@ -26,10 +25,10 @@ class Line:
     Attributes:
         recipe: its name.
         row: what it is, and what others published.
-        simple: the simple method's figure, or the exact optimum's, with its name.
-        measured: by setting, the figure with spread, seeds and scale; where there is none, why.
-        outcome: of a published figure: whether it is in doubt, and the largest scale at which it was measured
-            here; where there is none, why. Empty where nothing was published.
+        simple: the figure of the simple method, or of the exact optimum, with its name.
+        measured: by setting, the figure with spread, seeds and scale, or why there is no figure.
+        outcome: the state of a published figure: in doubt or not, and the largest scale at which it was measured
+            here, or why it was not. Empty where nothing was published.
     """
 
     recipe: str
@@ -38,25 +37,34 @@ class Line:
     measured: dict[str, str]
     outcome: str
 
+    def cells(self) -> dict[str, str]:
+        """Return the columns of the table by their headings."""
+        row = self.row
+        return {
+            "what": row.what,
+            "paper": row.paper + (" (?)" if row.doubt and row.paper != "–" else ""),
+            "best other": row.best,
+            "simple or optimum": self.simple,
+            "`paper` here": self.measured["paper"],
+            "`ours` here": self.measured["ours"],
+            "aim": row.aim,
+        }
+
 
 def read(folder: Path) -> list[tuple[Path, Result]]:
-    """The result files of a folder, by name.
+    """Return the result files of a folder, by name.
 
     Raises:
         InputError: the folder is missing; a file is not a result file of this library.
     """
     if not folder.is_dir():
         raise InputError(f"{folder} is no folder; `rotarymae-experiments run NAME` writes result files to results/.")
-    found = []
-    for path in sorted(folder.glob("*.json")):
-        if path.name.startswith("benchmark"):  # the benchmarks' own format
-            continue
-        found.append((path, read_file(path)))
-    return found
+    # The benchmarks' files have a format of their own.
+    return [(path, read_file(path)) for path in sorted(folder.glob("*.json")) if not path.match("benchmark*")]
 
 
 def read_file(path: Path) -> Result:
-    """Raises InputError when the file is not a result file."""
+    """Return a result file. Raises InputError when the file is none."""
     try:
         result = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -71,53 +79,45 @@ def read_file(path: Path) -> Result:
 
 
 def table(recipes: Sequence[Recipe], results: Sequence[Result]) -> list[Line]:
-    """Every row of every recipe. A run of the largest scale is taken, of these the last; smoke runs never are."""
+    """Return every row of every recipe, with the newest run of the largest scale; smoke runs never count."""
     lines = []
     for recipe in recipes:
         for row in recipe.rows:
-            parts = {setting: _newest(results, recipe, setting, row) for setting in SETTINGS}
-            simple = next((_simple(part, row) for part in reversed(parts.values()) if part is not None), "")
-            none = NOT_AT_HAND if row.case in recipe.not_at_hand else "not run"
-            measured = {
-                setting: none if part is None else _measured(part, row.case, row.metric)
-                for setting, part in parts.items()
-            }
-            lines.append(Line(recipe.name, row, simple, measured, _outcome(row, none, list(parts.values()))))
+            runs = {setting: _chosen(results, recipe.name, setting, row) for setting in SETTINGS}
+            absent = NOT_AT_HAND if row.case in recipe.not_at_hand else "not run"
+            measured = {name: absent if run is None else _measured(run, row) for name, run in runs.items()}
+            simple = next((_simple(run, row) for run in reversed(runs.values()) if run is not None), "")
+            scales = [run["scale"] for run in runs.values() if run is not None]
+            if row.paper == Row.paper:  # nothing was published
+                outcome = ""
+            elif scales:
+                doubt = "in doubt, and " if row.doubt else ""
+                outcome = f"{doubt}measured at scale {max(scales, key=SCALES.index)}"
+            else:
+                outcome = absent if absent == NOT_AT_HAND else f"{absent}; command ready"
+            lines.append(Line(recipe.name, row, simple, measured, outcome))
     return lines
 
 
-def _outcome(row: Row, none: str, runs: Sequence[Result | None]) -> str:
-    if row.paper == UNPUBLISHED:
-        return ""
-    scales = [run["scale"] for run in runs if run is not None]
-    if not scales:
-        return none if none == NOT_AT_HAND else f"{none}; command ready"
-    return f"{'in doubt, and ' if row.doubt else ''}measured at scale {max(scales, key=SCALES.index)}"
-
-
-def _newest(results: Sequence[Result], recipe: Recipe, setting: str, row: Row) -> Result | None:
-    def has(result: Result) -> bool:
-        return row.metric in result["cases"].get(row.case, {"metrics": {}})["metrics"]
-
-    return _last([result for result in results if has(result)], recipe.name, setting)
-
-
-def _last(results: Sequence[Result], name: str, setting: str) -> Result | None:
-    """The run of a recipe that counts: of the largest scale, of these the last; smoke runs never."""
-    own = [r for r in results if (r["recipe"], r["setting"]) == (name, setting) and r["scale"] != "smoke"]
-    return max(own, key=lambda result: (SCALES.index(result["scale"]), result["date"]), default=None)
+def _chosen(results: Sequence[Result], name: str, setting: str, row: Row | None = None) -> Result | None:
+    """Return the run of a recipe that counts: of the largest scale, of these the last; with `row`, one that has it."""
+    runs = [
+        result
+        for result in results
+        if (result["recipe"], result["setting"]) == (name, setting)
+        and result["scale"] != "smoke"
+        and (row is None or row.metric in result["cases"].get(row.case, {"metrics": {}})["metrics"])
+    ]
+    return max(runs, key=lambda result: (SCALES.index(result["scale"]), result["date"]), default=None)
 
 
 def _simple(result: Result, row: Row) -> str:
     metrics = result["cases"][row.case]["metrics"]
-    if row.simple not in metrics:  # there is none, or what it needs was not installed
-        return ""
-    return f"{row.simple} {_number(metrics[row.simple]['mean'])}"
+    return f"{row.simple} {_number(metrics[row.simple]['mean'])}" if row.simple in metrics else ""
 
 
-def _measured(result: Result, case: str, metric: str) -> str:
-    part = result["cases"][case]
-    numbers = part["metrics"][metric]
+def _measured(result: Result, row: Row) -> str:
+    numbers = result["cases"][row.case]["metrics"][row.metric]
     seeds = sum(value is not None for value in numbers["each"])
     spread = "" if numbers["std"] is None else f" ± {_number(numbers['std'], 2)}"
     return f"{_number(numbers['mean'])}{spread} ({seeds} seed{'s' if seeds > 1 else ''}, {result['scale']})"
@@ -127,42 +127,42 @@ def _number(value: float, digits: int = 4) -> str:
     return f"{value:.{digits}g}" if abs(value) < 1e5 else f"{value:.2e}"
 
 
-def page(recipes: Sequence[Recipe], found: Sequence[tuple[Path, Result]], beside: Path) -> str:
-    """Markdown: for each recipe its rows and figures, what is in doubt about published figures, what it is, its runs.
+def page(recipes: Sequence[Recipe], found: Sequence[tuple[Path, Result]], path: Path, notes: Path) -> str:
+    """Return the page as Markdown: for each recipe its rows, figures, doubts, what it is, its notes, and its runs.
 
-    Links to figures lead from the page `beside` to the result files' folder.
+    Links lead from the page's `path` to the result files' folder; `notes` is the folder of NAME.md files.
     """
-    lines = ["# Results", "", *INTRODUCTION]
     rows = table(recipes, [result for _, result in found])
-    lines += _overview(recipes, rows)
+    lines = ["# Results", "", *INTRODUCTION, *_overview(recipes, rows)]
     for recipe in recipes:
-        own = [line for line in rows if line.recipe == recipe.name]
-        question, _, about = recipe.describe().partition("\n\n")
+        group = [line for line in rows if line.recipe == recipe.name]
+        question, about = recipe.describe()
         lines += ["", f"## {recipe.name}: {recipe.table}", "", question, ""]
-        lines += ["| what | paper | best other | simple or optimum | `paper` here | `ours` here | aim |"]
-        lines += ["| --- | --- | --- | --- | --- | --- | --- |"]
-        for line in own:
-            row, measured = line.row, line.measured
-            cells = [row.what, row.paper, row.best, line.simple, measured["paper"], measured["ours"], row.aim]
-            lines.append("| " + " | ".join(cells) + " |")
-        for figure in sorted((beside.parent / COMPARED).glob(f"{recipe.name}-*.png")):
-            lines += ["", f"![{figure.stem}: both settings]({_link(figure, beside)})"]
-        own_runs = [(path, result) for path, result in found if result["recipe"] == recipe.name]
-        stems = [path.stem for path, _ in own_runs]
-        figures = [
-            figure
-            for path, _ in own_runs
-            for figure in sorted(path.parent.glob(f"{path.stem}-*.png"))
-            # Not those of a further run, NAME-2.
-            if not any(figure.stem.startswith(f"{stem}-") for stem in stems if len(stem) > len(path.stem))
-        ]
+        for number, line in enumerate(group):
+            cells = line.cells() | {"paper": line.row.paper}  # doubts are told below
+            if not number:
+                lines += ["| " + " | ".join(cells) + " |", "| " + " | ".join(["---"] * len(cells)) + " |"]
+            lines.append("| " + " | ".join(cells.values()) + " |")
+        runs = [(file, result) for file, result in found if result["recipe"] == recipe.name]
+        figures = sorted((path.parent / COMPARED).glob(f"{recipe.name}-*.png"))
+        stems = [file.stem for file, _ in runs]
+        for stem, (file, _) in zip(stems, runs, strict=True):
+            longer = [f"{other}-" for other in stems if len(other) > len(stem)]  # those of a further run, NAME-2
+            figures += [
+                figure
+                for figure in sorted(file.parent.glob(f"{stem}-*.png"))
+                if not figure.stem.startswith(tuple(longer))
+            ]
         for figure in figures:
-            lines += ["", f"![{figure.stem}]({_link(figure, beside)})"]
-        for doubt in dict.fromkeys(line.row.doubt for line in own if line.row.doubt):
-            of = ", ".join(line.row.what for line in own if line.row.doubt == doubt)
+            both = ": both settings" if figure.parent == path.parent / COMPARED else ""
+            lines += ["", f"![{figure.stem}{both}]({_link(figure, path)})"]
+        for doubt in dict.fromkeys(line.row.doubt for line in group if line.row.doubt):
+            of = ", ".join(line.row.what for line in group if line.row.doubt == doubt)
             lines += ["", f"In doubt ({of}): {doubt}"]
-        lines += ["", about] if about else []
-        lines += ["", *(_run(path, result, beside) for path, result in own_runs)] if own_runs else []
+        note = notes / f"{recipe.name}.md"
+        more = note.read_text(encoding="utf-8").strip() if note.exists() else ""
+        lines += [line for text in (about, more) if text for line in ("", text)]
+        lines += ["", *(_run(file, result, path) for file, result in runs)] if runs else []
     return "\n".join(lines) + "\n"
 
 
@@ -179,7 +179,7 @@ INTRODUCTION = (
 
 
 def _overview(recipes: Sequence[Recipe], rows: Sequence[Line]) -> list[str]:
-    """What came of the paper's figures: a line per recipe that the paper has."""
+    """Return the state of the paper's figures: a line per recipe of the paper."""
     lines = ["", "| in the paper | recipe | its published figures |", "| --- | --- | --- |"]
     for recipe in recipes:
         outcomes = Counter(line.outcome for line in rows if line.recipe == recipe.name and line.outcome)
@@ -190,12 +190,12 @@ def _overview(recipes: Sequence[Recipe], rows: Sequence[Line]) -> list[str]:
 
 
 def _anchor(recipe: Recipe) -> str:
-    """Of a recipe's headline, as Markdown makes it."""
+    """Return the anchor that Markdown makes of a recipe's headline."""
     words = f"{recipe.name} {recipe.table}".lower()
     return "-".join("".join(c if c.isalnum() or c in "_-" else " " * (c == " ") for c in words).split())
 
 
-def _run(path: Path, result: Result, beside: Path) -> str:
+def _run(file: Path, result: Result, path: Path) -> str:
     cases = [f"{case} (seeds {', '.join(map(str, part['seeds']))})" for case, part in result["cases"].items()]
     # Of the trials, where they say so: the file's own is that of the last call.
     known = sorted({one for part in result["cases"].values() for one in part.get("commits", ()) if one})
@@ -203,25 +203,25 @@ def _run(path: Path, result: Result, beside: Path) -> str:
     return (
         f"- {result['setting']}, {result['scale']}; {', '.join(cases)}; {result['hours']:.2f} hours on "
         f"{result['hardware']}, commit {commits}, torch {result['versions'].get('torch')}, "
-        f"{result['date'][:10]}; last call `{result['command']}`; [{path.name}]({_link(path, beside)})"
+        f"{result['date'][:10]}; last call `{result['command']}`; [{file.name}]({_link(file, path)})"
     )
 
 
-def _link(path: Path, beside: Path) -> str:
-    return Path(os.path.relpath(path.resolve(), beside.resolve().parent)).as_posix()
+def _link(file: Path, path: Path) -> str:
+    return Path(os.path.relpath(file.resolve(), path.resolve().parent)).as_posix()
 
 
-COMPARED = Path("images/results")  # beside the page: figures that show both settings
+COMPARED = Path("images/results")  # next to the page: figures that show both settings
 
 
 def write_page(recipes: Sequence[Recipe], folder: Path, path: Path) -> None:
-    """The page, and the figures that compare settings in images/results beside it. Raises InputError as `read`."""
+    """Write the page, and next to it the figures that compare settings. Raises InputError as `read`."""
     found = read(folder)
     for recipe in recipes:
-        runs = {setting: _last([r for _, r in found], recipe.name, setting) for setting in SETTINGS}
+        runs = {setting: _chosen([result for _, result in found], recipe.name, setting) for setting in SETTINGS}
         both = {setting: result for setting, result in runs.items() if result is not None}
         if recipe.compare is not None and len(both) == len(SETTINGS):
             for name, figure in recipe.compare(both).items():
-                with replacing(path.parent / COMPARED / f"{recipe.name}-{name}.png") as beside:
-                    figure.savefig(beside)
-    write_text(path, page(recipes, found, path))
+                with replacing(path.parent / COMPARED / f"{recipe.name}-{name}.png") as temporary:
+                    figure.savefig(temporary)
+    write_text(path, page(recipes, found, path, folder / "notes"))

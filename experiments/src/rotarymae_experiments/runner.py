@@ -1,9 +1,8 @@
-"""Experiments: a recipe, its cases, each trained from several seeds, and the file that says what came out.
+"""Run a recipe: train each of its cases from several seeds, and write one file of results.
 
-A recipe is a file in `recipes/` with a `RECIPE`. It has two settings, "paper" (the paper's hyper-parameters) and
-"ours", and three scales: "smoke" (seconds: does it run?), "small" (what a CPU manages) and "paper" (the paper's
-epochs, sizes and seeds). `run` trains every case from every seed, each in its own folder with checkpoints, so that a
-run that was stopped goes on where it was; and writes one JSON file.
+A recipe is a file with a `RECIPE`. It has two settings, "paper" (the paper's hyper-parameters) and "ours", and three
+scales: "smoke" (seconds: does it run?), "small" (what a CPU manages) and "paper" (the paper's epochs, sizes and seeds).
+Each trial has a folder of its own with checkpoints, so that the same command continues a run that was stopped.
 """
 
 from __future__ import annotations
@@ -35,9 +34,10 @@ if TYPE_CHECKING:
 SCALES = ("smoke", "small", "paper")
 SETTINGS = ("paper", "ours")
 Result = dict[str, Any]
-Figures = dict[str, "Figure"]  # by name; matplotlib's own
+Figures = dict[str, "Figure"]  # by name
+Changes = Mapping[str, Any]
 Config = TypeVar("Config", TrainConfig, FitConfig)
-Found = TypeVar("Found", TrainResult, Trained)
+Training = TypeVar("Training", TrainResult, Trained)
 
 
 @dataclass(frozen=True)
@@ -53,20 +53,25 @@ class Setup:
     seeds: tuple[int, ...] = (0,)
 
     def but(self, **changes: Any) -> Self:
-        """The same with other fields; a dictionary changes fields of a field, such as `train={"epochs": 2}`."""
-        for name, value in changes.items():
-            if isinstance(value, dict):
-                changes[name] = replace(getattr(self, name), **value)
-        return replace(self, **changes)
+        """Return a copy with other fields; a dictionary changes fields of a field, such as `train={"epochs": 2}`."""
+        merged = {
+            name: _changed(getattr(self, name), value) if isinstance(value, dict) else value
+            for name, value in changes.items()
+        }
+        return replace(self, **merged)
+
+
+def _changed(value: Any, changes: dict[str, Any]) -> Any:
+    return value.but(**changes) if isinstance(value, Setup) else replace(value, **changes)
 
 
 @dataclass(frozen=True)
 class Row:
-    """A line of the table of results: a metric of a case, beside what others published.
+    """A line of the table of results: a metric of a case, next to what others published.
 
     Attributes:
         what: the quantity, with its unit.
-        case, metric: where in a result file it is; "cases/…/metrics/…".
+        case, metric: where in a result file it is, "cases/…/metrics/…".
         paper: as the paper prints it.
         best: the best published figure of others, with its name.
         simple: a metric of the same case that a simple method, or the exact optimum, scores.
@@ -85,54 +90,11 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Recipe:
-    """An experiment.
-
-    Attributes:
-        name: as in `rotarymae-experiments run NAME`.
-        expect: the metric and what to expect of it.
-        setup: (scale, setting) → configuration, or one configuration for all of them.
-        run: trains and scores one case from one seed.
-        rows: the lines of the table of results.
-        table: where the experiment stands in the paper.
-        hours: duration of `small` by setting: the trials run so far, one thread each on a shared machine, times the
-            number of trials; None where some were never run.
-        figures: draws from the result file's content; a figure by name.
-        compare: draws from the contents of both settings' files, by setting; for the page of results.
-        trains: False when nothing is learnt, so no loss can fall.
-        not_at_hand: the cases whose data this project has not, so that nobody has run them yet.
-    """
-
-    name: str
-    expect: str
-    setup: Callable[[str, str], Setup] | Setup
-    run: Callable[[Any, str, Trial], Score]
-    rows: tuple[Row, ...] = ()
-    table: str = "–"
-    hours: Mapping[str, float | None] = field(default_factory=dict)
-    figures: Callable[[Result], Figures] | None = None
-    compare: Callable[[Mapping[str, Result]], Figures] | None = None
-    trains: bool = True
-    not_at_hand: tuple[str, ...] = ()
-
-    def describe(self) -> str:
-        """The docstring of the recipe's file: what it is, what to expect."""
-        return (inspect.getdoc(inspect.getmodule(self.run)) or "").strip()
-
-    def configure(self, scale: str, setting: str) -> Setup:
-        """The configuration of a scale and a setting. Raises InputError for an unknown one."""
-        for kind, given, known in (("scale", scale, SCALES), ("setting", setting, SETTINGS)):
-            if given not in known:
-                raise InputError(f"no {kind} {given!r}; there are {', '.join(known)}.{did_you_mean(given, known)}")
-        return self.setup if isinstance(self.setup, Setup) else self.setup(scale, setting)
-
-
-@dataclass(frozen=True)
 class Score:
-    """What one trial found.
+    """The outcome of one trial.
 
     Attributes:
-        metrics: numbers by name, the simple methods' and the exact optimum's among them.
+        metrics: numbers by name, those of simple methods and of the exact optimum included.
         curves: lists of numbers by name, for figures.
         parameters: of the model.
     """
@@ -142,18 +104,67 @@ class Score:
     parameters: int | None = None
 
 
+@dataclass(frozen=True)
+class Recipe:
+    """An experiment. The docstring of its file says what it asks, how to run it, what to expect and how long it takes.
+
+    Attributes:
+        name: as in `rotarymae-experiments run NAME`.
+        run: trains and scores one case from one seed.
+        ours: the configuration in our setting, at the paper's scale.
+        paper: the same with the paper's hyper-parameters; None: there is but one setting.
+        small, paper_small, ours_small: changes at scale small: of both settings, and further ones of each.
+        smoke: changes of what is small at scale smoke.
+        rows: the lines of the table of results.
+        table: where the experiment stands in the paper.
+        figures: draws from the result file's content; a figure by name.
+        compare: draws from the contents of both settings' files, by setting; for the page of results.
+        trains: False when nothing is learnt, so no loss can fall.
+        not_at_hand: the cases whose data this project does not have, so that nobody has run them yet.
+    """
+
+    name: str
+    run: Callable[[Any, str, Trial], Score]
+    ours: Setup
+    paper: Setup | None = None
+    small: Changes = field(default_factory=dict)
+    paper_small: Changes = field(default_factory=dict)
+    ours_small: Changes = field(default_factory=dict)
+    smoke: Changes = field(default_factory=dict)
+    rows: tuple[Row, ...] = ()
+    table: str = "–"
+    figures: Callable[[Result], Figures] | None = None
+    compare: Callable[[Mapping[str, Result]], Figures] | None = None
+    trains: bool = True
+    not_at_hand: tuple[str, ...] = ()
+
+    def describe(self) -> tuple[str, str]:
+        """Return the question, the first line of the docstring of the recipe's file, and the rest."""
+        question, _, rest = (inspect.getdoc(inspect.getmodule(self.run)) or "").partition("\n\n")
+        return question.strip(), rest.strip()
+
+    def configure(self, scale: str, setting: str) -> Setup:
+        """Return the configuration of a scale and a setting. Raises InputError for an unknown one."""
+        for kind, given, known in (("scale", scale, SCALES), ("setting", setting, SETTINGS)):
+            if given not in known:
+                raise InputError(f"no {kind} {given!r}; there are {', '.join(known)}.{did_you_mean(given, known)}")
+        setup = self.ours if setting == "ours" or self.paper is None else self.paper
+        if scale != "paper":
+            setup = setup.but(**self.small).but(**(self.ours_small if setting == "ours" else self.paper_small))
+        return setup.but(**self.smoke) if scale == "smoke" else setup
+
+
 class Trial:
     """One case of an experiment from one seed: a folder, a clock, and the training loop.
 
     Attributes:
         seed: of weights, order and whatever the recipe draws.
         folder: for checkpoints.
-        smoke: whether this is only to see that everything runs.
+        smoke: whether this only checks that everything runs.
     """
 
     def __init__(self, seed: int, folder: Path, reporter: Reporter, smoke: bool = False) -> None:
-        self.seed, self.folder, self.smoke = seed, folder, smoke
-        self.reporter = reporter
+        self.seed, self.folder, self.smoke, self.reporter = seed, folder, smoke, reporter
         self.losses: dict[str, list[float]] = {}
         self._clock = folder / "seconds.txt"
         self._before = float(self._clock.read_text()) if self._clock.exists() else 0.0
@@ -161,7 +172,7 @@ class Trial:
 
     @property
     def seconds(self) -> float:
-        """Wall time of this trial, that of interrupted runs before included (to about 20 s each)."""
+        """Wall time of this trial, including interrupted runs (to about 20 s each)."""
         return self._before + time.monotonic() - self._started
 
     def fit(
@@ -172,34 +183,31 @@ class Trial:
         validation: Examples | None = None,
         stage: str = "training",
     ) -> TrainResult:
-        """`training.fit` with this trial's seed, in its folder, resuming; the model ends on the CPU, to evaluate."""
-        return self.train(stage, fit, objective, examples, self.own(config), validation=validation)
+        """Call `training.fit` with this trial's seed, in its folder, resuming; the model ends on the CPU."""
+        return self.train(stage, fit, objective, examples, self.with_seed(config), validation=validation)
 
-    def train(self, stage: str, call: Callable[..., Found], *arguments: Any, **options: Any) -> Found:
-        """A call of `training.fit`, or one of `tasks` that trains, in this trial's folder, resuming.
+    def train(self, stage: str, call: Callable[..., Training], *arguments: Any, **options: Any) -> Training:
+        """Call `training.fit`, or one of `tasks` that trains, in this trial's folder, resuming; keep its losses.
 
-        Its losses are kept for the result file. An option `folder` takes the place of the trial's own.
+        An option `folder` takes the place of the trial's own.
         """
         with self.reporter.bar(f"{self.folder.parent.name} {self.seed}") as on_step:
 
             def step(done: int, total: int, loss: float) -> None:
                 on_step(done, total, loss)
-                self._note()
+                if time.monotonic() - self._noted > 20:
+                    self._noted = time.monotonic()
+                    write_text(self._clock, f"{self.seconds:.0f}\n")
 
             how = {"folder": self.folder / stage, "resume": "auto", "on_step": step}
-            found = call(*arguments, **how | options)
-        result = found if isinstance(found, TrainResult) else found.result
+            trained = call(*arguments, **how | options)
+        result = trained if isinstance(trained, TrainResult) else trained.result
         self.losses[stage] = [line["loss"] for line in result.history if "loss" in line]
-        return found
+        return trained
 
-    def own(self, config: Config) -> Config:
-        """With this trial's seed; a smoke run logs every step."""
+    def with_seed(self, config: Config) -> Config:
+        """Return the configuration with this trial's seed; a smoke run logs every step."""
         return replace(config, seed=self.seed, log_every=1 if self.smoke else config.log_every)
-
-    def _note(self) -> None:
-        if time.monotonic() - self._noted > 20:
-            self._noted = time.monotonic()
-            write_text(self._clock, f"{self.seconds:.0f}\n")
 
 
 def parameters(model: nn.Module) -> int:
@@ -217,16 +225,16 @@ def run(
     command: str = "",
     reporter: Reporter | None = None,
 ) -> Path:
-    """Runs what of an experiment is not done yet, writes its result file and figures, and returns the file's path.
+    """Run the trials that are not done yet, write the result file and figures, and return the file's path.
 
     The file holds all that this run's folder has: cases and seeds of earlier calls too.
 
     Args:
         recipe: the experiment.
         scale, setting: of which `setup` is the configuration, perhaps with changes; they name folder and file.
-        setup: how.
-        out: folder of the run's folder, NAME-SETTING-SCALE.
-        results: folder of the result file. A file of another run there is left alone: a number is put behind the name.
+        setup: the configuration.
+        out: parent of the run's folder, NAME-SETTING-SCALE.
+        results: folder of the result file. A file of another run there is left alone: a number is added to the name.
         command: as typed, for the file.
         reporter: shows progress.
 
@@ -237,18 +245,19 @@ def run(
     known = recipe.configure(scale, setting).cases
     for case in setup.cases:
         if case not in known:
-            there = f"there are {', '.join(known)}.{did_you_mean(case, known)}"
-            raise InputError(f"{recipe.name} has no case {case!r}; {there}")
+            raise InputError(
+                f"{recipe.name} has no case {case!r}; there are {', '.join(known)}.{did_you_mean(case, known)}"
+            )
     if len({_file_name(case) for case in known}) < len(known):
         raise InputError(f"two cases of {recipe.name} would share one folder; name them by letters and digits.")
     if not setup.cases or not setup.seeds:
         raise InputError("nothing to run: give at least one case and one seed.")
-    folder = out / f"{recipe.name}-{setting}-{scale}"
-    identity = _open(folder, setup)
+    name = f"{recipe.name}-{setting}-{scale}"
+    identity = _open(out / name, setup)
     for case in setup.cases:
         for seed in setup.seeds:
-            _trial(recipe, setup, case, seed, folder, scale, reporter)
-    cases = {case: _collect(found) for case in known if (found := _finished(folder, case))}
+            _run_trial(recipe, setup, case, seed, out / name, scale, reporter)
+    cases = {case: _collect(trials) for case in known if (trials := _finished(out / name, case))}
     result: Result = {
         "format": 1,
         "recipe": recipe.name,
@@ -261,27 +270,26 @@ def run(
         "hardware": hardware(),
         "versions": versions(),
         "hours": sum(sum(part["seconds"]) for part in cases.values()) / 3600,
-        "config": _without_choice(setup),
+        "config": _shared(setup),
         "cases": cases,
     }
-    path = _place(results, f"{recipe.name}-{setting}-{scale}", identity)
+    path = _free_path(results, name, identity)
     write_text(path, json.dumps(result, indent=1, allow_nan=False) + "\n")
-    if recipe.figures is not None:
-        for name, figure in recipe.figures(result).items():
-            with replacing(path.with_name(f"{path.stem}-{name}.png")) as beside:
-                figure.savefig(beside)
+    for title, figure in (recipe.figures(result) if recipe.figures else {}).items():
+        with replacing(path.with_name(f"{path.stem}-{title}.png")) as temporary:
+            figure.savefig(temporary)
     return path
 
 
 def _open(folder: Path, setup: Setup) -> str:
-    """The run's name, from its folder; makes the folder when it is new. Cases and seeds may be added to a run."""
-    file, own = folder / "config.json", _without_choice(setup)
+    """Return the identity of the run in a folder, or make a new one. Cases and seeds may be added to a run."""
+    file, config = folder / "config.json", _shared(setup)
     if not file.exists():
         identity = uuid.uuid4().hex
-        write_text(file, json.dumps({"run": identity, "config": own}, indent=1) + "\n")
+        write_text(file, json.dumps({"run": identity, "config": config}, indent=1) + "\n")
         return identity
     before = json.loads(file.read_text(encoding="utf-8"))
-    differ = [name for name in own if before["config"].get(name) != own[name]]
+    differ = [name for name in config if before["config"].get(name) != config[name]]
     if differ:
         raise InputError(
             f"{folder} holds a run with another configuration ({', '.join(differ)}); give another --out, or remove it."
@@ -289,24 +297,25 @@ def _open(folder: Path, setup: Setup) -> str:
     return before["run"]
 
 
-def _without_choice(setup: Setup) -> dict[str, Any]:
-    """The configuration that all trials of a run share: not which of them were asked for, nor where the data lie."""
-    unlike = ("cases", "seeds", "data_dir", "pictures_dir")
-    return {name: value for name, value in plain(setup).items() if name not in unlike}
+def _shared(setup: Setup) -> dict[str, Any]:
+    """Return the configuration that all trials of a run share: neither their choice nor where the data are."""
+    skipped = ("cases", "seeds", "data_dir", "pictures_dir")
+    return {name: value for name, value in plain(setup).items() if name not in skipped}
 
 
-def _trial(recipe: Recipe, setup: Setup, case: str, seed: int, folder: Path, scale: str, reporter: Reporter) -> None:
-    """Runs a trial and writes its score.json, unless there is one."""
-    place = folder / _file_name(case) / f"seed-{seed}"
-    file = place / "score.json"
+def _run_trial(
+    recipe: Recipe, setup: Setup, case: str, seed: int, folder: Path, scale: str, reporter: Reporter
+) -> None:
+    """Run a trial and write its score.json, unless there is one."""
+    file = folder / _file_name(case) / f"seed-{seed}" / "score.json"
     if file.exists():
         return
-    place.mkdir(parents=True, exist_ok=True)
-    trial = Trial(seed, place, reporter, scale == "smoke")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    trial = Trial(seed, file.parent, reporter, scale == "smoke")
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)  # torch.manual_seed would leave the accelerators seeded
         score = recipe.run(setup, case, trial)
-    found = {
+    content = {
         "metrics": {name: plain(float(value)) for name, value in score.metrics.items()},
         "curves": plain(score.curves),
         "parameters": score.parameters,
@@ -314,20 +323,22 @@ def _trial(recipe: Recipe, setup: Setup, case: str, seed: int, folder: Path, sca
         "commit": commit(),
         "losses": {stage: _thinned(losses) for stage, losses in trial.losses.items()},
     }
-    write_text(file, json.dumps(found, allow_nan=False) + "\n")
+    write_text(file, json.dumps(content, allow_nan=False) + "\n")
     figures = ", ".join(f"{name} {float(value):.4g}" for name, value in list(score.metrics.items())[:6])
     reporter.say(f"{recipe.name}, {case}, seed {seed}, {trial.seconds:.0f} s: {figures}")
 
 
 def _finished(folder: Path, case: str) -> dict[int, dict[str, Any]]:
-    """What every trial of a case found that has ended, by seed."""
-    files = (folder / _file_name(case)).glob("seed-*/score.json")
-    found = {int(file.parent.name.removeprefix("seed-")): file for file in files}
-    return {seed: json.loads(found[seed].read_text(encoding="utf-8")) for seed in sorted(found)}
+    """Return the score of each finished trial of a case, by seed."""
+    files = {
+        int(file.parent.name.removeprefix("seed-")): file
+        for file in (folder / _file_name(case)).glob("seed-*/score.json")
+    }
+    return {seed: json.loads(files[seed].read_text(encoding="utf-8")) for seed in sorted(files)}
 
 
-def _collect(found: dict[int, dict[str, Any]]) -> dict[str, Any]:
-    trials, metrics = list(found.values()), {}
+def _collect(scores: dict[int, dict[str, Any]]) -> dict[str, Any]:
+    trials, metrics = list(scores.values()), {}
     for name in dict.fromkeys(name for trial in trials for name in trial["metrics"]):
         each = [trial["metrics"].get(name) for trial in trials]  # None: NaN, or what it needs was not installed
         known = [value for value in each if value is not None]
@@ -335,19 +346,18 @@ def _collect(found: dict[int, dict[str, Any]]) -> dict[str, Any]:
             spread = float(np.std(known, ddof=1)) if len(known) > 1 else None
             metrics[name] = {"mean": float(np.mean(known)), "std": spread, "each": each}
     return {
-        "seeds": list(found),
+        "seeds": list(scores),
         "metrics": metrics,
         "seconds": [trial["seconds"] for trial in trials],
-        # Of each trial: those of one run may be days apart. The file's own is that of the last call.
-        "commits": [trial.get("commit") for trial in trials],
+        "commits": [trial.get("commit") for trial in trials],  # those of one run may be days apart
         "parameters": trials[0]["parameters"],
         "losses": [trial["losses"] for trial in trials],
         "curves": [trial["curves"] for trial in trials],
     }
 
 
-def _place(results: Path, name: str, identity: str) -> Path:
-    """Where this run's file is, or may be: never in place of another run's."""
+def _free_path(results: Path, name: str, identity: str) -> Path:
+    """Return the path of this run's file, or a new one: never that of another run's file."""
     number, path = 1, results / f"{name}.json"
     while path.exists() and f'"{identity}"' not in path.read_text(encoding="utf-8", errors="replace"):
         number += 1
@@ -356,10 +366,8 @@ def _place(results: Path, name: str, identity: str) -> Path:
 
 
 def _thinned(losses: list[float], most: int = 200) -> list[float]:
-    """At most so many of the losses, the first and the last among them."""
-    if len(losses) <= most:
-        return losses
-    return [losses[i] for i in np.linspace(0, len(losses) - 1, most).round().astype(int)]
+    """Return at most `most` of the losses, the first and the last included."""
+    return [losses[i] for i in np.linspace(0, len(losses) - 1, min(most, len(losses))).round().astype(int)]
 
 
 def _file_name(case: str) -> str:
@@ -367,11 +375,12 @@ def _file_name(case: str) -> str:
 
 
 def plain(value: Any) -> Any:
-    """As JSON holds it: arrays as lists, five digits of what only figures show, NaN as None."""
+    """Return a value as JSON holds it: arrays as lists of five digits, NaN as None."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {f.name: plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
     if isinstance(value, np.ndarray):
-        return plain(value.tolist() if value.dtype.kind in "bi" else [_short(v) for v in value.tolist()])
+        short = value if value.dtype.kind in "bi" else np.vectorize(lambda v: float(f"{v:.5g}"), otypes=[float])(value)
+        return plain(short.tolist())
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -383,7 +392,3 @@ def plain(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value
-
-
-def _short(value: Any) -> Any:
-    return [_short(v) for v in value] if isinstance(value, list) else float(f"{value:.5g}")
