@@ -1,6 +1,24 @@
 """Arrays on regular axes in, tokens out: pictures, videos and sounds, of equal or unequal sizes."""
 
-import lazy_loader
+from rotarymae.arrays.dataset import SOUND_PATCH, ArrayDataset, as_arrays, crop
+from rotarymae.arrays.examples import ArrayExamples
+from rotarymae.arrays.filterbank import BINS, filterbank
+from rotarymae.arrays.folders import FolderData, read_pictures, read_sounds, resampled
+from rotarymae.arrays.scaling import ArrayPreprocessor
+from rotarymae.arrays.summary import array_features
 
-# What others use, loaded on first use; the names stand in __init__.pyi.
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__all__ = [
+    "BINS",
+    "SOUND_PATCH",
+    "ArrayDataset",
+    "ArrayExamples",
+    "ArrayPreprocessor",
+    "FolderData",
+    "array_features",
+    "as_arrays",
+    "crop",
+    "filterbank",
+    "read_pictures",
+    "read_sounds",
+    "resampled",
+]

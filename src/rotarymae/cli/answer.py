@@ -7,14 +7,17 @@ from collections.abc import Callable
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from tyro.conf import Positional, arg
 
-from rotarymae import arrays, partners, scale, series, system, tasks
+from rotarymae import series, system, tasks
 from rotarymae.cli.inputs import Columns, ComputedIn, FolderReading, LabelColumn, Model, Quiet, Table, known_labels
 from rotarymae.cli.output import are_shards, check_new, new_reporter, print_metrics
 from rotarymae.errors import InputError
+
+if TYPE_CHECKING:
+    from rotarymae import scale
 
 Workers = Annotated[
     int, arg(help="So many processes share a folder of tables; more may run the same command elsewhere.")
@@ -47,6 +50,8 @@ def predict(
             a time (mean negative log-likelihood, in nats): high ones may be anomalies. It takes about five times as
             long. A run without labels has this column alone.
     """
+
+    from rotarymae import scale
 
     def what(job: scale.Job) -> str:
         return "predictions" if len(job.schema or ()) > 1 or not surprise else "surprises"
@@ -82,6 +87,8 @@ def embed(
         stage: This model of the folder that `fit` wrote makes the embedding.
     """
 
+    from rotarymae import scale
+
     def what(job: scale.Job) -> str:
         return f"embeddings of {len(job.schema or ())} numbers"
 
@@ -111,6 +118,8 @@ def explain(
         method: Each observation is left out in turn (occlusion, as slow as a prediction per observation), or the
             attention that it gets is taken (attention).
     """
+    from rotarymae import scale
+
     reporter = new_reporter(quiet)
     check_new(out)
     with reporter.catching_warnings():
@@ -149,6 +158,7 @@ def interpolate(
         times: These numbers or dates (2024-03-31T10:00) are the wanted times of every series and channel.
         grid: So many even times are wanted, from each series' first to its last observation, for every channel.
     """
+    from rotarymae import scale
     from rotarymae.checkpoints import open_model
 
     reporter = new_reporter(quiet)
@@ -187,6 +197,7 @@ def evaluate(
             of pictures or sounds with one folder per class.
         out: The metrics go to this new JSON file as well.
     """
+    from rotarymae import arrays, partners
     from rotarymae.checkpoints import open_model
 
     reporter = new_reporter(quiet)
@@ -226,6 +237,8 @@ def _answer_table(
     job: scale.Job, table: Path, out: Path, columns: Columns, title: str, reporter: system.Reporter
 ) -> scale.Totals:
     """One table in, one table out."""
+    from rotarymae import scale
+
     layout = series.TableLayout.for_model(job.directory.of_series(), asdict(columns))
     with reporter.bar(title) as on_step:
         return scale.answer_file(job, table, out, layout, on_step)
@@ -252,6 +265,8 @@ def _answer_each(
         what: its answers, in words.
         options: those of the job, for the manifest of a folder of shards.
     """
+    from rotarymae import arrays, scale
+
     reporter, sharded = new_reporter(quiet), are_shards(table, out, workers)
     title = {"embed": "embedding", "predict": "predicting"}[command]
     with reporter.catching_warnings():

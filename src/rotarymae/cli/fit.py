@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from tyro.conf import Positional, arg
 
-from rotarymae import report, series, tasks
+from rotarymae import series, tasks
 from rotarymae.cli.inputs import Columns, FolderOptions, LabelColumn, Quiet, Table
 from rotarymae.cli.interruption import how_to_resume, saying
 from rotarymae.cli.output import first_process, new_reporter, print_end, print_metrics, typed_command
@@ -165,6 +165,8 @@ def _write_pages(
     explore: bool,
 ) -> None:
     """Write the report and, if asked for, explore.html."""
+    from rotarymae import report
+
     report.write_report(outcome, page, title=title, time_label=time_label, invert=invert, anonymous=anonymous)
     if explore:
         report.write_explorer(outcome, page.with_name("explore.html"), title=title, invert=invert)
@@ -230,6 +232,7 @@ def demo(
         seed: This number fixes the split, the order, the masks, the augmentation and the first weights.
         quick: Train for an epoch or two only, to see that everything runs.
     """
+    from rotarymae import report
     from rotarymae.data import plasticc
 
     reporter = new_reporter(quiet)

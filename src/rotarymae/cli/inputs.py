@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from tyro.conf import arg
 
-from rotarymae import arrays, series
+from rotarymae import series
 from rotarymae.config import Precision
 from rotarymae.errors import InputError, listed
+
+if TYPE_CHECKING:
+    from rotarymae import arrays
 
 Table = Annotated[Path, arg(metavar="TABLE")]
 Model = Annotated[Path, arg(metavar="MODEL")]
@@ -114,6 +117,8 @@ class FolderReading:
         self, known: arrays.ArrayPreprocessor, folder: Path, on_file: Any, columns: Columns | None = None
     ) -> arrays.FolderData:
         """The files of a folder for a model that was made from others. Raises InputError for options of tables."""
+        from rotarymae import arrays
+
         patch, of_tables = known.patch_size, [] if columns is None else _changed(columns)
         if of_tables:
             raise InputError(f"options of tables, and the model was made from {known.noun}: {', '.join(of_tables)}.")
@@ -166,6 +171,8 @@ class FolderOptions(FolderReading):
 
     def read(self, folder: Path, start: arrays.ArrayPreprocessor | None, on_file: Any) -> arrays.FolderData:
         """The files of the folder; `start` is the preprocessor of a model that was trained already."""
+        from rotarymae import arrays
+
         patch = self.patch_size
         if patch is not None and len(patch) == 1:
             patch *= 2

@@ -28,6 +28,7 @@ seed.
 same; `load` reads a run folder of `rotarymae fit` as well.
 """
 
-import lazy_loader
+from rotarymae.estimators.supervised import RoMAEClassifier, RoMAERegressor
+from rotarymae.estimators.unsupervised import RoMAEEmbedder, RoMAEInterpolator
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__all__ = ["RoMAEClassifier", "RoMAEEmbedder", "RoMAEInterpolator", "RoMAERegressor"]

@@ -1,7 +1,16 @@
 """Models for others: as one file that runs without this library, and on the Hugging Face Hub."""
 
-from __future__ import annotations
+from rotarymae.export.graph import Answers, LightCurves
+from rotarymae.export.hub import push_folder
+from rotarymae.export.onnx import Check, check_program, export_program, make_program, write_test_table
 
-import lazy_loader
-
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__all__ = [
+    "Answers",
+    "Check",
+    "LightCurves",
+    "check_program",
+    "export_program",
+    "make_program",
+    "push_folder",
+    "write_test_table",
+]

@@ -1,6 +1,6 @@
 """One self-contained page per run."""
 
-import lazy_loader
+from rotarymae.report.build import write_report
+from rotarymae.report.explore import write_explorer
 
-# What others use, loaded on first use; the names stand in __init__.pyi.
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__all__ = ["write_explorer", "write_report"]

@@ -1,6 +1,23 @@
 """One model over more rows than fit into memory, or onto one machine."""
 
-import lazy_loader
+from rotarymae.scale.jobs import Embedding, Explaining, Interpolating, Job, Predicting, open_predicting
+from rotarymae.scale.shards import ShardedJob, ShardTotals, answer_shards
+from rotarymae.scale.tables import Totals, answer_arrays, answer_file, embed_table, interpolate_table, predict_table
 
-# What others use, loaded on first use; the names stand in __init__.pyi.
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__all__ = [
+    "Embedding",
+    "Explaining",
+    "Interpolating",
+    "Job",
+    "Predicting",
+    "ShardTotals",
+    "ShardedJob",
+    "Totals",
+    "answer_arrays",
+    "answer_file",
+    "answer_shards",
+    "embed_table",
+    "interpolate_table",
+    "open_predicting",
+    "predict_table",
+]

@@ -1,6 +1,39 @@
 """The system around the work: files written whole, versions and hardware, what a person sees."""
 
-import lazy_loader
+from rotarymae.system.atomic_write import (
+    FolderLock,
+    check_writable,
+    flush,
+    remove_leftovers,
+    replacing,
+    replacing_folder,
+    sha256,
+    sha256_of,
+    write_text,
+)
+from rotarymae.system.fields import from_fields
+from rotarymae.system.masked import unmasked
+from rotarymae.system.memory import free_memory
+from rotarymae.system.progress import Reporter, duration
+from rotarymae.system.provenance import commit, hardware, processor, versions
 
-# What others use, loaded on first use; the names stand in __init__.pyi.
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__all__ = [
+    "FolderLock",
+    "Reporter",
+    "check_writable",
+    "commit",
+    "duration",
+    "flush",
+    "free_memory",
+    "from_fields",
+    "hardware",
+    "processor",
+    "remove_leftovers",
+    "replacing",
+    "replacing_folder",
+    "sha256",
+    "sha256_of",
+    "unmasked",
+    "versions",
+    "write_text",
+]

@@ -8,13 +8,14 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import torch
-
 import rotarymae
 
 
 def versions() -> dict[str, str]:
+    """Return the versions that results depend on."""
+    import numpy as np
+    import torch
+
     return {
         "rotarymae": rotarymae.__version__,
         "torch": torch.__version__,
@@ -24,7 +25,9 @@ def versions() -> dict[str, str]:
 
 
 def hardware() -> str:
-    """The processor or accelerator, and the threads in use."""
+    """Return the processor or accelerator, and the threads in use."""
+    import torch
+
     if torch.cuda.is_available():
         return torch.cuda.get_device_name()
     threads = torch.get_num_threads()
@@ -33,6 +36,7 @@ def hardware() -> str:
 
 @cache
 def processor() -> str:
+    """Return the processor's name."""
     cpuinfo = Path("/proc/cpuinfo")
     if cpuinfo.exists():
         for line in cpuinfo.read_text(encoding="utf-8").splitlines():
@@ -42,7 +46,7 @@ def processor() -> str:
 
 
 def commit(folder: Path | None = None) -> str | None:
-    """The commit of the checkout this code lies in, "-dirty" behind it when files differ; None outside a checkout."""
+    """Return the commit of this code's checkout, "-dirty" behind it when files differ; None outside a checkout."""
     try:
         call = ["git", "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]
         how: dict[str, Any] = {
