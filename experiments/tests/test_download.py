@@ -1,5 +1,6 @@
 """Fetching, from a server on loopback: whole, cut off and gone on with, changed meanwhile, wrong; and odd archives."""
 
+import gzip
 import hashlib
 import io
 import os
@@ -8,6 +9,7 @@ import signal
 import tarfile
 import threading
 import time
+import tracemalloc
 import zipfile
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import ClassVar
@@ -30,15 +32,19 @@ class Server(BaseHTTPRequestHandler):
     files: ClassVar[dict] = {}
     cuts: ClassVar[list] = []
     asked: ClassVar[list] = []
+    odd: ClassVar[dict] = {}
     ranges, tag, before, after = True, '"one"', None, None
 
     def do_GET(self):
         own = type(self)
         own.asked.append(self.headers.get("Range"))
-        if self.path == "/elsewhere":
-            self.send_response(302)
-            self.send_header("Location", "ftp://127.0.0.1/file")
+        if self.path in own.odd:  # (status, headers, body) as given
+            status, headers, body = own.odd[self.path]
+            self.send_response(status)
+            for name, value in headers.items():
+                self.send_header(name, value)
             self.end_headers()
+            self.wfile.write(body)
             return
         if self.path not in self.files:
             self.send_error(404)
@@ -72,7 +78,7 @@ class Server(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def server():
-    kind = type("Own", (Server,), {"files": {"/file": CONTENT}, "cuts": [], "asked": []})
+    kind = type("Own", (Server,), {"files": {"/file": CONTENT}, "cuts": [], "asked": [], "odd": {}})
     with ThreadingHTTPServer(("127.0.0.1", 0), kind) as running:
         running.handle_error = lambda *_: None  # a client that was stopped has closed its end
         thread = threading.Thread(target=running.serve_forever, args=(0.01,), daemon=True)
@@ -153,11 +159,38 @@ def test_a_file_of_that_name_is_never_overwritten(server, tmp_path):
     assert (tmp_path / "file").read_bytes() == b"mine" and not server.asked
 
 
-def test_an_address_that_is_wrong_or_leads_elsewhere(server, tmp_path):
-    with pytest.raises(InputError, match=r"/gone answers 404"):
-        download.download(File(f"{server.url}/gone", "gone"), tmp_path / "gone")
-    with pytest.raises(InputError, match=r"127\.0\.0\.1"):
-        download.download(File(f"{server.url}/elsewhere", "gone"), tmp_path / "gone")
+def test_a_file_that_changed_between_two_parts_is_fetched_anew(server, tmp_path):
+    """Fails without If-Range: half of the old file and half of the new one."""
+    server.cuts += [300_000] + [0] * download.TRIES
+    with pytest.raises(InputError):
+        fetch(server, tmp_path)
+    server.cuts.clear()
+    server.files["/file"], server.tag = CONTENT[::-1], '"two"'
+    assert fetch(server, tmp_path) == CONTENT[::-1]
+
+
+@pytest.mark.parametrize(
+    "status, headers, body, more, message",
+    [
+        (404, {}, b"", {}, "answers 404"),
+        (204, {}, b"", {}, "answers 204"),
+        (302, {"Location": "ftp://127.0.0.1/file"}, b"", {}, "ftp://127.0.0.1"),
+        (302, {"Location": "http://[/file"}, b"", {}, "leads to"),
+        (200, {}, CONTENT, {"size": 1000}, "1,000"),
+        (200, {}, CONTENT, {"limit": 1000}, "1,000"),
+        (200, {"Content-Length": "ten"}, CONTENT, {"size": 1000}, "1,000"),
+    ],
+)
+def test_odd_answers_are_refused_and_leave_nothing(server, tmp_path, status, headers, body, more, message):
+    server.odd["/odd"] = status, headers, body
+    with pytest.raises(InputError, match=message):
+        download.download(File(f"{server.url}/odd", "odd", **more), tmp_path / "odd", wait=0)
+    assert not [path for path in tmp_path.iterdir() if path.suffix != ".tag"]
+
+
+def test_a_body_of_unknown_length_comes_whole(server, tmp_path):
+    server.odd["/file"] = 200, {}, CONTENT
+    assert fetch(server, tmp_path, size=len(CONTENT)) == CONTENT
 
 
 def test_a_full_disk(server, tmp_path, monkeypatch):
@@ -234,6 +267,43 @@ def test_bombs_and_damage_are_refused(tmp_path, kind):
     with pytest.raises(InputError, match=r"is damaged .*fetch it anew"):
         download.unpack(archive, tmp_path / "to", 10**8)
     assert [p.name for p in tmp_path.rglob("*") if p.is_file()] == [archive.name]
+
+
+def test_a_header_of_a_gigabyte_is_refused_unread(tmp_path):
+    """Fails where tarfile may read what it likes: a megabyte of archive takes a gigabyte of memory."""
+    entry = tarfile.TarInfo("name")
+    entry.type, entry.size = tarfile.XHDTYPE, 1 << 30
+    with gzip.open(tmp_path / "a.tar.gz", "wb") as archive:
+        archive.write(entry.tobuf(tarfile.GNU_FORMAT))
+        for _ in range(8):
+            archive.write(bytes(1 << 20))
+    tracemalloc.start()
+    with pytest.raises(InputError, match="a header of 1,073,741,824 bytes"):
+        download.unpack(tmp_path / "a.tar.gz", tmp_path / "to", 10**8)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1 << 24
+
+
+def test_thousands_of_empty_files_take_no_minute(tmp_path):
+    (tmp_path / "a.zip").write_bytes(packed("zip", {f"{i}.txt": b"" for i in range(3000)}))
+    started = time.process_time()
+    download.unpack(tmp_path / "a.zip", tmp_path / "to", 1000)
+    assert len(list((tmp_path / "to").iterdir())) == 3000 and time.process_time() - started < 5
+
+
+@pytest.mark.parametrize("names", [("a", "a/b"), ("n" * 300,), ("a", "./a")])
+def test_names_that_no_disk_holds_are_told_in_a_sentence(tmp_path, names):
+    (tmp_path / "a.zip").write_bytes(packed("zip", dict.fromkeys(names, b"")))
+    with pytest.raises(InputError, match=r"a\.zip is damaged"):
+        download.unpack(tmp_path / "a.zip", tmp_path / "to", 1000)
+
+
+def test_what_a_killed_process_left_is_removed(tmp_path):
+    (tmp_path / "a.zip").write_bytes(packed("zip", {"a": b"1"}))
+    (tmp_path / "to" / ".a.zip.unpacked" / "half").mkdir(parents=True)
+    download.unpack(tmp_path / "a.zip", tmp_path / "to", 1000)
+    assert [path.name for path in (tmp_path / "to").iterdir()] == ["a"]
 
 
 def test_links_are_refused(tmp_path):
