@@ -112,14 +112,14 @@ def test_what_is_missing_or_broken_is_named(tmp_path):
     with refuses("PHOT.FITS.gz", "FITS", "whole"):
         elasticc.read(tmp_path)
     phot.unlink()
-    with refuses("HEAD.FITS.gz", "PHOT.FITS"):
+    with refuses("PHOT.FITS", "whole"):
         elasticc.read(tmp_path)
     phot.write_bytes(head.read_bytes())
-    with refuses("PHOT.FITS.gz", "MJD", "'SNID'"):
+    with refuses("PHOT.FITS.gz", "MJD"):
         elasticc.read(tmp_path)
     phot.write_bytes(whole)
     (tmp_path / "ELASTICC_TRAIN_Nova").mkdir()
-    with refuses("ELASTICC_TRAIN_Nova", "none of the 32", "SNIa-SALT2"):
+    with refuses("nova"):
         elasticc.read(tmp_path)
 
 
@@ -145,7 +145,7 @@ def test_an_object_whose_rows_are_not_there_or_occurs_twice(tmp_path):
     other = put(tmp_path / "short", "EB", {"12": TWO["12"][:3]})
     short = other.with_name(f"{other.name}_PHOT.FITS.gz").read_bytes()
     stem.with_name(f"{stem.name}_PHOT.FITS.gz").write_bytes(short)
-    with refuses("HEAD.FITS.gz", "object 12", "rows 1 to 8", "has 4"):
+    with refuses("HEAD.FITS.gz", "object 12", "row 8", "4"):
         elasticc.read(tmp_path)
     stem.with_name(f"{stem.name}_PHOT.FITS.gz").write_bytes(gzip.compress(b"no table"))
     with refuses("PHOT.FITS.gz", "FITS"):

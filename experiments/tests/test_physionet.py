@@ -107,7 +107,7 @@ def test_the_second_day_from_the_first():
     for channel in (0, 1):
         low, high = data.values[data.channels == channel].min(), data.values[data.channels == channel].max()
         one = int(np.flatnonzero(data.channels == channel)[0])
-        whole = np.concatenate([part.values[part.channels == channel] for part in vars(parts).values()])
+        whole = np.concatenate([part.values[part.channels == channel] for part in parts])
         assert 0 <= whole.min() < 0.1 and 0.9 < whole.max() <= 1
         assert np.isclose((data.values[one] - low) / (high - low), whole, atol=1e-12).any()
     ended, slip = parts.visible.ids[3], parts.visible.ids[4]
@@ -194,7 +194,7 @@ def test_outcomes_and_splits(tmp_path):
 @pytest.mark.parametrize(
     "content, message",
     [
-        (None, r"splits.json is missing. .*wanted \{"),
+        (None, r"splits.json holds no splits \(FileNotFoundError.*\{"),
         ("[]", "holds no splits"),
         ('{"a": [{"train": [1], "test": [2]}]}', r"holds no splits \(KeyError: 'validation'"),
         ('{"a": [{"train": [1], "validation": [2], "test": [1]}]}', "split 0 of .* has record 1 in two places"),

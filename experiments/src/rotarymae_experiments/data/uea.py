@@ -1,14 +1,13 @@
 """UEA archive: multivariate time series of a class each (Bagnall et al., arXiv:1811.00075), and gaps made in them.
 
 Reads the archive's own `.ts` files. A time is its number in the series, from 0; one row is one time, with a value for
-every dimension. `without_times` leaves out a share of the times of each series, as the papers on irregular series do
-(Table 6 of arXiv:2505.20535; the protocol of ContiFormer, NeurIPS 2023).
+every dimension.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,14 +16,8 @@ from rotarymae.series import SeriesDataset
 from rotarymae_experiments.data.sources import missing
 
 
-@dataclass(frozen=True)
-class Problem:
-    """A classification problem of the archive, in its official parts.
-
-    Attributes:
-        train, test: the series; ids count from 0 in each part.
-        train_labels, test_labels: [S] names of classes, as strings.
-    """
+class Problem(NamedTuple):
+    """A classification problem of the archive, in its official parts; labels [S] are names of classes."""
 
     train: SeriesDataset
     train_labels: np.ndarray
@@ -33,7 +26,7 @@ class Problem:
 
 
 def read(folder: str | Path, name: str) -> Problem:
-    """The problem `name`, from FOLDER/NAME/NAME_TRAIN.ts and NAME_TEST.ts.
+    """Read the problem `name`, from FOLDER/NAME/NAME_TRAIN.ts and NAME_TEST.ts.
 
     Raises:
         InputError: a file that is missing (it says where to get it); as `read_ts`; a test part with other dimensions
@@ -44,58 +37,54 @@ def read(folder: str | Path, name: str) -> Problem:
         path = Path(folder) / name / f"{name}_{part}.ts"
         if not path.is_file():
             raise missing(path, "uea")
-        parts.append(read_ts(path))
-    (train, train_labels), (test, test_labels) = parts
-    if train.value_names != test.value_names:
-        raise InputError(
-            f"{name} has {len(train.value_names)} dimensions in training and {len(test.value_names)} in test."
-        )
-    strange = sorted(set(test_labels.tolist()) - set(train_labels.tolist()))
+        parts += read_ts(path)
+    problem = Problem(*parts)
+    dimensions = [len(part.value_names) for part in (problem.train, problem.test)]
+    if dimensions[0] != dimensions[1]:
+        raise InputError(f"{name} has {dimensions[0]} dimensions in training and {dimensions[1]} in test.")
+    strange = sorted(set(problem.test_labels.tolist()) - set(problem.train_labels.tolist()))
     if strange:
         raise InputError(f"{name}: classes {', '.join(strange)} are tested and never trained on.")
-    return Problem(train, train_labels, test, test_labels)
+    return problem
 
 
-def read_ts(path: str | Path) -> tuple[SeriesDataset, np.ndarray]:
-    """(series, labels [S]) of one file: a series a line, dimensions parted by colons, the class behind the last.
+def read_ts(path: Path) -> tuple[SeriesDataset, np.ndarray]:
+    """Return (series, labels [S]) of a file: one series per line, dimensions separated by colons, the class last.
 
     A "?" is a value that is missing: a time is left out where all dimensions lack it, and refused where only some do.
 
     Raises:
-        InputError: no such file; no classes; time stamps in the file; a line that is not as it should be, by number.
+        InputError: a file that cannot be read, has no classes or has time stamps; a wrong line, by its number.
     """
-    path = Path(path)
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
+        start = [line.strip().lower() for line in lines].index("@data")
+    except (OSError, ValueError) as error:
         raise InputError(f"{path} cannot be read ({error}); wanted a .ts file of the UEA archive.") from error
-    head, start = _header(path, lines)
-    classes = head.get("classlabel", "false").split()
-    if len(classes) < 2 or classes[0].lower() != "true":
-        raise InputError(f"{path} has no classes (@classLabel true ...); only classification problems are read.")
-    if head.get("timestamps", "false").lower() == "true":
-        raise InputError(f"{path} has time stamps (@timeStamps true), which are not read; make a table of it.")
+    head = {line.split()[0].lower(): line.split()[1:] for line in lines[:start] if line.startswith("@")}
+    labelled, *classes = head.get("@classlabel", ["false"])
+    if labelled.lower() != "true" or head.get("@timestamps", ["false"])[0].lower() == "true":
+        raise InputError(f"{path} has no classes (@classLabel true ...), or has time stamps (@timeStamps true).")
     cases: list[np.ndarray] = []
     labels: list[str] = []
-    for number, line in enumerate(lines[start:], start + 1):
+    for number, line in enumerate(lines[start + 1 :], start + 2):
         if not line.strip() or line.startswith(("#", "%")):
             continue
         *dimensions, label = (part.strip() for part in line.split(":"))
         try:
             case = np.array([[float(value.replace("?", "nan")) for value in text.split(",")] for text in dimensions])
         except ValueError as error:
+            raise InputError(f"{path}, line {number}: {error}; wanted numbers, or ? for a missing one.") from error
+        expected = len(cases[0]) if cases else len(case)
+        if label not in classes or not dimensions or len(case) != expected:
             raise InputError(
-                f"{path}, line {number}: {error}; wanted as many numbers of every dimension, or ? for a missing one."
-            ) from error
-        if label not in classes[1:] or not dimensions or len(case) != len((cases or [case])[0]):
-            raise InputError(
-                f"{path}, line {number}: {len(case)} dimensions of the class {label!r}; the classes are "
-                f"{', '.join(classes[1:])}, and the first series has {len((cases or [case])[0])} dimensions."
+                f"{path}, line {number}: {len(case)} dimensions of the class {label!r}; wanted {expected} of one of "
+                f"{', '.join(classes)}."
             )
-        if np.isinf(case).any() or np.isnan(case).all() or (np.isnan(case).any(0) != np.isnan(case).all(0)).any():
+        absent = np.isnan(case)
+        if np.isinf(case).any() or absent.all() or (absent.any(0) != absent.all(0)).any():
             raise InputError(
-                f"{path}, line {number}: an infinite value, or a ? where other dimensions have a number, or nothing "
-                "but ?; a time can only lack all dimensions."
+                f"{path}, line {number}: an infinite value, nothing but ?, or a ? where other dimensions have a number."
             )
         cases.append(case)
         labels.append(label)
@@ -109,10 +98,9 @@ def read_ts(path: str | Path) -> tuple[SeriesDataset, np.ndarray]:
 
 
 def without_times(dataset: SeriesDataset, share: float, draw: np.random.Generator) -> SeriesDataset:
-    """int(share · L) times of every series of L left out, uniformly drawn; the others keep their positions.
+    """Leave out int(share · L) times of every series of L, uniformly drawn; the others keep their positions.
 
-    Raises:
-        InputError: a share outside 0 to 1.
+    As the papers on irregular series do (Table 6 of arXiv:2505.20535; the protocol of ContiFormer, NeurIPS 2023).
     """
     if not 0 <= share < 1:
         raise InputError(f"share is {share}; wanted at least 0 and less than 1, of the times to leave out.")
@@ -120,15 +108,3 @@ def without_times(dataset: SeriesDataset, share: float, draw: np.random.Generato
     for first, length in zip(dataset.offsets[:-1], dataset.lengths, strict=True):
         keep[first + draw.choice(length, int(share * length), replace=False)] = False
     return dataset.mask_observations(keep)
-
-
-def _header(path: Path, lines: list[str]) -> tuple[dict[str, str], int]:
-    """What stands behind each @name, in small letters, and where the series begin."""
-    head: dict[str, str] = {}
-    for number, line in enumerate(lines):
-        if line.strip().lower() == "@data":
-            return head, number + 1
-        if line.startswith("@"):
-            name, _, value = line[1:].strip().partition(" ")
-            head[name.lower()] = value.strip()
-    raise InputError(f"{path} has no line @data; wanted a .ts file of the UEA archive.")
