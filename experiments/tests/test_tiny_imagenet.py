@@ -1,6 +1,5 @@
 """Tiny ImageNet: the zip is read as it is, and whatever is wrong in it is refused by name and line."""
 
-import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +24,7 @@ def test_read(tmp_path):
     assert found.train.shape == (48, 64, 64, 3) and found.train.dtype == np.uint8
     assert found.train_labels.tolist() == sorted([0, 1, 2, 3] * 12)
     assert found.validation_labels.tolist() == [0, 1, 2, 3] * 4
-    assert found.classes == tuple(f"n{i:08d}" for i in range(4)) and found.words[3] == "thing 3"
+    assert found.classes == tuple(f"n{i:08d}" for i in range(4))
     grey, coloured = found.validation[:2]
     assert (grey == grey[..., :1]).all() and not (coloured == coloured[..., :1]).all()
     draw = np.random.default_rng(0)
@@ -42,56 +41,33 @@ def test_fewer_classes_and_pictures(tmp_path):
         tiny_imagenet.read(folder, classes=(0, 7))
 
 
+ANNOTATIONS = "val/val_annotations.txt"
+TRAIN, VALID = "train/n00000001/images/n00000001_1.JPEG", "val/images/val_1.JPEG"
+
+
 @pytest.mark.parametrize(
     "changes, message",
     [
-        ({"wnids.txt": None}, "holds no wnids.txt; wanted the layout"),
-        ({"wnids.txt": b"n00000000\nn00000001\nn7"}, "class n7 of wnids.txt has no pictures in train/n7/images"),
-        ({"wnids.txt": b"n00000000"}, "classes that wnids.txt does not name: 'n00000001'"),
-        ({"wnids.txt": b"\xff\xfe"}, "wnids.txt is no text"),
-        ({"val/val_annotations.txt": None}, "holds no val/val_annotations.txt"),
-        ({"val/val_annotations.txt": b""}, "names no picture of the 2 classes"),
-        (
-            {"val/val_annotations.txt": b"val_0.JPEG\tn00000000\nval_1.JPEG\tn9\t0\n"},
-            "val_annotations.txt, line 2: the class 'n9' of 'val_1.JPEG' is not in wnids.txt",
-        ),
-        (
-            {"val/val_annotations.txt": b"val_77.JPEG\tn00000000\t0\n"},
-            "val_annotations.txt, line 1: there is no picture val/images/val_77.JPEG",
-        ),
-        (
-            {"train/n00000001/images/n00000001_1.JPEG": b"no picture"},
-            "train/n00000001/images/n00000001_1.JPEG is no whole picture",
-        ),
-        (
-            {"val/images/val_1.JPEG": _tiny_imagenet.jpeg(np.zeros((64, 64, 3), np.uint8))[:-300]},
-            "val/images/val_1.JPEG is no whole picture",
-        ),
-        (
-            {"val/images/val_1.JPEG": _tiny_imagenet.jpeg(np.zeros((32, 64, 3), np.uint8))},
-            "val/images/val_1.JPEG has 64×32 pixels; wanted 64×64",
-        ),
-        ({"val/images/val_1.JPEG": bytes(1 << 22)}, "val_1.JPEG unpacks to 4,194,304 bytes; at most 1,048,576"),
-        ({"../../evil.JPEG": b""}, r"the name 'tiny-imagenet-200/../../evil.JPEG' leads out of the folder"),
+        ({"wnids.txt": None}, "wnids.txt"),
+        ({"wnids.txt": b"n00000000\nn7"}, "n00000001"),
+        ({ANNOTATIONS: b"val_0.JPEG"}, "IndexError"),
+        ({ANNOTATIONS: b"val_77.JPEG\tn00000000\t0\n"}, "val_77.JPEG"),
+        ({TRAIN: b"no picture"}, "UnidentifiedImageError"),
+        ({VALID: _tiny_imagenet.jpeg(np.zeros((64, 64, 3), np.uint8))[:-300]}, "OSError"),
+        ({VALID: _tiny_imagenet.jpeg(np.zeros((32, 64, 3), np.uint8))}, "val_1.JPEG has 64×32 pixels"),
     ],
 )
 def test_what_is_refused(tmp_path, changes, message):
-    with pytest.raises(InputError, match=rf"tiny-imagenet-200\.zip.*{message}"):
+    with pytest.raises(InputError, match=rf"tiny-imagenet-200\.zip is not as published .*{message}.*fetch it anew"):
         tiny_imagenet.read(changed(tmp_path, **changes))
 
 
-def test_a_zip_that_is_missing_or_damaged(tmp_path):
+def test_a_zip_that_is_missing_or_cut(tmp_path):
     with pytest.raises(InputError, match=r"zip is missing.*cs231n.*248 MB.*ImageNet.*data tiny_imagenet.*--data-dir"):
         tiny_imagenet.read(tmp_path)
     path = _tiny_imagenet.write(tmp_path) / tiny_imagenet.FILE
-    whole = path.read_bytes()
-    path.write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(InputError, match=r"zip is damaged .*fetch it anew"):
-        tiny_imagenet.read(tmp_path)
-    with zipfile.ZipFile(_tiny_imagenet.write(tmp_path) / tiny_imagenet.FILE) as archive:
-        at = archive.getinfo(f"{TOP}/train/n00000001/images/n00000001_5.JPEG").header_offset
-    path.write_bytes(whole[: at + 200] + b"\0\0\0\0\0\0\0\0" + whole[at + 208 :])
-    with pytest.raises(InputError, match=r"n00000001_5.JPEG is damaged .*fetch it anew"):
+    path.write_bytes(path.read_bytes()[:9000])
+    with pytest.raises(InputError, match=r"zip is not as published .*fetch it anew"):
         tiny_imagenet.read(tmp_path)
 
 
@@ -101,7 +77,6 @@ def test_the_files_at_hand():
     assert len(found.train) == 20_000 and len(found.validation) == 5_000 and len(found.classes) == 200
     assert np.bincount(found.train_labels).tolist() == [100] * 200
     assert np.bincount(found.validation_labels).tolist() == [25] * 200
-    assert found.words[0] != found.classes[0]
 
 
 def test_a_file_beside_the_folder_is_left_alone(tmp_path):

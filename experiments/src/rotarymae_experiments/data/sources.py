@@ -7,6 +7,8 @@ vouches for it.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -209,3 +211,18 @@ def missing(path: str | Path, name: str) -> InputError:
     return InputError(
         f"{about} `rotarymae-experiments data {name} --to FOLDER` fetches it; --data-dir FOLDER says where it is."
     )
+
+
+@contextmanager
+def reading(path: Path, name: str) -> Iterator[None]:
+    """Turn any error while an official file is read into an InputError that names the file and says where to get it."""
+    if not path.is_file():
+        raise missing(path, name)
+    try:
+        yield
+    except InputError:
+        raise
+    except Exception as error:  # decoders raise nearly every kind for a damaged file
+        raise InputError(
+            f"{path} is not as published ({type(error).__name__}: {error}); remove it and fetch it anew."
+        ) from error
