@@ -5,6 +5,7 @@ Below are the few things that several test files share.
 
 import os
 import re
+import signal
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -49,6 +50,13 @@ def seeded():
     """The same random numbers in every test, whichever others run."""
     torch.manual_seed(0)
     np.random.seed(0)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def heard():
+    """SIGINT is not ignored, as it is where tests run in the background of a script."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -3,18 +3,19 @@
 A checkpoint is a folder `checkpoints/step-00001234-epoch-0005` (steps and epochs done) with the weights, the state of
 the optimiser, the weights of the best validation loss so far, and a manifest: where the run is, what the run is of, and
 the SHA-256 of every file and of the manifest itself. It is written to a hidden folder, flushed and renamed. Nothing in
-it is code: numbers are safetensors, the rest JSON.
+it is code: numbers are safetensors, the rest JSON. Anybody can write files with right checksums, so `read_manifest` and
+`restore` check every field and tensor before it is used.
 """
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 import json
 import math
 import platform
 import re
 import shutil
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,11 +26,13 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 import rotarymae
-from rotarymae.errors import InputError, ModelDirectoryError, choose
+from rotarymae.errors import InputError, InputWarning, ModelDirectoryError, choose
 from rotarymae.system import FolderLock, flush, remove_leftovers, replacing, replacing_folder, sha256, sha256_of
+from rotarymae.training.optimizer import check_state
 
 MANIFEST = "manifest.json"
-WEIGHTS, OPTIMIZER, BEST = "model.safetensors", "optimizer.safetensors", "best.safetensors"
+FILES = WEIGHTS, OPTIMIZER, BEST = "model.safetensors", "optimizer.safetensors", "best.safetensors"
+MAX_MANIFEST_BYTES = 1 << 26
 NAME = re.compile(r"step-(\d{8,})-epoch-(\d{4,})")
 
 
@@ -62,7 +65,6 @@ class RunFolder:
         self.path = path
         self.writes = writes
         self.restored: Path | None = None
-        self.problems: list[str] = []  # sentences on damage that `open` went round
         self._log = path / "log.jsonl"
         self._checkpoints = path / "checkpoints"
         self._identity: dict[str, Any] = {}
@@ -80,6 +82,7 @@ class RunFolder:
             InputError: resume="never" and the folder has a run in it; a checkpoint of other data or another
                 configuration (the message names the difference); another process trains here; a log or a folder of
                 checkpoints that this library did not write.
+            ModelDirectoryError: the newest checkpoint is damaged.
         """
         choose("resume", resume, ("never", "auto"))
         self._identity = json.loads(json.dumps(identity))
@@ -95,7 +98,11 @@ class RunFolder:
         if self.restored is None:
             history = []
         else:
-            manifest = read_manifest(self.restored)
+            try:
+                manifest = read_manifest(self.restored)
+            except ModelDirectoryError as error:
+                advice = "the checkpoint before it" if len(self._list()) > 1 else "the beginning"
+                raise ModelDirectoryError(f"{error} Remove {self.restored} to resume from {advice}.") from None
             differences = _differences(manifest["identity"], self._identity)
             if differences:
                 raise InputError(
@@ -133,19 +140,8 @@ class RunFolder:
                 raise OSError(f"{self._log} could not be written to ({error}).") from error
 
     def newest(self) -> Path | None:
-        """The last whole checkpoint; `problems` gets what is wrong with later ones."""
-        self.problems = []
-        paths = self._list()[::-1]
-        for path in paths:
-            try:
-                read_manifest(path, check_files=True)
-            except (ModelDirectoryError, OSError) as error:
-                self.problems.append(f"{path.name} in {self._checkpoints} is passed over, because {error}")
-                continue
-            return path
-        if paths:
-            self.problems.append(f"no checkpoint in {self._checkpoints} is whole, so that training begins anew.")
-        return None
+        """Return the newest checkpoint, or None when there is none yet."""
+        return max(self._list(), key=_order, default=None)
 
     def save(
         self,
@@ -185,9 +181,8 @@ class RunFolder:
                 f"{'there is no earlier checkpoint' if before is None else f'{before.name} before it stands'}."
             ) from error
         self._saved = dataclasses.replace(state)
-        # Later ones than this are damaged, and the run went back behind them: their turn comes.
-        for old in [other for other in self._list() if _order(other) <= _order(path)][:-keep]:
-            if {file.name for file in old.iterdir()} <= {MANIFEST, WEIGHTS, OPTIMIZER, BEST}:  # else somebody's notes
+        for old in self._list()[:-keep]:
+            if {file.name for file in old.iterdir()} <= {MANIFEST, *FILES}:  # else somebody's notes
                 # Renamed first, so that half a checkpoint is never taken for one.
                 shutil.rmtree(old.replace(old.with_name(f".{old.name}.00000000.old")))
 
@@ -203,20 +198,21 @@ class RunFolder:
         Raises:
             ModelDirectoryError: the checkpoint does not fit the model or its optimiser.
         """
-        assert self.restored is not None, "open() found nothing to restore"
+        assert self.restored is not None, "open() has no checkpoint to restore"
         manifest = read_manifest(self.restored)
         try:
-            model.load_state_dict(load_file(self.restored / WEIGHTS))
-            best = load_file(self.restored / BEST) if BEST in manifest["files"] else None
-            _restore_optimizer(model, optimizer, load_file(self.restored / OPTIMIZER))
+            tensors = {name: _finite(load_file(self.restored / name)) for name in manifest["files"]}
+            model.load_state_dict(tensors[WEIGHTS])
+            if BEST in tensors and _shapes(tensors[BEST]) != _shapes(tensors[WEIGHTS]):
+                raise ValueError("the best weights are of other shapes or types than the last ones")
+            _restore_optimizer(model, optimizer, tensors[OPTIMIZER])
             if scaler.is_enabled() and manifest["scaler"]:
                 scaler.load_state_dict(manifest["scaler"])
-        except (RuntimeError, ValueError, OSError, SafetensorError) as error:
+        except (RuntimeError, ValueError, KeyError, OSError, SafetensorError) as error:
             raise ModelDirectoryError(f"{self.restored} does not fit this model: {error}") from None
-        for key, value in manifest["state"].items():
-            setattr(state, key, value)
+        vars(state).update(manifest["state"])
         self._saved = dataclasses.replace(state)
-        return best
+        return tensors.get(BEST)
 
     def _list(self) -> list[Path]:
         """Folders with the name of a checkpoint, oldest first."""
@@ -225,7 +221,7 @@ class RunFolder:
         return sorted(named, key=_order)
 
     def _read_log(self) -> list[dict[str, Any]]:
-        """The good lines up to the first bad one; a run that was killed may have left half of one.
+        """Return the good lines up to the first bad one; a run that was killed may have left half of the last one.
 
         Raises:
             InputError: the file is not a log of this library.
@@ -233,45 +229,65 @@ class RunFolder:
         if not self._log.exists() and not self._log.is_symlink():
             return []
         history: list[dict[str, Any]] = []
-        content, begun = self._log.read_bytes(), False
-        *lines, rest = content.split(b"\n")
+        *lines, last = self._log.read_bytes().split(b"\n")
         for text in lines:
             try:
                 history.append(_parsed(text))
             except (ValueError, KeyError, TypeError, RecursionError):
-                self.problems.append(f"{self._log} is damaged behind line {len(history)}; the rest is dropped.")
                 break
-        else:
-            start = b'{"step": '
-            begun = rest.startswith(start) or start.startswith(rest)
-            if not begun:
-                self.problems.append(f"{self._log} is damaged behind line {len(history)}; the rest is dropped.")
-        if self.restored is None and content and not history and not begun:
+        start = b'{"step": '
+        if len(history) == len(lines) and (last.startswith(start) or start.startswith(last)):
+            return history
+        if not history and self.restored is None:
             raise InputError(f"{self._log} is not a log of this library; move it away, or choose another folder.")
+        damage = f"{self._log} is damaged behind line {len(history)}; the rest is dropped."
+        warnings.warn(damage, InputWarning, stacklevel=6)
         return history
 
 
-def read_manifest(path: Path, check_files: bool = False) -> dict[str, Any]:
-    """The manifest of a checkpoint; with `check_files` every file is compared with its checksum.
+def read_manifest(path: Path) -> dict[str, Any]:
+    """Return the manifest of a checkpoint whose files have its checksums.
 
     Raises:
-        ModelDirectoryError: it is missing, damaged or not a checkpoint's, and with `check_files` when a file is.
+        ModelDirectoryError: the manifest or a file is missing or damaged, or is not what `save` writes.
     """
     where = path / MANIFEST
     try:
+        if not where.is_file() or where.stat().st_size > MAX_MANIFEST_BYTES:
+            raise ValueError("it is missing, no file, or too large for one")
         manifest = json.loads(where.read_text(encoding="utf-8"))
         if manifest.pop("sha256") != sha256_of(manifest) or manifest["format"] != 1:
             raise ValueError("it does not match its checksum, or is of another version")
-        for known in dataclasses.fields(RunState):
-            value = manifest["state"][known.name]
-            if not isinstance(value, int | float) and not (value is None and known.default is None):
-                raise ValueError(f"{known.name} is {value!r}, which is no number")
+        _check_fields(manifest)
+        if _order(path) != (manifest["state"]["step"], manifest["state"]["epoch"]):
+            raise ValueError("it is the manifest of another checkpoint")
+        for name, digest in manifest["files"].items():
+            if not (path / name).is_file() or sha256(path / name) != digest:
+                raise ModelDirectoryError(f"{path / name} is missing or does not match its checksum.")
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ModelDirectoryError(f"{where} is damaged or no checkpoint's: {error}.") from None
-    for name, digest in manifest["files"].items() if check_files else ():
-        if not (path / name).is_file() or sha256(path / name) != digest:
-            raise ModelDirectoryError(f"{path / name} is missing or does not match its checksum.")
     return manifest
+
+
+def _check_fields(manifest: dict[str, Any]) -> None:
+    """Raise ValueError, KeyError or TypeError for what `save` does not write, whatever its checksum."""
+    files, state = manifest["files"], manifest["state"]
+    if not isinstance(manifest["identity"], dict) or not isinstance(files, dict) or not isinstance(state, dict):
+        raise ValueError("identity, files or state is no object")
+    if not {WEIGHTS, OPTIMIZER} <= files.keys() <= set(FILES):
+        raise ValueError(f"its files are {', '.join(files)}; wanted {', '.join(FILES)}")
+    if state.keys() != {field.name for field in dataclasses.fields(RunState)}:
+        raise ValueError(f"its state has the fields {', '.join(state)}")
+    for name, value in state.items():
+        default = getattr(RunState, name)
+        kind = float if default is None else type(default)
+        if value is None and default is None:
+            continue
+        if type(value) is not kind or not math.isfinite(value) or (kind is int and value < 0):
+            raise ValueError(f"{name} is {value!r}")
+    for name, value in manifest["scaler"].items():
+        if type(value) not in (int, float) or not 0 <= value < math.inf:
+            raise ValueError(f"{name} of the scaler is {value!r}")
 
 
 def _optimizer_state(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
@@ -288,36 +304,27 @@ def _optimizer_state(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict
 def _restore_optimizer(model: nn.Module, optimizer: torch.optim.Optimizer, saved: dict[str, Tensor]) -> None:
     """By torch's own loading, which knows parameters by their number, and on which device each value belongs."""
     names = {id(parameter): name for name, parameter in model.named_parameters()}
-    order = [names[id(parameter)] for group in optimizer.param_groups for parameter in group["params"]]
+    parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+    order = [names[id(parameter)] for parameter in parameters]
     state: dict[int, dict[str, Tensor]] = {}
     for name, tensor in saved.items():
         owner, _, key = name.rpartition("/")
         # A copy, because a tensor inside the file's own memory is aligned otherwise.
         state.setdefault(order.index(owner), {})[key] = tensor.clone()
-    # torch's fused steps write behind the end of a tensor that is too small: it must be as a step makes it.
-    wanted = _state_of_a_step(optimizer)
     for number, values in state.items():
-        if {key: (value.shape, value.dtype) for key, value in values.items()} != wanted.get(number):
-            raise ValueError(
-                f"the optimiser's state of {order[number]} is of another shape or type than its steps make"
-            )
+        check_state(optimizer, parameters[number], values)
     optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
 
 
-def _state_of_a_step(optimizer: torch.optim.Optimizer) -> dict[int, dict[str, tuple[torch.Size, torch.dtype]]]:
-    """Shape and type of all that an optimiser keeps, by number of the parameter; from a step of a copy."""
-    twin = copy.deepcopy(optimizer)
-    for group in twin.param_groups:
-        for parameter in group["params"]:
-            parameter.grad = torch.zeros_like(parameter)
-    twin.step()
-    states = twin.state_dict()["state"].items()
-    return {
-        number: {
-            key: (torch.as_tensor(x).shape, torch.as_tensor(x).dtype) for key, x in values.items() if x is not None
-        }
-        for number, values in states
-    }
+def _finite(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    for name, tensor in tensors.items():
+        if not torch.isfinite(tensor).all():
+            raise ValueError(f"{name} holds numbers that are not finite")
+    return tensors
+
+
+def _shapes(tensors: dict[str, Tensor]) -> dict[str, tuple[torch.Size, torch.dtype]]:
+    return {name: (tensor.shape, tensor.dtype) for name, tensor in tensors.items()}
 
 
 def _order(path: Path) -> tuple[int, ...]:

@@ -6,6 +6,7 @@ import atexit
 import gc
 import os
 import signal
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -98,30 +99,28 @@ def total(accelerator: Accelerator, numbers: list[float]) -> list[float]:
 
 @contextmanager
 def watched_signals(watch: bool = True) -> Iterator[Callable[[], int]]:
-    """Gives a function that tells which of SIGTERM and SIGINT has come, or 0.
+    """Give a function that tells which of SIGTERM and SIGINT has arrived, or 0: the loop saves before it ends.
 
-    The same signal a second time does what it would have done without us: it ends the process at once. The other one
-    does not, because launchers pass Ctrl-C on as SIGTERM. Former handlers are put back. Outside the main thread
-    signals cannot be watched.
+    The same signal a second time does what it would have done without us; the other one does not, because launchers
+    pass Ctrl-C on as SIGTERM. A signal that the caller ignores stays ignored. Outside the main thread signals cannot
+    be watched.
     """
-    came = 0
-    former: dict[int, Any] = {}
+    arrived = 0
+    watch = watch and threading.current_thread() is threading.main_thread()
+    former = {signum: signal.getsignal(signum) for signum in ((signal.SIGTERM, signal.SIGINT) if watch else ())}
+    former = {signum: handler for signum, handler in former.items() if handler not in (None, signal.SIG_IGN)}
 
     def note(signum: int, frame: Any) -> None:
-        nonlocal came
-        if came == signum:
+        nonlocal arrived
+        if arrived == signum:
             signal.signal(signum, former[signum])
             os.kill(os.getpid(), signum)
-        came = came or signum
+        arrived = arrived or signum
 
+    for signum in former:
+        signal.signal(signum, note)
     try:
-        for signum in (signal.SIGTERM, signal.SIGINT) if watch else ():
-            if signal.getsignal(signum) not in (None, signal.SIG_IGN):  # the caller's wish, as nohup's, stays
-                former[signum] = signal.signal(signum, note)
-    except ValueError:
-        pass
-    try:
-        yield lambda: came
+        yield lambda: arrived
     finally:
         for signum, handler in former.items():
             signal.signal(signum, handler)

@@ -85,8 +85,7 @@ def fit(
 ) -> TrainResult:
     """Trains `objective.model` in place and leaves it on the CPU in evaluation mode.
 
-    Warns (InputWarning) of damage it went round in the folder, of many skipped steps, and of a loss that ended above
-    where it began.
+    Warns (InputWarning) of a damaged log, of many skipped steps, and of a loss that ended above where it began.
 
     Args:
         objective: model and loss.
@@ -104,7 +103,7 @@ def fit(
         InputError: no training or validation examples; a folder with another run, or in which another process
             trains; a tracker that is not installed.
         TrainingDiverged: more than `max_skipped` steps had non-finite numbers.
-        Interrupted: SIGTERM or SIGINT came and the state is saved. Without a folder they do what they always do.
+        Interrupted: SIGTERM or SIGINT arrived and the state is saved. Without a folder they do what they always do.
         OSError: a checkpoint or the log could not be written; earlier checkpoints stand.
     """
     choose("resume", resume, ("never", "auto"))
@@ -113,8 +112,8 @@ def fit(
     if validation is not None and len(validation.lengths) == 0:
         raise InputError("there are no validation examples; give None to do without.")
     accelerator = make_accelerator(trackers, folder)
-    with learning(), watched_signals(folder is not None) as came:
-        loop = _Loop(objective, examples, config, validation, folder, accelerator, came)
+    with learning(), watched_signals(folder is not None) as arrived:
+        loop = _Loop(objective, examples, config, validation, folder, accelerator, arrived)
         try:
             compiled = compile_blocks(objective.model) if config.compile else nullcontext()
             with compiled, drawing_from(loop.generator, objective):
@@ -138,10 +137,10 @@ class _Loop:
         validation: Examples | None,
         folder: str | Path | None,
         accelerator: Accelerator,
-        came: Callable[[], int],
+        arrived: Callable[[], int],
     ) -> None:
         self.objective, self.examples, self.config = objective, examples, config
-        self.validation, self.accelerator, self.came = validation, accelerator, came
+        self.validation, self.accelerator, self.arrived = validation, accelerator, arrived
         self.device = accelerator.device
         objective.to(self.device)
         self.generator = torch.Generator(self.device)
@@ -189,8 +188,7 @@ class _Loop:
             self._end_epoch(len(planned) // len(batches))
             self._checkpoint_if_due()
         self._save()
-        (asked,) = total(self.accelerator, [float(self.came())])
-        self.stop_signal = self.came() or (signal.SIGTERM if asked else 0)
+        self._note_signals(*total(self.accelerator, [float(self.arrived())]))
         self._stop_if_asked()
         if config.keep_best and self.best_weights is not None:
             self.objective.model.load_state_dict(self.best_weights)
@@ -216,16 +214,13 @@ class _Loop:
         if folder.restored is not None:
             self.best_weights = folder.restore(self.objective.model, self.optimizer, self.scaler, self.state)
             self.result.resumed_step = self.state.step
-        if self.accelerator.is_main_process:
-            for problem in folder.problems:
-                warnings.warn(problem, InputWarning, stacklevel=4)
-            if on_resume is not None and resume != "never":
-                step = self.result.resumed_step
-                on_resume(
-                    f"{folder.path} has no checkpoint to resume; training begins at step 1."
-                    if step is None
-                    else f"{folder.path}: training goes on after step {step}."
-                )
+        if self.accelerator.is_main_process and on_resume is not None and resume != "never":
+            step = self.result.resumed_step
+            on_resume(
+                f"{folder.path} has no checkpoint to resume; training begins at step 1."
+                if step is None
+                else f"{folder.path}: training goes on after step {step}."
+            )
 
     def _plan(self, epoch: int) -> list[np.ndarray]:
         config = self.config
@@ -251,9 +246,8 @@ class _Loop:
             group["lr"] = rate * group["lr_scale"]
         self.objective.train()
         own = [*self._backward(module, shards), sum(_tokens(batch) for batch, real in shards if real)]
-        came = [float(self.came() == signum) for signum in (signal.SIGTERM, signal.SIGINT)]
-        summed, count, tokens, terminated, interrupted = total(self.accelerator, [*own, *came])
-        self.stop_signal = signal.SIGTERM if terminated else signal.SIGINT if interrupted else 0
+        summed, count, tokens, signals = total(self.accelerator, [*own, float(self.arrived())])
+        self._note_signals(signals)
         state.tokens += int(tokens)
         self.scaler.unscale_(self.optimizer)
         gradients = [p.grad for p in self.parameters if p.grad is not None]
@@ -294,12 +288,6 @@ class _Loop:
                 self.scaler.scale(loss.sum * (real / self._divisor)).backward()
             if real:
                 summed, count = summed + float(loss.sum.detach()), count + float(loss.count)
-            if self.came() and not several and not last:
-                # A large step is given up halfway; the resumed run takes it anew.
-                self.optimizer.zero_grad(set_to_none=True)
-                self.stop_signal = self.came()
-                self._write()
-                self._stop_if_asked()
         return summed, count
 
     def _locate_nonfinite(self, shards: list[tuple[Batch, bool]]) -> NonFinite:
@@ -397,9 +385,9 @@ class _Loop:
         state, config = self.state, self.config
         loss = None
         if self.validation is not None:
-            loss = evaluate(self.objective, self.validation, config, self.accelerator, self.came, every)
+            loss = evaluate(self.objective, self.validation, config, self.accelerator, self.arrived, every)
             if loss is None:  # asked to end: a resumed run does this evaluation anew
-                self.stop_signal = self.came() or signal.SIGTERM  # of another process
+                self._note_signals(1)
                 return
         state.epoch, state.batch_index = state.epoch + 1, 0
         if loss is None:
@@ -423,6 +411,10 @@ class _Loop:
         if (state.skipped > config.max_skipped and self.last_skip_message) or self.stop_signal or due or late:
             self._save()
         self._stop_if_asked()
+
+    def _note_signals(self, anywhere: float) -> None:
+        """Keep the signal that arrived here, or SIGTERM when one arrived in another process."""
+        self.stop_signal = self.arrived() or (signal.SIGTERM if anywhere else 0)
 
     def _stop_if_asked(self) -> None:
         if self.stop_signal and self.run_folder is not None:

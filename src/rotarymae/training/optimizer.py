@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from rotarymae.training.config import TrainConfig
 
@@ -18,6 +18,22 @@ OPTIMIZERS: dict[str, Callable[[Groups, TrainConfig], torch.optim.Optimizer]] = 
     "adamw": lambda groups, config: torch.optim.AdamW(groups, lr=config.base_lr, betas=config.betas, fused=True),
     "sgd": lambda groups, config: torch.optim.SGD(groups, lr=config.base_lr, momentum=config.momentum),
 }
+
+
+# What a step of each leaves of a parameter, besides "step" in the parameter's shape.
+STATE = {torch.optim.AdamW: {"step", "exp_avg", "exp_avg_sq"}, torch.optim.SGD: {"momentum_buffer"}}
+
+
+def check_state(optimizer: torch.optim.Optimizer, parameter: Tensor, state: dict[str, Tensor]) -> None:
+    """Raise ValueError for a state that no step of the optimiser leaves of this parameter.
+
+    torch does not check it: a fused step writes behind the end of a tensor that is too small.
+    """
+    shapes = {key: torch.Size() if key == "step" else parameter.shape for key in STATE[type(optimizer)]}
+    if {key: tensor.shape for key, tensor in state.items()} != shapes:
+        raise ValueError("the optimiser's state lacks tensors, has others, or has them in another shape")
+    if any(tensor.dtype != parameter.dtype for tensor in state.values()):
+        raise ValueError(f"the optimiser's state is of another type than {parameter.dtype}")
 
 
 def make_optimizer(model: nn.Module, config: TrainConfig) -> torch.optim.Optimizer:
