@@ -1,4 +1,4 @@
-"""What one training step reads, what the training loop needs of its data, and what it does to tokens at random.
+"""Batches: one training step's data, made of a data set with masks and augmentation.
 
 Everything that is drawn is a pure function of (seed, epoch, example): it does not depend on batch, process or worker.
 """
@@ -24,14 +24,14 @@ from rotarymae.tokens import Tokens, compact, round_up
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """What one step reads.
+    """Data of one step.
 
     Attributes:
         series: [B] indices of the examples in their data set, on the host.
         inputs: the tokens that the encoder sees.
         masked: the hidden tokens, in pre-training only.
         targets: labels [B] or values, in supervised training only.
-        static: [B, F] features of each series, which a head reads beside the series; None without.
+        static: [B, F] features of each series, which a head reads next to the series; None without.
         log_errors: [B, M, V] logarithm of the standard error of each hidden value, standardised as the value is; None
             where errors are not known.
     """
@@ -49,7 +49,7 @@ class Batch:
 
 
 class Examples(Protocol):
-    """What the training loop needs of its data."""
+    """Data as the training loop takes them."""
 
     @property
     def lengths(self) -> np.ndarray:
@@ -57,23 +57,23 @@ class Examples(Protocol):
         ...
 
     def batch(self, index: np.ndarray, epoch: int | None) -> Batch:
-        """The batch of these examples; epoch None asks for the fixed one that evaluation uses."""
+        """Return the batch of these examples; epoch None gives the fixed one that evaluation uses."""
         ...
 
     def identity(self) -> dict[str, Any]:
-        """All that the batches are made of, as JSON, targets included: a run is resumed only with the same."""
+        """Return all that the batches are made of, as JSON, targets included: a run is resumed only with the same."""
         ...
 
     def names(self, index: Sequence[int] | np.ndarray) -> list[str]:
-        """What messages and logs call these examples."""
+        """Return the names of these examples in messages and logs."""
         ...
 
 
 class DatasetExamples(ABC):
-    """Batches of the members of a data set as tokens; a subclass says how tokens are made of them.
+    """Make batches of tokens from a data set; a subclass says how.
 
     Args:
-        dataset: series or arrays; places in it are what a batch's index means.
+        dataset: series or arrays; a batch's index is of its members.
         preprocessor: fitted on training data.
         seed: of masks and augmentation.
         masking: how tokens are hidden, for pre-training; a new draw each epoch, a fixed one for evaluation.
@@ -103,10 +103,10 @@ class DatasetExamples(ABC):
 
     @abstractmethod
     def tokens(self, index: np.ndarray, epoch: int | None) -> Tokens:
-        """The members at `index`, as this epoch sees them but for augmentation and masks."""
+        """Return the members at `index`, as this epoch sees them before augmentation and masks."""
 
     def identity(self) -> dict[str, Any]:
-        """All that batches are made of, as JSON: a run is resumed only with the same."""
+        """Return all that batches are made of, as JSON: a run is resumed only with the same."""
         return {
             self.dataset.noun: self.dataset.fingerprint(),
             "preprocessor": self.preprocessor.to_dict(),
@@ -141,11 +141,11 @@ class DatasetExamples(ABC):
         return tokens
 
     def split(self, tokens: Tokens, mask: Bool[Tensor, "B K"]) -> tuple[Tokens, Tokens]:
-        """(visible, masked), by a mask over `units`."""
+        """Return (visible, masked), by a mask over `units`."""
         return split(tokens, mask)
 
     def units(self, tokens: Tokens) -> Tokens:
-        """What is hidden or not, each by itself."""
+        """Return what a mask hides one by one: the tokens."""
         return tokens
 
     def _split_at_random(
@@ -161,7 +161,7 @@ class DatasetExamples(ABC):
 
 
 def drop_tokens(tokens: Tokens, most: float, draw: Noise) -> Tokens:
-    """Leaves out a random share, up to `most`, of each row's tokens; at least one stays."""
+    """Leave out a random share, up to `most`, of each row's tokens; at least one stays."""
     uniform = draw(tokens.length + 1)
     share, uniform = most * uniform[:, :1], uniform[:, 1:]
     keep = tokens.real & (uniform >= share)
@@ -171,7 +171,7 @@ def drop_tokens(tokens: Tokens, most: float, draw: Noise) -> Tokens:
 
 
 def places(indices: Any, count: int, noun: str) -> np.ndarray:
-    """What of `count` things is selected, int64: integers, also negative ones, as they are; of a boolean mask its True.
+    """Return indices in [0, count), int64, from integers, also negative ones, or a boolean mask.
 
     Raises:
         InputError: an index that does not exist, a mask of another length, nothing selected.
@@ -193,6 +193,6 @@ def places(indices: Any, count: int, noun: str) -> np.ndarray:
 
 
 def _nothing(like: Tokens) -> Tokens:
-    """As many rows with nothing in them: one token of padding each."""
+    """Return as many rows with nothing in them: one token of padding each."""
     values, positions = like.values[:, :1] * 0, like.positions[:, :1] * 0
     return Tokens(values, positions, torch.ones(values.shape[:2], dtype=torch.bool), check_values=False)

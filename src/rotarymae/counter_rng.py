@@ -1,4 +1,4 @@
-"""Uniform random numbers as a pure function of (seed, epoch, example)."""
+"""Random numbers as a pure function of (seed, epoch, example), and generators as one of their key."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
 def counter_uniform(seed: int, epoch: int, ids: np.ndarray | Sequence[int], stream: int = 0) -> Noise:
-    """Uniform numbers that are a pure function of (seed, epoch, series id, stream, how many were drawn before).
+    """Return a source of uniform numbers, a pure function of (seed, epoch, series id, stream, numbers drawn before).
 
     Draws whose number depends on the padded length of a batch need their own stream: what comes next on it would
     depend on the padding. Counter-based: 64-bit mixing (splitmix64, Steele et al. 2014) of the key and the
@@ -43,7 +43,7 @@ def make_generator(*key: int, device: torch.device | str = "cpu") -> torch.Gener
 
 
 def standard_normal(uniform: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
-    """Standard normal numbers from uniform ones in [0, 1), one for one, within 4.8 deviations."""
+    """Turn uniform numbers in [0, 1) into standard normal ones, one for one, within 4.8 deviations."""
     return torch.special.ndtri(uniform.double().clamp(1e-6, 1 - 1e-6)).float()
 
 

@@ -1,4 +1,4 @@
-"""Losses: readers of predictions. Each gives (sum, count), so that a mean over micro-batches or ranks stays exact.
+"""Losses, each as (sum, count), so that a mean over micro-batches or ranks stays exact.
 
 The mean of a loss is sum / count over everything real; padding enters neither. All are computed in float32 at least.
 """
@@ -55,7 +55,7 @@ def reconstruction(out: Reconstruction, normalize_targets: bool = False, beta: f
     terms = LIKELIHOODS[out.likelihood].loss(_wide(out.parameters), target, beta)
     if out.masked.padding is not None:
         missing = missing | out.masked.padding[..., None]
-    # masked_fill, not a product: what stands under padding must not reach the gradient even if it overflows.
+    # masked_fill, not a product: values at padded positions must not reach the gradient even if it overflows.
     return Loss(terms.masked_fill(missing, 0.0).sum(), (~missing).sum())
 
 
@@ -72,7 +72,7 @@ def classification(
     class_weights: Float[Tensor, " classes"] | None = None,
     loss: TargetLoss = "auto",
 ) -> Loss:
-    """Cross-entropy, or another loss. With `label_smoothing` s the target is 1 - s + s / classes for the true class.
+    """Score logits by cross-entropy or another loss, with `label_smoothing` s: 1 - s + s / classes for the true class.
 
     With `class_weights` the sum and the count are both weighted by the weight of each row's class, so that the mean
     is torch's weighted mean.
@@ -85,7 +85,7 @@ def classification(
 
 
 def regression(predicted: Float[Tensor, "*shape"], target: Float[Tensor, "*shape"], loss: TargetLoss = "auto") -> Loss:
-    """Squared error over all elements, or another loss; NaN targets are missing and count for nothing.
+    """Score values by their squared error or another loss; NaN targets are missing and count for nothing.
 
     Raises:
         InputError: predictions and targets of different shapes, which torch would spread over one another.

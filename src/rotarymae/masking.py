@@ -1,4 +1,4 @@
-"""Which tokens are hidden, and how a batch splits into what is seen and what is to be predicted.
+"""Masks, and the split of a batch into visible tokens and tokens to predict.
 
 A strategy is a small dataclass that is called with tokens and gives the mask: [B, N] bool, True = hidden, never True
 on padding, and at least one token of each row stays visible. `MASKINGS` lists them by name; a new one is a class and
@@ -26,11 +26,11 @@ from rotarymae.tokens import Tokens, compact
 
 @dataclass(frozen=True)
 class Masking(ABC):
-    """A way of hiding a share of each row: `masking(tokens, noise)` gives the mask.
+    """Strategy that hides a share of each row: `masking(tokens, noise)` gives the mask.
 
     Attributes:
         ratio: the share to hide, more than 0 and less than 1. With (low, high) each row has its own share between
-            them: a model that will be asked to interpolate from many and from few observations should have seen both.
+            them: a model that is to interpolate from many and from few observations should have seen both.
 
     The shares are drawn row by row, or with a `phase` (one number per epoch) they run between the two in a wave over
     the logarithm of the length: over the epochs every row sees them all, but rows of nearly equal length agree, so
@@ -47,7 +47,7 @@ class Masking(ABC):
 
     @staticmethod
     def named(kind: str, ratio: float | Sequence[float] = 0.75) -> Masking:
-        """The strategy of this name, for example `Masking.named("rows", ratio=0.5)`.
+        """Return the strategy of this name, for example `Masking.named("rows", ratio=0.5)`.
 
         Raises:
             InputError: a name that does not exist, naming what there is; a ratio out of its range.
@@ -57,12 +57,12 @@ class Masking(ABC):
 
     @abstractmethod
     def __call__(self, tokens: Tokens, noise: Noise | None = None, phase: float | None = None) -> Bool[Tensor, "B N"]:
-        """The mask."""
+        """Return the mask."""
 
     def _draw(
         self, tokens: Tokens, noise: Noise | None, phase: float | None
     ) -> tuple[float | Float[Tensor, " B"], Float[Tensor, "B N"]]:
-        """The share of each row, and the random numbers that decide what is hidden.
+        """Return the share of each row, and the random numbers that decide what is hidden.
 
         Shares are computed in float64 on the CPU: some devices (MPS) have no float64.
         """
@@ -79,7 +79,7 @@ class Masking(ABC):
 
 @dataclass(frozen=True)
 class MaskRatio(Masking):
-    """Hides ceil(ratio · real tokens) of each row, uniformly; at least one stays, so a row of one is never masked.
+    """Hide ceil(ratio · real tokens) of each row, uniformly; at least one stays, so a row of one is never masked.
 
     Section 4.1 of arXiv:2505.20535.
     """
@@ -93,7 +93,7 @@ class MaskRatio(Masking):
 
 @dataclass(frozen=True)
 class MaskRows(Masking):
-    """Hides everything observed at a time (axis 0), for ceil(ratio · distinct times) times of each row."""
+    """Hide everything observed at a time (axis 0), for ceil(ratio · distinct times) times of each row."""
 
     kind: str = field(default="rows", init=False)
 
@@ -103,7 +103,7 @@ class MaskRows(Masking):
 
 @dataclass(frozen=True)
 class MaskChannels(Masking):
-    """Hides whole channels (axis 1): ceil(ratio · channels present) of each row."""
+    """Hide whole channels (axis 1): ceil(ratio · channels present) of each row."""
 
     kind: str = field(default="channels", init=False)
 
@@ -115,7 +115,7 @@ class MaskChannels(Masking):
 
 @dataclass(frozen=True)
 class MaskTubes(Masking):
-    """Hides the same patches at all times (VideoMAE, arXiv:2203.12602): ceil(ratio · patches) of each row.
+    """Hide the same patches at all times (VideoMAE, arXiv:2203.12602): ceil(ratio · patches) of each row.
 
     A patch is a position on every axis but time, which is axis 0.
     """
@@ -124,13 +124,13 @@ class MaskTubes(Masking):
 
     def __call__(self, tokens: Tokens, noise: Noise | None = None, phase: float | None = None) -> Bool[Tensor, "B N"]:
         if tokens.axes < 2:
-            raise InputError("masking 'tubes' needs axes beside time; these positions have only one axis.")
+            raise InputError("masking 'tubes' needs axes next to time; these positions have only one axis.")
         return _hide_groups(tokens, range(1, tokens.axes), *self._draw(tokens, noise, phase))
 
 
 @dataclass(frozen=True)
 class MaskFuture(Masking):
-    """Hides all that comes after a time (axis 0): the last `ratio` of each row's span, so that a model learns to
+    """Hide all that comes after a time (axis 0): the last `ratio` of each row's span, so that a model learns to
     forecast. A row of one time hides nothing."""
 
     kind: str = field(default="future", init=False)
@@ -153,7 +153,7 @@ MASKINGS: dict[str, type[Masking]] = {
 
 
 def split(tokens: Tokens, mask: Bool[Tensor, "B N"]) -> tuple[Tokens, Tokens]:
-    """(visible, masked): an exact partition of each row's real tokens, in their order.
+    """Return (visible, masked): an exact partition of each row's real tokens, in their order.
 
     Rows may hide different numbers; the shorter ones are padded behind. A row that hides nothing is padding
     throughout in `masked`.
@@ -185,13 +185,13 @@ def _draw(tokens: Tokens, noise: Noise | None, n: int) -> Float[Tensor, "B n"]:
 
 
 def _count(counts: Int[Tensor, " B"], share: float | Float[Tensor, " B"]) -> Int[Tensor, " B"]:
-    """ceil(share · count), less than the count. In float64, so that 0.75 · 4 is not rounded up to 4."""
+    """Return ceil(share · count), less than the count; in float64, so that 0.75 · 4 is not rounded up to 4."""
     hidden = (counts.cpu().double() * share - 1e-9).ceil().long().to(counts.device)
     return torch.minimum(hidden, counts - 1)
 
 
 def _hide(real: Bool[Tensor, "B N"], count: Int[Tensor, " B"], uniform: Float[Tensor, "B N"]) -> Bool[Tensor, "B N"]:
-    """True on the `count` real tokens of each row that drew the smallest numbers."""
+    """Return True on the `count` real tokens of each row that drew the smallest numbers."""
     order = uniform.masked_fill(~real, 2.0).argsort(dim=1)
     rank = torch.empty_like(order)
     rank.scatter_(1, order, torch.arange(real.shape[1], device=order.device).expand_as(order))
@@ -201,7 +201,7 @@ def _hide(real: Bool[Tensor, "B N"], count: Int[Tensor, " B"], uniform: Float[Te
 def _hide_groups(
     tokens: Tokens, axes: Sequence[int], share: float | Float[Tensor, " B"], uniform: Float[Tensor, "B N"]
 ) -> Bool[Tensor, "B N"]:
-    """Hides whole groups: tokens of a row with equal positions on `axes` are hidden together or not at all.
+    """Hide whole groups: tokens of a row with equal positions on `axes` are hidden together or not at all.
 
     ceil(share · groups) of each row's groups are hidden, and at least one stays.
     """
@@ -211,7 +211,7 @@ def _hide_groups(
 
 
 def _group_ids(tokens: Tokens, axes: Sequence[int]) -> tuple[Int[Tensor, "B N"], Int[Tensor, " B"]]:
-    """A number 0..groups-1 for each token's group within its row, and the number of groups of each row."""
+    """Return a number 0..groups-1 for each token's group within its row, and the number of groups of each row."""
     group = (~tokens.real).long()  # padding sorts behind every real token, so real groups count from 0
     for axis in axes:
         level = _dense(tokens.positions[..., axis].contiguous())
@@ -221,7 +221,7 @@ def _group_ids(tokens: Tokens, axes: Sequence[int]) -> tuple[Int[Tensor, "B N"],
 
 
 def _dense(keys: Tensor) -> Int[Tensor, "B N"]:
-    """Ranks of the distinct values of each row: equal keys get equal numbers, in ascending order from 0."""
+    """Return ranks of the distinct values of each row: equal keys get equal numbers, in ascending order from 0."""
     ordered, order = keys.sort(dim=1)
     step = torch.zeros_like(order)
     step[:, 1:] = (ordered[:, 1:] != ordered[:, :-1]).long()

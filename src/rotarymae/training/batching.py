@@ -1,4 +1,4 @@
-"""Which examples go together, and in which order: a pure function of (seed, epoch).
+"""Batches and their order, a pure function of (seed, epoch).
 
 Nothing remembers where it was, so a run can be resumed anywhere, on any number of processes, with the same batches.
 """
@@ -26,15 +26,15 @@ def plan(
     batch_size: int | None = None,
     batch_tokens: int | None = None,
 ) -> list[np.ndarray]:
-    """The batches of one epoch, as indices into the data set: every example once.
+    """Return the batches of one epoch, as indices into the data set: every example once.
 
     Examples are shuffled, cut into pools of about 64 batches, sorted by length within their pool, cut into batches of
     `batch_size` examples or of at most `batch_tokens` tokens (padding counted), and the batches shuffled within the
     pool. A single example longer than the budget is a batch of its own.
     """
-    draw, shuffle = (np.random.default_rng([seed, epoch, stream]) for stream in (0, 1))
+    permute, shuffle = (np.random.default_rng([seed, epoch, stream]) for stream in (0, 1))
     batches: list[np.ndarray] = []
-    for pool in _pools(draw.permutation(len(lengths)), lengths, batch_size, batch_tokens):
+    for pool in _pools(permute.permutation(len(lengths)), lengths, batch_size, batch_tokens):
         ordered = pool[np.argsort(lengths[pool], kind="stable")]
         cuts = in_order(lengths[ordered], batch_size, batch_tokens)
         parts = [ordered[cut] for cut in cuts]
@@ -43,13 +43,13 @@ def plan(
 
 
 def by_length(lengths: np.ndarray, batch_size: int | None = None, batch_tokens: int | None = None) -> list[np.ndarray]:
-    """Batches of examples of nearly equal lengths, in a fixed order, for evaluation."""
+    """Return batches of examples of nearly equal lengths, in a fixed order, for evaluation."""
     order = np.argsort(lengths, kind="stable")
     return [order[cut] for cut in in_order(lengths[order], batch_size, batch_tokens)]
 
 
 def in_order(lengths: np.ndarray, batch_size: int | None = None, batch_tokens: int | None = None) -> list[np.ndarray]:
-    """Consecutive indices cut into batches of `batch_size` examples or at most `batch_tokens` padded tokens."""
+    """Cut consecutive indices into batches of `batch_size` examples or at most `batch_tokens` padded tokens."""
     if (batch_size is None) == (batch_tokens is None):
         raise InputError("give either batch_size (examples) or batch_tokens (tokens), not both and not neither.")
     if (batch_size or batch_tokens or 0) < 1:
@@ -78,7 +78,7 @@ def _pools(
 
 
 def prefetch(make: Callable[[np.ndarray], T], batches: Sequence[np.ndarray], workers: int) -> Iterator[T]:
-    """make(batch) for each, in order; with workers, up to two batches for each of them are made ahead in threads."""
+    """Yield make(batch) for each, in order; each worker, a thread, makes up to two batches ahead."""
     if workers == 0:
         yield from map(make, batches)
         return

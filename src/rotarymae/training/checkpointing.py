@@ -38,7 +38,7 @@ NAME = re.compile(r"step-(\d{8,})-epoch-(\d{4,})")
 
 @dataclass
 class RunState:
-    """Where a run is; with the weights and the optimiser's state, all that the next step depends on.
+    """Hold where a run is: with the weights and the optimiser's state, all that the next step depends on.
 
     `step` counts steps taken, `epoch` epochs finished and `batch_index` batches done of the current one. The rest
     belongs to logs and early stopping.
@@ -72,11 +72,11 @@ class RunFolder:
         self._lock: FolderLock | None = None
 
     def open(self, resume: str, identity: dict[str, Any]) -> list[dict[str, Any]]:
-        """Locks the folder and finds where to go on; returns the log up to there.
+        """Lock the folder, find the newest checkpoint, and return the log up to it.
 
         Args:
             resume: "never" or "auto", see `training.fit`.
-            identity: what the run is of, as JSON: data, model, settings.
+            identity: data, model and settings of the run, as JSON.
 
         Raises:
             InputError: resume="never" and the folder has a run in it; a checkpoint of other data or another
@@ -120,18 +120,18 @@ class RunFolder:
             if self._checkpoints.exists():
                 remove_leftovers(self._checkpoints)
             remove_leftovers(self.path, [self._log.name])
-            with replacing(self._log) as beside:
-                beside.write_text("".join(_line(line) for line in history), encoding="utf-8")
+            with replacing(self._log) as partial:
+                partial.write_text("".join(_line(line) for line in history), encoding="utf-8")
         return history
 
     def close(self) -> None:
-        """Gives the lock back."""
+        """Release the lock."""
         if self._lock is not None:
             self._lock.release()
             self._lock = None
 
     def log(self, line: dict[str, Any]) -> None:
-        """Appends one line of JSON. Raises OSError that names the file."""
+        """Append one line of JSON. Raises OSError that names the file."""
         if self.writes:
             try:
                 with self._log.open("a", encoding="utf-8") as file:
@@ -152,7 +152,7 @@ class RunFolder:
         best: dict[str, Tensor] | None,
         keep: int,
     ) -> None:
-        """Writes a checkpoint, the `best` weights included, then removes older ones beyond `keep`.
+        """Write a checkpoint, the `best` weights included, then remove older ones beyond `keep`.
 
         Raises:
             OSError: the disk is full or not writable; earlier checkpoints stand, and nothing half-written is left.
@@ -166,13 +166,13 @@ class RunFolder:
         manifest["state"] = dataclasses.asdict(state)
         path = self._checkpoints / f"step-{state.step:08d}-epoch-{state.epoch:04d}"
         try:
-            with replacing_folder(path) as beside:
+            with replacing_folder(path) as partial:
                 for file, content in files.items():
                     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in content.items()}
-                    save_file(plain, beside / file)
-                manifest["files"] = {file: sha256(beside / file) for file in files}
+                    save_file(plain, partial / file)
+                manifest["files"] = {file: sha256(partial / file) for file in files}
                 manifest["sha256"] = sha256_of(manifest)
-                (beside / MANIFEST).write_text(json.dumps(manifest, indent=1), encoding="utf-8")
+                (partial / MANIFEST).write_text(json.dumps(manifest, indent=1), encoding="utf-8")
             flush(self._log)
         except (OSError, SafetensorError) as error:
             before = self.newest()
@@ -193,7 +193,7 @@ class RunFolder:
         scaler: torch.amp.GradScaler,
         state: RunState,
     ) -> dict[str, Tensor] | None:
-        """Puts weights, optimiser and state as they were; returns the best weights, if there are any yet.
+        """Put weights, optimiser and state back as they were; return the best weights, if there are any yet.
 
         Raises:
             ModelDirectoryError: the checkpoint does not fit the model or its optimiser.
@@ -215,7 +215,7 @@ class RunFolder:
         return tensors.get(BEST)
 
     def _list(self) -> list[Path]:
-        """Folders with the name of a checkpoint, oldest first."""
+        """Return the folders with the name of a checkpoint, oldest first."""
         folders = self._checkpoints.iterdir() if self._checkpoints.is_dir() else ()
         named = [path for path in folders if NAME.fullmatch(path.name) and path.is_dir() and not path.is_symlink()]
         return sorted(named, key=_order)
@@ -291,7 +291,7 @@ def _check_fields(manifest: dict[str, Any]) -> None:
 
 
 def _optimizer_state(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
-    """Its values as parameter/key."""
+    """Return the optimiser's tensors, each named parameter/key."""
     names = {id(parameter): name for name, parameter in model.named_parameters()}
     return {
         f"{names[id(parameter)]}/{key}": value
@@ -302,7 +302,7 @@ def _optimizer_state(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict
 
 
 def _restore_optimizer(model: nn.Module, optimizer: torch.optim.Optimizer, saved: dict[str, Tensor]) -> None:
-    """By torch's own loading, which knows parameters by their number, and on which device each value belongs."""
+    """Load the optimiser's state by torch, which knows parameters by number and moves each value to its device."""
     names = {id(parameter): name for name, parameter in model.named_parameters()}
     parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
     order = [names[id(parameter)] for parameter in parameters]
@@ -334,7 +334,7 @@ def _order(path: Path) -> tuple[int, ...]:
 
 
 def _line(line: dict[str, Any]) -> str:
-    """One line of strict JSON: a number that is none is null."""
+    """Write one line of strict JSON: NaN and infinity become null."""
     plain = {
         key: None if isinstance(value, float) and not math.isfinite(value) else value for key, value in line.items()
     }
@@ -342,7 +342,7 @@ def _line(line: dict[str, Any]) -> str:
 
 
 def _parsed(text: bytes) -> dict[str, Any]:
-    """One line of the log. Raises ValueError, KeyError or TypeError when `_line` did not write it."""
+    """Read one line of the log. Raises ValueError, KeyError or TypeError when `_line` did not write it."""
     line = json.loads(text)
     if type(line["step"]) is not int or type(line["epoch"]) not in (int, float):
         raise ValueError("no step and epoch")
@@ -350,10 +350,10 @@ def _parsed(text: bytes) -> dict[str, Any]:
 
 
 def _differences(before: Any, now: Any, where: str = "") -> list[str]:
-    """Sentences for what differs between two JSON-like values."""
+    """Return a sentence for each difference between two JSON-like values."""
     if isinstance(before, dict) and isinstance(now, dict):
-        found = []
+        differences = []
         for key in sorted(before.keys() | now.keys()):
-            found += _differences(before.get(key), now.get(key), f"{where}.{key}" if where else key)
-        return found
+            differences += _differences(before.get(key), now.get(key), f"{where}.{key}" if where else key)
+        return differences
     return [] if before == now else [f"{where} was {before!r} and is now {now!r}"]

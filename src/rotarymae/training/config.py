@@ -1,4 +1,4 @@
-"""How a model is trained: the settings of the training loop, and what they refuse. Imports no torch."""
+"""Settings of the training loop, and the values that they refuse. Imports no torch."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class LoopOptions:
 
 @dataclass(kw_only=True)
 class TrainConfig(LoopOptions):
-    """How a model is trained. Raises InputError for a value out of its range."""
+    """Settings of one training. Raises InputError for a value out of its range."""
 
     epochs: int = 20
     """Training makes this many passes over the examples."""
@@ -108,5 +108,5 @@ class TrainConfig(LoopOptions):
         choose("precision", self.precision, get_args(Precision))
 
     def passes(self, steps: int) -> int:
-        """How many passes of so many steps training makes."""
+        """Return the number of passes that training makes, each of this many steps."""
         return max(self.epochs, math.ceil(self.min_steps / steps))

@@ -1,4 +1,4 @@
-"""The processes and devices of a run: Accelerate's, their sums, and the signals that end them."""
+"""Processes and devices of a run: sums over them, and signals that end them."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _ALONE = ContextVar("alone", default=False)
 
 
 def is_main_process() -> bool:
-    """Whether this process is the one that writes files."""
+    """Return whether this process is the one that writes files."""
     return _processes().is_main_process
 
 
 def of_main_process(value: T) -> T:
-    """The main process's value, on every process."""
+    """Return the main process's value, on every process."""
     if _processes().num_processes == 1:
         return value
     values = [value]
@@ -41,7 +41,7 @@ def of_main_process(value: T) -> T:
 
 @contextmanager
 def alone() -> Iterator[None]:
-    """Within, this process predicts by itself; others, if there are any, take no part."""
+    """Let this process predict by itself; others, if there are any, take no part."""
     token = _ALONE.set(True)
     try:
         yield
@@ -50,7 +50,7 @@ def alone() -> Iterator[None]:
 
 
 def are_several(accelerator: Accelerator) -> bool:
-    """Whether batches are shared among processes."""
+    """Return whether batches are shared among processes."""
     return accelerator.num_processes > 1 and not _ALONE.get()
 
 
@@ -90,7 +90,7 @@ def _destroy_process_group() -> None:
 
 
 def total(accelerator: Accelerator, numbers: list[float]) -> list[float]:
-    """Sums over all processes."""
+    """Sum each number over all processes."""
     if accelerator.num_processes == 1:
         return numbers
     reduced = accelerator.reduce(torch.tensor(numbers, dtype=torch.float64, device=accelerator.device), "sum")

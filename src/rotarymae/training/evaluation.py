@@ -1,4 +1,4 @@
-"""A model on examples it does not learn from: the mean loss, or whatever is read from its output."""
+"""Evaluation: the mean loss of a model, or whatever is read from its output, without learning."""
 
 from __future__ import annotations
 
@@ -29,22 +29,22 @@ def evaluate(
     stop: Callable[[], Any] = lambda: False,
     every: int = 1,
 ) -> float | None:
-    """The mean loss over all real targets of all examples; every example counts by its own targets, not by batch.
+    """Return the mean loss over all real targets of all examples, each target counted alike whatever its batch.
 
     The model's mode and device are restored. Batches are shared among the processes; a process without any takes part
     all the same.
 
     Args:
         stop: when it becomes true on one of the processes, the answer is None on all of them.
-        every: of one in so many examples, evenly spread over their lengths; of a batch at least.
+        every: evaluate one in `every` examples, evenly spread over their lengths; a batch at least.
     """
     accelerator = accelerator or make_accelerator()
     loss = count = 0.0
     stopped = False
     with _evaluating(objective, config, accelerator):
         for index in _own_batches(examples, config, accelerator, every):
-            own = objective(examples.batch(index, None).to(accelerator.device))
-            loss, count = loss + float(own.sum), count + float(own.count)
+            part = objective(examples.batch(index, None).to(accelerator.device))
+            loss, count = loss + float(part.sum), count + float(part.count)
             stopped = bool(stop())
             if stopped:
                 break
@@ -61,7 +61,7 @@ def predict(
     config: TrainConfig,
     on_step: Callable[[int, int], None] | None = None,
 ) -> list[Any]:
-    """read(model, batch) for every example, once each, in input order, on every process.
+    """Return read(model, batch) of every example, once each, in input order, on every process.
 
     `read` gives a list with one entry per row of the batch; it is called in evaluation mode, without gradients, in the
     precision of `config`. The model's mode and device are restored.
@@ -85,7 +85,7 @@ def predict(
 
 @contextmanager
 def _evaluating(module: nn.Module, config: TrainConfig, accelerator: Accelerator) -> Iterator[None]:
-    """On the accelerator's device in evaluation mode, without gradients; mode and device are restored."""
+    """Compute on the accelerator's device, in evaluation mode, without gradients; restore mode and device."""
     device, training = next(module.parameters()).device, module.training
     there = accelerator.device
     module.to(there).eval()
@@ -97,10 +97,10 @@ def _evaluating(module: nn.Module, config: TrainConfig, accelerator: Accelerator
 
 
 def _own_batches(examples: Examples, config: TrainConfig, accelerator: Accelerator, every: int = 1) -> list[np.ndarray]:
-    """This process's share of the batches of one in `every` examples, which group them by length."""
+    """Return this process's share of the batches of one in `every` examples, grouped by length."""
     sizes = (config.batch_size, config.batch_tokens)
     batches = by_length(examples.lengths, *sizes)
-    if every > 1:  # of every length: one in so many examples, at least about a batch of them
+    if every > 1:  # of every length, and about a batch at least
         step = min(every, len(batches))
         kept = np.argsort(examples.lengths, kind="stable")[step // 2 :: step]
         batches = [kept[batch] for batch in by_length(examples.lengths[kept], *sizes)]

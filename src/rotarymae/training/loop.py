@@ -1,4 +1,4 @@
-"""One training loop for everything, on Accelerate: any number of processes and devices.
+"""The training loop, on Accelerate: any number of processes and devices.
 
 A step is a pure function of the weights, the optimiser's state and (seed, epoch, batch number): batches, masks,
 augmentation and dropout are all derived from these three, so a resumed run takes the steps the interrupted one would
@@ -46,12 +46,12 @@ TOO_FEW_STEPS = 20  # below which the first and the last loss are not compared
 
 
 class TrainingDiverged(RotaryMAEError):
-    """Too many steps had a non-finite loss or gradient; the last good checkpoint stands."""
+    """Raised when too many steps had a non-finite loss or gradient; the last good checkpoint stands."""
 
 
 @dataclass
 class TrainResult:
-    """What a run leaves besides the trained model.
+    """History and totals of a run.
 
     Attributes:
         history: one dictionary per logged interval and evaluation: step, epoch, and loss and lr, or validation.
@@ -83,18 +83,18 @@ def fit(
     on_resume: Callable[[str], None] | None = None,
     trackers: tuple[str, ...] = (),
 ) -> TrainResult:
-    """Trains `objective.model` in place and leaves it on the CPU in evaluation mode.
+    """Train `objective.model` in place and leave it on the CPU in evaluation mode.
 
     Warns (InputWarning) of a damaged log, of many skipped steps, and of a loss that ended above where it began.
 
     Args:
         objective: model and loss.
         examples: training data.
-        config: how.
+        config: settings.
         validation: evaluated after every epoch, with the same masks each time.
         folder: where log.jsonl and checkpoints go, seen by all processes; None keeps nothing.
-        resume: "never" (refuses a folder with a run in it), "auto" (goes on from the newest whole checkpoint, of the
-            same data and configuration, if there is one).
+        resume: "never" (refuses a folder with a run in it), "auto" (continues from the newest checkpoint, of the same
+            data and configuration, if there is one).
         on_step: called with (step, steps in all, running mean loss), for progress bars.
         on_resume: called with a sentence that says where a run with resume="auto" begins.
         trackers: Accelerate's: "tensorboard" (writes to the folder), "wandb".
@@ -189,7 +189,7 @@ class _Loop:
             self._checkpoint_if_due()
         self._save()
         self._note_signals(*total(self.accelerator, [float(self.arrived())]))
-        self._stop_if_asked()
+        self._stop_if_signalled()
         if config.keep_best and self.best_weights is not None:
             self.objective.model.load_state_dict(self.best_weights)
         self._warn_of_a_poor_run()
@@ -199,7 +199,7 @@ class _Loop:
         return self.result
 
     def _open(self, folder: RunFolder, resume: str, on_resume: Callable[[str], None] | None) -> None:
-        """The main process looks and tells the others: a second look would see what the first one wrote."""
+        """Open the folder in the main process, which tells the others: they would see what it wrote."""
         opened: list[Any] = [None]
         if self.accelerator.is_main_process:
             try:
@@ -227,17 +227,19 @@ class _Loop:
         return plan(self.examples.lengths, config.seed, epoch, config.batch_size, config.batch_tokens)
 
     def _shards(self, index: np.ndarray) -> list[tuple[Batch, bool]]:
-        """This process's part of every micro-batch, and whether it is real: a process without rows of its own works
-        through a borrowed one that counts for nothing, because all must take part in the exchange of gradients."""
+        """Return this process's part of every micro-batch, and whether it counts.
+
+        A process without rows works through a borrowed one that does not count: all must exchange gradients.
+        """
         rank, processes = self.accelerator.process_index, self.accelerator.num_processes
         shards = []
         for part in np.array_split(index, min(self.config.accumulation, len(index))):
-            own = part[rank::processes]
-            shards.append((self.examples.batch(own if len(own) else part[:1], self.state.epoch), len(own) > 0))
+            rows = part[rank::processes]
+            shards.append((self.examples.batch(rows if len(rows) else part[:1], self.state.epoch), len(rows) > 0))
         return shards
 
     def _step(self, module: nn.Module, shards: list[tuple[Batch, bool]], at: float, steps: int) -> float | None:
-        """One optimiser step; the mean loss, or None when the step was skipped."""
+        """Take one optimiser step; return the mean loss, or None when the step was skipped."""
         config, state = self.config, self.state
         self.generator.manual_seed(_step_seed(config.seed, state.step, self.accelerator.process_index))
         warmup = config.warmup_fraction * steps if config.warmup_steps is None else config.warmup_steps
@@ -245,8 +247,8 @@ class _Loop:
         for group in self.optimizer.param_groups:
             group["lr"] = rate * group["lr_scale"]
         self.objective.train()
-        own = [*self._backward(module, shards), sum(_tokens(batch) for batch, real in shards if real)]
-        summed, count, tokens, signals = total(self.accelerator, [*own, float(self.arrived())])
+        here = [*self._backward(module, shards), sum(_tokens(batch) for batch, real in shards if real)]
+        summed, count, tokens, signals = total(self.accelerator, [*here, float(self.arrived())])
         self._note_signals(signals)
         state.tokens += int(tokens)
         self.scaler.unscale_(self.optimizer)
@@ -272,12 +274,11 @@ class _Loop:
 
     @property
     def _divisor(self) -> int:
-        """About the number of terms of a step, so that gradients are within fp16's range before they are exact."""
+        """Return about the number of terms of a step, which keeps gradients within fp16's range."""
         return self.config.batch_tokens or self.config.batch_size or 1
 
     def _backward(self, module: nn.Module, shards: list[tuple[Batch, bool]]) -> tuple[float, float]:
-        """Accumulate gradients; several processes exchange them with the last micro-batch. Returns this process's sum
-        of losses and count of terms."""
+        """Accumulate gradients, exchanged with the last micro-batch; return this process's sum and count of losses."""
         summed = count = 0.0
         several = self.accelerator.num_processes > 1
         for i, (batch, real) in enumerate(shards):
@@ -295,13 +296,13 @@ class _Loop:
         return first_non_finite(self.objective, batches, self.device, autocast(self.config, self.device))
 
     def _record_skipped_step(self, nonfinite: NonFinite, shards: list[tuple[Batch, bool]]) -> None:
-        """Counts and logs a step left out, with the series of all processes."""
-        found = [(nonfinite, self.examples.names([int(i) for batch, real in shards if real for i in batch.series]))]
+        """Count and log a step left out, with the series of all processes."""
+        records = [(nonfinite, self.examples.names([int(i) for batch, real in shards if real for i in batch.series]))]
         if self.accelerator.num_processes > 1:
-            found = gather_object(found)
-        series = [name for _, names in found for name in names]
+            records = gather_object(records)
+        series = [name for _, names in records for name in names]
         # Where one process saw bad input, the others saw only what came of it.
-        bad = next((one for one, _ in found if one.in_data), found[0][0]).where
+        bad = next((one for one, _ in records if one.in_data), records[0][0]).where
         state = self.state
         state.skipped += 1
         self.last_skip_message = f"first {bad}; series {', '.join(series[:5])}{', …' if len(series) > 5 else ''}"
@@ -309,7 +310,7 @@ class _Loop:
         self._record(line)
 
     def _end_if_diverged(self) -> None:
-        """Ends a run that has skipped too much, or whose weights are lost; a checkpoint never holds such weights."""
+        """Raise when a run has skipped too many steps or its weights are lost, before a checkpoint holds them."""
         state, config = self.state, self.config
         advice = [f"lower base_lr ({config.base_lr:g})"]
         advice += ["set gradient_clip"] if config.gradient_clip is None else []
@@ -381,12 +382,12 @@ class _Loop:
             self.accelerator.log(numbers, step=line["step"])
 
     def _end_epoch(self, every: int) -> None:
-        """Evaluates one in `every` validation examples: of both parts about the same share is seen."""
+        """Evaluate one in `every` validation examples, about the share of the training examples that was seen."""
         state, config = self.state, self.config
         loss = None
         if self.validation is not None:
             loss = evaluate(self.objective, self.validation, config, self.accelerator, self.arrived, every)
-            if loss is None:  # asked to end: a resumed run does this evaluation anew
+            if loss is None:  # a signal: a resumed run does this evaluation anew
                 self._note_signals(1)
                 return
         state.epoch, state.batch_index = state.epoch + 1, 0
@@ -403,20 +404,20 @@ class _Loop:
         state.stopped = config.patience is not None and state.epochs_without_improvement >= config.patience
 
     def _checkpoint_if_due(self) -> None:
-        """Saves by time or by step, and at once when the run is asked to end."""
+        """Save by time or by step, and at once when a signal has arrived."""
         state, config = self.state, self.config
         by_step = config.checkpoint_steps is not None and state.step % config.checkpoint_steps == 0
         due = state.batch_index > 0 and by_step
         late = time.monotonic() - self.last_checkpoint > 60 * config.checkpoint_minutes
         if (state.skipped > config.max_skipped and self.last_skip_message) or self.stop_signal or due or late:
             self._save()
-        self._stop_if_asked()
+        self._stop_if_signalled()
 
     def _note_signals(self, anywhere: float) -> None:
         """Keep the signal that arrived here, or SIGTERM when one arrived in another process."""
         self.stop_signal = self.arrived() or (signal.SIGTERM if anywhere else 0)
 
-    def _stop_if_asked(self) -> None:
+    def _stop_if_signalled(self) -> None:
         if self.stop_signal and self.run_folder is not None:
             raise Interrupted(self.stop_signal, self.state.step, self.run_folder.path)
 
@@ -431,7 +432,7 @@ class _Loop:
         self.last_checkpoint = time.monotonic()
 
     def _identity(self) -> dict[str, Any]:
-        """What must be the same for a resumed run to be the same run."""
+        """Return all that must be the same for a resumed run to be the same run."""
         settings = {k: v for k, v in dataclasses.asdict(self.config).items() if k not in FREE_TO_CHANGE}
         settings["precision"] = taken_precision(self.config.precision, self.accelerator.device)
         validation = None if self.validation is None else self.validation.identity()
@@ -448,7 +449,7 @@ def learning() -> Iterator[None]:
 
 @contextmanager
 def compile_blocks(model: nn.Module) -> Iterator[None]:
-    """Within, every block runs compiled, for any batch and length; outside, the model is as it was."""
+    """Run every block compiled, for any batch and length; leave the model as it was."""
     eager = [block for block in model.modules() if isinstance(block, Block) and block._compiled_call_impl is None]
     for block in eager:
         block.compile(dynamic=True)

@@ -1,4 +1,4 @@
-"""Where the first number that is not finite came from, when a step has one: the data, a weight, a layer, a gradient."""
+"""Find where the first number that is not finite arose: in the data, a weight, a layer or a gradient."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ def first_non_finite(objective: Objective, batches: Sequence[Batch], device: tor
 
 def _first_non_finite_output(objective: Objective, batch: Batch, autocast: Any) -> str | None:
     """The part of the model whose output is the first to be non-finite, by another pass over the batch."""
-    found: list[str] = []
+    names: list[str] = []
 
     def look(name: str) -> Callable[[nn.Module, Any, Any], None]:
         def hook(module: nn.Module, inputs: Any, output: Any) -> None:
-            if not found and isinstance(output, Tensor) and not torch.isfinite(output).all():
-                found.append(name)
+            if not names and isinstance(output, Tensor) and not torch.isfinite(output).all():
+                names.append(name)
 
         return hook
 
@@ -59,4 +59,4 @@ def _first_non_finite_output(objective: Objective, batch: Batch, autocast: Any) 
     finally:
         for hook in hooks:
             hook.remove()
-    return found[0] if found else None
+    return names[0] if names else None

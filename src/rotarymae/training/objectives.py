@@ -1,4 +1,4 @@
-"""What a step minimises: a model, and the loss that reads its predictions."""
+"""Objectives of a step: a model, and the loss that reads its predictions."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ class Objective(nn.Module, ABC):
     model: MaskedAutoencoder | Classifier | Regressor | TokenRegressor
 
     def identity(self) -> dict[str, Any]:
-        """What is minimised, as JSON: a run is resumed only under the same."""
+        """Return the objective as JSON: a run is resumed only under the same."""
         model = self.model
         trained = sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
-        own = {"objective": type(self).__name__, "model": encoder_of(model).config.to_dict()}
-        return {**own, "head": head_settings(model) or {}, "trained weights": trained}
+        kind = {"objective": type(self).__name__, "model": encoder_of(model).config.to_dict()}
+        return {**kind, "head": head_settings(model) or {}, "trained weights": trained}
 
     @abstractmethod
     def forward(self, batch: Batch) -> Loss:
-        """The sum over all terms of the batch, and their count; both are 0 where it has none."""
+        """Return the sum over all terms of the batch, and their count; both are 0 where it has none."""
 
 
 class Pretraining(Objective):

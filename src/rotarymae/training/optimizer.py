@@ -1,4 +1,4 @@
-"""The optimiser: which weights decay and at what rate each learns, and how the rate moves over a run."""
+"""Optimisers, their groups of parameters, and the learning rate over a run."""
 
 from __future__ import annotations
 
@@ -37,19 +37,19 @@ def check_state(optimizer: torch.optim.Optimizer, parameter: Tensor, state: dict
 
 
 def make_optimizer(model: nn.Module, config: TrainConfig) -> torch.optim.Optimizer:
-    """The configured optimiser over `parameter_groups`; the loop sets the rate of every step."""
+    """Return the configured optimiser over `parameter_groups`; the loop sets the rate of every step."""
     return OPTIMIZERS[config.optimizer](parameter_groups(model, config.weight_decay, config.layer_decay), config)
 
 
 def learning_rate(step: float, steps: int, warmup: float, base_lr: float) -> float:
-    """Rises linearly to `base_lr` at step `warmup`, then falls as a cosine to zero at `steps`; the first step is 0."""
+    """Return the rate of a step (from 0): linear up to `base_lr` at `warmup`, then a cosine to zero at `steps`."""
     if step < warmup:
         return base_lr * (step + 1) / (warmup + 1)
     return base_lr * 0.5 * (1 + math.cos(math.pi * min(1.0, (step - warmup) / max(1.0, steps - warmup))))
 
 
 def parameter_groups(model: nn.Module, weight_decay: float, layer_decay: float = 1.0) -> Groups:
-    """Groups by decay and depth: only matrices decay; `lr_scale` is layer_decay to the power of blocks above."""
+    """Group parameters by decay and depth: matrices decay; `lr_scale` is layer_decay to the power of blocks above."""
     depth = 1 + max((_layer(name, 0) for name, _ in model.named_parameters()), default=0)
     groups: dict[tuple[bool, float], list[nn.Parameter]] = {}
     for name, parameter in model.named_parameters():
@@ -63,7 +63,7 @@ def parameter_groups(model: nn.Module, weight_decay: float, layer_decay: float =
 
 
 def _layer(name: str, top: int) -> int:
-    """0 for the encoder's input, m + 1 for its block m, `top` for all that comes after the encoder."""
+    """Return 0 for the encoder's input, m + 1 for its block m, `top` for all that comes after the encoder."""
     parts = name.split(".")
     if "encoder" in parts:
         if "blocks" in parts:

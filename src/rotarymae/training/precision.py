@@ -13,12 +13,12 @@ from rotarymae.training.distributed import make_accelerator
 
 
 def autocast_dtype(config: TrainConfig, device: torch.device) -> torch.dtype | None:
-    """The precision of matrix products under autocast, or None for that of the weights."""
+    """Return the precision of matrix products under autocast, or None for that of the weights."""
     return {"fp32": None, "bf16": torch.bfloat16, "fp16": torch.float16}[taken_precision(config.precision, device)]
 
 
 def taken_precision(asked: Precision, device: torch.device | None = None) -> Precision:
-    """What "auto" is on a device, by default this process's: bf16 where it has units for it, elsewhere fp32."""
+    """Return the precision taken on a device, by default this process's; "auto" is bf16 where it has units for it."""
     if asked != "auto":
         return asked
     kind = (device or make_accelerator().device).type
@@ -31,11 +31,11 @@ def taken_precision(asked: Precision, device: torch.device | None = None) -> Pre
 
 
 def has_matrix_units() -> bool:
-    """Whether the processor has units that multiply whole tiles of bf16 matrices (AMX; avx512_bf16 is no such unit)."""
+    """Return whether the processor multiplies tiles of bf16 matrices (AMX; avx512_bf16 is no such unit)."""
     return torch.cpu._is_amx_tile_supported()
 
 
 def autocast(config: TrainConfig, device: torch.device) -> Any:
-    """A context in which a model computes as `config.precision` says."""
+    """Return a context in which a model computes as `config.precision` says."""
     dtype = autocast_dtype(config, device)
     return nullcontext() if dtype is None else torch.autocast(device.type, dtype)
