@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
 from numpy.typing import ArrayLike, NDArray
 from sklearn.calibration import calibration_curve
 from sklearn.metrics import ConfusionMatrixDisplay, PrecisionRecallDisplay, PredictionErrorDisplay, RocCurveDisplay
@@ -109,6 +110,8 @@ def regression(truth: ArrayLike, predicted: ArrayLike, *, name: str = "label", a
     points = {"color": COLOURS[0], "s": 21, "alpha": 0.8 if len(x) < 200 else 0.35}
     show.plot(kind="actual_vs_predicted", ax=axes, scatter_kwargs=points, line_kwargs=DASHED)
     axes.set_aspect("equal", adjustable="datalim")
+    for axis in (axes.xaxis, axes.yaxis):  # the class sets ticks at odd numbers
+        axis.set_major_locator(MaxNLocator(6))
     style_axes(axes, f"predicted {plain(name)}", f"true {plain(name)}")
     return axes
 
