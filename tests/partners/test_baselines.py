@@ -6,6 +6,7 @@ from sklearn.metrics import accuracy_score
 
 from conftest import refuses
 from rotarymae import SeriesDataset
+from rotarymae.partners import features
 from rotarymae.partners.baselines import (
     CLASSIFICATION,
     INTERPOLATION,
@@ -18,7 +19,6 @@ from rotarymae.partners.baselines import (
     MostCommonClass,
     TrainingMean,
 )
-from rotarymae.partners.features import summary_features
 
 
 def dataset(rows, names=("flux", "flux_err"), channel_names=("g", "r")):
@@ -48,51 +48,6 @@ def test_the_most_common_class_and_the_training_mean():
     assert TrainingMean().fit(data, values).predict(data).tolist() == [[2, 20]] * 4
 
 
-def test_summary_features_by_hand():
-    data = dataset(
-        [
-            # series 0: g holds 1, 2, 6 at days 0, 1, 5; r holds 4 at day 2
-            (0, 5.0, 0, 6.0, 0.5),
-            (0, 0.0, 0, 1.0, 0.5),
-            (0, 2.0, 1, 4.0, 2.0),
-            (0, 1.0, 0, 2.0, 1.0),
-            # series 1: only r
-            (1, 3.0, 1, -2.0, 1.0),
-            (1, 9.0, 1, -2.0, 1.0),
-        ]
-    )
-    features, names = summary_features(data)
-    assert features.shape == (2, len(names)) and len(set(names)) == len(names)
-    first, second = (dict(zip(names, row)) for row in features)
-    assert first["g: count"] == 3 and first["g: span"] == 5
-    assert first["g: flux mean"] == 3 and first["g: flux min"] == 1 and first["g: flux max"] == 6
-    std = np.sqrt((4 + 1 + 9) / 3)
-    assert first["g: flux std"] == pytest.approx(std)
-    assert first["g: flux skew"] == pytest.approx((-8 - 1 + 27) / 3 / std**3)
-    assert first["g: signal-to-noise mean"] == pytest.approx((2 + 2 + 12) / 3)
-    assert first["g: signal-to-noise max"] == 12
-    assert first["g: share above 5 sigma"] == pytest.approx(1 / 3) and first["g: span above 5 sigma"] == 0
-    assert first["g - r: flux"] == -1 and first["g - r: relative flux"] == pytest.approx(-1 / 7)
-    assert first["all: count"] == 4 and first["all: flux mean"] == 13 / 4 and first["all: channels"] == 2
-    assert np.isnan(first["r: flux skew"])  # one point has no skew
-    assert second["g: count"] == 0 and np.isnan(second["g: flux mean"]) and np.isnan(second["g - r: flux"])
-    assert second["r: count"] == 2 and second["r: span"] == 6
-    assert second["r: flux mean"] == second["r: flux max"] == -2 and second["all: channels"] == 1
-
-
-def test_summary_features_do_not_depend_on_other_series():
-    draw = np.random.default_rng(0)
-    rows = [(s, float(t), c, *draw.normal(size=2)) for s in range(5) for t in range(6) for c in range(2)]
-    alone, _ = summary_features(dataset([row for row in rows if row[0] == 3]))
-    np.testing.assert_allclose(alone[0], summary_features(dataset(rows))[0][3], rtol=1e-9)
-
-
-def test_summary_features_without_channels_or_errors():
-    features, names = summary_features(dataset([(0, 1.0, 0, 7.0), (1, 2.0, 0, 8.0)], ("level",), None))
-    assert all(name.startswith("all: ") for name in names) and not any("signal" in name for name in names)
-    assert dict(zip(names, features[1]))["all: level mean"] == 8
-
-
 def sines(series=120, seed=0):
     """Series of three classes that differ in the mean of one channel."""
     draw = np.random.default_rng(seed)
@@ -102,12 +57,11 @@ def sines(series=120, seed=0):
     return dataset(rows), np.arange(series) % 3
 
 
-def test_features_are_the_same_in_chunks(monkeypatch):
+def test_means_are_the_same_in_chunks(monkeypatch):
     data, _ = sines(20)
-    whole, means = summary_features(data)[0], ChannelMean().fit(data).means
+    means = ChannelMean().fit(data).means
     parts = [np.arange(7), np.arange(7, 20)]
     monkeypatch.setattr(SeriesDataset, "series_chunks", lambda self: iter(parts))
-    np.testing.assert_array_equal(summary_features(data)[0], whole)
     np.testing.assert_allclose(ChannelMean().fit(data).means, means, rtol=1e-12)
 
 
@@ -134,7 +88,7 @@ def test_boosting_of_values_takes_each_output_by_itself():
 
 @pytest.mark.parametrize("kind", ["constant channel", "once per series", "in one series only", "constant values"])
 def test_boosting_gets_over_features_that_all_series_lack(kind):
-    """A skew of a constant, or of single observations, is missing for every series: scikit-learn refuses it."""
+    """A skew of a constant, or of single observations, is missing for every series: they say nothing."""
     draw, rows = np.random.default_rng(0), []
     for s in range(30):
         rows += [(s, float(t), 0, 1.0 if kind == "constant values" else draw.normal(), 1.0) for t in range(6)]
@@ -143,7 +97,7 @@ def test_boosting_gets_over_features_that_all_series_lack(kind):
         elif kind != "in one series only" or s == 0:
             rows.append((s, 0.5, 1, draw.normal(), 1.0))
     data, labels = dataset(rows), np.arange(30) % 2
-    assert np.isnan(summary_features(data)[0]).all(0).any()
+    assert np.isnan(features(data)[0]).all(0).any()
     for method in CLASSIFICATION:
         assert np.isfinite(method().fit(data, labels).predict(data)).all()
     for method in REGRESSION:

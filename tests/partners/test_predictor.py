@@ -21,8 +21,7 @@ from rotarymae.partners.calibrate import choose_temperature, temper
 from rotarymae.partners.combine import choose_weights, combine
 from rotarymae.partners.convolutions import ALPHAS, RandomConvolutions, convolvable, on_grid
 from rotarymae.partners.convolutions import _ridge as ridge
-from rotarymae.partners.features import more_features
-from rotarymae.series import Inputs, fit_static
+from rotarymae.series import fit_static
 from rotarymae.system import Reporter, sha256, sha256_of
 from rotarymae.tasks.metrics import expected_calibration_error
 from rotarymae.tasks.predict import predict_labels
@@ -94,60 +93,7 @@ def test_expected_calibration_error_by_hand():
     assert expected_calibration_error(np.array([1, 1]), np.array([[1.0, 0.0]] * 2)) == 1
 
 
-# ── features ──────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def test_more_features_by_hand():
-    data = SeriesDataset.from_arrays(
-        [[10.0, 11.0, 13.0, 14.0], [5.0]],
-        [[[1.0, 0.1], [5.0, 0.5], [2.0, 1.0], [-2.0, 1.0]], [[3.0, 1.0]]],
-        [["g", "g", "g", "r"], ["r"]],
-        value_names=["flux", "flux_err"],
-    )
-    features, names = more_features(data)
-    assert len(set(names)) == len(names) and features.shape == (2, len(names))
-    first, second = (dict(zip(names, row)) for row in features)
-    assert (first["g: flux count"], first["g: flux first"], first["g: flux last"]) == (3, 1, 2)
-    assert first["g: flux time of last"] == 3 and first["r: flux time of last"] == 4  # since the series began
-    assert first["g: flux mean change"] == 0.5 and first["g: flux std of changes"] == 3.5
-    assert first["g: flux time of max"] == 1 and first["g: flux share above half"] == pytest.approx(1 / 3)
-    assert first["g: flux roughness"] == pytest.approx((16 + 9) / (2 * np.var([1, 5, 2])))
-    assert first["g: flux quantile 0.5"] == 2 and first["g: flux share above 3 sigma"] == pytest.approx(2 / 3)
-    assert first["g - r: flux time of max"] == -3
-    assert first["all: channels"] == 2 and first["g: signal-to-noise max"] == 10  # the baseline's, too
-    assert second["g: flux count"] == 0 and np.isnan(second["g: flux mean"]) and np.isnan(second["r: flux mean change"])
-
-
-def test_exact_values_count_and_have_no_ratio_to_their_error():
-    values = [[1.0, 0.5], [9.0, 0.0], [2.0, 0.5]]
-    data = SeriesDataset.from_arrays([[0.0, 1.0, 2.0]], [values], value_names=["flux", "flux_err"])
-    features, names = more_features(data)
-    found = dict(zip(names, features[0]))
-    assert (found["all: flux count"], found["all: flux max"], found["all: flux time of max"]) == (3, 9, 1)
-    assert (found["all: signal-to-noise mean"], found["all: signal-to-noise max"]) == (3, 4)
-    assert found["all: flux weighted mean"] == 9 and found["all: flux chi square"] == (16**2 + 14**2) / 2
-    exact = SeriesDataset.from_arrays([[0.0, 1.0]], [[[1.0, 0.0], [2.0, 0.0]]], value_names=["flux", "flux_err"])
-    found = dict(zip(names, more_features(exact)[0][0]))
-    assert found["all: flux mean"] == 1.5 and np.isnan(found["all: signal-to-noise max"])
-
-
-@pytest.mark.parametrize("names", [("flux", "flux_err"), ("flux", "FLUX_ERROR"), ("Flux", "fluxerr")])
-def test_boosting_knows_the_errors_that_the_encoder_knows(names):
-    data = SeriesDataset.from_arrays([[0.0, 1.0]], [[[1.0, 0.5], [2.0, 0.5]]], value_names=names)
-    assert Inputs.fit(data, signal_to_noise=True).signal_to_noise == (names,)
-    features, found = more_features(data)
-    assert features[0, found.index("all: signal-to-noise max")] == 4
-    assert f"all: {names[1]} mean change" not in found  # the course of errors says nothing
-
-
-def test_wide_tables_get_the_course_of_each_channel_and_no_shapes():
-    channels = [f"c{i:02d}" for i in range(40)]
-    data = SeriesDataset.from_arrays([np.arange(40.0)], [np.arange(40.0)], [channels])
-    _, names = more_features(data)
-    assert len(names) == 40 * 10 and not any("quantile" in name for name in names)
-
-
-# ── members ───────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── partners ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def trees(rows=300, classes=3, seed=0):

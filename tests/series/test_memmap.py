@@ -13,7 +13,7 @@ import pytest
 
 from conftest import refuses
 from rotarymae.errors import InputWarning
-from rotarymae.partners.features import summary_features
+from rotarymae.partners import features
 from rotarymae.series import dataset as dataset_file
 from rotarymae.series import memmap
 from rotarymae.series.dataset import SeriesDataset
@@ -170,7 +170,7 @@ def test_large_selections_are_mapped_and_statistics_and_features_are_the_same(tm
     keep = np.random.default_rng(1).random(len(read.times)) < 0.8
     keep[read.offsets[:-1]] = True
     assert mapped.mask_observations(keep).fingerprint() == read.mask_observations(keep).fingerprint()
-    for one, other in zip(summary_features(read), summary_features(mapped), strict=True):
+    for one, other in zip(features(read), features(mapped), strict=True):
         assert np.array_equal(one, other, equal_nan=True) if isinstance(one, np.ndarray) else one == other
 
 

@@ -3,6 +3,16 @@
 from rotarymae.partners.base import AnyDataset, Partner
 from rotarymae.partners.boosting import BoostedFeatures
 from rotarymae.partners.convolutions import RandomConvolutions
+from rotarymae.partners.features import features
 from rotarymae.partners.predictor import TITLES, Predictor, fit_predictor
 
-__all__ = ["TITLES", "AnyDataset", "BoostedFeatures", "Partner", "Predictor", "RandomConvolutions", "fit_predictor"]
+__all__ = [
+    "TITLES",
+    "AnyDataset",
+    "BoostedFeatures",
+    "Partner",
+    "Predictor",
+    "RandomConvolutions",
+    "features",
+    "fit_predictor",
+]

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from rotarymae.errors import InputError
 from rotarymae.partners.base import AnyDataset, Floats
 from rotarymae.partners.boosting import BoostedTrees
-from rotarymae.partners.features import Rows, chunks, divide, summary_features
+from rotarymae.partners.features import Rows, chunks, features
+from rotarymae.partners.shapes import divide
 from rotarymae.series import SeriesDataset
 
 
@@ -48,7 +49,7 @@ class TrainingMean:
 
 
 class BoostedValues:
-    """Boosted trees on `summary_features`."""
+    """Boosted trees on `features`."""
 
     name, task = "gradient_boosting", "regression"
 
@@ -56,11 +57,11 @@ class BoostedValues:
         self.seed = seed
 
     def fit(self, dataset: AnyDataset, targets: NDArray[Any]) -> Self:
-        self.trees = BoostedTrees.fit(self.task, summary_features(dataset)[0], targets, self.seed)
+        self.trees = BoostedTrees.fit(self.task, features(dataset)[0], targets, self.seed)
         return self
 
     def predict(self, dataset: AnyDataset) -> Floats:
-        return self.trees.predict(summary_features(dataset)[0])
+        return self.trees.predict(features(dataset)[0])
 
 
 class BoostedClasses(BoostedValues):

@@ -14,7 +14,7 @@ from scipy.special import expit, softmax
 
 from rotarymae.errors import InputError, ModelDirectoryError, listed
 from rotarymae.partners.base import AnyDataset, Floats, check
-from rotarymae.partners.features import more_features
+from rotarymae.partners.features import features as compute_features
 from rotarymae.series import SeriesDataset, StaticColumn, static_features
 from rotarymae.system import from_fields
 
@@ -206,7 +206,7 @@ class BoostedFeatures:
     trees: BoostedTrees
 
     name: ClassVar[str] = "features"
-    title: ClassVar[str] = "gradient boosting, more features"
+    title: ClassVar[str] = "gradient boosting"
     suffix: ClassVar[str] = ".txt"
 
     @classmethod
@@ -288,7 +288,7 @@ def _finite(value: Any) -> bool:
 
 def _features(dataset: AnyDataset, static: tuple[StaticColumn, ...]) -> tuple[Floats, tuple[str, ...]]:
     """Return features [S, F], and the names of those that are computed from observations, which come first."""
-    observed, names = more_features(dataset)
+    observed, names = compute_features(dataset)
     if isinstance(dataset, SeriesDataset):
         observed = np.concatenate([observed, static_features(static, dataset)], 1)
     return observed, names

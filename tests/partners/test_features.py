@@ -1,0 +1,299 @@
+"""Features: each against a plain restatement of its formula, and what all of them have in common."""
+
+import numpy as np
+import pytest
+
+from rotarymae import SeriesDataset
+from rotarymae.partners import features
+from rotarymae.partners.features import MAX_NARROW
+from rotarymae.partners.shapes import FEATURES, Groups
+from rotarymae.series import Inputs
+
+
+def quantile(x, share):
+    return np.sort(x)[int(np.floor(share * (len(x) - 1) + 0.5))]
+
+
+class Course:
+    """One series, and the few quantities that several formulas share."""
+
+    def __init__(self, t, x, e):
+        self.t, self.x, self.e, self.n = t, x, e, len(x)
+        self.d, self.base = np.diff(x), quantile(x, 0.5)
+        self.peak = int(np.argmax(x if e is None else x - e))
+        self.height = x[self.peak] - self.base
+        self.from_, self.to = self.edge(0.2)
+        self.inside = np.array([self.from_ < i < self.to for i in range(self.n)])
+        self.half = x > (x.min() + x.max()) / 2
+        above = x - self.base
+        self.bright = (above > 0.1 * self.height) & (above > (0 if e is None else 2 * e))
+        if e is not None:
+            self.ratio, self.mean = x / e, np.sum(x / e**2) / np.sum(1 / e**2)
+            self.r = (x - self.mean) / e
+
+    def edge(self, share):
+        below = np.flatnonzero(self.x < self.base + share * self.height)
+        before, after = below[below < self.peak], below[below > self.peak]
+        return (before[-1] if len(before) else -1), (after[0] if len(after) else self.n)
+
+    def rise(self, share):
+        before, _ = self.edge(share)
+        return self.t[self.peak] - self.t[before] if before >= 0 else np.nan
+
+    def fall(self, share):
+        _, after = self.edge(share)
+        return self.t[after] - self.t[self.peak] if after < self.n else np.nan
+
+    def line(self, a, where):
+        """The slope and the std around it of log(x - base) against a, from numpy's least squares."""
+        if where.sum() < 3:
+            return np.nan, np.nan
+        y = np.log(self.x[where] - self.base)
+        (slope, start), *_ = np.polyfit(a[where], y, 1, full=True)
+        return slope, np.std(y - slope * a[where] - start)
+
+    def decay(self):
+        return self.line(self.t, self.bright & (np.arange(self.n) >= self.peak))
+
+    def power(self, k):
+        """From numpy's least squares, instead of sums."""
+        phase = 2 * np.pi * k * (self.t - self.t[0]) / (self.t[-1] - self.t[0])
+        design = np.stack([np.ones(self.n), np.cos(phase), np.sin(phase)], 1)
+        fitted = design @ np.linalg.lstsq(design, self.x, rcond=None)[0]
+        return 1 - np.var(self.x - fitted) / np.var(self.x)
+
+    def structure(self, low, high):
+        squares = []
+        for lag in (1, 2, 3, 4, 6, 8, 11, 16, 23, 32, 45, 64):
+            for i in range(self.n - lag):
+                share = (self.t[i + lag] - self.t[i]) / (self.t[-1] - self.t[0])
+                if low <= share < high:
+                    squares.append((self.x[i + lag] - self.x[i]) ** 2)
+        return np.mean(squares) / (2 * np.var(self.x)) if squares else np.nan
+
+    def quiet(self, part):
+        return np.sqrt(np.mean((self.x[part] - self.base) ** 2)) / self.height if len(self.x[part]) else np.nan
+
+    def noise(self, part):
+        return np.mean(((self.x[part] - self.base) / self.e[part]) ** 2) if len(self.x[part]) else np.nan
+
+
+def at(times, where, pick):
+    return times[where][pick] if where.any() else np.nan
+
+
+PLAIN = {
+    "count": lambda s: s.n,
+    "mean": lambda s: np.mean(s.x),
+    "std": lambda s: np.std(s.x),
+    "min": lambda s: s.x.min(),
+    "max": lambda s: s.x.max(),
+    "first": lambda s: s.x[0],
+    "last": lambda s: s.x[-1],
+    "time of last": lambda s: s.t[-1],
+    "mean change": lambda s: s.d.mean(),
+    "std of changes": lambda s: s.d.std(),
+    "span": lambda s: s.t[-1] - s.t[0],
+    "skew": lambda s: np.mean((s.x - s.x.mean()) ** 3) / np.std(s.x) ** 3,
+    "kurtosis": lambda s: np.mean((s.x - s.x.mean()) ** 4) / np.std(s.x) ** 4,
+    "median in range": lambda s: (s.base - s.x.min()) / np.ptp(s.x),
+    "mean in range": lambda s: (s.x.mean() - s.x.min()) / np.ptp(s.x),
+    "inner range": lambda s: (quantile(s.x, 0.75) - quantile(s.x, 0.25)) / (quantile(s.x, 0.95) - quantile(s.x, 0.05)),
+    "skew of quantiles": lambda s: (
+        (quantile(s.x, 0.95) + quantile(s.x, 0.05) - 2 * s.base) / (quantile(s.x, 0.95) - quantile(s.x, 0.05))
+    ),
+    "median deviation": lambda s: quantile(np.abs(s.x - s.base), 0.5) / np.std(s.x),
+    "share beyond 1 std": lambda s: np.mean(np.abs(s.x - s.x.mean()) > np.std(s.x)),
+    "roughness": lambda s: np.mean(s.d**2) / np.var(s.x),
+    "path": lambda s: np.mean(np.abs(s.d)) / np.ptp(s.x),
+    "largest change": lambda s: np.abs(s.d).max() / np.ptp(s.x),
+    "largest slope": lambda s: np.abs(s.d / np.diff(s.t)).max(),
+    "range of sums": lambda s: np.ptp(np.cumsum(s.x - s.x.mean())) / (s.n * np.std(s.x)),
+    "correlation with time": lambda s: np.corrcoef(s.t, s.x)[0, 1],
+    "structure below 0.01": lambda s: s.structure(0, 0.01),
+    "structure below 0.05": lambda s: s.structure(0.01, 0.05),
+    "structure below 0.2": lambda s: s.structure(0.05, 0.2),
+    "structure above 0.2": lambda s: s.structure(0.2, 2),
+    "power of 1 cycle": lambda s: s.power(1),
+    "power of 2 cycles": lambda s: s.power(2),
+    "power of 3 cycles": lambda s: s.power(3),
+    "power of 4 cycles": lambda s: s.power(4),
+    "largest power": lambda s: max(s.power(k) for k in range(1, 17)),
+    "cycles of the largest power": lambda s: 1 + np.argmax([s.power(k) for k in range(1, 17)]),
+    "time of max": lambda s: s.t[s.peak],
+    "height": lambda s: s.height,
+    "share above half": lambda s: s.half.mean(),
+    "first above half": lambda s: s.t[s.peak] - s.t[s.half][0],
+    "last above half": lambda s: s.t[s.half][-1] - s.t[s.peak],
+    "rise from 0.2": lambda s: s.rise(0.2),
+    "rise from 0.5": lambda s: s.rise(0.5),
+    "rise from 0.8": lambda s: s.rise(0.8),
+    "fall to 0.8": lambda s: s.fall(0.8),
+    "fall to 0.5": lambda s: s.fall(0.5),
+    "fall to 0.2": lambda s: s.fall(0.2),
+    "rise over fall": lambda s: s.rise(0.5) / s.fall(0.5),
+    "decay rate": lambda s: -s.decay()[0],
+    "misfit of decay": lambda s: s.decay()[1],
+    "growth rate": lambda s: s.line(s.t, s.bright & (np.arange(s.n) <= s.peak))[0],
+    "power of decay": lambda s: (
+        -s.line(np.log(np.maximum(s.t - s.t[s.peak], 1e-9)), s.bright & (np.arange(s.n) > s.peak))[0]
+    ),
+    "roughness of decay": lambda s: np.mean(s.d[s.peak : s.to - 1] > 0) if s.to - 1 > s.peak else np.nan,
+    "quiet before": lambda s: s.quiet(slice(0, s.from_ + 1)),
+    "quiet after": lambda s: s.quiet(slice(s.to, None)),
+    "second peak": lambda s: (s.x[~s.inside] - s.base).max() / s.height if not s.inside.all() else np.nan,
+    "dip": lambda s: (s.base - s.x.min()) / s.height,
+    "share of outburst": lambda s: s.inside.mean(),
+    "signal to noise": lambda s: s.ratio.mean(),
+    "largest signal to noise": lambda s: s.ratio.max(),
+    "mean error": lambda s: s.e.mean(),
+    "weighted mean": lambda s: s.mean,
+    "chi square": lambda s: np.mean(s.r**2),
+    "excess variance": lambda s: (np.var(s.x) - np.mean(s.e**2)) / np.var(s.x),
+    "Stetson J": lambda s: np.mean(np.sign(s.r[1:] * s.r[:-1]) * np.sqrt(np.abs(s.r[1:] * s.r[:-1]))),
+    "Stetson K": lambda s: np.mean(np.abs(s.r)) / np.sqrt(np.mean(s.r**2)),
+    "share above 3 sigma": lambda s: np.mean(s.ratio > 3),
+    "share above 5 sigma": lambda s: np.mean(s.ratio > 5),
+    "share below -3 sigma": lambda s: np.mean(s.ratio < -3),
+    "span above 5 sigma": lambda s: at(s.t, s.ratio > 5, -1) - at(s.t, s.ratio > 5, 0),
+    "first strong before max": lambda s: s.t[s.peak] - at(s.t, np.abs(s.ratio) > 5, 0),
+    "last strong after max": lambda s: at(s.t, np.abs(s.ratio) > 5, -1) - s.t[s.peak],
+    "noise before": lambda s: s.noise(slice(0, s.from_ + 1)),
+    "noise after": lambda s: s.noise(slice(s.to, None)),
+} | {f"quantile {q}": lambda s, q=q: quantile(s.x, q) for q in (0.05, 0.25, 0.5, 0.75, 0.95)}
+
+
+def outbursts(with_errors, series=12):
+    """Series of unequal lengths, the shortest of 5: an outburst on noise, early, late, or at an end."""
+    draw = np.random.default_rng(3)
+    out = []
+    for i in range(series):
+        n = int(draw.integers(5, 90)) if i else 5
+        t = np.sort(draw.uniform(0, 100, n))
+        since = t - draw.uniform(-10, 110)
+        x = 20 * np.exp(-np.abs(since) / np.where(since > 0, 15, 4)) + draw.normal(size=n)
+        out.append((t, x, draw.uniform(0.5, 2, n) if with_errors else None))
+    return out
+
+
+def grouped(courses, order):
+    """The observations as flat columns in an order of series and their times."""
+    t, x = (np.concatenate([courses[i][part] for i in order]) for part in (0, 1))
+    e = None if courses[0][2] is None else np.concatenate([courses[i][2] for i in order])
+    keys = np.concatenate([np.full(len(courses[i][0]), i) for i in order])
+    return Groups(keys, len(courses) + 1, t, x, e)
+
+
+@pytest.mark.parametrize("with_errors", [False, True])
+@pytest.mark.parametrize("feature", FEATURES, ids=lambda one: one.name)
+def test_a_feature_is_its_formula(feature, with_errors):
+    assert feature.formula
+    courses = outbursts(with_errors)
+    if feature.needs_errors and not with_errors:
+        return
+    expected = [PLAIN[feature.name](Course(*one)) for one in courses]
+    number = len(courses)
+    for order in (np.arange(number), np.random.default_rng(0).permutation(number)):
+        groups = grouped(courses, order)
+        found = groups.spread(feature.compute(groups))
+        np.testing.assert_allclose(found[:number], expected, rtol=1e-7, atol=1e-9)
+        assert np.isnan(found[number])  # a group without observations
+    assert np.isfinite(expected).sum() > number / 4
+    assert len({np.round(one, 9) for one in expected if np.isfinite(one)}) > 1
+
+
+def test_every_feature_has_a_name_and_a_formula_of_its_own():
+    names = [feature.name for feature in FEATURES]
+    assert set(names) == set(PLAIN) and len(set(names)) == len(names)
+
+
+def light_curves(series=9, with_errors=True, seed=0):
+    draw, parts = np.random.default_rng(seed), []
+    for _ in range(series):
+        n = int(draw.integers(6, 30))
+        t, channel = np.sort(draw.uniform(0, 50, n)), draw.choice(["g", "r", "i"], n)
+        x = 10 * np.exp(-(((t - 25) / 8) ** 2)) * np.where(channel == "g", 2, 1) + draw.normal(size=n)
+        parts.append((t, np.stack([x, draw.uniform(0.5, 1, n)], 1) if with_errors else x[:, None], channel))
+    times, values, channels = zip(*parts, strict=True)
+    names = ["flux", "flux_err"] if with_errors else ["flux"]
+    return SeriesDataset.from_arrays(times, values, channels, value_names=names)
+
+
+@pytest.mark.parametrize("with_errors", [False, True])
+def test_features_of_a_series_do_not_depend_on_others_or_on_the_unit_of_time_and_value(with_errors):
+    data = light_curves(with_errors=with_errors)
+    table, names = features(data)
+    assert table.shape == (9, len(names)) and len(set(names)) == len(names)
+    assert not np.isinf(table).any() and np.isfinite(table).mean() > 0.8
+    alone, _ = features(data.select([3]))
+    np.testing.assert_allclose(alone[0], table[3], rtol=1e-9)
+    shuffled, _ = features(data.select([8, 3, 0]))
+    np.testing.assert_allclose(shuffled, table[[8, 3, 0]], rtol=1e-9)
+    pure = [i for i, name in enumerate(names) if "relative" in name or "roughness" in name or "Stetson" in name]
+    others = SeriesDataset.from_arrays(
+        [t * 24 + 1e3 for t in np.split(data.times, data.offsets[1:-1])],
+        [v * 1e3 for v in np.split(data.values, data.offsets[1:-1])],
+        [np.array(data.channel_names)[c] for c in np.split(data.channels, data.offsets[1:-1])],
+        value_names=data.value_names,
+    )
+    np.testing.assert_allclose(features(others)[0][:, pure], table[:, pure], rtol=1e-6, atol=1e-9)
+
+
+def test_colours_by_hand():
+    """Peak of the leading channel g at 10, half as high at 8 and 13: a width of 5."""
+    times = [0.0, 8.0, 10.0, 13.0, 30.0, 10.0, 15.0, 20.0, 0.0]
+    values = [0.0, 4.0, 10.0, 4.0, 0.0, 5.0, 1.0, 3.0, 0.0]
+    order = np.argsort(times, kind="stable")
+    bands = np.array(["g"] * 5 + ["r"] * 4)
+    data = SeriesDataset.from_arrays(
+        [np.array(times)[order]], [np.array(values)[order]], [bands[order]], value_names=["flux"]
+    )
+    table, names = features(data)
+    found = dict(zip(names, table[0]))
+    assert found["g: flux rise from 0.5"] == 2 and found["g: flux fall to 0.5"] == 3
+    assert found["g - r: flux relative at peak"] == pytest.approx((7 - 5) / 12)  # g at 8 is -0.4 widths: (4 + 10) / 2
+    assert found["g - r: flux relative after peak"] == pytest.approx((4 - 1) / 5)  # g at 13, r at 15
+    assert np.isnan(found["g - r: flux relative late after peak"])  # r alone
+    assert found["g - r: flux change after peak"] == pytest.approx(3 / 5 - 2 / 12)
+    assert found["g - r: flux time of max"] == 0 and found["all: channels"] == 2
+
+
+def test_exact_values_count_and_have_no_ratio_to_their_error():
+    values = [[1.0, 0.5], [9.0, 0.0], [2.0, 0.5]]
+    data = SeriesDataset.from_arrays([[0.0, 1.0, 2.0]], [values], value_names=["flux", "flux_err"])
+    table, names = features(data)
+    found = dict(zip(names, table[0]))
+    assert (found["all: flux count"], found["all: flux max"], found["all: flux time of max"]) == (3, 9, 1)
+    assert (found["all: flux signal to noise"], found["all: flux largest signal to noise"]) == (3, 4)
+    assert found["all: flux weighted mean"] == 9 and found["all: flux chi square"] == (16**2 + 14**2) / 2
+
+
+@pytest.mark.parametrize("names", [("flux", "flux_err"), ("flux", "FLUX_ERROR"), ("Flux", "fluxerr")])
+def test_features_know_the_errors_that_the_encoder_knows(names):
+    data = SeriesDataset.from_arrays([[0.0, 1.0]], [[[1.0, 0.5], [2.0, 0.5]]], value_names=names)
+    assert Inputs.fit(data, signal_to_noise=True).signal_to_noise == (names,)
+    table, found = features(data)
+    assert table[0, found.index(f"all: {names[0]} largest signal to noise")] == 4
+    assert not any(names[1] in name for name in found)
+
+
+def test_wide_tables_get_basic_features_of_each_channel():
+    channels = [f"c{i:02d}" for i in range(40)]
+    data = SeriesDataset.from_arrays([np.arange(40.0)], [np.arange(40.0)], [channels])
+    _, names = features(data)
+    basic = sum(one.basic for one in FEATURES)
+    assert len(names) == 40 * basic + 1 > MAX_NARROW
+
+
+def test_features_are_the_same_in_chunks(monkeypatch):
+    data = light_curves()
+    whole, _ = features(data)
+    monkeypatch.setattr(SeriesDataset, "series_chunks", lambda self: iter([np.arange(4), np.arange(4, 9)]))
+    np.testing.assert_allclose(features(data)[0], whole, rtol=1e-12)
+
+
+@pytest.mark.parametrize("values", [[1.0], [2.0, 2.0], [2.0, 2.0, 2.0]])
+def test_series_without_a_course_have_features_without_infinity(values):
+    data = SeriesDataset.from_arrays([np.arange(len(values)), [0.0, 1.0]], [values, [1.0, 3.0]], value_names=["x"])
+    table, names = features(data)
+    assert not np.isinf(table).any() and table[0, names.index("all: x count")] == len(values)
