@@ -90,7 +90,7 @@ STAGES = {
     "rotarymae.tasks.fit_table.prepare": ["Nothing was saved."],
     "rotarymae.tasks.pretrain_finetune.Pretraining": ["No state was saved", "--resume begins at the beginning"],
     "rotarymae.tasks.pretrain_finetune.copy_encoder": ["The state after step 2 of pre-training is saved", "--resume"],
-    "rotarymae.partners.baselines.BoostedClasses.fit": ["The state after step 2 of fine-tuning is saved", "--resume"],
+    "rotarymae.partners.baselines.MostCommonClass.fit": ["The state after step 2 of fine-tuning is saved", "--resume"],
     "rotarymae.report.build.render": ["The state after step 2 of fine-tuning is saved", "--resume"],
 }
 

@@ -1,18 +1,11 @@
 """The methods that every result is printed beside: by hand, on sets that defeat them, and on a set in a file."""
 
 import numpy as np
-import pytest
-from sklearn.metrics import accuracy_score
 
 from conftest import refuses
 from rotarymae import SeriesDataset
-from rotarymae.partners import features
 from rotarymae.partners.baselines import (
-    CLASSIFICATION,
     INTERPOLATION,
-    REGRESSION,
-    BoostedClasses,
-    BoostedValues,
     ChannelMean,
     LastValue,
     LinearInterpolation,
@@ -63,45 +56,6 @@ def test_means_are_the_same_in_chunks(monkeypatch):
     parts = [np.arange(7), np.arange(7, 20)]
     monkeypatch.setattr(SeriesDataset, "series_chunks", lambda self: iter(parts))
     np.testing.assert_allclose(ChannelMean().fit(data).means, means, rtol=1e-12)
-
-
-def test_boosting_of_classes_learns_and_repeats():
-    data, labels = sines()
-    train, test = np.arange(0, 90), np.arange(90, 120)
-    probabilities = BoostedClasses(3).fit(data.select(train), labels[train]).predict(data.select(test))
-    assert probabilities.shape == (30, 3)
-    np.testing.assert_allclose(probabilities.sum(1), 1)
-    assert accuracy_score(labels[test], probabilities.argmax(1)) > 0.9
-    again = BoostedClasses(3).fit(data.select(train), labels[train]).predict(data.select(test))
-    np.testing.assert_array_equal(probabilities, again)
-    with refuses("two classes"):
-        BoostedClasses().fit(data, np.zeros(120, int))
-
-
-def test_boosting_of_values_takes_each_output_by_itself():
-    data, labels = sines()
-    targets = np.stack([labels * 1e-3, labels * 1e3], 1)
-    targets[::7, 1] = np.nan
-    away = BoostedValues().fit(data, targets).predict(data) - np.stack([labels * 1e-3, labels * 1e3], 1)
-    assert (np.abs(away).mean(0) < [1e-4, 1e2]).all()
-
-
-@pytest.mark.parametrize("kind", ["constant channel", "once per series", "in one series only", "constant values"])
-def test_boosting_gets_over_features_that_all_series_lack(kind):
-    """A skew of a constant, or of single observations, is missing for every series: they say nothing."""
-    draw, rows = np.random.default_rng(0), []
-    for s in range(30):
-        rows += [(s, float(t), 0, 1.0 if kind == "constant values" else draw.normal(), 1.0) for t in range(6)]
-        if kind == "constant channel":
-            rows += [(s, t + 0.5, 1, 1.0, 1.0) for t in range(6)]
-        elif kind != "in one series only" or s == 0:
-            rows.append((s, 0.5, 1, draw.normal(), 1.0))
-    data, labels = dataset(rows), np.arange(30) % 2
-    assert np.isnan(features(data)[0]).all(0).any()
-    for method in CLASSIFICATION:
-        assert np.isfinite(method().fit(data, labels).predict(data)).all()
-    for method in REGRESSION:
-        assert np.isfinite(method().fit(data, labels[:, None].astype(float)).predict(data)).all()
 
 
 # ── interpolation ─────────────────────────────────────────────────────────────────────────────────────────────────

@@ -15,7 +15,7 @@ from conftest import refuses
 from rotarymae import RoMAEClassifier, SeriesDataset
 from rotarymae.arrays import ArrayDataset
 from rotarymae.errors import ModelDirectoryError
-from rotarymae.partners import BoostedFeatures, Predictor, base, convolutions, fit_predictor
+from rotarymae.partners import BoostedFeatures, Predictor, base, convolutions, features, fit_predictor
 from rotarymae.partners.boosting import COMMON, QUICK, SLOW, BoostedTrees, check_trees
 from rotarymae.partners.calibrate import choose_temperature, temper
 from rotarymae.partners.combine import choose_weights, combine
@@ -356,6 +356,33 @@ def test_static_columns_change_what_boosting_says():
     assert (blind.predict(data.select(test)).argmax(1) == labels[test]).mean() < 0.8
     with refuses("'age'", "does not have"):
         seen.predict(dataclasses.replace(data, static={}))
+
+
+@pytest.mark.parametrize("kind", ["constant channel", "once per series", "in one series only", "constant values"])
+def test_boosting_ignores_features_that_all_series_lack(kind):
+    """A skew of a constant, or of single observations, is missing for every series."""
+    draw = np.random.default_rng(0)
+    times, values, channels = [], [], []
+    for s in range(30):
+        t, x, c = np.arange(6.0), draw.normal(size=6) if kind != "constant values" else np.ones(6), ["g"] * 6
+        if kind == "constant channel":
+            t, x, c = np.r_[t, t + 0.5], np.r_[x, np.ones(6)], c + ["r"] * 6
+        elif kind != "in one series only" or s == 0:
+            t, x, c = np.r_[t, 0.5], np.r_[x, draw.normal()], [*c, "r"]
+        order = np.argsort(t)
+        times, values, channels = [*times, t[order]], [*values, x[order]], [*channels, np.array(c)[order]]
+    data, labels = SeriesDataset.from_arrays(times, values, channels), np.arange(30) % 2
+    assert np.isnan(features(data)[0]).all(0).any()
+    for task, truth in (("classification", labels), ("regression", labels[:, None].astype(float))):
+        assert np.isfinite(BoostedFeatures.fit(task, data, truth, (), 0).predict(data)).all()
+
+
+def test_boosting_repeats_and_needs_two_classes():
+    data, classes = waves(60)
+    once, again = (BoostedFeatures.fit("classification", data, classes, (), 3).predict(data) for _ in range(2))
+    np.testing.assert_array_equal(once, again)
+    with refuses("two classes"):
+        BoostedFeatures.fit("classification", data, np.zeros(60, int), (), 0)
 
 
 # ── the predictor ─────────────────────────────────────────────────────────────────────────────────────────────────

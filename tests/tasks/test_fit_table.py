@@ -242,15 +242,15 @@ def broken(*_, **__):
 
 
 def test_a_failing_baseline_or_report_costs_itself_only(tmp_path, monkeypatch):
-    monkeypatch.setattr(baselines.BoostedClasses, "fit", broken)
+    monkeypatch.setattr(baselines.MostCommonClass, "fit", broken)
     labels, reporter = np.arange(12) % 2, Reporter(quiet=True)
     config = ONCE
     run_fit(readings(), labels, config, tmp_path / "run", reporter=reporter, report=broken)
     metrics = json.loads((tmp_path / "run/metrics.json").read_text())
-    others = {"combined", "features", "most_common_class"}
+    others = {"combined", "features"}
     assert set(metrics["classification"]) == {"model", *others}
-    of_boosting, of_report = metrics["warnings"]
-    assert "gradient boosting" in of_boosting and "no bins" in of_boosting
+    of_baseline, of_report = metrics["warnings"]
+    assert "most common class" in of_baseline and "no bins" in of_baseline
     assert "the report failed" in of_report
     assert (tmp_path / "run/predictions.parquet").exists() and (tmp_path / "run/finetuned").is_dir()
 

@@ -10,7 +10,7 @@ from sklearn.metrics import accuracy_score, f1_score
 
 from rotarymae.checkpoints import AnyPreprocessor, ModelDirectory
 from rotarymae.model import MaskedAutoencoder
-from rotarymae.partners import baselines, fit_predictor
+from rotarymae.partners import BoostedFeatures, fit_predictor
 from rotarymae.series import SeriesDataset, StaticColumn
 from rotarymae.tasks import FitConfig, Trained, finetune, predict_probabilities, pretrain
 from rotarymae_experiments.runner import Trial
@@ -105,6 +105,6 @@ def combine(
 
 
 def boost(train: Labelled, series: SeriesDataset, seed: int) -> np.ndarray:
-    """The classes [S] that gradient boosting on summary features finds."""
+    """Return the classes [S] that gradient boosting on features predicts."""
     classes, index = np.unique(train.labels, return_inverse=True)
-    return classes[baselines.BoostedClasses(seed).fit(train.series, index).predict(series).argmax(1)]
+    return classes[BoostedFeatures.fit("classification", train.series, index, (), seed).predict(series).argmax(1)]

@@ -15,6 +15,7 @@ from tyro.conf import DisallowNone, FlagCreatePairsOff, OmitArgPrefixes
 
 from rotarymae.cli.answer import embed, evaluate, explain, interpolate, predict
 from rotarymae.cli.export import export
+from rotarymae.cli.features import features
 from rotarymae.cli.fit import demo, fit
 from rotarymae.cli.info import info
 from rotarymae.cli.interruption import Stopped, stopping_on_signals
@@ -37,6 +38,7 @@ COMMANDS = {
     "interpolate": interpolate,
     "embed": embed,
     "explain": explain,
+    "features": features,
     "export": export,
 }
 

@@ -5,8 +5,10 @@ from rotarymae.partners.boosting import BoostedFeatures
 from rotarymae.partners.convolutions import RandomConvolutions
 from rotarymae.partners.features import features
 from rotarymae.partners.predictor import TITLES, Predictor, fit_predictor
+from rotarymae.partners.shapes import FEATURES
 
 __all__ = [
+    "FEATURES",
     "TITLES",
     "AnyDataset",
     "BoostedFeatures",

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from rotarymae.errors import InputError
 from rotarymae.partners.base import AnyDataset, Floats
-from rotarymae.partners.boosting import BoostedTrees
-from rotarymae.partners.features import Rows, chunks, features
+from rotarymae.partners.features import Rows, chunks
 from rotarymae.partners.shapes import divide
 from rotarymae.series import SeriesDataset
 
@@ -46,28 +45,6 @@ class TrainingMean:
 
     def predict(self, dataset: AnyDataset) -> Floats:
         return np.tile(self.means, (len(dataset), 1))
-
-
-class BoostedValues:
-    """Boosted trees on `features`."""
-
-    name, task = "gradient_boosting", "regression"
-
-    def __init__(self, seed: int = 0) -> None:
-        self.seed = seed
-
-    def fit(self, dataset: AnyDataset, targets: NDArray[Any]) -> Self:
-        self.trees = BoostedTrees.fit(self.task, features(dataset)[0], targets, self.seed)
-        return self
-
-    def predict(self, dataset: AnyDataset) -> Floats:
-        return self.trees.predict(features(dataset)[0])
-
-
-class BoostedClasses(BoostedValues):
-    """Boosted trees for classes."""
-
-    task = "classification"
 
 
 class ChannelMean:
@@ -124,6 +101,6 @@ class LastValue(LinearInterpolation):
         return values[np.searchsorted(times, asked, side="right").clip(1) - 1]
 
 
-CLASSIFICATION = (MostCommonClass, BoostedClasses)
-REGRESSION = (TrainingMean, BoostedValues)
+CLASSIFICATION = (MostCommonClass,)
+REGRESSION = (TrainingMean,)
 INTERPOLATION: tuple[type[ChannelMean], ...] = (LinearInterpolation, LastValue, ChannelMean)

@@ -30,8 +30,9 @@ def features(dataset: AnyDataset) -> tuple[Floats, tuple[str, ...]]:
 
     For every channel and value column: the basic features of `partners.shapes.FEATURES`, which holds the formula of
     each. For at most `MAX_NARROW` of them all features, of each channel and of the whole series, and how two channels
-    differ (`between`). A column of standard errors (`flux_err` of `flux`) has no features of its own. Times count from
-    the first observation of the series, and keep the data's unit. For arrays, `array_features`.
+    differ (`between`); of several value columns with channels these are of the first column alone. A column of
+    standard errors (`flux_err` of `flux`) has no features of its own. Times count from the first observation of the
+    series, and keep the data's unit. For arrays, `array_features`.
     """
     if isinstance(dataset, ArrayDataset):
         return array_features(dataset)
@@ -48,18 +49,20 @@ def _features(rows: Rows, names: tuple[str, ...], channel_names: Sequence[Any]) 
     times = rows.times - begins[rows.series]
     of_channel = rows.series * rows.num_channels + rows.channels
     out: dict[str, Floats] = {}
+    basic = [one for one in FEATURES if one.basic]
     for v in columns:
+        full = narrow and (v == 0 or rows.num_channels == 1)
         observed = (times, rows.values[:, v], rows.values[:, error] if error is not None and v == 0 else None)
         if rows.num_channels > 1:
             groups = Groups(of_channel, rows.num_series * rows.num_channels, *observed)
-            table = compute(groups, [one for one in FEATURES if one.basic or (narrow and one.per_channel)])
+            table = compute(groups, FEATURES if full else basic)
             tables = {name: column.reshape(-1, rows.num_channels) for name, column in table.items()}
             for name, column in tables.items():
                 out |= {f"{channel}: {names[v]} {name}": column[:, c] for c, channel in enumerate(channel_names)}
-            if narrow:
+            if full:
                 out |= between(groups, tables, names[v], channel_names)
         if rows.num_channels == 1 or narrow:
-            table = compute(Groups(rows.series, rows.num_series, *observed), FEATURES if narrow else FEATURES[:10])
+            table = compute(Groups(rows.series, rows.num_series, *observed), FEATURES if full else basic)
             out |= {f"all: {names[v]} {name}": column for name, column in table.items()}
     if rows.num_channels > 1:
         seen = np.bincount(of_channel, minlength=rows.num_series * rows.num_channels).reshape(-1, rows.num_channels)

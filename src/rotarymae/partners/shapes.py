@@ -262,14 +262,12 @@ class Feature:
     Attributes:
         needs_errors: whether it is computed where the value has standard errors only.
         basic: whether it is computed for each of many channels, too.
-        per_channel: whether it is computed for each of few channels, or for the whole series alone.
     """
 
     name: str
     compute: Callable[[Groups], NDArray[Any]]
     needs_errors: bool = False
     basic: bool = False
-    per_channel: bool = True
 
     @property
     def formula(self) -> str:

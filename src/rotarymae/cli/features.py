@@ -1,0 +1,51 @@
+"""rotarymae features: a table of named numbers for each series, without any training."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Annotated
+
+from tyro.conf import Positional, arg
+
+from rotarymae import series, tasks
+from rotarymae.cli.inputs import Columns, Quiet, Table
+from rotarymae.cli.output import check_new, new_reporter
+
+
+def features(
+    table: Positional[Table],
+    out: Path,
+    columns: Columns,
+    errors: Annotated[tuple[str, ...], arg(help_behavior_hint="(default: none)")] = (),
+    formulas: bool = False,
+    quiet: Quiet = False,
+) -> None:
+    """Compute features of each series: levels, shapes, outbursts, periods, noise and colours, one row per series.
+
+    For example: rotarymae features stars.csv --id star --time day --channel band --values flux --out features.parquet
+
+    Args:
+        table: This file, folder or quoted pattern has one row per observation; a single - reads standard input.
+        out: The features go to this new .csv or .parquet file, with the ids of the series.
+        errors: These columns hold the standard errors of the values, in the same order.
+        formulas: Print the formula of each kind of feature.
+    """
+    reporter = new_reporter(quiet)
+    check_new(out)
+    layout = replace(series.TableLayout.resolve(asdict(columns)), errors=errors)
+    with reporter.catching_warnings(), reporter.bar("reading"):
+        dataset = layout.read(table, None, ())
+    import numpy as np
+    import pyarrow as pa
+
+    from rotarymae.partners import FEATURES
+    from rotarymae.partners import features as compute
+
+    with reporter.bar("features"):
+        numbers, names = compute(dataset)
+    found = {name: pa.array(column, mask=np.isnan(column)) for name, column in zip(names, numbers.T, strict=True)}
+    tasks.write_table(tasks.with_ids(pa.table(found), pa.array(dataset.ids.tolist()), dataset.id_name), out)
+    for feature in FEATURES if formulas else ():
+        reporter.say(f"{feature.name}: {feature.formula}")
+    reporter.say(f"{len(names)} features of {len(dataset):,} series → {out}")

@@ -1,0 +1,28 @@
+"""rotarymae features: a table of named numbers for each series."""
+
+import numpy as np
+import pandas as pd
+import pyarrow.parquet as pq
+
+from conftest import command
+from rotarymae import SeriesDataset
+from rotarymae.partners import FEATURES, features
+
+LAYOUT = ["--id", "star", "--time", "day", "--channel", "band", "--values", "flux", "--errors", "flux_err"]
+
+
+def test_the_table_has_the_features_of_each_series(tmp_path, capfd):
+    draw = np.random.default_rng(0)
+    rows = [(star, t, band, draw.normal(), 0.5) for star in ("b", "a") for t in range(6) for band in "gr"]
+    frame = pd.DataFrame(rows, columns=["star", "day", "band", "flux", "flux_err"])
+    table, out = tmp_path / "stars.csv", tmp_path / "features.parquet"
+    frame.to_csv(table, index=False)
+    assert command("features", table, *LAYOUT, "--out", out, "--formulas") == 0
+    said = capfd.readouterr()
+    assert all(feature.formula in said.out + said.err for feature in FEATURES)
+    data = SeriesDataset.from_frame(frame, id="star", time="day", channel="band", values=["flux", "flux_err"])
+    numbers, names = features(data)
+    written = pq.read_table(out).to_pandas()
+    assert written.columns.tolist() == ["star", *names] and written.star.tolist() == ["b", "a"]
+    np.testing.assert_allclose(written[list(names)].to_numpy(float), numbers, rtol=1e-9)
+    assert command("features", table, *LAYOUT, "--out", out) == 2  # it is there already
