@@ -170,7 +170,7 @@ def drop_tokens(tokens: Tokens, most: float, draw: Noise) -> Tokens:
     return compact(tokens, keep.scatter(1, largest, True))
 
 
-def places(indices: Any, count: int, noun: str) -> np.ndarray:
+def normalize_index(indices: Any, count: int, noun: str) -> np.ndarray:
     """Return indices in [0, count), int64, from integers, also negative ones, or a boolean mask.
 
     Raises:

@@ -61,8 +61,8 @@ def reconstruction(out: Reconstruction, normalize_targets: bool = False, beta: f
 
 # How fine-tuning scores its targets: classes as torch.nn.functional.cross_entropy does, numbers by their distance. A
 # new loss is a line here, with the task that it is of, and its name in `config.TargetLoss`.
-OF_CLASSES: dict[TargetLoss, Callable[..., Tensor]] = {"auto": F.cross_entropy}
-OF_NUMBERS: dict[TargetLoss, Callable[[Tensor], Tensor]] = {"auto": torch.square, "absolute_error": torch.abs}
+CLASSIFICATION_LOSSES: dict[TargetLoss, Callable[..., Tensor]] = {"auto": F.cross_entropy}
+REGRESSION_LOSSES: dict[TargetLoss, Callable[[Tensor], Tensor]] = {"auto": torch.square, "absolute_error": torch.abs}
 
 
 def classification(
@@ -79,7 +79,7 @@ def classification(
     """
     logits = _wide(logits)
     how = {"weight": class_weights, "label_smoothing": label_smoothing, "reduction": "sum"}
-    terms = OF_CLASSES[loss](logits, labels, **how)
+    terms = CLASSIFICATION_LOSSES[loss](logits, labels, **how)
     count = torch.tensor(len(labels), device=logits.device) if class_weights is None else class_weights[labels].sum()
     return Loss(terms, count)
 
@@ -96,7 +96,7 @@ def regression(predicted: Float[Tensor, "*shape"], target: Float[Tensor, "*shape
         )
     predicted, target = _wide(predicted), _wide(target)
     missing = target.isnan()
-    terms = OF_NUMBERS[loss](predicted - target.masked_fill(missing, 0.0)).masked_fill(missing, 0.0)
+    terms = REGRESSION_LOSSES[loss](predicted - target.masked_fill(missing, 0.0)).masked_fill(missing, 0.0)
     return Loss(terms.sum(), (~missing).sum())
 
 

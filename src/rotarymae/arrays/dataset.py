@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from rotarymae.arrays.filterbank import BINS, FRAME_SECONDS, STEP_SECONDS, filterbank
-from rotarymae.batch import places
+from rotarymae.batch import normalize_index
 from rotarymae.errors import InputError
 from rotarymae.system import unmasked
 
@@ -183,7 +183,7 @@ class ArrayDataset:
         Raises:
             InputError: an index that does not exist, a mask of another length, nothing selected.
         """
-        at = places(index, len(self), self.noun)
+        at = normalize_index(index, len(self), self.noun)
         return replace(self, arrays=tuple(self.arrays[i] for i in at), ids=self.ids[at])
 
     def fingerprint(self) -> str:

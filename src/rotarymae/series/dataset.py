@@ -27,7 +27,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 
-from rotarymae.batch import places
+from rotarymae.batch import normalize_index
 from rotarymae.errors import InputError, InputWarning, listed
 from rotarymae.series import ingest as sources
 from rotarymae.series import tables
@@ -268,7 +268,7 @@ class SeriesDataset:
         Raises:
             InputError: an index that does not exist, a mask of another length, nothing selected.
         """
-        at = places(indices, len(self), "series")
+        at = normalize_index(indices, len(self), "series")
         offsets = offsets_of(self.lengths[at])
         static = {name: column[at] for name, column in self.static.items()}
         own: dict[str, Any] = {"offsets": offsets, "ids": self.ids[at], "static": static}

@@ -38,7 +38,7 @@ from rotarymae.tasks.pretrain_finetune import (
 from rotarymae.tasks.score import score, without
 from rotarymae.tasks.split_by import RANDOM_SPLIT, SplitColumn, split_off, split_words
 from rotarymae.tasks.targets import choose_task, has_label, narrowed
-from rotarymae.training import TrainResult, alone, is_main_process, taken_precision
+from rotarymae.training import TrainResult, is_main_process, single_process, taken_precision
 
 FEWEST = 10  # series; with fewer none are held out
 
@@ -195,7 +195,7 @@ def run_fit(
     write_tables(outcome, out)
     outcome.seconds, outcome.warnings = time.monotonic() - started, reporter.warnings
     if report is not None:
-        with without("the report", reporter), reporter.bar("report"), alone():
+        with without("the report", reporter), reporter.bar("report"), single_process():
             report(outcome)
     outcome.seconds = time.monotonic() - started
     write_metrics(outcome, out)

@@ -19,7 +19,7 @@ from rotarymae.arrays import ArrayPreprocessor
 from rotarymae.checkpoints import AnyPreprocessor
 from rotarymae.errors import InputError, InputWarning, choose, listed
 from rotarymae.heads import Classifier, Regressor
-from rotarymae.losses import OF_CLASSES, OF_NUMBERS
+from rotarymae.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES
 from rotarymae.model import Encoder
 from rotarymae.series import as_text, is_number, plain
 from rotarymae.tasks.config import FitConfig
@@ -70,7 +70,7 @@ class ClassificationTask:
 
     def check_config(self, config: FitConfig) -> None:
         """Raises InputError for options that mean nothing to the task."""
-        choose("loss", config.loss, tuple(OF_CLASSES))
+        choose("loss", config.loss, tuple(CLASSIFICATION_LOSSES))
 
     def strata(self, targets: np.ndarray) -> np.ndarray | None:
         """What a split keeps in proportion: [S], or None."""
@@ -155,7 +155,7 @@ class RegressionTask:
         for name, unused in (("label_smoothing", 0.0), ("class_weights", "none")):
             if getattr(config, name) != unused:
                 raise InputError(f"{name}={getattr(config, name)!r} concerns classes; leave it out of a regression.")
-        choose("loss", config.loss, tuple(OF_NUMBERS))
+        choose("loss", config.loss, tuple(REGRESSION_LOSSES))
 
     def strata(self, targets: np.ndarray) -> np.ndarray | None:
         return None

@@ -2,9 +2,9 @@ from .batching import plan as plan
 from .config import LoopOptions as LoopOptions
 from .config import Optimizer as Optimizer
 from .config import TrainConfig as TrainConfig
-from .distributed import alone as alone
+from .distributed import broadcast_from_main as broadcast_from_main
 from .distributed import is_main_process as is_main_process
-from .distributed import of_main_process as of_main_process
+from .distributed import single_process as single_process
 from .evaluation import evaluate as evaluate
 from .evaluation import predict as predict
 from .loop import FREE_TO_CHANGE as FREE_TO_CHANGE

@@ -22,7 +22,7 @@ from rotarymae.errors import InputError
 
 T = TypeVar("T")
 
-_ALONE = ContextVar("alone", default=False)
+_SINGLE_PROCESS = ContextVar("single_process", default=False)
 
 
 def is_main_process() -> bool:
@@ -30,7 +30,7 @@ def is_main_process() -> bool:
     return _processes().is_main_process
 
 
-def of_main_process(value: T) -> T:
+def broadcast_from_main(value: T) -> T:
     """Return the main process's value, on every process."""
     if _processes().num_processes == 1:
         return value
@@ -40,18 +40,18 @@ def of_main_process(value: T) -> T:
 
 
 @contextmanager
-def alone() -> Iterator[None]:
+def single_process() -> Iterator[None]:
     """Let this process predict by itself; others, if there are any, take no part."""
-    token = _ALONE.set(True)
+    token = _SINGLE_PROCESS.set(True)
     try:
         yield
     finally:
-        _ALONE.reset(token)
+        _SINGLE_PROCESS.reset(token)
 
 
 def are_several(accelerator: Accelerator) -> bool:
     """Return whether batches are shared among processes."""
-    return accelerator.num_processes > 1 and not _ALONE.get()
+    return accelerator.num_processes > 1 and not _SINGLE_PROCESS.get()
 
 
 def _processes() -> PartialState:
