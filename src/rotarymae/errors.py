@@ -93,7 +93,7 @@ class Interrupted(RotaryMAEError):
     """A training was asked to end and has saved its state.
 
     Attributes:
-        signum: the signal that came, SIGTERM or SIGINT.
+        signum: the signal, SIGTERM or SIGINT.
         step: optimiser steps done; a resumed run goes on with the next one.
         folder: where the state is.
     """
@@ -130,7 +130,7 @@ def did_you_mean(name: object, known: Iterable[object]) -> str:
 
 
 def listed(items: Iterable[Any], limit: int = 8) -> str:
-    """The first few items as Python writes them: 'u', 'g', ... (6 in all)."""
+    """Return the first few items as Python writes them: 'u', 'g', ... (6 in all)."""
     plain = [item.item() if hasattr(item, "item") else item for item in items]  # numpy's scalars as Python's
     text = ", ".join(repr(item) for item in plain[:limit])
     return text if len(plain) <= limit else f"{text}, ... ({len(plain)} in all)"
@@ -140,7 +140,7 @@ def choose(name: str, value: object, options: Sequence[str]) -> None:
     """Refuse an option that does not exist.
 
     Raises:
-        InputError: naming the option, what came, and what there is.
+        InputError: naming the option, the value, and the known values.
     """
     if value not in options:
         raise InputError(
@@ -150,7 +150,7 @@ def choose(name: str, value: object, options: Sequence[str]) -> None:
 
 
 def check_whole(name: str, value: Any, least: int, optional: bool = False) -> None:
-    """Raises InputError unless the value is a whole number of at least `least`, or None where it is optional."""
+    """Raise InputError unless the value is a whole number of at least `least`, or None where it is optional."""
     if not (optional and value is None) and (type(value) is not int or value < least):
         raise InputError(f"{name} is {value!r}; wanted a whole number of at least {least}.")
 
@@ -158,19 +158,19 @@ def check_whole(name: str, value: Any, least: int, optional: bool = False) -> No
 def check_number(
     name: str, value: Any, wanted: str, least: float = -math.inf, above: float = -math.inf, below: float = math.inf
 ) -> None:
-    """Raises InputError unless the value is a finite number in the range, which `wanted` says in words."""
+    """Raise InputError unless the value is a finite number in the range, which `wanted` says in words."""
     number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
     if not (number and value >= least and value > above and value < below):
         raise InputError(f"{name} is {value!r}; wanted {wanted}.")
 
 
 def check_share(name: str, value: Any) -> None:
-    """Raises InputError unless 0 ≤ value < 1."""
+    """Raise InputError unless 0 ≤ value < 1."""
     check_number(name, value, "at least 0 and less than 1", least=0, below=1)
 
 
 def import_extra(module: str, extra: str) -> Any:
-    """The module, which comes with an extra of this library; imported inside the function that needs it.
+    """Import and return a module that comes with an extra of this library.
 
     Raises:
         MissingExtra: it is not installed.
@@ -192,7 +192,7 @@ _GATHERING = threading.RLock()
 
 @contextmanager
 def gathered_warnings() -> Iterator[list[warnings.WarningMessage]]:
-    """A list that gets every warning of what runs inside.
+    """Yield a list that gets every warning of what runs inside.
 
     One thread at a time: filters are the process's, and two threads that restore them cross over would lose them.
     """

@@ -61,8 +61,8 @@ def saying(advise: Callable[[], str]) -> Iterator[None]:
 def how_to_resume(out: Path) -> str:
     """Return what an interrupted `fit` has saved in its folder."""
     for stage, name in STAGES.items():
-        found = [re.match(r"step-(\d+)-", path.name) for path in (out / "training" / stage / "checkpoints").glob("*")]
-        steps = [int(match[1]) for match in found if match]
+        matches = [re.match(r"step-(\d+)-", path.name) for path in (out / "training" / stage / "checkpoints").glob("*")]
+        steps = [int(match[1]) for match in matches if match]
         if steps:
             return f"The state after step {max(steps)} of {name} is saved in {out}; --resume goes on from there."
     if (out / "training").is_dir():

@@ -17,7 +17,7 @@ from rotarymae.plots.style import (
     COLOURS,
     FAINT,
     INK,
-    blank,
+    empty_figure,
     legend_below,
     plain,
     plain_log_numbers,
@@ -41,7 +41,7 @@ def curves(
     at = vector("x", x)
     if not ys:
         raise InputError("curves needs at least one curve.")
-    axes = axes or blank(7.2, 3.9).subplots()
+    axes = axes or empty_figure(7.2, 3.9).subplots()
     entries: list[tuple[Any, str]] = []
     for i, (name, curve) in enumerate(ys.items()):
         y = vector(f"ys[{name!r}]", curve)
@@ -90,7 +90,7 @@ def predictions(
     """
     if not panels:
         raise InputError("predictions needs at least one panel.")
-    figure = blank(3.6 * len(panels) + 0.4, 3.9)
+    figure = empty_figure(3.6 * len(panels) + 0.4, 3.9)
     entries: dict[str, Any] = {}
     for i, (axes, (title, panel)) in enumerate(zip(np.atleast_1d(figure.subplots(1, len(panels))), panels.items())):
         style_axes(axes, x_label, y_label if i == 0 else "", plain(title))

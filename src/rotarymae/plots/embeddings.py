@@ -10,11 +10,11 @@ from matplotlib.lines import Line2D
 from numpy.typing import ArrayLike, NDArray
 
 from rotarymae.errors import InputError
-from rotarymae.plots.style import blank, legend_below, plain, same_length, style_axes, style_of
+from rotarymae.plots.style import empty_figure, legend_below, plain, same_length, style_axes, style_of
 
 
 def project(embeddings: ArrayLike, method: str = "pca", seed: int = 0) -> NDArray[np.float64]:
-    """Two dimensions of embeddings [S, D] for a map: [S, 2]. "pca" keeps distances best, "tsne" neighbourhoods."""
+    """Project embeddings [S, D] to [S, 2] for a map. "pca" keeps distances best, "tsne" neighbourhoods."""
     x = np.asarray(embeddings, np.float64)
     if x.ndim != 2 or len(x) < 3 or x.shape[1] < 2 or not np.isfinite(x).all():
         raise InputError(f"embeddings has shape {x.shape}; wanted finite numbers [3 or more series, 2 or more].")
@@ -53,7 +53,7 @@ def embedding_map(
         names = [""] if labels is None else [f"class {i}" for i in range(label.max() + 1)]
     if label.min() < 0 or label.max() >= len(names):
         raise InputError(f"labels run from {label.min()} to {label.max()}, but there are {len(names)} class names.")
-    axes = axes or blank(5.6, 5.0 + 0.12 * len(names)).subplots()
+    axes = axes or empty_figure(5.6, 5.0 + 0.12 * len(names)).subplots()
     number = np.bincount(label, minlength=len(names))
     size = float(np.clip(20000 / len(at), 10, 38))
     for i in np.argsort(-number, kind="stable"):  # largest classes first, so that the rare ones stay on top

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from numpy.typing import ArrayLike, NDArray
 
 from rotarymae.errors import InputError
-from rotarymae.plots.style import INK, blank
+from rotarymae.plots.style import INK, empty_figure
 
 
 def reconstruction(
@@ -37,7 +37,7 @@ def reconstruction(
     if stacks[0].ndim not in (3, 4) or (stacks[0].ndim == 4 and stacks[0].shape[-1] != 3) or stacks[0].size == 0:
         raise InputError(f"images of shape {shape}; wanted [H, W], [H, W, 3], [n, H, W] or [n, H, W, 3].")
     rows, height, width = stacks[0].shape[:3]
-    figure = blank(8.4, max(1.6, 2.8 * float(np.clip(height / width, 0.2, 3)) * rows) + 0.4)
+    figure = empty_figure(8.4, max(1.6, 2.8 * float(np.clip(height / width, 0.2, 3)) * rows) + 0.4)
     grid = figure.subplots(rows, 3, squeeze=False)
     grey = matplotlib.colormaps[cmap].with_extremes(bad="#b9bec8")
     for row in range(rows):

@@ -12,7 +12,7 @@ from sklearn.calibration import calibration_curve
 from sklearn.metrics import ConfusionMatrixDisplay, PrecisionRecallDisplay, PredictionErrorDisplay, RocCurveDisplay
 
 from rotarymae.errors import InputError
-from rotarymae.plots.style import COLOURS, DASHED, FAINT, INK, blank, plain, same_length, style_axes, vector
+from rotarymae.plots.style import COLOURS, DASHED, FAINT, INK, empty_figure, plain, same_length, style_axes, vector
 
 SQUARE = (4.6, 4.4)  # inches
 LINE = {"color": COLOURS[0], "linewidth": 1.6, "linestyle": "-"}
@@ -33,7 +33,7 @@ def confusion(counts: ArrayLike, names: Sequence[str], *, axes: Axes | None = No
     totals = table.sum(1)
     percent = 100 * np.divide(table, totals[:, None], out=np.zeros_like(table), where=totals[:, None] > 0)
     size = float(np.clip(0.5 * k, 2.6, 14))
-    axes = axes or blank(size + 2.2, size + 1.3).subplots()
+    axes = axes or empty_figure(size + 2.2, size + 1.3).subplots()
     look = {"cmap": "Blues", "im_kw": {"vmin": 0, "vmax": 100}, "text_kw": {"fontsize": 8.5}}
     show = ConfusionMatrixDisplay(percent, display_labels=names)
     show.plot(include_values=k <= 30, values_format=".0f", colorbar=False, ax=axes, **look)
@@ -51,7 +51,7 @@ def roc(positive: ArrayLike, scores: ArrayLike, *, name: str = "", axes: Axes | 
         InputError: shapes that differ; only one of the two classes.
     """
     truth, score = _two_classes(positive, scores)
-    axes = axes or blank(*SQUARE).subplots()
+    axes = axes or empty_figure(*SQUARE).subplots()
     RocCurveDisplay.from_predictions(truth, score, name="model", ax=axes, plot_chance_level=True)
     return _finish(axes, "false positive rate", f"true positive rate{_of(name)}", "lower right")
 
@@ -59,7 +59,7 @@ def roc(positive: ArrayLike, scores: ArrayLike, *, name: str = "", axes: Axes | 
 def precision_recall(positive: ArrayLike, scores: ArrayLike, *, name: str = "", axes: Axes | None = None) -> Axes:
     """Draw precision against recall, over all thresholds; arguments and errors as `roc`."""
     truth, score = _two_classes(positive, scores)
-    axes = axes or blank(*SQUARE).subplots()
+    axes = axes or empty_figure(*SQUARE).subplots()
     PrecisionRecallDisplay.from_predictions(truth, score, name="model", ax=axes, plot_chance_level=True)
     return _finish(axes, f"recall{_of(name)}", "precision", "lower left")
 
@@ -89,7 +89,7 @@ def calibration(nominal: ArrayLike, observed: ArrayLike, *, axes: Axes | None = 
 def _promise(
     axes: Axes | None, promised: NDArray[np.float64], kept: NDArray[np.float64], x_label: str, y_label: str
 ) -> Axes:
-    axes = axes or blank(*SQUARE).subplots()
+    axes = axes or empty_figure(*SQUARE).subplots()
     axes.plot(promised, kept, "o", label="observed")
     axes.plot([0, 1], [0, 1], label="as promised")
     axes.set(xlim=(0, 1), ylim=(0, 1.02), aspect="equal")
@@ -105,7 +105,7 @@ def regression(truth: ArrayLike, predicted: ArrayLike, *, name: str = "label", a
     both = np.isfinite(x) & np.isfinite(y)
     if not both.any():
         raise InputError("regression needs at least one finite value.")
-    axes = axes or blank(*SQUARE).subplots()
+    axes = axes or empty_figure(*SQUARE).subplots()
     show = PredictionErrorDisplay(y_true=x[both], y_pred=y[both])
     points = {"color": COLOURS[0], "s": 21, "alpha": 0.8 if len(x) < 200 else 0.35}
     show.plot(kind="actual_vs_predicted", ax=axes, scatter_kwargs=points, line_kwargs=DASHED)

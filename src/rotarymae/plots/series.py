@@ -18,9 +18,9 @@ from rotarymae.errors import InputError
 from rotarymae.plots.style import (
     FAINT,
     INK,
-    blank,
     channel_style,
     date_ticks,
+    empty_figure,
     legend_below,
     plain,
     plain_numbers,
@@ -52,7 +52,7 @@ class Curve:
                 same_length(f"the band of {level}", vector(f"the band of {level}", edge), n)
 
     def in_channel(self, channel: int) -> Curve:
-        """The part in one channel, in order of time."""
+        """Return the part in one channel, in order of time."""
         times = vector("times", self.times)
         which = _channels(self.channels, len(times), "channels of the curve")
         order = np.argsort(times, kind="stable")
@@ -78,7 +78,7 @@ def interpolation(
     dates: bool = False,
     invert: bool | Collection[str] = False,
 ) -> Figure:
-    """One series: what the model saw (filled), what was hidden from it (hollow), and what it predicts.
+    """Draw one series: observations the model saw (filled), hidden ones (hollow), and its prediction.
 
     Every channel has its own panel.
 
@@ -157,10 +157,10 @@ def _names(names: Sequence[str] | None, present: NDArray[np.int64]) -> list[str]
 
 
 def _panels(count: int) -> tuple[Figure, list[Axes]]:
-    """Two columns of panels that share their time axis; the lowest of each column has the tick labels."""
+    """Lay out two columns of panels that share their time axis; the lowest of each has the tick labels."""
     columns = min(2, count)
     rows = -(-count // columns)
-    figure = blank(5.6, 0.9 + (1.5 * rows if count > 1 else 2.4))
+    figure = empty_figure(5.6, 0.9 + (1.5 * rows if count > 1 else 2.4))
     grid = figure.subplots(rows, columns, sharex=True, squeeze=False)
     for spare in grid.flat[count:]:
         spare.set_visible(False)
@@ -221,7 +221,7 @@ def _draw_points(
 
 
 def _legend(hidden: NDArray[np.bool_], words: tuple[str, str], errors: bool, curve: Curve) -> list[tuple[Any, str]]:
-    """One neutral entry per kind of mark; the panels' titles say which channel has which colour."""
+    """Return a neutral legend entry per kind of mark; panels' titles name the channels."""
     with_errors = " ± 1σ" if errors else ""
     entries: list[tuple[Any, str]] = []
     dot = {"marker": "o", "linestyle": "", "color": FAINT, "markersize": 5}
@@ -237,7 +237,7 @@ def _legend(hidden: NDArray[np.bool_], words: tuple[str, str], errors: bool, cur
 
 
 def _asinh(axes: Axes, scale: float) -> None:
-    """A symmetric axis with ticks at 0 and at ± powers of ten beyond the linear range."""
+    """Make the axis symmetric, with ticks at 0 and at ± powers of ten beyond the linear range."""
     if not scale > 0:
         raise InputError(f"asinh_scale is {scale}; it must be a positive value in the unit of the data.")
     axes.set_yscale("asinh", linear_width=scale)

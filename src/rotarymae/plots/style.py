@@ -35,7 +35,7 @@ DASHED = {"color": FAINT, "linewidth": 1.2, "linestyle": (0, (4, 3))}
 
 
 def channel_style(names: Sequence[str]) -> list[tuple[str, str]]:
-    """A colour and a marker per channel: LSST's own if every name is one of its bands (u g r i z y, either case)."""
+    """Return a colour and a marker per channel: LSST's if every name is one of its bands (u g r i z y, either case)."""
     if names and all(name.lower() in LSST_BANDS for name in names):
         return [LSST_BANDS[name.lower()] for name in names]
     return [style_of(i) for i in range(len(names))]
@@ -47,13 +47,13 @@ def style_of(i: int) -> tuple[str, str]:
     return COLOURS[i % len(COLOURS)], MARKERS[(i + i // 8 - i // 16) % len(MARKERS)]
 
 
-def blank(width: float, height: float) -> Figure:
-    """An empty figure of so many inches."""
+def empty_figure(width: float, height: float) -> Figure:
+    """Return an empty figure; width and height in inches."""
     return Figure(figsize=(width, height), layout="constrained", facecolor="white", dpi=110)
 
 
 def figure_of(axes: Axes) -> Figure:
-    """The figure that the axes are part of."""
+    """Return the figure that the axes are part of."""
     figure = axes.get_figure(root=True)
     assert figure is not None, "axes that were removed from their figure"
     return figure
@@ -73,8 +73,10 @@ def style_axes(axes: Axes, x_label: str = "", y_label: str = "", title: str = ""
 
 
 def plain(text: object) -> str:
-    """A user's name as it stands, at most 32 characters: matplotlib would read a formula between two dollar signs,
-    leave a name with a leading underscore out of legends, and give a long one all the room."""
+    """Return a user's name so that matplotlib draws it as it is, at most 32 characters long.
+
+    It would read a formula between two dollar signs, and leave a name with a leading underscore out of legends.
+    """
     name = str(text)
     name = name if len(name) <= 32 else f"{name[:31]}…"
     return ("\u200b" if name.startswith("_") else "") + name.replace("$", r"\$")
@@ -131,6 +133,6 @@ def vector(name: str, array: ArrayLike) -> NDArray[np.float64]:
 
 
 def same_length(name: str, array: NDArray[Any], n: int) -> None:
-    """Raises InputError, with `name`, unless the array is [n]."""
+    """Raise InputError, with `name`, unless the array is [n]."""
     if array.shape != (n,):
         raise InputError(f"{name} has shape {array.shape}; wanted [{n}], one entry per point.")

@@ -11,7 +11,7 @@ from matplotlib.ticker import MaxNLocator
 from numpy.typing import ArrayLike
 
 from rotarymae.errors import InputError
-from rotarymae.plots.style import COLOURS, blank, legend_below, plain, same_length, style_axes, vector
+from rotarymae.plots.style import COLOURS, empty_figure, legend_below, plain, same_length, style_axes, vector
 
 
 def learning_curves(
@@ -29,7 +29,7 @@ def learning_curves(
     """
     if not curves:
         raise InputError("learning_curves needs at least one curve.")
-    axes = axes or blank(5.2, 3.7).subplots()
+    axes = axes or empty_figure(5.2, 3.7).subplots()
     entries: list[tuple[Any, str]] = []
     finite = []
     for i, (name, (steps, losses)) in enumerate(curves.items()):

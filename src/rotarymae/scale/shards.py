@@ -179,10 +179,10 @@ def _prepare(out: Path, identity: dict[str, Any]) -> dict[str, str]:
         readable = False
     if not readable:
         raise InputError(f"{out / MANIFEST} is no manifest of this version; choose a new folder.")
-    for key, wanted in identity.items():
-        if there.get(key) != wanted:
+    for key, value in identity.items():
+        if there.get(key) != value:
             raise InputError(
-                f"{out} holds shards of another {key} ({there.get(key)}, now {wanted}); choose a new folder, or remove "
+                f"{out} holds shards of another {key} ({there.get(key)}, now {value}); choose a new folder, or remove "
                 "that one.",
                 code="other-shards",
             )

@@ -25,9 +25,9 @@ LEFT = re.compile(r"\.(.+)\.[0-9a-f]{8}\.(part(\.\w+)?|old)")  # what `replacing
 
 @contextmanager
 def replacing(path: str | Path) -> Iterator[Path]:
-    """A path beside `path` to write to; on success it is flushed to disk and renamed over `path`.
+    """Yield a path next to `path` to write to; on success it is flushed to disk and renamed over `path`.
 
-    On an error nothing is left behind and `path` is as it was. A process that is killed leaves a hidden file beside.
+    On an error nothing is left behind and `path` is as it was. A process that is killed leaves a hidden file.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -46,7 +46,7 @@ def replacing(path: str | Path) -> Iterator[Path]:
 
 @contextmanager
 def replacing_folder(path: str | Path) -> Iterator[Path]:
-    """A new folder beside `path` to write to; on success its files are flushed and it takes the name `path`.
+    """Yield a new folder next to `path`; on success its files are flushed and it takes the name `path`.
 
     An older folder at `path` is renamed aside, and back if the new one cannot take its name. Its files of the same
     names are then removed, and whatever else was in it moves into the new one. A process that is killed leaves a hidden
@@ -116,45 +116,47 @@ def check_writable(path: Path) -> None:
 
 
 def remove_leftovers(folder: Path, names: Container[str] | None = None, after: float = 0.0) -> None:
-    """Removes what a killed process left half written in a folder of ours, beside files or folders of these names (of
-    any, if None), unless it changed within so many seconds: then another process may be writing it.
+    """Remove half-written files and folders that killed processes left in `folder`.
 
-    Links are removed, never followed.
+    Args:
+        names: of the files or folders that were written; None for any.
+        after: seconds; what changed more recently stays, as another process may be writing it. Links are removed, never
+            followed.
     """
     for path in folder.iterdir():
         match = LEFT.fullmatch(path.name)
         if match is None or not (names is None or match[1] in names):
             continue
-        own = path.is_dir() and not path.is_symlink()
-        parts = [*path.iterdir()] if own else []
+        is_folder = path.is_dir() and not path.is_symlink()
+        parts = [*path.iterdir()] if is_folder else []
         changed = max(part.lstat().st_mtime for part in parts or [path])
         if time.time() - changed < after:
             continue
-        if own:
+        if is_folder:
             shutil.rmtree(path, ignore_errors=True)
         else:
             path.unlink(missing_ok=True)
 
 
 def sha256(path: Path) -> str:
-    """The checksum of a file, hexadecimal."""
+    """Return the SHA-256 of a file, hexadecimal."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def sha256_of(content: Any) -> str:
-    """The checksum of what JSON can hold, hexadecimal; the order of fields and the layout of a file do not matter."""
+    """Return the SHA-256 of JSON content, hexadecimal; the order of fields does not matter."""
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def write_text(path: str | Path, text: str) -> None:
-    """Writes beside and renames."""
+    """Write a file next to `path` and rename it."""
     with replacing(path) as beside:
         beside.write_text(text, encoding="utf-8")
 
 
 def flush(path: Path) -> None:
-    """Forces a file, or a folder's entries, to disk. Windows has no such thing for folders."""
+    """Force a file, or a folder's entries, to disk. Windows cannot do so for folders."""
     windows = os.name == "nt"
     if windows and path.is_dir():
         return

@@ -10,7 +10,7 @@ from rotarymae.errors import InputError
 
 
 def from_fields(kind: type, fields: dict[str, Any], where: str) -> Any:
-    """The dataclass `kind` from the dictionary that `dataclasses.asdict` gave, also after JSON, which has no tuples.
+    """Return the dataclass `kind` from the dictionary of `dataclasses.asdict`, also after JSON, which has no tuples.
 
     Args:
         where: what the fields are of, for messages.
@@ -30,7 +30,7 @@ def from_fields(kind: type, fields: dict[str, Any], where: str) -> Any:
 
 
 def _read(value: Any, kind: Any, name: str) -> Any:
-    """The value as its annotation has it: a list becomes a tuple, an object a dataclass."""
+    """Return the value as its annotation has it: a list becomes a tuple, an object a dataclass."""
     if dataclasses.is_dataclass(kind) and isinstance(kind, type):
         return from_fields(kind, value, name)
     if not isinstance(value, list | tuple):

@@ -34,12 +34,12 @@ class Reporter:
             self.console.print(text, markup=False, soft_wrap=True)
 
     def warn(self, text: str) -> None:
-        """As a warning that `catching_warnings` has caught."""
+        """Show a warning as `catching_warnings` does."""
         self._show(text, InputWarning)
 
     @contextmanager
     def bar(self, title: str) -> Iterator[Callable[..., None]]:
-        """A stage of the work. Gives on_step(done, total, loss=None), which need not be called.
+        """Show a stage of the work. Yield on_step(done, total, loss=None), which need not be called.
 
         On a terminal the stage is a bar; elsewhere it is a line per minute, and one at its end.
         """
@@ -89,7 +89,7 @@ class Reporter:
 
     @contextmanager
     def catching_warnings(self) -> Iterator[None]:
-        """Shows each warning once, without the line of code it came from."""
+        """Show each warning once, without its line of code."""
         with warnings.catch_warnings():
             warnings.simplefilter("default")
             warnings.showwarning = self._show
