@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rotarymae.errors import InputError
-from rotarymae.system import replacing, write_text
+from rotarymae.system import write_text
 from rotarymae_experiments.runner import SCALES, SETTINGS, Recipe, Result, Row
 
 KINDS = {"recipe": str, "setting": str, "scale": str, "date": str, "hardware": str, "hours": float, "config": dict}
@@ -99,14 +99,14 @@ def table(recipes: Sequence[Recipe], results: Sequence[Result]) -> list[Line]:
     return lines
 
 
-def _chosen(results: Sequence[Result], name: str, setting: str, row: Row | None = None) -> Result | None:
-    """Return the run of a recipe that counts: of the largest scale, of these the last; with `row`, one that has it."""
+def _chosen(results: Sequence[Result], name: str, setting: str, row: Row) -> Result | None:
+    """Return the run that counts for a row of a recipe: of the largest scale, of these the last."""
     runs = [
         result
         for result in results
         if (result["recipe"], result["setting"]) == (name, setting)
         and result["scale"] != "smoke"
-        and (row is None or row.metric in result["cases"].get(row.case, {"metrics": {}})["metrics"])
+        and row.metric in result["cases"].get(row.case, {"metrics": {}})["metrics"]
     ]
     return max(runs, key=lambda result: (SCALES.index(result["scale"]), result["date"]), default=None)
 
@@ -144,7 +144,7 @@ def page(recipes: Sequence[Recipe], found: Sequence[tuple[Path, Result]], path: 
                 lines += ["| " + " | ".join(cells) + " |", "| " + " | ".join(["---"] * len(cells)) + " |"]
             lines.append("| " + " | ".join(cells.values()) + " |")
         runs = [(file, result) for file, result in found if result["recipe"] == recipe.name]
-        figures = sorted((path.parent / COMPARED).glob(f"{recipe.name}-*.png"))
+        figures: list[Path] = []
         stems = [file.stem for file, _ in runs]
         for stem, (file, _) in zip(stems, runs, strict=True):
             longer = [f"{other}-" for other in stems if len(other) > len(stem)]  # those of a further run, NAME-2
@@ -154,8 +154,7 @@ def page(recipes: Sequence[Recipe], found: Sequence[tuple[Path, Result]], path: 
                 if not figure.stem.startswith(tuple(longer))
             ]
         for figure in figures:
-            both = ": both settings" if figure.parent == path.parent / COMPARED else ""
-            lines += ["", f"![{figure.stem}{both}]({_link(figure, path)})"]
+            lines += ["", f"![{figure.stem}]({_link(figure, path)})"]
         for doubt in dict.fromkeys(line.row.doubt for line in group if line.row.doubt):
             of = ", ".join(line.row.what for line in group if line.row.doubt == doubt)
             lines += ["", f"In doubt ({of}): {doubt}"]
@@ -211,17 +210,6 @@ def _link(file: Path, path: Path) -> str:
     return Path(os.path.relpath(file.resolve(), path.resolve().parent)).as_posix()
 
 
-COMPARED = Path("images/results")  # next to the page: figures that show both settings
-
-
 def write_page(recipes: Sequence[Recipe], folder: Path, path: Path) -> None:
-    """Write the page, and next to it the figures that compare settings. Raises InputError as `read`."""
-    found = read(folder)
-    for recipe in recipes:
-        runs = {setting: _chosen([result for _, result in found], recipe.name, setting) for setting in SETTINGS}
-        both = {setting: result for setting, result in runs.items() if result is not None}
-        if recipe.compare is not None and len(both) == len(SETTINGS):
-            for name, figure in recipe.compare(both).items():
-                with replacing(path.parent / COMPARED / f"{recipe.name}-{name}.png") as temporary:
-                    figure.savefig(temporary)
-    write_text(path, page(recipes, found, path, folder / "notes"))
+    """Write the page. Raises InputError as `read`."""
+    write_text(path, page(recipes, read(folder), path, folder / "notes"))

@@ -118,7 +118,6 @@ class Recipe:
         rows: the lines of the table of results.
         table: where the experiment stands in the paper.
         figures: draws from the result file's content; a figure by name.
-        compare: draws from the contents of both settings' files, by setting; for the page of results.
         trains: False when nothing is learnt, so no loss can fall.
         not_at_hand: the cases whose data this project does not have, so that nobody has run them yet.
     """
@@ -134,7 +133,6 @@ class Recipe:
     rows: tuple[Row, ...] = ()
     table: str = "–"
     figures: Callable[[Result], Figures] | None = None
-    compare: Callable[[Mapping[str, Result]], Figures] | None = None
     trains: bool = True
     not_at_hand: tuple[str, ...] = ()
 

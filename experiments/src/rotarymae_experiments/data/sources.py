@@ -63,41 +63,29 @@ class Source:
 
 
 UEA = ("BasicMotions", "CharacterTrajectories", "Epilepsy", "Heartbeat", "LSST", "JapaneseVowels")
+_TINY = "http://cs231n.stanford.edu/tiny-imagenet-200.zip"
+_ESC50 = "https://github.com/karolpiczak/ESC-50"
 _ZENODO = "https://zenodo.org/records/2539456"
 _PHYSIONET = "https://physionet.org/files/challenge-2012/1.0.0"
 _ELASTICC = "https://portal.nersc.gov/cfs/lsst/DESC_TD_PUBLIC/ELASTICC"
 _ARCHIVE = "https://www.timeseriesclassification.com"
-
-
-def _uea(name: str) -> File:
-    url = f"{_ARCHIVE}/aeon-toolkit/{name}.zip"
-    return File(url, f"{name}.zip", unpack=name, gives=f"{name}/{name}_TRAIN.ts")
-
-
 SOURCES: dict[str, Source] = {
     "tiny_imagenet": Source(
         "Tiny ImageNet, 120,000 pictures of 200 classes",
-        "http://cs231n.stanford.edu/tiny-imagenet-200.zip",
+        _TINY,
         "248 MB",
         "ImageNet's terms: research and education only, no redistribution",
-        (
-            File(
-                "http://cs231n.stanford.edu/tiny-imagenet-200.zip",
-                "tiny-imagenet-200.zip",
-                248_100_043,
-                "90528d7ca1a48142e341f4ef8d21d0de",
-            ),
-        ),
+        (File(_TINY, "tiny-imagenet-200.zip", 248_100_043, "90528d7ca1a48142e341f4ef8d21d0de"),),
         note="It stays packed: the reader takes the zip.",
     ),
     "esc50": Source(
         "ESC-50, 2,000 recordings of 50 classes; ESC-10 is a part of it",
-        "https://github.com/karolpiczak/ESC-50",
+        _ESC50,
         "about 600 MB",
         "CC BY-NC 3.0; the clips of ESC-10 CC BY 3.0",
         (
             File(
-                "https://github.com/karolpiczak/ESC-50/archive/refs/heads/master.zip",
+                f"{_ESC50}/archive/refs/heads/master.zip",
                 "ESC-50-master.zip",
                 unpack=".",
                 strip=1,
@@ -108,7 +96,7 @@ SOURCES: dict[str, Source] = {
     ),
     "esc50_logmel": Source(
         "ESC-50 as 8-bit log-mel pictures of 1,600 clips (folds 1, 2, 3 and 5)",
-        "https://github.com/karolpiczak/ESC-50",
+        _ESC50,
         "36 MB",
         "CC BY-NC 3.0, as the clips",
         note="No address offers these pictures; the recordings they were made from are the data set esc50.",
@@ -178,7 +166,10 @@ SOURCES: dict[str, Source] = {
         _ARCHIVE,
         "tens of MB",
         "research use; each problem's page names its origin",
-        tuple(_uea(name) for name in UEA),
+        tuple(
+            File(f"{_ARCHIVE}/aeon-toolkit/{name}.zip", f"{name}.zip", unpack=name, gives=f"{name}/{name}_TRAIN.ts")
+            for name in UEA
+        ),
     ),
     "physionet2012": Source(
         "PhysioNet/CinC Challenge 2012, sets a and b: 8,000 records of intensive care",

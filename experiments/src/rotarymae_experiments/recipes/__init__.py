@@ -1,9 +1,10 @@
-"""One file per experiment of the paper; `load` also gives recipes of other packages and of a user's own files."""
+"""One file per experiment; `load` also gives recipes of other packages and of a user's own files."""
 
 from __future__ import annotations
 
 import importlib
 import importlib.util
+import pkgutil
 import sys
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -14,31 +15,12 @@ from rotarymae.errors import InputError, did_you_mean
 if TYPE_CHECKING:
     from rotarymae_experiments import Recipe
 
-# In the paper's order. The demo is no experiment: it has a command of its own.
-NAMES = (
-    "position",
-    "position_range",
-    "translation",
-    "tiny_imagenet",
-    "esc50",
-    "elasticc",
-    "plasticc",
-    "label_efficiency",
-    "pendulum",
-    "uea",
-    "synthetic",
-    "physionet",
-    "mortality",
-    "spirals",
-    "frequency",
-    "position_scale",
-    "speed",
-)
+NAMES = tuple(sorted(module.name for module in pkgutil.iter_modules(__path__)))
 GROUP = "rotarymae.recipes"  # of entry points: other packages name their recipes there
 
 
 def load(name: str) -> Recipe:
-    """The recipe of a name, or of a Python file that defines RECIPE (`my_recipe.py`, `folder/my_recipe.py`).
+    """Return the recipe of a name, or of a Python file that defines RECIPE (`my_recipe.py`, `folder/my_recipe.py`).
 
     Raises:
         InputError: no recipe has the name (the nearest one is named); the file is missing or has no RECIPE.
@@ -58,17 +40,17 @@ def load(name: str) -> Recipe:
 
 
 def load_all() -> list[Recipe]:
-    """The recipes of this package, in the paper's order."""
+    """Return the recipes of this package, by name."""
     return [load(name) for name in NAMES]
 
 
 def _from_file(path: Path) -> Recipe:
-    name = f"rotarymae_own_{path.stem}"  # or signal.py would take the place of Python's
+    name = f"rotarymae_own_{path.stem}"  # or signal.py would replace Python's
     spec = importlib.util.spec_from_file_location(name, path)
     if not path.is_file() or spec is None or spec.loader is None:
         raise InputError(f"{path} is no file; give the path of a Python file that defines RECIPE.")
     module = importlib.util.module_from_spec(spec)
-    # Dataclasses with postponed annotations look their module up by name. What it imports may lie beside it.
+    # Dataclasses with postponed annotations look their module up by name. Its imports may be in the same folder.
     sys.modules[name] = module
     sys.path.append(str(path.parent.resolve()))
     spec.loader.exec_module(module)

@@ -7,7 +7,6 @@ every frequency. Scale `small` takes 3.1 hours on one core.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -177,30 +176,13 @@ def figures(result: Result) -> Figures:
         shown = part["curves"][0]
         names = {"RoMAE": "MSE", "optimum": "optimum MSE", "RoMAE, against clean": "clean MSE"}
         lines = {name: shown[metric] for name, metric in names.items()}
-        found[case] = _error_figure(shown["frequency"], lines)
+        axes = plots.curves(shown["frequency"], lines, x_label="frequency (Hz)", y_label="mean squared error")
+        found[case] = plots.figure_of(axes)
         found[f"{case}-pairs"] = _matrix(np.array(shown["pairs, MSE"], np.float64))
         names = [f"{pair[0]} and {pair[1]} Hz" for pair in EXAMPLES]
         panels = {name: regular_grid.panel(TIMES, shown[name], "optimum") for name in names}
         found[f"{case}-examples"] = plots.predictions(panels, x_label="time (s)")
     return found
-
-
-def compare(results: Mapping[str, Result]) -> Figures:
-    """Error by frequency of both settings in one plot, for each waveform that both have."""
-    found = {}
-    for case in CASES:
-        curves = {name: r["cases"][case]["curves"][0] for name, r in results.items() if case in r["cases"]}
-        if len(curves) == 2:
-            lines = {f"`{name}` setting": shown["MSE"] for name, shown in curves.items()}
-            lines["optimum"] = curves["ours"]["optimum MSE"]
-            found[case] = _error_figure(curves["ours"]["frequency"], lines)
-    return found
-
-
-def _error_figure(frequencies: Any, errors: dict[str, Any]) -> Figure:
-    from rotarymae import plots
-
-    return plots.figure_of(plots.curves(frequencies, errors, x_label="frequency (Hz)", y_label="mean squared error"))
 
 
 def _matrix(errors: np.ndarray) -> Figure:
@@ -259,5 +241,4 @@ RECIPE = Recipe(
         *regular_grid.calibration_rows("sine", "sine: "),
     ),
     figures=figures,
-    compare=compare,
 )  # fmt: skip
