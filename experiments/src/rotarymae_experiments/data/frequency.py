@@ -1,30 +1,11 @@
-"""Which frequencies survive interpolation: sums of one or two waves, half of the points hidden.
+"""Sums of one or two waves of 0 to 24 Hz at 100 points, half of them hidden, and the best prediction there is.
 
-Paper: Appendix B.4 of arXiv:2505.20535 (Figures 3-5); it has no public code. A series is
+Appendix B.4 of arXiv:2505.20535 (Figures 3-5), which has no public code: y(t) = sum over one or two components of
+A w(f t) plus noise, f integer and uniform on 0..24 Hz, t in [0, 1] seconds. What the paper leaves open, and our
+reading of it, is in results/notes/frequency.md.
 
-    y(t) = sum over one or two components of A w(f t) + noise,   f integer, uniform on 0..24 Hz
-
-at 100 points of t in [0, 1]; 50 are seen and 50 hidden. Training: 10,000 series, one or two components with equal
-probability. Evaluation: 200 series per single frequency, or pairs of frequencies. w is a sine, a square wave or a
-cycloid.
-
-What the paper leaves open, and our reading:
-
-* "Gaussian noise N(0, 0.01)" is a variance: standard deviation 0.1. All 100 points are noisy, the hidden ones too;
-  `clean` is kept beside them.
-* Amplitudes: A ~ U(0.5, 1) and phase zero. With unit amplitudes the mean signal-to-noise ratio (mean square of the
-  signal over 0.01) would be 73; the paper prints 43.1, and these amplitudes give 42.7.
-* The two frequencies are drawn independently and may be equal. 0 Hz is allowed: with phase zero a sine of 0 Hz is
-  0.
-* Times are linspace(0, 1, 100); the 50 seen points are drawn without replacement for each series.
-* "FFT of the 50 predicted points": the transform of the hidden values in order of time, as if they were evenly
-  spaced (50 of them in one second, hence the limit of 25 Hz the paper names). They are not, so the spectrum is blurred.
-
-Given the frequencies a series is linear in its amplitudes, and with phase zero there are only 25 + 625 choices of
-frequencies: `posterior` weighs them all and so gives the best prediction there is.
-
-Units: t in seconds, f in Hz, values have none. Random streams: `default_rng(seed)`; in this order the number of
-components, two frequencies, two amplitudes, noise, ranks of the points; every draw is made for all series at once.
+Random streams: `default_rng(seed)`; in this order the number of components, two frequencies, two amplitudes, noise,
+ranks of the points; every draw is made for all series at once.
 """
 
 from dataclasses import dataclass

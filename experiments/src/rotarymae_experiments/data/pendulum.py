@@ -1,30 +1,12 @@
-"""A pendulum filmed through coming and going static: regress its angle from 50 irregular frames of 100.
+"""A pendulum filmed through static: 24 × 24 pictures at 50 irregular frames of 100, and its angle at each.
 
-Paper: Section 5.4 and Appendix D.4 of arXiv:2505.20535 (Table 5); data of CRU as used by S5's pendulum branch
-(github.com/lindermanlab/S5), written here from a description of the protocol.
-
-* Dynamics. State (theta, w), theta = 0 *upright* in simulation. m = l = 1, g = 9.81, inertia of a rod m l^2 / 3, so
-  c = g l m / inertia = 29.43 per s^2; friction mu = 0.1 per s on w. Semi-implicit Euler, h = 1e-4 s:
-  w <- w + h (c sin(theta) - mu w), then theta <- theta + h w. A frame is 0.01 s = 100 such steps, after which
-  w <- w + N(0, 0.1^2) and theta <- theta mod 2 pi. Start: theta ~ U(0, 2 pi), w = 0. 100 frames with the start.
-* Targets: (sin, cos) of theta - pi (0 = hanging down), of every kept frame, free of noise.
-* Images: N(0, 1e-5^2) is added to the angle; a line of value 1 and 8 pixels wide on a 128 x 128 canvas from (64,
-  64) to (64 + 55 sin, 64 + 55 cos), y downwards; Lanczos to 24 x 24; clipped to [0, 1]; times 255, truncated to
-  uint8.
-* Static: frame k becomes a_k image + (1 - a_k) U(0, 255), truncated. f_0 ~ U(0, 1), f_{k+1} = clip(f_k + U(-0.2,
-  0.2), 0, 1), t1 ~ U(0, 0.25), t2 ~ U(0.75, 1), a_k = clip((f_k - t1) / (t2 - t1), 0, 1), a_0..a_4 = 1: the first
-  five frames are always clean.
-* Kept frames: 50 of 100 without replacement, sorted; for sequence i by `default_rng(i + size of the set)` in
-  training and validation and `default_rng(i)` in test. Time = the frame's index 0..99 (hundredths of a second).
+Section 5.4 of arXiv:2505.20535 (Table 5); the data set of CRU as used by S5's pendulum branch
+(github.com/lindermanlab/S5), written here from a description of the protocol, which is in results/notes/pendulum.md.
 
 Random streams: one `RandomState(42)` makes training (2000 sequences) and then test (1000), a second
 `RandomState(43)` validation (1000). Draws of a set of N: theta [N, 1]; per frame step N normals; normals [N, 100,
 2] (angle, speed); f_0 [N]; 99 times [N]; t1 [N, 1]; t2 [N, 1]; then for each sequence uniforms [100, 24, 24, 1].
 Training comes first whatever its size, so another `train` changes the test set.
-
-Metric: `mse`, the mean over sequences, frames and both components, as CRU and S5 report it (times 1e-3: CRU 3.94,
-S5 3.41). The published RoMAE script prints the *sum* times 1e-3, `published_sum`: with 1000 test sequences 100
-times `mse`.
 """
 
 from dataclasses import dataclass

@@ -1,36 +1,16 @@
-"""Spirals in the plane, half of them running the other way, by two protocols.
+"""Spirals in the plane, half of them running the other way, by ContiFormer's protocol and by RoMAE's.
 
-Paper: Section 5.5 and Appendix D.7 of arXiv:2505.20535 (Table 7, column Spirals), which follows ContiFormer's
-`spiral.py` (github.com/microsoft/SeqML, MIT). With s = 0.02, a_i = s N(0, 1), b_i = 0.3 + s N(0, 1):
+Section 5.5 and Appendix D.7 of arXiv:2505.20535 (Table 7, column Spirals), after ContiFormer's `spiral.py`
+(github.com/microsoft/SeqML, MIT). With s = 0.02, a_i = s N(0, 1), b_i = 0.3 + s N(0, 1), t = linspace(0, 6 pi, 150):
 
     "counter-clockwise":  r = a_i + b_i t,               (x, y) = (r cos t + 5, r sin t)
     "clockwise":          z = 6 pi + 1 - t,
                           r = a_i + 50 b_i / z,          (x, y) = (r cos z - 5, r sin z), then reversed in time
 
-t = linspace(0, 6 pi, 150). The names are the source's: the formula of the second type turns clockwise as t grows,
-but after the reversal it is handed over with its angle growing from 1 to 6 pi + 1, winding inwards around (-5, 0),
-whereas the first type winds outwards around (5, 0).
+Both protocols are described in results/notes/spirals.md.
 
-`contiformer_spirals`: 150 points, noise 0.05, then x and y each scaled to [0, 1] by the least and greatest value of
-the clean curves of all 300 spirals (the noisy copy by the same numbers). Context: 50 of the first 75 points, shared
-by all spirals. Target: the clean scaled curve at all 150 points, 0..74 interpolation, 75..149 extrapolation. `mae`,
-`rmse`: summed over the two coordinates.
-
-`romae_spirals`: the first 75 of the same 150 points, noise of standard deviation 0.1, raw units; 30 points seen and
-45 hidden, drawn for each spiral. Appendix D.7 says both "truncated at 6 pi" and "only the parts corresponding to
-the interpolation task" (ContiFormer's first half): the second is our reading. It adds noise to the "training
-samples", and its notebook scores against noisy targets in raw units, root of the mean over points *and* coordinates
-(`rmse_per_coordinate`). Then the clean curve itself scores the noise's standard deviation, `noise_floor`: 0.1.
-Nothing honest can fall below it but by chance, and Table 7's 0.0183 is no such number. Score against `clean` to
-measure the model rather than the noise.
-
-Train = the first 200, test = the last 100 spirals. Neither source has a validation set (ContiFormer keeps its best
-test score); `split(valid=40)` takes one from the end of the training spirals.
-
-Random stream: `numpy.random.RandomState(seed)` (the source seeds numpy's global generator): a [S], b [S], for
-chirality="both" one uniform per spiral (> 0.5 is counter-clockwise), standard normals [S, 150, 2], then the test
-context of 50 indices. Seeds of ContiFormer: 27, 42, 1024. For `romae_spirals` the normals are [S, 75, 2] and no
-context follows.
+Random stream: `numpy.random.RandomState(seed)`: a [S], b [S], for chirality="both" one uniform per spiral (> 0.5 is
+counter-clockwise), standard normals [S, points, 2], then for ContiFormer's set the test context of 50 indices.
 """
 
 from dataclasses import dataclass, replace

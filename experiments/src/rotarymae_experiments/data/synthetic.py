@@ -1,29 +1,15 @@
-"""HeTVAE's synthetic interpolation set, and the exact answer nobody can beat.
+"""HeTVAE's synthetic interpolation set: smooth random curves on 51 regular times, and the exact answer nobody can beat.
 
-Paper: Section 5.5 and Appendix D.8 of arXiv:2505.20535 (Table 7, column Synthetic); generator of
-github.com/reml-lab/hetvae (MIT), `src/utils.py`. A series is a smooth random curve on 51 regular times:
+Section 5.5 and Appendix D.8 of arXiv:2505.20535 (Table 7, column Synthetic); generator of github.com/reml-lab/hetvae
+(MIT), `src/utils.py`:
 
     v_j ~ N(0, 1) at 10 key times linspace(0, 1, 10); q = linspace(0, 1, 51)
     W_ij = exp(-120 (q_i - k_j)^2), rows normalised to 1; clean = W v; noisy = clean + 0.1 N(0, 1)
 
-The task: from the noisy values at a few of the 51 times, predict the *noisy* values at the others.
+From the noisy values at a few of the 51 times, predict the *noisy* values at the others. Three departures from the
+words of the sources are in results/notes/synthetic.md.
 
-Units: values have none; times run over [0, 1] (`times`); a recipe scales them.
 Random stream: `numpy.random.RandomState(seed)`, for each series 10 normals for v and then 51 for the noise.
-
-Three departures from the words of the sources, on purpose:
-
-* **Split.** hetvae takes a fifth of the series for test and then a fifth of the training series for validation
-  *which also stay in training*. Here `splits` gives three disjoint sets, 80/10/10 as Appendix D.8 says: training is
-  exactly hetvae's training set (its validation series are ordinary training series), and its test set is halved
-  into test and validation. (The paper's experiment tested on its training series: same generator seed.)
-* **Points.** Appendix D.8 says 50 times and reference times 0.1 k; the generator it names has 51 and linspace(0, 1,
-  10).
-* **Context.** hetvae draws 3 to 9 context points per series and step (D.8: "between 3 and 10"), and at test reuses
-  one numpy stream for every batch of 5 series; `draw_context` takes a generator and draws afresh for each series.
-
-Because clean is linear in v and everything is Gaussian, the best prediction in mean squared error is the posterior
-mean, which `posterior` computes; `exact_optimum_mse` scores it on given masks.
 """
 
 from dataclasses import dataclass
