@@ -50,32 +50,22 @@ def first_weight(found):
 
 
 def test_one_starts_from_the_autoencoder_and_the_other_from_nothing(problem, tmp_path):
-    (tuned, blank), trial = train(problem, tmp_path, rate=1e-12)
+    (tuned, scratch), trial = train(problem, tmp_path, rate=1e-12)
     assert list(trial.losses) == ["pretraining", "finetuning", "from scratch"]
     assert all(len(losses) == 12 for losses in trial.losses.values())  # 4 steps an epoch, all logged in a smoke run
-    assert not torch.allclose(first_weight(tuned), first_weight(blank))
-    assert tuned.preprocessor == blank.preprocessor
-    assert {len(found.preprocessor.classes or ()) for found in (tuned, blank)} == {4}
+    assert not torch.allclose(first_weight(tuned), first_weight(scratch))
+    assert tuned.preprocessor == scratch.preprocessor
+    assert {len(trained.preprocessor.classes or ()) for trained in (tuned, scratch)} == {4}
 
 
-def test_the_seed_is_the_trials(problem, tmp_path):
-    same = [first_weight(train(problem, tmp_path / name, seed)[0][1]) for name, seed in (("a", 3), ("b", 3), ("c", 4))]
-    assert torch.equal(same[0], same[1]) and not torch.equal(same[0], same[2])
-
-
-def test_a_trial_that_ended_is_taken_up_again_without_training(problem, tmp_path):
+def test_classes_are_named_a_trial_is_resumed_and_boosting_tells_them_apart(problem, tmp_path):
     before, _ = train(problem, tmp_path)
-    after, _ = train(problem, tmp_path)
+    names = predict(before[0], problem.test)
+    assert len(names) == len(problem.test) and set(names.tolist()) <= {"still", "slow", "fast", "wild"}
+    assert np.mean(names == problem.test_labels) > 0.4
+    after, _ = train(problem, tmp_path)  # nothing is trained again
     for one, other in zip(before, after, strict=True):
         assert torch.equal(first_weight(one), first_weight(other))
         assert other.result.steps == one.result.steps == 12
-
-
-def test_classes_are_named_and_boosting_tells_them_apart(problem, tmp_path):
-    (tuned, _), _ = train(problem, tmp_path)
-    names = predict(tuned, problem.test)
-    assert len(names) == len(problem.test) and set(names.tolist()) <= {"still", "slow", "fast", "wild"}
-    assert np.mean(names == problem.test_labels) > 0.4
     guess = boost(Labelled(problem.train, problem.train_labels), problem.test, 0)
-    assert set(guess.tolist()) <= {"still", "slow", "fast", "wild"}
     assert np.mean(guess == problem.test_labels) > 0.5
