@@ -61,7 +61,7 @@ class FrequencySetup(Setup):
 def run(setup: FrequencySetup, case: str, trial: Trial) -> Score:
     kind = CASES[case]
     train = data.generate(setup.series, seed=TRAIN + trial.seed, kind=kind)
-    valid = data.generate(VALIDATION, seed=VALID, kind=kind)
+    valid = data.generate(min(VALIDATION, setup.series // 2), seed=VALID, kind=kind)
     model = MaskedAutoencoder(setup.model)
     examples_of = {"train": examples(train, setup, case, trial.seed), "valid": examples(valid, setup, case)}
     trial.fit(Pretraining(model, beta=setup.beta), examples_of["train"], setup.train, examples_of["valid"])

@@ -17,7 +17,7 @@ from rotarymae.config import RoMAEConfig
 from rotarymae.model import MaskedAutoencoder
 from rotarymae.tokens import Tokens
 from rotarymae.training import Pretraining, TrainConfig
-from rotarymae_experiments import Figures, Recipe, Result, Row, Score, Setup, Trial, on_grid, parameters
+from rotarymae_experiments import SMOKE, Figures, Recipe, Result, Row, Score, Setup, Trial, on_grid, parameters
 from rotarymae_experiments.data import synthetic as data
 from rotarymae_experiments.recipes import synthetic
 
@@ -80,7 +80,7 @@ RECIPE = Recipe(
     paper=TranslationSetup(),
     ours=TranslationSetup(double=True),
     small={"train": {"epochs": 5}},
-    smoke={"series": 200, "model": RoMAEConfig.named("tiny-shallow"), "train": {"epochs": 4}},
+    smoke={"series": 200, "model": SMOKE, "train": {"epochs": 6, "batch_size": 16, "base_lr": 3e-3}},
     run=run,
     rows=(
         Row("largest change, without [CLS]", WITHOUT, "largest change", "0 (proved)", aim="≤ 1e-4"),
