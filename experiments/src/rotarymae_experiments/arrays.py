@@ -84,7 +84,7 @@ def finetune_both(
 
     The head reads the [CLS] token where the model has one, and else what `pool` says.
     """
-    found = {}
+    classifiers = {}
     for name, start in (("", pretrained.encoder), (" from scratch", Encoder(setup.model))):
         model = Classifier(start, train.classes, pool="cls" if setup.model.cls_token else setup.pool)
         examples = ArrayExamples(
@@ -92,8 +92,8 @@ def finetune_both(
         )
         objective = Classification(model, setup.label_smoothing)
         trial.fit(objective, examples, setup.finetuning, stage=f"finetuning{name}")
-        found[name] = model
-    return found
+        classifiers[name] = model
+    return classifiers
 
 
 def predict_arrays(
@@ -120,14 +120,14 @@ def flip_and_crop(margin: int) -> Transform:
     """
 
     def transform(pictures: Sequence[np.ndarray], seeds: np.ndarray) -> Sequence[np.ndarray]:
-        found = []
+        cropped = []
         for picture, seed in zip(pictures, seeds, strict=True):
             draw = np.random.default_rng(seed)
             turned = picture[:, ::-1] if draw.random() < 0.5 else picture
             wide = np.pad(turned, ((margin, margin), (margin, margin), (0, 0)), mode="reflect")
             row, column = draw.integers(0, 2 * margin + 1, 2)
-            found.append(wide[row : row + picture.shape[0], column : column + picture.shape[1]])
-        return found
+            cropped.append(wide[row : row + picture.shape[0], column : column + picture.shape[1]])
+        return cropped
 
     return transform
 
@@ -145,12 +145,12 @@ def randaugment(operations: int, magnitude: int) -> Transform:
     augment = import_extra("kornia.augmentation.auto", "images").RandAugment(n=operations, m=magnitude)
 
     def transform(pictures: Sequence[np.ndarray], seeds: np.ndarray) -> Sequence[np.ndarray]:
-        found = []
+        augmented = []
         with torch.random.fork_rng(devices=[]):
             for start in range(0, len(pictures), 8):
                 torch.default_generator.manual_seed(int(seeds[start]))
                 pixels = torch.from_numpy(np.stack(pictures[start : start + 8])).permute(0, 3, 1, 2).float() / 255
-                found.append((augment(pixels) * 255).permute(0, 2, 3, 1).numpy())
-        return list(np.concatenate(found))
+                augmented.append((augment(pixels) * 255).permute(0, 2, 3, 1).numpy())
+        return list(np.concatenate(augmented))
 
     return transform

@@ -88,23 +88,23 @@ def predict_masked(
         for start in range(0, len(queries), size):
             part = slice(start, start + size)
             some = Tokens(tokens.values[part], tokens.positions[part], check_values=False)
-            wanted = compact(some, torch.from_numpy(queries[part]))
+            queried = compact(some, torch.from_numpy(queries[part]))
             visible = compact(some, torch.from_numpy(context[part]))
-            predicted = predict_at(model, visible, wanted.positions, wanted.padding)
+            predicted = predict_at(model, visible, queried.positions, queried.padding)
             # Row by row tokens keep their order, so both sides list them alike.
-            mean[part][queries[part]] = predicted.mean[wanted.real].double().numpy()
+            mean[part][queries[part]] = predicted.mean[queried.real].double().numpy()
             if std is not None and predicted.std is not None:
-                std[part][queries[part]] = predicted.std[wanted.real].double().numpy()
+                std[part][queries[part]] = predicted.std[queried.real].double().numpy()
     return mean, std
 
 
 def calibration(target: np.ndarray, mean: np.ndarray, std: np.ndarray) -> dict[str, float]:
     """Negative log-likelihood (nats per value) of normal predictions, and the share of targets in central bands."""
     away = (target - mean) / std
-    found = {"NLL": float((0.5 * away**2 + np.log(std)).mean() + 0.5 * math.log(2 * math.pi))}
+    scores = {"NLL": float((0.5 * away**2 + np.log(std)).mean() + 0.5 * math.log(2 * math.pi))}
     for share in SHARES:
-        found[f"inside {100 * share:.0f} %"] = float((np.abs(away) <= HALF_WIDTHS[share]).mean())
-    return found
+        scores[f"inside {100 * share:.0f} %"] = float((np.abs(away) <= HALF_WIDTHS[share]).mean())
+    return scores
 
 
 def calibration_rows(case: str, prefix: str = "") -> list[Row]:

@@ -127,12 +127,12 @@ def _number(value: float, digits: int = 4) -> str:
     return f"{value:.{digits}g}" if abs(value) < 1e5 else f"{value:.2e}"
 
 
-def page(recipes: Sequence[Recipe], found: Sequence[tuple[Path, Result]], path: Path, notes: Path) -> str:
+def page(recipes: Sequence[Recipe], files: Sequence[tuple[Path, Result]], path: Path, notes: Path) -> str:
     """Return the page as Markdown: for each recipe its rows, figures, doubts, what it is, its notes, and its runs.
 
     Links lead from the page's `path` to the result files' folder; `notes` is the folder of NAME.md files.
     """
-    rows = table(recipes, [result for _, result in found])
+    rows = table(recipes, [result for _, result in files])
     lines = ["# Results", "", *INTRODUCTION, *_overview(recipes, rows)]
     for recipe in recipes:
         group = [line for line in rows if line.recipe == recipe.name]
@@ -143,7 +143,7 @@ def page(recipes: Sequence[Recipe], found: Sequence[tuple[Path, Result]], path: 
             if not number:
                 lines += ["| " + " | ".join(cells) + " |", "| " + " | ".join(["---"] * len(cells)) + " |"]
             lines.append("| " + " | ".join(cells.values()) + " |")
-        runs = [(file, result) for file, result in found if result["recipe"] == recipe.name]
+        runs = [(file, result) for file, result in files if result["recipe"] == recipe.name]
         figures: list[Path] = []
         stems = [file.stem for file, _ in runs]
         for stem, (file, _) in zip(stems, runs, strict=True):

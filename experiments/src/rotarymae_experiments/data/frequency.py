@@ -143,12 +143,12 @@ def _coefficients(
     gram [S, 25, 25] and dot [S, 25]: products of the waveforms, and of waveforms and values, over seen points.
     """
     k = (spread / noise) ** 2
-    own = np.einsum("sii->si", gram)
+    diagonal = np.einsum("sii->si", gram)
 
     # One component, [S, 25].
-    b = spread / noise**2 * (dot - middle * own)
-    precision = 1 + k * own
-    fit = (2 * middle * dot - middle**2 * own) / noise**2
+    b = spread / noise**2 * (dot - middle * diagonal)
+    precision = 1 + k * diagonal
+    fit = (2 * middle * dot - middle**2 * diagonal) / noise**2
     log_one = 0.5 * (b**2 / precision + fit - np.log(precision)) - np.log(2 * len(gram[0]))
     size = middle + spread * b / precision
     square = spread**2 / precision + size**2

@@ -200,17 +200,17 @@ def read_splits(folder: str | Path) -> tuple[Split, ...]:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
         (splits,) = [value for value in content.values() if isinstance(value, list)]
-        found = tuple(Split(*(np.array(part[name], np.int64) for name in Split._fields)) for part in splits)
+        parsed = tuple(Split(*(np.array(part[name], np.int64) for name in Split._fields)) for part in splits)
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise InputError(
             f"{path} holds no splits ({type(error).__name__}: {error}); it says which records train and test: "
             '{"splits": [{"train": [record numbers], "validation": [..], "test": [..]}, ..]}.'
         ) from None
-    for number, split in enumerate(found):
+    for number, split in enumerate(parsed):
         records, counts = np.unique(np.concatenate(split), return_counts=True)
         if (counts > 1).any():
             raise InputError(f"split {number} of {path} has record {records[counts > 1][0]} in two places.")
-    return found
+    return parsed
 
 
 def with_static(dataset: SeriesDataset) -> SeriesDataset:

@@ -62,11 +62,11 @@ def read(folder: str | Path) -> tuple[SeriesDataset, np.ndarray, pa.Table]:
 def since_first_detection(dataset: SeriesDataset) -> SeriesDataset:
     """The same light curves with times in days since each object's first detection (its first observation if none).
 
-    What an explosion looks like depends on the time since it was found, not on the night the survey began.
+    The look of an explosion depends on the time since its discovery, not on the night the survey began.
     """
     detected = np.asarray(dataset.values)[:, dataset.value_names.index("detected")] > 0
-    found = np.minimum.reduceat(np.where(detected, dataset.times, np.inf), dataset.offsets[:-1])
-    start = np.where(np.isfinite(found), found, dataset.times[dataset.offsets[:-1]])
+    first = np.minimum.reduceat(np.where(detected, dataset.times, np.inf), dataset.offsets[:-1])
+    start = np.where(np.isfinite(first), first, dataset.times[dataset.offsets[:-1]])
     return replace(dataset, times=dataset.times - np.repeat(start, dataset.lengths))
 
 

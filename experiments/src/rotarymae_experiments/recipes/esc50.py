@@ -102,27 +102,29 @@ def run(setup: ESC50Setup, case: str, trial: Trial) -> Score:
         strange = ~np.isin(pictures.labels, TEN) & ~np.isin(_sources(pictures), _sources(sounds))
         others = average(pictures.select(np.flatnonzero(strange)).spectrograms, max(1, setup.frame_ms // 20))
     elif setup.pretrain_dir is not None:
-        there = read_sounds(setup.pretrain_dir, data.PATCH, setup.sample_rate, resample=True).dataset
-        beginnings = tuple(array[:LONGEST] for array in there.arrays)
-        others = average(dataclasses.replace(there, arrays=beginnings), frames)
+        recordings = read_sounds(setup.pretrain_dir, data.PATCH, setup.sample_rate, resample=True).dataset
+        beginnings = tuple(array[:LONGEST] for array in recordings.arrays)
+        others = average(dataclasses.replace(recordings, arrays=beginnings), frames)
     if setup.per_bin or case == OTHERS:
         others, arrays, scored = (below_loudest(part) for part in (others, arrays, scored))
         others, arrays, scored = by_bin(others, others), by_bin(arrays, arrays), by_bin(scored, arrays)
     others, arrays, scored = (dataclasses.replace(part, patch_size=setup.patch) for part in (others, arrays, scored))
     # All folds share an autoencoder of the other sounds, so it cannot depend on one of them.
     preprocessor = ArrayPreprocessor.fit(others if case == OTHERS else arrays)
-    own = setup.but(model={"features": preprocessor.features})
+    sized = setup.but(model={"features": preprocessor.features})
     transform = None if setup.window is None else augmentation(setup, setup.window, 0.0)
-    pretrained = pretrain_arrays(own, trial, others, preprocessor, transform, shared=case == OTHERS)
+    pretrained = pretrain_arrays(sized, trial, others, preprocessor, transform, shared=case == OTHERS)
     if setup.window is not None:
         transform = augmentation(setup, setup.window, setup.mixed)
-    tuned = finetune_both(own, trial, pretrained, LabelledArrays(arrays, labels, len(classes)), preprocessor, transform)
+    tuned = finetune_both(
+        sized, trial, pretrained, LabelledArrays(arrays, labels, len(classes)), preprocessor, transform
+    )
     convolved = convolutions(train, labels, test, trial.seed)
-    found = {" of random convolutions": convolved}
+    predicted = {" of random convolutions": convolved}
     for name, model in tuned.items():
-        found[name] = predict_arrays(model, scored, preprocessor, setup.finetuning, setup.starts)
-        found[f" combined{name}"] = combine("classification", [found[name], convolved], HALVES)
-    guesses = {name: classes[probabilities.argmax(1)] for name, probabilities in found.items()}
+        predicted[name] = predict_arrays(model, scored, preprocessor, setup.finetuning, setup.starts)
+        predicted[f" combined{name}"] = combine("classification", [predicted[name], convolved], HALVES)
+    guesses = {name: classes[probabilities.argmax(1)] for name, probabilities in predicted.items()}
     guesses[" of gradient boosting"] = _boost(train, test, trial.seed)
     metrics = {f"accuracy{name}": float((guess == test.labels).mean()) for name, guess in guesses.items()}
     return Score(metrics, {}, parameters(pretrained.encoder))
@@ -177,20 +179,20 @@ def augmentation(setup: ESC50Setup, window: int, mixed: float) -> Transform:
     def transform(spectrograms: Sequence[np.ndarray], seeds: np.ndarray) -> Sequence[np.ndarray]:
         draws = [np.random.default_rng(seed) for seed in seeds]
         clips = [moved(array, draw) for array, draw in zip(spectrograms, draws, strict=True)]
-        found = []
+        layered = []
         for clip, draw in zip(clips, draws, strict=True):
             # Of two sounds in decibels the louder one is heard; the other is softer by up to two deviations.
             under = clips[draw.integers(len(clips))] - np.float32(draw.uniform(0.3, 2))
-            found.append(np.maximum(clip, under) if draw.random() < mixed else clip)
-        return found
+            layered.append(np.maximum(clip, under) if draw.random() < mixed else clip)
+        return layered
 
     return transform
 
 
 def convolutions(train: data.Sounds, labels: np.ndarray, test: data.Sounds, seed: int) -> np.ndarray:
     """The probabilities [S, K] of random convolutions, fitted on classes 0, 1, .. [S], as `rotarymae fit` has them."""
-    known, asked = (as_energies(part.spectrograms) for part in (train, test))
-    return RandomConvolutions.fit("classification", known, labels, seed=seed).predict(asked)
+    known, scored = (as_energies(part.spectrograms) for part in (train, test))
+    return RandomConvolutions.fit("classification", known, labels, seed=seed).predict(scored)
 
 
 def as_energies(spectrograms: ArrayDataset) -> ArrayDataset:

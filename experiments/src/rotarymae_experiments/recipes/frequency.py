@@ -84,13 +84,13 @@ def run(setup: FrequencySetup, case: str, trial: Trial) -> Score:
     pairs = data.two_frequencies(setup.per_pair, seed=PAIRS, kind=kind)
     mean, std = predict(model, pairs, setup)
     best = data.posterior(pairs, kind)
-    found, shown = _by_pair(pairs, mean, best.mean)
+    pair_metrics, shown = _by_pair(pairs, mean, best.mean)
     for pair in EXAMPLES:
         i = int(np.argmax((pairs.frequencies == pair).all(axis=1)))
         example = {"values": pairs.noisy[i], "clean": pairs.clean[i], "seen": pairs.seen[i]}
         example |= {"mean": mean[i], "exact": best.mean[i]} | ({} if std is None else {"std": std[i]})
         shown[f"{pair[0]} and {pair[1]} Hz"] = example
-    return Score(metrics | found, curves | shown, parameters(model))
+    return Score(metrics | pair_metrics, curves | shown, parameters(model))
 
 
 def examples(
@@ -126,21 +126,21 @@ def _errors(predicted: np.ndarray, target: np.ndarray, series: data.FrequencySer
 
 def _all_errors(series: data.FrequencySeries, mean: np.ndarray, best: np.ndarray) -> dict[str, np.ndarray]:
     """Of the model and of the optimum, against noisy and clean values and between spectra, [S] each."""
-    found = {}
+    errors = {}
     for prefix, predicted in (("", mean), ("optimum ", best)):
-        found[f"{prefix}MSE"] = _errors(predicted, series.noisy, series)
-        found[f"{prefix}clean MSE"] = _errors(predicted, series.clean, series)
-        found[f"{prefix}FFT MSE"] = _errors(predicted, series.noisy, series, fft=True)
-    return found
+        errors[f"{prefix}MSE"] = _errors(predicted, series.noisy, series)
+        errors[f"{prefix}clean MSE"] = _errors(predicted, series.clean, series)
+        errors[f"{prefix}FFT MSE"] = _errors(predicted, series.noisy, series, fft=True)
+    return errors
 
 
 def _by_frequency(
     series: data.FrequencySeries, mean: np.ndarray, best: np.ndarray
 ) -> tuple[dict[str, float], dict[str, Any]]:
     """Figure 3. Curves [25]: means over the series of a frequency, and standard deviations as the paper's bars."""
-    found = _all_errors(series, mean, best)
+    every = _all_errors(series, mean, best)
     metrics, curves = {}, {"frequency": np.arange(data.HIGHEST + 1)}
-    for name, errors in found.items():
+    for name, errors in every.items():
         each = errors.reshape(data.HIGHEST + 1, -1)
         metrics[name], curves[name], curves[f"{name}, spread"] = float(errors.mean()), each.mean(1), each.std(1)
     for name in ("MSE", "clean MSE", "optimum MSE", "optimum clean MSE"):
@@ -155,34 +155,34 @@ def _by_pair(
     series: data.FrequencySeries, mean: np.ndarray, best: np.ndarray
 ) -> tuple[dict[str, float], dict[str, Any]]:
     """Figure 4. Curves [25, 25], symmetric; NaN on the diagonal."""
-    found = _all_errors(series, mean, best)
+    every = _all_errors(series, mean, best)
     count, (i, j) = data.HIGHEST + 1, series.frequencies.T
     curves = {}
-    for name, errors in found.items():
+    for name, errors in every.items():
         total, number = np.zeros((count, count)), np.zeros((count, count))
         for at in ((i, j), (j, i)):
             np.add.at(total, at, errors)
             np.add.at(number, at, 1)
         curves[f"pairs, {name}"] = np.where(number > 0, total / np.maximum(number, 1), np.nan)
-    return {f"pairs, {name}": float(errors.mean()) for name, errors in found.items()}, curves
+    return {f"pairs, {name}": float(errors.mean()) for name, errors in every.items()}, curves
 
 
 def figures(result: Result) -> Figures:
     """Figures 3 to 5 for each waveform: error by frequency, by pair of frequencies, and an example."""
     from rotarymae import plots
 
-    found = {}
+    drawn = {}
     for case, part in result["cases"].items():
         shown = part["curves"][0]
         names = {"RoMAE": "MSE", "optimum": "optimum MSE", "RoMAE, against clean": "clean MSE"}
         lines = {name: shown[metric] for name, metric in names.items()}
         axes = plots.curves(shown["frequency"], lines, x_label="frequency (Hz)", y_label="mean squared error")
-        found[case] = plots.figure_of(axes)
-        found[f"{case}-pairs"] = _matrix(np.array(shown["pairs, MSE"], np.float64))
+        drawn[case] = plots.figure_of(axes)
+        drawn[f"{case}-pairs"] = _matrix(np.array(shown["pairs, MSE"], np.float64))
         names = [f"{pair[0]} and {pair[1]} Hz" for pair in EXAMPLES]
         panels = {name: regular_grid.panel(TIMES, shown[name], "optimum") for name in names}
-        found[f"{case}-examples"] = plots.predictions(panels, x_label="time (s)")
-    return found
+        drawn[f"{case}-examples"] = plots.predictions(panels, x_label="time (s)")
+    return drawn
 
 
 def _matrix(errors: np.ndarray) -> Figure:

@@ -72,15 +72,15 @@ def run(setup: PendulumSetup, case: str, trial: Trial) -> Score:
     model = TokenRegressor(encoder, 2) if setup.per_frame else Regressor(encoder, 2 * frames, pool="cls")
     # The validation set chooses nothing within a run, so the weights of the last step are scored.
     trial.fit(Regression(model), _examples(sets.train, setup, trial.seed), train)
-    found = {name: _predict(model, part, setup) for name, part in (("valid", sets.valid), ("test", sets.test))}
+    predicted = {name: _predict(model, part, setup) for name, part in (("valid", sets.valid), ("test", sets.test))}
     guess = sets.train.targets.mean(axis=(0, 1))
     metrics = {
-        "MSE": data.mse(found["test"], sets.test.targets),
-        "summed and × 1e-3, as the paper prints": data.published_sum(found["test"], sets.test.targets),
-        "validation MSE": data.mse(found["valid"], sets.valid.targets),
+        "MSE": data.mse(predicted["test"], sets.test.targets),
+        "summed and × 1e-3, as the paper prints": data.published_sum(predicted["test"], sets.test.targets),
+        "validation MSE": data.mse(predicted["valid"], sets.valid.targets),
         "MSE of the training mean": data.mse(np.broadcast_to(guess, sets.test.targets.shape), sets.test.targets),
     }
-    curves = {"times": sets.test.times[:3], "targets": sets.test.targets[:3], "predicted": found["test"][:3]}
+    curves = {"times": sets.test.times[:3], "targets": sets.test.targets[:3], "predicted": predicted["test"][:3]}
     return Score(metrics, curves, parameters(model))
 
 
@@ -88,7 +88,7 @@ def _examples(part: data.PendulumSet, setup: PendulumSetup, seed: int) -> DrawnE
     targets = torch.from_numpy(part.targets.astype(np.float32))
 
     def draw(index: np.ndarray, epoch: int | None) -> Batch:
-        pixels, wanted = part.images[index].astype(np.float32) / 255, targets[torch.from_numpy(index)]
+        pixels, angles = part.images[index].astype(np.float32) / 255, targets[torch.from_numpy(index)]
         if epoch is not None:
             chosen = counter_uniform(seed, epoch, index)(2).numpy()
             for i in np.flatnonzero(chosen[:, 0] < setup.static):
@@ -96,9 +96,9 @@ def _examples(part: data.PendulumSet, setup: PendulumSetup, seed: int) -> DrawnE
                 pixels[i] = _with_static(pixels[i], part.times[index[i]], np.random.RandomState(key))
             mirrored = chosen[:, 1] < setup.mirror
             pixels[mirrored] = pixels[mirrored][..., ::-1]
-            wanted = torch.where(torch.from_numpy(mirrored)[:, None, None], wanted * MIRRORED, wanted)
+            angles = torch.where(torch.from_numpy(mirrored)[:, None, None], angles * MIRRORED, angles)
         tokens = _tokens(pixels, part.times[index], setup)
-        return Batch(index, tokens, targets=wanted if setup.per_frame else wanted.flatten(1))
+        return Batch(index, tokens, targets=angles if setup.per_frame else angles.flatten(1))
 
     names = ("train_size", "per_frame", "position_scale", "pixel_std", "mirror", "static")
     about = {"data": "pendulum", "seed": seed, "sum": float(part.targets.sum())}
@@ -124,7 +124,7 @@ def _tokens(pixels: np.ndarray, times: np.ndarray, setup: PendulumSetup) -> Toke
 
 def _predict(model: TokenRegressor | Regressor, part: data.PendulumSet, setup: PendulumSetup) -> np.ndarray:
     """Sines and cosines [S, frames, 2]."""
-    found = []
+    parts = []
     for index in np.array_split(np.arange(len(part.images)), -(-len(part.images) // 200)):
         pixels, shape = part.images[index].astype(np.float32) / 255, part.targets[index].shape
         with torch.no_grad():
@@ -132,23 +132,23 @@ def _predict(model: TokenRegressor | Regressor, part: data.PendulumSet, setup: P
             if setup.symmetric:
                 other = model(_tokens(pixels[..., ::-1].copy(), part.times[index], setup)).reshape(shape)
                 seen = (seen + MIRRORED * other) / 2
-        found.append(seen.double().numpy())
-    return np.concatenate(found)
+        parts.append(seen.double().numpy())
+    return np.concatenate(parts)
 
 
 def figures(result: Result) -> Figures:
     """Three test sequences: the sine of the angle by frame."""
     from rotarymae import plots
 
-    found = {}
+    drawn = {}
     for case, part in result["cases"].items():
         shown, panels = part["curves"][0], {}
         for i, (times, targets, predicted) in enumerate(zip(shown["times"], shown["targets"], shown["predicted"])):
             truth, guess = np.array(targets)[:, 0], np.array(predicted)[:, 0]
             panels[f"test sequence {i + 1}"] = plots.Panel({"RoMAE": (times, guess)}, seen=(times, truth))
         name = "table-14" if case == SMALL else "deeper"
-        found[name] = plots.predictions(panels, x_label="frame", y_label="sine of the angle", seen_name="truth")
-    return found
+        drawn[name] = plots.predictions(panels, x_label="frame", y_label="sine of the angle", seen_name="truth")
+    return drawn
 
 
 DOUBT = (

@@ -89,10 +89,10 @@ def tokens(part: data.PositionSet, index: np.ndarray, position_unit: float = 1.0
 
 def predict(model: TokenRegressor, part: data.PositionSet, position_unit: float = 1.0) -> np.ndarray:
     """[S, N]"""
-    places = np.arange(len(part.values))
+    rows = np.arange(len(part.values))
     with torch.no_grad():
-        found = [model(tokens(part, index, position_unit)) for index in np.array_split(places, -(-len(places) // 500))]
-    return torch.cat(found)[..., 0].double().numpy()
+        parts = [model(tokens(part, index, position_unit)) for index in np.array_split(rows, -(-len(rows) // 500))]
+    return torch.cat(parts)[..., 0].double().numpy()
 
 
 PAPER = TrainConfig(

@@ -41,7 +41,7 @@ def figures(result: Result) -> Figures:
     """Error over the optimum's by scale, for each set that was swept."""
     from rotarymae import plots
 
-    found = {}
+    drawn = {}
     for name in SCALES:
         cases = {case: part for case, part in result["cases"].items() if case.startswith(name)}
         if cases:
@@ -50,8 +50,8 @@ def figures(result: Result) -> Figures:
             ratio = {name: [each["MSE"]["mean"] / each["optimum MSE"]["mean"] for each in metrics]}
             label = "scale of positions (units a series spans)"
             axes = plots.curves(scales, ratio, x_label=label, y_label="MSE over the optimum's", log_x=True)
-            found[name] = plots.figure_of(axes)
-    return found
+            drawn[name] = plots.figure_of(axes)
+    return drawn
 
 
 RECIPE = Recipe(

@@ -112,11 +112,11 @@ def _examples(
         uniform = counter_uniform(seed, stream, index)(data.HALF)
         order = uniform.argsort(1)
         if case == CONTIFORMER:  # every point is asked for, the seen ones too: their noise is to be taken off
-            wanted = counter_uniform(seed, stream, index, 3)(points).argsort(1)[:, : setup.queries or points]
+            queries = counter_uniform(seed, stream, index, 3)(points).argsort(1)[:, : setup.queries or points]
         else:
-            wanted = order[:, seen:][:, : setup.queries or points]
+            queries = order[:, seen:][:, : setup.queries or points]
         visible = scaling.tokens(inputs, part.times).select(order[:, :seen].sort(1).values)
-        return Batch(index, visible, scaling.tokens(targets, part.times).select(wanted))
+        return Batch(index, visible, scaling.tokens(targets, part.times).select(queries))
 
     about = {"data": case, "seed": seed, "sum": float(part.clean.sum()), "repeat": setup.repeat}
     about |= {name: getattr(setup, name) for name in ("spirals", "valid", "step", "standardize", "fresh", "queries")}
@@ -140,7 +140,7 @@ def _score(
     """
     draw = np.random.default_rng(5 if case == CONTIFORMER else 6)
     tokens = scaling.tokens(scaling.scale(test.noisy), test.times)
-    found: dict[str, list[float]] = {}
+    trials: dict[str, list[float]] = {}
     shown: dict[str, Any] = {}
     for trial in range(TRIALS):
         if case == CONTIFORMER:
@@ -149,42 +149,42 @@ def _score(
             seen[:, test.context if trial == 0 else data.draw_shared_context(draw)] = True
         else:
             seen = data.draw_seen(draw, len(test.clean))
-        asked = np.ones_like(seen) if case == CONTIFORMER else ~seen
-        predicted = regular_grid.predict_masked(model, tokens, seen, asked)[0] * scaling.unit + scaling.shift
+        queries = np.ones_like(seen) if case == CONTIFORMER else ~seen
+        predicted = regular_grid.predict_masked(model, tokens, seen, queries)[0] * scaling.unit + scaling.shift
         measure = _contiformer if case == CONTIFORMER else _romae
         for name, value in measure(test, seen, predicted, trial == 0).items():
-            found.setdefault(name, []).append(value)
+            trials.setdefault(name, []).append(value)
         if trial == 0:
             shown = _shown(test, seen, predicted)
-    return _spread(found), shown
+    return _spread(trials), shown
 
 
 def _contiformer(test: data.Spirals, seen: np.ndarray, predicted: np.ndarray, first: bool) -> dict[str, float]:
     """Errors against the clean curve; those of simpler answers for the first draw alone."""
-    found = {}
+    errors = {}
     for name, half in {"interpolation": FIRST_HALF, "extrapolation": slice(75, None)}.items():
-        found[f"{name} RMSE"] = data.rmse(predicted[:, half], test.clean[:, half])
-        found[f"{name} MAE"] = data.mae(predicted[:, half], test.clean[:, half])
+        errors[f"{name} RMSE"] = data.rmse(predicted[:, half], test.clean[:, half])
+        errors[f"{name} MAE"] = data.mae(predicted[:, half], test.clean[:, half])
     if first:
         for name, guess in {"linear interpolation": _linear(test, seen), "noise": test.noisy}.items():
-            found[f"{name} RMSE"] = data.rmse(guess[:, FIRST_HALF], test.clean[:, FIRST_HALF])
-    return found
+            errors[f"{name} RMSE"] = data.rmse(guess[:, FIRST_HALF], test.clean[:, FIRST_HALF])
+    return errors
 
 
 def _romae(test: data.Spirals, seen: np.ndarray, predicted: np.ndarray, first: bool) -> dict[str, float]:
     """Errors per coordinate at the hidden points, against noisy and clean ones."""
-    hidden, found = ~seen, {"noise floor": data.noise_floor(test, ~seen)}
+    hidden, errors = ~seen, {"noise floor": data.noise_floor(test, ~seen)}
     for name, target in {"": test.noisy, ", clean": test.clean}.items():
-        found[f"RMSE{name}"] = data.rmse_per_coordinate(predicted[hidden], target[hidden])
-        found[f"RMSE{name}, summed over coordinates"] = found[f"RMSE{name}"] * 2**0.5
+        errors[f"RMSE{name}"] = data.rmse_per_coordinate(predicted[hidden], target[hidden])
+        errors[f"RMSE{name}, summed over coordinates"] = errors[f"RMSE{name}"] * 2**0.5
     line = data.rmse_per_coordinate(_linear(test, seen)[hidden], test.noisy[hidden])
-    return found | {"linear interpolation RMSE": line}
+    return errors | {"linear interpolation RMSE": line}
 
 
-def _spread(found: dict[str, list[float]]) -> dict[str, float]:
+def _spread(trials: dict[str, list[float]]) -> dict[str, float]:
     """The mean over trials, and their standard deviation where there are several."""
-    means = {name: float(np.mean(each)) for name, each in found.items()}
-    spreads = {f"{name}, spread": float(np.std(each, ddof=1)) for name, each in found.items() if len(each) > 1}
+    means = {name: float(np.mean(each)) for name, each in trials.items()}
+    spreads = {f"{name}, spread": float(np.std(each, ddof=1)) for name, each in trials.items() if len(each) > 1}
     return means | spreads
 
 
@@ -197,21 +197,21 @@ def _linear(part: data.Spirals, seen: np.ndarray) -> np.ndarray:
 
 def _shown(test: data.Spirals, seen: np.ndarray, predicted: np.ndarray) -> dict[str, Any]:
     """One spiral of each kind, for Figure 7."""
-    found = {}
+    shown = {}
     for name, kind in (("counter-clockwise", True), ("clockwise", False)):
-        places = np.flatnonzero(test.counter_clockwise == kind)
-        if len(places):
-            i = places[0]
+        rows = np.flatnonzero(test.counter_clockwise == kind)
+        if len(rows):
+            i = rows[0]
             parts = {"clean": test.clean, "noisy": test.noisy, "seen": seen, "predicted": predicted}
-            found[name] = {part: values[i, FIRST_HALF] for part, values in parts.items()}
-    return found
+            shown[name] = {part: values[i, FIRST_HALF] for part, values in parts.items()}
+    return shown
 
 
 def figures(result: Result) -> Figures:
     """Figure 7: a spiral of each chirality, by each protocol."""
     from rotarymae import plots
 
-    found = {}
+    drawn = {}
     for case, part in result["cases"].items():
         panels = {}
         for kind, shown in part["curves"][0].items():
@@ -221,8 +221,8 @@ def figures(result: Result) -> Figures:
             lines = {"RoMAE": tuple(predicted[known].T), "clean": tuple(clean.T)}
             panels[kind] = plots.Panel(lines, tuple(noisy[seen].T), tuple(noisy[~seen].T))
         name = "contiformer" if case == CONTIFORMER else "romae"
-        found[name] = plots.predictions(panels, x_label="x", y_label="y", equal=True)
-    return found
+        drawn[name] = plots.predictions(panels, x_label="x", y_label="y", equal=True)
+    return drawn
 
 
 UNITS = (

@@ -70,8 +70,8 @@ def run(setup: SyntheticSetup, case: str, trial: Trial) -> Score:
         series, seen = _draws(sets.test, setup.draws if name == CASE else -(-setup.draws // 4), low, high)
         mean, std = predict(model, series.noisy, seen, setup)
         prefix = "" if name == CASE else f"{name}, "
-        found = _score(series, seen, mean, std)
-        metrics |= {f"{prefix}{key}": value for key, value in found.items()}
+        scores = _score(series, seen, mean, std)
+        metrics |= {f"{prefix}{key}": value for key, value in scores.items()}
         if name in SHOWN:
             exact = data.posterior(series.noisy, seen, target="clean").mean[0]
             curves[name] = {"values": series.noisy[0], "seen": seen[0], "mean": mean[0], "exact": exact}
@@ -145,13 +145,13 @@ def _score(
     series: data.SyntheticSeries, seen: np.ndarray, mean: np.ndarray, std: np.ndarray | None
 ) -> dict[str, float]:
     exact, hidden = data.posterior(series.noisy, seen), ~seen
-    found = {"MSE": data.mse(mean, series.noisy, seen), "optimum MSE": data.exact_optimum_mse(series.noisy, seen)}
-    found["ratio"] = found["MSE"] / found["optimum MSE"]
+    scores = {"MSE": data.mse(mean, series.noisy, seen), "optimum MSE": data.exact_optimum_mse(series.noisy, seen)}
+    scores["ratio"] = scores["MSE"] / scores["optimum MSE"]
     spread = np.sqrt(np.diagonal(exact.covariance, axis1=1, axis2=2))[hidden]
     if std is not None:
-        found |= regular_grid.calibration(series.noisy[hidden], mean[hidden], std[hidden])
+        scores |= regular_grid.calibration(series.noisy[hidden], mean[hidden], std[hidden])
     best = regular_grid.calibration(series.noisy[hidden], exact.mean[hidden], spread)
-    return found | {f"optimum {name}": value for name, value in best.items()}
+    return scores | {f"optimum {name}": value for name, value in best.items()}
 
 
 def figures(result: Result) -> Figures:

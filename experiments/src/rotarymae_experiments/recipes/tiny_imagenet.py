@@ -70,15 +70,15 @@ def run(setup: TinyImageNetSetup, case: str, trial: Trial) -> Score:
     model = {**setup.model.to_dict(), "cls_token": case != ROTARY}
     if case == ABSOLUTE:
         model |= {"position_encoding": "absolute", "base": 10_000.0}
-    own = dataclasses.replace(setup, model=RoMAEConfig.from_dict({**model, "features": preprocessor.features}))
+    sized = dataclasses.replace(setup, model=RoMAEConfig.from_dict({**model, "features": preprocessor.features}))
     moved = None if setup.margin is None else flip_and_crop(setup.margin)
     if moved is None and setup.finetuning.workers:
         raise InputError("RandAugment draws from torch's one generator; finetuning.workers must be 0.")
-    pretrained = pretrain_arrays(own, trial, others, preprocessor, moved)
+    pretrained = pretrain_arrays(sized, trial, others, preprocessor, moved)
     train = LabelledArrays(arrays, pictures.train_labels, len(pictures.classes))
-    found = finetune_both(own, trial, pretrained, train, preprocessor, moved or randaugment(*setup.randaugment))
+    tuned = finetune_both(sized, trial, pretrained, train, preprocessor, moved or randaugment(*setup.randaugment))
     guesses = {
-        name: predict_arrays(model, test, preprocessor, setup.finetuning).argmax(1) for name, model in found.items()
+        name: predict_arrays(model, test, preprocessor, setup.finetuning).argmax(1) for name, model in tuned.items()
     }
     guesses[" of logistic regression"] = _simple(pictures)
     return Score(scores(pictures.validation_labels, guesses), {}, parameters(pretrained.encoder))
@@ -100,16 +100,16 @@ SIMPLE = "macro-F1 of logistic regression"
 
 
 def _rows() -> tuple[Row, ...]:
-    found = []
+    rows = []
     for case, paper in PUBLISHED.items():
         doubt, aim = DOUBT, "above from scratch"
         if case == ABSOLUTE:
             doubt = f"{DOUBT} Its mask tokens are one position off."
         if case == ROTARY:
             aim = "at least absolute's, and above from scratch"
-        found.append(Row(f"macro-F1, {case}", case, "macro-F1", paper, simple=SIMPLE, doubt=doubt, aim=aim))
-        found.append(Row(f"macro-F1, {case}, without pre-training", case, "macro-F1 from scratch", simple=SIMPLE))
-    return tuple(found)
+        rows.append(Row(f"macro-F1, {case}", case, "macro-F1", paper, simple=SIMPLE, doubt=doubt, aim=aim))
+        rows.append(Row(f"macro-F1, {case}, without pre-training", case, "macro-F1 from scratch", simple=SIMPLE))
+    return tuple(rows)
 
 
 PAPER = TinyImageNetSetup(
