@@ -122,7 +122,7 @@ def run_with_overrides(arguments: list[str]) -> None:
     how["command"] = shlex.join(["rotarymae-experiments", "run", name, *_without_paths(typed)])
     with reporter.catching_warnings():
         path = experiments.run(recipe, options.scale, options.setting, parsed.setup, **how)
-    reporter.say(f"the results are in {path}; `rotarymae-experiments results` sets them beside what was published")
+    reporter.say(f"the results are in {path}; `rotarymae-experiments results` sets them next to what was published")
 
 
 def _without_paths(typed: list[str]) -> list[str]:
