@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[1]
 
 
 def on_files(files: Files, config: Any) -> Files:
-    for path in sorted(path for path in (ROOT / "results").iterdir() if path.suffix != ".md"):
+    for path in sorted(path for path in (ROOT / "results").glob("*.*") if path.suffix != ".md"):
         files.append(File.generated(config, f"results/{path.name}", abs_src_path=str(path)))
     files.append(File.generated(config, "changelog.md", abs_src_path=str(ROOT / "CHANGELOG.md")))
     return files
