@@ -185,7 +185,9 @@ def write_csv(path, header, rows):
 
 @pytest.fixture(scope="session")
 def fitted(tmp_path_factory):
-    """A folder with stars.csv, kinds.csv and run/, which `rotarymae fit` made of them."""
+    """A folder with stars.csv, kinds.csv, run/ of `rotarymae fit`, and autoencoder/, its pre-trained part."""
+    from rotarymae.pipeline import Pipeline
+
     folder = tmp_path_factory.mktemp("fitted")
     rows, labels = two_kinds()
     table = write_csv(folder / "stars.csv", "star,day,band,flux", rows)
@@ -193,6 +195,7 @@ def fitted(tmp_path_factory):
     columns = ["--id", "star", "--time", "day", "--channel", "band", "--values", "flux"]
     options = [*columns, "--labels", kinds, "--label", "kind", *TINY, "--quiet"]
     assert command("fit", table, "--out", folder / "run", *options) == 0
+    Pipeline.load(folder / "run").pretrained.save(folder / "autoencoder")
     return folder
 
 

@@ -33,7 +33,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import torch
 
 from _runs import series
-from rotarymae import checkpoints
+from rotarymae import pipeline
 from rotarymae.cli.main import main as rotarymae
 from rotarymae.partners import base
 from rotarymae.system import Reporter, atomic_write
@@ -90,7 +90,7 @@ def run(scene: str, table: Path, folder: Path, pipe: int) -> None:
     Reporter.bar = saying_bar
     for module in (atomic_write, checkpointing):
         module.flush = saying(module.flush, say)
-    for module in (checkpointing, checkpoints, base):
+    for module in (checkpointing, pipeline, base):
         module.save_file = saying(module.save_file, say, half=True)
     rotarymae(["fit", str(table), "--out", str(folder), *COMMON.split(), *scene.split(), "--resume"])
 

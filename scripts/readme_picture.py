@@ -10,12 +10,12 @@ from pathlib import Path
 import numpy as np
 
 from rotarymae import plots
-from rotarymae.checkpoints import open_model
 from rotarymae.data import plasticc
+from rotarymae.interpolation import interpolate
+from rotarymae.pipeline import Pipeline
+from rotarymae.queries import grid
 from rotarymae.series import hide
 from rotarymae.series.tables import read_table
-from rotarymae.tasks.interpolation import interpolate
-from rotarymae.tasks.queries import grid
 
 SUPERNOVA_IA = 90
 
@@ -29,7 +29,7 @@ def main(run: str, out: str) -> None:
     place = int(np.where(held & (labels == SUPERNOVA_IA), ratio, -np.inf).argmax())
     seen, left, _ = hide(dataset.select([place]), 0.25, seed=0)
     queries = grid(seen, 200)
-    curve = interpolate(open_model(run, "pretrained"), seen, queries)
+    curve = interpolate(Pipeline.load(run).pretrained, seen, queries)
     values = np.concatenate([np.asarray(seen.values), np.asarray(left.values)])
     figure = plots.interpolation(
         np.concatenate([seen.times, left.times]),

@@ -28,10 +28,10 @@ from safetensors.torch import load_file, save_file
 
 import rotarymae
 from _runs import config, series
-from rotarymae.checkpoints import KINDS, load_directory, save
 from rotarymae.errors import RotaryMAEError
 from rotarymae.heads import Classifier, Regressor, TokenRegressor
 from rotarymae.model import Encoder, MaskedAutoencoder
+from rotarymae.pipeline import KINDS, Pipeline
 from rotarymae.series.dataset import SeriesDataset
 from rotarymae.series.examples import assemble
 from rotarymae.series.files import read_table
@@ -337,7 +337,7 @@ def good_models(folder: Path) -> list[Path]:
     paths = []
     for model in heads:
         paths.append(folder / type(model).__name__)
-        save(model, paths[-1], preprocessor if len(paths) % 2 else None)
+        Pipeline(preprocessor if len(paths) % 2 else None, model).save(paths[-1])
     assert len(paths) == len(KINDS)
     return paths
 
@@ -435,7 +435,7 @@ def try_model(seed: int, good: list[Path], folder: Path) -> str:
                 file.write_bytes(draw.choice([b"", b"{", b"[" * 100_000, b"\xff\xfe", b'{"a": 1, "a": 2}', b"null"]))
 
     def call() -> None:
-        directory = load_directory(path)
+        directory = Pipeline.load(path)
         model = rotarymae.load(path)
         of = model.config if isinstance(model, Encoder | MaskedAutoencoder) else model.encoder.config
         given = Tokens(torch.zeros(2, 3, of.features), torch.arange(3.0)[None, :, None].repeat(2, 1, of.axes))

@@ -7,15 +7,15 @@ import json
 import os
 import sys
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import torch
 
 from _runs import digest, examples, objective, settings
-from rotarymae.checkpoints import ModelDirectory
 from rotarymae.errors import InputError
-from rotarymae.tasks.predict import embed, predict_probabilities
+from rotarymae.labels import ClassLabels
+from rotarymae.pipeline import Pipeline
+from rotarymae.prediction import embed
 from rotarymae.training import evaluation
 from rotarymae.training import loop as training
 
@@ -48,8 +48,8 @@ def answer(out: Path, resume: str) -> dict:
     data, config = examples("classify", 101, augment=False), settings(batch_size=None, batch_tokens=40)
     loss = evaluation.evaluate(what, data, config)
     assert not what.training
-    directory = ModelDirectory(what.model, replace(data.preprocessor, classes=("a", "b", "c")))
-    probabilities = predict_probabilities(directory, data.dataset)
+    directory = Pipeline(data.preprocessor, what.model, labels=ClassLabels(("a", "b", "c")))
+    probabilities = directory.outputs(data.dataset)
     vectors = embed(directory, data.dataset)
     few = evaluation.predict(what.model, examples("classify", 2), lambda model, batch: batch.series.tolist(), config)
     correct = float((probabilities.argmax(1) == data.targets.numpy()).mean())

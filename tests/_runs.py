@@ -18,8 +18,8 @@ from rotarymae.model import Encoder, MaskedAutoencoder
 from rotarymae.series.dataset import SeriesDataset
 from rotarymae.series.examples import SeriesExamples
 from rotarymae.series.preprocessor import Preprocessor
-from rotarymae.tasks.config import FitConfig
 from rotarymae.training.config import TrainConfig
+from rotarymae.training.fit_config import FitConfig
 from rotarymae.training.objectives import Classification, Objective, Pretraining, Regression
 
 KINDS = ("pretrain", "classify", "regress")

@@ -1,16 +1,15 @@
 """A survey in small: objects with nested light curves, and a model of them that nobody trained."""
 
-import dataclasses
 import os
 
 import numpy as np
 import pyarrow as pa
 import torch
 
-from rotarymae.checkpoints import save
 from rotarymae.config import RoMAEConfig
 from rotarymae.model import MaskedAutoencoder
-from rotarymae.scale import Embedding
+from rotarymae.pipeline import Pipeline
+from rotarymae.scale import open_embeddings
 from rotarymae.series import Preprocessor, SeriesDataset
 
 
@@ -29,24 +28,24 @@ def nested(objects, observations=8, seed=0, first=0):
 
 
 def save_model(folder):
-    """Writes a model directory for such tables."""
+    """Write a pipeline for such tables."""
     data = SeriesDataset.from_nested(nested(60), "id", "lc.t", "lc.band", ["lc.flux"])
     layout = {"id": "id", "time": "lc.t", "channel": "lc.band", "values": ["lc.flux"]}
-    preprocessor = dataclasses.replace(Preprocessor.fit(data), columns=layout)
+    preprocessor = Preprocessor.fit(data)
     sizes = {"embed_dim": 24, "num_heads": 2, "depth": 2, "decoder_embed_dim": 12, "decoder_num_heads": 1}
     with torch.random.fork_rng():
         torch.manual_seed(0)
         config = RoMAEConfig(axes=2, features=1, decoder_depth=1, likelihood="gaussian", **sizes)
         model = MaskedAutoencoder(config).eval()
-    save(model, folder, preprocessor)
+    Pipeline(preprocessor, model, columns=layout).save(folder)
 
 
 def open_unless_killed(model, mark):
-    """Open an embedding job; the first process that does ends as if it was killed."""
+    """Ask for embeddings; the first process that does ends as if it was killed."""
     if not mark.exists():
         mark.touch()
         os.kill(os.getpid(), 9)
-    return Embedding.open(model)
+    return open_embeddings(model)
 
 
 def end_at_once():

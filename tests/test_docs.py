@@ -9,7 +9,7 @@ import pytest
 
 import rotarymae
 from rotarymae.cli.main import main
-from rotarymae.tasks import FitConfig
+from rotarymae.training.fit_config import FitConfig
 
 matplotlib.use("Agg")
 ROOT = Path(__file__).parents[1]

@@ -14,13 +14,12 @@ from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import cross_val_score
 
-import rotarymae
 from conftest import TINY, command, refuses, two_kinds, write_csv
 from rotarymae import RoMAEClassifier, RoMAEEmbedder, RoMAEInterpolator, RoMAERegressor, SeriesDataset
-from rotarymae.checkpoints import ModelDirectory, load_directory
 from rotarymae.errors import InputError, InputWarning
+from rotarymae.pipeline import Pipeline
+from rotarymae.prediction import predict_outputs
 from rotarymae.series.coerce import labels_of
-from rotarymae.tasks.predict import predict_probabilities
 
 ALL = [RoMAEClassifier, RoMAERegressor, RoMAEInterpolator, RoMAEEmbedder]
 FAST = {"pretrain_epochs": 1, "min_steps": 0, "batch_size": 8}
@@ -75,7 +74,7 @@ def test_classifier(classifier, lists):
     assert (predicted == classifier.classes_[probabilities.argmax(1)]).all()
     assert classifier.score(series, labels) == (predicted == labels).mean()
     assert set(classifier.history_) == {"pretrain", "finetune"}
-    before = set(classifier.pretrained_.model.encoder.state_dict())
+    before = set(classifier.pipeline_.pretrained.model.encoder.state_dict())
     assert {f"encoder.{name}" for name in before} == set(classifier.loaded_)
 
 
@@ -138,7 +137,7 @@ def test_the_channel_axis_is_the_right_one():
     gaps = array.copy()
     gaps[1, 0, 2] = np.nan
     whole, parts = RoMAEInterpolator(**FAST).fit(array), RoMAEInterpolator(**FAST).fit(gaps)
-    assert whole.preprocessor_.channel_names is None and len(parts.preprocessor_.channel_names) == 3
+    assert whole.pipeline_.preprocessor.channel_names is None and len(parts.pipeline_.preprocessor.channel_names) == 3
     for model, given in ((whole, array), (parts, gaps)):
         mean = model.predict(given, at=[1.5, 2.5])
         assert mean.shape == (12, 3, 2)
@@ -152,9 +151,9 @@ def test_the_channel_axis_is_the_right_one():
 
 def test_embedder(interpolator, lists, tmp_path):
     series = lists[0]
-    rotarymae.save(interpolator.model_, tmp_path / "model", interpolator.preprocessor_)
+    interpolator.pipeline_.save(tmp_path / "model")
     by_path = RoMAEEmbedder(pretrained=tmp_path / "model").fit(series)
-    loaded = RoMAEEmbedder(pretrained=load_directory(tmp_path / "model")).fit(series)
+    loaded = RoMAEEmbedder(pretrained=Pipeline.load(tmp_path / "model")).fit(series)
     found = by_path.transform(series)
     assert found.shape == (24, 120) and found.dtype == np.float32
     assert np.array_equal(found, loaded.transform(series))
@@ -178,32 +177,30 @@ def test_agrees_with_the_command(fitted):
     """The same settings, the same series, the same split: the estimator is a layer over the same jobs."""
     stars = SeriesDataset.from_file(fitted / "stars.csv", "star", "day", "band", ["flux"])
     rows = pq.read_table(fitted / "run/embeddings.parquet").to_pandas().set_index("star")
-    model = RoMAEEmbedder(pretrained=load_directory(fitted / "run/finetuned")).fit(stars)
-    assert np.array_equal(model.transform(stars), rows.loc[stars.ids].to_numpy())
+    assert np.array_equal(Pipeline.load(fitted / "run").embed(stars), rows.loc[stars.ids].to_numpy())
 
 
 def test_a_pretrained_model_saves_the_first_training(interpolator, lists, tmp_path):
     series, labels = lists
-    rotarymae.save(interpolator.model_, tmp_path / "model", interpolator.preprocessor_)
+    interpolator.pipeline_.save(tmp_path / "model")
     tiny = RoMAEClassifier(**{**BOTH, "base_lr": 1e-30, "pretrain_epochs": None}, pretrained=tmp_path / "model").fit(
         series, labels
     )
     assert set(tiny.history_) == {"finetune"}
-    start = interpolator.model_.encoder.state_dict()
-    for name, tensor in tiny.model_.encoder.state_dict().items():
+    start = interpolator.pipeline_.model.encoder.state_dict()
+    for name, tensor in tiny.pipeline_.model.encoder.state_dict().items():
         assert (tensor == start[name]).all(), name
-    with refuses("MaskedAutoencoder", "load_directory"):
-        RoMAEClassifier(pretrained=interpolator.model_).fit(series, labels)
+    with refuses("MaskedAutoencoder", "wanted a Pipeline"):
+        RoMAEClassifier(pretrained=interpolator.pipeline_.model).fit(series, labels)
 
 
 def test_a_model_saved_and_loaded_gives_the_same_bits(classifier, lists, tmp_path):
 
-    rotarymae.save(classifier.model_, tmp_path / "model", classifier.preprocessor_)
-    directory = load_directory(tmp_path / "model")
-    assert directory.preprocessor.classes == ("fast", "slow")
+    classifier.pipeline_.save(tmp_path / "model")
+    directory = Pipeline.load(tmp_path / "model")
+    assert directory.labels.classes == ("fast", "slow")
     dataset = SeriesDataset.from_arrays([t for t, _ in lists[0]], [v for _, v in lists[0]])
-    live = ModelDirectory(classifier.model_, classifier.preprocessor_)
-    assert np.array_equal(predict_probabilities(directory, dataset), predict_probabilities(live, dataset))
+    assert np.array_equal(directory.outputs(dataset), classifier.pipeline_.outputs(dataset))
 
 
 def test_fewer_channels_than_in_training_and_unknown_ones(fitted):
@@ -261,10 +258,10 @@ def test_bad_labels(labels, parts, lists):
         RoMAEClassifier(**BOTH).fit(lists[0], labels)
 
 
-def test_the_least_number_of_steps_is_fine_tunings_where_all_have_labels(lists):
+def test_each_training_makes_the_least_number_of_steps(lists):
     often = {**BOTH, "min_steps": 12, "log_every": 1, "validation_fraction": 0.0}
     everyone = RoMAEClassifier(**often).fit(*lists).history_
-    assert (len(everyone["pretrain"]), len(everyone["finetune"])) == (3, 12)
+    assert (len(everyone["pretrain"]), len(everyone["finetune"])) == (12, 12)
     with pytest.warns(InputWarning, match="have no label"):
         some = RoMAEClassifier(**often).fit(lists[0], [None, *lists[1][1:]]).history_
     assert (len(some["pretrain"]), len(some["finetune"])) == (12, 12)
@@ -289,7 +286,7 @@ def test_series_without_a_label_are_pre_trained_on(make, lists):
         model = RoMAEClassifier(**BOTH).fit(series, make(few))
     assert len(model.classes_) == 2 and model.predict_proba(series).shape == (24, 2)
     there = [i for i, one in enumerate(few) if one is not None]
-    known = RoMAEClassifier(**{**BOTH, "pretrained": model.pretrained_, "pretrain_epochs": 0})
+    known = RoMAEClassifier(**{**BOTH, "pretrained": model.pipeline_.pretrained, "pretrain_epochs": 0})
     alone = clone(known).fit([series[i] for i in there], [few[i] for i in there])
     with pytest.warns(InputWarning, match="8 of 24 series have no label: they are not used"):
         among = clone(known).fit(series, make(few))
@@ -347,7 +344,7 @@ def test_estimators_load_a_run_folder(fitted):
     assert RoMAEClassifier.load(fitted / "run").predict(stars).tolist() == rows["predicted"].tolist()
     assert RoMAEInterpolator.load(fitted / "run").predict(stars, at=[1.0]).shape == (24, 2, 1, 1)
     assert RoMAEEmbedder.load(fitted / "run", pool="cls").transform(stars).shape == (24, 120)
-    with refuses("Classifier", "RoMAERegressor needs a Regressor"):
+    with refuses("Classifier", "RoMAERegressor", "regression"):
         RoMAERegressor.load(fitted / "run")
 
 
@@ -384,25 +381,27 @@ def test_a_loaded_model_reads_frames_as_the_command_read_its_table(how, tmp_path
     # A model that starts from it reads frames alike in fit and in predict.
     labels = frame.groupby("id")["label"].first()
     model = RoMAEClassifier(**BOTH, pretrained="run", predictor="model").fit(frame, labels)
-    kept = load_directory(tmp_path / "run/finetuned").preprocessor.columns
+    kept = Pipeline.load(tmp_path / "run").columns
     for option in ("flags", "na", "wide", "duplicates", "tokens"):
-        assert model.preprocessor_.columns[option] == kept[option]
+        assert model.pipeline_.columns[option] == kept[option]
     assert model.predict_proba(frame).shape == (24, 2)
 
 
 @pytest.mark.parametrize("stage", ["pretrained", "finetuned"])
 def test_the_lines_of_a_model_card_run(stage, fitted, tmp_path, monkeypatch):
-    card = (fitted / "run" / stage / "README.md").read_text()
+    pipeline = Pipeline.load(fitted / "run")
+    (pipeline if stage == "finetuned" else pipeline.pretrained).save(tmp_path / "model")
+    card = (tmp_path / "model" / "README.md").read_text()
     blocks = dict(re.findall(r"```(sh|python)\n(.*?)```", card, re.S))
     monkeypatch.chdir(tmp_path)
     shutil.copy(fitted / "stars.csv", "table.csv")
     found = {}
-    exec(blocks["python"].replace("FOLDER", str(fitted / "run" / stage)), found)
+    exec(blocks["python"].replace("FOLDER", str(tmp_path / "model")), found)
     assert len(found["answers"]) == 24
     lines = [line for line in blocks["sh"].splitlines() if line.startswith("rotarymae")]
     assert lines
     for line in lines:
-        assert command(*shlex.split(line.replace("FOLDER", str(fitted / "run" / stage)))[1:]) == 0
+        assert command(*shlex.split(line.replace("FOLDER", str(tmp_path / "model")))[1:]) == 0
     if stage == "finetuned":
         import pyarrow.csv
 
@@ -416,7 +415,7 @@ def test_a_model_is_saved_again_to_its_folder_and_predicts_by_what_is_asked_for(
     for choice in ("model", "features", "combined"):
         loaded = RoMAEClassifier.load(tmp_path / "model", predictor=choice)
         dataset = model._read(lists[0])
-        every = model.predictor_.every(predict_probabilities(model._directory, dataset), dataset)
+        every = model.pipeline_.partners.every(predict_outputs(model.pipeline_, dataset), dataset)
         assert np.allclose(loaded.predict_proba(lists[0]), every[choice])
     RoMAEInterpolator(**FAST).fit(lists[0]).save(tmp_path / "other")
     with refuses("predictor='combined'"):
@@ -490,31 +489,29 @@ def test_errors_go_from_python_to_the_command_and_back(tmp_path):
     frame.to_csv(path, index=False)
     assert command("embed", tmp_path / "model", path, "--out", tmp_path / "e.parquet") == 0
     loaded = RoMAEInterpolator.load(tmp_path / "model")
-    assert loaded.errors == ("sigma",) and np.array_equal(
-        loaded.predict(frame, [1.0])[0], model.predict(frame, [1.0])[0]
-    )
+    assert loaded.errors == "sigma" and np.array_equal(loaded.predict(frame, [1.0])[0], model.predict(frame, [1.0])[0])
 
 
 def test_one_name_is_a_name(lists):
     series = SeriesDataset.from_arrays(
         [t for t, _ in lists[0]], [v for _, v in lists[0]], static={"age": list(np.arange(24.0))}
     )
-    assert RoMAEClassifier(**BOTH, static="age").fit(series, lists[1]).preprocessor_.static[0].name == "age"
+    assert RoMAEClassifier(**BOTH, static="age").fit(series, lists[1]).pipeline_.preprocessor.static[0].name == "age"
 
 
 def test_a_model_that_is_taken_as_it_is_obeys_window_and_max_tokens(interpolator, lists):
     for option in ("window", "max_tokens"):
-        asked = RoMAEClassifier(**{**BOTH, "pretrain_epochs": 0, "pretrained": interpolator._directory, option: 3})
+        asked = RoMAEClassifier(**{**BOTH, "pretrain_epochs": 0, "pretrained": interpolator.pipeline_, option: 3})
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of max_tokens is said that series are not read whole
             model = asked.fit(*lists)
-        assert getattr(model.preprocessor_, option) == 3
+        assert getattr(model.pipeline_.preprocessor, option) == 3
 
 
 def test_numbers_of_numpy_are_numbers(lists):
     model = RoMAEInterpolator(**{**FAST, "pretrain_epochs": np.int64(1)}, random_state=np.int64(1))
     model.set_params(base_lr=np.float32(1e-3)).fit(lists[0])
-    assert RoMAEClassifier(**BOTH, random_state=2**33).fit(*lists).predictor_.available[1:]
+    assert RoMAEClassifier(**BOTH, random_state=2**33).fit(*lists).pipeline_.partners.available[1:]
 
 
 def test_outputs_that_are_known_of_some_series_alone(lists):
@@ -536,7 +533,7 @@ def test_a_warm_start_without_a_class_keeps_the_model(lists):
     model = RoMAEClassifier(**BOTH, warm_start=True, class_weights="balanced", label_smoothing=0.1).fit(lists[0], three)
     two = [i for i in range(24) if three[i] != "c"]
     model.fit([lists[0][i] for i in two], three[two])
-    assert model.predict_proba(lists[0]).shape == (24, 3) and model.predictor_.available == ("model",)
+    assert model.predict_proba(lists[0]).shape == (24, 3) and model.pipeline_.partners.available == ("model",)
     assert np.isfinite([line["validation"] for line in model.history_["finetune"]]).all()
 
 
@@ -581,9 +578,9 @@ def test_a_warm_start_does_not_need_a_static_column_to_vary(lists):
     kinds = np.array(["m", "f"] * 12)
     dataset = SeriesDataset.from_arrays(times, values, static={"sex": kinds})
     model = RoMAEClassifier(**BOTH, static=["sex"], warm_start=True).fit(dataset, lists[1][[0, 1] * 2 + [1, 0] * 10])
-    before = model.preprocessor_.static
+    before = model.pipeline_.preprocessor.static
     model.fit(dataset.select(np.flatnonzero(kinds == "m")), np.array(["slow", "fast"] * 6))
-    assert model.preprocessor_.static == before
+    assert model.pipeline_.preprocessor.static == before
 
 
 def test_a_forecaster_is_scored_by_the_latest_observations(lists, monkeypatch):

@@ -25,8 +25,8 @@ from rotarymae.masking import (
     MaskTubes,
     split,
 )
-from rotarymae.tasks.config import FitConfig, MaskingStrategy
 from rotarymae.tokens import Tokens
+from rotarymae.training.fit_config import FitConfig, MaskingStrategy
 
 LENGTHS = st.lists(st.integers(1, 9), min_size=1, max_size=5)
 PLACEMENTS = st.sampled_from(["front", "middle", "behind", "random"])

@@ -9,19 +9,19 @@ import torch
 from _runs import FIT, waves
 from conftest import refuses
 from rotarymae import RoMAEEmbedder, RoMAEInterpolator, SeriesDataset
-from rotarymae.checkpoints import ModelDirectory
 from rotarymae.config import RoMAEConfig
+from rotarymae.interpolation import interpolate
 from rotarymae.masking import Masking
 from rotarymae.model import MaskedAutoencoder
 from rotarymae.neighbours import NeighbourHead, neighbours, observe
 from rotarymae.partners.baselines import LinearInterpolation
+from rotarymae.pipeline import Pipeline
+from rotarymae.queries import as_queries
 from rotarymae.series import hide
 from rotarymae.series.examples import SeriesExamples, observed_tokens
 from rotarymae.series.preprocessor import Preprocessor
-from rotarymae.tasks.interpolation import interpolate
-from rotarymae.tasks.pretrain_finetune import pretrain, to_interpolate
-from rotarymae.tasks.queries import as_queries
 from rotarymae.tokens import Tokens
+from rotarymae.train import pretrain, to_interpolate
 from rotarymae.training import Pretraining
 
 SMALL = RoMAEConfig(embed_dim=16, num_heads=2, depth=1, decoder_embed_dim=16, decoder_num_heads=2)
@@ -66,7 +66,7 @@ def test_an_untrained_model_draws_the_straight_line(joined):
     fitted = Preprocessor.fit(data, join_times=joined)
     model = MaskedAutoencoder(config.model_config(fitted.axes, fitted.features, fitted.input_features))
     visible, hidden, _ = hide(data, 0.5, by="time")
-    found = interpolate(ModelDirectory(model, fitted), visible, as_queries(hidden))
+    found = interpolate(Pipeline(fitted, model), visible, as_queries(hidden))
     wanted = LinearInterpolation().fit(data).predict(visible, hidden)
     assert len(wanted) > 50 and np.allclose(found.mean, wanted, atol=1e-4)
 
@@ -96,7 +96,7 @@ def test_an_answer_depends_on_nothing_else(axes):
 def test_every_parameter_learns():
     """After some steps: the first moves nothing but what starts at zero."""
     config = dataclasses.replace(FIT, join_times=True, neighbours="on", likelihood="gaussian", masking="ratio")
-    trained = pretrain(waves(), config)
+    trained = pretrain(waves(), config).pipeline
     assert isinstance(trained.model, MaskedAutoencoder)
     batch = SeriesExamples(waves(), trained.preprocessor, masking=config.strategy()).batch(np.arange(16), None)
     Pretraining(trained.model.train())(batch).sum.backward()
@@ -113,9 +113,9 @@ def test_who_reads_neighbours_without_being_told():
     """Models without labels to learn; not classifiers, embedders, or what the configuration says."""
     data = waves()
     sizes = {"pretrain_epochs": 1, "min_steps": 0, "embed_dim": 24, "num_heads": 2, "depth": 1, "decoder_embed_dim": 24}
-    assert RoMAEInterpolator(**sizes).fit(data).model_.config.neighbours
-    assert not RoMAEInterpolator(**sizes, neighbours="off").fit(data).model_.config.neighbours
-    assert not RoMAEEmbedder(**sizes).fit(data).model_.config.neighbours
+    assert RoMAEInterpolator(**sizes).fit(data).pipeline_.model.config.neighbours
+    assert not RoMAEInterpolator(**sizes, neighbours="off").fit(data).pipeline_.model.config.neighbours
+    assert not RoMAEEmbedder(**sizes).fit(data).pipeline_.model.config.neighbours
     assert to_interpolate(FIT, data).neighbours == "on"
     errors = dataclasses.replace(FIT, errors=("value_err",))
     assert to_interpolate(errors, data).neighbours == "on"
@@ -126,7 +126,7 @@ def test_an_interpolator_goes_on_as_it_began():
     sizes = {"pretrain_epochs": 1, "min_steps": 0, "embed_dim": 24, "num_heads": 2, "depth": 1, "decoder_embed_dim": 24}
     first = RoMAEInterpolator(**sizes, neighbours="off", warm_start=True).fit(waves())
     first.set_params(neighbours="auto").fit(waves())
-    assert not first.model_.config.neighbours
+    assert not first.pipeline_.model.config.neighbours
 
 
 def test_a_dense_log_is_learnt_in_a_few_steps():
@@ -137,7 +137,7 @@ def test_a_dense_log_is_learnt_in_a_few_steps():
     sizes = {"size": "light", "depth": 1, "decoder_depth": 1, "base_lr": 5e-3}
     model = RoMAEInterpolator(**sizes, pretrain_epochs=12, min_steps=0, batch_size=4, window=128).fit(data)
     visible, hidden, _ = hide(data, 0.25, seed=0)
-    found = interpolate(model._directory, visible, as_queries(hidden))
+    found = interpolate(model.pipeline_, visible, as_queries(hidden))
     line = LinearInterpolation().fit(data).predict(visible, hidden)
     error, of_line = (np.sqrt(np.mean((x - hidden.values) ** 2)) for x in (found.mean, line))
     assert error < 1.1 * of_line

@@ -20,10 +20,15 @@ errors system counter_rng
 tokens tokenizers config rope position_encodings likelihoods masking transformer neighbours model heads losses
 batch
 series arrays tables preprocess
-checkpoints official
+model_files official
 training
-data plots partners
-tasks pipeline train models
+data plots partners labels models
+datasets queries splits metrics
+prediction interpolation importance reconstruction anomaly
+pipeline
+run_folder
+train
+outcome scoring run
 export estimators report scale
 cli
 """
@@ -74,7 +79,15 @@ def test_public_names_resolve_and_are_documented(name):
 
 def test_public_names_are_the_agreed_ones():
     agreed = {"Tokens", "RoMAEConfig", "MaskedAutoencoder", "Encoder", "Classifier", "Regressor", "SeriesDataset"}
-    agreed |= {"RoMAEClassifier", "RoMAERegressor", "RoMAEInterpolator", "RoMAEEmbedder", "load", "save", "official"}
+    agreed |= {
+        "RoMAEClassifier",
+        "RoMAERegressor",
+        "RoMAEInterpolator",
+        "RoMAEEmbedder",
+        "load",
+        "Pipeline",
+        "official",
+    }
     assert agreed <= set(rotarymae.__all__)
     with pytest.raises(AttributeError, match="Classifer"):
         _ = rotarymae.Classifer

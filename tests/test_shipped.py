@@ -9,10 +9,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from rotarymae import RoMAEClassifier, RoMAEEmbedder
-from rotarymae.checkpoints import SHIPPED, find_model, shipped_models
 from rotarymae.cli.main import main
 from rotarymae.data import plasticc
 from rotarymae.errors import InputError
+from rotarymae.model_files import SHIPPED, find_model, shipped_models
 
 NAME = "plasticc-ugrizy"
 

@@ -282,9 +282,9 @@ def test_early_stopping(gappy):
 def test_warm_start_goes_on_from_the_fitted_model(gappy):
     array, labels = gappy
     model = RoMAEClassifier(**{**BOTH, "warm_start": True, "validation_fraction": 0.0}).fit(array, labels)
-    before, scalers = model.predict_proba(array), model.preprocessor_
+    before, scalers = model.predict_proba(array), model.pipeline_.preprocessor
     model.set_params(base_lr=1e-30).fit(array[:12] * 3, labels[:12])
-    assert np.array_equal(model.predict_proba(array), before) and model.preprocessor_ == scalers
+    assert np.array_equal(model.predict_proba(array), before) and model.pipeline_.preprocessor == scalers
     assert set(model.history_) == {"finetune"}
     model.set_params(base_lr=1e-2).fit(array, labels)
     assert not np.array_equal(model.predict_proba(array), before)
@@ -305,7 +305,7 @@ def test_the_interpolator_is_scored_at_hidden_points(gappy):
 
     model = RoMAEInterpolator(**SMALL).fit(array)
     score = model.score(array)
-    dataset = as_dataset(array, model.preprocessor_)
+    dataset = as_dataset(array, model.pipeline_.preprocessor)
     visible, hidden, _ = hide(dataset, 0.25, seed=0)
     predicted = [
         model.predict([(seen.times, seen.values, np.array(dataset.channel_names)[seen.channels])], at=left.times)
@@ -314,7 +314,7 @@ def test_the_interpolator_is_scored_at_hidden_points(gappy):
     found = [p[0, one.channels, np.arange(len(one.times)), 0] for p, one in zip(predicted, hidden, strict=True)]
 
     def scaled(values):
-        return model.preprocessor_.values.transform(np.concatenate(values).reshape(-1, 1), hidden.channels)
+        return model.pipeline_.preprocessor.values.transform(np.concatenate(values).reshape(-1, 1), hidden.channels)
 
     assert score == pytest.approx(r2_score(scaled([one.values[:, 0] for one in hidden]), scaled(found)), abs=1e-5)
     assert model.set_params(base_lr=1e-2, pretrain_epochs=60).fit(array).score(array) > score

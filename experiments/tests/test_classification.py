@@ -8,7 +8,7 @@ import torch
 
 import _uea
 from rotarymae.system import Reporter
-from rotarymae.tasks.config import FitConfig
+from rotarymae.training.fit_config import FitConfig
 from rotarymae_experiments.classification import Labelled, boost, predict, train_both
 from rotarymae_experiments.data import uea
 from rotarymae_experiments.runner import Trial

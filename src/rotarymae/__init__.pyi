@@ -1,6 +1,4 @@
 from . import official as official
-from .checkpoints import load as load
-from .checkpoints import save as save
 from .config import RoMAEConfig as RoMAEConfig
 from .estimators import RoMAEClassifier as RoMAEClassifier
 from .estimators import RoMAEEmbedder as RoMAEEmbedder
@@ -11,6 +9,8 @@ from .heads import Regressor as Regressor
 from .heads import TokenRegressor as TokenRegressor
 from .model import Encoder as Encoder
 from .model import MaskedAutoencoder as MaskedAutoencoder
+from .pipeline import Pipeline as Pipeline
+from .pipeline import load as load
 from .series import SeriesDataset as SeriesDataset
 from .tokens import Tokens as Tokens
 

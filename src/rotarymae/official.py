@@ -12,11 +12,11 @@ import torch
 from jaxtyping import Shaped
 from torch import Tensor
 
-from rotarymae.checkpoints import fill_model, read_json, read_tensors
 from rotarymae.config import RoMAEConfig
 from rotarymae.errors import InputError, ModelDirectoryError
 from rotarymae.heads import Classifier
 from rotarymae.model import Encoder, MaskedAutoencoder
+from rotarymae.model_files import fill_model, read_json, read_tensors
 
 BLOCK = {
     "attention_norm.weight": "attention_norm.weight",

@@ -40,7 +40,7 @@ def classifier(pictures):
 @pytest.mark.parametrize("predictor", ["model", "combined"])
 def test_pictures_of_unequal_size_are_answered_together_as_one_by_one(pictures, predictor, tmp_path):
     model = RoMAEClassifier(patch_size=4, predictor=predictor, **BOTH).fit(*pictures)
-    assert model._directory.model.pool == "attention"
+    assert model.pipeline_.model.pool == "attention"
     together = model.predict_proba(pictures[0])
     assert together.shape == (24, 2) and model.classes_.tolist() == ["d", "l"]
     one_by_one = np.concatenate([model.predict_proba([picture]) for picture in pictures[0]])
@@ -53,7 +53,7 @@ def test_pictures_of_unequal_size_are_answered_together_as_one_by_one(pictures, 
 
 def test_sounds_of_unequal_length_are_answered_together_as_one_by_one(sounds, tmp_path):
     model = RoMAEClassifier(sample_rate=8000, **BOTH).fit(*sounds)
-    assert model.preprocessor_.patch_size == (8, 128) and model._directory.model.pool == "max"
+    assert model.pipeline_.preprocessor.patch_size == (8, 128) and model.pipeline_.model.pool == "max"
     together = model.predict_proba(sounds[0])
     one_by_one = np.concatenate([model.predict_proba([sound]) for sound in sounds[0]])
     assert np.abs(together - one_by_one).max() < 1e-5
@@ -70,7 +70,7 @@ def test_sounds_of_unequal_length_are_answered_together_as_one_by_one(sounds, tm
 def test_a_model_of_sounds_with_another_pool_is_trained_on_as_it_is(sounds, tmp_path):
     RoMAEClassifier(sample_rate=8000, patch_size=16, pool="attention", **BOTH).fit(*sounds).save(tmp_path / "model")
     again = RoMAEClassifier.load(tmp_path / "model", warm_start=True, **BOTH).fit(*sounds)
-    assert again._directory.model.pool == "attention" and again.preprocessor_.patch_size == (16, 16)
+    assert again.pipeline_.model.pool == "attention" and again.pipeline_.preprocessor.patch_size == (16, 16)
 
 
 def test_videos_and_grey_pictures_are_embedded():
@@ -89,10 +89,13 @@ def test_numbers_are_learnt_from_pictures(pictures):
 
 
 def test_a_pretrained_model_of_pictures_says_by_itself_what_it_reads(classifier, pictures):
-    again = RoMAEClassifier(pretrained=classifier.pretrained_, **{**BOTH, "pretrain_epochs": 0})
+    again = RoMAEClassifier(pretrained=classifier.pipeline_.pretrained, **{**BOTH, "pretrain_epochs": 0})
     with_sizes = {name: getattr(RoMAEClassifier(), name) for name in (*SIZES, "decoder_depth")}
     tuned = again.set_params(**with_sizes).fit(*pictures)
-    assert tuned.preprocessor_.patch_size == (4, 4) and tuned.preprocessor_.mean == classifier.preprocessor_.mean
+    assert (
+        tuned.pipeline_.preprocessor.patch_size == (4, 4)
+        and tuned.pipeline_.preprocessor.mean == classifier.pipeline_.preprocessor.mean
+    )
 
 
 def test_parameters_are_kept_and_what_does_not_fit_is_refused(classifier, pictures, tmp_path):
@@ -106,11 +109,11 @@ def test_parameters_are_kept_and_what_does_not_fit_is_refused(classifier, pictur
     with refuses("24 series"):
         RoMAEClassifier(patch_size=4, **BOTH).fit(pictures[0], pictures[1][:5])
     with refuses("made from pictures", "made from series"):
-        RoMAEInterpolator(pretrained=classifier.pretrained_).fit([([0.0, 1.0], [1.0, 2.0])])
+        RoMAEInterpolator(pretrained=classifier.pipeline_.pretrained).fit([([0.0, 1.0], [1.0, 2.0])])
     classifier.save(tmp_path / "model")
     with refuses("holds a Classifier", "needs a MaskedAutoencoder"):
         RoMAEInterpolator.load(tmp_path / "model")
-    RoMAEEmbedder(pretrained=classifier.pretrained_).fit(pictures[0]).save(tmp_path / "autoencoder")
+    RoMAEEmbedder(pretrained=classifier.pipeline_.pretrained).fit(pictures[0]).save(tmp_path / "autoencoder")
     with refuses("made from pictures", "made from series"):
         RoMAEInterpolator.load(tmp_path / "autoencoder")
 
@@ -118,10 +121,10 @@ def test_parameters_are_kept_and_what_does_not_fit_is_refused(classifier, pictur
 def test_what_differs_from_the_model_is_refused_and_numpy_numbers_are_numbers():
     pictures = list(np.random.default_rng(0).random((12, 8, 8)))
     model = RoMAEEmbedder(patch_size=np.int64(4), pretrain_epochs=1, min_steps=0).fit(pictures)
-    assert model.preprocessor_.patch_size == (4, 4)
+    assert model.pipeline_.preprocessor.patch_size == (4, 4)
     for changed in ({"patch_size": 8}, {"patch_size": 4, "sample_rate": 16_000}):
         with refuses("model", "trained"):
-            RoMAEEmbedder(pretrained=model._directory, pretrain_epochs=0, **changed).fit(pictures)
+            RoMAEEmbedder(pretrained=model.pipeline_, pretrain_epochs=0, **changed).fit(pictures)
     with refuses("patch_size is 4.5"):
         RoMAEEmbedder(patch_size=4.5).fit(pictures)
 

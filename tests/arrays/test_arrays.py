@@ -1,6 +1,5 @@
 """Pictures, videos and sounds as tokens: shapes, crops, scales, refusals, and the same answers in a batch as alone."""
 
-import dataclasses
 import json
 
 import numpy as np
@@ -15,17 +14,21 @@ from rotarymae.arrays import (
     array_features,
     as_arrays,
 )
-from rotarymae.checkpoints import ModelDirectory, load_directory, save
 from rotarymae.config import RoMAEConfig
 from rotarymae.errors import InputWarning, ModelDirectoryError
 from rotarymae.heads import Classifier
+from rotarymae.labels import ClassLabels
 from rotarymae.masking import Masking
 from rotarymae.model import Encoder
+from rotarymae.pipeline import Pipeline
+from rotarymae.prediction import embed
+from rotarymae.reconstruction import drawn, reconstruct
 from rotarymae.series import SeriesDataset
-from rotarymae.tasks import FitConfig, drawn, embed, finetune, predict_probabilities, pretrain, reconstruct
-from rotarymae.tasks.cost import check_memory
 from rotarymae.tokenizers import unpatchify
+from rotarymae.train import finetune, pretrain
 from rotarymae.training import TrainConfig
+from rotarymae.training.cost import check_memory
+from rotarymae.training.fit_config import FitConfig
 
 TINY = {"embed_dim": 24, "num_heads": 2, "depth": 1, "decoder_embed_dim": 24, "decoder_num_heads": 2}
 TINY |= {"decoder_depth": 1, "pretrain_epochs": 1, "min_steps": 0}
@@ -100,14 +103,13 @@ def test_tokens_are_the_standardised_patches_of_the_middle():
 @pytest.mark.parametrize("pool", ["mean", "cls", "attention"])
 def test_pictures_of_unequal_size_give_in_one_batch_what_they_give_alone(pool):
     dataset = ArrayDataset.from_arrays(ragged_pictures(), 4)
-    preprocessor = dataclasses.replace(ArrayPreprocessor.fit(dataset), classes=("a", "b", "c"))
+    preprocessor = ArrayPreprocessor.fit(dataset)
     sizes = small(axes=2, features=preprocessor.features)
-    directory = ModelDirectory(Classifier(Encoder(sizes), 3, pool).eval(), preprocessor)
-    alone = TrainConfig(batch_size=1)
-    together = TrainConfig(batch_size=len(dataset))
-    for job in (predict_probabilities, embed):
-        one_by_one = job(directory, dataset, config=alone)
-        assert np.abs(job(directory, dataset, config=together) - one_by_one).max() < 1e-5
+    model = Classifier(Encoder(sizes), 3, pool).eval()
+    pipeline = Pipeline(preprocessor, model, labels=ClassLabels(("a", "b", "c")))
+    for ask in (pipeline.predict_proba, pipeline.embed):
+        one_by_one = np.concatenate([ask(dataset.select([i])) for i in range(len(dataset))])
+        assert np.abs(ask(dataset) - one_by_one).max() < 1e-5
         assert np.ptp(one_by_one, axis=0).max() > 1e-3  # they do differ
 
 
@@ -155,18 +157,18 @@ def test_pretraining_and_finetuning_learn_to_tell_pictures_apart(stripes, likeli
         **{"finetune_epochs": 6, "batch_size": 8, "label_smoothing": 0.1, "base_lr": 3e-3},
     )
     train = np.arange(30)
-    pretrained = pretrain(dataset.select(train), config)
+    pretrained = pretrain(dataset.select(train), config).pipeline
     losses = [line["loss"] for line in pretrained.result.history if "loss" in line]
     assert losses[-1] < losses[0]
-    tuned = finetune(pretrained, dataset.select(train), labels[train], config)
+    tuned = finetune(pretrained, dataset.select(train), labels[train], config).pipeline
     held = dataset.select(np.arange(30, 40))
-    probabilities = predict_probabilities(tuned.directory, held)
+    probabilities = tuned.outputs(held)
     found = np.array(tuned.preprocessor.classes)[probabilities.argmax(1)]
     assert (found == labels[30:]).all()
-    save(tuned.model, tmp_path / "model", tuned.preprocessor)
-    loaded = load_directory(tmp_path / "model")
+    tuned.save(tmp_path / "model")
+    loaded = Pipeline.load(tmp_path / "model")
     assert loaded.preprocessor == tuned.preprocessor
-    assert np.array_equal(predict_probabilities(loaded, held), probabilities)
+    assert np.array_equal(loaded.outputs(held), probabilities)
     assert embed(loaded, held).shape == (10, 24)
     assert "pictures" in (tmp_path / "model" / "README.md").read_text(encoding="utf-8")
 
@@ -186,12 +188,12 @@ def test_options_of_series_are_refused_for_pictures(stripes):
 def test_series_and_pictures_are_not_mixed_up(stripes):
     dataset = ArrayDataset.from_arrays(stripes[0], 4)
     preprocessor = ArrayPreprocessor.fit(dataset)
-    directory = ModelDirectory(Encoder(small(axes=2, features=16)).eval(), preprocessor)
+    directory = Pipeline(preprocessor, Encoder(small(axes=2, features=16)).eval())
     series = SeriesDataset.from_arrays([[0.0, 1.0]], [[1.0, 2.0]])
     with refuses("series came", "made from pictures"):
         embed(directory, series)
     with refuses("made from pictures", "made from series"):
-        directory.of_series()
+        directory.require_series()
     with refuses("channels 3", "trained on 1"):
         embed(directory, ArrayDataset.from_arrays(ragged_pictures(), 4))
     with refuses("patch_size (2, 2)", "trained on (4, 4)"):
@@ -232,13 +234,13 @@ def test_a_constant_channel_is_told(stripes):
 
 def test_a_changed_file_is_refused(stripes, tmp_path):
     preprocessor = ArrayPreprocessor.fit(ArrayDataset.from_arrays(stripes[0], 4))
-    save(Encoder(small(axes=2, features=16)), tmp_path / "model", preprocessor)
+    Pipeline(preprocessor, Encoder(small(axes=2, features=16))).save(tmp_path / "model")
     file = tmp_path / "model" / "preprocessor.json"
     fields = json.loads(file.read_text(encoding="utf-8"))
     assert ArrayPreprocessor.from_dict(fields) == preprocessor
     file.write_text(json.dumps(fields | {"sample_rate": -1}), encoding="utf-8")
     with refuses("preprocessor.json", "checksum", error=ModelDirectoryError):
-        load_directory(tmp_path / "model")
+        Pipeline.load(tmp_path / "model")
 
 
 def test_equal_sizes_are_never_padded_and_fingerprints_tell_data_apart(stripes):
@@ -257,7 +259,7 @@ def test_tubes_hide_the_same_patches_in_all_frames_of_a_video():
     videos = np.random.default_rng(0).normal(size=(6, 4, 8, 8))
     dataset = ArrayDataset.from_arrays(videos, (1, 4, 4))
     config = FitConfig(masking="tubes", mask_ratio=0.5, **TINY)
-    directory = pretrain(dataset, config).directory
+    directory = pretrain(dataset, config).pipeline
     for found in reconstruct(directory, dataset, config.strategy()):
         hidden = found.hidden.reshape(4, 4)  # frames, places
         assert (hidden == hidden[0]).all() and hidden[0].sum() == 2
@@ -269,7 +271,7 @@ def test_reconstructions_show_what_was_there_and_hide_whole_patches():
     pictures = ragged_pictures(6, channels=1)
     dataset = ArrayDataset.from_arrays(pictures, 4)
     config = FitConfig(mask_ratio=0.75, **TINY)
-    directory = pretrain(dataset, config).directory
+    directory = pretrain(dataset, config).pipeline
     together = reconstruct(directory, dataset, config.strategy())
     alone = reconstruct(directory, dataset, config.strategy(), config=TrainConfig(batch_size=1))
     for i, (one, same) in enumerate(zip(together, alone, strict=True)):
@@ -279,10 +281,10 @@ def test_reconstructions_show_what_was_there_and_hide_whole_patches():
         assert gone.sum() == 16 * one.hidden.sum() == 16 * np.ceil(0.75 * dataset.lengths[i] - 1e-9)
         assert np.allclose(masked[~gone], original[~gone], atol=1e-3) and np.isfinite(filled).all()
         assert np.allclose(filled[~gone], original[~gone], atol=1e-3)
-        unscaled = directory.of_arrays().unscale(one.truth.reshape(-1, 1)).ravel()
+        unscaled = directory.require_arrays().unscale(one.truth.reshape(-1, 1)).ravel()
         assert np.allclose(np.sort(unscaled), np.sort(original[gone]), atol=1e-3)
-    with refuses("Encoder", "MaskedAutoencoder"):
-        reconstruct(ModelDirectory(directory.model.encoder, directory.preprocessor), dataset, config.strategy())
+    with refuses("MaskedAutoencoder", "Encoder"):
+        reconstruct(Pipeline(directory.preprocessor, directory.model.encoder), dataset, config.strategy())
 
 
 def test_features_for_boosting_are_means_and_deviations_of_regions():

@@ -7,10 +7,9 @@ import pytest
 
 from conftest import refuses, small
 from rotarymae.arrays import ArrayDataset, ArrayPreprocessor, as_arrays, filterbank
-from rotarymae.checkpoints import ModelDirectory
 from rotarymae.heads import Classifier
 from rotarymae.model import Encoder
-from rotarymae.tasks import predict_probabilities
+from rotarymae.pipeline import Pipeline
 from rotarymae.training import TrainConfig
 
 RATE = 16_000
@@ -94,7 +93,7 @@ def test_sounds_of_unequal_length_give_in_one_batch_what_they_give_alone():
     dataset = ArrayDataset.from_waveforms([noise(0.2 + 0.11 * i, i) for i in range(6)], RATE, 16)
     preprocessor = dataclasses.replace(ArrayPreprocessor.fit(dataset), classes=("a", "b"))
     model = Classifier(Encoder(small(axes=2, features=256)), 2, "attention").eval()
-    directory = ModelDirectory(model, preprocessor)
-    one_by_one = predict_probabilities(directory, dataset, TrainConfig(batch_size=1))
-    together = predict_probabilities(directory, dataset, TrainConfig(batch_size=6))
+    directory = Pipeline(preprocessor, model)
+    one_by_one = directory.outputs(dataset, TrainConfig(batch_size=1))
+    together = directory.outputs(dataset, TrainConfig(batch_size=6))
     assert len(set(dataset.lengths)) > 2 and np.abs(together - one_by_one).max() < 1e-5

@@ -11,8 +11,8 @@ from PIL import Image
 
 from conftest import TINY, command, refuses
 from rotarymae.arrays import ArrayDataset, read_pictures, read_sounds
-from rotarymae.checkpoints import open_model
 from rotarymae.errors import InputWarning
+from rotarymae.pipeline import Pipeline
 
 SMALL = ["--embed-dim", "24", "--num-heads", "2", "--depth", "1"]
 SMALL += ["--decoder-embed-dim", "24", "--decoder-num-heads", "2"]
@@ -192,7 +192,7 @@ def test_the_command_fits_predicts_embeds_and_evaluates_a_folder(kind, patch, tm
     write = write_pictures if kind == "images" else write_sounds
     folder, new, run = write(tmp_path / "train", 16), write(tmp_path / "new", 6, seed=1), tmp_path / "run"
     assert command("fit", folder, f"--{kind}", *patch, "--out", run, *SMALL, "--quiet") == 0
-    assert open_model(run, "finetuned").preprocessor.patch_size == ((4, 4) if patch else (8, 128))
+    assert Pipeline.load(run).preprocessor.patch_size == ((4, 4) if patch else (8, 128))
     metrics = json.loads((run / "metrics.json").read_text(encoding="utf-8"))
     assert metrics["reconstruction"]["methods"].keys() == {"model", "mean_of_visible_patches", "training_mean"}
     assert "accuracy" in metrics["classification"]["model"]

@@ -87,9 +87,9 @@ def test_handlers_are_put_back_and_notes_go_on(signum):
 
 STAGES = {
     "rotarymae.series.TableLayout.read": ["Nothing was saved."],
-    "rotarymae.tasks.fit_table.prepare": ["Nothing was saved."],
-    "rotarymae.tasks.pretrain_finetune.Pretraining": ["No state was saved", "--resume begins at the beginning"],
-    "rotarymae.tasks.pretrain_finetune.copy_encoder": ["The state after step 2 of pre-training is saved", "--resume"],
+    "rotarymae.train.prepare": ["Nothing was saved."],
+    "rotarymae.train.Pretraining": ["No state was saved", "--resume begins at the beginning"],
+    "rotarymae.train.copy_encoder": ["The state after step 2 of pre-training is saved", "--resume"],
     "rotarymae.partners.baselines.MostCommonClass.fit": ["The state after step 2 of fine-tuning is saved", "--resume"],
     "rotarymae.report.build.render": ["The state after step 2 of fine-tuning is saved", "--resume"],
 }
@@ -140,7 +140,7 @@ def test_a_training_saves_first_and_goes_on(fitted, tmp_path, monkeypatch, capsy
 def test_another_run_is_refused_before_there_is_a_checkpoint(fitted, tmp_path, monkeypatch, capsys):
     given = [fitted / "stars.csv", "--out", tmp_path / "run", *STARS, *TINY]
     with monkeypatch.context() as patch:
-        patch.setattr("rotarymae.tasks.pretrain_finetune.Pretraining", lambda *_, **__: os.kill(os.getpid(), 2))
+        patch.setattr("rotarymae.train.Pretraining", lambda *_, **__: os.kill(os.getpid(), 2))
         assert command("fit", *given) == 130
     assert command("fit", *given, "--resume", "--finetune-lr", "0.5", "--holdout", "0.5") == 2
     said = " ".join(capsys.readouterr().err.split())

@@ -1,5 +1,6 @@
 """The command: every kind of bad input through it and through Python; its tables, models and exit codes."""
 
+import dataclasses
 import importlib
 import itertools
 import json
@@ -18,14 +19,17 @@ import pytest
 
 from conftest import TINY, command, refuses, two_kinds, write_csv
 from rotarymae import RoMAEClassifier, RoMAEEmbedder, RoMAEInterpolator, SeriesDataset
+from rotarymae import run_folder as outputs
 from rotarymae.cli import main as cli
 from rotarymae.cli.output import print_table
 from rotarymae.errors import InputWarning, ModelDirectoryError
+from rotarymae.interpolation import Interpolation
+from rotarymae.partners import Predictor
+from rotarymae.pipeline import Pipeline
 from rotarymae.series import TableLayout
 from rotarymae.series.files import read_table
 from rotarymae.series.labels import align_labels
 from rotarymae.system import Reporter
-from rotarymae.tasks import Interpolation, outputs, predict_probabilities
 
 FAST = {"pretrain_epochs": 1, "min_steps": 0, "batch_size": 8}
 STARS = ["--id", "star", "--time", "day", "--channel", "band", "--values", "flux"]
@@ -383,7 +387,7 @@ def test_the_command_answers_at_once_and_without_torch():
 def test_fit_writes_all_that_it_promises(fitted):
     names = {path.name for path in (fitted / "run").iterdir()}
     assert names == {
-        "pretrained", "finetuned", "predictor", "training", "metrics.json", "report.html",
+        "model", "training", "metrics.json", "report.html",
         "predictions.parquet", "embeddings.parquet", "interpolations.parquet",
     }  # fmt: skip
     metrics = json.loads((fitted / "run/metrics.json").read_text())
@@ -407,24 +411,22 @@ def test_predict_gives_the_predictions_of_the_run(fitted, tmp_path):
     assert ours.filter(pc.invert(tested)) != theirs.filter(pc.invert(tested)).select(ours.column_names)
 
 
-def test_predict_tells_how_surprising_each_series_is(fitted, tmp_path, capsys):
+def test_predict_scores_anomalies(fitted, tmp_path, capsys):
     rows = [row for row in two_kinds()[0] if row[0] < "star 04"] + [("star 9", 1, "g", 2.0)]
     rows += [("odd", *row[1:3], 1e3 * (-1) ** i) for i, row in enumerate(rows[:10])]
     path = write_csv(tmp_path / "new.csv", "star,day,band,flux", rows)
-    for i, (model, said) in enumerate({"run": "6 predictions", "run/pretrained": "6 surprises"}.items()):
+    for i, (model, said) in enumerate({"run": "6 predictions", "autoencoder": "6 anomaly scores"}.items()):
         out = tmp_path / f"{i}.parquet"
-        assert command("predict", fitted / model, path, "--surprise", "--out", out) == 0
+        assert command("predict", fitted / model, path, "--anomaly-score", "--out", out) == 0
         assert says_all(capsys.readouterr().err, [said])
     both, alone = (table(tmp_path / f"{i}.parquet").to_pydict() for i in range(2))
-    assert alone == {name: both[name] for name in ("star", "surprise")} and len(both) == 5
-    found = dict(zip(both["star"], both["surprise"], strict=True))
+    assert alone == {name: both[name] for name in ("star", "anomaly_score")} and len(both) == 5
+    found = dict(zip(both["star"], both["anomaly_score"], strict=True))
     assert found.pop("star 9") is None and max(found, key=found.get) == "odd"
-    assert command("predict", fitted / "run/finetuned", path, "--surprise", "--out", tmp_path / "no.csv") == 2
-    assert says_all(capsys.readouterr().err, ["is a Classifier", "name", "folder"])
 
 
 def test_predict_by_another_predictor(fitted, tmp_path, capfd):
-    """Each is another's prediction; a model directory has the model alone, and says so."""
+    """Each is another's prediction; what was not fitted is refused."""
     run, found = fitted / "run", []
     for predictor in ("model", "features", "combined"):
         out = tmp_path / f"{predictor}.parquet"
@@ -432,9 +434,13 @@ def test_predict_by_another_predictor(fitted, tmp_path, capfd):
         found.append(table(out)["probability_a"].to_pylist())
     assert len({tuple(column) for column in found}) == 3
     out = tmp_path / "none.parquet"
-    assert command("predict", run / "finetuned", fitted / "stars.csv", "--out", out, "--predictor", "combined") == 2
+    alone = Pipeline.load(run)
+    dataclasses.replace(alone, partners=Predictor.of_model("classification", "it was fitted so")).save(
+        tmp_path / "alone"
+    )
+    assert command("predict", tmp_path / "alone", fitted / "stars.csv", "--out", out, "--predictor", "combined") == 2
     message = capfd.readouterr().err
-    assert "'combined'" in message and "'model' alone" in message and "no folder 'predictor'" in message
+    assert "'combined'" in message and "'model' alone" in message and "it was fitted so" in message
     assert not out.exists()
 
 
@@ -471,12 +477,12 @@ def test_explain_writes_a_row_per_observation(fitted, tmp_path, capfd):
         found.star.tolist() == np.repeat(stars.ids, stars.lengths).tolist() and (found.flux == stars.values[:, 0]).all()
     )
     assert np.allclose(found.importance, np.concatenate(model.importance(stars)))
-    best = model.classes_[predict_probabilities(model._directory, stars).argmax(1)]
+    best = model.classes_[model.pipeline_.outputs(stars).argmax(1)]
     assert found.predicted.tolist() == np.repeat(best, stars.lengths).tolist()
     assert command("explain", run, fitted / "stars.csv", "--method", "attention", "--out", tmp_path / "a.csv") == 0
     shares = pyarrow.csv.read_csv(tmp_path / "a.csv").to_pandas().groupby("star").importance.sum()
     assert np.allclose(shares, 1)
-    assert command("explain", run / "pretrained", fitted / "stars.csv", "--out", tmp_path / "b.csv") == 2
+    assert command("explain", fitted / "autoencoder", fitted / "stars.csv", "--out", tmp_path / "b.csv") == 2
     assert says_all(capfd.readouterr().err, ["model", "tuned", "rotarymae", "labels"])
 
 
@@ -684,14 +690,11 @@ def test_a_negative_error_is_refused_by_a_trained_model_too(tmp_path, capsys):
 
 def test_the_wrong_model_for_the_job(fitted, tmp_path, capsys):
     run, stars, out = fitted / "run", fitted / "stars.csv", tmp_path / "out.csv"
-    assert command("predict", run / "pretrained", stars, "--out", out) == 2
-    assert says_all(capsys.readouterr().err, ["MaskedAutoencoder", "--labels"])
-    assert command("interpolate", run / "finetuned", stars, "--out", out) == 2
-    assert says_all(capsys.readouterr().err, ["Classifier", "pre-trained"])
-    only = tmp_path / "only"
-    shutil.copytree(run / "pretrained", only / "pretrained")
-    assert command("predict", only, stars, "--out", out) == 2
-    assert says_all(capsys.readouterr().err, ["no finetuned model", "--labels"])
+    assert command("predict", fitted / "autoencoder", stars, "--out", out) == 2
+    assert says_all(capsys.readouterr().err, ["MaskedAutoencoder", "labels"])
+    dataclasses.replace(Pipeline.load(run), autoencoder=None).save(tmp_path / "head")
+    assert command("interpolate", tmp_path / "head", stars, "--out", out) == 2
+    assert says_all(capsys.readouterr().err, ["MaskedAutoencoder", "Classifier"])
     assert not out.exists()
 
 
@@ -724,7 +727,7 @@ def damage_foreign(folder):
     ],
 )
 def test_damaged_and_foreign_model_directories(damage, parts, fitted, tmp_path, capsys):
-    shutil.copytree(fitted / "run/pretrained", tmp_path / "model")
+    shutil.copytree(fitted / "run/model", tmp_path / "model")
     damage(tmp_path / "model")
     before = contents(tmp_path)
     assert command("embed", tmp_path / "model", fitted / "stars.csv", "--out", tmp_path / "out.csv") == 2
@@ -795,7 +798,7 @@ def test_one_token_for_every_time(tmp_path):
     path = write_csv(tmp_path / "long.csv", "id,time,channel,value", rows)
     run, out = both_ways(tmp_path, path, ["--channel", "channel", "--tokens", "time"], "interpolate")
     assert {"u", "v", "u_std"} <= set(out.column_names) and "channel" not in out.column_names
-    assert json.loads((run / "pretrained/config.json").read_text())["config"]["features"] == 2
+    assert Pipeline.load(run).preprocessor.features == 2
 
 
 def test_parquet_without_channels_with_missing_values_and_a_regression(tmp_path):
@@ -835,7 +838,7 @@ def test_resume(fitted, tmp_path, monkeypatch, capsys):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("rotarymae.tasks.fit_table.finetune", stop)
+        patch.setattr("rotarymae.run.finetune", stop)
         assert command("fit", fitted / "stars.csv", "--out", run, *options) == 130
     assert "--resume" in capsys.readouterr().err
     assert command("fit", fitted / "stars.csv", "--out", run, *options) == 2

@@ -10,8 +10,8 @@ import torch
 
 from conftest import TINY, command, refuses, two_kinds, write_csv
 from rotarymae import RoMAEClassifier, SeriesDataset
-from rotarymae.checkpoints import load_directory, save
-from rotarymae.tasks.config import FitConfig
+from rotarymae.pipeline import Pipeline
+from rotarymae.training.fit_config import FitConfig
 
 FINETUNE = [*TINY[2:], "--predictor", "model"]
 STILL = ["--base-lr", "1e-30"]
@@ -42,32 +42,32 @@ def fit(folder, out, *options):
 
 
 def same(one, two):
-    one, two = load_directory(one).model.state_dict(), load_directory(two).model.state_dict()
+    one, two = (Pipeline.load(run).require_autoencoder().state_dict() for run in (one, two))
     return one.keys() == two.keys() and all(torch.equal(one[name], two[name]) for name in one)
 
 
 def test_finetuning_starts_from_the_model_as_it_is(fitted, other, tmp_path, capsys):
-    start = fitted / "run/pretrained"
+    start = fitted / "run/model"
     assert fit(other, tmp_path / "run", "--pretrained", fitted / "run", *FINETUNE) == 0
     said = " ".join(capsys.readouterr().err.split())
     assert (
         f"started from {fitted / 'run'}: MaskedAutoencoder 120/2/4, all 57 tensors, values flux, channels g, r" in said
     )
-    assert same(start, tmp_path / "run/pretrained") and not (tmp_path / "run/training/pretrain").exists()
-    before, after = (load_directory(folder).preprocessor for folder in (start, tmp_path / "run/finetuned"))
-    assert after.positions == before.positions and after.values == before.values  # of the first table, not of this one
-    assert after.channel_names == ("g", "r") and after.classes == ("a", "b")
+    assert same(start, tmp_path / "run/model") and not (tmp_path / "run/training/pretrain").exists()
+    before, after = Pipeline.load(start), Pipeline.load(tmp_path / "run")
+    assert after.preprocessor == before.preprocessor  # of the first table, not of this one
+    assert after.preprocessor.channel_names == ("g", "r") and after.labels.classes == ("a", "b")
     assert (after.columns["id"], after.columns["values"]) == ("object", ["flux"])
     assert command("predict", tmp_path / "run", other / "table.csv", "--out", tmp_path / "p.csv") == 0
 
 
 def test_pretraining_goes_on_from_it_when_its_epochs_are_given(fitted, other, tmp_path):
-    options = ["--pretrained", fitted / "run/pretrained", *FINETUNE, "--pretrain-epochs", "1"]
+    options = ["--pretrained", fitted / "run/model", *FINETUNE, "--pretrain-epochs", "1"]
     assert fit(other, tmp_path / "still", *options, *STILL) == 0
-    assert same(fitted / "run/pretrained", tmp_path / "still/pretrained")
+    assert same(fitted / "run/model", tmp_path / "still")
     assert (tmp_path / "still/training/pretrain/log.jsonl").exists()
     assert fit(other, tmp_path / "moved", *options, "--mask-ratio", "0.5") == 0
-    assert not same(fitted / "run/pretrained", tmp_path / "moved/pretrained")
+    assert not same(fitted / "run/model", tmp_path / "moved")
 
 
 def edited(folder, to, old, new):
@@ -83,7 +83,6 @@ def edited(folder, to, old, new):
         (",flux", ",brightness", ["--values", "brightness"], ["values are brightness", "trained on flux"]),
         (",r,", ",z,", [], ["channel 'z'", "known channels are 'g', 'r'"]),
         ("filter", "filter", ["--task", "regression"], ["'a'", "number"]),
-        ("filter", "filter", ["--pretrained", "{run}/finetuned"], ["Classifier", "'pretrained' of a run"]),
         ("filter", "filter", ["--pretrained", "{run}/nothing"], ["no model", "nothing'", "plasticc-ugrizy"]),
         ("filter", "filter", ["--depth", "3", "--time-unit", "2"], ["depth, time_unit are those", "leave them out"]),
         ("filter", "filter", ["--mask-ratio", "0.2"], ["mask_ratio is that", "pretrain_epochs"]),
@@ -116,7 +115,7 @@ def test_a_wide_table_may_lack_a_channel_of_the_model(tmp_path, capsys):
     options = ["--pretrained", tmp_path / "a", "--label", "died", *FINETUNE]
     assert command("fit", tmp_path / "one.csv", "--out", tmp_path / "b", *options) == 0
     assert "no column 'ph'; it is taken as never observed" in " ".join(capsys.readouterr().err.split())
-    assert load_directory(tmp_path / "b/finetuned").preprocessor.channel_names == ("pulse", "ph")
+    assert Pipeline.load(tmp_path / "b").preprocessor.channel_names == ("pulse", "ph")
 
 
 def test_there_must_be_something_to_train(fitted, other, tmp_path, capsys):
@@ -128,17 +127,17 @@ def test_there_must_be_something_to_train(fitted, other, tmp_path, capsys):
 
 
 def test_a_run_is_resumed_from_the_same_model_only(fitted, other, tmp_path, capsys):
-    shutil.copytree(fitted / "run/pretrained", tmp_path / "model")
+    shutil.copytree(fitted / "run/model", tmp_path / "model")
     assert fit(other, tmp_path / "run", "--pretrained", tmp_path / "model", *FINETUNE) == 0
     (tmp_path / "run/metrics.json").unlink()
     (tmp_path / "model").rename(tmp_path / "moved")  # the same one elsewhere
     again = ["--pretrained", tmp_path / "moved", *FINETUNE, "--resume"]
     assert fit(other, tmp_path / "run", *again) == 0
     (tmp_path / "run/metrics.json").unlink()
-    directory = load_directory(tmp_path / "moved")
+    directory = Pipeline.load(tmp_path / "moved")
     with torch.no_grad():
-        directory.model.mask_token += 1
-    save(directory.model, tmp_path / "moved", directory.preprocessor)
+        directory.require_autoencoder().mask_token += 1
+    directory.save(tmp_path / "moved")
     assert fit(other, tmp_path / "run", *again) == 2
     assert "the pretrained model changed" in capsys.readouterr().err
 
@@ -151,7 +150,7 @@ def test_estimators_go_on_pretraining_when_its_epochs_are_given(fitted):
     assert set(as_it_is.history_) == {"finetune"}
     further = RoMAEClassifier(pretrained=str(fitted / "run"), pretrain_epochs=1, **options).fit(stars, labels)
     assert set(further.history_) == {"pretrain", "finetune"}
-    weight = [model.pretrained_.model.mask_token for model in (as_it_is, further)]
+    weight = [model.pipeline_.pretrained.model.mask_token for model in (as_it_is, further)]
     assert not torch.equal(*weight)
     with refuses("depth", "pretrained"):
         RoMAEClassifier(pretrained=fitted / "run", depth=3, **options).fit(stars, labels)

@@ -12,8 +12,7 @@ import pytest
 
 from conftest import refuses
 from rotarymae import RoMAEClassifier, RoMAEEmbedder
-from rotarymae.checkpoints import find_model
-from rotarymae.export import push_folder
+from rotarymae.model_files import find_model, push_folder
 
 constants = pytest.importorskip("huggingface_hub.constants")
 SMALL = {"embed_dim": 12, "num_heads": 1, "depth": 1, "decoder_embed_dim": 12, "decoder_num_heads": 1}
@@ -105,7 +104,7 @@ def test_a_model_goes_to_the_hub_and_comes_back(endpoint, tmp_path):
     assert url.endswith(f"/owner/name/commit/{COMMIT}")
     assert Hub.created[0]["name"] == "name" and "private" in str(Hub.created[0])
     assert {"config.json", "model.safetensors", "preprocessor.json", "README.md"} < set(Hub.files)
-    assert "predictor/predictor.json" in Hub.files
+    assert "partners/predictor.json" in Hub.files
     card = Hub.files["README.md"].decode()
     for part in (
         "library_name: rotarymae",

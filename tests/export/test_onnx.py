@@ -48,11 +48,17 @@ def fitted(curves, unchecked):
     return RoMAEClassifier(**SMALL, **columns).fit(curves, KINDS)
 
 
+def tempered(pipeline, temperature):
+    """The pipeline with another temperature of its model."""
+    temperatures = pipeline.partners.temperatures | {"model": temperature}
+    return dataclasses.replace(pipeline, partners=dataclasses.replace(pipeline.partners, temperatures=temperatures))
+
+
 def programs_of(fitted):
-    yield make_program(fitted._directory, "predict", temperature=1.7)
-    yield make_program(fitted.pretrained_, "interpolate")
-    yield make_program(fitted.pretrained_, "embed")
-    yield make_program(fitted.pretrained_, "light-curve")
+    yield make_program(tempered(fitted.pipeline_, 1.7), "predict")
+    yield make_program(fitted.pipeline_.pretrained, "interpolate")
+    yield make_program(fitted.pipeline_.pretrained, "embed")
+    yield make_program(fitted.pipeline_.pretrained, "light-curve")
 
 
 def assert_as_the_library(program, shape, closeness=1e-5):
@@ -66,8 +72,7 @@ def assert_as_the_library(program, shape, closeness=1e-5):
 
 
 def test_a_program_answers_as_the_library(fitted):
-    ahead = dataclasses.replace(fitted.pretrained_.preprocessor, forecasts=True)
-    forecasts = make_program(dataclasses.replace(fitted.pretrained_, preprocessor=ahead), "interpolate")
+    forecasts = make_program(dataclasses.replace(fitted.pipeline_.pretrained, forecasts=True), "interpolate")
     for program in (*programs_of(fitted), forecasts):
         for shape in SHAPES:
             assert_as_the_library(program, shape)
@@ -75,11 +80,11 @@ def test_a_program_answers_as_the_library(fitted):
 
 def test_a_program_is_as_sure_as_the_library(fitted):
     """Where one class is nearly certain, and probabilities of others are as good as 0."""
-    certain = copy.deepcopy(fitted.model_)
+    certain = copy.deepcopy(fitted.pipeline_.model)
     with torch.no_grad():
         certain.head[-1].bias[0] += 40
-    directory = dataclasses.replace(fitted._directory, model=certain)
-    assert_as_the_library(make_program(directory, "predict", temperature=2.5), SHAPES[0])
+    directory = dataclasses.replace(fitted.pipeline_, model=certain)
+    assert_as_the_library(make_program(tempered(directory, 2.5), "predict"), SHAPES[0])
 
 
 def test_programs_of_other_models(curves):
@@ -87,7 +92,7 @@ def test_programs_of_other_models(curves):
     plain = SeriesDataset.from_arrays([s.times - 59_000 for s in curves], [s.values[:, 0] for s in curves])
     targets = np.stack([np.arange(12.0), 1e3 * np.arange(12.0)], 1)
     model = RoMAERegressor(**SMALL, time_origin="zero", transforms={"value": "none"}, pool="mean").fit(plain, targets)
-    for program in (make_program(model._directory, "predict"), make_program(model.pretrained_, "interpolate")):
+    for program in (make_program(model.pipeline_, "predict"), make_program(model.pipeline_.pretrained, "interpolate")):
         feeds = assert_as_the_library(program, SHAPES[1], 1e-4)
         assert not {"channel", "query_channel", "static"} & set(feeds)
 
@@ -95,7 +100,7 @@ def test_programs_of_other_models(curves):
 def test_a_model_with_linear_attention(curves, tmp_path):
     small = {name: value for name, value in SMALL.items() if name not in ("finetune_epochs", "predictor")}
     model = RoMAEInterpolator(**small, attention="linear").fit(curves)
-    assert export_program(make_program(model._directory, "interpolate"), tmp_path / "linear.onnx").difference < 1e-4
+    assert export_program(make_program(model.pipeline_, "interpolate"), tmp_path / "linear.onnx").difference < 1e-4
 
 
 @pytest.fixture(scope="module")
@@ -124,7 +129,7 @@ def test_a_file_of_another_model_is_found_out(written, curves):
     _, path, _ = written["Embeddings"]
     bare = dataclasses.replace(curves, static={})
     other = RoMAEClassifier(**SMALL, transforms={"flux": "asinh"}, random_state=1).fit(bare, KINDS)
-    assert check_program(make_program(other.pretrained_, "embed"), path).difference > 1e-3
+    assert check_program(make_program(other.pipeline_.pretrained, "embed"), path).difference > 1e-3
 
 
 def test_the_light_curve_contract(written, tmp_path):
@@ -159,9 +164,9 @@ def cosine(a, b):
 
 def test_times_of_years_keep_their_angles(fitted):
     """The difference of times is taken in float64: a million days later the embedding is the same."""
-    program = make_program(fitted.pretrained_, "embed")
+    program = make_program(fitted.pipeline_.pretrained, "embed")
     _, feeds = examples_of(program, 3, 40)
-    unit = fitted.preprocessor_.positions.unit
+    unit = fitted.pipeline_.preprocessor.positions.unit
     away = feeds["time"] - 59_000
     feeds["time"] = 59_000 + away * 6_000 * unit / away.max()  # up to 6,000 radians at the fastest frequency
     with torch.no_grad():
@@ -172,12 +177,12 @@ def test_times_of_years_keep_their_angles(fitted):
 def test_what_lies_next_to_a_query_is_found_in_the_file_too(channels, form, tmp_path):
     series = waves() if channels else SeriesDataset.from_arrays([np.arange(9.0)] * 9, [np.sin(np.arange(9.0))] * 9)
     near = RoMAEInterpolator(pretrain_epochs=1, min_steps=5, embed_dim=24, num_heads=2, depth=1).fit(series)
-    assert near.model_.config.neighbours
-    assert export_program(make_program(near._directory, "interpolate"), tmp_path / "model.pt2", form).difference < 1e-4
+    assert near.pipeline_.model.config.neighbours
+    assert export_program(make_program(near.pipeline_, "interpolate"), tmp_path / "model.pt2", form).difference < 1e-4
 
 
 def test_a_pytorch_program(fitted, tmp_path):
-    program = make_program(fitted.pretrained_, "embed")
+    program = make_program(fitted.pipeline_.pretrained, "embed")
     assert export_program(program, tmp_path / "embed.pt2", "torch").difference < 1e-5
     _, feeds = examples_of(program, 5, 17)
     loaded = torch.export.load(tmp_path / "embed.pt2").module()
@@ -186,26 +191,26 @@ def test_a_pytorch_program(fitted, tmp_path):
 
 def test_what_cannot_be_exported_is_refused(fitted, curves, tmp_path):
     with refuses("MaskedAutoencoder", "fine-tuned Classifier"):
-        make_program(fitted.pretrained_, "predict")
+        make_program(fitted.pipeline_.pretrained, "predict")
     with refuses("'tflite'"):
-        export_program(make_program(fitted.pretrained_, "embed"), tmp_path / "x", "tflite")
+        export_program(make_program(fitted.pipeline_.pretrained, "embed"), tmp_path / "x", "tflite")
     joined = RoMAEClassifier(**SMALL, join_times=True, channel_one_hot=False, signal_to_noise=False)
     with refuses("join_times"):
-        make_program(joined.fit(dataclasses.replace(curves, static={}), KINDS).pretrained_, "embed")
+        make_program(joined.fit(dataclasses.replace(curves, static={}), KINDS).pipeline_.pretrained, "embed")
     with refuses("pool", "'median'"):
-        export_program(make_program(fitted.pretrained_, "embed", "median"), tmp_path / "x", "torch")
+        export_program(make_program(fitted.pipeline_.pretrained, "embed", "median"), tmp_path / "x", "torch")
 
 
 @pytest.mark.parametrize("what", [{"window": 256}, {"max_tokens": 256}])
 def test_that_long_series_are_read_in_parts_is_said(fitted, what):
-    directory = fitted.pretrained_
+    directory = fitted.pipeline_.pretrained
     preprocessor = dataclasses.replace(directory.preprocessor, **what)
     with pytest.warns(InputWarning, match=f"at most 256 observations at a time .{next(iter(what))}"):
         make_program(dataclasses.replace(directory, preprocessor=preprocessor), "embed")
 
 
 def test_a_model_of_windows_is_compared_on_what_it_reads_at_a_time(fitted, tmp_path):
-    directory = fitted.pretrained_
+    directory = fitted.pipeline_.pretrained
     preprocessor = dataclasses.replace(directory.preprocessor, window=12)
     with pytest.warns(InputWarning, match="at most 12 observations"):
         program = make_program(dataclasses.replace(directory, preprocessor=preprocessor), "embed")
@@ -225,8 +230,7 @@ def test_the_command(fitted, tmp_path, capsys):
     card = (tmp_path / "model" / "README.md").read_text()
     assert "license: cc-by-4.0" in card and "astronomy]" in card and "Fitted by `RoMAEClassifier(" in card
     capsys.readouterr()
-    combined = copy.copy(fitted)
-    combined.predictor_ = dataclasses.replace(fitted.predictor_, choice="combined")
-    combined.save(tmp_path / "model")
+    partners = dataclasses.replace(fitted.pipeline_.partners, choice="combined")
+    dataclasses.replace(fitted.pipeline_, partners=partners).save(tmp_path / "model")
     assert command("export", tmp_path / "model", "--out", tmp_path / "b.pt2", "--format", "torch") == 0
     assert "holds the model alone; `predict` takes combined" in " ".join(capsys.readouterr().err.split())

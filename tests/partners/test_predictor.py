@@ -15,16 +15,16 @@ from conftest import refuses
 from rotarymae import RoMAEClassifier, SeriesDataset
 from rotarymae.arrays import ArrayDataset
 from rotarymae.errors import ModelDirectoryError
+from rotarymae.metrics import expected_calibration_error
 from rotarymae.partners import BoostedFeatures, Predictor, base, convolutions, features, fit_predictor
 from rotarymae.partners.boosting import COMMON, QUICK, SLOW, BoostedTrees, check_trees
 from rotarymae.partners.calibrate import choose_temperature, temper
 from rotarymae.partners.combine import choose_weights, combine
 from rotarymae.partners.convolutions import ALPHAS, RandomConvolutions, convolvable, on_grid
 from rotarymae.partners.convolutions import _ridge as ridge
+from rotarymae.prediction import predict_outputs
 from rotarymae.series import fit_static
-from rotarymae.system import Reporter, sha256, sha256_of
-from rotarymae.tasks.metrics import expected_calibration_error
-from rotarymae.tasks.predict import predict_labels
+from rotarymae.system import Reporter
 
 # ── combining ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -418,8 +418,8 @@ def test_the_winner_is_chosen_by_validation_and_can_be_asked_for():
 def test_a_saved_predictor_gives_the_same_predictions(tmp_path):
     predictor, data, _ = fitted_predictor()
     of_model = np.random.default_rng(0).dirichlet([1, 1], len(data))
-    predictor.save(tmp_path / "predictor")
-    loaded = Predictor.load(tmp_path / "predictor")
+    predictor.save(tmp_path / "model/partners")
+    loaded = Predictor.load(tmp_path / "model/partners")
     for choice in ("auto", "model", "features", "combined"):
         ours, theirs = (one.predict(of_model, data, choice) for one in (predictor, loaded))
         assert np.array_equal(ours, theirs)
@@ -490,24 +490,18 @@ def test_damaged_and_foreign_files_are_refused(tmp_path):
     broken("predictor.json", "format")
     described = fresh()
     (folder / "predictor.json").write_text(json.dumps(described | {"choice": "magic"}))
-    broken("predictor.json", "damaged")
+    broken("predictor.json", "choice")
     fresh()
     (folder / "features.txt").unlink()
     broken("features.txt")
-    for file in ("features.txt", "convolutions.safetensors"):
-        fresh()
-        content = bytearray((folder / file).read_bytes())
-        content[-5] ^= 1
-        (folder / file).write_bytes(content)
-        broken(file, "does not match its checksum")
+    fresh()
+    (folder / "other.txt").write_text("of another run")
+    broken("predictor.json", "partners")
 
 
 def sealed(folder, described):
-    """Write predictor.json with checksums that fit the files, as anybody can."""
-    described = {key: value for key, value in described.items() if key != "sha256"}
-    sums = {"predictor.json": sha256_of(described)}
-    sums |= {path.name: sha256(path) for path in folder.iterdir() if path.name != "predictor.json"}
-    (folder / "predictor.json").write_text(json.dumps(described | {"sha256": sums}))
+    """Write predictor.json, whose checksum the pipeline keeps."""
+    (folder / "predictor.json").write_text(json.dumps(described))
 
 
 def of_features(**changes):
@@ -557,7 +551,7 @@ FIELDS = {
 
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("saved") / "predictor"
+    folder = tmp_path_factory.mktemp("saved") / "model/partners"
     fitted_predictor()[0].save(folder)
     return folder
 
@@ -621,9 +615,9 @@ def test_the_estimator_predicts_with_its_predictor():
     data = dataclasses.replace(data, static={})
     tiny = {"pretrain_epochs": 1, "finetune_epochs": 1, "min_steps": 0, "depth": 1}
     model = RoMAEClassifier(**tiny).fit(data, classes)
-    raw = predict_labels(model._directory, data)
-    assert model.predictor_.choice == "combined"
-    assert np.array_equal(model.predict_proba(data), model.predictor_.predict(raw, data))
+    raw = predict_outputs(model.pipeline_, data)
+    assert model.pipeline_.partners.choice == "combined"
+    assert np.array_equal(model.predict_proba(data), model.pipeline_.partners.predict(raw, data))
     alone = RoMAEClassifier(**tiny, predictor="model").fit(data, classes)
-    assert not alone.predictor_.partners
+    assert not alone.pipeline_.partners.partners
     assert (alone.predict_proba(data).argmax(1) == raw.argmax(1)).all()

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 from rotarymae import SeriesDataset
+from rotarymae.metrics import classification_metrics
+from rotarymae.queries import curves
 from rotarymae.report import build, pictures
 from rotarymae.report.build import write_report
 from rotarymae.report.pictures import PICTURES, POINTS, Picture, Words, learning_curves, verdict
+from rotarymae.run import run_fit
 from rotarymae.series import hide
-from rotarymae.tasks.config import FitConfig
-from rotarymae.tasks.fit_table import run_fit
-from rotarymae.tasks.metrics import classification_metrics
-from rotarymae.tasks.queries import curves
+from rotarymae.training.fit_config import FitConfig
 from rotarymae.training.loop import TrainResult
 
 ONCE = FitConfig(pretrain_epochs=1, finetune_epochs=1, min_steps=0, batch_size=8, log_every=1)

@@ -11,11 +11,13 @@ import pandas as pd
 import pytest
 from _browser import CHROMIUM, drive
 
+from rotarymae.anomaly import anomaly_score
 from rotarymae.errors import MissingExtra
 from rotarymae.report import write_explorer
 from rotarymae.report.explore import _curves
+from rotarymae.run import run_fit
 from rotarymae.series import SeriesDataset
-from rotarymae.tasks import FitConfig, run_fit, surprise
+from rotarymae.training.fit_config import FitConfig
 
 # The place on the screen of the first point with a curve, once the page is drawn.
 POINT = """(() => {
@@ -97,8 +99,8 @@ def test_a_resumed_run_writes_the_same_page(outcome, tmp_path):
 
 def test_it_needs_three_series(outcome, tmp_path):
     with pytest.raises(Exception, match="three series"):
-        few = type(outcome)(outcome.dataset.select([0, 1]), outcome.split, outcome.config)
-        few.pretrained, few.embeddings = outcome.pretrained, outcome.embeddings[:2]
+        few = type(outcome)(outcome.dataset.select([0, 1]), outcome.config, outcome.fit)
+        few.embeddings = outcome.embeddings[:2]
         write_explorer(few, tmp_path / "explore.html", title="few")
 
 
@@ -119,24 +121,24 @@ def test_a_click_on_the_map_shows_the_curve(outcome, tmp_path, width):
 
 
 def test_a_series_unlike_the_others_surprises(outcome):
-    directory, dataset = outcome.pretrained.directory, outcome.dataset
-    usual = surprise(directory, dataset)
+    directory, dataset = outcome.pipeline, outcome.dataset
+    usual = anomaly_score(directory, dataset)
     odd = SeriesDataset.from_arrays([dataset[0].times, [1.0]], [100.0 * (-1.0) ** np.arange(12), [0.0]])
-    found = surprise(directory, odd)
+    found = anomaly_score(directory, odd)
     assert found[0] > np.nanmax(usual) + 1 and np.isnan(found[1])
 
 
 def test_the_surprise_of_a_series_depends_on_nothing_else(outcome):
-    directory, dataset, steps = outcome.pretrained.directory, outcome.dataset, []
-    usual = surprise(directory, dataset, lambda *step: steps.append(step))
-    assert np.allclose(surprise(directory, dataset.select([7, 3])), usual[[7, 3]], atol=1e-5)
+    directory, dataset, steps = outcome.pipeline, outcome.dataset, []
+    usual = anomaly_score(directory, dataset, lambda *step: steps.append(step))
+    assert np.allclose(anomaly_score(directory, dataset.select([7, 3])), usual[[7, 3]], atol=1e-5)
     assert steps[-1][0] == steps[-1][1] and steps == sorted(steps)
 
 
-def test_every_observation_can_surprise(outcome):
+def test_every_observation_can_anomaly_score(outcome):
     """One value in twelve is off, wherever it stands; a random quarter would miss most of them."""
-    directory, dataset = outcome.pretrained.directory, outcome.dataset
+    directory, dataset = outcome.pipeline, outcome.dataset
     one = dataset[0]
     values = [one.values[:, 0] + 30 * (np.arange(12) == i) for i in range(12)]
     odd = SeriesDataset.from_arrays([one.times] * 12, values)
-    assert surprise(directory, odd).min() > surprise(directory, dataset)[0] + 1
+    assert anomaly_score(directory, odd).min() > anomaly_score(directory, dataset)[0] + 1

@@ -13,9 +13,9 @@ import pytest
 
 from _survey import nested
 from rotarymae.errors import MissingExtra
-from rotarymae.scale import Embedding, embed_table, jobs
+from rotarymae.pipeline import Pipeline
+from rotarymae.scale import answers, embed_table
 from rotarymae.scale.lsdb import embed
-from rotarymae.series import TableLayout
 
 # Theirs, not ours.
 pytestmark = [
@@ -41,8 +41,8 @@ def test_a_catalogue_is_the_table_partition_by_partition(catalog, survey_model, 
     import pyarrow as pa
 
     opened = []
-    monkeypatch.setattr(Embedding, "open", classmethod(_counted(opened, Embedding.open.__func__)))
-    jobs._open.cache_clear()
+    monkeypatch.setattr(answers, "open_embeddings", _counted(opened, answers.open_embeddings))
+    answers._open.cache_clear()
     with dask.config.set(scheduler="threads", num_workers=2):
         vectors = embed(catalog, survey_model, **ROLES)
         assert [*vectors.columns] == ["id", "ra", "dec", *(f"e{i}" for i in range(24))] and len(opened) == 1
@@ -51,9 +51,7 @@ def test_a_catalogue_is_the_table_partition_by_partition(catalog, survey_model, 
     assert found["id"].is_unique and set(found["id"]) == set(everything["id"])
     assert (found.index == everything.index).all() and (found["ra"] == everything["ra"]).all()
     table = pa.table({"id": pa.array(everything["id"]), "lc": pa.array(everything["lc"])})
-    layout = TableLayout.for_model(
-        Embedding.open(survey_model).directory.of_series(), {**ROLES, "values": ("lc.flux",)}
-    )
+    layout = Pipeline.load(survey_model).layout({**ROLES, "values": ("lc.flux",)})
     alone = embed_table(table, survey_model, layout).to_pandas()
     columns = [f"e{i}" for i in range(24)]
     assert differences(found[columns].to_numpy(), alone[columns].to_numpy()).max() <= 1e-6
@@ -67,9 +65,9 @@ def differences(found, wanted):
 
 
 def _counted(opened, inner):
-    def open_and_count(cls, *arguments):
+    def open_and_count(*arguments):
         opened.append(arguments)
-        return inner(cls, *arguments)
+        return inner(*arguments)
 
     return open_and_count
 
@@ -77,7 +75,7 @@ def _counted(opened, inner):
 def test_an_empty_partition(catalog, survey_model):
     from rotarymae.scale import lsdb as ours
 
-    layout = TableLayout.for_model(Embedding.open(survey_model).directory.of_series())
+    layout = Pipeline.load(survey_model).layout()
     empty = catalog.meta[["id", "ra", "dec", "lc"]]
     found = ours._embed_partition(empty, str(survey_model), "pretrained", "auto", "auto", layout, ["id", "ra", "dec"])
     assert len(found) == 0 and [*found.columns][:4] == ["id", "ra", "dec", "e0"] and isinstance(found, pd.DataFrame)
@@ -103,7 +101,7 @@ DRIVER = """
 import json, os, resource, sys
 import lsdb
 from dask.distributed import Client
-from rotarymae.scale import jobs
+from rotarymae.scale import answers
 from rotarymae.scale.lsdb import embed
 
 source, model, out = sys.argv[1:4]
@@ -114,7 +112,7 @@ with Client(n_workers=2, threads_per_worker=1, dashboard_address=":0") as client
     client.run(__import__, "rotarymae.scale.tables")
     print(json.dumps([*client.run(os.getpid).values()]), flush=True)
     vectors.write_catalog(out, resume="resume" in sys.argv, progress_bar=False)
-    loads, peaks = ([*client.run(of).values()] for of in (lambda: jobs._open.cache_info().misses, peak))
+    loads, peaks = ([*client.run(of).values()] for of in (lambda: answers._open.cache_info().misses, peak))
     print(json.dumps({"loads": loads, "peaks": peaks}), flush=True)
 """
 
@@ -164,7 +162,7 @@ def check(out, table, model):
     import lsdb
 
     found: pd.DataFrame = lsdb.open_catalog(out).compute().sort_values("id")  # pyright: ignore
-    layout = TableLayout.for_model(Embedding.open(model).directory.of_series(), {**ROLES, "values": ("lc.flux",)})
+    layout = Pipeline.load(model).layout({**ROLES, "values": ("lc.flux",)})
     alone = embed_table(table, model, layout).to_pandas().sort_values("id")
     assert found["id"].tolist() == alone["id"].tolist()
     columns = [f"e{i}" for i in range(24)]

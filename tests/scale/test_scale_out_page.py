@@ -74,8 +74,8 @@ def test_ray(here, model):
 @pytest.mark.parametrize("nodes", [2, 3])
 def test_torchrun(here, tmp_path, nodes):
     """As many hosts on this one, a process each: the run of one process, from a folder of files."""
-    from rotarymae.checkpoints import open_model
     from rotarymae.cli.main import main
+    from rotarymae.pipeline import Pipeline
 
     line = block("torchrun").split("\ntorchrun")[0].replace("\\\n", " ")
     words = shlex.split(line.replace("shards/", "survey/").replace("/shared/run", "several"))
@@ -90,7 +90,7 @@ def test_torchrun(here, tmp_path, nodes):
     assert [process.wait(600) for process in processes] == [0] * nodes
     alone = [word if word != "several" else "alone" for word in words[words.index("rotarymae") + 1 :]]
     main([*alone, *QUICK.split()])
-    several, one = (open_model(tmp_path / name, "pretrained").model.state_dict() for name in ("several", "alone"))
+    several, one = (Pipeline.load(tmp_path / name).pretrained.model.state_dict() for name in ("several", "alone"))
     for name, weight in one.items():
         assert (several[name] - weight).abs().max() < 1e-4, name
 

@@ -20,10 +20,9 @@ from filelock import FileLock
 import _survey
 from _survey import nested
 from conftest import command, refuses
-from rotarymae.checkpoints import open_model
 from rotarymae.errors import RotaryMAEError
-from rotarymae.scale import Embedding, ShardedJob, answer_shards, embed_table, shards
-from rotarymae.series import TableLayout
+from rotarymae.pipeline import Pipeline
+from rotarymae.scale import ShardedJob, answer_shards, embed_table, open_embeddings, shards
 
 SHARDS = 30
 
@@ -40,8 +39,8 @@ def folder(tmp_path, request):
 
 
 def work_of(model, **options):
-    layout = TableLayout.for_model(open_model(model, "pretrained").of_series())
-    return ShardedJob(functools.partial(Embedding.open, model, **options), "embed", model, options, layout)
+    layout = Pipeline.load(model).pretrained.layout()
+    return ShardedJob(functools.partial(open_embeddings, model, **options), "embed", model, options, layout)
 
 
 def contents(out):

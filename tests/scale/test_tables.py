@@ -9,20 +9,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from conftest import command, refuses, two_kinds
-from rotarymae.checkpoints import open_model
 from rotarymae.errors import InputWarning
-from rotarymae.scale import (
-    Embedding,
-    Explaining,
-    Interpolating,
-    Predicting,
-    embed_table,
-    interpolate_table,
-    predict_table,
-)
-from rotarymae.scale.tables import answer_table, job_reader
-from rotarymae.series import SeriesDataset, TableLayout, files, table_reader
-from rotarymae.tasks import embed
+from rotarymae.pipeline import Pipeline
+from rotarymae.prediction import embed
+from rotarymae.scale import embed_table, importances, interpolate_table, predict_table, values
+from rotarymae.scale.tables import answer_table, question_reader
+from rotarymae.series import SeriesDataset, files, table_reader
 
 
 def stars():
@@ -41,7 +33,7 @@ def nested(table):
 
 def layout(run):
     changed = {"time": "lc.day", "channel": "lc.band", "values": ("lc.flux",)}
-    return TableLayout.for_model(open_model(run, "pretrained").of_series(), changed)
+    return Pipeline.load(run).pretrained.layout(changed)
 
 
 @pytest.fixture
@@ -65,7 +57,7 @@ def test_embeddings_are_those_of_the_data_set(fitted, small_parts):
     found = embed_table(table, run)
     assert found["star"].to_pylist() == data.ids.tolist() and found["star"].type == pa.string()
     vectors = np.stack([np.array(found[f"e{i}"]) for i in range(found.num_columns - 1)], axis=1)
-    wanted = embed(open_model(run, "pretrained"), data)
+    wanted = embed(Pipeline.load(run).pretrained, data)
     assert (np.linalg.norm(vectors - wanted, axis=1) <= 1e-6 * np.linalg.norm(wanted, axis=1)).all()
     tuned = embed_table(table, run, stage="finetuned", pool="cls")
     assert not np.allclose(np.array(tuned["e0"]), vectors[:, 0])
@@ -100,7 +92,7 @@ def test_parts_change_nothing(fitted, monkeypatch, job, how):
         at_once = JOBS[job](table, run)
         for module in (files, table_reader):
             monkeypatch.setattr(module, "ROWS", 40)
-        monkeypatch.setattr("rotarymae.scale.jobs.POINTS", 30)
+        monkeypatch.setattr("rotarymae.scale.answers.POINTS", 30)
         close(JOBS[job](table, run), at_once)
     ids = at_once["star"].unique()
     assert ids.equals(table["star"].unique())
@@ -119,7 +111,7 @@ def test_nested_tables_ids_and_series_without_observations(fitted, small_parts, 
     with pytest.warns(InputWarning, match="1 series have no observation"):
         if job == "predict":
             changed = {"time": "lc.day", "channel": "lc.band", "values": ("lc.flux",)}
-            found = predict_table(table, run, TableLayout.for_model(open_model(run, "finetuned").of_series(), changed))
+            found = predict_table(table, run, Pipeline.load(run).layout(changed))
         else:
             found = JOBS[job](table, run, layout(run))
     assert found["star"].type == pa.int32() and found["star"].unique().to_pylist() == list(range(25))
@@ -129,16 +121,15 @@ def test_nested_tables_ids_and_series_without_observations(fitted, small_parts, 
     close(rest, JOBS[job](stars(), run).drop(["star"]))
 
 
-def test_a_job_is_opened_once_for_many_tables(fitted):
+def test_a_pipeline_is_loaded_once_for_many_tables(fitted):
     run, table = fitted / "run", stars()
-    job = Embedding.open(run, pool="mean")
-    close(embed_table(table, job), embed_table(table, run))
-    predicting = Predicting.open(run, "model")
-    close(predict_table(table, predicting), predict_table(table, run, predictor="model"))
+    pipeline = Pipeline.load(run)
+    close(embed_table(table, pipeline.pretrained, pool="mean"), embed_table(table, run))
+    close(predict_table(table, pipeline, predictor="model"), predict_table(table, run, predictor="model"))
     with refuses("pool='median'", "'mean'"):
-        Embedding.open(run, pool="median")  # pyright: ignore
-    with refuses("MaskedAutoencoder", "--labels"):
-        Predicting.open(run / "pretrained")
+        embed_table(table, pipeline, pool="median")  # pyright: ignore
+    with refuses("MaskedAutoencoder", "not fine-tuned"):
+        predict_table(table, pipeline.pretrained)
 
 
 @pytest.mark.parametrize("parts", [False, True])
@@ -166,21 +157,21 @@ def test_a_table_of_times_asks_some_series_alone(fitted, monkeypatch, parts):
 
 
 def test_series_that_are_too_long_to_explain_have_an_empty_row(fitted, small_parts):
-    job, table = Explaining.open(fitted / "run", "attention"), stars()
+    pipeline, table = Pipeline.load(fitted / "run"), stars()
     lengths = {row["values"]: row["counts"] for row in table["star"].value_counts().to_pylist()}
     most = sorted(lengths.values())[12]
-    limited = replace(job.directory, preprocessor=replace(job.directory.of_series(), max_tokens=most))
-    job = replace(job, directory=limited)
-    given = job, job_reader(job, table, TableLayout.for_model(limited.of_series()))
+    limited = replace(pipeline, preprocessor=replace(pipeline.require_series(), max_tokens=most))
+    question = importances(limited, "attention")
+    given = question, question_reader(question, table, limited.layout())
     with pytest.warns(InputWarning, match=f"more than the {most} observations that the model reads at a time"):
         found = pa.concat_tables(answer_table(*given))
     rows = {row["values"]: row["counts"] for row in found["star"].value_counts().to_pylist()}
     assert rows == {star: count if count <= most else 1 for star, count in lengths.items()}
     assert found["importance"].null_count == sum(count > most for count in lengths.values()) > 0
     assert list(dict.fromkeys(found["star"].to_pylist())) == list(lengths)  # in order
-    nothing = replace(job, directory=replace(limited, preprocessor=replace(limited.of_series(), max_tokens=2)))
+    nothing = importances(replace(limited, preprocessor=replace(limited.require_series(), max_tokens=2)), "attention")
     with pytest.warns(InputWarning, match="more than the 2 observations"), refuses("series"):
-        list(answer_table(nothing, job_reader(nothing, table, TableLayout.for_model(limited.of_series()))))
+        list(answer_table(nothing, question_reader(nothing, table, limited.layout())))
 
 
 def test_an_empty_table_and_one_in_which_nothing_was_observed(fitted):
@@ -193,7 +184,7 @@ def test_an_empty_table_and_one_in_which_nothing_was_observed(fitted):
         interpolate_table(table.slice(5, 1), run, layout(run))
     with refuses("no rows"):
         interpolate_table(table.slice(0, 0), run, layout(run))
-    assert Interpolating.open(run).schema is None
+    assert values(Pipeline.load(run)).schema is None
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
@@ -223,19 +214,6 @@ def test_warnings_of_parts_are_told_once(fitted, small_parts):
         embed_table(late, fitted / "run")
     far = [str(warning.message) for warning in raised if "extrapolations" in str(warning.message)]
     assert len(far) == 1 and "more warnings are like this" in far[0]
-
-
-def test_beside_a_job_its_own_arguments_are_refused(fitted):
-    table, run = stars(), fitted / "run"
-    for call, job, given in (
-        (embed_table, Embedding.open(run), {"pool": "max"}),
-        (embed_table, Embedding.open(run), {"stage": "finetuned"}),
-        (predict_table, Predicting.open(run), {"predictor": "model"}),
-        (interpolate_table, Interpolating.open(run), {"times": [1.0]}),
-        (interpolate_table, Interpolating.open(run), {"points": 3}),
-    ):
-        with refuses(repr(next(iter(given))), "beside a job"):
-            call(table, job, **given)
 
 
 def test_a_table_without_rows_has_the_columns_of_one_with_rows(fitted):

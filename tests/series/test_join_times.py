@@ -9,17 +9,16 @@ import torch
 from _runs import FIT, waves
 from conftest import refuses
 from rotarymae import SeriesDataset
-from rotarymae.checkpoints import load_directory, save
+from rotarymae.interpolation import interpolate
 from rotarymae.losses import reconstruction
 from rotarymae.masking import Masking
 from rotarymae.model import Reconstruction
+from rotarymae.pipeline import Pipeline
+from rotarymae.queries import grid
 from rotarymae.series.examples import SeriesExamples, assemble, observed_tokens
 from rotarymae.series.preprocessor import Preprocessor
-from rotarymae.tasks.interpolation import interpolate
-from rotarymae.tasks.predict import predict_probabilities
-from rotarymae.tasks.pretrain_finetune import finetune, pretrain
-from rotarymae.tasks.queries import grid
 from rotarymae.tokens import Tokens
+from rotarymae.train import finetune, pretrain
 
 
 def sparse():
@@ -73,20 +72,20 @@ def test_the_loss_skips_what_was_not_observed():
 def test_trained_saved_and_asked(tmp_path):
     data = waves()
     config = dataclasses.replace(FIT, join_times=True)
-    trained = pretrain(data, config)
+    trained = pretrain(data, config).pipeline
     assert Preprocessor.from_dict(json.loads(json.dumps(trained.preprocessor.to_dict()))) == trained.preprocessor
     queries = grid(data, 3)
-    found = interpolate(trained.directory, data, queries)
+    found = interpolate(trained, data, queries)
     assert found.mean.shape == (len(queries.times), 1) and np.isfinite(found.mean).all()
     first = np.flatnonzero(queries.channels == 1)[:1]
     part = data.select([0])
     alone = type(queries)(queries.times[first], queries.channels[first], np.array([0, 1]))
-    assert np.allclose(interpolate(trained.directory, part, alone).mean, found.mean[first], atol=1e-5)
-    tuned = finetune(trained, data, np.array(["x", "y"] * 8), config)
-    save(tuned.model, tmp_path / "model", tuned.preprocessor)
-    directory = load_directory(tmp_path / "model")
-    whole = predict_probabilities(directory, data)
-    assert np.allclose(predict_probabilities(directory, data.select([3, 5])), whole[[3, 5]], atol=1e-6)
+    assert np.allclose(interpolate(trained, part, alone).mean, found.mean[first], atol=1e-5)
+    tuned = finetune(trained, data, np.array(["x", "y"] * 8), config).pipeline
+    tuned.save(tmp_path / "model")
+    directory = Pipeline.load(tmp_path / "model")
+    whole = directory.outputs(data)
+    assert np.allclose(directory.outputs(data.select([3, 5])), whole[[3, 5]], atol=1e-6)
 
 
 def test_what_cannot_be_joined_is_refused():

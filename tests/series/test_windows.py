@@ -11,8 +11,12 @@ import pytest
 from _runs import FIT
 from conftest import refuses
 from rotarymae.errors import InputWarning
+from rotarymae.interpolation import interpolate
+from rotarymae.prediction import embed
+from rotarymae.queries import Queries
 from rotarymae.series import Preprocessor, SeriesDataset, Windows
-from rotarymae.tasks import FitConfig, Queries, embed, finetune, interpolate, predict_probabilities, prepare, pretrain
+from rotarymae.train import finetune, prepare, pretrain
+from rotarymae.training.fit_config import FitConfig
 
 
 def long(lengths=(5, 40, 12, 100)):
@@ -91,8 +95,8 @@ def trained():
     data = long((5, 60, 12, 100, 30, 31, 32, 33, 34, 35, 36))
     config = FitConfig(**{**vars(FIT), "window": 20, "overlap": 6})
     labels = np.array(list("ababababaab"))
-    pretrained = pretrain(data, config)
-    return data, pretrained, finetune(pretrained, data, labels, config)
+    pretrained = pretrain(data, config).pipeline
+    return data, pretrained, finetune(pretrained, data, labels, config).pipeline
 
 
 def test_windows_of_very_long_series_are_chosen_and_said():
@@ -117,13 +121,13 @@ def test_answers_are_means_over_windows(trained):
     preprocessor = pretrained.preprocessor
     assert (preprocessor.window, preprocessor.overlap) == (20, 6)
     windows = Windows.cut(data, 20, 6)
-    whole = replace(pretrained.directory, preprocessor=replace(preprocessor, window=None, overlap=0))
-    vectors = embed(pretrained.directory, data)
+    whole = replace(pretrained, preprocessor=replace(preprocessor, window=None, overlap=0))
+    vectors = embed(pretrained, data)
     assert len(vectors) == len(data)
     np.testing.assert_allclose(vectors, windows.mean(embed(whole, windows.dataset)), rtol=1e-5, atol=1e-6)
     with pytest.warns(InputWarning, match="training reached"):  # windows count from their own first observation
         assert not np.allclose(vectors[1], embed(whole, data)[1], atol=1e-3)
-    probabilities = predict_probabilities(finetuned.directory, data)
+    probabilities = finetuned.outputs(data)
     assert probabilities.shape == (11, 2) and np.allclose(probabilities.sum(1), 1)
 
 
@@ -132,9 +136,9 @@ def test_values_at_any_times_come_from_one_window_or_two(trained):
     data, pretrained, _ = trained
     times = [np.random.default_rng(s).permutation(np.linspace(-1, 110, 9)) for s in range(len(data))]
     queries = Queries.cross(data, times)
-    found = interpolate(pretrained.directory, data, queries)
+    found = interpolate(pretrained, data, queries)
     windows = Windows.cut(data, 20, 6)
-    whole = replace(pretrained.directory, preprocessor=replace(pretrained.preprocessor, window=None, overlap=0))
+    whole = replace(pretrained, preprocessor=replace(pretrained.preprocessor, window=None, overlap=0))
     before, after, share = windows.at(queries.times, queries.lengths)
     channels = queries.channels
     assert channels is not None
@@ -193,7 +197,7 @@ def test_classes_weigh_as_their_windows():
         seen.append((objective.class_weights, np.asarray(examples.targets)))
         return settings
 
-    finetune(pretrain(data, config), data, np.array(list("aabb")), config, schedule=look)
+    finetune(pretrain(data, config).pipeline, data, np.array(list("aabb")), config, schedule=look)
     ((weights, targets),) = seen
     assert np.bincount(targets).tolist() == [10, 2]
     assert weights[1] / weights[0] == pytest.approx(5.0)

@@ -10,7 +10,7 @@ from rotarymae.config import SIZES, Size, TargetLoss
 from rotarymae.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES
 from rotarymae.masking import Masking
 from rotarymae.series.scaling import TRANSFORMS
-from rotarymae.tasks.config import FitConfig, MaskingStrategy, Transform
+from rotarymae.training.fit_config import FitConfig, MaskingStrategy, Transform
 
 # Another value for each option, and what else that needs.
 OTHER = {

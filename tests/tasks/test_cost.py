@@ -15,8 +15,8 @@ from rotarymae import SeriesDataset
 from rotarymae.errors import InputWarning
 from rotarymae.series import Preprocessor, SeriesExamples
 from rotarymae.series.examples import thinned
-from rotarymae.tasks import cost
-from rotarymae.tasks.config import FitConfig
+from rotarymae.training import cost
+from rotarymae.training.fit_config import FitConfig
 
 CONFIG = FitConfig(size="tiny-shallow")
 SIZES = CONFIG.model_config(axes=1, features=1)
@@ -51,7 +51,7 @@ def test_a_share_of_a_long_series_is_read_in_training_and_by_the_model(tmp_path,
     out = tmp_path / "run"
     assert command("fit", table, "--out", out, "--max-tokens", "100", *TINY) == 0
     assert "more than 100 observations are not read whole" in " ".join(capsys.readouterr().err.split())
-    assert json.loads((out / "pretrained/preprocessor.json").read_text())["max_tokens"] == 100
+    assert json.loads((out / "model/preprocessor.json").read_text())["max_tokens"] == 100
     log = (out / "training/pretrain/log.jsonl").read_text()
     assert json.loads((out / "metrics.json").read_text())["settings"]["max_tokens"] == 100 and log == ""
     assert command("embed", out, table, "--out", tmp_path / "e.csv") == 0

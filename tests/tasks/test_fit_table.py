@@ -15,21 +15,22 @@ from _runs import series
 from conftest import refuses
 from rotarymae import SeriesDataset
 from rotarymae.errors import InputWarning
+from rotarymae.labels import LABELS, choose_labels
+from rotarymae.metrics import classification_metrics, interval_words, intervals, regression_metrics
 from rotarymae.partners import baselines
-from rotarymae.system import Reporter, replacing
-from rotarymae.tasks.config import FitConfig
-from rotarymae.tasks.fit_table import FEWEST, make_split, run_fit
-from rotarymae.tasks.metrics import classification_metrics, interval_words, intervals, regression_metrics
-from rotarymae.tasks.outputs import (
+from rotarymae.prediction import embed, predict_and_embed, predict_outputs
+from rotarymae.run import run_fit
+from rotarymae.run_folder import (
     check_folder,
     check_output,
     embedding_columns,
     prediction_columns,
     write_table,
 )
-from rotarymae.tasks.predict import embed, predict_and_embed, predict_probabilities
-from rotarymae.tasks.score import evaluate_predictions
-from rotarymae.tasks.targets import TASKS, choose_task
+from rotarymae.scoring import evaluate_predictions
+from rotarymae.splits import MIN_SERIES_FOR_HOLDOUT, make_split
+from rotarymae.system import Reporter, replacing
+from rotarymae.training.fit_config import FitConfig
 
 ONCE = FitConfig(pretrain_epochs=1, finetune_epochs=1, min_steps=0, batch_size=8)
 
@@ -45,16 +46,16 @@ ONCE = FitConfig(pretrain_epochs=1, finetune_epochs=1, min_steps=0, batch_size=8
     ],
 )
 def test_the_task_is_chosen_by_the_labels(labels, task):
-    assert choose_task(np.array(labels), "auto").name == task
-    assert choose_task(np.array(labels), "regression").name == "regression"
+    assert choose_labels(np.array(labels), "auto").task == task
+    assert choose_labels(np.array(labels), "regression").task == "regression"
 
 
 def test_many_whole_numbers_are_asked_about():
     with refuses("20 different", "20 series", "--task"):
-        choose_task(np.arange(20), "auto")
-    assert choose_task(np.arange(20), "classification").name == "classification"
+        choose_labels(np.arange(20), "auto")
+    assert choose_labels(np.arange(20), "classification").task == "classification"
     with refuses("'rank'"):
-        choose_task(None, "rank")
+        choose_labels(None, "rank")
 
 
 def test_split():
@@ -65,8 +66,8 @@ def test_split():
     assert [len(part) for part in parts] == [38, 7, 15]
     assert all(set(classes[part]) == {"a", "b"} for part in parts)
     assert not np.array_equal(split.test, make_split(60, classes, 0.25, 1).test)
-    few = make_split(FEWEST - 1, None, 0.25, 0)
-    assert len(few.train) == FEWEST - 1 and len(few.test) == len(few.validation) == 0
+    few = make_split(MIN_SERIES_FOR_HOLDOUT - 1, None, 0.25, 0)
+    assert len(few.train) == MIN_SERIES_FOR_HOLDOUT - 1 and len(few.test) == len(few.validation) == 0
     all_known = make_split(60, None, 0, 0)  # nothing is held out, and a validation part still chooses the epoch
     assert [len(part) for part in (all_known.train, all_known.validation, all_known.test)] == [51, 9, 0]
     for holdout in (-0.1, 1.0, float("nan")):
@@ -220,7 +221,7 @@ def test_few_series_are_all_trained_on_and_the_run_says_so(tmp_path):
     outcome = run_fit(data, np.array([0, 1, 0, 1]), ONCE, tmp_path / "run")
     assert outcome.metrics["scored_on"] == "train"
     assert pq.read_table(tmp_path / "run/predictions.parquet")["part"].to_pylist() == ["train"] * 4
-    assert prediction_columns(outcome.finetuned.directory, outcome.predicted)["predicted"].to_pylist()[0] in (0, 1)
+    assert prediction_columns(outcome.pipeline.labels, outcome.predicted)["predicted"].to_pylist()[0] in (0, 1)
     assert len(embedding_columns(outcome.embeddings)) == 120
 
 
@@ -252,7 +253,7 @@ def test_a_failing_baseline_or_report_costs_itself_only(tmp_path, monkeypatch):
     of_baseline, of_report = metrics["warnings"]
     assert "most common class" in of_baseline and "no bins" in of_baseline
     assert "the report failed" in of_report
-    assert (tmp_path / "run/predictions.parquet").exists() and (tmp_path / "run/finetuned").is_dir()
+    assert (tmp_path / "run/predictions.parquet").exists() and (tmp_path / "run/model").is_dir()
 
 
 def test_a_channel_that_only_held_out_series_have_leaves_the_comparison_whole(tmp_path):
@@ -282,7 +283,7 @@ def test_a_model_that_a_straight_line_beats_is_said_to_be_behind(tmp_path, monke
     (behind,) = [text for text in reporter.warnings if "predicted better by linear interpolation" in text]
     assert advice in behind and f"{errors['root_mean_squared_error_scaled']:.3g}" in behind
 
-    monkeypatch.setattr("rotarymae.tasks.score.ENOUGH", 1_000)  # hidden observations are fewer: chance
+    monkeypatch.setattr("rotarymae.scoring.ENOUGH", 1_000)  # hidden observations are fewer: chance
     reporter = Reporter(quiet=True)
     run_fit(lines, np.arange(24) % 2, config, tmp_path / "again", reporter=reporter)
     assert not any("predicted better" in text for text in reporter.warnings)
@@ -295,7 +296,7 @@ def test_a_run_killed_while_its_results_are_written_goes_on(tmp_path, monkeypatc
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr("rotarymae.tasks.fit_table.write_metrics", killed)
+        patch.setattr("rotarymae.run.write_metrics", killed)
         run_fit(readings(), labels, config, out)
     before = (out / "predictions.parquet").read_bytes()
     assert not (out / "metrics.json").exists()
@@ -319,9 +320,9 @@ def test_a_full_disk_is_named_and_can_be_resumed(tmp_path):
 def test_embeddings_and_predictions_of_one_pass_are_those_of_two(tmp_path):
     outcome = run_fit(readings(), np.arange(12) % 2, ONCE, tmp_path / "run")
     assert json.loads((tmp_path / "run/metrics.json").read_text())["precision"] == "fp32"  # which auto has taken
-    directory = outcome.finetuned.directory
+    directory = outcome.pipeline
     predicted, embeddings = predict_and_embed(directory, outcome.dataset)
-    assert np.allclose(predicted, predict_probabilities(directory, outcome.dataset), atol=1e-6)
+    assert np.allclose(predicted, predict_outputs(directory, outcome.dataset), atol=1e-6)
     assert np.array_equal(embeddings, outcome.embeddings)
     assert np.allclose(outcome.embeddings, embed(directory, outcome.dataset), atol=1e-6)
 
@@ -330,7 +331,7 @@ def test_embeddings_and_predictions_of_one_pass_are_those_of_two(tmp_path):
 def test_a_score_needs_a_label_for_each_series(count, tmp_path):
     outcome = run_fit(series(11), np.array(list("abababababa")), ONCE, tmp_path / "run")
     with refuses(f"{count} labels for 11 series"):
-        evaluate_predictions(outcome.finetuned.directory, outcome.predictor, series(11), np.array(["a"] * count))
+        evaluate_predictions(outcome.pipeline, series(11), np.array(["a"] * count))
 
 
 def test_series_without_a_label_are_pretrained_on_and_embedded(tmp_path):
@@ -362,18 +363,18 @@ def test_a_class_that_no_scored_series_has_is_named(tmp_path):
 def test_many_whole_numbers_are_classes_with_a_warning():
     labels = np.arange(40) % 15
     with pytest.warns(InputWarning, match="15 different whole numbers.*--task regression"):
-        assert choose_task(labels).name == "classification"
+        assert choose_labels(labels).task == "classification"
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert choose_task(labels, "classification").name == "classification"
-        assert choose_task(np.arange(40) % 5).name == "classification"
+        assert choose_labels(labels, "classification").task == "classification"
+        assert choose_labels(np.arange(40) % 5).task == "classification"
 
 
 @pytest.mark.parametrize(
     ("precision", "taken", "said"), [("auto", "bf16", 1), ("auto", "fp32", 0), ("bf16", "bf16", 0)]
 )
 def test_bf16_that_nobody_asked_for_is_said(precision, taken, said, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("rotarymae.tasks.fit_table.taken_precision", lambda asked: taken)
+    monkeypatch.setattr("rotarymae.run.taken_precision", lambda asked: taken)
     config = dataclasses.replace(ONCE, precision=precision)
     run_fit(readings(), None, config, tmp_path / "run", reporter=Reporter())
     assert capsys.readouterr().err.count("matrix products are in bf16") == said
@@ -393,8 +394,8 @@ def test_without_held_out_series_those_of_validation_are_scored_and_no_method_ha
 def test_nearly_as_many_texts_as_series_are_no_classes():
     labels = np.array([f"{i},5" for i in range(20)])
     with refuses("20", "'0,5'", "'1,5'", "20", "decimal point", "task='classification'"):
-        choose_task(labels)
-    assert choose_task(labels, "classification").name == "classification"
+        choose_labels(labels)
+    assert choose_labels(labels, "classification").task == "classification"
     for strange in (np.array([b"x", b"y"] * 5), np.array(["2024-01-01", "2025-01-01"] * 5, "datetime64[s]")):
         with refuses("labels", "type", "wanted strings"):
-            TASKS["classification"].check(strange, 10)
+            LABELS["classification"].check(strange, 10)

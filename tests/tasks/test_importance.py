@@ -8,7 +8,8 @@ import pytest
 from _runs import FIT, waves
 from conftest import refuses
 from rotarymae import RoMAEClassifier, SeriesDataset
-from rotarymae.tasks import finetune, importance, predict_probabilities, predict_values, pretrain
+from rotarymae.importance import importance
+from rotarymae.train import finetune, pretrain
 
 KINDS = np.array(["x", "y"] * 8)
 
@@ -54,19 +55,19 @@ def tuned(request):
         keep[1:] = (np.diff(data.times) != 0) | (np.diff(data.channels) > 0)
         data = data.mask_observations(keep)
     config = dataclasses.replace(FIT, join_times=joined, pool="attention" if joined else request.param)
-    return data, finetune(pretrain(data, config), data, KINDS, config).directory
+    return data, finetune(pretrain(data, config).pipeline, data, KINDS, config).pipeline
 
 
 def test_occlusion_is_what_a_prediction_without_the_observation_says(tuned):
     data, directory = tuned
-    found, before = importance(directory, data), predict_probabilities(directory, data)
+    found, before = importance(directory, data), directory.outputs(data)
     best = before.argmax(1)
     for i in (0, 3, 7):
         # Not the first: without it a table's times would count from the second.
         for k in range(1, data.lengths[i]):
             keep = np.ones(len(data.times), bool)
             keep[data.offsets[i] + k] = False
-            after = predict_probabilities(directory, data.mask_observations(keep))[i, best[i]]
+            after = directory.outputs(data.mask_observations(keep))[i, best[i]]
             assert found[i][k] == pytest.approx(np.log(before[i, best[i]] / after), abs=1e-5)
 
 
@@ -85,11 +86,11 @@ def test_attention_is_shared_out_among_the_observations(tuned):
 def test_a_regressor_moves_by_standard_deviations():
     config = dataclasses.replace(FIT, base_lr=1e-2)
     targets = 50 + 10 * np.stack([np.arange(16.0), -np.arange(16.0)], 1)
-    trained = finetune(pretrain(waves(), config), waves(), targets, config, task="regression").directory
+    trained = finetune(pretrain(waves(), config).pipeline, waves(), targets, config, task="regression").pipeline
     found = importance(trained, waves().select([2]))[0]
     keep = np.ones(waves().lengths[2], bool)
     keep[3] = False
-    moved = [predict_values(trained, waves().select([2]).mask_observations(k))[0] for k in (keep, keep | True)]
+    moved = [trained.outputs(waves().select([2]).mask_observations(k))[0] for k in (keep, keep | True)]
     deviations = (moved[1] - moved[0]) / targets.std(0)
     assert found[3] == pytest.approx(np.sqrt((deviations**2).mean()), rel=1e-3)
 
@@ -103,8 +104,8 @@ def test_what_cannot_be_asked_is_refused(tuned):
         importance(short, data)
     lonely = data.mask_observations(np.arange(len(data.times)) == np.repeat(data.offsets[:-1], data.lengths))
     assert all(np.isnan(one).all() and len(one) == 1 for one in importance(directory, lonely))
-    linear = pretrain(waves(), dataclasses.replace(FIT, attention="linear")).directory
+    linear = pretrain(waves(), dataclasses.replace(FIT, attention="linear")).pipeline
     with refuses("attends linearly", "occlusion"):
         importance(linear, waves(), "attention")
     with refuses("MaskedAutoencoder", "attention"):
-        importance(pretrain(waves(), FIT).directory, waves())
+        importance(pretrain(waves(), FIT).pipeline, waves())

@@ -9,11 +9,11 @@ from scipy.stats import norm
 from _runs import FIT, waves
 from conftest import refuses
 from rotarymae.errors import InputWarning
+from rotarymae.interpolation import CHUNK, interpolate
 from rotarymae.model import MaskedAutoencoder
+from rotarymae.queries import Queries, as_queries, grid, queries_at
 from rotarymae.series import SeriesDataset
-from rotarymae.tasks.interpolation import CHUNK, interpolate
-from rotarymae.tasks.pretrain_finetune import prepare, pretrain
-from rotarymae.tasks.queries import Queries, as_queries, grid, queries_at
+from rotarymae.train import pretrain
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +23,7 @@ def data():
 
 @pytest.fixture(scope="module")
 def pretrained(data):
-    return pretrain(data, FIT)
+    return pretrain(data, FIT).pipeline
 
 
 def test_queries(data):
@@ -48,7 +48,7 @@ def test_more_queries_than_memory_could_hold_are_refused(data):
 def test_bad_queries(pretrained, data):
     offsets = np.arange(17)
     good = Queries(np.zeros(16), np.zeros(16, int), offsets)
-    assert interpolate(pretrained.directory, data, good).mean.shape == (16, 1)
+    assert interpolate(pretrained, data, good).mean.shape == (16, 1)
     for wrong, parts in (
         (dataclasses.replace(good, offsets=offsets[:-1]), ["15 series", "16"]),
         (dataclasses.replace(good, times=np.full(16, np.nan)), ["NaN"]),
@@ -57,23 +57,23 @@ def test_bad_queries(pretrained, data):
         (Queries(np.zeros(0), np.zeros(0, int), np.zeros(17, int)), ["no times"]),
     ):
         with refuses(*parts):
-            interpolate(pretrained.directory, data, wrong)
+            interpolate(pretrained, data, wrong)
 
 
 def test_far_queries_are_warned_of(pretrained, data):
     with pytest.warns(InputWarning, match="series 1 is asked at time 900"):
-        interpolate(pretrained.directory, data, queries_at(data, np.array([1.0, 900.0])))
+        interpolate(pretrained, data, queries_at(data, np.array([1.0, 900.0])))
 
 
 def test_series_that_are_not_asked_change_nothing(pretrained, data):
     all_of_them = queries_at(data, np.array([1.0]))
     one = Queries(all_of_them.times[4:6], all_of_them.channels[4:6], np.array([0] * 3 + [2] * 14))
-    found = interpolate(pretrained.directory, data, one)
-    assert np.allclose(found.mean, interpolate(pretrained.directory, data, all_of_them).mean[4:6], atol=1e-5)
+    found = interpolate(pretrained, data, one)
+    assert np.allclose(found.mean, interpolate(pretrained, data, all_of_them).mean[4:6], atol=1e-5)
 
 
 def ask(model, data, per_series, chunk=CHUNK):
-    return interpolate(model.directory, data, Queries.cross(data, per_series), chunk=chunk)
+    return interpolate(model, data, Queries.cross(data, per_series), chunk=chunk)
 
 
 def test_an_answer_does_not_depend_on_what_else_is_asked(pretrained, data):
@@ -107,14 +107,14 @@ def test_series_are_encoded_once_however_many_points_are_asked(pretrained, data)
 def test_curves_of_a_joint_model_are_warned_of(pretrained, data):
     config = dataclasses.replace(pretrained.model.config, decoder_attention="joint")
     joint = MaskedAutoencoder(config)
-    directory = dataclasses.replace(pretrained.directory, model=joint)
+    directory = dataclasses.replace(pretrained, model=joint)
     with pytest.warns(InputWarning, match=r"see one another.*decoder_attention='context'"):
         interpolate(directory, data, grid(data, 200))
     interpolate(directory, data, as_queries(data))  # as many as pre-training hides: no warning
 
 
 def test_bands_are_quantiles_in_the_tables_unit(pretrained, data):
-    found = interpolate(pretrained.directory, data, grid(data, 4))
+    found = interpolate(pretrained, data, grid(data, 4))
     for share, (lower, upper) in found.bands.items():  # no asinh here: symmetric
         assert np.allclose((lower + upper) / 2, found.mean)
         assert np.allclose((upper - lower) / 2, norm.ppf(0.5 + share / 2) * found.std, rtol=1e-9)
@@ -124,9 +124,9 @@ def test_bands_are_quantiles_in_the_tables_unit(pretrained, data):
 
 def test_the_scaled_distribution_is_the_one_behind_the_bands(data):
     """Also where a value is compressed: an edge of a band is a quantile in both units."""
-    compressed = pretrain(data, dataclasses.replace(FIT, transforms={"value": "asinh"}))
+    compressed = pretrain(data, dataclasses.replace(FIT, transforms={"value": "asinh"})).pipeline
     queries = grid(data, 3)
-    found, scaler = interpolate(compressed.directory, data, queries), compressed.preprocessor.values
+    found, scaler = interpolate(compressed, data, queries), compressed.preprocessor.values
     for share, edges in found.bands.items():
         for sign, edge in zip((-1, 1), edges, strict=True):
             wanted = found.scaled_mean + sign * norm.ppf(0.5 + share / 2) * found.scaled_std
@@ -158,9 +158,8 @@ def test_bands_widen_outside_the_observations_of_a_series(pretrained, data):
 
 @pytest.mark.filterwarnings("ignore:.*extrapolations:rotarymae.errors.InputWarning")
 def test_bands_of_a_forecast_are_the_models_own_for_one_span(pretrained, data):
-    assert prepare(data, dataclasses.replace(FIT, masking="future")).forecasts and not pretrained.preprocessor.forecasts
-    forecasts = dataclasses.replace(pretrained.preprocessor, forecasts=True)
-    model = dataclasses.replace(pretrained, preprocessor=forecasts)
+    assert pretrain(data, dataclasses.replace(FIT, masking="future")).pipeline.forecasts and not pretrained.forecasts
+    model = dataclasses.replace(pretrained, forecasts=True)
     first, last = data[0].times[[0, -1]]
     span = last - first
     asked = [np.array([first - span, last + 0.5 * span, last + span, last + 1.3 * span])]
@@ -178,7 +177,7 @@ def test_bands_beyond_the_training_range_hold_what_they_promise(transform):
     curves = 5 + 3 * np.repeat(draw.standard_normal((n, 11)), 3, axis=1)[:, :31]
     early = SeriesDataset.from_arrays([times[:21]] * n, list(curves[:, :21]))
     config = dataclasses.replace(FIT, transforms={"value": transform}, pretrain_epochs=3)
-    found = ask(pretrain(early, config), early, [times[21:]] * n)
+    found = ask(pretrain(early, config).pipeline, early, [times[21:]] * n)
     low, high = found.bands[0.95]
     assert found.extrapolated.all()
     inside = (curves[:, 21:].ravel() >= low[:, 0]) & (curves[:, 21:].ravel() <= high[:, 0])
@@ -186,8 +185,8 @@ def test_bands_beyond_the_training_range_hold_what_they_promise(transform):
 
 
 def test_without_a_likelihood_there_is_no_deviation(data):
-    plain = pretrain(data, dataclasses.replace(FIT, likelihood="point"))
-    found = interpolate(plain.directory, data, grid(data, 2))
+    plain = pretrain(data, dataclasses.replace(FIT, likelihood="point")).pipeline
+    found = interpolate(plain, data, grid(data, 2))
     assert found.std is None and found.scaled_std is None and not found.bands and np.isfinite(found.mean).all()
     assert not found.extrapolated.any()
 

@@ -15,10 +15,12 @@ from _runs import FIT
 from conftest import TINY, command, refuses, write_csv
 from rotarymae import RoMAEInterpolator, SeriesDataset
 from rotarymae.batch import Batch
+from rotarymae.interpolation import interpolate
 from rotarymae.masking import MaskRatio
+from rotarymae.queries import as_queries, grid
 from rotarymae.series import Preprocessor, SeriesExamples, TableLayout
 from rotarymae.series.scaling import LEAST_ERROR
-from rotarymae.tasks import as_queries, grid, interpolate, pretrain
+from rotarymae.train import pretrain
 from rotarymae.training.objectives import Pretraining
 
 ERRORS = ("sigma",)
@@ -42,7 +44,7 @@ def dataset(scale=1.0):
 
 @pytest.fixture(scope="module")
 def trained():
-    return pretrain(dataset(), WITH)
+    return pretrain(dataset(), WITH).pipeline
 
 
 def test_an_error_is_standardised_as_its_value_is():
@@ -118,8 +120,8 @@ def test_a_saved_preprocessor_keeps_the_names_of_errors():
 def test_bands_of_observations_are_wider_than_those_of_the_curve(trained):
     data = dataset()
     own = as_queries(data, trained.preprocessor)
-    curve = interpolate(trained.directory, data, replace(own, errors=None))
-    observed = interpolate(trained.directory, data, own)
+    curve = interpolate(trained, data, replace(own, errors=None))
+    observed = interpolate(trained, data, own)
     scaler, channels = trained.preprocessor.values, np.asarray(data.channels)
     error = scaler.standard_errors(curve.mean, np.asarray(data.values)[:, 1:], channels)
     assert curve.mean.shape == (128, 1) and np.array_equal(curve.mean, observed.mean)
@@ -128,7 +130,7 @@ def test_bands_of_observations_are_wider_than_those_of_the_curve(trained):
     assert (wide[1][own.errors == 1] > wide[0][own.errors == 1]).all()
     assert np.allclose(wide[1][own.errors == 0], wide[0][own.errors == 0])
     with refuses("values are flux", "errors sigma"):
-        interpolate(trained.directory, data.with_values(["flux"]), grid(data, 2))
+        interpolate(trained, data.with_values(["flux"]), grid(data, 2))
 
 
 def test_the_command_and_the_estimators(tmp_path, capsys):

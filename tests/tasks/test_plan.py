@@ -11,9 +11,9 @@ import pytest
 
 from conftest import command
 from rotarymae.system import Reporter
-from rotarymae.tasks import plan
-from rotarymae.tasks.config import FitConfig
-from rotarymae.tasks.plan import Plan, clock
+from rotarymae.training import schedule as plan
+from rotarymae.training.fit_config import FitConfig
+from rotarymae.training.schedule import Plan, clock
 
 STARS = ["--id", "star", "--time", "day", "--channel", "band", "--values", "flux"]
 
@@ -23,7 +23,7 @@ def test_a_budget_decides_the_epochs_and_a_resumed_run_keeps_them(fitted, tmp_pa
     given += ["--label", "kind", "--minutes", "0.2"]
     monkeypatch.setattr(plan, "measure_step", lambda *_: 0.08)
     with monkeypatch.context() as patch:
-        patch.setattr("rotarymae.tasks.pretrain_finetune.copy_encoder", lambda *_: os.kill(os.getpid(), 2))
+        patch.setattr("rotarymae.train.copy_encoder", lambda *_: os.kill(os.getpid(), 2))
         assert command("fit", *given) == 130
     err = " ".join(capsys.readouterr().err.split())
     epochs = json.loads((tmp_path / "run/training/plan.json").read_text())

@@ -16,17 +16,16 @@ from rotarymae import (
     RoMAERegressor,
     SeriesDataset,
     load,
-    save,
 )
-from rotarymae.checkpoints import ModelDirectory, load_directory
 from rotarymae.errors import InputWarning
 from rotarymae.heads import Classifier
-from rotarymae.tasks.interpolation import interpolate
-from rotarymae.tasks.predict import embed, predict_probabilities, predict_values
-from rotarymae.tasks.pretrain_finetune import copy_encoder, finetune, prepare, pretrain
-from rotarymae.tasks.queries import grid
-from rotarymae.tasks.split_by import split_off
-from rotarymae.tasks.targets import class_index, find_task
+from rotarymae.interpolation import interpolate
+from rotarymae.labels import ClassLabels, NumberTargets, class_index
+from rotarymae.pipeline import Pipeline
+from rotarymae.prediction import embed
+from rotarymae.queries import grid
+from rotarymae.splits import split_off
+from rotarymae.train import copy_encoder, finetune, prepare, pretrain
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +35,7 @@ def data():
 
 @pytest.fixture(scope="module")
 def pretrained(data):
-    return pretrain(data, FIT)
+    return pretrain(data, FIT).pipeline
 
 
 KINDS = np.array(["x", "y"] * 8)
@@ -61,14 +60,15 @@ def test_the_copy_has_every_tensor_and_shares_none(pretrained):
 def test_finetuning_starts_from_the_pretrained_projection(task, targets, pretrained, data):
     before = {name: tensor.clone() for name, tensor in pretrained.model.state_dict().items()}
     still = dataclasses.replace(FIT, finetune_lr=1e-30)
-    tuned = finetune(pretrained, data, targets, still, task=task)
+    result = finetune(pretrained, data, targets, still, task=task)
+    tuned = result.pipeline
     projections = [name for name in tuned.model.encoder.state_dict() if "proj" in name and "blocks" not in name]
     assert projections, "the encoder has an input projection"
     for name, tensor in tuned.model.encoder.state_dict().items():
         assert torch.equal(tensor, before[f"encoder.{name}"]), name
-    assert set(tuned.loaded) == {f"encoder.{name}" for name in tuned.model.encoder.state_dict()}
+    assert set(result.loaded) == {f"encoder.{name}" for name in tuned.model.encoder.state_dict()}
     # With a real rate all of it moves, and what was pre-trained stays as it was.
-    moved = finetune(pretrained, data, targets, FIT, task=task).model.encoder.state_dict()
+    moved = finetune(pretrained, data, targets, FIT, task=task).pipeline.model.encoder.state_dict()
     assert not any(torch.equal(moved[name], before[f"encoder.{name}"]) for name in moved)
     assert all(torch.equal(tensor, before[name]) for name, tensor in pretrained.model.state_dict().items())
 
@@ -77,7 +77,7 @@ def test_the_command_reports_what_was_loaded(fitted, tmp_path, capsys):
     columns = ["--id", "star", "--time", "day", "--channel", "band", "--values", "flux"]
     options = ["--labels", fitted / "kinds.csv", "--label", "kind", "--pretrain-epochs", "1", "--finetune-epochs", "1"]
     assert command("fit", fitted / "stars.csv", "--out", tmp_path / "run", *columns, *options, "--min-steps", "0") == 0
-    count = len(load(tmp_path / "run/pretrained").encoder.state_dict())
+    count = len(load(tmp_path / "run/model").require_autoencoder().encoder.state_dict())
     assert f"started from all {count} tensors of the pre-trained encoder" in " ".join(capsys.readouterr().err.split())
 
 
@@ -86,35 +86,32 @@ def test_the_command_reports_what_was_loaded(fitted, tmp_path, capsys):
 
 def test_predictions_obey_the_precision(pretrained, data):
     """bf16 keeps 8 bits: after a few blocks an embedding is off by up to some 2 % of its largest number."""
-    whole = embed(pretrained.directory, data)
-    rough = embed(dataclasses.replace(pretrained.directory, precision="bf16"), data)
+    whole = embed(pretrained, data)
+    rough = embed(dataclasses.replace(pretrained, precision="bf16"), data)
     assert rough.dtype == np.float32 and 0 < np.abs(rough - whole).max() < 0.02 * np.abs(whole).max()
-    coarse = dataclasses.replace(pretrained, precision="bf16").directory
-    assert np.array_equal(embed(coarse, data), rough), "a model predicts in the precision of its training"
+    short = dataclasses.replace(FIT, precision="bf16")
+    assert pretrain(data, short).pipeline.precision == "bf16", "a model predicts in the precision of its training"
 
 
 # ── a model saved and loaded ────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_saved_and_loaded_models_give_the_same_bits(pretrained, data, tmp_path):
-    save(pretrained.model, tmp_path / "p", pretrained.preprocessor)
-    loaded = load_directory(tmp_path / "p")
+    pretrained.save(tmp_path / "p")
+    loaded = Pipeline.load(tmp_path / "p")
     assert loaded.preprocessor == pretrained.preprocessor
     asked = grid(data, 5)
-    ours, theirs = interpolate(pretrained.directory, data, asked), interpolate(loaded, data, asked)
+    ours, theirs = interpolate(pretrained, data, asked), interpolate(loaded, data, asked)
     assert np.array_equal(ours.mean, theirs.mean) and np.array_equal(ours.std, theirs.std)
     assert np.array_equal(ours.bands[0.95], theirs.bands[0.95])
-    assert np.array_equal(embed(pretrained.directory, data), embed(loaded, data))
-    for task, targets, job in (
-        ("classification", KINDS, predict_probabilities),
-        ("regression", np.arange(16.0), predict_values),
-    ):
-        tuned = finetune(pretrained, data, targets, FIT, task=task)
-        save(tuned.model, tmp_path / task, tuned.preprocessor)
-        assert np.array_equal(job(tuned.directory, data), job(load_directory(tmp_path / task), data))
+    assert np.array_equal(embed(pretrained, data), embed(loaded, data))
+    for task, targets in (("classification", KINDS), ("regression", np.arange(16.0))):
+        tuned = finetune(pretrained, data, targets, FIT, task=task).pipeline
+        tuned.save(tmp_path / task)
+        assert np.array_equal(tuned.outputs(data), Pipeline.load(tmp_path / task).outputs(data))
         # Fine-tuning from the loaded model is fine-tuning from the model.
-        again = finetune(loaded, data, targets, FIT, task=task)
-        assert np.array_equal(job(tuned.directory, data), job(again.directory, data))
+        again = finetune(loaded, data, targets, FIT, task=task).pipeline
+        assert np.array_equal(tuned.outputs(data), again.outputs(data))
 
 
 # ── labels ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -122,47 +119,45 @@ def test_saved_and_loaded_models_give_the_same_bits(pretrained, data, tmp_path):
 
 def test_answers_that_are_no_numbers_are_refused(pretrained, data):
     """Every number below is finite, so a model directory may hold it."""
-    preprocessor = dataclasses.replace(pretrained.preprocessor, classes=("a", "b"))
+    labels = ClassLabels(("a", "b"))
     model = Classifier(copy.deepcopy(pretrained.model.encoder), 2).eval()
     torch.nn.init.constant_(model.head.weight, 3e38)
     torch.nn.init.constant_(model.norm.weight, 3e38)
     with refuses(f"of {len(data)} series is NaN or infinite", "first to series 0", "damaged"):
-        predict_probabilities(ModelDirectory(model, preprocessor), data)
+        Pipeline(pretrained.preprocessor, model, labels=labels).outputs(data)
     torch.nn.init.constant_(model.encoder.projection.weight, 3e38)
     torch.nn.init.constant_(model.encoder.projection.bias, 3e38)
     with refuses(f"of {len(data)} series is NaN or infinite"):
-        embed(ModelDirectory(model, preprocessor), data)
+        embed(Pipeline(pretrained.preprocessor, model), data)
 
 
 def test_validation_may_have_fewer_classes_but_no_others(pretrained, data):
     part = data.select(np.arange(4))
     tuned = finetune(pretrained, data, KINDS, FIT, validation=(part, np.array(["y"] * 4)))
-    assert tuned.result.best is not None and predict_probabilities(tuned.directory, part).shape == (4, 2)
+    assert tuned.result.best is not None and tuned.pipeline.outputs(part).shape == (4, 2)
     with refuses("z", "x, y"):
         finetune(pretrained, data, KINDS, FIT, validation=(part, np.array(["x", "y", "z", "x"])))
     assert class_index(np.array(["y", "y"]), ["x", "y"]).tolist() == [1, 1]
 
 
 def test_targets():
-    assert find_task("regression").check([1, 2], 2).tolist() == [[1.0], [2.0]]
-    assert np.isnan(find_task("regression").check([1, np.nan], 2)[1, 0])
-    assert find_task("classification").check(["a", "b"], 2).tolist() == ["a", "b"]
+    assert NumberTargets.check([1, 2], 2).tolist() == [[1.0], [2.0]]
+    assert np.isnan(NumberTargets.check([1, np.nan], 2)[1, 0])
+    assert ClassLabels.check(["a", "b"], 2).tolist() == ["a", "b"]
     with refuses("3 labels for 2 series"):
-        find_task("regression").check([1, 2, 3], 2)
+        NumberTargets.check([1, 2, 3], 2)
     with refuses("series 1", "infinite"):
-        find_task("regression").check([1, np.inf], 2)
+        NumberTargets.check([1, np.inf], 2)
     with refuses("label", "missing"):
-        find_task("regression").check([np.nan, np.nan], 2)
+        NumberTargets.check([np.nan, np.nan], 2)
     with refuses("'b'", "number"):
-        find_task("regression").check(["1", "b"], 2)
+        NumberTargets.check(["1", "b"], 2)
     with refuses("datetime64[ns]", "such as days"):
-        find_task("regression").check(np.array(["2024-05-01", "2024-05-02"], "datetime64[ns]"), 2)
+        NumberTargets.check(np.array(["2024-05-01", "2024-05-02"], "datetime64[ns]"), 2)
     with refuses("(2, 1)"):
-        find_task("classification").check([["a"], ["b"]], 2)
+        ClassLabels.check([["a"], ["b"]], 2)
     with refuses("strings", "numbers"):
-        find_task("classification").check(np.array(["a", 1], object), 2)
-    with refuses("'ranking'", "'regression'"):
-        find_task("ranking").check([1, 2], 2)
+        ClassLabels.check(np.array(["a", 1], object), 2)
 
 
 def test_split_off_is_a_partition_that_trains_on_every_class():
@@ -182,20 +177,18 @@ def test_split_off_is_a_partition_that_trains_on_every_class():
 
 
 def test_the_wrong_model_is_refused(pretrained, data):
-    tuned = finetune(pretrained, data, KINDS, FIT)
-    with refuses("Classifier", "MaskedAutoencoder"):
-        interpolate(tuned.directory, data, grid(data, 2))
+    tuned = finetune(pretrained, data, KINDS, FIT).pipeline
     with refuses("MaskedAutoencoder", "Classifier"):
-        predict_probabilities(pretrained.directory, data)
-    with refuses("Classifier", "Regressor"):
-        predict_values(tuned.directory, data)
+        interpolate(dataclasses.replace(tuned, autoencoder=None), data, grid(data, 2))
+    with refuses("MaskedAutoencoder", "not fine-tuned"):
+        pretrained.outputs(data)
     other = SeriesDataset.from_arrays([[1.0, 2.0]], [[1.0, 2.0]], [[5, 6]])
     with refuses("(5, 6)", "(0, 1)"):
-        embed(pretrained.directory, other)
+        embed(pretrained, other)
 
 
 def test_beta_is_pretrainings(data, pretrained):
-    plain = pretrain(data, dataclasses.replace(FIT, beta=0.0))
+    plain = pretrain(data, dataclasses.replace(FIT, beta=0.0)).pipeline
     assert not torch.equal(plain.model.head.weight, pretrained.model.head.weight)
 
 
@@ -205,8 +198,8 @@ def test_series_of_one_observation_are_no_obstacle(data):
     mixed = data.mask_observations(keep)
     assert mixed.lengths[0] == 1
     with pytest.warns(InputWarning, match="1 of 16 series"):
-        trained = pretrain(mixed, FIT, validation=mixed.select([0]))
-    assert embed(trained.directory, mixed).shape == (16, 120)
+        trained = pretrain(mixed, FIT, validation=mixed.select([0])).pipeline
+    assert embed(trained, mixed).shape == (16, 120)
     with refuses("1 series", "two observations"):
         pretrain(mixed.select([0]), FIT)
 
@@ -232,7 +225,7 @@ def test_masking_that_hides_nothing_is_refused_before_training(masking, make, mo
     config = dataclasses.replace(FIT, masking=masking)
     with refuses(masking, "6 series", code="nothing-to-hide"):
         prepare(make(6), config)
-    monkeypatch.setattr("rotarymae.tasks.pretrain_finetune.fit", lambda *_, **__: pytest.fail("it trains"))
+    monkeypatch.setattr("rotarymae.train.fit", lambda *_, **__: pytest.fail("it trains"))
     with refuses(masking, "6 series"):
         pretrain(make(6), config)
 
@@ -265,19 +258,19 @@ def test_outputs_of_unequal_scale_are_learnt_alike(data):
     level = np.array([part.values.mean() for part in data])
     targets = np.stack([1e-3 * level, 1e3 * level + 5e3], 1)
     config = dataclasses.replace(FIT, pool="mean", finetune_epochs=60, finetune_lr=3e-3)
-    tuned = finetune(pretrain(data, FIT), data, targets, config, task="regression")
-    predicted = predict_values(tuned.directory, data)
+    tuned = finetune(pretrain(data, FIT).pipeline, data, targets, config, task="regression").pipeline
+    predicted = tuned.outputs(data)
     scores = 1 - ((predicted - targets) ** 2).sum(0) / ((targets - targets.mean(0)) ** 2).sum(0)
     assert scores.min() > 0.8 and abs(scores[0] - scores[1]) < 0.1
 
 
-def test_targets_far_from_zero_have_their_own_spread(pretrained):
-    task, draw = find_task("regression"), np.random.default_rng(0)
+def test_targets_far_from_zero_have_their_own_spread():
+    draw = np.random.default_rng(0)
     far = 1e12 + 100 * draw.normal(size=(50, 1))
-    assert task.encode(task.fit(pretrained.preprocessor, far), far).std() == pytest.approx(1, rel=1e-5)
+    assert NumberTargets.fit(far).encode(far).std() == pytest.approx(1, rel=1e-5)
     same = np.full((50, 1), 0.1)
     with pytest.warns(InputWarning, match=r"every training label is 0\.1; .* nothing to learn"):
-        assert np.abs(task.encode(task.fit(pretrained.preprocessor, same), same)).max() < 1e-6
+        assert np.abs(NumberTargets.fit(same).encode(same)).max() < 1e-6
 
 
 def test_options_of_classes_are_refused_by_a_regression(pretrained, data):
@@ -292,8 +285,8 @@ def test_a_regression_may_minimise_absolute_errors(pretrained, data):
     for loss in ("auto", "absolute_error"):
         how = {"loss": loss, "drop": 0.0, "batch_size": 16, "tune": "probe"}
         config = dataclasses.replace(FIT, **how, finetune_epochs=40, finetune_lr=1e-2)
-        tuned = finetune(pretrained, data, targets, config, task="regression")
-        found[loss] = float(np.median(predict_values(tuned.directory, data)))
+        tuned = finetune(pretrained, data, targets, config, task="regression").pipeline
+        found[loss] = float(np.median(tuned.outputs(data)))
     assert found["absolute_error"] < 0.6 * found["auto"]
     with refuses("loss='absolute_error'", "'auto'"):
         finetune(pretrained, data, KINDS, dataclasses.replace(FIT, loss="absolute_error"))
@@ -308,11 +301,11 @@ def test_nothing_touches_the_callers_random_state(data):
     interpolator, embedder = RoMAEInterpolator(**SHORT, random_state=None), RoMAEEmbedder(**SHORT)
     trained = []
     jobs = {
-        "pretrain": lambda: trained.append(pretrain(data, FIT)),
-        "finetune": lambda: trained.append(finetune(trained[0], *labelled, FIT)),
-        "embed": lambda: embed(trained[0].directory, data),
-        "interpolate": lambda: interpolate(trained[0].directory, data, grid(data, 3)),
-        "predict": lambda: predict_probabilities(trained[1].directory, data),
+        "pretrain": lambda: trained.append(pretrain(data, FIT).pipeline),
+        "finetune": lambda: trained.append(finetune(trained[0], *labelled, FIT).pipeline),
+        "embed": lambda: embed(trained[0], data),
+        "interpolate": lambda: interpolate(trained[0], data, grid(data, 3)),
+        "predict": lambda: trained[1].outputs(data),
         "classifier": lambda: classifier.fit(*labelled).predict_proba(data),
         "regressor": lambda: regressor.fit(data, np.arange(16.0)).predict(data),
         "interpolator": lambda: interpolator.fit(data).predict(data, at=[1.0]),
@@ -333,17 +326,17 @@ def test_static_columns_change_predictions_and_come_back_with_the_model(task, ta
     age, sex = np.linspace(20, 80, 16), np.array(["f", "m"] * 8, object)
     known = dataclasses.replace(data, static={"age": age, "sex": sex, "label": targets})
     config = dataclasses.replace(FIT, static=("age", "sex"), pool="attention")
-    tuned = finetune(pretrained, known, targets, config, task=task)
-    save(tuned.model, tmp_path / "model", tuned.preprocessor)
-    directory = load_directory(tmp_path / "model")
-    ask = predict_probabilities if task == "classification" else predict_values
-    before = ask(directory, known)
-    assert np.array_equal(before, ask(tuned.directory, known))
+    tuned = finetune(pretrained, known, targets, config, task=task).pipeline
+    tuned.save(tmp_path / "model")
+    directory = Pipeline.load(tmp_path / "model")
+    before = directory.outputs(known)
+    assert np.array_equal(before, tuned.outputs(known))
     for name, column in (("age", age[::-1].copy()), ("sex", sex[::-1].copy())):
-        assert not np.allclose(before, ask(directory, dataclasses.replace(known, static=known.static | {name: column})))
-    assert np.array_equal(before, ask(directory, dataclasses.replace(known, static={"age": age, "sex": sex})))
+        changed = dataclasses.replace(known, static=known.static | {name: column})
+        assert not np.allclose(before, directory.outputs(changed))
+    assert np.array_equal(before, directory.outputs(dataclasses.replace(known, static={"age": age, "sex": sex})))
     with refuses("static column 'sex'", "'age'"):
-        ask(directory, dataclasses.replace(known, static={"age": age}))
+        directory.outputs(dataclasses.replace(known, static={"age": age}))
     assert embed(directory, known.select([0, 1])).shape == (2, 120)
     card = (tmp_path / "model" / "README.md").read_text()
     assert "static columns: age, sex" in card and "one-hot vector of 2" in card
@@ -356,14 +349,14 @@ def test_a_static_column_that_is_not_there_is_refused_before_training(data):
 
 def test_further_inputs_can_be_switched_off(data):
     for on in (True, False):
-        trained = pretrain(data, dataclasses.replace(FIT, channel_one_hot=on))
+        trained = pretrain(data, dataclasses.replace(FIT, channel_one_hot=on)).pipeline
         assert trained.preprocessor.inputs.channels == trained.model.config.input_features == (2 if on else 0)
 
 
 def test_interpolation_with_further_inputs_answers_in_the_tables_units(data):
     values = np.stack([data.values[:, 0] + 100, np.full(len(data.times), 0.5)], 1)
     pairs = dataclasses.replace(data, values=values, value_names=("flux", "flux_err"))
-    trained = pretrain(pairs, FIT)
+    trained = pretrain(pairs, FIT).pipeline
     assert trained.model.config.input_features == 3 and trained.preprocessor.features == 2
-    found = interpolate(trained.directory, pairs, grid(pairs, 4))
+    found = interpolate(trained, pairs, grid(pairs, 4))
     assert found.mean.shape[1] == 2 and 90 < np.median(found.mean[:, 0]) < 110

@@ -11,17 +11,19 @@ import torch
 from _runs import FIT, waves
 from conftest import TINY, command, refuses, write_csv
 from rotarymae import SeriesDataset
-from rotarymae.tasks import check_folder, grid, interpolate, pretrain
-from rotarymae.tasks.outputs import check_output
+from rotarymae.interpolation import interpolate
+from rotarymae.queries import grid
+from rotarymae.run_folder import check_folder, check_output
+from rotarymae.train import pretrain
 
 
 def test_answers_that_are_no_numbers_are_refused():
     data = waves()
-    trained = pretrain(data, FIT)
+    trained = pretrain(data, FIT).pipeline
     with torch.no_grad():
         trained.model.head.bias.fill_(torch.nan)
     with refuses("96", "96", "series 0"):
-        interpolate(trained.directory, data, grid(data, 3))
+        interpolate(trained, data, grid(data, 3))
 
 
 @pytest.mark.parametrize(

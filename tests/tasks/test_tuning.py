@@ -8,11 +8,10 @@ import torch
 
 from _runs import FIT, waves
 from conftest import refuses
-from rotarymae import RoMAEClassifier, save
-from rotarymae.checkpoints import load_directory
-from rotarymae.tasks import FitConfig
-from rotarymae.tasks.predict import predict_probabilities
-from rotarymae.tasks.pretrain_finetune import finetune, prepare, pretrain
+from rotarymae import RoMAEClassifier
+from rotarymae.pipeline import Pipeline
+from rotarymae.train import finetune, prepare, pretrain
+from rotarymae.training.fit_config import FitConfig
 
 KINDS = np.array(["x", "y"] * 8)
 WAYS = ["full", "probe", "top:1", "lora"]
@@ -26,7 +25,7 @@ def data():
 
 @pytest.fixture(scope="module")
 def pretrained(data):
-    return pretrain(data, TWO_BLOCKS)
+    return pretrain(data, TWO_BLOCKS).pipeline
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +37,7 @@ def tuned(data, pretrained):
 def moved(pretrained, trained):
     """Names of the encoder's tensors that are not bit for bit what they were."""
     before = pretrained.model.encoder.state_dict()
-    after = trained.model.encoder.state_dict()
+    after = trained.pipeline.model.encoder.state_dict()
     assert before.keys() == after.keys()  # also after LoRA: the adapters are merged
     return {name for name in before if not torch.equal(before[name], after[name])}
 
@@ -47,10 +46,10 @@ def test_a_probe_trains_fewer_weights_than_lora_and_lora_fewer_than_all(tuned):
     counts = {tune: trained.trained_weights for tune, trained in tuned.items()}
     assert counts["probe"] < counts["lora"] < counts["full"]
     assert counts["probe"] < counts["top:1"] < counts["full"]
-    model = tuned["full"].model
+    model = tuned["full"].pipeline.model
     assert counts["full"] == sum(p.numel() for p in model.parameters())
     assert counts["probe"] == counts["full"] - sum(p.numel() for p in model.encoder.parameters())
-    assert all(p.requires_grad for trained in tuned.values() for p in trained.model.parameters())
+    assert all(p.requires_grad for trained in tuned.values() for p in trained.pipeline.model.parameters())
 
 
 def test_what_is_frozen_stays_bit_identical(pretrained, tuned):
@@ -59,12 +58,14 @@ def test_what_is_frozen_stays_bit_identical(pretrained, tuned):
     assert moved(pretrained, tuned["probe"]) == set()
     assert moved(pretrained, tuned["top:1"]) == {name for name in every if "blocks.1." in name}
     assert moved(pretrained, tuned["lora"]) == {name for name in every if "blocks" in name and "norm" not in name}
-    heads = [trained.model.head.weight for trained in tuned.values()]
+    heads = [trained.pipeline.model.head.weight for trained in tuned.values()]
     assert not any(torch.equal(heads[0], head) for head in heads[1:])
 
 
 def test_adapters_are_of_low_rank(pretrained, tuned):
-    before, after = (m.encoder.transformer.blocks[0].mlp.up.weight for m in (pretrained.model, tuned["lora"].model))
+    before, after = (
+        m.encoder.transformer.blocks[0].mlp.up.weight for m in (pretrained.model, tuned["lora"].pipeline.model)
+    )
     found = torch.linalg.svdvals((after - before).detach())
     rank = max(1, min(8, pretrained.model.config.embed_dim // 8))
     assert len(found) > rank and found[rank:].norm() < 0.01 * found.norm()
@@ -72,9 +73,9 @@ def test_adapters_are_of_low_rank(pretrained, tuned):
 
 @pytest.mark.parametrize("tune", ["top:1", "lora"])
 def test_saved_and_loaded_it_predicts_the_same(tune, tuned, data, tmp_path):
-    save(tuned[tune].model, tmp_path / "model", tuned[tune].preprocessor)
-    loaded = load_directory(tmp_path / "model")
-    assert np.array_equal(predict_probabilities(loaded, data), predict_probabilities(tuned[tune].directory, data))
+    tuned[tune].pipeline.save(tmp_path / "model")
+    loaded = Pipeline.load(tmp_path / "model")
+    assert np.array_equal(loaded.outputs(data), tuned[tune].pipeline.outputs(data))
 
 
 @pytest.mark.parametrize("tune", WAYS)
@@ -91,9 +92,9 @@ def test_an_interrupted_run_goes_on_to_the_same_weights(tune, pretrained, tuned,
     with pytest.raises(Killed):
         finetune(pretrained, data, KINDS, config, folder=tmp_path, on_step=kill)
     said = []
-    again = finetune(pretrained, data, KINDS, config, folder=tmp_path, resume="auto", on_resume=said.append)
+    again = finetune(pretrained, data, KINDS, config, folder=tmp_path, resume="auto", on_resume=said.append).pipeline
     assert "goes on after step 1" in said[0]
-    for name, tensor in tuned[tune].model.state_dict().items():
+    for name, tensor in tuned[tune].pipeline.model.state_dict().items():
         assert torch.equal(tensor, again.model.state_dict()[name]), name
     other = dataclasses.replace(config, tune="top:2")
     with refuses("trained weights was"):
@@ -102,7 +103,7 @@ def test_an_interrupted_run_goes_on_to_the_same_weights(tune, pretrained, tuned,
 
 def test_layer_decay_slows_the_lower_blocks(pretrained, data):
     config = dataclasses.replace(TWO_BLOCKS, optimizer="sgd", layer_decay=1e-3, weight_decay=0.0)
-    trained = finetune(pretrained, data, KINDS, config).model.encoder.transformer.blocks
+    trained = finetune(pretrained, data, KINDS, config).pipeline.model.encoder.transformer.blocks
     before = pretrained.model.encoder.transformer.blocks
     low, high = ((a.mlp.down.weight - b.mlp.down.weight).norm() for a, b in zip(trained, before, strict=True))
     assert 0 < low < 0.1 * high
@@ -128,5 +129,5 @@ def test_what_cannot_be_tuned_is_refused_before_any_training(data):
 def test_the_estimator_says_how_many_weights_were_trained(data):
     settings = {"embed_dim": 12, "num_heads": 1, "depth": 1, "pretrain_epochs": 1, "finetune_epochs": 1}
     probe = RoMAEClassifier(**settings, min_steps=0, tune="probe", predictor="model").fit(data, KINDS)
-    inside = sum(p.numel() for p in probe.model_.encoder.parameters())
-    assert probe.trained_weights_ == sum(p.numel() for p in probe.model_.parameters()) - inside
+    inside = sum(p.numel() for p in probe.pipeline_.model.encoder.parameters())
+    assert probe.trained_weights_ == sum(p.numel() for p in probe.pipeline_.model.parameters()) - inside

@@ -15,8 +15,8 @@ from safetensors.torch import load_file, save_file
 
 from _runs import KINDS, digest, examples, log, objective, same, series, settings, weights
 from conftest import refuses
-from rotarymae.checkpoints import load, save
 from rotarymae.errors import InputWarning, ModelDirectoryError
+from rotarymae.pipeline import Pipeline
 from rotarymae.system import sha256, sha256_of
 from rotarymae.training import checkpointing as runs
 from rotarymae.training import loop as training
@@ -614,7 +614,7 @@ def test_a_checkpoint_with_a_note_in_it_stays(run):
 def test_saving_a_model_keeps_a_users_files(tmp_path, name, as_folder, into_a_model):
     model, folder = objective().model, tmp_path / "model"
     if into_a_model:
-        save(model, folder)
+        Pipeline(None, model).save(folder)
         (folder / name).unlink(missing_ok=True)
     mine = folder / name / "mine" if as_folder else folder / name
     mine.parent.mkdir(parents=True, exist_ok=True)
@@ -622,15 +622,15 @@ def test_saving_a_model_keeps_a_users_files(tmp_path, name, as_folder, into_a_mo
     if into_a_model and not as_folder and name in ("model.safetensors", "preprocessor.json"):
         return  # a model whose file was overwritten: the name alone says whose it is
     with refuses(folder, "choose a new folder"):
-        save(model, folder)
+        Pipeline(None, model).save(folder)
     assert mine.read_text() == "the user's"
     assert not list(tmp_path.glob(".*")), "nothing is left beside"
 
 
 def test_a_model_may_replace_a_model(tmp_path):
-    save(objective(seed=1).model, tmp_path / "model")
-    save(objective(seed=2).model, tmp_path / "model")
-    assert digest(load(tmp_path / "model")) == digest(objective(seed=2).model)
+    Pipeline(None, objective(seed=1).model).save(tmp_path / "model")
+    Pipeline(None, objective(seed=2).model).save(tmp_path / "model")
+    assert digest(Pipeline.load(tmp_path / "model").model) == digest(objective(seed=2).model)
 
 
 def test_states_round_trip_through_json():

@@ -8,11 +8,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.metrics import accuracy_score, f1_score
 
-from rotarymae.checkpoints import AnyPreprocessor, ModelDirectory
 from rotarymae.model import MaskedAutoencoder
 from rotarymae.partners import BoostedFeatures, fit_predictor
+from rotarymae.pipeline import AnyPreprocessor, Pipeline
 from rotarymae.series import SeriesDataset, StaticColumn
-from rotarymae.tasks import FitConfig, Trained, finetune, predict_probabilities, pretrain
+from rotarymae.train import FitResult, finetune, pretrain
+from rotarymae.training.fit_config import FitConfig
 from rotarymae_experiments.runner import Trial
 
 # How a recipe of classification trains when this is only to see that everything runs.
@@ -39,7 +40,7 @@ class Labelled(NamedTuple):
 
 def train_both(
     trial: Trial, config: FitConfig, train: Labelled, validation: Labelled, finetuning: FitConfig | None = None
-) -> tuple[Trained, Trained]:
+) -> tuple[FitResult, FitResult]:
     """Two classifiers, fine-tuned alike: from an autoencoder of the training series, and from scratch.
 
     Of either the epoch with the smallest validation loss is kept. `finetuning` takes the place of `config` where the
@@ -47,7 +48,7 @@ def train_both(
     """
     config, finetuning = trial.with_seed(config), trial.with_seed(finetuning or config)
     pretrained = trial.train("pretraining", pretrain, train.series, config)
-    starts = {"finetuning": pretrained.directory, "from scratch": blank(config, pretrained.preprocessor)}
+    starts = {"finetuning": pretrained.pipeline, "from scratch": blank(config, pretrained.pipeline.preprocessor)}
     tuned, scratch = (
         trial.train(stage, finetune, start, *train, finetuning, validation=tuple(validation))
         for stage, start in starts.items()
@@ -55,15 +56,15 @@ def train_both(
     return tuned, scratch
 
 
-def blank(config: FitConfig, preprocessor: AnyPreprocessor) -> ModelDirectory:
+def blank(config: FitConfig, preprocessor: AnyPreprocessor) -> Pipeline:
     """A model of random weights, to fine-tune from: what pre-training is compared with."""
     sizes = config.model_config(preprocessor.axes, preprocessor.features, preprocessor.input_features)
-    return ModelDirectory(MaskedAutoencoder(sizes), preprocessor)
+    return Pipeline(preprocessor, MaskedAutoencoder(sizes))
 
 
-def predict(found: Trained, series: SeriesDataset) -> np.ndarray:
+def predict(found: FitResult, series: SeriesDataset) -> np.ndarray:
     """The most probable class [S]."""
-    return np.array(found.preprocessor.classes)[predict_probabilities(found.directory, series).argmax(1)]
+    return np.array(found.pipeline.labels.classes)[found.pipeline.predict_proba(series).argmax(1)]
 
 
 def scores(labels: np.ndarray, guesses: Mapping[str, np.ndarray]) -> dict[str, float]:

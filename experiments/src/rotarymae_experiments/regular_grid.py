@@ -13,8 +13,8 @@ from torch import Tensor
 
 from rotarymae.batch import Batch
 from rotarymae.config import RoMAEConfig
+from rotarymae.interpolation import predict_at
 from rotarymae.model import MaskedAutoencoder
-from rotarymae.tasks import predict_at
 from rotarymae.tokens import Tokens, compact
 from rotarymae_experiments.runner import Row
 

@@ -25,8 +25,9 @@ from torch import nn
 from rotarymae.batch import Examples
 from rotarymae.errors import InputError, did_you_mean
 from rotarymae.system import Reporter, commit, hardware, replacing, versions, write_text
-from rotarymae.tasks import FitConfig, Trained
+from rotarymae.train import FitResult
 from rotarymae.training import Objective, TrainConfig, TrainResult, fit
+from rotarymae.training.fit_config import FitConfig
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -37,7 +38,7 @@ Result = dict[str, Any]
 Figures = dict[str, "Figure"]  # by name
 Changes = Mapping[str, Any]
 Config = TypeVar("Config", TrainConfig, FitConfig)
-Training = TypeVar("Training", TrainResult, Trained)
+Training = TypeVar("Training", TrainResult, FitResult)
 
 
 @dataclass(frozen=True)

@@ -28,8 +28,6 @@ class ArrayPreprocessor:
         mean, std: of each channel over all cells of the training arrays.
         sample_rate: of sounds, in Hz; None of anything else.
         longest_side: pictures from files are scaled down to this, in pixels; None leaves them as they are.
-        classes: labels in the order of a classifier's outputs, or None.
-        target: (mean, std) of each output of a regressor, which are standardised by them; or None.
     """
 
     patch_size: tuple[int, ...]
@@ -37,8 +35,6 @@ class ArrayPreprocessor:
     std: tuple[float, ...]
     sample_rate: int | None = None
     longest_side: int | None = None
-    classes: tuple[str | int | float | bool, ...] | None = None
-    target: tuple[tuple[float, float], ...] | None = None
 
     @classmethod
     def fit(cls, dataset: ArrayDataset) -> Self:

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from tyro.conf import Positional, arg
 
-from rotarymae import series, system, tasks
+from rotarymae import system
 from rotarymae.cli.inputs import Columns, ComputedIn, FolderReading, LabelColumn, Model, Quiet, Table, known_labels
 from rotarymae.cli.output import are_shards, check_new, new_reporter, print_metrics
 from rotarymae.errors import InputError
+from rotarymae.training.fit_config import ImportanceMethod, Predicting
 
 if TYPE_CHECKING:
     from rotarymae import scale
@@ -30,8 +31,8 @@ def predict(
     out: Path,
     columns: Columns,
     folder: FolderReading,
-    predictor: tasks.Predicting = "auto",
-    surprise: bool = False,
+    predictor: Predicting = "auto",
+    anomaly_score: bool = False,
     precision: ComputedIn = "auto",
     workers: Workers = 1,
     quiet: Quiet = False,
@@ -46,19 +47,16 @@ def predict(
         out: The predictions go to this new .csv or .parquet file: id, predicted, and a probability per class; of a
             folder of tables they go to this folder, a file for each, and what is there already is not done again.
         predictor: The model predicts, gradient boosting (features), both (combined), or what `fit` chose (auto).
-        surprise: A column says how badly the pre-trained model foresees each series' observations, a quarter hidden at
-            a time (mean negative log-likelihood, in nats): high ones may be anomalies. It takes about five times as
-            long. A run without labels has this column alone.
+        anomaly_score: A column says how badly the pre-trained model predicts each series' observations, a quarter
+            hidden at a time (mean negative log-likelihood, in nats): high ones may be anomalies. It takes about five
+            times as long. A run without labels has this column alone.
     """
 
     from rotarymae import scale
 
-    def what(job: scale.Job) -> str:
-        return "predictions" if len(job.schema or ()) > 1 or not surprise else "surprises"
-
-    opened = partial(scale.open_predicting, model, predictor, surprise, precision)
-    options = {"predictor": predictor, "surprise": surprise, "precision": precision}
-    _answer_each(opened, "predict", what, model, options, table, out, columns, folder, workers, quiet)
+    opened = partial(scale.open_predictions, model, predictor, anomaly_score, precision)
+    options = {"predictor": predictor, "anomaly_score": anomaly_score, "precision": precision}
+    _answer_each(opened, "predict", model, options, table, out, columns, folder, workers, quiet)
 
 
 def embed(
@@ -89,12 +87,9 @@ def embed(
 
     from rotarymae import scale
 
-    def what(job: scale.Job) -> str:
-        return f"embeddings of {len(job.schema or ())} numbers"
-
-    opened = partial(scale.Embedding.open, model, stage, pool, precision)
+    opened = partial(scale.open_embeddings, model, stage, pool, precision)
     options = {"stage": stage, "pool": pool, "precision": precision}
-    _answer_each(opened, "embed", what, model, options, table, out, columns, folder, workers, quiet)
+    _answer_each(opened, "embed", model, options, table, out, columns, folder, workers, quiet)
 
 
 def explain(
@@ -102,7 +97,7 @@ def explain(
     table: Positional[Table],
     out: Path,
     columns: Columns,
-    method: tasks.ImportanceMethod = "occlusion",
+    method: ImportanceMethod = "occlusion",
     quiet: Quiet = False,
 ) -> None:
     """Say how much each observation matters to the model's prediction.
@@ -119,15 +114,18 @@ def explain(
             attention that it gets is taken (attention).
     """
     from rotarymae import scale
+    from rotarymae.importance import most_observations
+    from rotarymae.pipeline import Pipeline
 
     reporter = new_reporter(quiet)
     check_new(out)
     with reporter.catching_warnings():
-        job = scale.Explaining.open(model, method)
-        totals = _answer_table(job, table, out, columns, "explaining", reporter)
-    if job.predictor.choice != "model":
-        reporter.say(f"explained and predicted by the model alone; `predict` takes {job.predictor.choice} for this run")
-    if tasks.most_observations(job.directory.of_series()) < math.inf:
+        pipeline = Pipeline.load(model)
+        totals = _answer_table(scale.importances(pipeline, method), table, out, columns, "explaining", reporter)
+    if pipeline.partners is not None and pipeline.partners.choice != "model":
+        choice = pipeline.partners.choice
+        reporter.say(f"explained and predicted by the model alone; `predict` takes {choice} for this run")
+    if most_observations(pipeline.require_series()) < math.inf:
         totals = replace(totals, what="series that are too long or without observations")
     rows = totals.rows - totals.empty
     reporter.say(f"{rows:,} observations of {totals.answered:,} series → {out}{totals.said_of_empty}")
@@ -159,18 +157,18 @@ def interpolate(
         grid: So many even times are wanted, from each series' first to its last observation, for every channel.
     """
     from rotarymae import scale
-    from rotarymae.checkpoints import open_model
+    from rotarymae.pipeline import Pipeline
+    from rotarymae.queries import QueryTable
 
     reporter = new_reporter(quiet)
     check_new(out)
     if sum([at is not None, bool(times), grid is not None]) > 1:
         raise InputError("give one of --at, --times and --grid.")
     with reporter.catching_warnings():
-        directory = open_model(model, "pretrained", precision)
-        layout = series.TableLayout.for_model(directory.of_series(), asdict(columns))
-        asked = None if at is None else tasks.QueryTable.read(at, layout, table)
-        job = scale.Interpolating(directory, 100 if grid is None else grid, times, asked)
-        totals = _answer_table(job, table, out, columns, "interpolating", reporter)
+        pipeline = Pipeline.load(model, precision).pretrained
+        asked = None if at is None else QueryTable.read(at, pipeline.layout(asdict(columns)), table)
+        question = scale.values(pipeline, 100 if grid is None else grid, times, asked)
+        totals = _answer_table(question, table, out, columns, "interpolating", reporter)
     values, observed = totals.rows - totals.empty, totals.answered
     said = f"{values:,} values of {observed if asked is None else len(asked.ids):,} series"
     said += f", {totals.extrapolated:,} of them extrapolated" if totals.extrapolated else ""
@@ -197,17 +195,19 @@ def evaluate(
             of pictures or sounds with one folder per class.
         out: The metrics go to this new JSON file as well.
     """
-    from rotarymae import arrays, partners
-    from rotarymae.checkpoints import open_model
+    from rotarymae import arrays
+    from rotarymae.pipeline import Pipeline
+    from rotarymae.run_folder import as_json
+    from rotarymae.scoring import evaluate_predictions
 
     reporter = new_reporter(quiet)
     if out is not None and out.exists():
         raise InputError(f"{out} exists; choose another name, or remove it.")
     with reporter.catching_warnings():
-        directory = open_model(model, "finetuned", precision)
-        predictor = partners.Predictor.of_run(model, directory)
+        pipeline = Pipeline.load(model, precision)
+        pipeline.require_labels()
         of_table = labels.labels is not None or labels.label is not None
-        made_of = directory.preprocessor
+        made_of = pipeline.preprocessor
         with reporter.bar("reading") as on_file:
             if isinstance(made_of, arrays.ArrayPreprocessor):
                 if of_table or labels.label_id is not None:
@@ -215,39 +215,36 @@ def evaluate(
                         "--labels, --label and --label-id concern tables; a picture's or sound's class is its folder."
                     )
                 found = folder.read_for(made_of, table, on_file, columns)
-                dataset, targets = found.dataset, known_labels(found, table, made_of.classes or ())
+                dataset, targets = found.dataset, known_labels(found, table, getattr(pipeline.labels, "classes", ()))
             else:
                 if not of_table:
                     raise InputError(
                         "evaluate needs the true labels: name their column by --label, or their table by --labels."
                     )
                 folder.check_table()
-                known = directory.of_series()
-                layout = series.TableLayout.for_model(known, asdict(columns))
+                known, layout = pipeline.require_series(), pipeline.layout(asdict(columns))
                 dataset = layout.read(table, known.channel_names, labels.beside, known.value_columns)
                 targets = labels.read(dataset, layout, table)
         with reporter.bar("predicting") as on_step:
-            metrics = tasks.evaluate_predictions(directory, predictor, dataset, targets, on_step=on_step)
+            metrics = evaluate_predictions(pipeline, dataset, targets, on_step=on_step)
     if out is not None:
-        system.write_text(out, tasks.as_json(metrics))
+        system.write_text(out, as_json(metrics))
     print_metrics(metrics, reporter)
 
 
 def _answer_table(
-    job: scale.Job, table: Path, out: Path, columns: Columns, title: str, reporter: system.Reporter
+    question: scale.Question, table: Path, out: Path, columns: Columns, title: str, reporter: system.Reporter
 ) -> scale.Totals:
-    """One table in, one table out."""
+    """Answer for one table in another."""
     from rotarymae import scale
 
-    layout = series.TableLayout.for_model(job.directory.of_series(), asdict(columns))
     with reporter.bar(title) as on_step:
-        return scale.answer_file(job, table, out, layout, on_step)
+        return scale.answer_file(question, table, out, question.pipeline.layout(asdict(columns)), on_step)
 
 
 def _answer_each(
-    open_job: Callable[[], scale.Job],
+    open_question: Callable[[], scale.Question],
     command: str,
-    what: Callable[[scale.Job], str],
     model: Path,
     options: dict[str, Any],
     table: Path,
@@ -257,21 +254,20 @@ def _answer_each(
     workers: int,
     quiet: bool,
 ) -> None:
-    """Writes what a model says of each series of a table or of a folder of tables, or of each picture or sound.
+    """Write what a pipeline predicts of each series of a table or of a folder of tables, or of each picture or sound.
 
     Args:
-        open_job: loads the model; also called in each worker process.
+        open_question: loads the pipeline; also called in each worker process.
         command: "embed" or "predict".
-        what: its answers, in words.
-        options: those of the job, for the manifest of a folder of shards.
+        options: those of the question, for the manifest of a folder of shards.
     """
     from rotarymae import arrays, scale
 
     reporter, sharded = new_reporter(quiet), are_shards(table, out, workers)
     title = {"embed": "embedding", "predict": "predicting"}[command]
     with reporter.catching_warnings():
-        job = open_job()
-        made_of = job.directory.preprocessor
+        question = open_question()
+        made_of = question.pipeline.preprocessor
         if not isinstance(made_of, arrays.ArrayPreprocessor):
             folder.check_table()
         if isinstance(made_of, arrays.ArrayPreprocessor):
@@ -279,16 +275,16 @@ def _answer_each(
             with reporter.bar("reading") as on_file:
                 files = folder.read_for(made_of, table, on_file, columns).dataset
             with reporter.bar(title) as on_step:
-                totals = scale.answer_arrays(job, files, out, on_step)
+                totals = scale.answer_arrays(question, files, out, on_step)
         elif sharded:
-            layout = series.TableLayout.for_model(job.directory.of_series(), asdict(columns))
+            layout = question.pipeline.layout(asdict(columns))
             with reporter.bar("shards") as on_step:
                 done = scale.answer_shards(
-                    scale.ShardedJob(open_job, command, model, options, layout), table, out, workers, on_step
+                    scale.ShardedJob(open_question, command, model, options, layout), table, out, workers, on_step
                 )
             before = f", {done.before:,} of them before" if done.before else ""
-            reporter.say(f"{done.rows:,} {what(job)} from {done.shards:,} shards{before} → {out}")
+            reporter.say(f"{done.rows:,} {question.noun} from {done.shards:,} shards{before} → {out}")
             return
         else:
-            totals = _answer_table(job, table, out, columns, title, reporter)
-    reporter.say(f"{totals.answered:,} {what(job)} → {out}{totals.said_of_empty}")
+            totals = _answer_table(question, table, out, columns, title, reporter)
+    reporter.say(f"{totals.answered:,} {question.noun} → {out}{totals.said_of_empty}")

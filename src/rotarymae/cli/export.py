@@ -59,42 +59,34 @@ def export(
         reporter.say(f"{series} × {observations} observations: {file:.1f} ms; in PyTorch {torch:.1f} ms")
 
 
-def _program(model: Path, job: str, contract: str, pool: str | None, stage: str) -> Answers:
-    from rotarymae.checkpoints import find_model, open_model
+def _program(
+    model: Path, job: str, contract: str, pool: str | None, stage: Literal["pretrained", "finetuned"]
+) -> Answers:
     from rotarymae.export import make_program
-    from rotarymae.heads import Classifier, Regressor
-    from rotarymae.model import MaskedAutoencoder
-    from rotarymae.partners import Predictor
+    from rotarymae.pipeline import Pipeline
+    from rotarymae.scale import open_stage
 
     if contract != "none":
         if job not in ("auto", "embed"):
             raise InputError(f"the contract {contract} embeds; leave out --job {job}.")
         if pool is not None:
             raise InputError(f"the contract {contract} says what it pools; leave out --pool {pool}.")
-        return make_program(open_model(model, stage), "light-curve")
+        return make_program(open_stage(model, stage), "light-curve")
+    pipeline = Pipeline.load(model)
+    pipeline.require_series()  # refuses a model of pictures or sounds, before anything is said of it
     if job == "auto":
-        job = "predict" if (find_model(model) / "finetuned").is_dir() else "interpolate"
-        directory = open_model(model, "finetuned" if job == "predict" else "pretrained")
-        if isinstance(directory.model, Classifier | Regressor):
-            job = "predict"
-        elif not isinstance(directory.model, MaskedAutoencoder):
-            job = "embed"
-    else:
-        directory = open_model(model, {"predict": "finetuned", "interpolate": "pretrained"}.get(job, stage))
-    if pool is not None and job != "embed":
-        raise InputError(f"pool concerns embeddings; leave out --pool, or say --job embed (it is {job}).")
-    if stage != "pretrained" and job != "embed":
-        raise InputError(f"stage concerns embeddings; leave out --stage, or say --job embed (it is {job}).")
-    directory.of_series()  # refuses a model of pictures or sounds, before anything is said of it
-    temperature = 1.0
-    if job == "predict":
-        predictor = Predictor.of_run(model, directory)
-        temperature = predictor.temperatures["model"]
-        if predictor.choice != "model":
-            warnings.warn(
-                f"the program holds the model alone; `predict` takes {predictor.choice} for this run, and answers "
-                "otherwise unless it is told --predictor model.",
-                InputWarning,
-                stacklevel=2,
-            )
-    return make_program(directory, job, pool, temperature)  # type: ignore[arg-type]
+        job = "embed" if pipeline.autoencoder is None else "interpolate"
+        job = job if pipeline.labels is None else "predict"
+    for name, value in (("pool", pool), ("stage", None if stage == "pretrained" else stage)):
+        if value is not None and job != "embed":
+            raise InputError(f"{name} concerns embeddings; leave out --{name}, or say --job embed (it is {job}).")
+    if job == "embed":
+        pipeline = open_stage(model, stage)
+    if job == "predict" and pipeline.partners is not None and pipeline.partners.choice != "model":
+        warnings.warn(
+            f"the program holds the model alone; `predict` takes {pipeline.partners.choice} for this run, and answers "
+            "otherwise unless it is told --predictor model.",
+            InputWarning,
+            stacklevel=2,
+        )
+    return make_program(pipeline, job, pool)  # type: ignore[arg-type]

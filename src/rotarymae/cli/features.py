@@ -8,7 +8,7 @@ from typing import Annotated
 
 from tyro.conf import Positional, arg
 
-from rotarymae import series, tasks
+from rotarymae import series
 from rotarymae.cli.inputs import Columns, Quiet, Table
 from rotarymae.cli.output import check_new, new_reporter
 
@@ -41,11 +41,12 @@ def features(
 
     from rotarymae.partners import FEATURES
     from rotarymae.partners import features as compute
+    from rotarymae.run_folder import with_ids, write_table
 
     with reporter.bar("features"):
         numbers, names = compute(dataset)
     found = {name: pa.array(column, mask=np.isnan(column)) for name, column in zip(names, numbers.T, strict=True)}
-    tasks.write_table(tasks.with_ids(pa.table(found), pa.array(dataset.ids.tolist()), dataset.id_name), out)
+    write_table(with_ids(pa.table(found), pa.array(dataset.ids.tolist()), dataset.id_name), out)
     for feature in FEATURES if formulas else ():
         reporter.say(f"{feature.name}: {feature.formula}")
     reporter.say(f"{len(names)} features of {len(dataset):,} series → {out}")

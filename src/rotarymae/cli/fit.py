@@ -6,16 +6,32 @@ import time
 import warnings
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 from tyro.conf import Positional, arg
 
-from rotarymae import series, tasks
+from rotarymae import series
 from rotarymae.cli.inputs import Columns, FolderOptions, LabelColumn, Quiet, Table
 from rotarymae.cli.interruption import how_to_resume, saying
 from rotarymae.cli.output import first_process, new_reporter, print_end, print_metrics, typed_command
 from rotarymae.errors import InputError, InputWarning, did_you_mean, import_extra, listed
+from rotarymae.training.fit_config import (
+    ClassificationOptions,
+    FinetuningOptions,
+    FitConfig,
+    MaskingOptions,
+    ModelOptions,
+    RunOptions,
+    ScalingOptions,
+    TrainingOptions,
+)
+
+if TYPE_CHECKING:
+    from rotarymae.datasets import AnyDataset
+    from rotarymae.outcome import Outcome
+    from rotarymae.pipeline import Pipeline
+    from rotarymae.splits import SplitColumn
 
 
 @dataclass(frozen=True)
@@ -29,9 +45,7 @@ class Labels(LabelColumn):
     split_by: Annotated[str | None, arg(help_behavior_hint="(default: at random)")] = None
     """Whole groups (words) or latest series (dates, numbers) of this column are held out, or what it calls test."""
 
-    def read_split(
-        self, dataset: series.SeriesDataset, layout: series.TableLayout, table: Path
-    ) -> tasks.SplitColumn | None:
+    def read_split(self, dataset: series.SeriesDataset, layout: series.TableLayout, table: Path) -> SplitColumn | None:
         """The column that decides the split, in the order of the series: of the labels' table, or of the table itself.
 
         Raises:
@@ -51,7 +65,9 @@ class Labels(LabelColumn):
             raise InputError(f"{where} column {self.split_by!r} to split by.{did_you_mean(self.split_by, names)}")
         column = source.read_distinct([key, self.split_by], [key])
         values, dates = series.align_column(dataset, column, key, self.split_by)
-        return tasks.SplitColumn(self.split_by, values, dates)
+        from rotarymae.splits import SplitColumn
+
+        return SplitColumn(self.split_by, values, dates)
 
     def check(self) -> None:
         """Raises InputError for an option that says how labels are read where there are none."""
@@ -67,13 +83,13 @@ def fit(
     columns: Columns,
     folder: FolderOptions,
     labels: Labels,
-    model: tasks.ModelOptions,
-    scaling: tasks.ScalingOptions,
-    masking: tasks.MaskingOptions,
-    training: tasks.TrainingOptions,
-    finetuning: tasks.FinetuningOptions,
-    classification: tasks.ClassificationOptions,
-    run: tasks.RunOptions,
+    model: ModelOptions,
+    scaling: ScalingOptions,
+    masking: MaskingOptions,
+    training: TrainingOptions,
+    finetuning: FinetuningOptions,
+    classification: ClassificationOptions,
+    run: RunOptions,
     resume: bool = False,
     invert: Annotated[tuple[str, ...], arg(help_behavior_hint="(default: none)")] = (),
     anonymous: bool = False,
@@ -96,31 +112,35 @@ def fit(
         anonymous: Leave ids and values of single series out of the report; the tables hold both.
         explore: Also write explore.html, an interactive map of the series and their curves (extra "explore").
     """
+    from rotarymae.run import run_fit
+    from rotarymae.run_folder import check_folder
+    from rotarymae.train import open_start
+
     started, reporter, page = time.monotonic(), new_reporter(quiet), out / "report.html"
     groups = (model, scaling, masking, training, finetuning, classification, run)
-    config = tasks.FitConfig(**{name: value for group in groups for name, value in vars(group).items()})
+    config = FitConfig(**{name: value for group in groups for name, value in vars(group).items()})
     if not folder.given:
         labels.check()
     if first_process():
-        tasks.check_folder(out, resume)
+        check_folder(out, resume)
     others = {name: value for name, value in vars(labels).items() if name not in ("task", "holdout")}
     folder.check(columns, {**others, "invert": invert})
     if explore:
         if anonymous or folder.given:
             raise InputError("--explore shows single series of a table: leave out --anonymous, --images and --audio.")
         import_extra("bokeh", "explore")  # before a training that would end without its page
-    start = None if config.pretrained is None else tasks.open_pretrained(config.pretrained)
+    start = None if config.pretrained is None else open_start(config.pretrained)
     with saying(lambda: how_to_resume(out)), reporter.catching_warnings():
         with reporter.bar("reading") as on_file:
             if folder.given:
-                found = folder.read(table, None if start is None else start.of_arrays(), on_file)
+                found = folder.read(table, None if start is None else start.require_arrays(), on_file)
                 given = Given(found.dataset, _several(found.labels), "; ".join(found.dataset.notes))
             else:
-                given = _read_table(table, columns, labels, config, None if start is None else start.of_series())
+                given = _read_table(table, columns, labels, config, start)
         _check_drawn(invert, given.dataset)
         reporter.say(f"{given.dataset.describe()} → {out}")
         reporter.say(f"read {table.name}: {given.notes}")
-        outcome = tasks.run_fit(
+        outcome = run_fit(
             given.dataset,
             given.targets,
             config,
@@ -156,7 +176,7 @@ def _several(labels: np.ndarray | None) -> np.ndarray | None:
 
 
 def _write_pages(
-    outcome: tasks.Outcome,
+    outcome: Outcome,
     page: Path,
     title: str,
     time_label: str | None,
@@ -172,7 +192,7 @@ def _write_pages(
         report.write_explorer(outcome, page.with_name("explore.html"), title=title, invert=invert)
 
 
-def _check_drawn(invert: tuple[str, ...], dataset: tasks.AnyDataset) -> None:
+def _check_drawn(invert: tuple[str, ...], dataset: AnyDataset) -> None:
     """Refuses to invert what the report does not draw."""
     if not invert or not isinstance(dataset, series.SeriesDataset):
         return
@@ -194,25 +214,24 @@ class Given:
         columns: how the table was laid out; kept with the model.
     """
 
-    dataset: tasks.AnyDataset
+    dataset: AnyDataset
     targets: Any
     notes: str
-    split_by: tasks.SplitColumn | None = None
+    split_by: SplitColumn | None = None
     columns: dict[str, Any] = field(default_factory=dict)
 
 
-def _read_table(
-    table: Path, columns: Columns, labels: Labels, config: tasks.FitConfig, start: series.Preprocessor | None
-) -> Given:
-    """`start` is the preprocessor of a model that was trained already."""
-    errors = config.errors if start is None else start.errors
+def _read_table(table: Path, columns: Columns, labels: Labels, config: FitConfig, start: Pipeline | None) -> Given:
+    """Read the table; `start` is a pipeline that was trained already."""
+    known = None if start is None else start.require_series()
+    errors = config.errors if known is None else known.errors
     layout = series.TableLayout.resolve(asdict(columns), start and start.columns)
     layout = replace(layout, static=config.static, errors=errors)
     reading, channels = layout, None
-    if start is not None:
+    if known is not None:
         # A channel that a wide table lacks was never observed; one that the model does not know may be a mistake.
         unknown = "drop" if layout.wide else columns.unknown_channels or "error"
-        reading, channels = replace(layout, unknown_channels=unknown), start.channel_names
+        reading, channels = replace(layout, unknown_channels=unknown), known.channel_names
     beside = labels.beside if labels.split_by is None else (*labels.beside, labels.split_by)
     dataset = reading.read(table, channels, beside)
     targets, split_by = labels.read(dataset, layout, table), labels.read_split(dataset, layout, table)
@@ -234,15 +253,17 @@ def demo(
     """
     from rotarymae import report
     from rotarymae.data import plasticc
+    from rotarymae.run import run_fit
+    from rotarymae.run_folder import check_folder
 
     reporter = new_reporter(quiet)
     folder = out or _free(Path("runs/demo"))
-    tasks.check_folder(folder, resume=False)
+    check_folder(folder, resume=False)
     page = folder / "report.html"
     dataset, labels = plasticc.sample()
     reporter.say(f"{dataset.describe()}, {len(set(labels.tolist()))} classes → {folder}")
     with saying(lambda: "The demo begins anew next time."), reporter.catching_warnings():
-        outcome = tasks.run_fit(
+        outcome = run_fit(
             dataset,
             labels,
             configure(seed, quick),
@@ -273,10 +294,10 @@ def demo(
     print_end(outcome.seconds, page, reporter)
 
 
-def configure(seed: int = 0, quick: bool = False) -> tasks.FitConfig:
+def configure(seed: int = 0, quick: bool = False) -> FitConfig:
     """Return the demo's fit; `quick` trains for an epoch or two, to see that everything runs."""
     # Rather more passes than the defaults: on 900 objects the labels are what is scarce. Six minutes on two cores.
-    return tasks.FitConfig(
+    return FitConfig(
         pretrain_epochs=1 if quick else 12,
         finetune_epochs=2 if quick else 40,
         min_steps=0,

@@ -9,10 +9,11 @@ from typing import Any
 
 from tyro.conf import Positional
 
-from rotarymae import series, system, tasks
+from rotarymae import series, system
 from rotarymae.cli.inputs import Columns, Table
 from rotarymae.cli.output import new_reporter
 from rotarymae.errors import InputError, listed, printable
+from rotarymae.training.fit_config import FitConfig
 
 SHOWN = 12  # channels
 TRANSFORMED = {"standard": "standardised", "asinh": "compressed by asinh", "none": "as they are"}
@@ -146,16 +147,17 @@ def _constant(dataset: series.SeriesDataset) -> list[str]:
 
 
 def _training(dataset: series.SeriesDataset) -> list[tuple[str, str]]:
-    config = tasks.FitConfig()
+    from rotarymae.train import prepare
+    from rotarymae.training.cost import estimate_cost
+
+    config = FitConfig()
     try:
-        preprocessor = tasks.prepare(dataset, config)
+        preprocessor = prepare(dataset, config)
     except InputError as error:
         return [("training", f"refused: {error}")]
     assert isinstance(preprocessor, series.Preprocessor)
     sizes = config.model_config(preprocessor.axes, preprocessor.features, preprocessor.input_features)
-    before, after, memory = tasks.estimate_cost(
-        config, sizes, preprocessor.lengths(preprocessor.windows(dataset).dataset)
-    )
+    before, after, memory = estimate_cost(config, sizes, preprocessor.lengths(preprocessor.windows(dataset).dataset))
     kinds = zip(preprocessor.value_names, preprocessor.values.transforms, strict=True)
     return [
         ("unit of time", f"{preprocessor.positions.unit:.4g}, as positions are measured"),

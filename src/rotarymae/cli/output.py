@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from rotarymae import system, tasks
+from rotarymae import system
 from rotarymae.errors import InputError
 
 
@@ -28,7 +28,9 @@ def typed_command() -> str:
 
 def check_new(out: Path) -> None:
     """Refuses, before any work, to overwrite a file or to write one of another kind."""
-    tasks.check_output(out)
+    from rotarymae.run_folder import check_output
+
+    check_output(out)
     if out.exists():
         raise InputError(f"{out} exists; choose another name, or remove it.")
 
@@ -51,19 +53,21 @@ def are_shards(table: Path, out: Path, workers: int) -> bool:
 
 def print_metrics(metrics: dict[str, Any], reporter: system.Reporter) -> None:
     """One table per task: a row for the model and for each baseline."""
-    where = f"on {tasks.scored_words(metrics)}"
+    from rotarymae.metrics import interval_words, rows_in_words, scored_words
+
+    where = f"on {scored_words(metrics)}"
     for task in ("classification", "regression"):
         if task in metrics:
-            print_table(f"{task}, {where}", tasks.rows_in_words(metrics[task]), reporter, tasks.interval_words(metrics))
+            print_table(f"{task}, {where}", rows_in_words(metrics[task]), reporter, interval_words(metrics))
     for name, row in metrics.get("interpolation", {}).items():
-        rows = tasks.rows_in_words(row["methods"])
+        rows = rows_in_words(row["methods"])
         rows["model"] |= {
             f"inside {100 * float(share):.0f} %": inside for share, inside in row.get("share_inside_band", {}).items()
         }
         print_table(f"{name} at {row['hidden_observations']:,} hidden observations, {where}", rows, reporter)
     if "reconstruction" in metrics:
         row = metrics["reconstruction"]
-        print_table(f"{row['hidden_patches']:,} hidden patches, {where}", tasks.rows_in_words(row["methods"]), reporter)
+        print_table(f"{row['hidden_patches']:,} hidden patches, {where}", rows_in_words(row["methods"]), reporter)
 
 
 def print_table(title: str, rows: dict[str, dict[str, float]], reporter: system.Reporter, caption: str = "") -> None:

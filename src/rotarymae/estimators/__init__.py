@@ -22,7 +22,7 @@ All but the interpolator also take pictures and videos, with `patch_size`, and s
 unequal sizes.
 
 `fit` pre-trains on the series and, with labels, fine-tunes; `pretrained=` takes an encoder that has been trained
-already. Most parameters are the options of `tasks.FitConfig`, which describes and checks each; `random_state` is its
+already. Most parameters are the options of `FitConfig`, and each is documented in the class; `random_state` is its
 seed.
 `estimator.save(folder)` writes a fitted model without pickle; `RoMAEClassifier.load(folder)` predicts the
 same; `load` reads a run folder of `rotarymae fit` as well.

@@ -1,9 +1,8 @@
-"""What the estimators share: parameters, the forms of series, the split, pre-training, saving and loading."""
+"""What the four estimators share: reading data, training a pipeline with the parameters as options, saving, loading."""
 
 from __future__ import annotations
 
 import dataclasses
-import tempfile
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -14,71 +13,84 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from rotarymae import tasks
 from rotarymae.arrays import ArrayDataset, ArrayPreprocessor, as_arrays
-from rotarymae.checkpoints import AnyPreprocessor, ModelDirectory, open_model, save
+from rotarymae.datasets import is_flat
 from rotarymae.errors import InputError, InputWarning, listed
-from rotarymae.model import MaskedAutoencoder
-from rotarymae.series import (
-    FrameColumns,
-    Preprocessor,
-    SeriesDataset,
-    as_dataset,
-    fit_static,
-    is_frame,
-    is_of_the_command,
-    labels_of,
-)
+from rotarymae.estimators.parameters import options
+from rotarymae.pipeline import Pipeline
+from rotarymae.series import FrameColumns, SeriesDataset, as_dataset, is_frame, is_of_the_command, labels_of
 from rotarymae.system import Reporter, unmasked
+from rotarymae.train import as_parameters, open_start, train
+from rotarymae.training.fit_config import FitConfig, MaskingOptions, ModelOptions, ScalingOptions, TrainingOptions
 
-FEWEST = 10  # series; of fewer none are kept for validation
 COLUMNS = tuple(field.name for field in dataclasses.fields(FrameColumns))  # parameters that name a data frame's
-LISTS = ("values", "static")
+TUPLES = ("values", "static", "errors")
+CONFIG_FIELDS = frozenset(field.name for field in dataclasses.fields(FitConfig))
 
 
-# No generated repr and no generated comparison, here and below: scikit-learn has its own.
-@dataclass(kw_only=True, repr=False, eq=False)
-class Estimator(tasks.TrainingOptions, tasks.MaskingOptions, tasks.ScalingOptions, tasks.ModelOptions, BaseEstimator):
-    """What all four share: the parameters, reading series, splitting, pre-training, saving and loading."""
-
-    # Of a run folder, the model that `load` takes; and the kinds of model that do the job.
-    _stage: ClassVar[str] = "pretrained"
-    _kinds: ClassVar[tuple[type, ...]] = (MaskedAutoencoder,)
-    _interpolates: ClassVar[bool] = False  # and does nothing else
+@dataclass(kw_only=True)
+class EstimatorOptions:
+    """What an estimator is told beside the options of a fit."""
 
     pretrained: Any = None
-    """A model directory, its path, or a run folder of `fit`; pre-trained further with pretrain_epochs only."""
+    """The pipeline to start from: a run folder, a saved pipeline, a model's name, or a Pipeline. It is pre-trained
+    further only if pretrain_epochs is given."""
     warm_start: bool = False
-    """A further `fit` goes on from the fitted model, with its scalers and without a new pre-training."""
+    """A further `fit` continues from the fitted model, with its scalers and without a new pre-training."""
     id: str = "id"
-    """Of a data frame, this column says which series a row belongs to."""
+    """For data frames: the column that says which series a row belongs to."""
     time: str = "time"
-    """Of a data frame, this column holds the times, numbers or dates."""
+    """For data frames: the column of times, numbers or dates."""
     channel: str | None = None
-    """Of a data frame, this column says which channel was observed; without it there is one channel."""
+    """For data frames: the column of channels; without it there is one channel."""
     values: tuple[str, ...] = ("value",)
-    """Of a data frame, these columns hold the values."""
+    """For data frames: the columns of values."""
     random_state: int | np.random.RandomState | None = 0
     """The seed of the split, the order, the masks, the augmentation and the first weights; None draws one."""
     verbose: bool = False
-    """Show progress."""
+    """Show progress on standard error."""
+
+
+@dataclass(kw_only=True)
+class ArrayOptions:
+    """How pictures, videos and sounds become patches."""
+
+    patch_size: int | tuple[int, ...] | None = None
+    """Pictures, videos and sounds are cut into patches of this many cells along each axis; without it sounds are cut
+    into patches of all bins of 8 frames, and other data are series."""
+    sample_rate: int | None = None
+    """The data are waveforms with this many samples per second, which become spectrograms."""
+
+
+SHARED = (TrainingOptions, MaskingOptions, ScalingOptions, ModelOptions, EstimatorOptions)
+
+
+def shared_options(*more: type, without: tuple[str, ...] = (), **defaults: Any) -> dict[str, Any]:
+    """Return the parameters that all estimators have, and those of other groups."""
+    return options(*SHARED, *more, without=without, **defaults)
+
+
+class Estimator(BaseEstimator):
+    """A shell around a `Pipeline`, with the options of its fit as parameters."""
+
+    takes_arrays: ClassVar[bool] = True
+    pipeline_: Pipeline
+    history_: dict[str, list[dict[str, Any]]]
 
     def save(self, folder: str | Path, license: str = "unknown", tags: Sequence[str] = ()) -> None:
-        """Writes the fitted model to a model directory, which `load` and the command read.
+        """Write the fitted pipeline to a folder, which `load`, `rotarymae.load` and the command read.
 
         Args:
-            folder: new, empty, or a model directory, which is replaced.
+            folder: new, empty, or a saved pipeline, which is replaced.
             license: for the model card, as the Hugging Face Hub writes it: "mit", "cc-by-4.0".
             tags: for the model card.
 
         Raises:
             InputError: a folder that holds something else.
         """
-        save(self._directory.model, folder, self._directory.preprocessor, self._note(), license, tags)
+        self._fitted().save(folder, self._note(), license, tags)
 
-    def save_pretrained(self, folder: str | Path, license: str = "unknown", tags: Sequence[str] = ()) -> None:
-        """`save`, by the Hugging Face Hub's name."""
-        self.save(folder, license, tags)
+    save_pretrained = save  # by the Hugging Face Hub's name
 
     def push_to_hub(
         self,
@@ -88,73 +100,55 @@ class Estimator(tasks.TrainingOptions, tasks.MaskingOptions, tasks.ScalingOption
         private: bool = False,
         token: str | None = None,
     ) -> str:
-        """Puts the fitted model into a repository OWNER/NAME of the Hugging Face Hub, which is made if it is not there.
-
-        Args:
-            license, tags: as `save`.
-            private: who may see a repository that is made now.
-            token: of the Hub; without it, the one that `hf auth login` has kept.
-
-        Returns:
-            The address of the upload.
-
-        Raises:
-            MissingExtra: without the extra `hub`.
-        """
-        from rotarymae.export import push_folder
-
-        with tempfile.TemporaryDirectory() as beside:
-            self.save(Path(beside) / "model", license, tags)
-            return push_folder(Path(beside) / "model", repository, private, token)
-
-    @classmethod
-    def from_pretrained(cls, name: str | Path, **parameters: Any) -> Self:
-        """`load`, by the Hugging Face Hub's name."""
-        return cls.load(name, **parameters)
-
-    def _note(self) -> str:
-        """What the model card says of the training."""
-        if not hasattr(self, "history_"):
-            return ""
-        said = [f"Fitted by `{' '.join(repr(self).split())}`."]
-        for stage, lines in self.history_.items():
-            losses = [line["validation"] for line in lines if "validation" in line]
-            best = f", best validation loss {min(losses):.4g}" if losses else ""
-            said.append(f"{stage}: {lines[-1]['step'] if lines else 0:,} steps{best}.")
-        return " ".join(said)
+        """Upload the fitted pipeline to the Hugging Face Hub; arguments and errors as `Pipeline.push_to_hub`."""
+        return self._fitted().push_to_hub(repository, license, tags, private, token, self._note())
 
     @classmethod
     def load(cls, folder: str | Path, **parameters: Any) -> Self:
-        """A fitted estimator with the model of a model directory, or of a run folder of `rotarymae fit`.
+        """Return a fitted estimator with a saved pipeline, and the parameters with which it was fitted.
 
         Args:
-            folder: what `save` or the command wrote, or a repository OWNER/NAME of the Hugging Face Hub.
-            parameters: the estimator's. A model directory does not hold them, but the columns of its training table.
+            folder: what `save` or `rotarymae fit` wrote, the name of a model, or a repository of the Hugging Face Hub.
+            parameters: the estimator's, instead of those that were fitted.
 
         Raises:
-            InputError: a model that does another job, or one without a preprocessor.
-            ModelDirectoryError: as `checkpoints.load_directory`.
+            InputError: a pipeline that does another job, or one without a preprocessor.
+            ModelDirectoryError: as `Pipeline.load`.
         """
-        directory = open_model(folder, cls._stage)
-        if not isinstance(directory.model, cls._kinds):
-            raise InputError(
-                f"{folder} holds a {type(directory.model).__name__}; {cls.__name__} needs a "
-                f"{' or '.join(kind.__name__ for kind in cls._kinds)}."
-            )
-        if directory.preprocessor is None:
+        pipeline = Pipeline.load(folder)
+        if pipeline.preprocessor is None:
             raise InputError(f"the model in {folder} has no preprocessor; it was not made from series.")
-        preprocessor, own = directory.preprocessor, [field.name for field in dataclasses.fields(cls)]
-        if not issubclass(cls, TakesArrays):
-            preprocessor = directory.of_series()
-        columns, errors = {}, ()
-        if not isinstance(preprocessor, ArrayPreprocessor):
-            columns, errors = preprocessor.columns, preprocessor.errors
-        layout = {name: columns[name] for name in COLUMNS if name in columns and name in own}
-        layout |= {name: tuple(layout[name]) for name in LISTS if name in layout}
-        layout |= {"errors": errors} if layout and errors else {}
-        estimator = cls(**{**layout, **parameters})
-        estimator._keep(directory.model, preprocessor)
+        if isinstance(pipeline.preprocessor, ArrayPreprocessor) and not cls.takes_arrays:
+            pipeline.require_series()
+        known = cls().get_params(deep=False)
+        stored = pipeline.parameters | {name: value for name, value in pipeline.columns.items() if name in COLUMNS}
+        if "random_state" not in stored and "seed" in stored:
+            stored["random_state"] = stored["seed"]
+        fitted = {name: _from_json(stored[name], known[name]) for name in known if name in stored}
+        estimator = cls(**{**fitted, **parameters})
+        estimator._keep(cls._suited(pipeline, folder))
         return estimator
+
+    from_pretrained = load  # by the Hugging Face Hub's name
+
+    @classmethod
+    def _suited(cls, pipeline: Pipeline, folder: str | Path) -> Pipeline:
+        """Return the part of a loaded pipeline that does the estimator's job. Raises InputError where there is none."""
+        return pipeline
+
+    def _keep(self, pipeline: Pipeline) -> None:
+        self.pipeline_ = pipeline
+
+    def _note(self) -> str:
+        """Say in the model card how the pipeline was trained."""
+        if not hasattr(self, "history_"):
+            return ""
+        sentences = [f"Fitted by `{' '.join(repr(self).split())}`."]
+        for stage, lines in self.history_.items():
+            losses = [line["validation"] for line in lines if "validation" in line]
+            best = f", best validation loss {min(losses):.4g}" if losses else ""
+            sentences.append(f"{stage}: {lines[-1]['step'] if lines else 0:,} steps{best}.")
+        return " ".join(sentences)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -162,188 +156,128 @@ class Estimator(tasks.TrainingOptions, tasks.MaskingOptions, tasks.ScalingOption
         tags.input_tags.three_d_array = True
         return tags
 
-    def _config(self, **changes: Any) -> tasks.FitConfig:
-        """The parameters with the changes, checked."""
-        state = self.random_state
+    def _config(self, **changes: Any) -> FitConfig:
+        """Return the parameters with the changes as checked options of a fit."""
+        state = self.random_state  # type: ignore[attr-defined]
         if state is None:
             seed = int(np.random.default_rng().integers(2**31))  # not from numpy's global state, which is the caller's
         else:
             seed = int(state.randint(2**31)) if isinstance(state, np.random.RandomState) else state
             seed = seed.item() if isinstance(seed, np.integer) else seed
-        names = {field.name for field in dataclasses.fields(tasks.FitConfig)}
-        own = {name: value for name, value in self.get_params(deep=False).items() if name in names}
-        own |= {name: _tuple(own[name]) for name in ("static", "errors") if name in own}
+        given = {name: value for name, value in self.get_params(deep=False).items() if name in CONFIG_FIELDS}
+        given |= {name: _tuple(given[name]) for name in TUPLES if name in given}
         # A search over np.array([5, 10]) gives numpy's numbers.
-        own = {name: value.item() if isinstance(value, np.generic) else value for name, value in own.items()}
-        if self.pretrained is not None and not isinstance(self.pretrained, str):
-            own["pretrained"] = f"a {type(self.pretrained).__name__}"  # which `open_pretrained` looks at
-        return tasks.FitConfig(**{**own, "seed": seed, **changes})
+        given = {name: value.item() if isinstance(value, np.generic) else value for name, value in given.items()}
+        if given["pretrained"] is not None:
+            given["pretrained"] = str(given["pretrained"])  # which `open_start` looks at
+        return FitConfig(**{**given, "seed": seed, **changes})
 
-    def _pretrain(self, series: Any, config: tasks.FitConfig, task: str | None, targets: Any) -> Parts:
-        """Sets pretrained_ and history_; returns the parts, the targets' among them, that fine-tuning takes."""
-        self.history_: dict[str, list[dict[str, Any]]] = {}
-        going_on = self._goes_on()
-        opened = None if self.pretrained is None else tasks.open_pretrained(self.pretrained)
-        opened = self._directory if going_on else opened
-        like = None if opened is None else opened.preprocessor
-        dataset = self._dataset(series, like, fits=task or "unsupervised")
-        if self._interpolates and not going_on:
-            config = tasks.to_interpolate(config, dataset)
-        everyone, strata = np.arange(len(dataset)), None
-        labelled = everyone
-        if task is not None:
-            kind = tasks.find_task(task)
-            kind.check_config(config)
-            if isinstance(dataset, SeriesDataset):
-                targets = labels_of(dataset, series, targets, self.id, unlabelled="none")
-            there = tasks.has_label(targets)
-            if len(there) == len(dataset) and not there.all():
-                labelled, targets = np.flatnonzero(there), tasks.narrowed(np.asarray(targets, object)[there])
-                if not len(labelled):
-                    raise InputError("no series has a label; give the labels of some.")
-            targets = kind.check(targets, len(labelled))
-            strata = kind.strata(targets)
-            if len(labelled) < len(dataset):
-                use = "they are not used"
-                if config.pretrains and not going_on:
-                    use = "they are pre-trained on, and not fine-tuned on"
-                lacking = f"{len(dataset) - len(labelled):,} of {len(dataset):,} {dataset.noun} have no label"
-                warnings.warn(f"{lacking}: {use}.", InputWarning, stacklevel=4)
-        rows, held = np.arange(len(labelled)), np.arange(0)
-        if config.validation_fraction > 0 and len(labelled) >= FEWEST:
-            rows, held = tasks.split_off(rows, strata, config.validation_fraction, config.seed)
-        if task is not None and targets is not None:
-            tasks.find_task(task).check(targets[rows], len(rows))
-        parts = Parts(dataset if labelled is everyone else dataset.select(labelled), rows, held, targets)
+    def _train(self, X: Any, y: Any, task: str | None, config: FitConfig) -> None:
+        """Train a pipeline, or continue with the fitted one."""
+        pretrained = self.pretrained  # type: ignore[attr-defined]
+        continues = bool(self.warm_start) and hasattr(self, "pipeline_")  # type: ignore[attr-defined]
+        start = self.pipeline_ if continues else None if pretrained is None else open_start(pretrained)
+        dataset = self._dataset(X, start, fits=task or "unsupervised")
+        targets = y
         if task is not None and isinstance(dataset, SeriesDataset):
-            if not going_on:  # a model that goes on keeps its columns
-                fit_static(dataset.select(labelled[rows]), config.static)
+            targets = labels_of(dataset, X, y, self.id, unlabelled="none")  # type: ignore[attr-defined]
             if unused := sorted(set(dataset.static) - set(config.static)):
                 text = f"the static columns {listed(unused)} are not used; name those to read by static=."
                 warnings.warn(text, InputWarning, stacklevel=4)
-        if going_on and task is not None:
-            return parts
-        train, validation = dataset.select(np.setdiff1d(everyone, labelled[held])), parts.validation
-        if going_on and self.pretrained is None:
-            known = self.preprocessor_
-            if self._interpolates and config.neighbours == "auto":
-                config = dataclasses.replace(config, neighbours="on" if self.model_.config.neighbours else "off")
-            if self.model_.config != config.model_config(known.axes, known.features, known.input_features):
-                raise InputError("the sizes of the model have changed; warm_start goes on from a model of the same.")
-        if config.pretrains:
-            how = {"preprocessor": tasks.prepare(train, config, opened), "start": opened, "validation": validation}
-            # Where all have labels, the least number of steps is fine-tuning's: as accurate in half the time.
-            all_labelled = task is not None and labelled is everyone
-            stage = dataclasses.replace(config, min_steps=0) if all_labelled else config
-            with Reporter(quiet=not self.verbose).bar("pre-training") as on_step:
-                trained = tasks.pretrain(train, stage, **how, on_step=on_step)
-            opened = trained.directory
-            self.history_["pretrain"] = trained.result.history
-        elif opened is not None and not going_on:
-            opened = replace(opened, preprocessor=tasks.prepare(train, config, opened))
-        assert opened is not None
-        if is_frame(series):
-            columns = dataclasses.asdict(self._columns())
-            columns["values"] = columns["values"][: len(columns["values"]) - len(config.errors)]
-            if isinstance(like, Preprocessor) and is_of_the_command(like):  # it was read as the command reads
-                columns = like.columns | {name: columns[name] for name in ("id", "time", "channel") if columns[name]}
-            opened = replace(opened, preprocessor=replace(opened.of_series(), columns=columns))
-        self.pretrained_ = opened
-        return parts
+        result = train(
+            dataset,
+            targets,
+            config,
+            start=start,
+            task=task or "auto",
+            columns=self._columns_of(X, start, config),
+            continue_training=continues,
+            reporter=Reporter(quiet=not self.verbose),  # type: ignore[attr-defined]
+        )
+        assert result.split is not None
+        lacking = len(result.split.unlabelled)
+        if task is not None and lacking:
+            use = "they are pre-trained on, and not fine-tuned on" if result.pretrained_on else "they are not used"
+            text = f"{lacking:,} of {len(dataset):,} {dataset.noun} have no label: {use}."
+            warnings.warn(text, InputWarning, stacklevel=4)
+        self.history_, self.loaded_ = result.history, result.loaded
+        self.trained_weights_ = result.trained_weights
+        self._keep(replace(result.pipeline, parameters=self._as_json(config)))
 
-    def _goes_on(self) -> bool:
-        return self.warm_start and hasattr(self, "model_")
+    def _as_json(self, config: FitConfig) -> dict[str, Any]:
+        """Return the parameters as a saved pipeline keeps them."""
+        given = self.get_params(deep=False)
+        if not isinstance(given["pretrained"], str | Path | None):
+            given["pretrained"] = None
+        if isinstance(given["random_state"], np.random.RandomState):
+            given["random_state"] = config.seed
+        return as_parameters(given)
 
-    def _dataset(self, series: Any, like: AnyPreprocessor | None, fits: str = "") -> Any:
-        """Series in one of the forms; `fits` is what is fitted on them, or nothing where something is predicted."""
-        if isinstance(like, ArrayPreprocessor):
-            raise InputError(f"the model was made from {like.noun}; {type(self).__name__} needs one made from series.")
-        if type(series) is tuple and len(series) in (2, 3) and all(np.ndim(part) == 1 for part in series):
+    def _dataset(self, X: Any, like: Pipeline | None, fits: str = "") -> Any:
+        """Return data in one of the forms as a data set.
+
+        Args:
+            like: the pipeline whose training set they are to be laid out as.
+            fits: what is fitted on them; empty where something is predicted.
+        """
+        known = None if like is None else like.preprocessor
+        patch_size, sample_rate = getattr(self, "patch_size", None), getattr(self, "sample_rate", None)
+        if isinstance(known, ArrayPreprocessor):
+            if not self.takes_arrays:
+                raise InputError(
+                    f"the model was made from {known.noun}; {type(self).__name__} needs one made from series."
+                )
+            assert like is not None
+            known.refuse_other(patch_size, sample_rate)
+            return like.dataset(X)
+        arrays = patch_size is not None or sample_rate is not None or isinstance(X, ArrayDataset)
+        if self.takes_arrays and known is None and arrays:
+            return as_arrays(X, patch_size, sample_rate)
+        if type(X) is tuple and len(X) in (2, 3) and all(np.ndim(part) == 1 for part in X):
             raise InputError("a single (times, values) came; put the series into a list: [(times, values)].")
-        if is_flat(series):
-            options: dict[str, Any] = {"dtype": [np.float64, np.float32], "ensure_all_finite": "allow-nan"}
+        if is_flat(X):
+            checks: dict[str, Any] = {"dtype": [np.float64, np.float32], "ensure_all_finite": "allow-nan"}
             if fits:
-                options |= {"ensure_min_features": 2, "ensure_min_samples": 1 if fits == "unsupervised" else 2}
+                checks |= {"ensure_min_features": 2, "ensure_min_samples": 1 if fits == "unsupervised" else 2}
             try:
-                table: Any = unmasked(series) if isinstance(series, np.ndarray) else series
-                flat = validate_data(self, table, reset=bool(fits), **options)
+                table: Any = unmasked(X) if isinstance(X, np.ndarray) else X
+                flat = validate_data(self, table, reset=bool(fits), **checks)
             except ValueError as error:
                 raise InputError(str(error)) from None
-            series = np.asarray(flat)[:, None]
-        return as_dataset(series, like, self._columns())
+            X = np.asarray(flat)[:, None]
+        return as_dataset(X, known, self._columns(), {} if like is None else like.columns)
 
     def _columns(self) -> FrameColumns:
-        """The parameters that name the columns of a data frame."""
-        own = {name: value for name, value in self.get_params(deep=False).items() if name in COLUMNS}
-        own |= {name: _tuple(own[name]) for name in LISTS if name in own}
-        own["values"] = (*own["values"], *_tuple(self.errors))
-        return FrameColumns(**own)
+        """Return the parameters that name the columns of a data frame."""
+        given = {name: value for name, value in self.get_params(deep=False).items() if name in COLUMNS}
+        given |= {name: _tuple(given[name]) for name in TUPLES if name in given}
+        given["values"] = (*given["values"], *_tuple(self.errors))  # type: ignore[attr-defined]
+        return FrameColumns(**given)
 
-    def _keep(self, model: Any, preprocessor: AnyPreprocessor) -> None:
-        self.model_, self.preprocessor_ = model, preprocessor
+    def _columns_of(self, X: Any, start: Pipeline | None, config: FitConfig) -> dict[str, Any] | None:
+        """Return how a data frame of training is laid out; None of other forms."""
+        if not is_frame(X):
+            return None
+        columns = dataclasses.asdict(self._columns())
+        columns["values"] = columns["values"][: len(columns["values"]) - len(config.errors)]
+        if start is not None and is_of_the_command(start.columns):  # it was read as the command reads
+            return start.columns | {name: columns[name] for name in ("id", "time", "channel") if columns[name]}
+        return columns
 
-    def _read(self, series: Any) -> Any:
-        """Series for a fitted model, laid out as those it was fitted on."""
-        check_is_fitted(self, "model_")
-        return self._dataset(series, self.preprocessor_)
+    def _read(self, X: Any) -> Any:
+        """Return data for a fitted pipeline, laid out as those it was fitted on."""
+        return self._dataset(X, self._fitted())
 
-    @property
-    def _directory(self) -> ModelDirectory:
-        check_is_fitted(self, "model_")
-        return ModelDirectory(self.model_, self.preprocessor_, self.precision)
+    def _fitted(self) -> Pipeline:
+        check_is_fitted(self, "pipeline_")
+        return replace(self.pipeline_, precision=self.precision)  # type: ignore[attr-defined]
 
 
 def _tuple(names: Sequence[str] | str) -> tuple[str, ...]:
-    """Names of columns; one string is one name."""
+    """Return names of columns; one string is one name."""
     return (names,) if isinstance(names, str) else tuple(names)
 
 
-@dataclass(frozen=True)
-class Parts:
-    """All series that have a label, where labels are learnt; the indices of those that are trained on and of those that
-    choose; and the checked targets of all."""
-
-    dataset: tasks.AnyDataset
-    rows: np.ndarray
-    held: np.ndarray
-    targets: np.ndarray | None
-
-    @property
-    def train(self) -> tasks.AnyDataset:
-        return self.dataset.select(self.rows)
-
-    @property
-    def validation(self) -> tasks.AnyDataset | None:
-        return self.dataset.select(self.held) if len(self.held) else None
-
-
-@dataclass(kw_only=True, repr=False, eq=False)
-class TakesArrays:
-    """What the estimators share that take pictures, videos and sounds as well."""
-
-    patch_size: int | tuple[int, ...] | None = None
-    """Pictures, videos and sounds are cut into patches of so many cells along each axis; without it sounds are cut into
-    patches of all bins of 8 frames, and other data are series."""
-    sample_rate: int | None = None
-    """The data are waveforms of so many samples per second, which become spectrograms."""
-
-    def _dataset(self, series: Any, like: AnyPreprocessor | None, fits: str = "") -> Any:
-        patch_size, sample_rate = self.patch_size, self.sample_rate
-        if isinstance(like, ArrayPreprocessor):  # of a model, which says by itself what it reads
-            like.refuse_other(patch_size, sample_rate)
-            dataset = as_arrays(series, like.patch_size, like.sample_rate)
-            like.check(dataset)
-            return dataset
-        if like is not None or (patch_size is None and sample_rate is None and not isinstance(series, ArrayDataset)):
-            return super()._dataset(series, like, fits)  # type: ignore[misc]
-        return as_arrays(series, patch_size, sample_rate)
-
-
-def is_flat(series: Any) -> bool:
-    """Whether this is scikit-learn's X: a table of numbers, or what shall be one; its errors are scikit-learn's."""
-    if isinstance(series, SeriesDataset) or is_frame(series):
-        return False
-    if isinstance(series, list | tuple):
-        rows = [row for row in series if isinstance(row, list | tuple | np.ndarray) and len(row)]
-        return len(rows) == len(series) > 0 and all(np.isscalar(row[0]) for row in rows)
-    return hasattr(series, "toarray") or (hasattr(series, "__array__") and np.asarray(series).ndim < 3)
+def _from_json(value: Any, default: Any) -> Any:
+    """Return a parameter as it was given: JSON has no tuples."""
+    return tuple(value) if isinstance(value, list) else value

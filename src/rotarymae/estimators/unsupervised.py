@@ -2,65 +2,65 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Self
+from pathlib import Path
+from typing import Any, Literal, Self
 
 import numpy as np
 import torch
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
-from rotarymae.checkpoints import AnyPreprocessor
+from rotarymae.anomaly import HIDDEN
 from rotarymae.errors import InputError, check_whole, choose
-from rotarymae.estimators.base import Estimator, TakesArrays, is_flat
-from rotarymae.heads import Classifier, Regressor, encoder_of
-from rotarymae.model import Encoder, MaskedAutoencoder
-from rotarymae.series import SeriesDataset, channel_index, dates, hide, tables
-from rotarymae.tasks import HIDDEN, Queries, as_queries, embed, interpolate, make_examples, windowed
+from rotarymae.estimators.base import ArrayOptions, Estimator, shared_options
+from rotarymae.estimators.parameters import Parameter, takes
+from rotarymae.heads import encoder_of
+from rotarymae.interpolation import interpolate
+from rotarymae.pipeline import Pipeline
+from rotarymae.queries import as_queries, queries_from, shape_answers
+from rotarymae.series import channel_index, hide
+
+# The unsupervised estimators have no validation part by default, as nothing else needs one.
+POOL = Parameter(
+    "pool",
+    Literal["auto", "mean", "max", "cls"],
+    "auto",
+    "The vector is the mean or maximum over a series' observations, the [CLS] token, or what training used.",
+)
 
 
-@dataclass(kw_only=True, repr=False, eq=False)
-class _Unsupervised(Estimator):
-    """What the interpolator and the embedder share."""
+@takes(shared_options(validation_fraction=0.0))
+class RoMAEInterpolator(Estimator):
+    """Learn to predict hidden observations; then predict values at any time, with a standard deviation.
 
-    validation_fraction: float = 0.0
-    """This share of the series is set aside and chooses the best epoch, if there are at least ten series."""
+    Attributes
+    ----------
+    pipeline_ : Pipeline
+        The fitted `MaskedAutoencoder` with its preprocessor.
+    history_ : dict
+        What was logged; not of a loaded estimator.
+    """
 
-    def _pool(self) -> str:
-        """What shall be there to be pooled."""
-        return "mean"
+    takes_arrays = False
 
-    def fit(self, series: Any, y: Any = None) -> Self:
-        """Trains; `y` is not read.
+    @classmethod
+    def _suited(cls, pipeline: Pipeline, folder: str | Path) -> Pipeline:
+        return pipeline.pretrained
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Train; `y` is not read.
 
         Raises:
             InputError: series or a parameter that cannot be used; before any training.
         """
-        parts = self._pretrain(series, self._config(pool=self._pool()), None, None)
-        preprocessor = self.pretrained_.preprocessor
-        assert preprocessor is not None
-        make_examples(windowed(parts.train, preprocessor).dataset, preprocessor)  # refuses what it was not made for
-        self._keep(self.pretrained_.model, preprocessor)
+        self._train(X, None, None, self._config())
+        self.pipeline_.require_autoencoder()
         return self
 
-
-@dataclass(kw_only=True, repr=False, eq=False)
-class RoMAEInterpolator(_Unsupervised):
-    """Learns to predict hidden observations; then predicts values at any time, with a standard deviation.
-
-    Attributes:
-        model_, preprocessor_: the `MaskedAutoencoder` and its scalers.
-        pretrained_: both as a `ModelDirectory`.
-        history_: what was logged.
-    """
-
-    _interpolates: ClassVar[bool] = True
-
-    def predict(self, series: Any, at: Any = None, return_std: bool = False) -> Any:
-        """Values of the series at other times, in their own units.
+    def predict(self, X: Any, at: Any = None, return_std: bool = False) -> Any:
+        """Return values of the series at other times, in their own units.
 
         Args:
-            series: what was observed, laid out as in `fit`.
+            X: what was observed, laid out as in `fit`.
             at: times [q], the same for all series; or one array of times [q_i] for each series. Without them, the
                 times of an array, which fills its gaps, or each series' own times. Of series with dates also dates,
                 which are in the zone of the series where they say none.
@@ -68,29 +68,30 @@ class RoMAEInterpolator(_Unsupervised):
 
         Returns:
             For times [q], or [S, q]: an array [S, q, V], or [S, C, q, V] when the series have C channels. For times
-            of different number: a list with [q_i, V] or [C, q_i, V] for each series. When `series` is an array
+            of different number: a list with [q_i, V] or [C, q_i, V] for each series. When X is an array
             [cases, channels, time] or [cases, time], they are laid out as it is: [cases, channels, q] or [cases, q].
 
         Raises:
             InputError: series or times that cannot be used; `return_std` of a model without a likelihood.
         """
-        dataset, queries, shaped = self._ask(series, at)
-        found = interpolate(self._directory, dataset, queries)
-        if return_std and found.std is None:
+        dataset = self._read(X)
+        queries, shape = queries_from(dataset, X, at)
+        answer = interpolate(self._fitted(), dataset, queries)
+        if not return_std:
+            return shape_answers(answer.mean, queries, shape)
+        if answer.std is None:
             raise InputError("the model was trained without a likelihood and has no deviation; leave out return_std.")
-        if return_std and found.std is not None:
-            return shaped(found.mean), shaped(found.std)
-        return shaped(found.mean)
+        return shape_answers(answer.mean, queries, shape), shape_answers(answer.std, queries, shape)
 
-    def sample(self, series: Any, at: Any = None, draws: int = 10, random_state: int | None = 0) -> Any:
-        """Random values at other times, drawn from what the model predicts for each of them alone.
+    def sample(self, X: Any, at: Any = None, draws: int = 10, random_state: int | None = 0) -> Any:
+        """Return random values at other times, drawn from what the model predicts for each of them alone.
 
-        The spread over draws is that of each value. Neighbouring values of one draw are as if they had nothing to do
-        with each other: draws are no curves, which would need the covariance between times.
+        The spread over draws is that of each value. Neighbouring values of one draw are independent: draws are no
+        curves, which would need the covariance between times.
 
         Args:
-            series, at: as `predict`.
-            draws: so many values for each time.
+            X, at: as `predict`.
+            draws: the number of values for each time.
             random_state: the seed of the draws; None draws one.
 
         Returns:
@@ -100,21 +101,21 @@ class RoMAEInterpolator(_Unsupervised):
             InputError: a model without a likelihood; as `predict`.
         """
         check_whole("draws", draws, 1)
-        dataset, queries, shaped = self._ask(series, at)
-        found = interpolate(self._directory, dataset, queries)
-        if found.std is None:
+        dataset = self._read(X)
+        queries, shape = queries_from(dataset, X, at)
+        answer = interpolate(self._fitted(), dataset, queries)
+        if answer.std is None:
             raise InputError("the model was trained without a likelihood: it predicts one value for each time.")
-        channels = channel_index(queries)
-        shares = torch.from_numpy(np.random.default_rng(random_state).random((draws, *found.mean.shape)))
-        values, scaled = self._directory.of_series().values, found.scaled
+        channels, values, scaled = channel_index(queries), self.pipeline_.require_series().values, answer.scaled
+        shares = torch.from_numpy(np.random.default_rng(random_state).random((draws, *answer.mean.shape)))
         quantiles = (scaled.likelihood.quantile(scaled.parameters, share).numpy() for share in shares)
-        drawn = [shaped(values.inverse(one, channels)) for one in quantiles]
-        if isinstance(drawn[0], np.ndarray):
-            return np.stack(drawn)
-        return [np.stack(of_series) for of_series in zip(*drawn, strict=True)]
+        shaped = [shape_answers(values.inverse(one, channels), queries, shape) for one in quantiles]
+        if isinstance(shaped[0], np.ndarray):
+            return np.stack(shaped)
+        return [np.stack(of_series) for of_series in zip(*shaped, strict=True)]
 
-    def score(self, series: Any, y: Any = None) -> float:
-        """R² at hidden observations: a quarter of each series' is hidden, always the same, and predicted from the rest.
+    def score(self, X: Any, y: Any = None) -> float:
+        """Return R² at hidden observations: a quarter of each series', always the same, predicted from the rest.
 
         Of a model that learnt to forecast (`masking="future"`) the latest ones are hidden.
         It is computed from standardised values, all channels and value columns together; 1 is perfect, 0 as good as
@@ -125,100 +126,56 @@ class RoMAEInterpolator(_Unsupervised):
         """
         from sklearn.metrics import r2_score
 
-        by = "latest" if self._directory.of_series().forecasts else "observation"
-        visible, hidden, _ = hide(self._read(series), HIDDEN, seed=0, by=by)
+        pipeline, dataset = self._fitted(), self._read(X)
+        known, by = pipeline.require_series(), "latest" if pipeline.forecasts else "observation"
+        visible, hidden, _ = hide(dataset, HIDDEN, seed=0, by=by)
         queries = as_queries(hidden)
-        hidden = hidden.with_values(self._directory.of_series().value_names)
-        found = interpolate(self._directory, visible, queries)
-        truth = self._directory.of_series().values.transform(hidden.values, channel_index(queries))
-        return float(r2_score(truth.ravel(), found.scaled_mean.ravel()))
-
-    def _ask(self, series: Any, at: Any) -> tuple[SeriesDataset, Queries, Callable[[np.ndarray], Any]]:
-        """The series, where to ask, and what brings flat answers into their shape."""
-        dataset = self._read(series)
-        padded = is_flat(series) or (isinstance(series, np.ndarray) and series.ndim == 3)
-        if at is None:
-            at = np.arange(np.shape(series)[-1]) if padded else [np.unique(one.times) for one in dataset]
-        per_series, common = _times(at, dataset)
-        channels = 1 if dataset.channel_names is None else len(dataset.channel_names)
-        queries = Queries.cross(dataset, per_series)
-
-        def shaped(flat: np.ndarray) -> Any:
-            parts = []
-            for part in np.split(flat, queries.offsets[1:-1]):
-                part = part.reshape(channels, -1, part.shape[-1])
-                if padded:
-                    part = part[..., 0] if dataset.channel_names is not None else part[0].T
-                    parts.append(part[0] if is_flat(series) else part)
-                else:
-                    parts.append(part if dataset.channel_names is not None else part[0])
-            return np.stack(parts) if common else parts
-
-        return dataset, queries, shaped
+        hidden = hidden.with_values(known.value_names)
+        answer = interpolate(pipeline, visible, queries)
+        truth = known.values.transform(hidden.values, channel_index(queries))
+        return float(r2_score(truth.ravel(), answer.scaled_mean.ravel()))
 
 
-@dataclass(kw_only=True, repr=False, eq=False)
-class RoMAEEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TakesArrays, _Unsupervised):
-    """Learns by predicting hidden observations or patches; then turns every series, picture or sound into one vector.
+@takes(shared_options(ArrayOptions, validation_fraction=0.0) | {"pool": POOL})
+class RoMAEEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
+    """Learn by predicting hidden observations or patches; then turn every series, picture or sound into one vector.
 
-    Attributes:
-        model_, preprocessor_, pretrained_, history_: as `RoMAEInterpolator`'s.
+    Attributes
+    ----------
+    pipeline_ : Pipeline
+        The fitted model with its preprocessor.
+    history_ : dict
+        What was logged; not of a loaded estimator.
     """
 
-    _kinds = (MaskedAutoencoder, Classifier, Regressor, Encoder)
-
-    pool: Literal["auto", "mean", "max", "cls"] = "auto"
-    """The vector is the mean or maximum over a series' observations, the [CLS] token, or what training used."""
+    @classmethod
+    def _suited(cls, pipeline: Pipeline, folder: str | Path) -> Pipeline:
+        return pipeline if pipeline.autoencoder is None else pipeline.pretrained
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float32"]
         return tags
 
-    def _pool(self) -> str:
-        choose("pool", self.pool, ("auto", "mean", "max", "cls"))
-        return "cls" if self.pool == "cls" else "mean"
+    def _keep(self, pipeline: Pipeline) -> None:
+        super()._keep(pipeline)
+        self._n_features_out = encoder_of(pipeline.model).config.embed_dim
 
-    def _keep(self, model: Any, preprocessor: AnyPreprocessor) -> None:
-        super()._keep(model, preprocessor)
-        self._n_features_out = encoder_of(model).config.embed_dim
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Train; `y` is not read.
 
-    def transform(self, series: Any) -> np.ndarray:
-        """Embeddings [S, D], float32."""
-        dataset = self._read(series)
-        return embed(self._directory, dataset, None if self.pool == "auto" else self.pool)
+        Raises:
+            InputError: series or a parameter that cannot be used; before any training.
+        """
+        pool: str = self.pool  # type: ignore[attr-defined]
+        choose("pool", pool, ("auto", "mean", "max", "cls"))
+        changes = {"pool": "cls" if pool == "cls" else "mean"}
+        if self.pretrained is None and self.neighbours == "auto":  # type: ignore[attr-defined]
+            changes["neighbours"] = "off"  # lines between values help to interpolate, not to embed
+        self._train(X, None, None, self._config(**changes))
+        return self
 
-
-def _numbers(times: Any, dataset: SeriesDataset) -> np.ndarray:
-    """Times as float64; where the series have dates, also dates and texts that are dates, as days since 1970-01-01.
-
-    Dates without a zone are what clocks in the zone of the series show, as for the command.
-    """
-    array = np.asarray(times)
-    if array.dtype.kind in "iufb":
-        return array.astype(np.float64)
-    column = dates.from_iso(tables.to_arrow(times if array.ndim < 2 else array.ravel()))
-    found, unit = dates.times(column, "at")
-    if unit is not None and dataset.time_unit is None:
-        raise InputError("at holds dates, and the times of the series are numbers; give numbers.")
-    if dates.zone(column) == "" and np.isfinite(found).all():  # what is not is refused by `_times`
-        found = dates.in_zone(found, dataset.time_zone)
-    return found.reshape(array.shape)
-
-
-def _times(at: Any, dataset: SeriesDataset) -> tuple[list[np.ndarray], bool]:
-    """Times for every series, and whether they are equally many."""
-    series = len(dataset)
-    if isinstance(at, list | tuple) and any(np.ndim(times) for times in at):
-        each = [_numbers(times, dataset) for times in at]
-    else:
-        flat = _numbers(at, dataset)
-        each = [flat] * series if flat.ndim < 2 else list(flat)
-    if len(each) != series:
-        raise InputError(f"at has times for {len(each)} series; there are {series}. Give one array for each, or one.")
-    for i, times in enumerate(each):
-        if times.ndim != 1:
-            raise InputError(f"at of series {i} has the shape {times.shape}; wanted a flat array of times.")
-        if not np.isfinite(times).all():
-            raise InputError(f"at of series {i} holds NaN or infinity; every time must be a finite number.")
-    return each, len({len(times) for times in each}) == 1
+    def transform(self, X: Any) -> np.ndarray:
+        """Return embeddings [S, D], float32."""
+        pool: str = self.pool  # type: ignore[attr-defined]
+        return self._fitted().embed(self._read(X), None if pool == "auto" else pool)

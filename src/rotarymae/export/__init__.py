@@ -1,7 +1,6 @@
 """Models for others: as one file that runs without this library, and on the Hugging Face Hub."""
 
 from rotarymae.export.graph import Answers, LightCurves
-from rotarymae.export.hub import push_folder
 from rotarymae.export.onnx import Check, check_program, export_program, make_program, write_test_table
 
 __all__ = [
@@ -11,6 +10,5 @@ __all__ = [
     "check_program",
     "export_program",
     "make_program",
-    "push_folder",
     "write_test_table",
 ]

@@ -18,6 +18,7 @@ A head that reads columns with one value per series takes another:
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,11 +26,13 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from rotarymae import tasks
-from rotarymae.checkpoints import ModelDirectory
 from rotarymae.errors import InputError
-from rotarymae.heads import Classifier, Regressor, embedding, encoder_of, mean_of_real
+from rotarymae.heads import embedding, encoder_of, mean_of_real
+from rotarymae.interpolation import AHEAD, WIDENS_OVER, interpolate
+from rotarymae.labels import ClassLabels, NumberTargets
 from rotarymae.model import MaskedAutoencoder
+from rotarymae.pipeline import Pipeline
+from rotarymae.queries import Queries
 from rotarymae.series import TRANSFORMS, Preprocessor, SeriesDataset, StaticColumn
 from rotarymae.tokens import Tokens
 
@@ -177,9 +180,11 @@ class Answers(nn.Module, ABC):
 
     outputs: tuple[str, ...]
 
-    def __init__(self, model: nn.Module, preprocessor: Preprocessor) -> None:
+    def __init__(self, pipeline: Pipeline) -> None:
         super().__init__()
-        self.model, self.tokenizer, self.preprocessor = model, Tokenizer(preprocessor), preprocessor
+        self.pipeline = replace(pipeline, precision="fp32")
+        self.preprocessor = pipeline.require_series()
+        self.model, self.tokenizer = pipeline.model, Tokenizer(self.preprocessor)
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -191,26 +196,22 @@ class Answers(nn.Module, ABC):
     def of_library(self, dataset: SeriesDataset, feeds: dict[str, Tensor]) -> tuple[np.ndarray, ...]:
         """What the library answers for the same series, in the order of `outputs`."""
 
-    @property
-    def directory(self) -> ModelDirectory:
-        return ModelDirectory(self.model, self.preprocessor, "fp32")  # type: ignore[arg-type]
-
 
 class Predictions(Answers):
     """`probabilities` float32 [B, classes], in the order of `classes`, or `predicted` float64 [B, outputs].
 
-    Args:
-        temperature: by which the logarithms of probabilities are divided, as the run's predictor found it.
+    The logarithms of probabilities are divided by the temperature of the model that the fit found.
     """
 
     target: Tensor
 
-    def __init__(self, model: Classifier | Regressor, preprocessor: Preprocessor, temperature: float = 1.0) -> None:
-        super().__init__(model, preprocessor)
-        self.temperature = temperature
-        self.outputs = ("probabilities",) if isinstance(model, Classifier) else ("predicted",)
-        if preprocessor.target is not None:
-            self.register_buffer("target", torch.tensor(preprocessor.target, dtype=torch.float64).T)
+    def __init__(self, pipeline: Pipeline) -> None:
+        super().__init__(pipeline)
+        labels, partners = pipeline.require_labels(), pipeline.partners
+        self.temperature = 1.0 if partners is None else partners.temperatures["model"]
+        self.outputs = ("probabilities",) if isinstance(labels, ClassLabels) else ("predicted",)
+        if isinstance(labels, NumberTargets):
+            self.register_buffer("target", torch.tensor([labels.mean, labels.std], dtype=torch.float64))
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -226,40 +227,37 @@ class Predictions(Answers):
         return (out / self.temperature).softmax(-1)
 
     def of_library(self, dataset: SeriesDataset, feeds: dict[str, Tensor]) -> tuple[np.ndarray, ...]:
-        if self.outputs == ("predicted",):
-            return (tasks.predict_values(self.directory, dataset),)
-        found = tasks.predict_probabilities(self.directory, dataset)
-        return (found if self.temperature == 1 else tasks.AVERAGES["classification"].temper(found, self.temperature),)
+        return (self.pipeline.outputs(dataset, "model"),)
 
 
 class Embeddings(Answers):
-    """`embedding` float32 [B, D], as `tasks.embed` pools it."""
+    """`embedding` float32 [B, D], as `embed` pools it."""
 
     outputs = ("embedding",)
 
-    def __init__(self, model: nn.Module, preprocessor: Preprocessor, pool: str | None = None) -> None:
-        super().__init__(model, preprocessor)
-        self.pool = pool or getattr(model, "pool", "mean")
-        if self.pool == "cls" and encoder_of(model).cls_token is None:  # before a program is traced
+    def __init__(self, pipeline: Pipeline, pool: str | None = None) -> None:
+        super().__init__(pipeline)
+        self.pool = pool or getattr(self.model, "pool", "mean")
+        if self.pool == "cls" and encoder_of(self.model).cls_token is None:  # before a program is traced
             raise InputError("pool='cls' of a model without [CLS]; use pool='mean'.")
 
     def forward(self, time: Tensor, values: Tensor, mask: Tensor, channel: Tensor | None = None) -> Tensor:
         return embedding(self.model, self.tokenizer(time, values, channel, mask).tokens, self.pool)
 
     def of_library(self, dataset: SeriesDataset, feeds: dict[str, Tensor]) -> tuple[np.ndarray, ...]:
-        return (tasks.embed(self.directory, dataset, self.pool),)
+        return (self.pipeline.embed(dataset, self.pool),)
 
 
 class Interpolations(Answers):
     """`mean` and `std` float64 [B, M, V] at `query_time` float64 [B, M] (and `query_channel` int64 [B, M]).
 
-    As `tasks.interpolate`: beyond a series' observations the deviation grows to the spread of the training values. A
+    As `interpolate`: beyond a series' observations the deviation grows to the spread of the training values. A
     model without a likelihood has no `std`.
     """
 
-    def __init__(self, model: MaskedAutoencoder, preprocessor: Preprocessor) -> None:
-        super().__init__(model, preprocessor)
-        self.outputs = ("mean", "std") if model.likelihood.has_spread else ("mean",)
+    def __init__(self, pipeline: Pipeline) -> None:
+        super().__init__(pipeline.pretrained)
+        self.outputs = ("mean", "std") if pipeline.require_autoencoder().likelihood.has_spread else ("mean",)
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -284,9 +282,9 @@ class Interpolations(Answers):
         mean = self.model.likelihood.mean(parameters)
         if not self.model.likelihood.has_spread:
             return scaler.inverse(mean, number)
-        behind = asked - last - tasks.AHEAD * self.preprocessor.forecasts * (last - first)
+        behind = asked - last - AHEAD * self.pipeline.forecasts * (last - first)
         away = torch.maximum(first - asked, behind).clamp(min=0.0)
-        span = (last - first) * tasks.WIDENS_OVER
+        span = (last - first) * WIDENS_OVER
         share = torch.where(away > 0, torch.where(span > 0, away / torch.where(span > 0, span, 1.0), 1.0), 0.0)
         variance = self.model.likelihood.std(parameters) ** 2
         least = scaler.spread_about(mean, number) ** 2
@@ -297,8 +295,8 @@ class Interpolations(Answers):
     def of_library(self, dataset: SeriesDataset, feeds: dict[str, Tensor]) -> tuple[np.ndarray, ...]:
         times, channel = feeds["query_time"].numpy(), feeds.get("query_channel")
         offsets = np.arange(len(times) + 1) * times.shape[1]
-        queries = tasks.Queries(times.ravel(), None if channel is None else channel.numpy().ravel(), offsets)
-        found = tasks.interpolate(self.directory, dataset, queries)
+        queries = Queries(times.ravel(), None if channel is None else channel.numpy().ravel(), offsets)
+        found = interpolate(self.pipeline, dataset, queries)
         both = [found.mean] if found.std is None else [found.mean, found.std]
         return tuple(part.reshape(*times.shape, -1) for part in both)
 
@@ -316,9 +314,9 @@ class LightCurves(Answers):
 
     outputs = ("cls", "mean", "sequence")
 
-    def __init__(self, model: nn.Module, preprocessor: Preprocessor) -> None:
-        super().__init__(model, preprocessor)
-        encoder = encoder_of(model)
+    def __init__(self, pipeline: Pipeline) -> None:
+        super().__init__(pipeline)
+        encoder, preprocessor = encoder_of(pipeline.model), self.preprocessor
         names = preprocessor.value_names
         if preprocessor.channel_names is None or encoder.cls_token is None or not 1 <= len(names) <= 2:
             raise InputError(
@@ -342,5 +340,5 @@ class LightCurves(Answers):
 
     def of_library(self, dataset: SeriesDataset, feeds: dict[str, Tensor]) -> tuple[np.ndarray, ...]:
         """Without the sequence, which the library gives nobody; its mean is compared."""
-        directory = ModelDirectory(self.encoder, self.preprocessor, "fp32")
-        return tuple(tasks.embed(directory, dataset, pool) for pool in ("cls", "mean"))
+        alone = replace(self.pipeline, model=self.encoder, autoencoder=None, labels=None, partners=None)
+        return tuple(alone.embed(dataset, pool) for pool in ("cls", "mean"))

@@ -19,11 +19,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import torch
 
-from rotarymae.checkpoints import ModelDirectory
 from rotarymae.errors import InputError, InputWarning, RotaryMAEError, choose, import_extra
 from rotarymae.export.graph import Answers, Embeddings, Interpolations, LightCurves, Predictions
-from rotarymae.heads import Classifier, Regressor
-from rotarymae.model import MaskedAutoencoder
+from rotarymae.pipeline import Pipeline
 from rotarymae.series import Preprocessor, SeriesDataset
 from rotarymae.system import check_writable, replacing
 from rotarymae.tokens import pad_rows
@@ -57,23 +55,23 @@ class Check:
     megabytes: float
 
 
-def make_program(directory: ModelDirectory, job: Job, pool: str | None = None, temperature: float = 1.0) -> Answers:
-    """A model as a program that takes observations in the table's units.
+def make_program(pipeline: Pipeline, job: Job, pool: str | None = None) -> Answers:
+    """Return a pipeline as a program that takes observations in the table's units.
 
     Args:
-        directory: a model of series.
-        job: "predict" (a head's answers), "embed", "interpolate", or "light-curve", the contract of `LightCurves`.
-        pool: of "embed", as `tasks.embed`.
-        temperature: of "predict", as the run's predictor found it.
+        pipeline: of series.
+        job: "predict" (a head's answers, calibrated), "embed", "interpolate", or "light-curve", the contract of
+            `LightCurves`.
+        pool: of "embed", as `Pipeline.embed`.
 
     Raises:
-        InputError: a model that does another job, or that cannot be a program; the message says why.
+        InputError: a pipeline that does another job, or that cannot be a program; the message says why.
 
     Warns:
         InputWarning: a model that reads long series in parts.
     """
     choose("job", job, ("predict", "embed", "interpolate", "light-curve"))
-    model, preprocessor = directory.model, directory.of_series()
+    preprocessor = pipeline.require_series()
     most = preprocessor.window or preprocessor.max_tokens
     if most is not None:
         warnings.warn(
@@ -83,15 +81,12 @@ def make_program(directory: ModelDirectory, job: Job, pool: str | None = None, t
             stacklevel=2,
         )
     if job == "embed":
-        return Embeddings(model, preprocessor, pool).eval()
+        return Embeddings(pipeline, pool).eval()
     if job == "light-curve":
-        return LightCurves(model, preprocessor).eval()
-    if job == "predict" and isinstance(model, Classifier | Regressor):
-        return Predictions(model, preprocessor, temperature).eval()
-    if job == "interpolate" and isinstance(model, MaskedAutoencoder):
-        return Interpolations(model, preprocessor).eval()
-    wanted = "fine-tuned Classifier or Regressor" if job == "predict" else "pre-trained MaskedAutoencoder"
-    raise InputError(f"the model is a {type(model).__name__}; {job} needs a {wanted}.")
+        return LightCurves(pipeline).eval()
+    if job == "predict":
+        return Predictions(pipeline).eval()
+    return Interpolations(pipeline).eval()
 
 
 def export_program(program: Answers, path: str | Path, format: Format = "onnx") -> Check:

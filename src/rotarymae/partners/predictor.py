@@ -1,12 +1,12 @@
 """What a run predicts with: the network, a partner, or all of them combined.
 
 All are compared on the validation series. Unless a user decides otherwise the combination predicts, or what is better
-than it by more than one nat in all. The predictor is a folder of its own: predictor.json, and a file for each partner.
+than it by more than one nat in all. A saved predictor is the folder `partners` of a pipeline, whose config.json has the
+checksums: predictor.json, and a file for each partner.
 """
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -15,16 +15,15 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from rotarymae.checkpoints import PREDICTOR, ModelDirectory, find_model, read_json, refuse_changed
 from rotarymae.errors import InputError, ModelDirectoryError, listed
-from rotarymae.heads import Classifier, Regressor
+from rotarymae.model_files import dump_json, read_json
 from rotarymae.partners.base import AnyDataset, Floats, Partner, check
 from rotarymae.partners.boosting import BoostedFeatures
 from rotarymae.partners.calibrate import choose_temperature, temper
 from rotarymae.partners.combine import choose_weights, combine, nats
 from rotarymae.partners.convolutions import RandomConvolutions
 from rotarymae.series import StaticColumn
-from rotarymae.system import Reporter, replacing_folder, sha256, sha256_of
+from rotarymae.system import Reporter, replacing_folder
 
 FORMAT = 4
 JSON = "predictor.json"
@@ -33,7 +32,7 @@ PARTNERS: dict[str, type[Partner]] = {partner.name: partner for partner in (Boos
 MODEL, FEATURES, COMBINED = "model", BoostedFeatures.name, "combined"
 CHOICES = (MODEL, FEATURES, COMBINED)
 TITLES = {MODEL: "model", COMBINED: "combined"} | {name: kind.title for name, kind in PARTNERS.items()}  # in tables
-TASKS = {Classifier: "classification", Regressor: "regression"}
+TASKS = ("classification", "regression")
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,28 +123,7 @@ class Predictor:
         with replacing_folder(folder) as beside:
             files = {name: beside / f"{name}{partner.suffix}" for name, partner in self.partners.items()}
             described["partners"] = {name: self.partners[name].save(file) for name, file in files.items()}
-            sums = {JSON: sha256_of(described)} | {file.name: sha256(file) for file in files.values()}
-            text = json.dumps(described | {"sha256": sums}, indent=2, allow_nan=False)
-            (beside / JSON).write_text(text + "\n", encoding="utf-8")
-
-    @classmethod
-    def of_run(cls, folder: str | Path, directory: ModelDirectory) -> Self:
-        """Return the predictor of a run folder; for a model directory, or a run without one, the model as it is.
-
-        Raises:
-            InputError: a model without a head.
-            ModelDirectoryError: as `load`; a predictor of another task than the model's.
-        """
-        task = TASKS.get(type(directory.model))
-        if task is None:
-            raise InputError("the model is not fine-tuned; `rotarymae fit` with labels makes one that predicts them.")
-        path = find_model(folder) / PREDICTOR
-        if not path.exists():
-            return cls.of_model(task, f"{folder} has no folder {PREDICTOR!r}, as a run of `rotarymae fit` has")
-        predictor = cls.load(path)
-        if predictor.task != task:
-            raise ModelDirectoryError(f"{path} is of a {predictor.task}, and the model beside it of a {task}.")
-        return predictor
+            dump_json(beside / JSON, described)
 
     @classmethod
     def load(cls, folder: str | Path) -> Self:
@@ -161,9 +139,8 @@ class Predictor:
         partners = described.get("partners")
         check(isinstance(partners, dict) and set(partners) <= set(PARTNERS), path, "partners")
         files = {name: path.with_name(f"{name}{PARTNERS[name].suffix}") for name in partners}
-        sums = described.get("sha256")
-        check(isinstance(sums, dict) and set(sums) == {JSON, *(file.name for file in files.values())}, path, "sha256")
-        refuse_changed(path, described)
+        surplus = {file.name for file in path.parent.iterdir()} - {JSON, *(file.name for file in files.values())}
+        check(not surplus, path, "partners")
         check(set(described) == {"format", *(field.name for field in fields(cls))}, path, "fields")
         _check_fields(described, path)
         task = described["task"]
@@ -178,7 +155,7 @@ def _check_fields(described: dict[str, Any], path: Path) -> None:
     """Check all fields of predictor.json but those of the partners."""
     methods = {MODEL, *described["partners"]}
     available = methods & set(CHOICES) | ({COMBINED} if len(methods) > 1 else set())
-    check(described["task"] in TASKS.values(), path, "task")
+    check(described["task"] in TASKS, path, "task")
     check(described["choice"] in available, path, "choice")
     check(isinstance(described["because"], str), path, "because")
     for field, low, high in (("temperatures", 1e-3, 1e3), ("weights", 0, 1), ("losses", -math.inf, math.inf)):

@@ -16,24 +16,17 @@ import numpy as np
 from markupsafe import Markup
 from matplotlib.figure import Figure
 
+from rotarymae.anomaly import HIDDEN
 from rotarymae.arrays import ArrayDataset
 from rotarymae.errors import listed
+from rotarymae.heads import encoder_of
+from rotarymae.metrics import RMSE, SCALED_RMSE, interval_words, method_words, metric_of, rows_in_words, scored_words
+from rotarymae.outcome import Outcome
 from rotarymae.report.content import Headline, Image, Report, Section, Table
 from rotarymae.report.pictures import PICTURES, Picture, Words
 from rotarymae.series import TRANSFORMS, SeriesDataset
+from rotarymae.splits import split_words
 from rotarymae.system import duration, hardware, versions, write_text
-from rotarymae.tasks import (
-    HIDDEN,
-    RMSE,
-    SCALED_RMSE,
-    Outcome,
-    interval_words,
-    method_words,
-    metric_of,
-    rows_in_words,
-    scored_words,
-    split_words,
-)
 
 LARGEST_SVG = 120_000  # bytes; beyond it the same figure is smaller as pixels
 ENDS = 10  # of a long table of channels, as many of the worst and of the best are shown
@@ -110,8 +103,7 @@ def _headlines(outcome: Outcome) -> Iterator[Headline]:
                 by = where if chosen == "model" else f"{method_words(chosen)}, {where}"
                 yield _headline(metric_of(name).words, metrics[task], name, by, chosen)
     for name, found in list(metrics.get("interpolation", {}).items())[:1]:
-        assert outcome.pretrained is not None
-        what = "last times" if outcome.pretrained.directory.of_series().forecasts else "observations"
+        what = "last times" if outcome.pipeline.forecasts else "observations"
         note = f"root mean square, in scaled units, {100 * HIDDEN:.0f} % of the {what} hidden, {where}"
         yield _headline(f"error at hidden {name}", found["methods"], SCALED_RMSE, note)
     if "reconstruction" in metrics:
@@ -226,7 +218,6 @@ def _data(outcome: Outcome, anonymous: bool) -> Section:
 
 
 def _of_arrays(outcome: Outcome, dataset: ArrayDataset) -> tuple[dict[str, object], dict[str, object]]:
-    assert outcome.pretrained is not None, "a report needs a finished run"
     split, lengths = outcome.metrics["series"], dataset.lengths
     facts: dict[str, object] = {
         dataset.noun: len(dataset),
@@ -234,12 +225,11 @@ def _of_arrays(outcome: Outcome, dataset: ArrayDataset) -> tuple[dict[str, objec
         "trained on, for validation, held out": f"{split['train']}, {split['validation']}, {split['test']}",
     }
     facts |= {"files": "; ".join(dataset.notes)} if dataset.notes else {}
-    return facts, outcome.pretrained.preprocessor.describe()
+    return facts, outcome.pipeline.require_arrays().describe()
 
 
 def _of_series(outcome: Outcome, dataset: SeriesDataset) -> tuple[dict[str, object], dict[str, object]]:
-    assert outcome.pretrained is not None, "a report needs a finished run"
-    preprocessor = outcome.pretrained.directory.of_series()
+    preprocessor = outcome.pipeline.require_series()
     split = outcome.metrics["series"]
     lengths = dataset.lengths
     facts: dict[str, object] = {
@@ -268,7 +258,6 @@ def _source(outcome: Outcome) -> str:
 
 
 def _run(outcome: Outcome) -> Section:
-    assert outcome.pretrained is not None
     facts = {
         "wall time without this page": duration(outcome.seconds),
         "seed": str(outcome.config.seed),
@@ -276,7 +265,7 @@ def _run(outcome: Outcome) -> Section:
         **versions(),
     }
     configuration = {
-        "model": outcome.pretrained.model.config.to_dict(),  # type: ignore[union-attr]
+        "model": encoder_of(outcome.pipeline.autoencoder or outcome.pipeline.model).config.to_dict(),
         **dataclasses.asdict(outcome.config),
     }
     return Section(

@@ -1,4 +1,4 @@
-"""explore.html: the map of embeddings, a curve per click, and a table to sort by surprise; one file that loads nothing.
+"""explore.html: the map of embeddings, a curve per click, and a table to sort by anomaly score; it loads nothing.
 
 Bokeh draws it (extra "explore").
 """
@@ -14,12 +14,15 @@ from typing import Any
 import jinja2
 import numpy as np
 
+from rotarymae.anomaly import hidden_loss
 from rotarymae.errors import InputError, import_extra
+from rotarymae.interpolation import interpolate
+from rotarymae.outcome import Outcome
 from rotarymae.plots import channel_style, project, style_of
+from rotarymae.queries import curves
 from rotarymae.report.pictures import Words, error_column, most_observed
 from rotarymae.series import channel_index, plain
 from rotarymae.system import write_text
-from rotarymae.tasks import Outcome, curves, interpolate, surprise_at
 
 MOST = 400  # series with a curve; every series is on the map
 POINTS = 30  # of each curve
@@ -133,7 +136,7 @@ def _layout(outcome: Outcome, words: Words) -> Any:
         select.js_on_change("value", models.CustomJS(args={"source": source}, code="source.change.emit()"))
 
     shared: dict[str, Any] = {"sizing_mode": "stretch_width", "toolbar_location": "above", "output_backend": "canvas"}
-    tips = [("", "@id"), ("class", "@truth"), ("predicted", "@guess"), ("surprise", "@surprise{0.00}")]
+    tips = [("", "@id"), ("class", "@truth"), ("predicted", "@guess"), ("anomaly score", "@anomaly_score{0.00}")]
     tools = "tap,pan,wheel_zoom,box_zoom,reset"
     embedded = figure(title="Embeddings (PCA); click a point", height=420, tools=tools, tooltips=tips, **shared)
     embedded.scatter(
@@ -145,7 +148,7 @@ def _layout(outcome: Outcome, words: Words) -> Any:
     means = models.ColumnDataSource({"xs": [], "ys": [], "colour": []})
     shared |= {"x_axis_type": "datetime"} if words.dates else {}
     curve = figure(title="Click a point, or a row below", height=420, tools="pan,wheel_zoom,box_zoom,reset", **shared)
-    value = () if outcome.pretrained is None else outcome.pretrained.directory.of_series().value_names[:1]
+    value = outcome.pipeline.require_series().value_names[:1]
     curve.y_range = models.DataRange1d(flipped=any(set(shown) <= words.invert for shown in (value, names) if shown))
     curve.patches("xs", "ys", source=areas, fill_color="colour", fill_alpha=0.1, line_color=None)
     curve.multi_line("xs", "ys", source=means, line_color="colour", line_width=1.5)
@@ -164,7 +167,7 @@ def _layout(outcome: Outcome, words: Words) -> Any:
     titles = {"id": html.escape(outcome.dataset.id_name), "truth": "class", "guess": "predicted", "right": "right"}
     columns = [models.TableColumn(field=name, title=title) for name, title in titles.items()]
     number = models.NumberFormatter(format="0.00")
-    columns.append(models.TableColumn(field="surprise", title="surprise", formatter=number))
+    columns.append(models.TableColumn(field="anomaly_score", title="anomaly score", formatter=number))
     rows = models.DataTable(source=source, view=view, columns=columns, height=320, sizing_mode="stretch_width")
     selects = row(of_class, of_error, sizing_mode="stretch_width")
     return column(selects, embedded, curve, models.Div(text=legend), rows, sizing_mode="stretch_width")
@@ -180,22 +183,21 @@ def _table(outcome: Outcome, words: Words) -> dict[str, Any]:
     if words.classes and outcome.predicted is not None and outcome.labels is not None:
         best = outcome.predicted.argmax(1)
         guess = [words.classes[k] for k in best]
-        assert outcome.finetuned is not None and outcome.finetuned.preprocessor.classes is not None
-        known = [plain(name) for name in outcome.finetuned.preprocessor.classes]
+        known = [plain(name) for name in outcome.classes]
         for i in outcome.split.labelled:
             truth[i] = words.classes[known.index(plain(outcome.labels[i]))]
             right[i] = "yes" if truth[i] == guess[i] else "no"
-    rows, surprise = np.full(total, -1), np.full(total, np.nan)
+    rows, scores = np.full(total, -1), np.full(total, np.nan)
     if outcome.hidden is not None and outcome.visible is not None:
         place = {plain(name): i for i, name in enumerate(dataset.ids)}
         where = np.array([place[plain(name)] for name in outcome.visible.ids])
         rows[where[:MOST]] = np.arange(len(where))[:MOST]
-        assert outcome.pretrained is not None and outcome.interpolated is not None
-        surprise[where] = surprise_at(outcome.pretrained.directory, outcome.hidden, outcome.interpolated)
+        assert outcome.interpolated is not None
+        scores[where] = hidden_loss(outcome.pipeline, outcome.hidden, outcome.interpolated)
     number = {name: i for i, name in enumerate(words.classes)}
     looks = [style_of(number[name]) if name in number else UNKNOWN for name in truth]
     # What was scored comes first, the most surprising on top.
-    order = np.argsort(np.where(np.isnan(surprise), np.inf, -surprise), kind="stable")
+    order = np.argsort(np.where(np.isnan(scores), np.inf, -scores), kind="stable")
     columns = {
         "x": at[:, 0],
         "y": at[:, 1],
@@ -203,7 +205,7 @@ def _table(outcome: Outcome, words: Words) -> dict[str, Any]:
         "truth": truth,
         "guess": guess,
         "right": right,
-        "surprise": surprise,
+        "anomaly_score": scores,
         "row": rows,
         "colour": [colour for colour, _ in looks],
         "marker": [MARKERS[marker] for _, marker in looks],
@@ -215,14 +217,14 @@ def _curves(outcome: Outcome) -> dict[str, Any]:
     """Observations and predicted curves, a list of arrays per column with an array per series."""
     columns = ("time", "value", "low", "high", "channel", "hidden", "at", "of", "mean", "lower", "upper")
     store: dict[str, Any] = {name: [] for name in columns}
-    if outcome.visible is None or outcome.hidden is None or outcome.pretrained is None:
+    if outcome.visible is None or outcome.hidden is None:
         return store
     few = np.arange(min(MOST, len(outcome.visible)))
     visible, hidden = outcome.visible.select(few), outcome.hidden.select(few)
-    directory = outcome.pretrained.directory
-    error = error_column(directory.of_series())
+    pipeline = outcome.pipeline
+    error = error_column(pipeline.require_series())
     queries = curves(visible, hidden, POINTS)
-    found = interpolate(directory, visible, queries)
+    found = interpolate(pipeline, visible, queries)
     lower, upper = found.bands.get(BAND, (found.mean, found.mean))
     asked = channel_index(queries)
     for i, (seen, left) in enumerate(zip(visible, hidden, strict=True)):

@@ -15,8 +15,14 @@ from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 from sklearn.metrics import accuracy_score, confusion_matrix, precision_recall_fscore_support
 
-from rotarymae import plots, tasks
+from rotarymae import plots
 from rotarymae.arrays import ArrayDataset
+from rotarymae.importance import importance, most_observations
+from rotarymae.interpolation import SHARES, interpolate
+from rotarymae.metrics import method_words, scored_words
+from rotarymae.outcome import Outcome
+from rotarymae.queries import curves
+from rotarymae.reconstruction import drawn
 from rotarymae.report.content import Table
 from rotarymae.series import Preprocessor, SeriesDataset, channel_index, plain
 from rotarymae.training import TrainResult
@@ -25,7 +31,7 @@ EXAMPLES = 6  # series shown with their hidden points
 POINTS = 150  # of each interpolated curve
 PANELS = 12  # of each series, one per channel
 MAPPED = 2000  # embeddings on the map: t-SNE of 25,000 takes minutes, and shows a cloud
-LEVELS = tasks.SHARES  # bands whose promise is checked
+LEVELS = SHARES  # bands whose promise is checked
 
 
 @dataclass(frozen=True)
@@ -56,20 +62,18 @@ class Words:
     @classmethod
     def of(
         cls,
-        outcome: tasks.Outcome,
+        outcome: Outcome,
         class_names: Mapping[Any, str],
         time: str | None = None,
         value: str | None = None,
         invert: Collection[str] = (),
     ) -> Words:
-        assert outcome.pretrained is not None, "a report needs a finished run"
-        classes = () if outcome.finetuned is None else outcome.finetuned.preprocessor.classes or ()
-        names = tuple(class_names.get(name, str(name)) for name in classes)
+        names = tuple(class_names.get(name, str(name)) for name in outcome.classes)
         if isinstance(outcome.dataset, ArrayDataset):
             return cls(names, time or "", value or "", False, frozenset())
-        preprocessor = outcome.pretrained.directory.of_series()
+        preprocessor = outcome.pipeline.require_series()
         dates = outcome.dataset.time_zone is not None
-        column = str(preprocessor.columns.get("time") or "time")
+        column = str(outcome.pipeline.columns.get("time") or "time")
         return cls(
             names,
             time or (f"{column} (UTC)" if dates else column),
@@ -84,19 +88,19 @@ class Picture:
     name: str  # anchor of its section
     title: str
     explanation: str  # one sentence: what one sees, and how to read it
-    draw: Callable[[tasks.Outcome, Words], Iterable[Drawing | Table]]
+    draw: Callable[[Outcome, Words], Iterable[Drawing | Table]]
     private: bool = False  # whether it shows ids or values of single examples
 
 
-def series(outcome: tasks.Outcome, words: Words) -> Iterator[Drawing]:
+def series(outcome: Outcome, words: Words) -> Iterator[Drawing]:
     """Some series with what was shown, what was hidden, and the predicted curve."""
-    if outcome.visible is None or outcome.hidden is None or outcome.pretrained is None:
+    if outcome.visible is None or outcome.hidden is None:
         return
-    preprocessor = outcome.pretrained.directory.of_series()
+    preprocessor = outcome.pipeline.require_series()
     chosen = np.sort(np.random.default_rng(0).permutation(len(outcome.visible))[:EXAMPLES])
     visible, hidden = outcome.visible.select(chosen), outcome.hidden.select(chosen)
-    queries = tasks.curves(visible, hidden, POINTS)
-    found = tasks.interpolate(outcome.pretrained.directory, visible, queries)
+    queries = curves(visible, hidden, POINTS)
+    found = interpolate(outcome.pipeline, visible, queries)
     asked = channel_index(queries)
     error = error_column(preprocessor)
     for i, (seen, left) in enumerate(zip(visible, hidden, strict=True)):
@@ -171,10 +175,10 @@ def most_observed(channels: np.ndarray, count: int = PANELS) -> np.ndarray:
     return present[np.argsort(-counts, kind="stable")[:count]]
 
 
-def reconstructions(outcome: tasks.Outcome, words: Words) -> Iterator[Drawing]:
+def reconstructions(outcome: Outcome, words: Words) -> Iterator[Drawing]:
     """Some pictures, or spectrograms, with what was hidden and what the model makes of it."""
     dataset = outcome.dataset
-    if not isinstance(dataset, ArrayDataset) or outcome.pretrained is None or not outcome.reconstructions:
+    if not isinstance(dataset, ArrayDataset) or not outcome.reconstructions:
         return
     scored = outcome.split.scored
     rows = scored[dataset.lengths[scored] >= 2]  # as `score` reconstructs them
@@ -185,7 +189,7 @@ def reconstructions(outcome: tasks.Outcome, words: Words) -> Iterator[Drawing]:
         array = dataset.arrays[row]
         lowest, highest = float(array.min()), float(array.max())
         limits = (0.0, np.iinfo(array.dtype).max) if array.dtype.kind == "u" else (min(lowest, 0.0), max(highest, 1.0))
-        three = [_flat(part, dataset, *limits) for part in tasks.drawn(outcome.pretrained.directory, array, found)]
+        three = [_flat(part, dataset, *limits) for part in drawn(outcome.pipeline, array, found)]
         figure = plots.reconstruction(*three, cmap="gray" if dataset.sample_rate is None else "magma")
         hidden = f"{int(found.hidden.sum())} of {len(found.hidden)} patches hidden"
         yield Drawing(figure, f"{name}: input, {hidden}, and reconstruction", f"{hidden}.", heading=name)
@@ -208,12 +212,12 @@ def _flat(array: np.ndarray, dataset: ArrayDataset, black: float, white: float) 
     return np.clip((picture - black) / (white - black), 0, 1)
 
 
-def bands(outcome: tasks.Outcome, words: Words) -> Iterator[Drawing | Table]:
+def bands(outcome: Outcome, words: Words) -> Iterator[Drawing | Table]:
     """Do bands hold the share of hidden points that they promise?"""
     found, hidden = outcome.interpolated, outcome.hidden
-    if found is None or found.std is None or hidden is None or outcome.pretrained is None:
+    if found is None or found.std is None or hidden is None:
         return
-    preprocessor = outcome.pretrained.directory.of_series()
+    preprocessor = outcome.pipeline.require_series()
     # The share inside a band is the same in scaled units, in which the distribution is predicted.
     channels = channel_index(hidden)
     truth = preprocessor.values.transform(hidden.with_values(preprocessor.value_names).values, channels)[:, 0]
@@ -254,23 +258,20 @@ class Verdicts:
     probabilities: np.ndarray
 
     @classmethod
-    def of(cls, outcome: tasks.Outcome) -> Verdicts | None:
-        if outcome.finetuned is None or outcome.predicted is None or outcome.labels is None:
+    def of(cls, outcome: Outcome) -> Verdicts | None:
+        if not outcome.classes or outcome.predicted is None or outcome.labels is None:
             return None
-        classes = outcome.finetuned.preprocessor.classes
-        if classes is None:
-            return None
-        index = {name: i for i, name in enumerate(classes)}
+        index = {name: i for i, name in enumerate(outcome.classes)}
         at = outcome.split.scored
         return cls(
             np.array([index[plain(label)] for label in outcome.labels[at]]),
             outcome.predicted[at].argmax(1),
-            {tasks.method_words(name): found.argmax(1) for name, found in outcome.baselines.items()},
+            {method_words(name): found.argmax(1) for name, found in outcome.baselines.items()},
             outcome.predicted[at],
         )
 
 
-def classes(outcome: tasks.Outcome, words: Words) -> Iterator[Drawing | Table]:
+def classes(outcome: Outcome, words: Words) -> Iterator[Drawing | Table]:
     """Confusion matrix, and precision, recall and F1 class by class, with the F1 of other methods."""
     found = Verdicts.of(outcome)
     if found is None:
@@ -292,7 +293,7 @@ def classes(outcome: tasks.Outcome, words: Words) -> Iterator[Drawing | Table]:
     rows.append(("mean over classes (macro)", own | others | {"objects": len(found.labels)}))
     noun = outcome.dataset.noun
     caption = f"Accuracy {accuracy_score(found.labels, found.predicted):.3f} on {len(found.labels):,} {noun}: "
-    caption += f"{tasks.scored_words(outcome.metrics)}."
+    caption += f"{scored_words(outcome.metrics)}."
     if not support.all():
         caption += " Classes that none of them has, and that none is taken for, are left out of the means."
     counts = confusion_matrix(found.labels, found.predicted, labels=range(k))
@@ -305,7 +306,7 @@ def _scores(labels: np.ndarray, predicted: np.ndarray, k: int) -> Any:
     return precision_recall_fscore_support(labels, predicted, labels=range(k), zero_division=0)  # pyright: ignore
 
 
-def thresholds(outcome: tasks.Outcome, words: Words) -> Iterator[Drawing]:
+def thresholds(outcome: Outcome, words: Words) -> Iterator[Drawing]:
     """ROC and precision-recall curves of the second of two classes."""
     found = Verdicts.of(outcome)
     if found is None or len(words.classes) != 2 or len(np.unique(found.labels)) < 2:
@@ -315,7 +316,7 @@ def thresholds(outcome: tasks.Outcome, words: Words) -> Iterator[Drawing]:
     yield Drawing.of(plots.precision_recall(positive, score, name=name), f"Precision-recall curve of {name}")
 
 
-def confidence(outcome: tasks.Outcome, words: Words) -> Iterator[Drawing]:
+def confidence(outcome: Outcome, words: Words) -> Iterator[Drawing]:
     """Are verdicts given with probability p right in a share p of the cases?"""
     found = Verdicts.of(outcome)
     if found is None or len(found.labels) < 20:
@@ -324,7 +325,7 @@ def confidence(outcome: tasks.Outcome, words: Words) -> Iterator[Drawing]:
     yield Drawing.of(axes, "Share of right verdicts by the probability given to them")
 
 
-def regression(outcome: tasks.Outcome, words: Words) -> Iterator[Drawing]:
+def regression(outcome: Outcome, words: Words) -> Iterator[Drawing]:
     if "regression" not in outcome.metrics or outcome.predicted is None or outcome.labels is None:
         return
     at = outcome.split.scored
@@ -333,38 +334,37 @@ def regression(outcome: tasks.Outcome, words: Words) -> Iterator[Drawing]:
         there = at[np.isfinite(truth[at, k])]
         axes = plots.regression(truth[there, k], outcome.predicted[there, k])
         which = "" if truth.shape[1] == 1 else f"Output {k + 1} of {truth.shape[1]}. "
-        where = tasks.scored_words(outcome.metrics)
+        where = scored_words(outcome.metrics)
         caption = f"{which}Each point is one of {len(there):,} {outcome.dataset.noun}, on {where}."
         yield Drawing.of(axes, "Predicted against true values", caption)
 
 
-def mattered(outcome: tasks.Outcome, words: Words) -> Iterator[Drawing]:
+def mattered(outcome: Outcome, words: Words) -> Iterator[Drawing]:
     """Some scored series, with observations as large as they mattered to the model."""
-    trained, dataset = outcome.finetuned, outcome.dataset
-    if trained is None or outcome.labels is None or not isinstance(dataset, SeriesDataset):
+    pipeline, dataset = outcome.pipeline, outcome.dataset
+    if pipeline.labels is None or outcome.labels is None or not isinstance(dataset, SeriesDataset):
         return
-    preprocessor, lengths = trained.directory.of_series(), dataset.lengths
+    preprocessor, lengths = pipeline.require_series(), dataset.lengths
     # A series of n costs n passes over n observations: together no more than five passes over the table, or a moment's.
     affordable = lengths**2 <= max(5 * lengths.sum(), 20_000) / EXAMPLES
-    fitting = (lengths >= 2) & affordable & (lengths <= tasks.most_observations(preprocessor))
+    fitting = (lengths >= 2) & affordable & (lengths <= most_observations(preprocessor))
     rows = outcome.split.scored[fitting[outcome.split.scored]]
     rows = np.sort(np.random.default_rng(0).permutation(rows)[:EXAMPLES])
     if not len(rows):
         return
     some = dataset.select(rows)
-    found = tasks.importance(trained.directory, some)
-    predictor, answers = outcome.predictor, tasks.predict_labels(trained.directory, some)
-    assert predictor is not None
-    answers, alone = predictor.predict(answers, some, "model"), " alone" if predictor.choice != "model" else ""
+    found = importance(pipeline, some)
+    answers = pipeline.outputs(some, "model")
+    alone = "" if pipeline.partners is None or pipeline.partners.choice == "model" else " alone"
     for one, weights, answer, label in zip(some, found, answers, outcome.labels[rows], strict=True):
         channels = channel_index(one)
         shown = np.flatnonzero(np.isin(channels, most_observed(channels)))
         values = one.values[:, 0]
         figure = _observed(preprocessor, words, one.times, values, channels, shown, importance=weights[shown])
-        if preprocessor.classes is None:
+        if not outcome.classes:
             caption = f"The model{alone} says {', '.join(f'{x:.4g}' for x in answer)}; true: {label}."
         else:
-            names = dict(zip(preprocessor.classes, words.classes, strict=True))
+            names = dict(zip(outcome.classes, words.classes, strict=True))
             says = f"{words.classes[answer.argmax()]} ({answer.max():.0%})"
             caption = f"The model{alone} says {says}; true: {names[plain(label)]}."
         most = int(np.abs(weights).argmax())
@@ -372,7 +372,7 @@ def mattered(outcome: tasks.Outcome, words: Words) -> Iterator[Drawing]:
         yield Drawing(figure, alt, caption, heading=str(one.id))
 
 
-def embedding(outcome: tasks.Outcome, words: Words) -> Iterator[Drawing]:
+def embedding(outcome: Outcome, words: Words) -> Iterator[Drawing]:
     at = outcome.split.scored
     if outcome.embeddings is None or len(at) < 5:
         return
@@ -390,9 +390,9 @@ def embedding(outcome: tasks.Outcome, words: Words) -> Iterator[Drawing]:
     yield Drawing.of(axes, f"Embeddings of {len(some):,} {noun} in two dimensions ({method})", caption)
 
 
-def learning(outcome: tasks.Outcome, words: Words) -> Iterator[Drawing]:
-    for stage, trained in (("pre-training", outcome.pretrained), ("fine-tuning", outcome.finetuned)):
-        losses = {} if trained is None else learning_curves(trained.result)
+def learning(outcome: Outcome, words: Words) -> Iterator[Drawing]:
+    for stage, result in (("pre-training", outcome.fit.pretraining), ("fine-tuning", outcome.fit.finetuning)):
+        losses = {} if result is None else learning_curves(result)
         if losses:
             yield Drawing.of(plots.learning_curves(losses, title=stage), f"Losses of {stage} by epoch")
 

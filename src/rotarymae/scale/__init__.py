@@ -1,15 +1,19 @@
 """One model over more rows than fit into memory, or onto one machine."""
 
-from rotarymae.scale.jobs import Embedding, Explaining, Interpolating, Job, Predicting, open_predicting
+from rotarymae.scale.answers import (
+    Question,
+    importances,
+    open_embeddings,
+    open_predictions,
+    open_stage,
+    predictions,
+    values,
+)
 from rotarymae.scale.shards import ShardedJob, ShardTotals, answer_shards
 from rotarymae.scale.tables import Totals, answer_arrays, answer_file, embed_table, interpolate_table, predict_table
 
 __all__ = [
-    "Embedding",
-    "Explaining",
-    "Interpolating",
-    "Job",
-    "Predicting",
+    "Question",
     "ShardTotals",
     "ShardedJob",
     "Totals",
@@ -17,7 +21,12 @@ __all__ = [
     "answer_file",
     "answer_shards",
     "embed_table",
+    "importances",
     "interpolate_table",
-    "open_predicting",
+    "open_embeddings",
+    "open_predictions",
+    "open_stage",
     "predict_table",
+    "predictions",
+    "values",
 ]

@@ -22,8 +22,8 @@ import pyarrow as pa
 
 from rotarymae.config import Precision
 from rotarymae.errors import InputError, import_extra, listed
-from rotarymae.scale.jobs import Pool, Stage, open_once
-from rotarymae.scale.tables import answer_table, job_reader
+from rotarymae.scale.answers import Pool, Stage, open_once
+from rotarymae.scale.tables import answer_table, question_reader
 from rotarymae.series import TableLayout
 
 
@@ -60,9 +60,9 @@ def embed(
     """
     import_extra("lsdb", "survey")
     model = str(model)
-    job = open_once(model, stage, pool, precision)
+    question = open_once(model, stage, pool, precision)
     given = {"id": id, "time": time, "values": tuple(values), "channel": channel, "flags": tuple(flags)}
-    layout = TableLayout.for_model(job.directory.of_series(), given)
+    layout = question.pipeline.layout(given)
     info = catalog.hc_structure.catalog_info
     kept = list(dict.fromkeys([layout.id, info.ra_column, info.dec_column]))
     wanted = [layout.time, *layout.values, *layout.flags, *layout.static, *([layout.channel] if layout.channel else [])]
@@ -72,7 +72,7 @@ def embed(
     if lacking:
         raise InputError(f"the catalogue has no column {listed(lacking)}; it has {listed(there, 20)}.")
     part = catalog[columns]
-    meta = _with_vectors(part.meta[kept], {name: np.zeros(0, np.float32) for name in job.schema.names})
+    meta = _with_vectors(part.meta[kept], {name: np.zeros(0, np.float32) for name in question.schema.names})
     return part.map_partitions(_embed_partition, model, stage, pool, precision, layout, kept, meta=meta)
 
 
@@ -80,11 +80,11 @@ def _embed_partition(
     frame: Any, model: str, stage: Stage, pool: Pool, precision: Precision, layout: TableLayout, kept: list[str]
 ) -> Any:
     """What a worker does with one partition, a `nested_pandas.NestedFrame`."""
-    job = open_once(model, stage, pool, precision)
+    question = open_once(model, stage, pool, precision)
     table = pa.table({name: pa.array(frame[name]) for name in frame.columns})
     first = frame[kept][~frame[layout.id].duplicated()]
-    answers = pa.concat_tables(answer_table(job, job_reader(job, table, layout)))
-    vectors = {name: answers[name].to_numpy().astype(np.float32, copy=False) for name in job.schema.names}
+    answers = pa.concat_tables(answer_table(question, question_reader(question, table, layout)))
+    vectors = {name: answers[name].to_numpy().astype(np.float32, copy=False) for name in question.schema.names}
     return _with_vectors(first, vectors)
 
 

@@ -21,9 +21,8 @@ from pathlib import Path
 import pyarrow as pa
 
 from rotarymae.config import Precision
-from rotarymae.scale.jobs import Embedding, Pool, Stage
+from rotarymae.scale.answers import Pool, Stage, open_stage
 from rotarymae.scale.tables import embed_table
-from rotarymae.series import TableLayout
 
 
 class Embedder:
@@ -53,9 +52,9 @@ class Embedder:
         stage: Stage = "pretrained",
         precision: Precision = "auto",
     ) -> None:
-        self._job = Embedding.open(model, stage, pool, precision)
+        self._pipeline, self._pool = open_stage(model, stage, precision), pool
         given = {"id": id, "time": time, "values": tuple(values), "channel": channel, "flags": tuple(flags)}
-        self._layout = TableLayout.for_model(self._job.directory.of_series(), given)
+        self._layout = self._pipeline.layout(given)
 
     def __call__(self, batch: pa.Table) -> pa.Table:
-        return embed_table(batch, self._job, self._layout)
+        return embed_table(batch, self._pipeline, self._layout, pool=self._pool)

@@ -28,19 +28,19 @@ from typing import Any
 import pyarrow.parquet as pq
 from filelock import FileLock
 
-from rotarymae.checkpoints import LEFT_AFTER, find_model
 from rotarymae.errors import InputError, InputWarning, RotaryMAEError, ShardsFailed, gathered_warnings, listed
-from rotarymae.scale.jobs import Job
-from rotarymae.scale.tables import answer_table, job_reader
+from rotarymae.model_files import files_of, find_model
+from rotarymae.pipeline import LEFT_AFTER
+from rotarymae.run_folder import write_parts
+from rotarymae.scale.answers import Question
+from rotarymae.scale.tables import answer_table, question_reader
 from rotarymae.series import TableLayout, stem, table_files
 from rotarymae.system import Reporter, remove_leftovers, sha256, write_text
-from rotarymae.tasks import write_parts
 
 FORMAT = 2
 MANIFEST, WORK = "_manifest.json", "_work"
 ONE_ROW_PER_SERIES, MAX_ROWS_COUNTED = ("embed", "predict"), 1_000_000
 MAX_BROKEN_POOLS = 3  # in a row without a finished shard between: then workers are killed for a reason that stays
-MODEL_FILES = ("config.json", "model.safetensors", "preprocessor.json")
 
 OnStep = Callable[[int, int], None]
 
@@ -70,7 +70,7 @@ class ShardedJob:
         layout: of the tables.
     """
 
-    open: Callable[[], Job]
+    open: Callable[[], Question]
     name: str
     model: Path
     options: dict[str, Any]
@@ -149,11 +149,9 @@ def find_shards(table: Path, out: Path) -> list[Shard]:
 
 def model_checksum(model: Path) -> str:
     """Return the SHA-256 of the files that a model's answers depend on."""
-    model, digest = find_model(model), hashlib.sha256()
-    files = [path for name in MODEL_FILES for path in sorted(model.rglob(name))]
-    files = [path for path in files if "training" not in path.relative_to(model).parts]
-    for path in [*files, *sorted((model / "predictor").glob("*"))]:
-        digest.update(path.relative_to(model).as_posix().encode() + b"\0" + path.read_bytes())
+    folder, digest = find_model(model), hashlib.sha256()
+    for name in files_of(folder):
+        digest.update(name.encode() + b"\0" + (folder / name).read_bytes())
     return digest.hexdigest()
 
 
@@ -289,7 +287,7 @@ def _answer_in_worker(shard: Shard) -> Answered:
         return shard, _answer_here(shard)
 
 
-def _answer(job: Job, layout: TableLayout, shard: Shard) -> str | None:
+def _answer(question: Question, layout: TableLayout, shard: Shard) -> str | None:
     """Write the output of a shard that is not there by now; return why it cannot be answered, or None.
 
     Raises:
@@ -302,7 +300,7 @@ def _answer(job: Job, layout: TableLayout, shard: Shard) -> str | None:
         remove_leftovers(shard.output.parent, [shard.output.name], 0.0 if alone else LEFT_AFTER)
         try:
             with gathered_warnings() as caught:
-                write_parts(answer_table(job, job_reader(job, shard.source, layout)), shard.output)
+                write_parts(answer_table(question, question_reader(question, shard.source, layout)), shard.output)
             for text in dict.fromkeys(str(one.message) for one in caught if issubclass(one.category, InputWarning)):
                 warnings.warn(f"{shard.source.name}: {text}", InputWarning, stacklevel=2)
         except (OSError, MemoryError):

@@ -1,4 +1,4 @@
-"""One table in, one table out: a job's answers for every series of a table, whatever its size.
+"""One table in, one table out: the answers for every series of a table, whatever its size.
 
 A table is read, answered and written a part at a time, about 260,000 observations each, so memory does not grow with
 it. There is one row per series (of values at any times one per query) in the order in which the series first appear.
@@ -18,10 +18,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rotarymae.arrays import ArrayDataset
-from rotarymae.errors import InputError, InputWarning, NoObservations, gathered_warnings, listed
-from rotarymae.scale.jobs import Answers, Embedding, Interpolating, Job, Pool, Predicting, Stage
+from rotarymae.errors import InputError, InputWarning, NoObservations, gathered_warnings
+from rotarymae.pipeline import Pipeline
+from rotarymae.queries import QueryTable
+from rotarymae.run_folder import with_ids, write_parts
+from rotarymae.scale.answers import (
+    Answers,
+    Pool,
+    Question,
+    Stage,
+    embeddings,
+    open_embeddings,
+    predictions,
+    values,
+)
 from rotarymae.series import Part, SeriesDataset, TableLayout, TableReader, as_text
-from rotarymae.tasks import QueryTable, with_ids, write_parts
 
 OnStep = Callable[[int, int], None]
 
@@ -57,19 +68,19 @@ class Totals:
 
 
 def answer_file(
-    job: Job, table: Path | pa.Table, out: Path, layout: TableLayout, on_step: OnStep | None = None
+    question: Question, table: Path | pa.Table, out: Path, layout: TableLayout, on_step: OnStep | None = None
 ) -> Totals:
-    """Writes a job's answers for a table to a .csv or .parquet file: beside it first, then renamed.
+    """Write the answers for a table to a .csv or .parquet file: beside it first, then renamed.
 
     Raises:
         InputError: as `TableLayout.reader` and `TableReader.parts`, naming the table; no series has an observation.
     """
-    totals, reader = Totals(), job_reader(job, table, layout)
+    totals, reader = Totals(), question_reader(question, table, layout)
 
     def tables() -> Iterator[pa.Table]:
         nonlocal totals
         reason = NoObservations("it has no rows; there is nothing to answer for")
-        for part, answers in answer_parts(job, reader, on_step):
+        for part, answers in answer_parts(question, reader, on_step):
             totals, reason = totals.and_of(part, answers), part.why or reason
             yield answers
         if totals.empty == totals.series:
@@ -84,31 +95,33 @@ def answer_file(
     return totals
 
 
-def answer_parts(job: Job, reader: TableReader, on_step: OnStep | None = None) -> Iterator[tuple[Part, pa.Table]]:
-    """A job's answers for a table, part after part, each as a table with the same columns.
+def answer_parts(
+    question: Question, reader: TableReader, on_step: OnStep | None = None
+) -> Iterator[tuple[Part, pa.Table]]:
+    """Answer for a table, part after part, each as a table with the same columns.
 
     Args:
         on_step: is called with the observations done and their number.
 
     Raises:
-        InputError: as `TableReader.parts` and the job; nothing was observed at all, and the columns depend on that.
+        InputError: as `TableReader.parts` and the question; nothing was observed at all, and columns depend on that.
 
     Warns:
-        As the job, once for the whole table.
+        As the question, once for the whole table.
     """
     total, done = reader.source.observations(reader.columns), 0
-    schema = job.schema
+    schema = question.schema
     held: list[tuple[Part, Answers | None]] = []  # until the columns are known
     raised: list[InputWarning] = []
-    for part in _checked(job, reader):
+    for part in _checked(question, reader):
         found = None
         if part.dataset is not None:
             size = len(part.dataset.times)
             step = None if on_step is None else _within(on_step, done, size, total)
             with gathered_warnings() as caught:
-                part = _answerable(job, part, part.dataset)
+                part = _answerable(question, part, part.dataset)
                 if part.dataset is not None:
-                    found = job.answer(part.dataset, step)
+                    found = question.answer(part.dataset, step)
             raised += [warning.message for warning in caught if isinstance(warning.message, InputWarning)]
             done += size
             if schema is None and found is not None and found.columns.num_columns:
@@ -124,9 +137,11 @@ def answer_parts(job: Job, reader: TableReader, on_step: OnStep | None = None) -
         raise held[0][0].why or NoObservations("none of the series that are asked for can be answered")
 
 
-def _answerable(job: Job, part: Part, dataset: SeriesDataset) -> Part:
-    """The part, in which series that the job cannot answer are like those without observations."""
-    able = job.answerable(dataset)
+def _answerable(question: Question, part: Part, dataset: SeriesDataset) -> Part:
+    """The part, in which series that cannot be answered are like those without observations."""
+    if question.answerable is None:
+        return part
+    able = question.answerable(dataset)
     if able.all():
         return part
     observed = part.observed.copy()
@@ -154,10 +169,10 @@ def _rows(ids: pa.Array, observed: np.ndarray, answers: Answers | None, schema: 
     return with_ids(columns, ids, name)
 
 
-def answer_arrays(job: Job, dataset: ArrayDataset, out: Path, on_step: OnStep | None = None) -> Totals:
-    """Writes a job's answers for arrays; a file that could not be read has a row with its name alone, at the end."""
+def answer_arrays(question: Question, dataset: ArrayDataset, out: Path, on_step: OnStep | None = None) -> Totals:
+    """Write the answers for arrays; a file that could not be read has a row with its name alone, at the end."""
     ids = pa.array([*dataset.ids.tolist(), *dataset.left_out])
-    answers = job.answer(dataset, on_step)
+    answers = question.answer(dataset, on_step)
     observed = np.arange(len(ids)) < len(dataset)
     write_parts([_rows(ids, observed, answers, answers.columns.schema, dataset.id_name)], out)
     return Totals(len(ids), len(dataset.left_out), len(ids), what="files that cannot be read")
@@ -175,10 +190,10 @@ def _once(raised: list[InputWarning]) -> Iterator[InputWarning]:
         yield InputWarning(texts[0] + (f" ({more} more warnings are like this.)" if more else ""))
 
 
-def _checked(job: Job, reader: TableReader) -> Iterator[Part]:
+def _checked(question: Question, reader: TableReader) -> Iterator[Part]:
     """The parts of a table. Series that are asked for at times of their own must be among them; others are left out."""
     seen: list[Any] = []
-    asked = job.at if isinstance(job, Interpolating) else None
+    asked = question.at
     wanted = set() if asked is None else set(map(as_text, asked.ids))
     for part in reader.parts():
         if asked is not None:
@@ -192,10 +207,10 @@ def _checked(job: Job, reader: TableReader) -> Iterator[Part]:
         asked.refuse_others(seen)
 
 
-def job_reader(job: Job, table: Path | pa.Table, layout: TableLayout) -> TableReader:
-    """What reads a table as a job's model needs it. Raises as `TableLayout.reader`."""
-    preprocessor = job.directory.of_series()
-    static = tuple((preprocessor.columns or {}).get("static", ()))  # of the run, which its pre-trained model ignores
+def question_reader(question: Question, table: Path | pa.Table, layout: TableLayout) -> TableReader:
+    """Return what reads a table as a question's model needs it. Raises as `TableLayout.reader`."""
+    preprocessor = question.pipeline.require_series()
+    static = tuple(question.pipeline.columns.get("static", ()))  # of the run, which its pre-trained model ignores
     return layout.reader(table, preprocessor.channel_names, static, preprocessor.value_columns)
 
 
@@ -204,98 +219,86 @@ def job_reader(job: Job, table: Path | pa.Table, layout: TableLayout) -> TableRe
 
 def embed_table(
     table: pa.Table,
-    model: str | Path | Embedding,
+    model: str | Path | Pipeline,
     layout: TableLayout | None = None,
     *,
     pool: Pool = "auto",
     stage: Stage = "pretrained",
 ) -> pa.Table:
-    """One vector per series of a table: its ids, and the columns e0, e1, .. (float32).
+    """Return one vector per series of a table: its ids, and the columns e0, e1, .. (float32).
 
     Args:
         table: long, wide or nested.
-        model: a run folder or a model directory; or a job, whose model is loaded already.
-        layout: as the model's training table, if None; `TableLayout.for_model` changes single columns of it.
+        model: a pipeline, or what `Pipeline.load` reads.
+        layout: as the pipeline's training table, if None; `Pipeline.layout` changes single columns of it.
         pool: the mean or maximum over a series' observations, the [CLS] token, or what the model was trained to use.
-        stage: the model of a run folder.
+        stage: the part of a pipeline with a head.
 
     Raises:
         InputError: as `TableLayout.reader` and `SeriesDataset.from_frame`.
-        ModelDirectoryError: as `checkpoints.load_directory`.
+        ModelDirectoryError: as `Pipeline.load`.
     """
-    if isinstance(model, Embedding):
-        _refuse_beside_job(pool=pool != "auto", stage=stage != "pretrained")
-        return _answer_table(model, table, layout)
-    return _answer_table(Embedding.open(model, stage, pool), table, layout)
+    question = embeddings(model, pool) if isinstance(model, Pipeline) else open_embeddings(model, stage, pool)
+    return _answered(question, table, layout)
 
 
 def predict_table(
     table: pa.Table,
-    model: str | Path | Predicting,
+    model: str | Path | Pipeline,
     layout: TableLayout | None = None,
     *,
     predictor: str = "auto",
 ) -> pa.Table:
-    """The prediction of every series of a table: its id, "predicted", and for classes a probability of each.
+    """Return the prediction of every series of a table: its id, "predicted", and for classes a probability of each.
 
     Args:
         predictor: "model", "features" or "combined"; "auto" is what the fit chose.
         table, model, layout: as `embed_table`. Raises as it does.
     """
-    if isinstance(model, Predicting):
-        _refuse_beside_job(predictor=predictor != "auto")
-        return _answer_table(model, table, layout)
-    return _answer_table(Predicting.open(model, predictor), table, layout)
+    return _answered(predictions(_loaded(model), predictor), table, layout)
 
 
 def interpolate_table(
     table: pa.Table,
-    model: str | Path | Interpolating,
+    model: str | Path | Pipeline,
     layout: TableLayout | None = None,
     *,
     points: int = 100,
     times: Sequence[float | str] = (),
     at: pa.Table | None = None,
 ) -> pa.Table:
-    """Values of every series of a table at any times, one row per query: id, "time", "channel", mean, std, bands.
+    """Return values of every series of a table at any times, one row per query: id, time, channel, mean, std, bands.
 
     Args:
-        points: so many even times from each series' first to its last observation, in every channel.
+        points: even times from each series' first to its last observation, in every channel.
         times: these times, numbers or dates, of every series and channel instead.
         at: instead, a table of ids, times and perhaps channels, with names of columns as in the layout.
         table, model, layout: as `embed_table`. Raises as it does.
     """
-    if isinstance(model, Interpolating):
-        _refuse_beside_job(points=points != 100, times=len(times) > 0)
-        job = model
-    else:
-        job = Interpolating.open(model, points, times)
-    if at is not None:
-        layout = layout or TableLayout.for_model(job.directory.of_series())
-        job = replace(job, at=QueryTable.of(at, layout))
-    return _answer_table(job, table, layout)
+    pipeline = _loaded(model).pretrained
+    layout = layout or pipeline.layout()
+    asked = None if at is None else QueryTable.of(at, layout)
+    return _answered(values(pipeline, points, times, asked), table, layout)
 
 
-def _refuse_beside_job(**given: bool) -> None:
-    names = [name for name, there in given.items() if there]
-    if names:
-        raise InputError(f"{listed(names)} beside a job, which has its own; open the job with it instead.")
+def _loaded(model: str | Path | Pipeline) -> Pipeline:
+    return model if isinstance(model, Pipeline) else Pipeline.load(model)
 
 
-def _answer_table(job: Job, table: pa.Table, layout: TableLayout | None) -> pa.Table:
-    layout = layout or TableLayout.for_model(job.directory.of_series())
-    return pa.concat_tables(answer_table(job, job_reader(job, table, layout)))
+def _answered(question: Question, table: pa.Table, layout: TableLayout | None) -> pa.Table:
+    layout = layout or question.pipeline.layout()
+    return pa.concat_tables(answer_table(question, question_reader(question, table, layout)))
 
 
-def answer_table(job: Job, reader: TableReader) -> Iterator[pa.Table]:
-    """A job's answers for a table in parts, at least one: that of a table without rows has its columns alone."""
-    there = False
-    for _, answers in answer_parts(job, reader):
-        there = True
+def answer_table(question: Question, reader: TableReader) -> Iterator[pa.Table]:
+    """Answer for a table in parts, at least one: that of a table without rows has its columns alone."""
+    empty = True
+    for _, answers in answer_parts(question, reader):
+        empty = False
         yield answers
-    if not there:
-        if job.schema is None:
+    if empty:
+        if question.schema is None:
             raise NoObservations("the table has no rows; there is nothing to answer for.")
         kind = reader.source.type_of(reader.id)
         nobody = pa.array([], kind.value_type if pa.types.is_dictionary(kind) else kind)
-        yield with_ids(job.schema.empty_table(), nobody, reader.id_name or reader.id)
+        yield with_ids(question.schema.empty_table(), nobody, reader.id_name or reader.id)

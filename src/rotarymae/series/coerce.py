@@ -21,10 +21,16 @@ from rotarymae.series.preprocessor import Preprocessor
 from rotarymae.system import unmasked
 
 
-def as_dataset(series: Any, like: Preprocessor | None = None, columns: FrameColumns | None = None) -> SeriesDataset:
+def as_dataset(
+    series: Any,
+    like: Preprocessor | None = None,
+    columns: FrameColumns | None = None,
+    of_training: Mapping[str, Any] | None = None,
+) -> SeriesDataset:
     """Series in any of the forms the estimators take, as a `SeriesDataset`; laid out as `like`, when that is given.
 
-    The forms are those of `rotarymae.estimators`; `columns` are of a data frame.
+    The forms are those of `rotarymae.estimators`. `columns` are of a data frame; `of_training` says how the table was
+    laid out on which `like` was fitted.
 
     Raises:
         InputError: another form; and as `SeriesDataset.from_frame`, `from_padded` and `from_arrays`.
@@ -32,7 +38,7 @@ def as_dataset(series: Any, like: Preprocessor | None = None, columns: FrameColu
     if isinstance(series, SeriesDataset):
         dataset = series
     elif is_frame(series):
-        dataset = _from_frame(series, like, columns or FrameColumns())
+        dataset = _from_frame(series, like, columns or FrameColumns(), of_training or {})
     elif isinstance(series, np.ndarray) and series.ndim == 3:
         dataset = _from_padded(unmasked(series), like)
     elif isinstance(series, list | tuple) and len(series) and all(_is_table(one) for one in series):
@@ -106,9 +112,11 @@ def _is_table(one: Any) -> bool:
     return isinstance(one, np.ndarray) and one.ndim == 2
 
 
-def _from_frame(frame: Any, like: Preprocessor | None, columns: FrameColumns) -> SeriesDataset:
-    if like is not None and is_of_the_command(like):
-        found = _as_the_command(frame, like, columns)
+def _from_frame(
+    frame: Any, like: Preprocessor | None, columns: FrameColumns, of_training: Mapping[str, Any]
+) -> SeriesDataset:
+    if like is not None and is_of_the_command(of_training):
+        found = _as_the_command(frame, like, columns, of_training)
     else:
         names = None if like is None or columns.channel is None else like.channel_names
         found = SeriesDataset.from_frame(
@@ -120,14 +128,16 @@ def _from_frame(frame: Any, like: Preprocessor | None, columns: FrameColumns) ->
     return found
 
 
-def is_of_the_command(preprocessor: Preprocessor) -> bool:
-    """Whether it remembers more of how its table was read than the estimators have parameters."""
-    return "tokens" in preprocessor.columns
+def is_of_the_command(of_training: Mapping[str, Any]) -> bool:
+    """Return whether more is known of how a training table was read than the estimators have parameters."""
+    return "tokens" in of_training
 
 
-def _as_the_command(frame: Any, like: Preprocessor, columns: FrameColumns) -> SeriesDataset:
+def _as_the_command(
+    frame: Any, like: Preprocessor, columns: FrameColumns, of_training: Mapping[str, Any]
+) -> SeriesDataset:
     own = dataclasses.asdict(columns)
-    layout = TableLayout.for_model(like, {name: own[name] for name in ("id", "time", "channel")})
+    layout = TableLayout.for_model(like, of_training, {name: own[name] for name in ("id", "time", "channel")})
     seen = tables.as_frame(frame)
     if layout.id not in seen.columns:
         raise InputError(f"the frame has no id column {layout.id!r}; its columns are {listed(seen.columns, 20)}.")

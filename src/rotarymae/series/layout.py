@@ -50,9 +50,11 @@ class TableLayout(Reading):
         return cls(**{**layout, **lists})
 
     @classmethod
-    def for_model(cls, preprocessor: Preprocessor, given: Mapping[str, Any] | None = None) -> TableLayout:
-        """How a table for a model is laid out: as its training table, but for what is given."""
-        layout = cls.resolve(given or {}, preprocessor.columns)
+    def for_model(
+        cls, preprocessor: Preprocessor, columns: Mapping[str, Any], given: Mapping[str, Any] | None = None
+    ) -> TableLayout:
+        """Return how a table for a model is laid out: as its training table (`columns`), but for what is given."""
+        layout = cls.resolve(given or {}, columns)
         # No static columns, of a model that is only pre-trained.
         static = tuple(column.name for column in preprocessor.static)
         return replace(layout, static=static, errors=preprocessor.errors)

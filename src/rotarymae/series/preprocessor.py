@@ -35,8 +35,6 @@ class Preprocessor:
     Attributes:
         value_names, channel_names: of the training set; `channel_names` is None without a channel axis.
         values, positions: the fitted scalers.
-        classes: labels in the order of a classifier's outputs, or None.
-        target: (mean, std) of each output of a regressor, which are standardised by them; or None.
         inputs: what the encoder reads of an observation beside its values.
         join_times: whether the observations of one time are one token, with all channels' values as its features.
         static: the columns with one value per series that a head reads beside the series, fitted.
@@ -45,10 +43,7 @@ class Preprocessor:
         max_tokens: of longer series only so many observations are read; None reads all.
         window, overlap: longer series are cut into windows of so many observations, which share so many at least; None
             cuts nothing.
-        columns: how the training table was read ("id", "time", "channel", ...), so that later tables of the same
-            layout need no telling; empty when the data came from arrays.
         dates: whether times were dates or durations, which count in days; None is not known.
-        forecasts: whether pre-training hid the ends of series (masking="future"), so that a model knows what follows.
     """
 
     noun: ClassVar[str] = "series"  # what messages call what it is for
@@ -56,8 +51,6 @@ class Preprocessor:
     channel_names: tuple[Label, ...] | None
     values: ValueScaler
     positions: PositionScaler
-    classes: tuple[Label, ...] | None = None
-    target: tuple[tuple[float, float], ...] | None = None
     inputs: Inputs = dataclasses.field(default_factory=Inputs)
     join_times: bool = False
     static: tuple[StaticColumn, ...] = ()
@@ -65,9 +58,7 @@ class Preprocessor:
     max_tokens: int | None = None
     window: int | None = None
     overlap: int = 0
-    columns: dict[str, Any] = dataclasses.field(default_factory=dict)
     dates: bool | None = None
-    forecasts: bool = False
 
     @classmethod
     def fit(

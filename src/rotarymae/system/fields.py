@@ -1,23 +1,28 @@
-"""A dataclass that a file of ours holds as JSON."""
+"""Read a dataclass from the JSON of one of our files, whatever the file says."""
 
 from __future__ import annotations
 
 import dataclasses
+import math
 import types
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from rotarymae.errors import InputError
 
 
-def from_fields(kind: type, fields: dict[str, Any], where: str) -> Any:
-    """Return the dataclass `kind` from the dictionary of `dataclasses.asdict`, also after JSON, which has no tuples.
+def from_fields(kind: type, fields: Any, where: str) -> Any:
+    """Build the dataclass `kind` from what `dataclasses.asdict` gave, also after JSON, which has no tuples.
+
+    Every value is compared with its annotation; what more a class asks of its values is up to its `__post_init__`.
 
     Args:
         where: what the fields are of, for messages.
 
     Raises:
-        InputError: a field that is unknown or missing, or that holds a list where there should be none.
+        InputError: a field that is unknown, missing, or of another type.
     """
+    if not isinstance(fields, dict):
+        raise InputError(f"{where} is a {type(fields).__name__}; wanted an object of fields.")
     known, hints = {field.name: field for field in dataclasses.fields(kind)}, get_type_hints(kind)
     for name in fields:
         if name not in known:
@@ -31,12 +36,38 @@ def from_fields(kind: type, fields: dict[str, Any], where: str) -> Any:
 
 def _read(value: Any, kind: Any, name: str) -> Any:
     """Return the value as its annotation has it: a list becomes a tuple, an object a dataclass."""
+    origin, options = get_origin(kind), get_args(kind)
+    if origin in (Union, types.UnionType):
+        for option in sorted(options, key=lambda option: option in (int, float)):  # True is no number
+            try:
+                return _read(value, option, name)
+            except InputError:
+                continue
+        raise _wrong(name, value, kind)
     if dataclasses.is_dataclass(kind) and isinstance(kind, type):
         return from_fields(kind, value, name)
-    if not isinstance(value, list | tuple):
+    if origin is tuple:
+        if not isinstance(value, list | tuple):
+            raise _wrong(name, value, kind)
+        each = [options[0]] * len(value) if options[-1:] == (...,) else list(options)
+        if len(each) != len(value):
+            raise _wrong(name, value, kind)
+        return tuple(_read(one, option, name) for one, option in zip(value, each, strict=True))
+    if origin is Literal:
+        fits = value in options and type(value) in {type(option) for option in options}
+    elif kind is float:
+        fits = type(value) in (int, float) and math.isfinite(value)
+    elif kind in (int, str, bool, type(None)):
+        fits = type(value) is kind
+    elif kind is dict or origin is dict:
+        fits = isinstance(value, dict) and all(isinstance(key, str) for key in value)
+    else:
         return value
-    if get_origin(kind) in (Union, types.UnionType):
-        kind = next((option for option in get_args(kind) if get_origin(option) is tuple), None)
-    if get_origin(kind) is not tuple:
-        raise InputError(f"the field {name!r} holds the list {value!r}; wanted {kind}.")
-    return tuple(_read(one, get_args(kind)[0], name) for one in value)
+    if not fits:
+        raise _wrong(name, value, kind)
+    return float(value) if kind is float else value
+
+
+def _wrong(name: str, value: Any, kind: Any) -> InputError:
+    text = repr(value)
+    return InputError(f"the field {name!r} holds {text if len(text) < 80 else text[:77] + '...'}; wanted {kind}.")

@@ -14,7 +14,7 @@ from typing import Literal
 
 import numpy as np
 
-from rotarymae.tasks import FitConfig
+from rotarymae.training.fit_config import FitConfig
 from rotarymae_experiments import (
     SMOKE,
     SMOKE_TRAINING,

@@ -18,10 +18,13 @@ from sklearn.metrics import f1_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from rotarymae.checkpoints import ModelDirectory, save
 from rotarymae.heads import encoder_of
+from rotarymae.pipeline import Pipeline
+from rotarymae.prediction import embed
 from rotarymae.series import SeriesDataset
-from rotarymae.tasks import FitConfig, embed, finetune, open_pretrained, pretrain, split_off
+from rotarymae.splits import split_off
+from rotarymae.train import finetune, open_start, pretrain
+from rotarymae.training.fit_config import FitConfig
 from rotarymae_experiments import (
     SMOKE,
     SMOKE_TRAINING,
@@ -76,7 +79,7 @@ def run(setup: LabelEfficiencySetup, case: str, trial: Trial) -> Score:
         train, scored = split_off(train, labels, 0.15, 0)
     known = Labelled(described, labels).select(draw(labels, train, COUNTS[case], trial.seed))
     asked = described.select(scored)
-    start = open_pretrained(setup.fit.pretrained) if setup.fit.pretrained else _pretrain(setup, described, train, trial)
+    start = open_start(setup.fit.pretrained) if setup.fit.pretrained else _pretrain(setup, described, train, trial)
     assert start.preprocessor is not None
     config = trial.with_seed(setup.fit)
     guesses = {}
@@ -93,7 +96,7 @@ def run(setup: LabelEfficiencySetup, case: str, trial: Trial) -> Score:
     return Score({name: float(value) for name, value in metrics.items()}, {}, parameters(encoder_of(start.model)))
 
 
-def _pretrain(setup: LabelEfficiencySetup, described: SeriesDataset, train: np.ndarray, trial: Trial) -> ModelDirectory:
+def _pretrain(setup: LabelEfficiencySetup, described: SeriesDataset, train: np.ndarray, trial: Trial) -> Pipeline:
     """The autoencoder that all cases and seeds share, in the run's own folder: whichever comes first trains it."""
     unlabelled = described.select(train) if setup.sample else others(setup.data_dir, described)
     shared = trial.folder.parents[1]
@@ -104,9 +107,8 @@ def _pretrain(setup: LabelEfficiencySetup, described: SeriesDataset, train: np.n
         "library's sample are not among them. `rotarymae-experiments run label_efficiency` makes it and measures its "
         "worth."
     )
-    preprocessor = dataclasses.replace(pretrained.preprocessor, columns=COLUMNS)
-    save(pretrained.model, shared / "pretrained", preprocessor, note)
-    return pretrained.directory
+    dataclasses.replace(pretrained.pipeline, columns=COLUMNS).save(shared / "pretrained", note)
+    return pretrained.pipeline
 
 
 def others(folder: str, sample: SeriesDataset) -> SeriesDataset:

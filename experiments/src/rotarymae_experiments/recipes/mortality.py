@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from sklearn.metrics import average_precision_score, roc_auc_score
 
-from rotarymae.tasks import FitConfig, Trained, finetune, predict_probabilities, prepare, pretrain
+from rotarymae.train import FitResult, finetune, prepare, pretrain
+from rotarymae.training.fit_config import FitConfig
 from rotarymae_experiments import (
     SMOKE,
     SMOKE_TRAINING,
@@ -60,8 +61,8 @@ def run(setup: MortalitySetup, case: str, trial: Trial) -> Score:
     hours = data.hourly(records)
     train, validation, test = (Labelled(hours.select(part), died[part]) for part in at)
     tuned = _train(setup, trial, train, validation)
-    of_model = [predict_probabilities(tuned.directory, part.series) for part in (validation, test)]
-    static = tuned.preprocessor.static
+    of_model = [tuned.pipeline.predict_proba(part.series) for part in (validation, test)]
+    static = tuned.pipeline.preprocessor.static
     known, unseen = Labelled(records, died), records.select(at[2])
     found = combine(trial, known, (at[0], at[1]), unseen, (of_model[0], of_model[1]), static)
     metrics = {
@@ -69,14 +70,14 @@ def run(setup: MortalitySetup, case: str, trial: Trial) -> Score:
         for key, method in (("model", ""), ("features", " of gradient boosting"), ("combined", " combined"))
         for name, score in METRICS.items()
     }
-    return Score(metrics, {}, parameters(tuned.model))
+    return Score(metrics, {}, parameters(tuned.pipeline.model))
 
 
-def _train(setup: MortalitySetup, trial: Trial, train: Labelled, validation: Labelled) -> Trained:
+def _train(setup: MortalitySetup, trial: Trial, train: Labelled, validation: Labelled) -> FitResult:
     """The classifier, of the epoch with the smallest validation loss."""
     config = dataclasses.replace(trial.with_seed(setup.fit), static=tuple(train.series.static))
     if setup.pretrained:
-        start = trial.train("pretraining", pretrain, train.series, config).directory
+        start = trial.train("pretraining", pretrain, train.series, config).pipeline
     else:
         start = blank(config, prepare(train.series, config))
     chooses = (validation.series, validation.labels)

@@ -15,9 +15,12 @@ from typing import Literal
 
 import numpy as np
 
+from rotarymae.interpolation import interpolate
 from rotarymae.partners import baselines
+from rotarymae.queries import as_queries
 from rotarymae.series import SeriesDataset, hide
-from rotarymae.tasks import FitConfig, MaskingStrategy, as_queries, interpolate, pretrain
+from rotarymae.train import pretrain
+from rotarymae.training.fit_config import FitConfig, MaskingStrategy
 from rotarymae_experiments import SMOKE, Recipe, Row, Score, Setup, Trial, parameters
 from rotarymae_experiments.data import physionet as data
 
@@ -52,7 +55,7 @@ def run(setup: PhysioNetSetup, case: str, trial: Trial) -> Score:
     )
     trained = trial.train("training", pretrain, train, config, validation=valid)
     truth = np.asarray(hidden.values)
-    found = interpolate(trained.directory, visible, as_queries(hidden))
+    found = interpolate(trained.pipeline, visible, as_queries(hidden))
     metrics = {"MSE": _mse(found.mean, truth), "MAE": float(np.abs(found.mean - truth).mean())}
     names = ("linear interpolation", "the last value", "the mean")
     for name, method in zip(names, baselines.INTERPOLATION, strict=True):
@@ -67,7 +70,7 @@ def run(setup: PhysioNetSetup, case: str, trial: Trial) -> Score:
         for number, name in enumerate(hidden.channel_names)
         if (channels == number).any()
     }
-    return Score(metrics, {"MSE by variable": by_variable}, parameters(trained.model))
+    return Score(metrics, {"MSE by variable": by_variable}, parameters(trained.pipeline.model))
 
 
 def _parts(setup: PhysioNetSetup, case: str) -> tuple[SeriesDataset, SeriesDataset, SeriesDataset, SeriesDataset]:

@@ -14,7 +14,8 @@ import numpy as np
 from sklearn.model_selection import StratifiedKFold
 
 from rotarymae.series import SeriesDataset
-from rotarymae.tasks import FitConfig, predict_probabilities, split_off
+from rotarymae.splits import split_off
+from rotarymae.training.fit_config import FitConfig
 from rotarymae_experiments import (
     SMOKE,
     SMOKE_TRAINING,
@@ -97,7 +98,7 @@ def run(setup: PLAsTiCCSetup, case: str, trial: Trial) -> Score:
     config = dataclasses.replace(setup.fit, size="light" if case == FOUR else case)
     train, validation, asked = (known.select(part) for part in (fitted, held, test))
     tuned, scratch = train_both(trial, config, train, validation)
-    of_model = [predict_probabilities(tuned.directory, part.series) for part in (validation, asked)]
+    of_model = [tuned.pipeline.predict_proba(part.series) for part in (validation, asked)]
     unseen = plain.series.select(test)
     both = combine(trial, plain, (fitted, held), unseen, of_model)["combined"]
     guesses = {
@@ -106,7 +107,7 @@ def run(setup: PLAsTiCCSetup, case: str, trial: Trial) -> Score:
         " combined": np.unique(labels)[both.argmax(1)],
         " of gradient boosting": boost(plain.select(rest), unseen, trial.seed),
     }
-    return Score(scores(labels[test], guesses), {}, parameters(tuned.model.encoder))
+    return Score(scores(labels[test], guesses), {}, parameters(tuned.pipeline.model.encoder))
 
 
 SIMPLE = "macro-F1 of gradient boosting"

@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 
 from rotarymae.series import SeriesDataset
-from rotarymae.tasks import FitConfig, predict_probabilities, split_off
+from rotarymae.splits import split_off
+from rotarymae.training.fit_config import FitConfig
 from rotarymae_experiments import (
     SMOKE,
     SMOKE_TRAINING,
@@ -79,7 +80,7 @@ def run(setup: UEASetup, case: str, trial: Trial) -> Score:
     validation = Labelled(train.select(held), labels[held])
     classes, counts = np.unique(labels, return_counts=True)
     found = train_both(trial, pretraining, Labelled(train.select(fitted), labels[fitted]), validation, finetuning)
-    of_model = [predict_probabilities(found[0].directory, part) for part in (validation.series, test)]
+    of_model = [found[0].pipeline.predict_proba(part) for part in (validation.series, test)]
     every = combine(trial, Labelled(train, labels), (fitted, held), test, (of_model[0], of_model[1]))
     metrics = {NAMES[name]: _share(classes[p.argmax(1)] == problem.test_labels) for name, p in every.items()}
     metrics["accuracy from scratch"] = _share(predict(found[1], test) == problem.test_labels)
@@ -90,7 +91,7 @@ def run(setup: UEASetup, case: str, trial: Trial) -> Score:
         metrics["accuracy of MultiRocketHydra"] = _share(guesses == problem.test_labels)
         metrics["seconds of MultiRocketHydra"] = time.monotonic() - started
     metrics["seconds"] = started - began
-    return Score(metrics, {}, parameters(found[0].model.encoder))
+    return Score(metrics, {}, parameters(found[0].pipeline.model.encoder))
 
 
 def _multi_rocket_hydra(

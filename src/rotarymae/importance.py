@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 import torch
@@ -12,22 +12,24 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from rotarymae.batch import Batch
-from rotarymae.checkpoints import ModelDirectory
 from rotarymae.errors import InputError, choose, listed
 from rotarymae.heads import Classifier, Regressor, encoder_of
+from rotarymae.prediction import inference
 from rotarymae.series import Preprocessor, SeriesDataset, SeriesExamples
-from rotarymae.tasks.config import ImportanceMethod
-from rotarymae.tasks.predict import inference
 from rotarymae.tokens import Tokens
 from rotarymae.training import predict
+from rotarymae.training.fit_config import ImportanceMethod
 from rotarymae.transformer import Block
+
+if TYPE_CHECKING:
+    from rotarymae.pipeline import Pipeline
 
 # Heads that read no token which attends to the observations.
 UNWEIGHED = {"mean": "weighs all observations alike", "max": "takes maxima over observations, without weights"}
 
 
 def importance(
-    directory: ModelDirectory,
+    pipeline: Pipeline,
     dataset: SeriesDataset,
     method: ImportanceMethod = "occlusion",
     on_step: Any = None,
@@ -35,7 +37,7 @@ def importance(
     """How much each observation matters to the model: for each series an array [n], in the order of its observations.
 
     Args:
-        directory: a classifier or regressor; for "attention" one that pools by attention or [CLS], or any model with a
+        pipeline: a classifier or regressor; for "attention" one that pools by attention or [CLS], or any model with a
             [CLS] token and no head.
         method: "occlusion" leaves out each observation by itself, which takes a series of n observations as long as n
             predictions. Of a classifier it is by how many nats the log-probability of the predicted class falls: what
@@ -52,7 +54,7 @@ def importance(
             not read whole.
     """
     choose("method", method, get_args(ImportanceMethod))
-    preprocessor = directory.of_series()
+    preprocessor = pipeline.require_series()
     longer = np.flatnonzero(dataset.lengths > most_observations(preprocessor))
     if len(longer):
         raise InputError(
@@ -61,18 +63,18 @@ def importance(
             "time; cut them (mask_observations) to ask what mattered."
         )
     # Predictions that differ by one observation are told apart in float32 only.
-    config = inference(replace(directory, precision="fp32"))
+    config = inference(replace(pipeline, precision="fp32"))
     examples = SeriesExamples(dataset, preprocessor)
     if method == "attention":
-        read = _attention(examples, *_attending(directory.model))
-    elif isinstance(directory.model, Classifier | Regressor):
+        read = _attention(examples, *_attending(pipeline.model))
+    elif isinstance(pipeline.model, Classifier | Regressor):
         read = _occlusion(examples, config.batch_tokens or 8192)
     else:
         raise InputError(
-            f"occlusion compares predictions, and a {type(directory.model).__name__} makes none; give a fine-tuned "
+            f"occlusion compares predictions, and a {type(pipeline.model).__name__} makes none; give a fine-tuned "
             "model, or use method='attention'."
         )
-    return predict(directory.model, examples, read, config, on_step)
+    return predict(pipeline.model, examples, read, config, on_step)
 
 
 def most_observations(preprocessor: Preprocessor) -> float:

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
 from rotarymae.arrays import ArrayDataset, ArrayExamples, crop
 from rotarymae.batch import Batch
-from rotarymae.checkpoints import ModelDirectory
-from rotarymae.errors import InputError
 from rotarymae.masking import Masking
 from rotarymae.model import MaskedAutoencoder
-from rotarymae.tasks.predict import inference
+from rotarymae.prediction import inference
 from rotarymae.tokenizers import unpatchify
 from rotarymae.training import TrainConfig, predict
+
+if TYPE_CHECKING:
+    from rotarymae.pipeline import Pipeline
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +37,7 @@ class Reconstruction:
 
 
 def reconstruct(
-    directory: ModelDirectory,
+    pipeline: Pipeline,
     dataset: ArrayDataset,
     masking: Masking,
     config: TrainConfig | None = None,
@@ -47,11 +48,8 @@ def reconstruct(
     Raises:
         InputError: a model that is not a MaskedAutoencoder, or one of other data.
     """
-    if not isinstance(directory.model, MaskedAutoencoder):
-        raise InputError(
-            f"the model is a {type(directory.model).__name__}; reconstruction needs the pre-trained MaskedAutoencoder."
-        )
-    examples = ArrayExamples(dataset, directory.of_arrays(), masking=masking)
+    autoencoder = pipeline.require_autoencoder()
+    examples = ArrayExamples(dataset, pipeline.require_arrays(), masking=masking)
 
     def read(model: torch.nn.Module, batch: Batch) -> list[Reconstruction]:
         assert isinstance(model, MaskedAutoencoder) and batch.masked is not None
@@ -67,15 +65,13 @@ def reconstruct(
             rows.append(Reconstruction(hidden, truth, predicted[i, at], visible))
         return rows
 
-    return predict(directory.model, examples, read, config or inference(directory), on_step)
+    return predict(autoencoder, examples, read, config or inference(pipeline), on_step)
 
 
-def drawn(
-    directory: ModelDirectory, array: np.ndarray, found: Reconstruction
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def drawn(pipeline: Pipeline, array: np.ndarray, found: Reconstruction) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """An array [*sizes, C] cropped to whole patches, the same with NaN where it was hidden, and with what was expected
     there instead."""
-    preprocessor = directory.of_arrays()
+    preprocessor = pipeline.require_arrays()
     patch_size = preprocessor.patch_size
     original = crop(np.asarray(array, np.float32), patch_size)
     patches = np.empty((2, len(found.hidden), preprocessor.features), np.float32)

@@ -20,9 +20,9 @@ import numpy as np
 
 from rotarymae.batch import Examples
 from rotarymae.system import Reporter, duration, write_text
-from rotarymae.tasks.config import FitConfig
 from rotarymae.training import Objective, TrainConfig, broadcast_from_main, fit, is_main_process
 from rotarymae.training import plan as plan_batches
+from rotarymae.training.fit_config import FitConfig
 
 PLAN = Path("training/plan.json")
 Stage = Literal["pre-training", "fine-tuning"]

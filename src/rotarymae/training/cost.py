@@ -13,8 +13,8 @@ from rotarymae.counter_rng import make_generator
 from rotarymae.errors import InputError
 from rotarymae.model import MaskedAutoencoder, build
 from rotarymae.system import free_memory
-from rotarymae.tasks.config import FitConfig
 from rotarymae.tokens import Tokens
+from rotarymae.training.fit_config import FitConfig
 
 # Numbers kept per token, block and unit of width, gradients on the way included.
 KEPT = {"softmax": 24, "linear": 28}

@@ -1,4 +1,4 @@
-"""What the tasks are done on: series or arrays, each with scalers and examples of its own."""
+"""Data sets of series or arrays: their examples, windows, and what a mask can hide of them."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import numpy as np
 
 from rotarymae.arrays import ArrayDataset, ArrayExamples, ArrayPreprocessor
 from rotarymae.batch import DatasetExamples, Examples
-from rotarymae.checkpoints import AnyPreprocessor
 from rotarymae.counter_rng import counter_uniform
 from rotarymae.errors import InputError
 from rotarymae.masking import Masking, MaskRatio
-from rotarymae.series import Preprocessor, SeriesDataset, SeriesExamples, Windows
+from rotarymae.series import Preprocessor, SeriesDataset, SeriesExamples, Windows, is_frame
 
 AnyDataset = SeriesDataset | ArrayDataset
+AnyPreprocessor = Preprocessor | ArrayPreprocessor
 
 
 def make_examples(dataset: AnyDataset, preprocessor: AnyPreprocessor, **options: Any) -> Examples:
@@ -69,3 +69,13 @@ def _maskable(dataset: AnyDataset, preprocessor: AnyPreprocessor, masking: Maski
         index = np.arange(start, min(start + 256, len(dataset)))
         units = examples.units(examples.tokens(index, None))
         yield masking(units, counter_uniform(0, -1, index)).any(1).cpu().numpy()
+
+
+def is_flat(X: Any) -> bool:
+    """Return whether this is a table of numbers [cases, time], scikit-learn's X, or what shall be one."""
+    if isinstance(X, SeriesDataset) or is_frame(X):
+        return False
+    if isinstance(X, list | tuple):
+        rows = [row for row in X if isinstance(row, list | tuple | np.ndarray) and len(row)]
+        return len(rows) == len(X) > 0 and all(np.isscalar(row[0]) for row in rows)
+    return hasattr(X, "toarray") or (hasattr(X, "__array__") and np.asarray(X).ndim < 3)

@@ -1,26 +1,31 @@
-"""Model directories: the same bits back, and whatever is damaged, foreign or in the way is named."""
+"""Saved pipelines: the same bits back, and whatever is damaged, foreign or in the way is named."""
 
 import json
 import os
 import pickle
+import shutil
 import time
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+import rotarymae
 from conftest import random_tokens, refuses, small
-from rotarymae.checkpoints import FILES, KINDS, check_replaceable, load, load_directory, save
 from rotarymae.config import RoMAEConfig
 from rotarymae.errors import ModelDirectoryError
 from rotarymae.heads import Classifier, Regressor, TokenRegressor
+from rotarymae.labels import ClassLabels, NumberTargets
 from rotarymae.model import Encoder, MaskedAutoencoder
+from rotarymae.model_files import FILES, write_config
+from rotarymae.pipeline import KINDS, Pipeline, check_replaceable
 from rotarymae.series.dataset import SeriesDataset
 from rotarymae.series.preprocessor import Preprocessor
-from rotarymae.tasks.config import FitConfig
-from rotarymae.tasks.pretrain_finetune import copy_encoder
+from rotarymae.train import copy_encoder
+from rotarymae.training.fit_config import FitConfig
 
 MASK = torch.tensor([[False, True, True, False, False, True]] * 2)
 PREDICT = {
@@ -54,11 +59,11 @@ def preprocessor(features=2):
 def test_a_loaded_model_predicts_the_same_bits(tmp_path, kind, dtype):
     assert set(PREDICT) == set(KINDS)
     model = make(kind, likelihood="gaussian").to(dtype)
-    save(model, tmp_path / "model", note="Trained on nothing.")
+    Pipeline(None, model).save(tmp_path / "model", note="Trained on nothing.")
     assert model.training  # saving changes nothing
     tokens = random_tokens(2, 6, 2, dtype=dtype)
     before = torch.get_rng_state()
-    back = load(tmp_path / "model")
+    back = Pipeline.load(tmp_path / "model").model
     assert torch.get_rng_state().equal(before)  # the caller's random numbers are left alone
     assert type(back) is type(model) and not any(module.training for module in back.modules())
     assert PREDICT[kind](back, tokens).equal(PREDICT[kind](model.eval(), tokens))
@@ -71,13 +76,13 @@ def test_a_loaded_model_predicts_the_same_bits(tmp_path, kind, dtype):
 
 def test_a_loaded_model_attends_as_the_saved_one(tmp_path):
     model, tokens = make("Encoder", attention="linear").eval(), random_tokens(2, 6, 2, dtype=torch.float32)
-    save(model, tmp_path / "model")
-    back = load(tmp_path / "model")
+    Pipeline(None, model).save(tmp_path / "model")
+    back = Pipeline.load(tmp_path / "model").model
     assert back.config.attention == "linear" and back(tokens).tokens.equal(model(tokens).tokens)
 
 
 def test_a_model_card_says_how_to_use_the_model_and_holds_no_html_of_a_table(tmp_path):
-    made = replace(preprocessor(), classes=("<script>", "b\n# c", "d"))
+    made, labels = preprocessor(), ClassLabels(("<script>", "b\n# c", "d"))
     uses = {
         "Classifier": ["rotarymae predict FOLDER table.csv --out predictions.csv"],
         "Regressor": ["rotarymae predict FOLDER table.csv --out predictions.csv"],
@@ -87,7 +92,7 @@ def test_a_model_card_says_how_to_use_the_model_and_holds_no_html_of_a_table(tmp
     }
     assert set(uses) == set(KINDS)
     for kind, commands in uses.items():
-        save(make(kind), tmp_path / kind, made)
+        Pipeline(made, make(kind), labels=labels if kind == "Classifier" else None).save(tmp_path / kind)
         card = (tmp_path / kind / "README.md").read_text()
         for part in (
             "library_name: rotarymae",
@@ -98,30 +103,38 @@ def test_a_model_card_says_how_to_use_the_model_and_holds_no_html_of_a_table(tmp
         ):
             assert part in card
         assert ("rotarymae predict" in card) == (kind in ("Classifier", "Regressor"))
-        assert "classes: &lt;script&gt;, b # c, d\n" in card and "<script>" not in card
+        assert ("classes: &lt;script&gt;, b # c, d\n" in card) == (kind == "Classifier") and "<script>" not in card
         assert "&#" not in card  # quotation marks stay readable
-        save(make(kind), tmp_path / kind)  # without a preprocessor there is no table that it could read
+        Pipeline(None, make(kind)).save(tmp_path / kind)  # without a preprocessor there is no table that it could read
         assert "table.csv" not in (tmp_path / kind / "README.md").read_text()
 
 
 def test_what_a_directory_holds(tmp_path):
     made = preprocessor()
-    save(make("Classifier"), str(tmp_path / "model"), replace(made, classes=("a", "b", "c")), "Seen: six nights.")
+    labels = ClassLabels(("a", "b", "c"))
+    Pipeline(made, make("Classifier"), labels=labels).save(str(tmp_path / "model"), "Seen: six nights.")
     files = sorted(path.name for path in (tmp_path / "model").iterdir())
     assert files == ["README.md", "config.json", "model.safetensors", "preprocessor.json"]
     card = (tmp_path / "model" / "README.md").read_text()
     parameters = sum(p.numel() for p in make("Classifier").parameters())
     for part in ("Classifier (24/2/2)", f"{parameters:,} parameters", "Seen: six nights.", "classes: a, b, c"):
         assert part in card
-    back = load_directory(tmp_path / "model")
-    assert back.preprocessor == replace(made, classes=("a", "b", "c")) and back.model.pool == "mean"
-    save(make("Encoder"), tmp_path / "model")  # a model directory is replaced
-    assert load_directory(tmp_path / "model").preprocessor is None
+    back = Pipeline.load(tmp_path / "model")
+    assert back.preprocessor == made and back.labels == labels and back.model.pool == "mean"
+    Pipeline(None, make("Encoder")).save(tmp_path / "model")  # a model directory is replaced
+    assert Pipeline.load(tmp_path / "model").preprocessor is None
+
+
+def forge(folder):
+    """Make the sums in config.json fit the files."""
+    content = json.loads((folder / "config.json").read_text())
+    content.pop("files")
+    write_config(folder, content)
 
 
 @pytest.fixture
 def folder(tmp_path):
-    save(make("Classifier"), tmp_path / "model", preprocessor())
+    Pipeline(preprocessor(), make("Classifier")).save(tmp_path / "model")
     return tmp_path / "model"
 
 
@@ -129,8 +142,11 @@ def folder(tmp_path):
 def test_truncated_weights_are_refused(folder, keep):
     path = folder / "model.safetensors"
     path.write_bytes(path.read_bytes()[:keep])
-    with refuses("model.safetensors", error=ModelDirectoryError):
-        load(folder)
+    with refuses("model.safetensors", "checksum", error=ModelDirectoryError):
+        Pipeline.load(folder)
+    forge(folder)
+    with refuses("model.safetensors cannot be read", error=ModelDirectoryError):
+        Pipeline.load(folder)
 
 
 class Bomb:
@@ -147,11 +163,14 @@ def test_a_pickle_in_place_of_weights_is_refused_and_never_run(folder):
     dumps = [path.write_bytes, lambda content: torch.save({"a": Bomb()}, path)]
     for write, protocol in [(dumps[0], 2), (dumps[0], 4), (dumps[0], 5), (dumps[1], 2)]:
         write(pickle.dumps(Bomb(), protocol))
-        with refuses("model.safetensors", "a pickle", "never read", error=ModelDirectoryError):
-            load(folder)
+        with refuses("model.safetensors", "checksum", error=ModelDirectoryError):
+            Pipeline.load(folder)
+        forge(folder)
+        with refuses("model.safetensors cannot be read", "a pickle", "never read", error=ModelDirectoryError):
+            Pipeline.load(folder)
     path.rename(folder / "pytorch_model.bin")
-    with refuses("model.safetensors", "pytorch_model", error=ModelDirectoryError):
-        load(folder)
+    with refuses("model.safetensors", "pytorch_model.bin", error=ModelDirectoryError):
+        Pipeline.load(folder)
     assert not Bomb.exploded
 
 
@@ -159,7 +178,7 @@ def test_a_pickle_in_place_of_weights_is_refused_and_never_run(folder):
 def test_a_missing_file_is_named(folder, name):
     (folder / name).unlink()
     with refuses(f"{name} is missing", error=ModelDirectoryError):
-        load(folder)
+        Pipeline.load(folder)
 
 
 @pytest.mark.parametrize("name", ["config.json", "preprocessor.json"])
@@ -167,33 +186,34 @@ def test_a_missing_file_is_named(folder, name):
 def test_a_file_that_is_no_object_is_named(folder, name, content):
     (folder / name).write_bytes(content)
     with refuses(name, error=ModelDirectoryError):
-        load(folder)
+        Pipeline.load(folder)
 
 
 def test_no_folder_is_named(folder):
-    for path in (folder / "nowhere", folder / "config.json"):
-        with refuses(path, "is not a folder", "config.json", error=ModelDirectoryError):
-            load(path)
+    with refuses("no model", folder / "nowhere"):
+        Pipeline.load(folder / "nowhere")
+    with refuses(folder / "config.json", "is not a folder", error=ModelDirectoryError):
+        Pipeline.load(folder / "config.json")
 
 
 def test_a_changed_weight_is_named(folder):
     tensors = load_file(folder / "model.safetensors")
-    tensors["head.bias"][0] += 1
+    tensors["model.head.bias"][0] += 1
     save_file(tensors, folder / "model.safetensors")
     with refuses("model.safetensors", "checksum", error=ModelDirectoryError):
-        load(folder)
+        Pipeline.load(folder)
 
 
 @pytest.mark.parametrize(
     ("name", "change", "parts"),
     [
-        ("config.json", lambda c: c.update(format=3), ("format 3", "reads format 2")),
+        ("config.json", lambda c: c.update(format=4), ("format 4", "reads format 3")),
         ("config.json", lambda c: c.pop("format"), ("format None",)),
-        ("config.json", lambda c: c.pop("sha256"), ("config.json", "checksum")),
-        ("config.json", lambda c: c["sha256"].update({"model.safetensors": "0"}), ("model.safetensors", "checksum")),
-        ("config.json", lambda c: c.update(kind="Transformer"), ("config.json", "checksum")),
-        ("config.json", lambda c: c["config"].update(depth=10**9), ("config.json", "checksum")),
-        ("config.json", lambda c: c["head"].update(classes=4), ("config.json", "checksum")),
+        ("config.json", lambda c: c.pop("files"), ("config.json", "checksums")),
+        ("config.json", lambda c: c["files"].update({"model.safetensors": "0"}), ("model.safetensors", "checksum")),
+        ("config.json", lambda c: c["model"].update(kind="Transformer"), ("config.json", "checksum")),
+        ("config.json", lambda c: c["model"]["config"].update(depth=10**9), ("config.json", "checksum")),
+        ("config.json", lambda c: c["model"]["head"].update(classes=4), ("config.json", "checksum")),
         ("preprocessor.json", lambda p: p.update(extra=1), ("preprocessor.json", "checksum")),
         ("preprocessor.json", lambda p: p["values"].update(std=[["a", "b"]]), ("preprocessor.json", "checksum")),
     ],
@@ -204,33 +224,25 @@ def test_a_changed_description_is_named(folder, name, change, parts):
     change(described)
     path.write_text(json.dumps(described))
     with refuses(*parts, error=ModelDirectoryError):
-        load(folder)
-
-
-def test_a_directory_of_the_first_format_has_no_checksums(folder):
-    path = folder / "config.json"
-    described = json.loads(path.read_text())
-    del described["sha256"]
-    path.write_text(json.dumps(described | {"format": 1}))
-    assert load(folder).pool == "mean"
+        Pipeline.load(folder)
 
 
 def test_a_preprocessor_of_another_model_is_refused(tmp_path):
-    save(make("Encoder"), tmp_path / "model", preprocessor(features=3))
+    Pipeline(preprocessor(features=3), make("Encoder")).save(tmp_path / "model")
     with refuses("3 features and 1 axes", "2 and 1", error=ModelDirectoryError):
-        load(tmp_path / "model")
+        Pipeline.load(tmp_path / "model")
 
 
 def test_a_preprocessor_of_another_number_of_targets_is_refused(tmp_path):
-    save(make("Regressor"), tmp_path / "model", replace(preprocessor(), target=((0.0, 1.0),)))
-    with refuses("preprocessor.json", "1", "asks for 2", error=ModelDirectoryError):
-        load(tmp_path / "model")
+    Pipeline(preprocessor(), make("Regressor"), labels=NumberTargets((0.0,), (1.0,))).save(tmp_path / "model")
+    with refuses("1 outputs", "asks for 2", error=ModelDirectoryError):
+        Pipeline.load(tmp_path / "model")
 
 
 def test_a_preprocessor_of_another_number_of_classes_is_refused(tmp_path):
-    save(make("Classifier"), tmp_path / "model", replace(preprocessor(), classes=("a", "b")))
-    with refuses("preprocessor.json", "2", "asks for 3", error=ModelDirectoryError):
-        load(tmp_path / "model")
+    Pipeline(preprocessor(), make("Classifier"), labels=ClassLabels(("a", "b"))).save(tmp_path / "model")
+    with refuses("2 classes", "asks for 3", error=ModelDirectoryError):
+        Pipeline.load(tmp_path / "model")
 
 
 def test_save_refuses_to_replace_what_is_not_a_model(tmp_path):
@@ -239,21 +251,21 @@ def test_save_refuses_to_replace_what_is_not_a_model(tmp_path):
     (own / "thesis.txt").write_text("years of work")
     (own / "config.json").write_text("{}")
     with refuses("results", "thesis.txt", "choose a new folder"):
-        save(make("Encoder"), own)
+        Pipeline(None, make("Encoder")).save(own)
     assert sorted(path.name for path in own.iterdir()) == ["config.json", "thesis.txt"]
     assert (own / "thesis.txt").read_text() == "years of work" and (own / "config.json").read_text() == "{}"
     with refuses("thesis.txt", "is a file"):
-        save(make("Encoder"), own / "thesis.txt")
-    with refuses("got a Linear", "MaskedAutoencoder"):
-        save(torch.nn.Linear(1, 1), tmp_path / "new")
+        Pipeline(None, make("Encoder")).save(own / "thesis.txt")
+    with refuses("is a Linear", "MaskedAutoencoder"):
+        Pipeline(None, torch.nn.Linear(1, 1))
     assert not (tmp_path / "new").exists()
 
 
 def test_nothing_behind_a_link_is_removed(tmp_path):
-    save(make("Encoder"), tmp_path / "real" / "model")
+    Pipeline(None, make("Encoder")).save(tmp_path / "real" / "model")
     before = {path.name: path.read_bytes() for path in (tmp_path / "real" / "model").iterdir()}
     (tmp_path / "link").symlink_to(tmp_path / "real" / "model")
-    for write in (check_replaceable, lambda folder: save(make("Encoder"), folder)):
+    for write in (check_replaceable, lambda folder: Pipeline(None, make("Encoder")).save(folder)):
         with refuses("link", "link", "real/model", "remove the link"):
             write(tmp_path / "link")
     assert {path.name: path.read_bytes() for path in (tmp_path / "real" / "model").iterdir()} == before
@@ -264,8 +276,8 @@ def test_nothing_behind_a_link_is_removed(tmp_path):
     (tmp_path / "real" / "model" / "model.safetensors").symlink_to(kept)
     (tmp_path / "way").symlink_to(tmp_path / "real")
     model = make("Encoder")
-    save(model, tmp_path / "way" / "model")
-    assert load(tmp_path / "real" / "model").projection.weight.equal(model.projection.weight)
+    Pipeline(None, model).save(tmp_path / "way" / "model")
+    assert Pipeline.load(tmp_path / "real" / "model").model.projection.weight.equal(model.projection.weight)
     assert kept.read_bytes() == before["model.safetensors"]
 
 
@@ -283,7 +295,7 @@ def test_what_killed_saves_left_is_removed_and_nothing_else(tmp_path):
     folder("elsewhere", "config.json")
     (tmp_path / ".model.01234567.part").symlink_to(tmp_path / "elsewhere")
     before = {str(path) for path in tmp_path.rglob("*")}
-    save(make("Encoder"), tmp_path / "model")
+    Pipeline(None, make("Encoder")).save(tmp_path / "model")
     gone = before - {str(path) for path in tmp_path.rglob("*")}
     left = tmp_path / ".model.0123abcd.part"
     assert gone == {str(left), str(left / "config.json"), str(left / ".tmpXyZ")}
@@ -293,7 +305,7 @@ def test_what_killed_saves_left_is_removed_and_nothing_else(tmp_path):
 def test_files_obey_the_umask(tmp_path):
     old = os.umask(0o027)
     try:
-        save(make("Encoder"), tmp_path / "model")
+        Pipeline(None, make("Encoder")).save(tmp_path / "model")
     finally:
         os.umask(old)
     assert {path.name: oct(path.stat().st_mode & 0o777) for path in (tmp_path / "model").iterdir()} == dict.fromkeys(
@@ -306,22 +318,22 @@ def test_a_failed_save_names_the_file_and_leaves_the_old_model(tmp_path):
     import resource
 
     model = make("Encoder")
-    save(model, tmp_path / "model")
+    Pipeline(None, model).save(tmp_path / "model")
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (8000, hard))  # bytes of one file, as when the disk is full
     try:
-        with refuses("model.safetensors", error=OSError):
-            save(make("Encoder"), tmp_path / "model")
+        with refuses("model", error=OSError):
+            Pipeline(None, make("Encoder")).save(tmp_path / "model")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    assert load(tmp_path / "model").projection.weight.equal(model.projection.weight)
+    assert Pipeline.load(tmp_path / "model").model.projection.weight.equal(model.projection.weight)
     assert [path.name for path in tmp_path.iterdir()] == ["model"]
 
 
 def test_fine_tuning_starts_from_all_of_the_pretrained_encoder(tmp_path):
     mae = MaskedAutoencoder(RoMAEConfig(features=2))
-    save(mae, tmp_path / "model")
-    copy = copy_encoder(load(tmp_path / "model"), FitConfig(dropout=0.3, drop_path=0.1))
+    Pipeline(None, mae).save(tmp_path / "model")
+    copy = copy_encoder(Pipeline.load(tmp_path / "model").model, FitConfig(dropout=0.3, drop_path=0.1))
     model = Classifier(copy, 3)
     theirs = mae.encoder.state_dict()
     assert {"projection.weight", "projection.bias", "cls_token"} < set(theirs)
@@ -331,20 +343,113 @@ def test_fine_tuning_starts_from_all_of_the_pretrained_encoder(tmp_path):
     assert copy is not mae.encoder and copy.projection.weight is not mae.encoder.projection.weight
 
 
-@pytest.mark.parametrize("harm", ["whole numbers", "two types", "NaN", "too deep"])
+@pytest.mark.parametrize("harm", ["whole numbers", "two types", "NaN", "too deep", "surplus", "missing"])
 def test_weights_that_no_model_has_are_refused(folder, harm):
     """With checksums to match, as somebody might make them."""
     path, described = folder / "model.safetensors", json.loads((folder / "config.json").read_text())
-    described.pop("sha256")
     tensors = load_file(path)
     if harm == "too deep":
-        described["config"]["depth"] = 10**6
+        described["model"]["config"]["depth"] = 10**6
+    elif harm == "surplus":
+        tensors["model.other"] = torch.zeros(1)
+    elif harm == "missing":
+        del tensors["model.head.bias"]
     elif harm == "NaN":
-        tensors["head.bias"][0] = torch.nan
+        tensors["model.head.bias"][0] = torch.nan
     else:
-        tensors["head.bias"] = tensors["head.bias"].to(torch.int32 if harm == "whole numbers" else torch.float16)
+        kind = torch.int32 if harm == "whole numbers" else torch.float16
+        tensors["model.head.bias"] = tensors["model.head.bias"].to(kind)
     save_file(tensors, path)
-    (folder / "config.json").write_text(json.dumps(described | {"format": 1}))  # which had no checksums
-    parts = ("more blocks than",) if harm == "too deep" else ("'head.bias'", "floating point type")
-    with refuses(*parts, error=ModelDirectoryError):
-        load(folder)
+    (folder / "config.json").write_text(json.dumps(described))
+    forge(folder)
+    parts = {"too deep": ("more blocks than",), "surplus": ("surplus", "model.other"), "missing": ("missing",)}
+    with refuses(*parts.get(harm, ("'head.bias'", "floating point type")), error=ModelDirectoryError):
+        Pipeline.load(folder)
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("config.json", lambda c: c["model"].update(kind="Transformer")),
+        ("config.json", lambda c: c["model"].update(head=None)),
+        ("config.json", lambda c: c["model"]["head"].update(classes="three")),
+        ("config.json", lambda c: c["model"]["config"].update(features=2.5)),
+        ("config.json", lambda c: c["model"]["config"].update(p=True)),
+        ("config.json", lambda c: c.update(autoencoder=dict(c["model"]))),
+        ("config.json", lambda c: c.update(labels={"task": "classification", "classes": ["a", "a", "b"]})),
+        ("config.json", lambda c: c.update(labels={"task": "regression", "mean": [0.0], "std": [0.0]})),
+        ("config.json", lambda c: c.update(labels={"task": "ranking"})),
+        ("config.json", lambda c: c.update(labels=[])),
+        ("config.json", lambda c: c.update(preprocessor="pickle")),
+        ("config.json", lambda c: c.update(preprocessor=None)),
+        ("config.json", lambda c: c.update(columns=[1])),
+        ("config.json", lambda c: c.update(forecasts="yes")),
+        ("config.json", lambda c: c.update(parameters=None)),
+        ("config.json", lambda c: c.update(surplus=1)),
+        ("preprocessor.json", lambda p: p.update(surplus=1)),
+        ("preprocessor.json", lambda p: p.update(value_names="flux")),
+        ("preprocessor.json", lambda p: p.update(join_times=1)),
+    ],
+)
+def test_what_no_pipeline_says_is_refused_whatever_its_checksum(folder, name, change):
+    content = json.loads((folder / name).read_text())
+    change(content)
+    (folder / name).write_text(json.dumps(content))
+    forge(folder)
+    with refuses(name if name != "config.json" else folder, error=ModelDirectoryError):
+        Pipeline.load(folder)
+
+
+@pytest.mark.parametrize(
+    "name", ["/proc/kmsg", "../../etc/hostname", "model.pt", "partners/../x.json", "training/a.json"]
+)
+def test_no_other_file_than_a_pipelines_is_opened(folder, name, monkeypatch):
+    content = json.loads((folder / "config.json").read_text())
+    content["files"][name] = "0"
+    (folder / "config.json").write_text(json.dumps(content))
+    opened = []
+    monkeypatch.setattr("rotarymae.model_files.sha256", lambda path: opened.append(path) or "0")
+    with refuses(name, "no file of a model", error=ModelDirectoryError):
+        Pipeline.load(folder)
+    assert not opened
+
+
+def test_a_pipeline_is_tied_together(fitted, tmp_path):
+    """Partners that are gone, of another pipeline, or put beside one that has none are refused in one line."""
+    source = fitted / "run/model"
+    before = Pipeline.load(source)
+    assert before.partners is not None and before.labels.classes == ("a", "b")
+    shutil.copytree(source, tmp_path / "gone")
+    shutil.rmtree(tmp_path / "gone/partners")
+    with refuses("partners", "missing", error=ModelDirectoryError):
+        Pipeline.load(tmp_path / "gone")
+    shutil.copytree(source, tmp_path / "other")
+    replace(before, partners=replace(before.partners, choice="model")).save(tmp_path / "another")
+    shutil.rmtree(tmp_path / "other/partners")
+    shutil.copytree(tmp_path / "another/partners", tmp_path / "other/partners")
+    with refuses("partners/predictor.json", "checksum", error=ModelDirectoryError):
+        Pipeline.load(tmp_path / "other")
+    before.pretrained.save(tmp_path / "alone")
+    shutil.copytree(source / "partners", tmp_path / "alone/partners")
+    with refuses("no part of this model", error=ModelDirectoryError):
+        Pipeline.load(tmp_path / "alone")
+    before.pretrained.save(tmp_path / "another")  # what was there goes, partners included
+    assert Pipeline.load(tmp_path / "another").partners is None
+
+
+def test_a_pipeline_answers_every_form_of_data(fitted):
+    pipeline = rotarymae.load(fitted / "run")
+    frame = pd.read_csv(fitted / "stars.csv")
+    dataset = SeriesDataset.from_file(fitted / "stars.csv", "star", "day", "band", ["flux"])
+    wanted = pipeline.predict_proba(dataset)
+    for form in (frame, fitted / "stars.csv", str(fitted / "stars.csv"), list(dataset)):
+        assert np.array_equal(pipeline.predict_proba(form), wanted)
+    assert (pipeline.predict(frame) == np.array(["a", "b"])[wanted.argmax(1)]).all()
+    assert pipeline.embed(frame).shape == (24, 120) and len(pipeline.importance(frame)) == 24
+    mean, std = pipeline.interpolate(frame, at=[1.0, 5.0], return_std=True)
+    assert mean.shape == std.shape == (24, 2, 2, 1)
+    assert pipeline.anomaly_score(frame).shape == (24,)
+    with refuses("not fine-tuned"):
+        pipeline.pretrained.predict(frame)
+    with refuses("MaskedAutoencoder"):
+        replace(pipeline, autoencoder=None).interpolate(frame)

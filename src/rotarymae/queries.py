@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
+from rotarymae.datasets import is_flat
 from rotarymae.errors import InputError, did_you_mean, listed
 from rotarymae.series import Preprocessor, SeriesDataset, TableLayout, Windows, as_text, dates, stem, tables
 
@@ -273,3 +274,96 @@ def check_queries(queries: Queries, dataset: SeriesDataset, preprocessor: Prepro
         known = len(preprocessor.channel_names)
         if ((queries.channels < 0) | (queries.channels >= known)).any():
             raise InputError(f"queries ask for channel {int(queries.channels.max())}; there are 0 to {known - 1}.")
+
+
+# ── times in the forms in which Python users give them ──────────────────────────────────────────────────────────────
+
+
+class AnswerShape(NamedTuple):
+    """How flat answers are laid out for the caller.
+
+    Attributes:
+        channels: names of channels, or None.
+        common: whether all series are asked at the same number of times.
+        padded: whether the series came as an array [cases, channels, time], and answers are laid out likewise.
+        flat: whether they came as an array [cases, time].
+    """
+
+    channels: tuple[Any, ...] | None
+    common: bool
+    padded: bool
+    flat: bool
+
+
+def queries_from(dataset: SeriesDataset, X: Any, at: Any = None) -> tuple[Queries, AnswerShape]:
+    """Return queries for all channels of each series, and how their answers are laid out.
+
+    Args:
+        dataset: the series.
+        X: the form in which they came.
+        at: times [q], the same for all series; or one array of times [q_i] for each series. Without them, the times of
+            an array, or each series' own times. Of series with dates also dates, which are in the zone of the series
+            where they say none.
+
+    Raises:
+        InputError: times for another number of series, or that are not finite.
+    """
+    flat = is_flat(X)
+    padded = flat or (isinstance(X, np.ndarray) and X.ndim == 3)
+    if at is None:
+        at = np.arange(np.shape(X)[-1]) if padded else [np.unique(one.times) for one in dataset]
+    per_series = _times_of_each(at, dataset)
+    common = len({len(times) for times in per_series}) == 1
+    return Queries.cross(dataset, per_series), AnswerShape(dataset.channel_names, common, padded, flat)
+
+
+def shape_answers(answers: np.ndarray, queries: Queries, shape: AnswerShape) -> Any:
+    """Lay out flat answers [n, V] as [S, q, V], as [S, C, q, V] of series with channels, or as a list of such.
+
+    Those of series that came as an array are [cases, channels, q] or [cases, q].
+    """
+    channels, parts = 1 if shape.channels is None else len(shape.channels), []
+    for part in np.split(answers, queries.offsets[1:-1]):
+        part = part.reshape(channels, -1, part.shape[-1])
+        if shape.padded:
+            part = part[..., 0] if shape.channels is not None else part[0].T
+            parts.append(part[0] if shape.flat else part)
+        else:
+            parts.append(part if shape.channels is not None else part[0])
+    return np.stack(parts) if shape.common else parts
+
+
+def _times_of_each(at: Any, dataset: SeriesDataset) -> list[np.ndarray]:
+    """Return times [q_i] for every series."""
+    if isinstance(at, list | tuple) and any(np.ndim(times) for times in at):
+        each = [_as_numbers(times, dataset) for times in at]
+    else:
+        times = _as_numbers(at, dataset)
+        each = [times] * len(dataset) if times.ndim < 2 else list(times)
+    if len(each) != len(dataset):
+        raise InputError(
+            f"at has times for {len(each)} series; there are {len(dataset)}. Give one array for each, or one."
+        )
+    for i, times in enumerate(each):
+        if times.ndim != 1:
+            raise InputError(f"at of series {i} has the shape {times.shape}; wanted a flat array of times.")
+        if not np.isfinite(times).all():
+            raise InputError(f"at of series {i} holds NaN or infinity; every time must be a finite number.")
+    return each
+
+
+def _as_numbers(times: Any, dataset: SeriesDataset) -> np.ndarray:
+    """Return times as float64; where the series have dates, also dates and texts that are dates, as days since 1970.
+
+    Dates without a zone are what clocks in the zone of the series show, as for the command.
+    """
+    array = np.asarray(times)
+    if array.dtype.kind in "iufb":
+        return array.astype(np.float64)
+    column = dates.from_iso(tables.to_arrow(times if array.ndim < 2 else array.ravel()))
+    numbers, unit = dates.times(column, "at")
+    if unit is not None and dataset.time_unit is None:
+        raise InputError("at holds dates, and the times of the series are numbers; give numbers.")
+    if dates.zone(column) == "" and np.isfinite(numbers).all():  # what is not is refused above
+        numbers = dates.in_zone(numbers, dataset.time_zone)
+    return numbers.reshape(array.shape)

@@ -8,15 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from rotarymae.anomaly import HIDDEN
 from rotarymae.arrays import ArrayDataset
-from rotarymae.checkpoints import ModelDirectory
+from rotarymae.datasets import AnyDataset
 from rotarymae.errors import InputError, listed
-from rotarymae.partners import Predictor, baselines, fit_predictor
-from rotarymae.series import SeriesDataset, channel_index, hide
-from rotarymae.system import Reporter
-from rotarymae.tasks.data import AnyDataset
-from rotarymae.tasks.interpolation import interpolate
-from rotarymae.tasks.metrics import (
+from rotarymae.interpolation import interpolate
+from rotarymae.labels import Labels, has_label, narrowed, one_per_series
+from rotarymae.metrics import (
     CALIBRATION_ERROR,
     MEDIAN_ERROR,
     RMSE,
@@ -26,13 +24,14 @@ from rotarymae.tasks.metrics import (
     method_words,
     regression_metrics,
 )
-from rotarymae.tasks.outcome import Outcome
-from rotarymae.tasks.predict import embed, predict_and_embed
-from rotarymae.tasks.pretrain_finetune import autoencoder_of
-from rotarymae.tasks.queries import as_queries
-from rotarymae.tasks.reconstruction import reconstruct
-from rotarymae.tasks.surprise import HIDDEN
-from rotarymae.tasks.targets import Task, has_label, narrowed, one_per_series, task_of
+from rotarymae.outcome import Outcome
+from rotarymae.partners import Predictor, baselines
+from rotarymae.pipeline import Pipeline
+from rotarymae.prediction import embed, predict_and_embed
+from rotarymae.queries import as_queries
+from rotarymae.reconstruction import reconstruct
+from rotarymae.series import SeriesDataset, channel_index, hide
+from rotarymae.system import Reporter
 
 BEHIND, ENOUGH = 1.05, 20  # times the error of a simpler method, and hidden observations: less is chance
 
@@ -47,20 +46,20 @@ def score(outcome: Outcome, reporter: Reporter) -> None:
         "scored_on": split.scored_part,
         "noun": noun,
     }
-    if isinstance(dataset, ArrayDataset):
+    if outcome.pipeline.autoencoder is None:
+        pass
+    elif isinstance(dataset, ArrayDataset):
         _score_reconstruction(outcome, dataset.select(split.scored), reporter)
     else:
         _score_interpolation(outcome, dataset.select(split.train), dataset.select(split.scored), reporter)
-    assert outcome.pretrained is not None
-    if outcome.finetuned is None:
+    labels = outcome.pipeline.labels
+    if labels is None:
         with reporter.bar("embedding") as on_step:
-            outcome.embeddings = embed(outcome.pretrained.directory, dataset, on_step=on_step)
+            outcome.embeddings = embed(outcome.pipeline, dataset, on_step=on_step)
         return
     with reporter.bar("predicting") as on_step:
-        outcome.predicted, outcome.embeddings = predict_and_embed(outcome.finetuned.directory, dataset, on_step=on_step)
-    task = task_of(outcome.finetuned.model)
-    assert task is not None
-    _score_predictions(outcome, task, reporter)
+        outcome.predicted, outcome.embeddings = predict_and_embed(outcome.pipeline, dataset, on_step=on_step)
+    _score_predictions(outcome, labels, reporter)
 
 
 @contextmanager
@@ -74,25 +73,21 @@ def without(what: str, reporter: Reporter) -> Iterator[None]:
         reporter.warn(f"{what} failed and is left out ({type(error).__name__}: {error}).")
 
 
-def _score_predictions(outcome: Outcome, task: Task, reporter: Reporter) -> None:
-    """Chooses what predicts, puts its predictions in place of the model's, and scores all methods."""
-    assert outcome.finetuned is not None and outcome.predicted is not None
-    dataset, split, seed = outcome.dataset, outcome.split, outcome.config.seed
-    truth = _truth(outcome, task)
-    methods, measure = BY_TASK[task.name]
-    scored, raw, asked = split.scored, outcome.predicted, outcome.config.predictor
-    parts = (split.train, split.validation)
-    static = outcome.finetuned.preprocessor.static
-    known_to_model = (dataset, truth, *parts, raw[split.validation], static)
-    predictor, of_validation = fit_predictor(asked, task.name, *known_to_model, seed, reporter)
-    outcome.predictor = predictor
+def _score_predictions(outcome: Outcome, labels: Labels, reporter: Reporter) -> None:
+    """Put the predictions of what was chosen in place of the model's, and score all methods."""
+    predictor = outcome.pipeline.partners
+    assert predictor is not None and outcome.predicted is not None
+    dataset, split = outcome.dataset, outcome.split
+    truth = _truth(outcome, labels)
+    methods, measure = BY_TASK[labels.task]
+    scored, raw, parts = split.scored, outcome.predicted, (split.train, split.validation)
     # The same series as the model in all: those it was trained on and, unless they are scored, those that chose the
     # epoch.
     known = np.sort(np.concatenate(parts)) if len(split.test) else split.train
     train, test = dataset.select(known), dataset.select(scored)
     with reporter.bar("predicting"):
         every = predictor.every(raw, dataset)
-    for name, predicted in of_validation.items():  # of members that had not learnt these series
+    for name, predicted in outcome.fit.validation_outputs.items():  # of members that had not learnt these series
         every[name][split.validation] = predicted
     outcome.predicted = every[predictor.choice]
     guesses = {name: predicted[scored] for name, predicted in every.items()}
@@ -102,12 +97,11 @@ def _score_predictions(outcome: Outcome, task: Task, reporter: Reporter) -> None
                 guesses[method.name] = method().fit(train, truth[known]).predict(test)
     chosen = predictor.choice
     outcome.baselines = {name: guess for name, guess in guesses.items() if name != chosen}
-    outcome.metrics[task.name] = {name: measure(truth[scored], guess) for name, guess in guesses.items()}
+    outcome.metrics[labels.task] = {name: measure(truth[scored], guess) for name, guess in guesses.items()}
     outcome.metrics["intervals"] = intervals(chosen, measure, truth[scored], guesses[chosen])
     outcome.metrics["predictor"] = predictor.describe()
-    if task.name == "classification":
-        classes = outcome.finetuned.preprocessor.classes or ()
-        if unseen := [name for i, name in enumerate(classes) if i not in truth[scored]]:
+    if labels.task == "classification":
+        if unseen := [name for i, name in enumerate(outcome.classes) if i not in truth[scored]]:
             reporter.warn(f"the metrics say nothing of the class {listed(unseen)}: no scored series is of it.")
         stages = {"before": raw[scored], "after": every["model"][scored]}
         outcome.metrics["model_calibration"] = {"temperature": predictor.temperatures["model"]} | {
@@ -117,11 +111,11 @@ def _score_predictions(outcome: Outcome, task: Task, reporter: Reporter) -> None
     reporter.say(f"predictions are those of {method_words(chosen)!r}: {predictor.because}")
 
 
-def _truth(outcome: Outcome, task: Task) -> np.ndarray:
+def _truth(outcome: Outcome, labels: Labels) -> np.ndarray:
     """What is true of every series, as the task compares it; 0 of a series without a label, which nothing scores."""
-    assert outcome.finetuned is not None and outcome.labels is not None
+    assert outcome.labels is not None
     rows = outcome.split.labelled
-    known = task.truth(outcome.finetuned.preprocessor, narrowed(outcome.labels[rows]))
+    known = labels.truth(narrowed(outcome.labels[rows]))
     truth = np.zeros((len(outcome.dataset), *known.shape[1:]), known.dtype)
     truth[rows] = known
     return truth
@@ -135,7 +129,7 @@ BY_TASK = {
 
 
 def evaluate_predictions(
-    directory: ModelDirectory, predictor: Predictor, dataset: AnyDataset, labels: np.ndarray, on_step: Any = None
+    pipeline: Pipeline, dataset: AnyDataset, targets: np.ndarray, on_step: Any = None
 ) -> dict[str, Any]:
     """Metrics, laid out as in metrics.json, on series with labels [S]; those without are left out.
 
@@ -145,22 +139,21 @@ def evaluate_predictions(
         InputError: a model without a head, another number of labels than series, a label that is none of its classes,
             no label at all.
     """
-    task = task_of(directory.model)
-    if task is None or directory.preprocessor is None:
-        raise InputError("the model is not fine-tuned; `rotarymae fit` with labels makes one that predicts them.")
-    labels = one_per_series(labels, len(dataset))
-    rows = np.flatnonzero(has_label(labels))
+    labels = pipeline.require_labels()
+    predictor = pipeline.partners or Predictor.of_model(labels.task, "the pipeline has no partners")
+    targets = one_per_series(targets, len(dataset))
+    rows = np.flatnonzero(has_label(targets))
     if not len(rows):
         raise InputError("no series has a label; give the labels of some.")
-    truth = task.truth(directory.preprocessor, narrowed(labels[rows]))
+    truth = labels.truth(narrowed(targets[rows]))
     part = dataset.select(rows)
-    every = predictor.every(predict_and_embed(directory, part, on_step=on_step)[0], part)
-    measure = BY_TASK[task.name][1]
+    every = predictor.every(predict_and_embed(pipeline, part, on_step=on_step)[0], part)
+    measure = BY_TASK[labels.task][1]
     return {
         "series": {"labelled": len(rows), "unlabelled": len(dataset) - len(rows)},
         "scored_on": "labelled",
         "noun": dataset.noun,
-        task.name: {name: measure(truth, predicted) for name, predicted in every.items()},
+        labels.task: {name: measure(truth, predicted) for name, predicted in every.items()},
         "intervals": intervals(predictor.choice, measure, truth, every[predictor.choice]),
         "predictor": predictor.describe(),
     }
@@ -168,15 +161,13 @@ def evaluate_predictions(
 
 def _score_reconstruction(outcome: Outcome, part: ArrayDataset, reporter: Reporter) -> None:
     """How far the model's hidden patches are from what was there, beside means; hidden as in pre-training."""
-    assert outcome.pretrained is not None
     several = np.flatnonzero(part.lengths >= 2)
     if not len(several):
         return
     with reporter.bar("reconstructing") as on_step:
-        directory, masking = outcome.pretrained.directory, outcome.config.strategy()
-        found = reconstruct(directory, part.select(several), masking, on_step=on_step)
+        found = reconstruct(outcome.pipeline, part.select(several), outcome.config.strategy(), on_step=on_step)
     outcome.reconstructions = found
-    channels = directory.of_arrays().channels
+    channels = outcome.pipeline.require_arrays().channels
     away: dict[str, float] = {"model": 0.0, "mean_of_visible_patches": 0.0, "training_mean": 0.0}
     for one in found:
         # By channel: the last axis of a patch's values.
@@ -192,16 +183,15 @@ def _score_reconstruction(outcome: Outcome, part: ArrayDataset, reporter: Report
 
 
 def _score_interpolation(outcome: Outcome, train: SeriesDataset, part: SeriesDataset, reporter: Reporter) -> None:
-    assert outcome.pretrained is not None
-    preprocessor, guesses = outcome.pretrained.directory.of_series(), {}
+    preprocessor, guesses, forecasts = outcome.pipeline.require_series(), {}, outcome.pipeline.forecasts
     # A model that learnt to forecast needs a series of two times, others one of two observations.
-    if not any(len(np.unique(one.times)) > 1 if preprocessor.forecasts else len(one.times) > 1 for one in part):
+    if not any(len(np.unique(one.times)) > 1 if forecasts else len(one.times) > 1 for one in part):
         return
     # A model that learnt to forecast is asked to.
-    visible, hidden, _ = hide(part, HIDDEN, seed=0, by="latest" if preprocessor.forecasts else "observation")
+    visible, hidden, _ = hide(part, HIDDEN, seed=0, by="latest" if outcome.pipeline.forecasts else "observation")
     with reporter.bar("interpolating") as on_step:
         queries = as_queries(hidden, preprocessor)
-        found = interpolate(outcome.pretrained.directory, visible, queries, on_step=on_step)
+        found = interpolate(outcome.pipeline, visible, queries, on_step=on_step)
     outcome.visible, outcome.hidden, outcome.interpolated = visible, hidden, found
     guesses["model"] = found.mean
     train, visible, hidden = (part.with_values(preprocessor.value_names) for part in (train, visible, hidden))
@@ -253,9 +243,8 @@ def _warn_if_behind(outcome: Outcome, value: str, row: dict[str, Any], reporter:
     closest = min(errors, key=errors.__getitem__)
     if row["hidden_observations"] < ENOUGH or errors["model"] <= BEHIND * errors[closest]:
         return
-    assert outcome.pretrained is not None
     advice = "more epochs of pre-training may help"
-    reads_nearest = autoencoder_of(outcome.pretrained.directory).config.neighbours
+    reads_nearest = outcome.pipeline.require_autoencoder().config.neighbours
     if not reads_nearest and closest != baselines.ChannelMean.name and outcome.config.pretrained is None:
         advice = "neighbours='on' lets the model start from the straight line"
     reporter.warn(

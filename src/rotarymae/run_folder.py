@@ -13,7 +13,7 @@ import json
 import uuid
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -22,17 +22,19 @@ import pyarrow.parquet as pq
 import torch
 
 from rotarymae.arrays import ArrayDataset
-from rotarymae.checkpoints import PREDICTOR, ModelDirectory
+from rotarymae.datasets import AnyDataset
 from rotarymae.errors import InputError
+from rotarymae.interpolation import Interpolation
+from rotarymae.labels import Labels
+from rotarymae.model_files import MODEL
 from rotarymae.series import SeriesDataset, as_dates, plain
+from rotarymae.splits import SplitColumn
 from rotarymae.system import check_writable, hardware, remove_leftovers, replacing, versions, write_text
-from rotarymae.tasks.config import FitConfig
-from rotarymae.tasks.data import AnyDataset
-from rotarymae.tasks.interpolation import Interpolation
-from rotarymae.tasks.outcome import Outcome
-from rotarymae.tasks.split_by import SplitColumn
-from rotarymae.tasks.targets import task_of
 from rotarymae.training import FREE_TO_CHANGE, taken_precision
+from rotarymae.training.fit_config import FitConfig
+
+if TYPE_CHECKING:
+    from rotarymae.outcome import Outcome
 
 RESULTS = (
     "metrics.json",
@@ -107,7 +109,7 @@ def open_folder(out: Path, identity: dict[str, Any]) -> None:
             f"the run in {out} is another: {'; '.join(found)}. Resume with the same data and settings, or "
             "choose another folder."
         )
-    remove_leftovers(out, (*RESULTS, "pretrained", "finetuned", PREDICTOR))
+    remove_leftovers(out, (*RESULTS, MODEL))
     remove_leftovers(out / "training", (IDENTITY.name,))
 
 
@@ -131,15 +133,15 @@ def write_tables(outcome: Outcome, out: Path) -> None:
     for name, rows in vars(split).items():
         part[rows] = name.replace("_", " ")
     ids, name = pa.array(dataset.ids.tolist()), dataset.id_name
-    if outcome.predicted is not None and outcome.finetuned is not None and outcome.labels is not None:
+    if outcome.predicted is not None and outcome.pipeline.labels is not None and outcome.labels is not None:
         columns: dict[str, Any] = {"part": pa.array(part.tolist()), "label": pa.array(list(outcome.labels))}
-        columns |= prediction_columns(outcome.finetuned.directory, outcome.predicted)
+        columns |= prediction_columns(outcome.pipeline.labels, outcome.predicted)
         write_table(with_ids(pa.table(columns), ids, name), out / "predictions.parquet")
     if outcome.embeddings is not None:
         vectors = pa.table(embedding_columns(outcome.embeddings))
         write_table(with_ids(vectors, ids, name), out / "embeddings.parquet")
-    if outcome.interpolated is not None and outcome.hidden is not None and outcome.pretrained is not None:
-        hidden, names = outcome.hidden, outcome.pretrained.directory.of_series().value_names
+    if outcome.interpolated is not None and outcome.hidden is not None:
+        hidden, names = outcome.hidden, outcome.pipeline.require_series().value_names
         ids = np.repeat(hidden.ids, hidden.lengths)
         columns = interpolation_columns(
             hidden.times, hidden.channels, hidden.channel_names, names, outcome.interpolated, hidden.time_zone
@@ -151,7 +153,7 @@ def write_tables(outcome: Outcome, out: Path) -> None:
 
 def write_metrics(outcome: Outcome, out: Path) -> None:
     """metrics.json, which says that the run is finished."""
-    trained = outcome.finetuned or outcome.pretrained  # the former has static columns and classes, too
+    preprocessor = outcome.pipeline.preprocessor
     content = {
         "run": uuid.uuid4().hex,
         **outcome.metrics,
@@ -159,7 +161,7 @@ def write_metrics(outcome: Outcome, out: Path) -> None:
         "command": outcome.command,
         "seed": outcome.config.seed,
         "settings": dataclasses.asdict(outcome.config),
-        "preprocessing": None if trained is None else trained.preprocessor.describe(),
+        "preprocessing": None if preprocessor is None else preprocessor.describe(),
         "reading": _reading(outcome.dataset),
         "warnings": outcome.warnings,
         "versions": versions(),
@@ -196,11 +198,9 @@ def with_ids(answers: pa.Table, ids: pa.Array, name: str) -> pa.Table:
     return answers.add_column(0, "id" if name in answers.column_names else name, ids)
 
 
-def prediction_columns(directory: ModelDirectory, predicted: np.ndarray) -> dict[str, Any]:
-    """Columns of a prediction: the class and a probability for each, or the value."""
-    task, preprocessor = task_of(directory.model), directory.preprocessor
-    assert task is not None and preprocessor is not None
-    return {name: pa.array(column) for name, column in task.columns(preprocessor, predicted).items()}
+def prediction_columns(labels: Labels, predicted: np.ndarray) -> dict[str, Any]:
+    """Return the columns of a prediction: the class and a probability for each, or the value."""
+    return {name: pa.array(column) for name, column in labels.columns(predicted).items()}
 
 
 def embedding_columns(embeddings: np.ndarray) -> dict[str, Any]:

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from rotarymae.batch import Batch
-from rotarymae.checkpoints import ModelDirectory
 from rotarymae.errors import InputError, InputWarning
 from rotarymae.likelihoods import Likelihood
 from rotarymae.model import MaskedAutoencoder
+from rotarymae.prediction import inference
+from rotarymae.queries import Queries, check_queries
 from rotarymae.series import Preprocessor, SeriesDataset, as_dates, assemble, channel_index, plain, positions_of
-from rotarymae.tasks.predict import inference
-from rotarymae.tasks.queries import Queries, check_queries
 from rotarymae.tokens import Tokens, pad_rows, round_up
 from rotarymae.training import predict
+
+if TYPE_CHECKING:
+    from rotarymae.pipeline import Pipeline
 
 SHARES = (0.5, 0.68, 0.9, 0.95)  # of a distribution, held by the central intervals whose promise reports check
 SHOWN = (0.68, 0.95)  # the bands that tables and figures show
@@ -133,7 +135,7 @@ class _Interpolating:
 
 
 def interpolate(
-    directory: ModelDirectory,
+    pipeline: Pipeline,
     dataset: SeriesDataset,
     queries: Queries,
     on_step: Any = None,
@@ -145,12 +147,7 @@ def interpolate(
         InputError: a model that is not a MaskedAutoencoder; queries for another number of series, with NaN, or of a
             channel that is none.
     """
-    model = directory.model
-    if not isinstance(model, MaskedAutoencoder):
-        raise InputError(
-            f"the model is a {type(model).__name__}; interpolation needs the pre-trained MaskedAutoencoder."
-        )
-    preprocessor = directory.of_series()
+    model, preprocessor = pipeline.require_autoencoder(), pipeline.require_series()
     check_queries(queries, dataset, preprocessor)
     windows, given, fade, outside = preprocessor.windows(dataset), queries, None, _spans_beyond(queries, dataset) > 0
     if len(windows.series) > len(dataset):
@@ -169,12 +166,12 @@ def interpolate(
         return [row[:n] for row, n in zip(parameters, queries.lengths[batch.series], strict=True)]
 
     channels = channel_index(queries)
-    beyond = _spans_beyond(queries, dataset, AHEAD * preprocessor.forecasts)
+    beyond = _spans_beyond(queries, dataset, AHEAD * pipeline.forecasts)
     place = np.arange(len(channels))
     if preprocessor.join_times:  # one query predicts all channels of a time
         queries, place = queries.distinct_times()
         chunk = chunk and max(1, chunk // preprocessor.features)
-    rows = predict(model, _Interpolating(dataset, queries, preprocessor), read, inference(directory), on_step)
+    rows = predict(model, _Interpolating(dataset, queries, preprocessor), read, inference(pipeline), on_step)
     scaled = np.concatenate(rows)
     bad = np.asarray(~np.isfinite(scaled).all(axis=(1, 2)))
     if bad.any():

@@ -2,21 +2,56 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from rotarymae.errors import InputError, listed
 from rotarymae.series import as_dates, plain
-from rotarymae.tasks.outcome import Split
 
 TRAIN, VALIDATION, TEST = range(3)
 WORDS = {"train": TRAIN, "training": TRAIN, "validation": VALIDATION, "valid": VALIDATION, "val": VALIDATION}
 WORDS |= {"test": TEST, "testing": TEST}
 PARTS = ("train", "validation", "test")
 MAX_GROUPS_NAMED = 3
+MIN_SERIES_FOR_HOLDOUT = 10
 METHODS = {"column": "as it says", "groups": "whole groups held out", "latest": "the latest held out"}
+
+
+@dataclass(frozen=True)
+class Split:
+    """Indices of the series that are trained on, that choose the best epoch, and that are only scored.
+
+    Where some series have labels and others have none, these three are of the labelled ones; `unlabelled` are the
+    others, which pre-training reads as well, and `left_out` those that belong to a held-out group, which nothing reads.
+    """
+
+    train: np.ndarray
+    validation: np.ndarray
+    test: np.ndarray
+    unlabelled: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
+    left_out: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
+
+    @property
+    def pretrain(self) -> np.ndarray:
+        """Return the series that pre-training reads."""
+        return np.sort(np.concatenate([self.train, self.unlabelled]))
+
+    @property
+    def labelled(self) -> np.ndarray:
+        """Return all series but the unlabelled ones."""
+        return np.sort(np.concatenate([self.train, self.validation, self.test]))
+
+    @property
+    def scored(self) -> np.ndarray:
+        """Return the held-out series; without any those of validation, or else those that were trained on."""
+        return next((part for part in (self.test, self.validation) if len(part)), self.train)
+
+    @property
+    def scored_part(self) -> str:
+        """Return the part that is scored: "test", "validation" or "train"."""
+        return next((name for name in ("test", "validation") if len(getattr(self, name))), "train")
 
 
 @dataclass(frozen=True, eq=False)
@@ -266,3 +301,20 @@ def split_off(rows: np.ndarray, classes: np.ndarray | None, share: float, seed: 
         moved = lost[np.unique(by[lost], return_index=True)[1]]
         rest, part = np.concatenate([rest, moved]), np.setdiff1d(part, moved)
     return rows[np.sort(rest)], rows[np.sort(part)]
+
+
+def make_split(series: int, classes: np.ndarray | None, holdout: float, seed: int, validation: float = 0.15) -> Split:
+    """Draw random parts, with every class in each as far as it goes, and in `train` always.
+
+    With fewer than ten series all are trained on.
+    """
+    everything, none = np.arange(series), np.zeros(0, np.int64)
+    if not 0 <= holdout < 1:
+        raise InputError(f"holdout is {holdout}; wanted at least 0 and less than 1, the share of series to score.")
+    if series < MIN_SERIES_FOR_HOLDOUT:
+        return Split(everything, none, none)
+    rest, test = (everything, none) if holdout == 0 else split_off(everything, classes, holdout, seed)
+    if validation == 0:
+        return Split(rest, none, test)
+    train, chooses = split_off(rest, classes, validation, seed)
+    return Split(train, chooses, test)

@@ -1,0 +1,102 @@
+"""Keyword parameters of the estimators, made from the options of a fit: their signature, defaults and documentation."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import functools
+import inspect
+import textwrap
+import types
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
+
+
+class Parameter(NamedTuple):
+    """One keyword of an estimator."""
+
+    name: str
+    annotation: Any
+    default: Any
+    doc: str
+
+
+def options(*groups: type, without: tuple[str, ...] = (), **defaults: Any) -> dict[str, Parameter]:
+    """Return the fields of dataclasses as parameters, documented by the text below each field.
+
+    Args:
+        without: fields that the estimator has not.
+        defaults: other defaults than the fields'.
+    """
+    parameters = {}
+    for group in groups:
+        docs, hints = field_docs(group), get_type_hints(group)
+        for field in dataclasses.fields(group):
+            if field.name not in without:
+                default = defaults.get(field.name, field.default)
+                parameters[field.name] = Parameter(field.name, hints[field.name], default, docs[field.name])
+    return parameters
+
+
+@functools.cache
+def field_docs(group: type) -> dict[str, str]:
+    """Return the text below each field of a dataclass, and of those that it inherits from."""
+    docs: dict[str, str] = {}
+    for kind in reversed(group.__mro__):
+        if kind is object or not dataclasses.is_dataclass(kind):
+            continue
+        (tree,) = ast.parse(textwrap.dedent(inspect.getsource(kind))).body
+        assert isinstance(tree, ast.ClassDef)
+        for field, text in zip(tree.body, tree.body[1:], strict=False):
+            match field, text:
+                case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(doc))):
+                    docs[name] = " ".join(doc.split())
+    return docs
+
+
+def takes(parameters: dict[str, Parameter]) -> Callable[[type], type]:
+    """Decorate a class: its `__init__` takes the parameters, and its docstring lists them in numpydoc form."""
+
+    def decorate(cls: type) -> type:
+        def __init__(self: Any, **given: Any) -> None:
+            unknown = [name for name in given if name not in parameters]
+            if unknown:
+                raise TypeError(f"{type(self).__name__} has no parameter {unknown[0]!r}")
+            for name, parameter in parameters.items():
+                setattr(self, name, given.get(name, parameter.default))
+
+        keyword = inspect.Parameter.KEYWORD_ONLY
+        own = [
+            inspect.Parameter(p.name, keyword, default=p.default, annotation=p.annotation) for p in parameters.values()
+        ]
+        self_parameter = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        __init__.__signature__ = inspect.Signature([self_parameter, *own])  # type: ignore[attr-defined]
+        __init__.__qualname__ = f"{cls.__qualname__}.__init__"
+        cls.__init__ = __init__  # type: ignore[misc]
+        cls.__doc__ = documented(inspect.cleandoc(cls.__doc__ or ""), parameters)
+        return cls
+
+    return decorate
+
+
+def documented(docstring: str, parameters: dict[str, Parameter]) -> str:
+    """Return a docstring with a numpydoc section of the parameters, before that of the attributes."""
+    lines = ["Parameters", "----------"]
+    for parameter in parameters.values():
+        lines.append(f"{parameter.name} : {_type(parameter.annotation)}, default={parameter.default!r}")
+        lines += textwrap.wrap(parameter.doc, 100, initial_indent="    ", subsequent_indent="    ")
+    above, attributes, below = docstring.partition("Attributes\n----------")
+    return "\n\n".join(part for part in (above.strip(), "\n".join(lines), (attributes + below).strip()) if part) + "\n"
+
+
+def _type(annotation: Any) -> str:
+    """Return an annotation as numpydoc writes it: choices in braces, alternatives with "or"."""
+    if get_origin(annotation) is Literal:
+        return "{" + ", ".join(repr(choice) for choice in get_args(annotation)) + "}"
+    if get_origin(annotation) in (Union, types.UnionType):
+        return " or ".join(_type(option) for option in get_args(annotation))
+    if get_origin(annotation) is tuple:
+        return f"tuple of {_type(get_args(annotation)[0])}"
+    if annotation is type(None):
+        return "None"
+    return annotation.__name__ if isinstance(annotation, type) else str(annotation).replace("typing.", "")

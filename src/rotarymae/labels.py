@@ -1,0 +1,343 @@
+"""Labels: what a fit accepts as targets, how a model learns them, and how its outputs become labels again.
+
+`ClassLabels` and `NumberTargets` are fitted on training targets and kept by a `Pipeline`. A new kind of target is a
+class here, and its entry in `LABELS`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from rotarymae.errors import InputError, InputWarning, choose, listed
+from rotarymae.heads import Classifier, Regressor
+from rotarymae.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES
+from rotarymae.model import Encoder
+from rotarymae.series import as_text, is_number, plain
+from rotarymae.training import Classification, Objective, Regression
+
+if TYPE_CHECKING:
+    from rotarymae.training.fit_config import FitConfig
+
+MAX_WHOLE_CLASSES = 10  # distinct whole numbers; with more of them the labels may be amounts
+LARGEST_TARGET = float(np.finfo(np.float32).max)
+LABEL_TYPES = (str, bool, int, float, np.bool_, np.integer, np.floating)
+MIXED = "some labels are strings and others numbers; give all of one kind."
+MIN_SERIES_TO_JUDGE = 10  # with fewer series, many distinct whole numbers do not show what the labels are
+Label = str | int | float | bool
+
+
+@dataclass(frozen=True)
+class ClassLabels:
+    """The classes of a classifier.
+
+    Attributes:
+        classes: names in the order of the model's outputs.
+    """
+
+    task: ClassVar[str] = "classification"
+    head: ClassVar[type[Classifier]] = Classifier
+    classes: tuple[Label, ...]
+
+    def __post_init__(self) -> None:
+        kinds = {str if isinstance(name, str) else float for name in self.classes}
+        if len(self.classes) < 2 or len(set(self.classes)) < len(self.classes) or len(kinds) > 1:
+            raise InputError(f"classes are {listed(self.classes)}; wanted at least two different ones of one kind.")
+
+    @staticmethod
+    def check(targets: Any, series: int) -> np.ndarray:
+        """Return labels [series] of at least two different classes as an array.
+
+        Raises:
+            InputError: another number of labels than series, or labels that cannot be learnt.
+        """
+        labels = one_per_series(targets, series)
+        if labels.ndim != 1:
+            raise InputError(f"labels have the shape {labels.shape}; wanted one for each series, ({series},).")
+        missing = [i for i, label in enumerate(labels) if label is None or label != label]
+        if missing:
+            raise InputError(f"the label of series {missing[0]} (counted from 0) is missing; {len(missing)} in all.")
+        strange = [label for label in labels if not isinstance(label, LABEL_TYPES)]
+        if strange:
+            kind = type(strange[0]).__name__
+            raise InputError(f"labels are of the type {kind}; wanted strings, whole or other numbers, or booleans.")
+        if _are_mixed(labels):
+            raise InputError(MIXED)
+        classes = np.unique(labels)
+        if len(classes) < 2:
+            raise InputError(
+                f"every series has the label {plain(classes[0])!r}; a classifier needs at least 2 classes."
+            )
+        return labels
+
+    @staticmethod
+    def check_config(config: FitConfig) -> None:
+        """Raise InputError for options that a classification does not have."""
+        choose("loss", config.loss, tuple(CLASSIFICATION_LOSSES))
+
+    @staticmethod
+    def strata(targets: np.ndarray) -> np.ndarray | None:
+        """Return the groups [S] that a split keeps in proportion."""
+        return targets
+
+    @classmethod
+    def fit(cls, targets: np.ndarray) -> Self:
+        """Read the classes off the training labels."""
+        return cls(tuple(plain(name) for name in np.unique(targets)))
+
+    @property
+    def outputs(self) -> int:
+        return len(self.classes)
+
+    def encode(self, targets: np.ndarray) -> np.ndarray:
+        """Return class numbers [S]. Raises InputError for a label that is no class."""
+        return class_index(targets, self.classes)
+
+    truth = encode
+
+    def model(self, encoder: Encoder, pool: str, static_features: int) -> Classifier:
+        """Return the encoder with a new head."""
+        return Classifier(encoder, self.outputs, pool, static_features=static_features)
+
+    def objective(self, model: Classifier | Regressor, encoded: np.ndarray, config: FitConfig) -> Objective:
+        """Return what fine-tuning minimises, given the encoded training targets."""
+        assert isinstance(model, Classifier)
+        weights = None
+        if config.class_weights == "balanced":
+            counts = np.bincount(encoded, minlength=model.classes).clip(1)  # warm_start may lack a class
+            weights = torch.tensor(len(encoded) / (model.classes * counts), dtype=torch.float32)
+        return Classification(model, config.label_smoothing, weights, config.loss)
+
+    def decode(self, outputs: Tensor) -> np.ndarray:
+        """Return probabilities [S, classes], float64, from the model's outputs [S, classes]."""
+        return outputs.double().softmax(-1).numpy()
+
+    def predicted(self, probabilities: np.ndarray) -> np.ndarray:
+        """Return the most probable class [S]."""
+        return np.array(self.classes)[probabilities.argmax(1)]
+
+    def columns(self, probabilities: np.ndarray) -> dict[str, list[Any]]:
+        """Return the columns of an output table: the class, and a probability of each."""
+        best: dict[str, list[Any]] = {"predicted": [self.classes[i] for i in probabilities.argmax(1)]}
+        return best | {f"probability_{name}": probabilities[:, i].tolist() for i, name in enumerate(self.classes)}
+
+
+@dataclass(frozen=True)
+class NumberTargets:
+    """The scale of a regressor's targets; each output is standardised by itself.
+
+    Attributes:
+        mean, std: of the training targets, one for each output.
+    """
+
+    task: ClassVar[str] = "regression"
+    head: ClassVar[type[Regressor]] = Regressor
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        if not self.mean or len(self.mean) != len(self.std) or min(self.std) <= 0:
+            raise InputError(f"targets have means {self.mean} and deviations {self.std}; wanted positive deviations.")
+
+    @staticmethod
+    def check(targets: Any, series: int) -> np.ndarray:
+        """Return numbers [series, outputs]; NaN where one is missing.
+
+        Raises:
+            InputError: another number of targets than series, or targets that are no numbers.
+        """
+        numbers = _numbers(targets, series)
+        empty = np.atleast_1d(np.isnan(numbers).all(0))
+        if empty.any():
+            which = "label" if len(empty) == 1 else f"label of output {int(empty.argmax())} (counted from 0)"
+            raise InputError(f"every {which} is missing (NaN); a regression needs numbers.")
+        return numbers
+
+    @staticmethod
+    def check_config(config: FitConfig) -> None:
+        """Raise InputError for options that a regression does not have."""
+        for name, unused in (("label_smoothing", 0.0), ("class_weights", "none")):
+            if getattr(config, name) != unused:
+                raise InputError(f"{name}={getattr(config, name)!r} concerns classes; leave it out of a regression.")
+        choose("loss", config.loss, tuple(REGRESSION_LOSSES))
+
+    @staticmethod
+    def strata(targets: np.ndarray) -> np.ndarray | None:
+        """Return None: a split of numbers keeps nothing in proportion."""
+        return None
+
+    @classmethod
+    def fit(cls, targets: np.ndarray) -> Self:
+        """Measure the scale of training targets [S, outputs]."""
+        mean, std = np.nanmean(targets, axis=0), np.nanstd(targets, axis=0)
+        # The spread of rounding errors is no spread: dividing by it would turn a constant target into noise.
+        constant = std <= 1e-12 * np.abs(mean)
+        if constant.any() and len(targets) > 1:
+            text = f"every training label is {mean[constant][0]:.10g}; a regression has nothing to learn from them."
+            warnings.warn(text, InputWarning, stacklevel=3)
+        std = np.where(constant, 1.0, std)
+        return cls(tuple(map(float, mean)), tuple(map(float, std)))
+
+    @property
+    def outputs(self) -> int:
+        return len(self.mean)
+
+    def encode(self, targets: np.ndarray) -> np.ndarray:
+        """Return standardised targets [S, outputs]. Raises InputError for another number of outputs."""
+        numbers = _numbers(targets, len(targets))
+        if numbers.shape[1] != self.outputs:
+            raise InputError(f"there are {numbers.shape[1]} targets per series; training had {self.outputs}.")
+        return ((numbers - np.array(self.mean)) / np.array(self.std)).astype(np.float32)
+
+    def truth(self, targets: np.ndarray) -> np.ndarray:
+        """Return the targets [S, outputs] in their own units, as predictions are compared with them."""
+        return _numbers(targets, len(targets))
+
+    def model(self, encoder: Encoder, pool: str, static_features: int) -> Regressor:
+        """Return the encoder with a new head."""
+        return Regressor(encoder, self.outputs, pool, static_features=static_features)
+
+    def objective(self, model: Classifier | Regressor, encoded: np.ndarray, config: FitConfig) -> Objective:
+        """Return what fine-tuning minimises."""
+        assert isinstance(model, Regressor)
+        return Regression(model, config.loss)
+
+    def decode(self, outputs: Tensor) -> np.ndarray:
+        """Return values [S, outputs], float64, in their own units, from the model's outputs."""
+        return outputs.double().numpy() * np.array(self.std) + np.array(self.mean)
+
+    def predicted(self, values: np.ndarray) -> np.ndarray:
+        """Return the values [S, outputs], or [S] of one output."""
+        return values[:, 0] if self.outputs == 1 else values
+
+    def columns(self, values: np.ndarray) -> dict[str, list[Any]]:
+        """Return the columns of an output table."""
+        names = ["predicted"] if self.outputs == 1 else [f"predicted_{i}" for i in range(self.outputs)]
+        return {name: values[:, i].tolist() for i, name in enumerate(names)}
+
+
+def _numbers(targets: Any, series: int) -> np.ndarray:
+    given = one_per_series(targets, series)
+    if given.dtype.kind in "mM":  # whose numbers would be of the unit that they are stored in
+        raise InputError(f"the labels have the type {given.dtype}; a regression needs numbers, such as days.")
+    try:
+        numbers = given.astype(np.float64).reshape(series, -1)
+    except (TypeError, ValueError):
+        strange = next((label for label in given.ravel() if not is_number(label)), given.ravel()[0])
+        raise InputError(f"the label {plain(strange)!r} is no number; a regression needs numbers.") from None
+    if np.isinf(numbers).any():
+        first = int(np.isinf(numbers).any(1).argmax())
+        raise InputError(f"the label of series {first} (counted from 0) is infinite.")
+    large = np.abs(numbers) > LARGEST_TARGET
+    if large.any():
+        first = int(large.any(1).argmax())
+        raise InputError(
+            f"the label of series {first} (counted from 0) is {numbers[first][large[first]][0]:.6g}; numbers "
+            f"beyond {LARGEST_TARGET:.2g} do not fit into 32 bits. Correct it, or choose a larger unit."
+        )
+    return numbers
+
+
+Labels = ClassLabels | NumberTargets
+LABELS: dict[str, type[ClassLabels] | type[NumberTargets]] = {kind.task: kind for kind in (ClassLabels, NumberTargets)}
+
+
+def labels_as_json(labels: Labels) -> dict[str, Any]:
+    """Return what `labels_from_json` reads."""
+    return {"task": labels.task, **dataclasses.asdict(labels)}
+
+
+def choose_labels(targets: Any, name: str = "auto") -> type[ClassLabels] | type[NumberTargets]:
+    """Return the kind of labels of a task; "auto" takes numbers of which one is not whole for a regression's.
+
+    Raises:
+        InputError: an unknown name; texts and numbers in one, which no table can hold; whole numbers that may be
+            classes or measurements; nearly as many texts as series.
+    """
+    choose("task", name, ("auto", *LABELS))
+    numbers = np.asarray(targets)
+    if _are_mixed(numbers):
+        raise InputError(MIXED)
+    if name != "auto":
+        return LABELS[name]
+    if numbers.dtype.kind == "f" and bool((numbers != np.round(numbers)).any()):
+        return LABELS["regression"]
+    different = len(np.unique(numbers))
+    if numbers.dtype.kind in "if" and MAX_WHOLE_CLASSES <= different <= len(numbers) / 2:
+        warnings.warn(
+            f"the labels are {different} different whole numbers, which are taken as classes; if they are amounts, say "
+            "task='regression' (--task regression).",
+            InputWarning,
+            stacklevel=2,
+        )
+    many = len(numbers) >= MIN_SERIES_TO_JUDGE and different > len(numbers) / 2
+    if numbers.dtype.kind in "if" and many:
+        raise InputError(
+            f"the labels are {different} different whole numbers for {len(numbers)} series; say whether they are "
+            "classes or measurements, by task='classification' or 'regression' (--task)."
+        )
+    if many:
+        raise InputError(
+            f"the labels are {different} different texts ({listed(numbers[:2])}) for {len(numbers)} series; numbers "
+            "need a decimal point. If they are classes, say task='classification' (--task)."
+        )
+    return LABELS["classification"]
+
+
+def as_targets(targets: Any) -> np.ndarray:
+    """Return targets as an array; where some are missing, as they are: in an array of strings NaN would be "nan"."""
+    if hasattr(targets, "dtype"):
+        return np.asarray(targets)
+    objects = np.asarray(targets, object)
+    return objects if objects.ndim == 1 and not has_label(objects).all() else np.asarray(targets)
+
+
+def has_label(targets: Any) -> np.ndarray:
+    """Return which series have a label, bool [S]: not None and not NaN. Rows of several targets count as labels."""
+    given = np.asarray(targets, None if hasattr(targets, "dtype") else object)  # in a list of strings NaN stays NaN
+    if given.ndim != 1 or given.dtype.kind not in "fO":
+        return np.ones(len(given) if given.ndim else 1, bool)
+    return np.array([_is_label(label) for label in given.tolist()], bool)
+
+
+def _is_label(label: Any) -> bool:
+    try:
+        return label is not None and bool(label == label)
+    except TypeError:  # pandas' NA is neither equal to itself nor not
+        return False
+
+
+def narrowed(labels: np.ndarray) -> np.ndarray:
+    """Return labels [S] without None as numbers or strings again, and a mixture as it is."""
+    return np.array(labels.tolist()) if labels.dtype == object and len(labels) and not _are_mixed(labels) else labels
+
+
+def _are_mixed(labels: np.ndarray) -> bool:
+    """Return whether some labels are texts and others are not."""
+    return labels.dtype == object and len({isinstance(label, str) for label in labels.flat if _is_label(label)}) > 1
+
+
+def class_index(labels: np.ndarray, classes: Sequence[Any] | np.ndarray) -> np.ndarray:
+    """Return the numbers [S] of labels among the classes. Raises InputError naming a label that is no class."""
+    numbers = {as_text(name): i for i, name in enumerate(classes)}  # whether 1 is a number depends on the other labels
+    texts = [as_text(label) for label in labels]
+    unknown = sorted(set(texts) - set(numbers))
+    if unknown:
+        raise InputError(f"labels {', '.join(unknown[:5])} are none of the model's classes {', '.join(numbers)}.")
+    return np.array([numbers[text] for text in texts], np.int64)
+
+
+def one_per_series(targets: Any, series: int) -> np.ndarray:
+    """Return targets as an array. Raises InputError for another number of them than series."""
+    given = np.asarray(targets)
+    if given.ndim == 0 or len(given) != series:
+        count = "one value" if given.ndim == 0 else f"{len(given)} labels"
+        raise InputError(f"{count} for {series} series; give one label for each, in their order.")
+    return given

@@ -1,0 +1,220 @@
+"""The files of a saved pipeline: names, checked JSON and safetensors, one list of sums, and where a model is.
+
+Reading runs no code from the files, and opens none but those named here: no pickle is ever read.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from torch import nn
+
+from rotarymae.errors import InputError, ModelDirectoryError, import_extra, listed
+from rotarymae.system import sha256, sha256_of
+
+CONFIG, WEIGHTS, PREPROCESSOR, CARD = "config.json", "model.safetensors", "preprocessor.json", "README.md"
+PARTNERS = "partners"  # the folder of what predicts beside the model
+MODEL = "model"  # the folder of a run in which its pipeline is saved
+FILES = (CONFIG, WEIGHTS, PREPROCESSOR, CARD)
+PARTNER_FILE = re.compile(rf"{PARTNERS}/[a-z0-9_-]+\.(json|safetensors|txt)")
+MAX_JSON_BYTES = 64 << 20  # more is nothing that this library wrote
+SHIPPED = Path(__file__).parent / "models"  # a folder for each model that ships with the library
+# A name on the Hub, and what is taken from there or put there: no pickle, no code.
+HUB_NAME = re.compile(r"[\w-][\w.-]*/[\w-][\w.-]*(@[\w./-]+)?")
+PUBLISHED = tuple(
+    f"{folder}{file}"
+    for folder in ("", f"{MODEL}/")
+    for file in (*FILES, *(f"{PARTNERS}/*.{kind}" for kind in ("json", "safetensors", "txt")))
+)
+DTYPES = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
+
+
+def shipped_models() -> tuple[str, ...]:
+    """Return the names of the models that ship with the library."""
+    return tuple(sorted(path.name for path in SHIPPED.iterdir() if path.is_dir())) if SHIPPED.is_dir() else ()
+
+
+def find_model(source: str | Path) -> Path:
+    """Return the folder of a saved pipeline: the path itself, its `model` if it is a run, a shipped one, or a copy.
+
+    Every name that a user gives for a model goes through here. OWNER/NAME or OWNER/NAME@REVISION is a repository of the
+    Hugging Face Hub; its copy is kept in the Hub's cache, which is asked alone with HF_HUB_OFFLINE=1.
+
+    Raises:
+        InputError: none of these; the message names the models that ship.
+        MissingExtra: a repository without the extra `hub`.
+    """
+    if Path(source).exists():
+        return _within_run(Path(source))
+    if str(source) in shipped_models():
+        return SHIPPED / source
+    name, reason = Path(source).as_posix(), ""
+    if HUB_NAME.fullmatch(name) and not Path(name).parent.is_dir():  # next to other files it is a path, mistyped
+        hub, (repository, _, revision) = import_extra("huggingface_hub", "hub"), name.partition("@")
+        try:
+            copy = hub.snapshot_download(repository, revision=revision or None, allow_patterns=list(PUBLISHED))
+            return _within_run(Path(copy))
+        except (OSError, ValueError) as error:
+            reason = f" The Hugging Face Hub has none of this name for us: {str(error).strip().splitlines()[0]}"
+    raise InputError(
+        f"there is no model {str(source)!r}; wanted the folder of a run or of a model, or the name of one that ships "
+        f"with the library: {listed(shipped_models())}.{reason}"
+    )
+
+
+def _within_run(folder: Path) -> Path:
+    return folder / MODEL if not (folder / CONFIG).exists() and (folder / MODEL).is_dir() else folder
+
+
+def known_file(name: str) -> bool:
+    """Return whether a saved pipeline may have a file of this name, relative to its folder."""
+    return name in FILES or PARTNER_FILE.fullmatch(name) is not None
+
+
+def files_of(folder: Path) -> list[str]:
+    """Return the files of a saved pipeline that decide its answers, relative to its folder: all but the card."""
+    names = [name for name in FILES if name != CARD and (folder / name).is_file()]
+    partners = folder / PARTNERS
+    inside = sorted(f"{PARTNERS}/{path.name}" for path in partners.iterdir()) if partners.is_dir() else []
+    return [*names, *inside]
+
+
+def write_config(folder: Path, content: dict[str, Any]) -> None:
+    """Write config.json with the sums of all other files, and of itself, under the key "files"."""
+    sums = {name: sha256(folder / name) for name in files_of(folder) if name != CONFIG}
+    dump_json(folder / CONFIG, content | {"files": {CONFIG: sha256_of(content), **sums}})
+
+
+def read_config(folder: Path, version: int) -> dict[str, Any]:
+    """Read config.json, compare all files with the sums in it, and return it without them.
+
+    Raises:
+        ModelDirectoryError: another format; a file that is missing, changed, or not part of what was saved.
+    """
+    path = folder / CONFIG
+    content = read_json(path)
+    if content.get("format") != version:
+        raise ModelDirectoryError(
+            f"{path} has format {content.get('format')!r}; this version reads format {version}. Fit the model anew."
+        )
+    sums = content.pop("files", None)
+    if not isinstance(sums, dict) or not all(isinstance(digest, str) for digest in sums.values()):
+        raise ModelDirectoryError(f"{path} has no list of files and their checksums.")
+    if sums.pop(CONFIG, None) != sha256_of(content):
+        raise ModelDirectoryError(f"{path} is damaged: it does not match its checksum.")
+    for name in sums:
+        if not known_file(name):
+            raise ModelDirectoryError(f"{path} lists {name!r}, which is no file of a model.")
+    for name in sorted({WEIGHTS, PREPROCESSOR, *sums}):
+        file = folder / name
+        if name == WEIGHTS and not file.is_file():
+            read_tensors(file)  # which says what lies there instead
+        if not file.is_file() or sha256(file) != sums.get(name):
+            raise ModelDirectoryError(f"{file} is missing or does not match its checksum in {CONFIG}.")
+    surplus = [name for name in files_of(folder) if name not in (CONFIG, *sums)]
+    if surplus:
+        raise ModelDirectoryError(f"{folder / surplus[0]} is no part of this model: {CONFIG} does not list it.")
+    return content
+
+
+def read_json(path: Path, kinds: type | tuple[type, ...] = dict) -> Any:
+    """Read a JSON file. Raises ModelDirectoryError when it is missing, no JSON, or of another kind."""
+    if not path.is_file():
+        raise ModelDirectoryError(f"{path} is missing; wanted a whole model folder.")
+    try:
+        size = path.stat().st_size
+        if size > MAX_JSON_BYTES:
+            raise ModelDirectoryError(f"{path} has {size:,} bytes; files of this library have less.")
+        content = json.loads(path.read_text(encoding="utf-8"), parse_constant=_refuse_constant)
+    except (ValueError, RecursionError, OSError) as error:
+        raise ModelDirectoryError(f"{path} is not JSON: {error}.") from None
+    if not isinstance(content, kinds):
+        raise ModelDirectoryError(f"{path} holds a {type(content).__name__}; wanted an object of fields.")
+    return content
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"{name} is no number")
+
+
+def dump_json(path: Path, content: Any) -> None:
+    """Write JSON, without NaN and infinity."""
+    path.write_text(json.dumps(content, indent=2, allow_nan=False) + "\n", encoding="utf-8")
+
+
+def read_tensors(path: Path) -> dict[str, torch.Tensor]:
+    """Load all tensors of a safetensors file.
+
+    Raises:
+        ModelDirectoryError: the file is missing or no safetensors; a pickle is never read.
+    """
+    if not path.is_file():
+        pickles = sorted(p.name for p in path.parent.iterdir() if p.suffix in (".bin", ".pt", ".pth", ".pkl", ".ckpt"))
+        instead = f"; {pickles[0]} is a pickle, which can run code and is never read" if pickles else ""
+        raise ModelDirectoryError(f"{path} is missing{instead or '; only safetensors are read, never pickles'}.")
+    try:
+        return load_file(path)
+    except (SafetensorError, OSError) as error:
+        message = f"{path} cannot be read as safetensors ({error}); a pickle, which can run code, is never read."
+        raise ModelDirectoryError(message) from None
+
+
+def fill_model(model: nn.Module, tensors: dict[str, torch.Tensor], path: Path) -> None:
+    """Give a model without memory the weights of the file.
+
+    Raises:
+        ModelDirectoryError: a tensor is missing, surplus, of another shape or type, or not finite.
+    """
+    expected = model.state_dict()
+    check_names(expected, tensors, path)
+    kind = next(iter(tensors.values())).dtype
+    for name, tensor in expected.items():
+        if tensors[name].shape != tensor.shape:
+            raise ModelDirectoryError(
+                f"{path}: the tensor {name!r} has shape {tuple(tensors[name].shape)}; the configuration asks for "
+                f"{tuple(tensor.shape)}."
+            )
+        if kind not in DTYPES or tensors[name].dtype is not kind or not torch.isfinite(tensors[name]).all():
+            raise ModelDirectoryError(
+                f"{path}: the tensor {name!r} is {tensors[name].dtype}, or holds NaN or infinity; wanted finite "
+                "numbers, all of one floating point type."
+            )
+    # Copies: a tensor inside the file's own memory is aligned otherwise, and products then differ in their last bits.
+    model.load_state_dict({name: tensor.clone() for name, tensor in tensors.items()}, assign=True)
+
+
+def check_names(expected: Iterable[str], tensors: dict[str, torch.Tensor], path: Path) -> None:
+    """Raise ModelDirectoryError for a tensor that is missing or surplus."""
+    expected = set(expected)
+    for name in sorted(expected - set(tensors)):
+        raise ModelDirectoryError(f"{path}: the tensor {name!r} is missing; the configuration asks for it.")
+    for name in sorted(set(tensors) - expected):
+        raise ModelDirectoryError(f"{path}: surplus tensor {name!r}; the configuration has no such part.")
+
+
+def push_folder(folder: str | Path, repository: str, private: bool = False, token: str | None = None) -> str:
+    """Upload a saved pipeline, or that of a run folder of `rotarymae fit`; as `Pipeline.push_to_hub`.
+
+    The Hub's own mixin does not fit: it sets attributes before `__init__`, which scikit-learn forbids estimators, and
+    writes a config.json of its own.
+
+    Raises:
+        InputError: a folder without a model.
+        MissingExtra: without the extra `hub`.
+    """
+    folder = find_model(folder)
+    if not (folder / CONFIG).is_file():
+        raise InputError(f"{folder} holds no model; give what `rotarymae fit` or an estimator's `save` wrote.")
+    hub = import_extra("huggingface_hub", "hub").HfApi(token=token, library_name="rotarymae")
+    hub.create_repo(repository, private=private, exist_ok=True)
+    uploaded = hub.upload_folder(
+        repo_id=repository, folder_path=folder, allow_patterns=list(PUBLISHED), commit_message="Model of rotarymae"
+    )
+    return str(uploaded.commit_url)

@@ -1,0 +1,67 @@
+"""Everything a run found out: what `score` fills in, `outputs` writes, and the report reads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from rotarymae.datasets import AnyDataset
+from rotarymae.interpolation import Interpolation
+from rotarymae.pipeline import Pipeline
+from rotarymae.reconstruction import Reconstruction
+from rotarymae.series import SeriesDataset
+from rotarymae.splits import Split
+from rotarymae.train import FitResult
+from rotarymae.training.fit_config import FitConfig
+
+
+@dataclass
+class Outcome:
+    """Everything a run found out.
+
+    Attributes:
+        metrics: the content of metrics.json under "split", "series", "scored_on", "classification", "regression",
+            "intervals", "predictor", "model_calibration", "interpolation" and "reconstruction".
+        fit: the pipeline, and how its training went.
+        visible, hidden: the scored series' observations that interpolation saw, and those it was asked for.
+        interpolated: predictions at the hidden observations.
+        reconstructions: of the scored arrays, in their order.
+        predicted: [S, classes] probabilities or [S, outputs] values of all series.
+        baselines: the same of each other method, by its name, at the scored series only.
+        embeddings: [S, D] of all series.
+        seconds: wall time so far.
+    """
+
+    dataset: AnyDataset
+    config: FitConfig
+    fit: FitResult
+    metrics: dict[str, Any] = field(default_factory=dict)
+    visible: SeriesDataset | None = None
+    hidden: SeriesDataset | None = None
+    interpolated: Interpolation | None = None
+    reconstructions: list[Reconstruction] = field(default_factory=list)
+    labels: np.ndarray | None = None
+    predicted: np.ndarray | None = None
+    baselines: dict[str, np.ndarray] = field(default_factory=dict)
+    embeddings: np.ndarray | None = None
+    seconds: float = 0.0
+    command: str = ""
+    warnings: list[str] = field(default_factory=list)
+
+    @property
+    def pipeline(self) -> Pipeline:
+        """What was fitted."""
+        return self.fit.pipeline
+
+    @property
+    def split(self) -> Split:
+        """The parts of the series."""
+        assert self.fit.split is not None, "a run has a split"
+        return self.fit.split
+
+    @property
+    def classes(self) -> tuple[Any, ...]:
+        """The classes that are predicted; none of a regression, or without labels."""
+        return getattr(self.pipeline.labels, "classes", ())

@@ -1,0 +1,575 @@
+"""A fitted model with all that its answers need: the one thing that is trained, saved, loaded, exported and asked.
+
+    pipeline = rotarymae.load("run")
+    pipeline.predict(X)
+    pipeline.interpolate(X, at=[0.0, 0.5, 1.0], return_std=True)
+
+X is a `SeriesDataset` or `ArrayDataset`, the path of a table, a data frame, or anything that the estimators take.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import html
+import re
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Self
+
+import jinja2
+import numpy as np
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import save_file
+from torch import nn
+
+import rotarymae
+from rotarymae.anomaly import anomaly_score
+from rotarymae.arrays import ArrayDataset, ArrayPreprocessor, as_arrays
+from rotarymae.config import Precision, RoMAEConfig
+from rotarymae.datasets import AnyPreprocessor, is_flat
+from rotarymae.errors import InputError, ModelDirectoryError, choose
+from rotarymae.heads import Classifier, Regressor, TokenRegressor, encoder_of, head_settings
+from rotarymae.importance import importance
+from rotarymae.interpolation import interpolate
+from rotarymae.labels import LABELS, Labels
+from rotarymae.model import Encoder, MaskedAutoencoder
+from rotarymae.model_files import (
+    CARD,
+    CONFIG,
+    FILES,
+    PARTNERS,
+    PREPROCESSOR,
+    WEIGHTS,
+    check_names,
+    dump_json,
+    fill_model,
+    find_model,
+    push_folder,
+    read_config,
+    read_json,
+    read_tensors,
+    write_config,
+)
+from rotarymae.partners import Predictor
+from rotarymae.prediction import embed, predict_outputs
+from rotarymae.queries import queries_from, shape_answers
+from rotarymae.series import FrameColumns, Preprocessor, TableLayout, as_dataset, is_frame
+from rotarymae.system import from_fields, remove_leftovers, replacing_folder
+
+FORMAT = 3  # 2 kept a model, a preprocessor and a predictor apart
+WRITTEN_BY = "written by rotarymae"  # in every model card
+LEFT_AFTER = 3600.0  # seconds; saving takes far less
+KINDS: dict[str, type[nn.Module]] = {
+    kind.__name__: kind for kind in (Encoder, MaskedAutoencoder, Classifier, Regressor, TokenRegressor)
+}
+# The classes of preprocessors by the name that config.json has for them.
+PREPROCESSORS: dict[str, Any] = {"series": Preprocessor, "arrays": ArrayPreprocessor}
+Model = Encoder | MaskedAutoencoder | Classifier | Regressor | TokenRegressor
+
+
+@dataclass(frozen=True)
+class Described:
+    """What config.json says of a pipeline beside the format and the files."""
+
+    preprocessor: str | None
+    model: dict[str, Any]
+    autoencoder: dict[str, Any] | None = None
+    labels: dict[str, Any] | None = None
+    columns: dict[str, Any] = field(default_factory=dict)
+    parameters: dict[str, Any] = field(default_factory=dict)
+    forecasts: bool = False
+    trained_on: str = ""
+
+
+@dataclass(eq=False, repr=False)
+class Pipeline:
+    """A fitted model with its preprocessor, and with what decodes and calibrates its answers.
+
+    Attributes:
+        preprocessor: turns tables or arrays into the model's tokens; None where the caller makes tokens.
+        model: what predicts and embeds; without labels it is the autoencoder itself.
+        autoencoder: the pre-trained model, which interpolates; None where there is none.
+        labels: the classes or the scale of the model's outputs; None of a model without a head.
+        partners: what predicts together with the model, and its temperature; None where the model predicts alone.
+        columns: how the training table was laid out, so that later tables need no telling.
+        forecasts: whether pre-training hid the ends of series (masking="future"), so that the model knows what follows.
+        parameters: the options of the fit, as JSON.
+        trained_on: the digest of the ids of the training examples.
+        precision: of matrix products in predictions; no file holds it.
+    """
+
+    preprocessor: AnyPreprocessor | None
+    model: Model
+    autoencoder: MaskedAutoencoder | None = None
+    labels: Labels | None = None
+    partners: Predictor | None = None
+    columns: dict[str, Any] = field(default_factory=dict)
+    forecasts: bool = False
+    parameters: dict[str, Any] = field(default_factory=dict)
+    trained_on: str = ""
+    precision: Precision = "auto"
+
+    def __post_init__(self) -> None:
+        if KINDS.get(type(self.model).__name__) is not type(self.model):
+            raise InputError(f"the model is a {type(self.model).__name__}; wanted one of {', '.join(KINDS)}.")
+        if isinstance(self.model, MaskedAutoencoder):
+            self.autoencoder = self.model
+
+    def __repr__(self) -> str:
+        sizes, noun = encoder_of(self.model).config, "tokens" if self.preprocessor is None else self.preprocessor.noun
+        return f"Pipeline({type(self.model).__name__} {sizes.embed_dim}/{sizes.num_heads}/{sizes.depth}, {noun})"
+
+    @property
+    def pretrained(self) -> Pipeline:
+        """The pipeline of the autoencoder alone, which reads no static columns.
+
+        Raises:
+            InputError: the pipeline has no autoencoder.
+        """
+        model = self.require_autoencoder()
+        if model is self.model and self.labels is None:
+            return self
+        fresh = None if self.preprocessor is None else without_head(self.preprocessor)
+        return replace(self, preprocessor=fresh, model=model, autoencoder=model, labels=None, partners=None)
+
+    def require_autoencoder(self) -> MaskedAutoencoder:
+        """Return the pre-trained model. Raises InputError where there is none."""
+        if self.autoencoder is None:
+            raise InputError(
+                f"this needs a pre-trained MaskedAutoencoder, and the pipeline has a {type(self.model).__name__} alone."
+            )
+        return self.autoencoder
+
+    def require_labels(self) -> Labels:
+        """Return what decodes the outputs. Raises InputError for a model that is not fine-tuned."""
+        if self.labels is None or not isinstance(self.model, Classifier | Regressor):
+            raise InputError(
+                f"the model is a {type(self.model).__name__} and not fine-tuned; `rotarymae fit` with labels makes one "
+                "that predicts them."
+            )
+        return self.labels
+
+    def require_series(self) -> Preprocessor:
+        """Return the preprocessor of a model of series. Raises InputError for a model of something else."""
+        if not isinstance(self.preprocessor, Preprocessor):
+            noun = "tokens" if self.preprocessor is None else self.preprocessor.noun
+            raise InputError(f"the model was made from {noun}, and this needs one made from series.")
+        return self.preprocessor
+
+    def require_arrays(self) -> ArrayPreprocessor:
+        """Return the preprocessor of a model of pictures, videos or sounds. Raises InputError for another model."""
+        if not isinstance(self.preprocessor, ArrayPreprocessor):
+            raise InputError("the model was not made from pictures, videos or sounds, and this needs one that was.")
+        return self.preprocessor
+
+    # ── answers ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the most probable class [S], or the values [S] or [S, outputs] in their own units."""
+        return self.require_labels().predicted(self.outputs(X))
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Return class probabilities [S, classes] in the order of `labels.classes`."""
+        if not isinstance(self.model, Classifier):
+            raise InputError(f"the model is a {type(self.model).__name__}; probabilities need a fine-tuned Classifier.")
+        return self.outputs(X)
+
+    def outputs(self, X: Any, predictor: str = "auto", on_step: Any = None) -> np.ndarray:
+        """Return class probabilities [S, classes], or values [S, outputs].
+
+        Args:
+            predictor: "model", "features" or "combined" instead of what the fit chose ("auto").
+
+        Raises:
+            InputError: a model that is not fine-tuned, a predictor that it does not have.
+        """
+        task, dataset = self.require_labels().task, self.dataset(X)
+        partners = self.partners or Predictor.of_model(task, "the pipeline has no partners")
+        partners.check(predictor)
+        return partners.predict(predict_outputs(self, dataset, on_step), dataset, predictor)
+
+    def embed(self, X: Any, pool: str | None = None, on_step: Any = None) -> np.ndarray:
+        """Return one vector [S, D] for each series: the mean over its tokens, or what the model's head pools.
+
+        Args:
+            pool: "mean", "max" or "cls" instead. Pre-training gives [CLS] no task of its own.
+        """
+        return embed(self, self.dataset(X), pool, on_step)
+
+    def interpolate(self, X: Any, at: Any = None, return_std: bool = False) -> Any:
+        """Return values at other times, in their own units; as `RoMAEInterpolator.predict`.
+
+        Args:
+            at: times [q] for all series, one array of times [q_i] for each, or None for each series' own times.
+            return_std: return (mean, std), two of the same shape.
+
+        Returns:
+            [S, q, V], [S, C, q, V] of series with C channels, or a list with one array for each series.
+        """
+        view = self.pretrained
+        dataset = view.dataset(X)
+        queries, layout = queries_from(dataset, X, at)
+        answer = interpolate(view, dataset, queries)
+        if not return_std:
+            return shape_answers(answer.mean, queries, layout)
+        if answer.std is None:
+            raise InputError("the model was trained without a likelihood and has no deviation; leave out return_std.")
+        return shape_answers(answer.mean, queries, layout), shape_answers(answer.std, queries, layout)
+
+    def importance(self, X: Any, method: str = "occlusion", on_step: Any = None) -> list[np.ndarray]:
+        """Return how much each observation matters to the model; `importance.importance` says what the numbers are.
+
+        Args:
+            method: "occlusion" leaves out each observation by itself; "attention" is how much the model looks at it.
+
+        Raises:
+            InputError: data that are not series, or a model that has no such weights.
+        """
+        self.require_series()
+        return importance(self, self.dataset(X), method, on_step=on_step)
+
+    def anomaly_score(self, X: Any, on_step: Any = None) -> np.ndarray:
+        """Return how badly the pre-trained model predicts each series' observations from its others, in nats [S].
+
+        Every observation is hidden once, with about a quarter of its series; a series of one observation has NaN.
+        """
+        view = self.pretrained
+        view.require_series()
+        return anomaly_score(view, view.dataset(X), on_step)
+
+    # ── data ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def dataset(self, X: Any, columns: FrameColumns | None = None) -> Any:
+        """Return data in any of the forms as a data set that is laid out as the training set was.
+
+        Args:
+            columns: of a data frame; those of the training table where they are not given.
+
+        Raises:
+            InputError: another form, or data of another kind than the model's.
+        """
+        known = self.preprocessor
+        if known is None:
+            raise InputError("the model has no preprocessor; it was not made from a data set.")
+        if isinstance(known, ArrayPreprocessor):
+            dataset = as_arrays(X, known.patch_size, known.sample_rate)
+            known.check(dataset)
+            return dataset
+        if isinstance(X, ArrayDataset):
+            raise InputError(f"{X.noun} were given; the model was made from {known.noun}.")
+        if isinstance(X, str | Path):
+            return self.layout().read(Path(X), known.channel_names, (), known.value_columns)
+        if is_flat(X):
+            X = np.asarray(X)[:, None]
+        if columns is None and is_frame(X):
+            columns = self.frame_columns()
+        return as_dataset(X, known, columns, self.columns)
+
+    def frame_columns(self) -> FrameColumns:
+        """Return the columns of a data frame that is laid out as the training table was."""
+        known = self.require_series()
+        names = {each.name for each in dataclasses.fields(FrameColumns)}
+        given = {name: value for name, value in self.columns.items() if name in names and value}
+        lists = {name: tuple(given[name]) for name in ("values", "static") if name in given}
+        lists["values"] = (*lists.get("values", FrameColumns.values), *known.errors)
+        return FrameColumns(**(given | lists))
+
+    def layout(self, given: Mapping[str, Any] | None = None) -> TableLayout:
+        """Return how a table for this model is laid out: as its training table, but for what is given."""
+        return TableLayout.for_model(self.require_series(), self.columns, given)
+
+    # ── files ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def save(self, folder: str | Path, note: str = "", license: str = "unknown", tags: Sequence[str] = ()) -> None:
+        """Write the pipeline to a folder: a reader sees the old one or the new one, never half of either.
+
+        Args:
+            folder: new, empty, or a saved pipeline, which is replaced; anything else is left alone.
+            note: a paragraph for the model card.
+            license: under which the model may be used, as the Hugging Face Hub writes it: "mit", "cc-by-4.0".
+            tags: of the model card, with the library's.
+
+        Raises:
+            InputError: a folder that holds other things than a model, or a link to one; a licence or a tag of other
+                characters than letters, digits, dots and hyphens.
+            OSError: the files cannot be written; the message names the folder, and what was there is untouched.
+        """
+        folder = Path(folder)
+        for word in (license, *tags):
+            if not re.fullmatch(r"[\w.-]+", word):
+                raise InputError(
+                    f"{word!r} is no licence or tag; wanted letters, digits, dots and hyphens, as in cc-by-4.0."
+                )
+        check_replaceable(folder)
+        if folder.parent.is_dir():
+            remove_leftovers(folder.parent, [folder.name], LEFT_AFTER)
+        modules = self._modules()
+        # Contiguous copies: safetensors keeps bits, so a loaded model predicts the same bits.
+        tensors = {
+            f"{part}.{name}": tensor.detach().cpu().contiguous().clone()
+            for part, module in modules.items()
+            for name, tensor in module.state_dict().items()
+        }
+        with replacing_folder(folder) as beside:
+            try:
+                save_file(tensors, beside / WEIGHTS)
+                if self.partners is not None:
+                    self.partners.save(beside / PARTNERS)
+            except SafetensorError as error:
+                raise OSError(f"{folder} could not be written: {error}") from None
+            dump_json(beside / PREPROCESSOR, None if self.preprocessor is None else self.preprocessor.to_dict())
+            write_config(beside, {"format": FORMAT, **dataclasses.asdict(self._described())})
+            (beside / CARD).write_text(self._card(note, license, tags), encoding="utf-8")
+        if self.partners is None:
+            shutil.rmtree(folder / PARTNERS, ignore_errors=True)  # of the pipeline that was there
+
+    def push_to_hub(
+        self,
+        repository: str,
+        license: str = "unknown",
+        tags: Sequence[str] = (),
+        private: bool = False,
+        token: str | None = None,
+        note: str = "",
+    ) -> str:
+        """Upload the pipeline to a repository OWNER/NAME of the Hugging Face Hub, which is made if it is not there.
+
+        Args:
+            license, tags, note: as `save`.
+            private: who may see a repository that is made now.
+            token: of the Hub; without it, the one that `hf auth login` has kept.
+
+        Returns:
+            The address of the upload.
+
+        Raises:
+            MissingExtra: without the extra `hub`.
+        """
+        with tempfile.TemporaryDirectory() as beside:
+            self.save(Path(beside) / "model", note, license, tags)
+            return push_folder(Path(beside) / "model", repository, private, token)
+
+    @classmethod
+    def load(cls, source: str | Path, precision: Precision = "auto") -> Self:
+        """Load a saved pipeline, in evaluation mode.
+
+        Args:
+            source: a run folder of `rotarymae fit`, a saved pipeline, or a name that `find_model` knows.
+            precision: of matrix products in predictions.
+
+        Raises:
+            InputError: no such folder or name.
+            ModelDirectoryError: a file is missing, unreadable, changed, or says what no pipeline can be; the message
+                names it. Pickles are never read.
+        """
+        folder = find_model(source)
+        if not folder.is_dir():
+            raise ModelDirectoryError(f"{folder} is not a folder; wanted a saved model with {', '.join(FILES[:3])}.")
+        path = folder / CONFIG
+        if not path.is_file():
+            raise ModelDirectoryError(
+                f"{path} is missing; wanted a whole model folder, or the folder of a finished run."
+            )
+        content = read_config(folder, FORMAT)
+        content.pop("format")
+        tensors = read_tensors(folder / WEIGHTS)
+        try:
+            described = from_fields(Described, content, CONFIG)
+            modules = {"model": _built(described.model, len(tensors))}
+            if described.autoencoder is not None:
+                modules["autoencoder"] = _built(described.autoencoder, len(tensors))
+            labels = None if described.labels is None else _labels(described.labels)
+            if described.preprocessor is not None:
+                choose("preprocessor", described.preprocessor, tuple(PREPROCESSORS))
+        except (InputError, KeyError, TypeError, ValueError, RecursionError, OverflowError) as error:
+            raise ModelDirectoryError(f"{path}: {error}") from None
+        names = {f"{part}.{name}" for part, module in modules.items() for name in module.state_dict()}
+        check_names(names, tensors, folder / WEIGHTS)
+        for part, module in modules.items():
+            own = {name.removeprefix(f"{part}."): t for name, t in tensors.items() if name.startswith(f"{part}.")}
+            fill_model(module, own, folder / WEIGHTS)
+            module.eval()
+        preprocessor = _preprocessor(folder / PREPROCESSOR, described.preprocessor)
+        partners = _partners(folder / PARTNERS, labels) if (folder / PARTNERS).is_dir() else None
+        try:
+            pipeline = cls(
+                preprocessor,
+                modules["model"],  # type: ignore[arg-type]
+                modules.get("autoencoder"),  # type: ignore[arg-type]
+                labels,
+                partners,
+                described.columns,
+                described.forecasts,
+                described.parameters,
+                described.trained_on,
+                precision,
+            )
+            pipeline._check()
+        except InputError as error:
+            raise ModelDirectoryError(f"{path}: {error}") from None
+        return pipeline
+
+    def _modules(self) -> dict[str, nn.Module]:
+        own: dict[str, nn.Module] = {"model": self.model}
+        return own if self.autoencoder in (None, self.model) else own | {"autoencoder": self.autoencoder}
+
+    def _described(self) -> Described:
+        kind = next((name for name, kind in PREPROCESSORS.items() if isinstance(self.preprocessor, kind)), None)
+        modules = {part: _module_settings(module) for part, module in self._modules().items()}
+        labels = None if self.labels is None else {"task": self.labels.task, **dataclasses.asdict(self.labels)}
+        own = (self.columns, self.parameters, self.forecasts, self.trained_on)
+        return Described(kind, modules["model"], modules.get("autoencoder"), labels, *own)
+
+    def _check(self) -> None:
+        """Raise InputError where the parts do not fit together."""
+        config, known = encoder_of(self.model).config, self.preprocessor
+        if self.autoencoder is not None:
+            other = self.autoencoder.config
+            if (other.axes, other.features, other.input_features) != (
+                config.axes,
+                config.features,
+                config.input_features,
+            ):
+                raise InputError("the autoencoder and the model read different tokens.")
+        if known is not None:
+            made = (known.features, known.axes, known.input_features)
+            if made != (config.features, config.axes, config.input_features):
+                raise InputError(
+                    f"the preprocessor makes tokens of {made[0]} features and {made[1]} axes, with {made[2]} further "
+                    f"inputs; the model asks for {config.features} and {config.axes}, with {config.input_features}."
+                )
+            if getattr(self.model, "static_features", 0) != known.static_features and self.labels is not None:
+                raise InputError(
+                    f"the preprocessor makes {known.static_features} static features; the model asks for "
+                    f"{getattr(self.model, 'static_features', 0)}."
+                )
+        if self.labels is not None:
+            outputs = getattr(self.model, "classes", None) or getattr(self.model, "outputs", None)
+            if not isinstance(self.model, self.labels.head) or outputs != self.labels.outputs:
+                raise InputError(
+                    f"there are {self.labels.outputs} {'classes' if 'classes' in vars(self.labels) else 'outputs'} by "
+                    f"name; the {type(self.model).__name__} asks for {outputs}."
+                )
+
+    def _card(self, note: str, license: str, tags: Sequence[str]) -> str:
+        environment = jinja2.Environment(
+            loader=jinja2.FileSystemLoader(Path(__file__).parent),
+            undefined=jinja2.StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+            keep_trailing_newline=True,
+        )
+        known, model = self.preprocessor, self.model
+        described = {} if known is None else dict(known.describe())
+        classes = getattr(self.labels, "classes", None)
+        if classes is not None:
+            described["classes"] = ", ".join(map(str, classes))
+        return environment.get_template("model_card.md.j2").render(
+            kind=type(model).__name__,
+            config=encoder_of(model).config,
+            written=f"{WRITTEN_BY} {rotarymae.__version__}",
+            parameters=sum(p.numel() for p in model.parameters()),
+            note=note,
+            license=license,
+            tags=tags,
+            described={
+                name: html.escape(" ".join(str(value).split()), quote=False) for name, value in described.items()
+            },
+            files=known.noun if isinstance(known, ArrayPreprocessor) else "",
+            predicts=isinstance(model, Classifier | Regressor),
+            interpolates=self.autoencoder is not None and isinstance(known, Preprocessor),
+        )
+
+
+def load(source: str | Path) -> Pipeline:
+    """Load a pipeline: of a run folder of `rotarymae fit`, a folder that `save` wrote, or by a name that ships.
+
+    Raises as `Pipeline.load`.
+    """
+    return Pipeline.load(source)
+
+
+def without_head(preprocessor: Any) -> Any:
+    """Return the preprocessor of a model without a head, which reads no static columns."""
+    return replace(preprocessor, static=()) if preprocessor.static else preprocessor
+
+
+def check_replaceable(folder: str | Path) -> None:
+    """Raise InputError when saving a pipeline to `folder` would remove something that is not one."""
+    folder = Path(folder)
+    if folder.is_symlink():
+        raise InputError(f"{folder} is a link to {folder.readlink()}; save to that folder itself, or remove the link.")
+    if folder.is_dir():
+        others = sorted(path.name for path in folder.iterdir() if path.name not in (*FILES, PARTNERS))
+        if others:
+            raise InputError(
+                f"{folder} holds {', '.join(others[:3])}, which is no part of a model; choose a new folder."
+            )
+        if any(folder.iterdir()) and not _is_model(folder):
+            raise InputError(f"{folder} holds files by a model's names that are no model's; choose a new folder.")
+    elif folder.exists():
+        raise InputError(f"{folder} is a file; a model is saved as a folder.")
+
+
+def _is_model(folder: Path) -> bool:
+    """Return whether the files there are such as `save` writes; a README.md may well be somebody else's."""
+    if not all(path.is_file() or path.name == PARTNERS for path in folder.iterdir()):
+        return False
+    try:
+        content = read_json(folder / CONFIG)
+        card = (folder / CARD).read_text(encoding="utf-8") if (folder / CARD).exists() else WRITTEN_BY
+    except (ModelDirectoryError, OSError, UnicodeDecodeError):
+        return False
+    return {"format", "model", "files"} <= content.keys() and WRITTEN_BY in card
+
+
+def _module_settings(model: nn.Module) -> dict[str, Any]:
+    return {"kind": type(model).__name__, "config": encoder_of(model).config.to_dict(), "head": head_settings(model)}
+
+
+def _built(settings: dict[str, Any], tensors: int) -> nn.Module:
+    """Return a model without memory for its weights."""
+    if set(settings) != {"kind", "config", "head"}:
+        raise InputError(f"a model has kind, config and head; {', '.join(sorted(settings))} came.")
+    choose("kind", settings["kind"], tuple(KINDS))
+    config, head = from_fields(RoMAEConfig, settings["config"], "config"), settings["head"]
+    if max(config.depth, config.decoder_depth) > tensors:  # before so many blocks are built
+        raise InputError(f"it asks for more blocks than the file of weights has tensors ({tensors}).")
+    if (settings["kind"] in ("Encoder", "MaskedAutoencoder")) != (head is None) or not isinstance(head, dict | None):
+        raise InputError(f"the head of a {settings['kind']} is {head!r}.")
+    with torch.device("meta"):
+        return KINDS[settings["kind"]](config) if head is None else KINDS[settings["kind"]](Encoder(config), **head)
+
+
+def _labels(content: dict[str, Any]) -> Labels:
+    task = content.get("task")
+    choose("task", task, tuple(LABELS))
+    return from_fields(LABELS[str(task)], {k: v for k, v in content.items() if k != "task"}, "labels")
+
+
+def _preprocessor(path: Path, kind: str | None) -> AnyPreprocessor | None:
+    content = read_json(path, (dict, type(None)))
+    if (kind is None) != (content is None):
+        raise ModelDirectoryError(f"{path} and {CONFIG} do not agree on whether there is a preprocessor.")
+    if kind is None:
+        return None
+    try:
+        return PREPROCESSORS[kind].from_dict(content)
+    except (InputError, TypeError, ValueError, KeyError, IndexError, OverflowError) as error:
+        raise ModelDirectoryError(f"{path}: {error}") from None
+
+
+def _partners(folder: Path, labels: Labels | None) -> Predictor:
+    try:
+        partners = Predictor.load(folder)
+    except ModelDirectoryError:
+        raise
+    except Exception as error:  # whatever a made-up file makes of the code that reads it
+        raise ModelDirectoryError(f"{folder}: {type(error).__name__}: {error}") from None
+    if labels is None or partners.task != labels.task:
+        raise ModelDirectoryError(f"{folder} is of a {partners.task}, and the model is not.")
+    return partners

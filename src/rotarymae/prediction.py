@@ -1,0 +1,95 @@
+"""Ask a model of whole series: class probabilities, values, embeddings. For values at any time see `interpolation`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from rotarymae.batch import Batch
+from rotarymae.datasets import AnyDataset, make_examples, windowed
+from rotarymae.errors import InputError
+from rotarymae.heads import Classifier, Regressor, embedding
+from rotarymae.series import Windows
+from rotarymae.training import TrainConfig, predict
+
+if TYPE_CHECKING:
+    from rotarymae.pipeline import Pipeline
+
+
+def inference(pipeline: Pipeline) -> TrainConfig:
+    """Return how predictions of a model are batched and computed."""
+    return TrainConfig(batch_size=None, batch_tokens=8192, precision=pipeline.precision)
+
+
+def predict_outputs(pipeline: Pipeline, dataset: AnyDataset, on_step: Any = None) -> np.ndarray:
+    """Return the model's own class probabilities [S, classes], or values [S, outputs] in the unit of the targets."""
+    pipeline.require_labels()
+    return _decode(pipeline, *_run(pipeline, dataset, _outputs, on_step))
+
+
+def predict_and_embed(pipeline: Pipeline, dataset: AnyDataset, on_step: Any = None) -> tuple[np.ndarray, np.ndarray]:
+    """Return (predictions, embeddings) of a fine-tuned model, as the other functions give them, in one pass."""
+
+    def read(model: torch.nn.Module, batch: Batch) -> list[tuple[Tensor, Tensor]]:
+        assert isinstance(model, Classifier | Regressor)
+        vector = model.vector(batch.inputs)
+        return list(zip(model.from_vector(vector, batch.static).cpu(), vector.float().cpu(), strict=True))
+
+    pipeline.require_labels()
+    windows, pairs = _run(pipeline, dataset, read, on_step)
+    outputs, embeddings = zip(*pairs, strict=True)
+    return _decode(pipeline, windows, outputs), windows.mean(_finite(embeddings).numpy())
+
+
+def embed(pipeline: Pipeline, dataset: AnyDataset, pool: str | None = None, on_step: Any = None) -> np.ndarray:
+    """Return embeddings [S, D]: the mean over a series' tokens, their maximum ("max"), or the [CLS] token ("cls").
+
+    The default is what a fine-tuned model's head pools, else "mean": pre-training gives [CLS] no task of its own.
+    """
+    how = pool or getattr(pipeline.model, "pool", "mean")
+
+    def read(model: torch.nn.Module, batch: Batch) -> list[Tensor]:
+        return list(embedding(model, batch.inputs, how).float().cpu())
+
+    windows, vectors = _run(pipeline, dataset, read, on_step)
+    return windows.mean(_finite(vectors).numpy())
+
+
+def _outputs(model: torch.nn.Module, batch: Batch) -> list[Tensor]:
+    return list(model(batch.inputs, batch.static).cpu())
+
+
+def _decode(pipeline: Pipeline, windows: Windows, outputs: Sequence[Tensor]) -> np.ndarray:
+    """Return probabilities, or values in their own units; of a series in windows the mean over them."""
+    return windows.mean(pipeline.require_labels().decode(_finite(outputs)))
+
+
+def _finite(outputs: Sequence[Tensor]) -> Tensor:
+    """Stack one row per series [S, K]; refuse NaN and infinity rather than write them down as predictions."""
+    stacked = torch.stack(list(outputs))
+    bad = ~stacked.isfinite().all(1)
+    if bad.any():
+        raise InputError(
+            f"the model's answer to {int(bad.sum())} of {len(bad)} series is NaN or infinite, first to series "
+            f"{int(bad.nonzero()[0])} (counted from 0); its weights are damaged, or the values there lie far outside "
+            "the training range."
+        )
+    return stacked
+
+
+def _run(
+    pipeline: Pipeline,
+    dataset: AnyDataset,
+    read: Callable[[torch.nn.Module, Batch], list[Any]],
+    on_step: Any = None,
+) -> tuple[Windows, list[Any]]:
+    """Return the windows of the series, and what is read of each."""
+    if pipeline.preprocessor is None:
+        raise InputError("the model has no preprocessor; it was not made from a data set.")
+    windows = windowed(dataset, pipeline.preprocessor)
+    examples = make_examples(windows.dataset, pipeline.preprocessor)
+    return windows, predict(pipeline.model, examples, read, inference(pipeline), on_step)

@@ -1,0 +1,242 @@
+"""What can be asked of a pipeline for each series of a table: predictions, embeddings, importance, values at any times.
+
+A `Question` answers a data set that fits into memory; `tables` and `shards` cut larger tables into such. A new one is a
+function here.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+
+from rotarymae.config import Precision
+from rotarymae.datasets import AnyDataset
+from rotarymae.errors import InputWarning, choose, listed
+from rotarymae.heads import encoder_of
+from rotarymae.importance import most_observations
+from rotarymae.interpolation import interpolate
+from rotarymae.model_files import find_model
+from rotarymae.pipeline import Pipeline
+from rotarymae.queries import Queries, QueryTable, grid, queries_at
+from rotarymae.run_folder import embedding_columns, importance_columns, interpolation_columns, prediction_columns
+from rotarymae.series import SeriesDataset, parse_time
+from rotarymae.training.fit_config import ImportanceMethod
+
+Stage = Literal["pretrained", "finetuned"]
+Pool = Literal["auto", "mean", "max", "cls"]
+POINTS = 1 << 22  # queries of a series' values that are answered at a time, with all their bands some 400 MB
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """The answers for S series.
+
+    Attributes:
+        columns: [n] rows, those of a series together and in the order of the data set; no columns where no rows.
+        rows: int [S], the number of rows of each series.
+    """
+
+    columns: pa.Table
+    rows: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """What is asked for every series.
+
+    Attributes:
+        pipeline: what answers.
+        answer: given a data set and what reports progress, the answers.
+        noun: what the answers are, for messages.
+        schema: the columns of the answers; None where they depend on the table.
+        answerable: which series can be answered, bool [S], with warnings that say why others cannot; None: all.
+        at: the table of times that are asked for, if there is one.
+    """
+
+    pipeline: Pipeline
+    answer: Callable[[Any, Any], Answers]
+    noun: str
+    schema: pa.Schema | None = None
+    answerable: Callable[[SeriesDataset], np.ndarray] | None = None
+    at: QueryTable | None = None
+
+
+def embeddings(pipeline: Pipeline, pool: Pool = "auto") -> Question:
+    """Ask for one vector per series, as columns e0, e1, ..; see `Pipeline.embed`."""
+    choose("pool", pool, ("auto", "mean", "max", "cls"))
+    width = encoder_of(pipeline.model).config.embed_dim
+
+    def answer(dataset: AnyDataset, on_step: Any) -> Answers:
+        vectors = pipeline.embed(dataset, None if pool == "auto" else pool, on_step=on_step)
+        return _one_row_each(embedding_columns(vectors), len(dataset))
+
+    schema = pa.table(embedding_columns(np.zeros((1, width), np.float32))).schema
+    return Question(pipeline, answer, f"embeddings of {width} numbers", schema)
+
+
+def open_embeddings(
+    model: str | Path, stage: Stage = "pretrained", pool: Pool = "auto", precision: Precision = "auto"
+) -> Question:
+    """Load a pipeline, or the part of it that was pre-trained, and ask it for embeddings."""
+    return embeddings(open_stage(model, stage, precision), pool)
+
+
+def open_stage(model: str | Path, stage: Stage, precision: Precision = "auto") -> Pipeline:
+    """Load a pipeline; of one with a head the stage "pretrained" is the autoencoder alone.
+
+    Raises:
+        InputError: "finetuned" of a pipeline without a head.
+    """
+    choose("stage", stage, ("pretrained", "finetuned"))
+    pipeline = Pipeline.load(model, precision)
+    if stage == "finetuned":
+        pipeline.require_labels()
+        return pipeline
+    return pipeline if pipeline.autoencoder is None else pipeline.pretrained
+
+
+_OPENING = threading.Lock()
+
+
+def open_once(model: str, stage: Stage = "pretrained", pool: Pool = "auto", precision: Precision = "auto") -> Question:
+    """Ask for embeddings of a pipeline that a process loads once, also when several of its threads ask for it.
+
+    One in a folder is loaded anew after it was written anew.
+    """
+    written = tuple(path.stat().st_mtime_ns for path in sorted(find_model(model).rglob("*.safetensors")))
+    with _OPENING:
+        return _open(model, stage, pool, precision, written)
+
+
+@functools.cache
+def _open(model: str, stage: Stage, pool: Pool, precision: Precision, written: tuple[int, ...]) -> Question:
+    return open_embeddings(model, stage, pool, precision)
+
+
+def predictions(pipeline: Pipeline, predictor: str = "auto", anomaly_score: bool = False) -> Question:
+    """Ask for the class and a probability of each, or the value; with `anomaly_score` as a column of its own, too.
+
+    A pipeline without a head answers with its anomaly score alone.
+
+    Raises:
+        InputError: a pipeline without a head, or without such a predictor.
+    """
+    score = _anomaly_scores(pipeline) if anomaly_score else None
+    if score is not None and pipeline.labels is None:
+        return score
+    labels = pipeline.require_labels()
+    if pipeline.partners is not None:
+        pipeline.partners.check(predictor)
+
+    def answer(dataset: AnyDataset, on_step: Any) -> Answers:
+        outputs = pipeline.outputs(dataset, predictor, on_step if score is None else None)
+        columns = prediction_columns(labels, outputs)
+        if score is not None:
+            columns["anomaly_score"] = score.answer(dataset, on_step).columns["anomaly_score"]
+        return _one_row_each(columns, len(dataset))
+
+    schema = pa.table(prediction_columns(labels, np.zeros((1, labels.outputs)))).schema
+    if score is not None and score.schema is not None:
+        schema = pa.schema([*schema, *score.schema])
+    return Question(pipeline, answer, "predictions", schema)
+
+
+def open_predictions(
+    model: str | Path, predictor: str = "auto", anomaly_score: bool = False, precision: Precision = "auto"
+) -> Question:
+    """Load a pipeline and ask it for predictions."""
+    return predictions(Pipeline.load(model, precision), predictor, anomaly_score)
+
+
+def _anomaly_scores(pipeline: Pipeline) -> Question:
+    """Ask for `Pipeline.anomaly_score`, a column of its own."""
+    pretrained = pipeline.pretrained
+    pretrained.require_series()
+
+    def answer(dataset: AnyDataset, on_step: Any) -> Answers:
+        scores = pa.array(pretrained.anomaly_score(dataset, on_step), from_pandas=True)  # NaN is an empty cell
+        return _one_row_each({"anomaly_score": scores}, len(dataset))
+
+    return Question(pretrained, answer, "anomaly scores", pa.schema({"anomaly_score": pa.float64()}))
+
+
+def importances(pipeline: Pipeline, method: ImportanceMethod = "occlusion") -> Question:
+    """Ask how much each observation matters to the model, one row per observation; see `Pipeline.importance`."""
+    labels, preprocessor = pipeline.require_labels(), pipeline.require_series()
+    limit = most_observations(preprocessor)
+
+    def answerable(dataset: SeriesDataset) -> np.ndarray:
+        fits = np.asarray(dataset.lengths) <= limit
+        if not fits.all():
+            warnings.warn(
+                f"{(~fits).sum():,} series have more than the {limit:.0f} observations that the model reads at a time, "
+                f"and are not explained: {listed(dataset.ids[~fits])}. Ask about shorter pieces of them.",
+                InputWarning,
+                stacklevel=2,
+            )
+        return fits
+
+    def answer(dataset: SeriesDataset, on_step: Any) -> Answers:
+        columns = importance_columns(dataset, pipeline.importance(dataset, method, on_step))
+        rows = pa.array(np.repeat(np.arange(len(dataset)), dataset.lengths))
+        predicted = prediction_columns(labels, pipeline.outputs(dataset, "model"))
+        columns |= {name: cells.take(rows) for name, cells in predicted.items() if name.startswith("predicted")}
+        return Answers(pa.table(columns), dataset.lengths)
+
+    return Question(pipeline, answer, "observations", answerable=answerable)
+
+
+def values(
+    pipeline: Pipeline, points: int = 100, times: Sequence[float | str] = (), at: QueryTable | None = None
+) -> Question:
+    """Ask for values at any times with their bands, one row per query; see `interpolate`.
+
+    Args:
+        points: even times from each series' first to its last observation, in every channel.
+        times: or these, as numbers or dates.
+        at: or those of a table.
+    """
+    pipeline = pipeline.pretrained
+    names = pipeline.require_series().value_names
+
+    def queries(dataset: SeriesDataset) -> Queries:
+        if at is not None:
+            return at.queries(dataset)
+        if times:
+            asked = np.array([parse_time(str(one), dataset.time_zone) for one in times])
+            return queries_at(dataset, asked)
+        return grid(dataset, points)
+
+    def answer_part(dataset: SeriesDataset, on_step: Any) -> Answers:
+        asked = queries(dataset)
+        if not len(asked.times):
+            return Answers(pa.table({}), asked.lengths)
+        answer = interpolate(pipeline, dataset, asked, on_step=on_step)
+        where = (asked.times, asked.channels, dataset.channel_names, names)
+        return Answers(pa.table(interpolation_columns(*where, answer, dataset.time_zone)), asked.lengths)
+
+    def answer(dataset: SeriesDataset, on_step: Any) -> Answers:
+        channels = 1 if dataset.channel_names is None else len(dataset.channel_names)
+        each, total = channels * (len(times) or points), len(dataset)
+        several = total if at is not None else max(1, POINTS // max(1, each))
+        parts = []
+        for i in range(0, total, several):
+            stop = min(i + several, total)
+            # Progress in series: those before these, and the share of these that is done.
+            step = on_step and (lambda k, n, i=i, stop=stop: on_step(i + (stop - i) * k // n, total))
+            parts.append(answer_part(dataset if several >= total else dataset.select(np.arange(i, stop)), step))
+        return Answers(pa.concat_tables([one.columns for one in parts]), np.concatenate([one.rows for one in parts]))
+
+    return Question(pipeline, answer, "values", at=at)
+
+
+def _one_row_each(columns: dict[str, Any], series: int) -> Answers:
+    return Answers(pa.table(columns), np.ones(series, np.int64))

@@ -1,6 +1,0 @@
-"""What a user wants done: pre-train, fine-tune, predict, interpolate, score."""
-
-import lazy_loader
-
-# What others use, loaded on first use; the names stand in __init__.pyi.
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,0 +1,630 @@
+"""Train a pipeline on a data set: split, scale, pre-train, fine-tune, and fit what predicts together with the model.
+
+`train` is the only orchestration: the command, the estimators and experiments differ in where data come from and where
+results go. `pretrain` and `finetune` are its two trainings.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import hashlib
+import time
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from rotarymae.arrays import ArrayDataset, ArrayPreprocessor
+from rotarymae.batch import Examples
+from rotarymae.counter_rng import make_generator
+from rotarymae.datasets import AnyDataset, AnyPreprocessor, make_examples, maskable, require_maskable, windowed
+from rotarymae.errors import InputError, InputWarning, choose
+from rotarymae.heads import encoder_of
+from rotarymae.labels import LABELS, Labels, as_targets, choose_labels, has_label, narrowed
+from rotarymae.model import Encoder, MaskedAutoencoder, build
+from rotarymae.partners import fit_predictor
+from rotarymae.pipeline import Pipeline, without_head
+from rotarymae.prediction import predict_outputs
+from rotarymae.run_folder import identify, open_folder
+from rotarymae.series import Inputs, Preprocessor, SeriesDataset, Windows, fit_static
+from rotarymae.splits import RANDOM_SPLIT, Split, SplitColumn, make_split, split_words
+from rotarymae.system import Reporter
+from rotarymae.training import Objective, Pretraining, TrainConfig, TrainResult, fit, is_main_process, learning
+from rotarymae.training.cost import check_memory
+from rotarymae.training.fit_config import FitConfig
+from rotarymae.training.schedule import Plan, Schedule
+from rotarymae.training.tuning import check_tune, freeze, merge_adapters
+
+# Options that mean nothing to pictures, videos and sounds.
+SERIES_ONLY = ("time_unit", "time_origin", "channel_spacing", "join_times", "channel_one_hot", "signal_to_noise")
+SERIES_ONLY += ("transforms", "max_tokens", "window", "overlap", "static", "errors", "neighbours")
+LONG = 8192  # observations; longer series are read in windows
+WINDOWS, STEP = (4096, 2048, 1024, 512, 256), 1 << 15  # observations of a window, and of a step's windows together
+
+
+@dataclass(eq=False)
+class FitResult:
+    """What a training made, and how it went.
+
+    Attributes:
+        pipeline: the fitted model with all that its answers need.
+        split: which examples were trained on, chose the epoch, and were set aside.
+        split_method: how they were split; `split_words` says it.
+        pretraining, finetuning: losses and the best epoch of each training that was made.
+        loaded: names of the tensors that fine-tuning took from the pre-trained model.
+        trained_weights: the number of weights that fine-tuning trained.
+        validation_outputs: predictions [V, K] of the validation examples by partners that had not learnt these.
+        pretrained_on: the number of examples that pre-training read; 0 without pre-training.
+    """
+
+    pipeline: Pipeline
+    split: Split | None = None
+    split_method: dict[str, Any] = field(default_factory=lambda: RANDOM_SPLIT)
+    pretraining: TrainResult | None = None
+    finetuning: TrainResult | None = None
+    loaded: tuple[str, ...] = ()
+    trained_weights: int = 0
+    validation_outputs: dict[str, np.ndarray] = field(default_factory=dict)
+    pretrained_on: int = 0
+
+    @property
+    def result(self) -> TrainResult:
+        """How the last training went."""
+        return self.finetuning or self.pretraining or TrainResult()
+
+    @property
+    def history(self) -> dict[str, list[dict[str, Any]]]:
+        """What was logged, by training."""
+        both = {"pretrain": self.pretraining, "finetune": self.finetuning}
+        return {name: one.history for name, one in both.items() if one is not None}
+
+
+def train(
+    dataset: AnyDataset,
+    targets: Any,
+    config: FitConfig,
+    *,
+    start: Pipeline | None = None,
+    task: str = "auto",
+    holdout: float = 0.0,
+    split_by: SplitColumn | None = None,
+    columns: Mapping[str, Any] | None = None,
+    folder: str | Path | None = None,
+    resume: bool = False,
+    continue_training: bool = False,
+    started: float | None = None,
+    reporter: Reporter | None = None,
+) -> FitResult:
+    """Train a pipeline on a data set. The same data, options and seed give the same pipeline, bit for bit.
+
+    Args:
+        targets: [S] classes or numbers, or None to pre-train only. A series without one (None or NaN) is pre-trained
+            on; the others are split, fine-tuned on and learnt by the partners.
+        config: how.
+        start: the trained pipeline to start from; without it, that of `config.pretrained`, or random weights.
+        task: "classification", "regression", or "auto": regression for numbers that are not whole.
+        holdout: share of the labelled series that nothing learns from; none with fewer than ten series.
+        split_by: what decides the parts instead of chance; see `SplitColumn.split`.
+        columns: how the table was laid out; kept with the pipeline.
+        folder: a run folder, where checkpoints go; it must be empty, or that of the same run to resume.
+        resume: continue an interrupted run in the folder.
+        continue_training: train on from `start` with its preprocessor: its head, where there are targets, or its
+            pre-training.
+        started: time.monotonic() when the work on the data began, for `config.minutes`; without it, now.
+        reporter: shows progress.
+
+    Raises:
+        InputError: before any training: labels or settings that cannot be used, a start of other values or channels; a
+            folder with another run.
+    """
+    reporter = reporter or Reporter(quiet=True)
+    started = time.monotonic() if started is None else started
+    if start is None and config.pretrained is not None:
+        start = open_start(config.pretrained)
+    if start is not None and not continue_training:
+        reporter.say(f"started from {config.pretrained or 'a pipeline'}: {describe_start(start)}")
+    if targets is not None:
+        targets = as_targets(targets)
+    if targets is None and not continue_training:
+        config = to_interpolate(config, dataset)
+    kind, rows, strata = _labelled(dataset, targets, task, config)
+    split, method = _split(dataset, rows, strata, holdout, split_by, config, reporter)
+    if kind is not None and targets is not None:  # before a training that could not be used
+        kind.check(narrowed(targets[split.train]), len(split.train))
+        if isinstance(dataset, SeriesDataset) and not continue_training:
+            fit_static(dataset.select(split.train), config.static)
+    head_start = start if continue_training and kind is not None else None
+    pretrain_start = None if start is None or head_start is not None else _without_head(start)
+    part = dataset.select(split.pretrain)
+    validation = dataset.select(split.validation) if len(split.validation) else None
+    if continue_training and pretrain_start is not None and config.pretrained is None:
+        config = _same_sizes(config, pretrain_start)
+    if head_start is None:
+        with reporter.bar("scaling"):
+            preprocessor = prepare(part, config, pretrain_start)
+    if folder is not None and is_main_process():
+        model = None if start is None else _without_head(start).model
+        open_folder(Path(folder), identify(dataset, targets, config, task, holdout, split_by, model))
+    schedule, watch, how = _plan(folder, config, kind is not None, started, resume, reporter)
+    result = FitResult(pipeline=start, split=split, split_method=method)  # type: ignore[arg-type]
+    if head_start is not None:
+        result.pipeline = head_start
+    elif pretrain_start is not None and not config.pretrains:
+        result.pipeline = replace(pretrain_start, preprocessor=preprocessor, precision=config.precision)
+    else:
+        with reporter.bar("pre-training") as on_step:
+            pretrained = pretrain(
+                part,
+                config,
+                preprocessor=preprocessor,
+                start=pretrain_start,
+                validation=validation,
+                schedule=schedule("pre-training"),
+                on_step=watch("pre-training", on_step),
+                **how("pretrain"),
+            )
+        result.pipeline, result.pretraining = pretrained.pipeline, pretrained.pretraining
+        result.pretrained_on = len(part)
+    if kind is not None and targets is not None:
+        with reporter.bar("fine-tuning") as on_step:
+            tuned = finetune(
+                result.pipeline,
+                dataset.select(split.train),
+                narrowed(targets[split.train]),
+                config,
+                task=kind.task,
+                validation=None if validation is None else (validation, narrowed(targets[split.validation])),
+                continue_training=head_start is not None,
+                schedule=schedule("fine-tuning"),
+                on_step=watch("fine-tuning", on_step),
+                **how("finetune"),
+            )
+        result.pipeline, result.finetuning = tuned.pipeline, tuned.finetuning
+        result.loaded, result.trained_weights = tuned.loaded, tuned.trained_weights
+        reporter.say(
+            f"fine-tuning started from all {len(tuned.loaded)} tensors of the pre-trained encoder and trained "
+            f"{tuned.trained_weights:,} weights (tune={config.tune})"
+        )
+        _fit_partners(result, dataset, targets, config, reporter)
+    result.pipeline = replace(
+        result.pipeline,
+        columns=dict(columns) if columns is not None else result.pipeline.columns,
+        parameters=as_parameters(config),
+        trained_on=digest_of_ids(dataset.ids[split.pretrain]),
+    )
+    return result
+
+
+def _labelled(
+    dataset: AnyDataset, targets: np.ndarray | None, task: str, config: FitConfig
+) -> tuple[type[Labels] | None, np.ndarray, np.ndarray | None]:
+    """Return the kind of labels, which series have one, and what a split keeps in proportion among these."""
+    rows = np.arange(len(dataset))
+    if targets is None:
+        return None, rows, None
+    given = targets
+    if targets.ndim and len(targets) == len(dataset):
+        rows = np.flatnonzero(has_label(targets))
+        given = narrowed(targets[rows])
+        if not len(rows):
+            raise InputError("no series has a label; give the labels of some, or none at all to pre-train only.")
+    kind = choose_labels(given, task)
+    kind.check_config(config)
+    return kind, rows, kind.strata(kind.check(given, len(rows)))
+
+
+def _split(
+    dataset: AnyDataset,
+    rows: np.ndarray,
+    strata: np.ndarray | None,
+    holdout: float,
+    split_by: SplitColumn | None,
+    config: FitConfig,
+    reporter: Reporter,
+) -> tuple[Split, dict[str, Any]]:
+    method = RANDOM_SPLIT
+    if split_by is None:
+        parts = make_split(len(rows), strata, holdout, config.seed, config.validation_fraction)
+        others = np.setdiff1d(np.arange(len(dataset)), rows)
+        split = Split(rows[parts.train], rows[parts.validation], rows[parts.test], others)
+    else:
+        split, method = split_by.split(rows, strata, holdout, config.validation_fraction, config.seed)
+        reporter.say(split_words(method))
+    if len(split.unlabelled):
+        reporter.say(
+            f"{len(split.unlabelled):,} of {len(dataset):,} {dataset.noun} have no label: they are pre-trained on and "
+            "embedded"
+        )
+    return split, method
+
+
+def _plan(
+    folder: str | Path | None,
+    config: FitConfig,
+    finetunes: bool,
+    started: float,
+    resume: bool,
+    reporter: Reporter,
+) -> tuple[Any, Any, Any]:
+    """Return what gives a stage's schedule, what watches its steps, and what gives its folder and how to resume."""
+    if folder is None:
+        return lambda stage: as_configured, lambda stage, on_step: on_step, lambda name: {}
+    plan = Plan(Path(folder), config, finetunes, started, reporter)
+    when = {"resume": "auto" if resume else "never", "on_resume": reporter.say}
+    return (
+        lambda stage: partial(plan.schedule, stage),
+        plan.watch,
+        lambda name: {"folder": Path(folder) / "training" / name, **when},
+    )
+
+
+def _fit_partners(
+    result: FitResult, dataset: AnyDataset, targets: np.ndarray, config: FitConfig, reporter: Reporter
+) -> None:
+    """Fit what predicts together with the model, and let the validation part choose."""
+    pipeline, split = result.pipeline, result.split
+    assert pipeline.labels is not None and pipeline.preprocessor is not None and split is not None
+    rows = np.sort(np.concatenate([split.train, split.validation]))
+    known = pipeline.labels.truth(narrowed(targets[rows]))
+    truth = np.zeros((len(dataset), *known.shape[1:]), known.dtype)  # 0 where nothing is looked at
+    truth[rows] = known
+    of_model = np.zeros((0, pipeline.labels.outputs))
+    if len(split.validation):
+        of_model = predict_outputs(pipeline, dataset.select(split.validation))
+    parts = (split.train, split.validation, of_model, pipeline.preprocessor.static)
+    partners, result.validation_outputs = fit_predictor(
+        config.predictor, pipeline.labels.task, dataset, truth, *parts, config.seed, reporter
+    )
+    result.pipeline = replace(pipeline, partners=partners)
+
+
+def as_parameters(config: Any) -> dict[str, Any]:
+    """Return the options of a fit as JSON can hold them."""
+    fields = dataclasses.asdict(config) if dataclasses.is_dataclass(config) else dict(config)
+    return {name: _plain(value) for name, value in fields.items()}  # type: ignore[union-attr]
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, Mapping):
+        return {str(key): _plain(one) for key, one in value.items()}
+    if isinstance(value, list | tuple | np.ndarray):
+        return [_plain(one) for one in value]
+    return value if value is None or isinstance(value, bool | int | float | str) else str(value)
+
+
+def digest_of_ids(ids: np.ndarray) -> str:
+    """Return the digest of the ids of training examples."""
+    return hashlib.sha256(repr(sorted(map(str, ids.tolist()))).encode()).hexdigest()
+
+
+# ── what a fit starts from ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+def open_start(source: Any) -> Pipeline:
+    """Return a trained pipeline to start from.
+
+    Args:
+        source: a run folder of `rotarymae fit`, a saved pipeline, a model's name, or a `Pipeline`.
+
+    Raises:
+        InputError: another kind of source; a model without a preprocessor, whose series nobody could scale.
+        ModelDirectoryError: as `Pipeline.load`.
+    """
+    if isinstance(source, str | Path):
+        source = Pipeline.load(source)
+    if not isinstance(source, Pipeline):
+        raise InputError(
+            f"pretrained is a {type(source).__name__}; wanted a Pipeline, or the name or folder of one "
+            "(rotarymae.load): the weights alone do not say how values are scaled."
+        )
+    if source.preprocessor is None:
+        raise InputError("the pretrained model has no preprocessor; it was not made from series.")
+    return source
+
+
+def _without_head(start: Pipeline) -> Pipeline:
+    """Return the pre-trained part of a pipeline, or where there is none its model's encoder without what decodes it."""
+    if start.autoencoder is not None:
+        return start.pretrained
+    assert start.preprocessor is not None
+    return replace(start, preprocessor=without_head(start.preprocessor), labels=None, partners=None)
+
+
+def describe_start(start: Pipeline) -> str:
+    """Say what was loaded: "MaskedAutoencoder 120/2/4, all 57 tensors, values flux, channels g, r, ..."."""
+    model, preprocessor = _without_head(start).model, start.preprocessor
+    assert preprocessor is not None
+    sizes = encoder_of(model).config
+    parts = [
+        f"{type(model).__name__} {sizes.embed_dim}/{sizes.num_heads}/{sizes.depth}",
+        f"all {len(model.state_dict())} tensors",
+    ]
+    if isinstance(preprocessor, ArrayPreprocessor):
+        return ", ".join([*parts, f"{preprocessor.noun} in patches of {preprocessor.patch_size}", "its scaling"])
+    parts.append(f"values {', '.join(preprocessor.value_names)}")
+    if preprocessor.channel_names is not None:
+        parts.append(f"channels {', '.join(map(str, preprocessor.channel_names))}")
+    return ", ".join([*parts, f"its scaling (unit of time {preprocessor.positions.unit:.4g})"])
+
+
+def _same_sizes(config: FitConfig, start: Pipeline) -> FitConfig:
+    """Return the options of a pre-training that continues. Raises InputError where they ask for another model."""
+    model, known = start.require_autoencoder(), start.preprocessor
+    assert known is not None
+    if config.neighbours == "auto":
+        config = replace(config, neighbours="on" if model.config.neighbours else "off")
+    if model.config != config.model_config(known.axes, known.features, known.input_features):
+        raise InputError("the sizes of the model have changed; warm_start goes on from a model of the same.")
+    return config
+
+
+def as_configured(objective: Objective, examples: Examples, training: TrainConfig) -> TrainConfig:
+    """Train exactly as configured."""
+    return training
+
+
+def to_interpolate(config: FitConfig, dataset: AnyDataset) -> FitConfig:
+    """Return the options of a fit without labels: `neighbours="auto"` is on, if it can be."""
+    if config.neighbours != "auto" or config.pretrained is not None or not isinstance(dataset, SeriesDataset):
+        return config
+    return replace(config, neighbours="off" if _hides_neighbours(config, dataset.channel_names is None) else "on")
+
+
+def _hides_neighbours(config: FitConfig, only_times: bool) -> bool:
+    """Whether tokens cannot be told from those of joined times, which have as many inputs of other kinds."""
+    return bool(config.errors) and config.signal_to_noise and only_times
+
+
+def prepare(dataset: AnyDataset, config: FitConfig, start: Pipeline | None = None) -> AnyPreprocessor:
+    """Fit the preprocessor of a training set, after everything that the trainings could refuse has been checked.
+
+    Args:
+        start: the trained model to start from, whose scalers are used as they are.
+
+    Raises:
+        InputError: nothing with two tokens; an option that does not fit the data; other data than those of `start`; a
+            training that would not fit into memory, or would take days.
+    """
+    if config.pretrains and (dataset.lengths < 2).all():
+        tokens = f"patches of {dataset.patch_size}" if isinstance(dataset, ArrayDataset) else "observations"
+        raise InputError(
+            f"none of the {len(dataset):,} {dataset.noun} to train on has two {tokens}; pre-training hides some and "
+            "predicts them from the others."
+        )
+    if isinstance(dataset, ArrayDataset):
+        preprocessor, lengths = _array_scalers(dataset, config, start), dataset.lengths
+    else:
+        preprocessor = _series_scalers(dataset, config, start)
+        lengths = preprocessor.lengths(preprocessor.windows(dataset).dataset)
+    if start is None:
+        sizes = config.model_config(preprocessor.axes, preprocessor.features, preprocessor.input_features)
+    else:
+        sizes = start.require_autoencoder().config if config.pretrains else encoder_of(start.model).config
+        if config.pool == "cls" and not sizes.cls_token:
+            raise InputError("pool='cls' reads a [CLS] token and the pretrained model has none; use pool='mean'.")
+    check_tune(config.tune, sizes.depth)
+    check_memory(config, sizes, lengths, dataset.noun)
+    if config.pretrains:
+        require_maskable(windowed(dataset, preprocessor).dataset, preprocessor, config.strategy())
+    return preprocessor
+
+
+def _array_scalers(dataset: ArrayDataset, config: FitConfig, start: Pipeline | None) -> ArrayPreprocessor:
+    config.refuse_changed(SERIES_ONLY, f"{dataset.noun} have no times, channels or columns as series have")
+    if config.masking == "tubes" and len(dataset.patch_size) < 3:
+        raise InputError(f"masking='tubes' hides the same patches in all frames, and {dataset.noun} have none.")
+    if config.masking == "channels":
+        raise InputError(f"masking='channels' hides channels of series; {dataset.noun} have none as tokens.")
+    if start is None:
+        return ArrayPreprocessor.fit(dataset)
+    preprocessor = start.require_arrays()
+    preprocessor.check(dataset)
+    return preprocessor
+
+
+def _series_scalers(dataset: SeriesDataset, config: FitConfig, start: Pipeline | None) -> Preprocessor:
+    window, overlap = _choose_window(dataset, config, None if start is None else start.require_series())
+    if start is None:
+        inputs = None
+        if not config.join_times:
+            inputs = Inputs.fit(dataset, config.channel_one_hot, config.signal_to_noise, config.errors)
+        times = (config.time_unit, config.time_origin, config.channel_spacing)
+        values = (inputs, config.join_times, config.errors)
+        windows = Windows.cut(dataset, window, overlap).dataset
+        preprocessor = Preprocessor.fit(windows, dict(config.transforms or {}), *times, *values)
+        preprocessor = replace(preprocessor, max_tokens=config.max_tokens, window=window, overlap=overlap)
+    else:
+        before = start.require_series()
+        most = config.max_tokens or before.max_tokens
+        preprocessor = replace(before, static=(), max_tokens=most, window=window, overlap=overlap)
+        preprocessor.check(preprocessor.windows(dataset).dataset)
+    if preprocessor.axes == 1 and config.changed(["channel_spacing"]):
+        text = "channel_spacing has no effect: channels are no axis of this table."
+        warnings.warn(text, InputWarning, stacklevel=3)
+    fit_static(dataset, config.static)
+    if config.neighbours == "on" and _hides_neighbours(config, preprocessor.axes == 1):
+        raise InputError(
+            "neighbours reads values alone, or values joined by time, and the ratios of values to their errors are "
+            "neither; give signal_to_noise=False with it, or leave neighbours or errors out."
+        )
+    if config.masking == "tubes":
+        raise InputError("masking='tubes' hides the same patches in all frames of videos; series have none.")
+    if config.masking == "channels" and preprocessor.channel_names is None:
+        raise InputError("masking of channels, but the table has none; use masking='ratio', or name its channels.")
+    return preprocessor
+
+
+def _choose_window(dataset: SeriesDataset, config: FitConfig, before: Preprocessor | None) -> tuple[int | None, int]:
+    """The window and its overlap: the given ones, those of the model to start from, or, if a series is very long and
+    nothing is said of that, ones whose steps fit into 2 GB."""
+    if config.window is not None:
+        return config.window, config.shared
+    if before is not None and before.window is not None:
+        return before.window, before.overlap
+    longest = int(dataset.lengths.max())
+    if longest <= LONG or config.max_tokens is not None or (before is not None and before.max_tokens is not None):
+        return None, 0
+    if config.attention == "linear":  # which is there to read them whole
+        return None, 0
+    window = next((size for size in WINDOWS if size * config.batch_size <= STEP), WINDOWS[-1])
+    warnings.warn(
+        f"the longest series has {longest:,} observations: series are cut into windows of {window:,} that share "
+        f"{window // 16} (window={window}); what lies further apart is not seen together. An even share of each series "
+        f"can be read instead (max_tokens={window}).",
+        InputWarning,
+        stacklevel=3,
+    )
+    return window, window // 16
+
+
+@learning()
+def pretrain(
+    dataset: AnyDataset,
+    config: FitConfig,
+    *,
+    preprocessor: AnyPreprocessor | None = None,
+    start: Pipeline | None = None,
+    validation: AnyDataset | None = None,
+    schedule: Schedule = as_configured,
+    **how: Any,
+) -> FitResult:
+    """Train a masked autoencoder on a data set; series in which a mask hides nothing are left out, with a warning.
+
+    Args:
+        preprocessor: the data set's scalers, if `prepare` has made them already.
+        start: the pipeline to start from, instead of random weights; it is left as it is.
+        validation: others, whose loss chooses the best epoch.
+        schedule: given the objective, the examples and the settings, says how many epochs are made.
+        how: folder, resume, on_step and on_resume, as `training.fit`.
+
+    Raises:
+        InputError: as `prepare` and `training.fit`.
+    """
+    if preprocessor is None:
+        preprocessor = prepare(dataset, config, start)
+    if start is not None:
+        model = copy.deepcopy(start.require_autoencoder())
+    else:
+        sizes = config.model_config(preprocessor.axes, preprocessor.features, preprocessor.input_features)
+        model = build(lambda: MaskedAutoencoder(sizes), make_generator(config.seed, 0))
+
+    def examples(part: AnyDataset) -> Examples:
+        return make_examples(part, preprocessor, seed=config.seed, masking=config.strategy())
+
+    beta = config.reconstruction_beta if model.likelihood.has_spread else 0.0
+    train = windowed(dataset, preprocessor).dataset
+    hides = maskable(train, preprocessor, config.strategy())
+    if not hides.all():
+        warnings.warn(
+            f"{(~hides).sum():,} of {len(train):,} {train.noun} have nothing that masking {config.masking!r} could "
+            "hide, and are left out of pre-training.",
+            InputWarning,
+            stacklevel=2,
+        )
+        train = train.select(hides)
+    objective, data = Pretraining(model, beta=beta), examples(train)
+    held = None
+    if validation is not None:
+        validation = windowed(validation, preprocessor).dataset
+        hides = maskable(validation, preprocessor, config.strategy())
+        held = examples(validation.select(hides)) if hides.any() else None
+    result = fit(objective, data, schedule(objective, data, config.pretraining()), validation=held, **how)
+    columns = {} if start is None else start.columns
+    forecasts, options = config.masking == "future", as_parameters(config)
+    pipeline = Pipeline(preprocessor, model, columns=columns, forecasts=forecasts, parameters=options)
+    pipeline.precision = config.precision
+    return FitResult(pipeline, pretraining=result, pretrained_on=len(dataset))
+
+
+@learning()
+def finetune(
+    pretrained: Pipeline,
+    dataset: AnyDataset,
+    targets: np.ndarray,
+    config: FitConfig,
+    *,
+    task: str = "classification",
+    validation: tuple[AnyDataset, np.ndarray] | None = None,
+    continue_training: bool = False,
+    schedule: Schedule = as_configured,
+    **how: Any,
+) -> FitResult:
+    """Train a classifier or regressor that starts from all of the encoder: projection, [CLS] and blocks.
+
+    Args:
+        pretrained: a pipeline with the encoder to start from. It is left as it is.
+        targets: [S] labels of any kind, or numbers [S] or [S, outputs] for task="regression".
+        validation: others and their targets, whose loss chooses the best epoch.
+        continue_training: `pretrained` is fine-tuned: its head and its labels are kept, too.
+        schedule, how: as `pretrain`.
+
+    Raises:
+        InputError: fewer than two classes; a validation label that training lacks; and as `training.fit`.
+    """
+    choose("task", task, tuple(LABELS))
+    kind, preprocessor = LABELS[task], pretrained.preprocessor
+    if preprocessor is None:
+        raise InputError("the pre-trained model has no preprocessor; it was not made from a data set.")
+    kind.check_config(config)
+    targets = kind.check(targets, len(dataset))
+    labels = pretrained.labels if continue_training else kind.fit(targets)
+    assert labels is not None
+    if not continue_training and isinstance(preprocessor, Preprocessor) and isinstance(dataset, SeriesDataset):
+        preprocessor = replace(preprocessor, static=fit_static(dataset, config.static))
+    encoded, held = labels.encode(targets), None
+    if validation is not None:
+        windows = windowed(validation[0], preprocessor)
+        of_windows = labels.encode(validation[1])[windows.series]
+        held = make_examples(windows.dataset, preprocessor, seed=config.seed, targets=of_windows)
+    pool = pool_of(config, preprocessor)
+    if continue_training and config.pool == "auto":
+        pool = getattr(pretrained.model, "pool", pool)
+    generator = make_generator(config.seed, 1)
+    encoder = copy_encoder(pretrained.model, config)
+    model = build(lambda: labels.model(Encoder(encoder.config), pool, preprocessor.static_features), generator)
+    model.encoder = encoder
+    if continue_training:
+        if not isinstance(pretrained.model, kind.head) or pretrained.model.pool != pool:
+            raise InputError(
+                f"the head has changed; fine-tuning can continue with a {kind.task} of the same pool alone."
+            )
+        model.load_state_dict(pretrained.model.state_dict())
+    check_tune(config.tune, model.encoder.config.depth)
+    freeze(model, config.tune, generator)
+    trained_weights = sum(weights.numel() for weights in model.parameters() if weights.requires_grad)
+    windows = windowed(dataset, preprocessor)
+    shown = {"targets": encoded[windows.series], "drop": config.drop, "noise": config.noise}
+    data = make_examples(windows.dataset, preprocessor, seed=config.seed, **shown)
+    objective = labels.objective(model, shown["targets"], config)  # class weights count windows, as batches do
+    result = fit(objective, data, schedule(objective, data, config.finetuning()), validation=held, **how)
+    if config.tune == "lora":
+        merge_adapters(model)
+    model.requires_grad_(True)
+    loaded = tuple(f"encoder.{name}" for name in model.encoder.state_dict())
+    pipeline = replace(pretrained, preprocessor=preprocessor, model=model, labels=labels, partners=None)
+    pipeline.precision = config.precision
+    return FitResult(pipeline, finetuning=result, loaded=loaded, trained_weights=trained_weights)
+
+
+def pool_of(config: FitConfig, preprocessor: AnyPreprocessor) -> str:
+    """Return what the head reads; a mean, or attention, which starts as one, loses a bark among seconds of silence."""
+    if config.pool != "auto":
+        return config.pool
+    return "attention" if getattr(preprocessor, "sample_rate", None) is None else "max"
+
+
+def copy_encoder(source: torch.nn.Module, config: FitConfig) -> Encoder:
+    """Return a copy of a model's encoder, with every tensor, under the dropout of fine-tuning."""
+    encoder = encoder_of(source)
+    with torch.device("meta"):  # draws no weights, which are replaced at once
+        copied = Encoder(replace(encoder.config, dropout=config.dropout, drop_path=config.drop_path))
+    copied.load_state_dict({name: weight.clone() for name, weight in encoder.state_dict().items()}, assign=True)
+    return copied.requires_grad_(True)
