@@ -45,8 +45,8 @@ def train(problem, folder, seed=3, rate=3e-3):
         return train_both(trial, config, whole, whole), trial
 
 
-def first_weight(found):
-    return found.model.encoder.transformer.blocks[0].mlp.up.weight.detach()
+def first_weight(trained):
+    return trained.pipeline.model.encoder.transformer.blocks[0].mlp.up.weight.detach()
 
 
 def test_one_starts_from_the_autoencoder_and_the_other_from_nothing(problem, tmp_path):
@@ -54,8 +54,7 @@ def test_one_starts_from_the_autoencoder_and_the_other_from_nothing(problem, tmp
     assert list(trial.losses) == ["pretraining", "finetuning", "from scratch"]
     assert all(len(losses) == 12 for losses in trial.losses.values())  # 4 steps an epoch, all logged in a smoke run
     assert not torch.allclose(first_weight(tuned), first_weight(scratch))
-    assert tuned.preprocessor == scratch.preprocessor
-    assert {len(trained.preprocessor.classes or ()) for trained in (tuned, scratch)} == {4}
+    assert {len(trained.pipeline.labels.classes) for trained in (tuned, scratch)} == {4}
 
 
 def test_classes_are_named_a_trial_is_resumed_and_boosting_tells_them_apart(problem, tmp_path):
