@@ -57,7 +57,7 @@ def run(setup: MortalitySetup, case: str, trial: Trial) -> Score:
     died = data.read_outcomes(setup.data_dir, records)
     splits = data.read_splits(setup.data_dir)
     split = splits[trial.seed % len(splits)]
-    at = [np.flatnonzero(np.isin(records.ids, getattr(split, part))) for part in data.PARTS]
+    at = [np.flatnonzero(np.isin(records.ids, part)) for part in split]
     hours = data.hourly(records)
     train, validation, test = (Labelled(hours.select(part), died[part]) for part in at)
     tuned = _train(setup, trial, train, validation)
