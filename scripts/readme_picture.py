@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pyarrow.parquet
 
 from rotarymae import plots
 from rotarymae.data import plasticc
@@ -15,14 +16,13 @@ from rotarymae.interpolation import interpolate
 from rotarymae.pipeline import Pipeline
 from rotarymae.queries import grid
 from rotarymae.series import hide
-from rotarymae.series.tables import read_table
 
 SUPERNOVA_IA = 90
 
 
 def main(run: str, out: str) -> None:
     dataset, labels = plasticc.sample()
-    predictions = read_table(Path(run) / "predictions.parquet")
+    predictions = pyarrow.parquet.read_table(Path(run) / "predictions.parquet")
     held = np.array(predictions["part"].to_pylist()) == "test"
     values = np.asarray(dataset.values)
     ratio = np.maximum.reduceat(values[:, 0] / values[:, 1], dataset.offsets[:-1])

@@ -34,9 +34,8 @@ from rotarymae.model import Encoder, MaskedAutoencoder
 from rotarymae.pipeline import KINDS, Pipeline
 from rotarymae.series.dataset import SeriesDataset
 from rotarymae.series.examples import assemble
-from rotarymae.series.files import read_table
-from rotarymae.series.labels import align_labels
 from rotarymae.series.preprocessor import Preprocessor
+from rotarymae.tables.labels import align_labels
 from rotarymae.tokens import Tokens, collate
 
 Call = Callable[[], Any]
@@ -321,8 +320,8 @@ def try_file(seed: int, good: list[Path], folder: Path) -> str:
     path.write_bytes(mutate(source.read_bytes(), draw))
     if draw.random() < 0.5:
         shutil.rmtree(folder / "columns", ignore_errors=True)
-        return outcome(lambda: SeriesDataset.from_file(path, channel="channel", memory=0, folder=folder / "columns"))
-    return outcome(lambda: SeriesDataset.from_frame(read_table(path), channel="channel", values=("value",)))
+        return outcome(lambda: SeriesDataset.from_file(path, channel="channel", memory=0))
+    return outcome(lambda: SeriesDataset.from_file(path, channel="channel", values=("value",)))
 
 
 # ── model directories ───────────────────────────────────────────────────────────────────────────────────────────────

@@ -19,7 +19,7 @@ from rotarymae import RoMAEClassifier, RoMAEEmbedder, RoMAEInterpolator, RoMAERe
 from rotarymae.errors import InputError, InputWarning
 from rotarymae.pipeline import Pipeline
 from rotarymae.prediction import predict_outputs
-from rotarymae.series.coerce import labels_of
+from rotarymae.tables.coerce import labels_of
 
 ALL = [RoMAEClassifier, RoMAERegressor, RoMAEInterpolator, RoMAEEmbedder]
 FAST = {"pretrain_epochs": 1, "min_steps": 0, "batch_size": 8}

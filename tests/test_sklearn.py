@@ -20,8 +20,8 @@ from conftest import command, refuses
 from rotarymae import RoMAEClassifier, RoMAEEmbedder, RoMAEInterpolator, RoMAERegressor, SeriesDataset
 from rotarymae.data import plasticc
 from rotarymae.errors import InputWarning
-from rotarymae.series import as_dataset
 from rotarymae.series.inputs import Inputs
+from rotarymae.tables import as_dataset
 
 SMALL = {"embed_dim": 12, "num_heads": 1, "depth": 1, "decoder_embed_dim": 12, "decoder_num_heads": 1}
 SMALL |= {"decoder_depth": 1, "pretrain_epochs": 1, "min_steps": 0, "batch_size": 8}
@@ -301,7 +301,8 @@ def test_warm_start_goes_on_from_the_fitted_model(gappy):
 
 def test_the_interpolator_is_scored_at_hidden_points(gappy):
     array, _ = gappy
-    from rotarymae.series import as_dataset, hide
+    from rotarymae.series import hide
+    from rotarymae.tables import as_dataset
 
     model = RoMAEInterpolator(**SMALL).fit(array)
     score = model.score(array)

@@ -57,8 +57,9 @@ from rotarymae.model_files import (
 from rotarymae.partners import Predictor
 from rotarymae.prediction import embed, predict_outputs
 from rotarymae.queries import queries_from, shape_answers
-from rotarymae.series import FrameColumns, Preprocessor, TableLayout, as_dataset, is_frame
+from rotarymae.series import Preprocessor
 from rotarymae.system import from_fields, remove_leftovers, replacing_folder
+from rotarymae.tables import TableSchema, as_dataset, is_frame, read_table
 
 FORMAT = 3  # 2 kept a model, a preprocessor and a predictor apart
 WRITTEN_BY = "written by rotarymae"  # in every model card
@@ -243,7 +244,7 @@ class Pipeline:
 
     # ── data ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def dataset(self, X: Any, columns: FrameColumns | None = None) -> Any:
+    def dataset(self, X: Any, columns: TableSchema | None = None) -> Any:
         """Return data in any of the forms as a data set that is laid out as the training set was.
 
         Args:
@@ -262,25 +263,26 @@ class Pipeline:
         if isinstance(X, ArrayDataset):
             raise InputError(f"{X.noun} were given; the model was made from {known.noun}.")
         if isinstance(X, str | Path):
-            return self.layout().read(Path(X), known.channel_names, (), known.value_columns)
+            names: Any = {"channel_names": known.channel_names, "value_names": known.value_columns}
+            return read_table(Path(X), self.layout(), **names)[0]
         if is_flat(X):
             X = np.asarray(X)[:, None]
         if columns is None and is_frame(X):
             columns = self.frame_columns()
         return as_dataset(X, known, columns, self.columns)
 
-    def frame_columns(self) -> FrameColumns:
+    def frame_columns(self) -> TableSchema:
         """Return the columns of a data frame that is laid out as the training table was."""
         known = self.require_series()
-        names = {each.name for each in dataclasses.fields(FrameColumns)}
+        names = {"id", "time", "channel", "values", "static"}
         given = {name: value for name, value in self.columns.items() if name in names and value}
         lists = {name: tuple(given[name]) for name in ("values", "static") if name in given}
-        lists["values"] = (*lists.get("values", FrameColumns.values), *known.errors)
-        return FrameColumns(**(given | lists))
+        lists["values"] = (*lists.get("values", TableSchema.values), *known.errors)
+        return TableSchema(**(given | lists))
 
-    def layout(self, given: Mapping[str, Any] | None = None) -> TableLayout:
+    def layout(self, given: Mapping[str, Any] | None = None) -> TableSchema:
         """Return how a table for this model is laid out: as its training table, but for what is given."""
-        return TableLayout.for_model(self.require_series(), self.columns, given)
+        return TableSchema.for_model(self.require_series(), self.columns, given)
 
     # ── files ───────────────────────────────────────────────────────────────────────────────────────────────────────
 

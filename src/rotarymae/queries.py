@@ -12,7 +12,8 @@ import pyarrow as pa
 
 from rotarymae.datasets import is_flat
 from rotarymae.errors import InputError, did_you_mean, listed
-from rotarymae.series import Preprocessor, SeriesDataset, TableLayout, Windows, as_text, dates, stem, tables
+from rotarymae.series import Preprocessor, SeriesDataset, Windows, as_text, cells, dates
+from rotarymae.tables import TableSchema, open_source, stem
 
 MAX_QUERIES = 10**8  # in one call: their answers take some 10 GB
 
@@ -160,18 +161,18 @@ class QueryTable:
     zoneless: bool = False
 
     @classmethod
-    def read(cls, path: Path, layout: TableLayout, observed: Path) -> QueryTable:
+    def read(cls, path: Path, layout: TableSchema, observed: Path) -> QueryTable:
         """From a file; arguments as `of`, which also says what is raised. Where the file of observations is one series
         without a column of ids, this one needs none either."""
-        source = layout.open(path)
-        names, texts = source.column_names(), (layout.id, layout.channel, "channel")
-        table = source.read(None, [name for name in names if name in texts])
-        if layout.id not in names and observed.is_file() and layout.id not in layout.open(observed).column_names():
+        source = open_source(path)
+        columns = source.read(source.columns)
+        table = pa.table(columns)
+        if layout.id not in columns and observed.is_file() and layout.id not in open_source(observed).columns:
             table = table.append_column(layout.id, pa.array([stem(observed)] * len(table)))
         return cls.of(table, layout, str(path))
 
     @classmethod
-    def of(cls, table: pa.Table, layout: TableLayout, name: str = "the table of times") -> QueryTable:
+    def of(cls, table: pa.Table, layout: TableSchema, name: str = "the table of times") -> QueryTable:
         """From a table's columns of ids, times and channels.
 
         Args:
@@ -185,6 +186,8 @@ class QueryTable:
         if not len(table):
             raise InputError(f"{name} has no rows; there are no times to interpolate at.")
         id, time = layout.id, layout.time
+        if time not in table.column_names and "time" in table.column_names:
+            time = "time"  # as `interpolate` itself writes it
         others = [column for column in table.column_names if column not in (id, time)]
         channel = next((column for column in (layout.channel, "channel") if column in others), None)
         if channel is None and layout.channel and did_you_mean(layout.channel, others):
@@ -195,18 +198,23 @@ class QueryTable:
             if column not in table.column_names:
                 near = did_you_mean(column, table.column_names)
                 raise InputError(f"{name} has no column {column!r}; it needs {listed(wanted)}.{near}")
-            if table[column].null_count:
-                count = table[column].null_count
-                raise InputError(f"{name}: column {column!r} has {count} empty cells; every query needs one.")
-        series, ids = tables.encode(tables.label_array(tables.to_arrow(table[id]), id))
-        written = dates.from_iso(tables.to_arrow(table[time]))
-        times, unit = dates.times(written, time)
-        dates.refuse_bad_times(times, time, ids[series])
-        errors = [tables.numbers(tables.to_arrow(table[column]), column) for column in with_errors]
-        channels = table[channel].to_pylist() if channel else None
+        columns = {column: cells.to_arrow(table[column]) for column in (*wanted, *with_errors)}
+        series, ids = cells.encode(cells.labels(columns[id], id))
+        when = cells.times(columns[time], time, layout.time_format, layout.na)
+        errors = [cells.numbers(columns[column], column, layout.na).values for column in with_errors]
+        labels = cells.labels(columns[channel], channel) if channel else None
+        empty = {id: series < 0, time: ~np.isfinite(when.values)}
+        empty |= {column: np.isnan(values) for column, values in zip(with_errors, errors, strict=True)}
+        empty |= {} if labels is None else {channel: labels.is_null().to_numpy(zero_copy_only=False)}
+        for column, missing in empty.items():
+            if missing.any():
+                raise InputError(
+                    f"{name}: column {column!r} has {missing.sum()} empty cells or cells that cannot be used, the first "
+                    f"in row {missing.argmax()}; every query needs one."
+                )
+        channels = None if labels is None else labels.to_pylist()
         stacked = np.stack(errors, axis=1) if errors else None
-        asked = np.asarray(times, np.float64)
-        return cls(name, ids.tolist(), series, asked, channels, stacked, unit is not None, dates.zone(written) == "")
+        return cls(name, ids.tolist(), series, when.values, channels, stacked, when.unit is not None, when.zone == "")
 
     def queries(self, dataset: SeriesDataset) -> Queries:
         """Those of the data set's series, in its order.
@@ -360,10 +368,10 @@ def _as_numbers(times: Any, dataset: SeriesDataset) -> np.ndarray:
     array = np.asarray(times)
     if array.dtype.kind in "iufb":
         return array.astype(np.float64)
-    column = dates.from_iso(tables.to_arrow(times if array.ndim < 2 else array.ravel()))
-    numbers, unit = dates.times(column, "at")
-    if unit is not None and dataset.time_unit is None:
+    at = cells.times(cells.to_arrow(times if array.ndim < 2 else array.ravel()), "at")
+    numbers = at.values
+    if at.unit is not None and dataset.time_unit is None:
         raise InputError("at holds dates, and the times of the series are numbers; give numbers.")
-    if dates.zone(column) == "" and np.isfinite(numbers).all():  # what is not is refused above
+    if at.zone == "" and np.isfinite(numbers).all():  # what is not is refused above
         numbers = dates.in_zone(numbers, dataset.time_zone)
     return numbers.reshape(array.shape)

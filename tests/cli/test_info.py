@@ -7,35 +7,6 @@ import pandas as pd
 import pytest
 
 from rotarymae.cli.main import main
-from rotarymae.series import suggest_columns
-
-
-@pytest.mark.parametrize(
-    "names, numeric, wanted",
-    [
-        (
-            ["object_id", "mjd", "passband", "flux", "flux_err", "target"],
-            ["object_id", "mjd", "passband", "flux", "flux_err", "target"],
-            {"id": "object_id", "time": "mjd", "channel": "passband", "values": ("flux", "flux_err")}
-            | {"label": "target"},
-        ),
-        (
-            ["oid", "lc.mjd", "lc.mag", "lc.magerr", "lc.filterid"],
-            ["lc.mjd", "lc.mag", "lc.magerr", "lc.filterid"],
-            {"id": "oid", "time": "lc.mjd", "values": ("lc.mag", "lc.magerr")},
-        ),
-        (
-            ["patient", "hour", "HR", "Lactate", "remark"],
-            ["patient", "hour", "HR", "Lactate"],
-            {"id": "patient", "time": "hour", "values": ("HR", "Lactate"), "wide": True},
-        ),
-        (["stay_id", "charttime", "itemid", "valuenum"], ["stay_id", "itemid", "valuenum"],
-         {"id": "stay_id", "time": "charttime", "channel": "itemid", "values": ("valuenum",)}),
-        (["a", "b"], [], {}),
-    ],
-)  # fmt: skip
-def test_names_that_are_usual_in_the_field(names, numeric, wanted):
-    assert suggest_columns(names, numeric) == wanted
 
 
 @pytest.fixture
@@ -70,26 +41,27 @@ def test_the_printed_command_reads_as_info_did(tmp_path, capsys):
 
 
 def test_duplicates_are_counted_and_the_command_says_what_becomes_of_them(tmp_path, capsys):
-    rows = [f"{p},{h},{80 + h}" for p in range(12) for h in (1, 2, 2, 3)]
+    rows = [f"{p},{h},{80 + k}" for p in range(12) for k, h in enumerate((1, 2, 2, 3))]
     (tmp_path / "twice.csv").write_text("\n".join(["patient,hour,value", *rows]))
     main(["info", str(tmp_path / "twice.csv"), "--values", "value"])
     said = capsys.readouterr().out
-    assert "12 duplicates merged" in said and "--duplicates mean" in said
+    assert "12 of 48 rows (25%) repeat the series, time and channel of another" in said
+    assert "--duplicates" not in said.splitlines()[-1]  # what merges is never proposed
 
 
 def test_decimal_commas_dates_and_a_column_per_channel(tmp_path, capsys):
     rows = [
         "patient;Datum;hr;temp",
-        *(f"{p};2024-01-0{d} 10:00;{80 + d},5;37,{p}" for p in (1, 2) for d in range(1, 6)),
+        *(f"{p};2024-01-0{d} 10:00;{80 + d},5;37,{p + d}" for p in (1, 2) for d in range(1, 6)),
     ]
     (tmp_path / "wide.csv").write_text("\n".join(rows))
     main(["info", str(tmp_path / "wide.csv"), "--time", "Datum"])
     said = capsys.readouterr().out
-    assert "--wide --values hr temp" in said and "2024-01-01 10:00" in said and "1 days" in said
-    assert "81.5 to 85.5" in said and "37.1 to 37.2" in said  # never pooled over units
+    assert "--values hr temp --wide" in said and "2024-01-01 10:00" in said and "1 days" in said
+    assert "81.5 to 85.5" in said and "37.2 to 37.7" in said  # never pooled over units
 
 
-def test_columns_that_are_no_channels_are_named(tmp_path, capsys):
+def test_columns_that_are_no_channels_are_facts_or_groups(tmp_path, capsys):
     rows = [
         "stay,patient,hour,hr,age,sex",
         *(f"{s},{s // 2},{h},{80 + s + h},{50 + s},f" for s in range(4) for h in (1, 2)),
@@ -97,8 +69,8 @@ def test_columns_that_are_no_channels_are_named(tmp_path, capsys):
     (tmp_path / "wide.csv").write_text("\n".join(rows))
     main(["info", str(tmp_path / "wide.csv")])
     said = " ".join(capsys.readouterr().out.split())
-    assert "--id stay" in said and "not used 'sex'; --static reads" in said
-    assert "constant 'patient', 'age' in every series" in said
+    assert "--id stay" in said and "--values hr --static age" in said  # sex is the same in all
+    assert "'patient' repeats across series" in said and "--split-by patient?" in said
 
 
 def test_what_cannot_be_guessed_is_asked_for(tmp_path, capsys):
@@ -109,11 +81,11 @@ def test_what_cannot_be_guessed_is_asked_for(tmp_path, capsys):
     assert "no column looks like time; name it by --time" in capsys.readouterr().err
 
 
-def test_the_only_dates_are_the_time_and_columns_of_text_are_named(tmp_path, capsys):
+def test_the_only_dates_are_the_time_and_words_among_numbers_are_named(tmp_path, capsys):
     rows = [f"m{i % 2},2024-03-{1 + i:02d},{i}.5,{'bad' if i == 3 else i}" for i in range(20)]
     path = tmp_path / "t.csv"
     path.write_text("\n".join(["machine,when,load,temp", *rows]) + "\n")
-    main(["info", str(path), "--id", "machine"])
+    main(["info", str(path)])
     said = capsys.readouterr().out
     assert "time when" in said and "--time when" in said
-    assert "'temp'; where a word stands for a missing number, say so by --na WORD" in " ".join(said.split())
+    assert "1 cells of 'temp' are no numbers: 'bad' 1; they are left out" in said

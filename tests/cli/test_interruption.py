@@ -86,7 +86,7 @@ def test_handlers_are_put_back_and_notes_go_on(signum):
 
 
 STAGES = {
-    "rotarymae.series.TableLayout.read": ["Nothing was saved."],
+    "rotarymae.tables.TableReader.read": ["Nothing was saved."],
     "rotarymae.train.prepare": ["Nothing was saved."],
     "rotarymae.train.Pretraining": ["No state was saved", "--resume begins at the beginning"],
     "rotarymae.train.copy_encoder": ["The state after step 2 of pre-training is saved", "--resume"],

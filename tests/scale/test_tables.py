@@ -14,7 +14,8 @@ from rotarymae.pipeline import Pipeline
 from rotarymae.prediction import embed
 from rotarymae.scale import embed_table, importances, interpolate_table, predict_table, values
 from rotarymae.scale.tables import answer_table, question_reader
-from rotarymae.series import SeriesDataset, files, table_reader
+from rotarymae.series import SeriesDataset
+from rotarymae.tables import read
 
 
 def stars():
@@ -38,8 +39,7 @@ def layout(run):
 
 @pytest.fixture
 def small_parts(monkeypatch):
-    for module in (files, table_reader):
-        monkeypatch.setattr(module, "ROWS", 40)
+    monkeypatch.setattr(read, "PART", 40)
 
 
 def close(one, other):
@@ -87,11 +87,10 @@ def test_parts_change_nothing(fitted, monkeypatch, job, how):
     table, run = stars(), fitted / "run"
     if how == "in any order":
         table = table.take(pa.array(np.random.default_rng(0).permutation(len(table))))
-        monkeypatch.setattr("rotarymae.series.memmap.CHUNK", 40)
+        monkeypatch.setattr("rotarymae.tables.read.READ", 40)
     with pytest.warns(InputWarning) if how == "in any order" else _quietly():
         at_once = JOBS[job](table, run)
-        for module in (files, table_reader):
-            monkeypatch.setattr(module, "ROWS", 40)
+        monkeypatch.setattr(read, "PART", 40)
         monkeypatch.setattr("rotarymae.scale.answers.POINTS", 30)
         close(JOBS[job](table, run), at_once)
     ids = at_once["star"].unique()
@@ -135,8 +134,7 @@ def test_a_pipeline_is_loaded_once_for_many_tables(fitted):
 @pytest.mark.parametrize("parts", [False, True])
 def test_a_table_of_times_asks_some_series_alone(fitted, monkeypatch, parts):
     if parts:
-        for module in (files, table_reader):
-            monkeypatch.setattr(module, "ROWS", 40)
+        monkeypatch.setattr(read, "PART", 40)
     at = pa.table({"star": ["star 20", "star 03", "star 20"], "day": [1.0, 2.0, 3.0], "band": ["g", "r", "g"]})
     found = interpolate_table(stars(), fitted / "run", at=at)
     assert found["star"].to_pylist() == ["star 03", "star 20", "star 20"] and found["time"].to_pylist() == [2, 1, 3]

@@ -55,8 +55,8 @@ def test_a_table_that_the_shell_allows_no_memory_for_is_mapped(tmp_path):
     code = (
         "import psutil, resource, sys; from rotarymae import SeriesDataset; "
         "most = psutil.Process().memory_info().vms + (1 << 20); resource.setrlimit(resource.RLIMIT_AS, (most, most)); "
-        "from rotarymae.series.files import open_table; from rotarymae.series.memmap import too_large; "
-        "print(too_large(open_table(sys.argv[1]), ['id', 'time', 'value']))"
+        "from rotarymae.tables import open_source; "
+        "print(open_source(sys.argv[1]).too_large(['id', 'time', 'value']))"
     )
     done = subprocess.run([sys.executable, "-c", code, table], capture_output=True, text=True, timeout=300)
     assert done.stdout == "True\n", done.stderr

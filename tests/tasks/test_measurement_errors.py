@@ -5,7 +5,6 @@ import json
 from dataclasses import replace
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
@@ -18,8 +17,9 @@ from rotarymae.batch import Batch
 from rotarymae.interpolation import interpolate
 from rotarymae.masking import MaskRatio
 from rotarymae.queries import as_queries, grid
-from rotarymae.series import Preprocessor, SeriesExamples, TableLayout
+from rotarymae.series import Preprocessor, SeriesExamples
 from rotarymae.series.scaling import LEAST_ERROR
+from rotarymae.tables import TableSchema
 from rotarymae.train import pretrain
 from rotarymae.training.objectives import Pretraining
 
@@ -168,6 +168,5 @@ def test_the_command_and_the_estimators(tmp_path, capsys):
 
 
 def test_a_column_that_is_value_and_error_is_named_as_both(tmp_path):
-    layout = TableLayout(values=("flux", "sigma"), errors=("sigma",))
     with refuses("'sigma'", "twice", "value"):
-        layout.reader(pa.table({"id": [1], "time": [0], "flux": [1.0], "sigma": [1.0]}))
+        TableSchema(values=("flux", "sigma"), errors=("sigma",))

@@ -12,8 +12,8 @@ import pytest
 from _runs import FIT, series
 from conftest import TINY, command, refuses, two_kinds, write_csv
 from rotarymae.run import run_fit
-from rotarymae.series import align_column
 from rotarymae.splits import SplitColumn, latest, split_off, split_words, whole_groups
+from rotarymae.tables import align_column
 
 
 def split(values, classes=None, rows=None, holdout=0.25, validation=0.2, seed=0, dates=False):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from tyro.conf import Positional, arg
 
-from rotarymae import system
+from rotarymae import system, tables
 from rotarymae.cli.inputs import Columns, ComputedIn, FolderReading, LabelColumn, Model, Quiet, Table, known_labels
 from rotarymae.cli.output import are_shards, check_new, new_reporter, print_metrics
 from rotarymae.errors import InputError
@@ -223,7 +223,13 @@ def evaluate(
                     )
                 folder.check_table()
                 known, layout = pipeline.require_series(), pipeline.layout(asdict(columns))
-                dataset = layout.read(table, known.channel_names, labels.beside, known.value_columns)
+                dataset, _ = tables.read_table(
+                    table,
+                    layout,
+                    channel_names=known.channel_names,
+                    value_names=known.value_columns,
+                    others=labels.beside,
+                )
                 targets = labels.read(dataset, layout, table)
         with reporter.bar("predicting") as on_step:
             metrics = evaluate_predictions(pipeline, dataset, targets, on_step=on_step)

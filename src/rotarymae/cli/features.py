@@ -8,7 +8,7 @@ from typing import Annotated
 
 from tyro.conf import Positional, arg
 
-from rotarymae import series
+from rotarymae import tables
 from rotarymae.cli.inputs import Columns, Quiet, Table
 from rotarymae.cli.output import check_new, new_reporter
 
@@ -33,9 +33,9 @@ def features(
     """
     reporter = new_reporter(quiet)
     check_new(out)
-    layout = replace(series.TableLayout.resolve(asdict(columns)), errors=errors)
+    layout = replace(tables.TableSchema.resolve(asdict(columns)), errors=errors)
     with reporter.catching_warnings(), reporter.bar("reading"):
-        dataset = layout.read(table, None, ())
+        dataset, _ = tables.read_table(table, layout)
     import numpy as np
     import pyarrow as pa
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import numpy as np
 from tyro.conf import Positional, arg
 
-from rotarymae import series
+from rotarymae import series, tables
 from rotarymae.cli.inputs import Columns, FolderOptions, LabelColumn, Quiet, Table
 from rotarymae.cli.interruption import how_to_resume, saying
 from rotarymae.cli.output import first_process, new_reporter, print_end, print_metrics, typed_command
@@ -45,7 +45,7 @@ class Labels(LabelColumn):
     split_by: Annotated[str | None, arg(help_behavior_hint="(default: at random)")] = None
     """Whole groups (words) or latest series (dates, numbers) of this column are held out, or what it calls test."""
 
-    def read_split(self, dataset: series.SeriesDataset, layout: series.TableLayout, table: Path) -> SplitColumn | None:
+    def read_split(self, dataset: series.SeriesDataset, layout: tables.TableSchema, table: Path) -> SplitColumn | None:
         """The column that decides the split, in the order of the series: of the labels' table, or of the table itself.
 
         Raises:
@@ -53,18 +53,10 @@ class Labels(LabelColumn):
         """
         if self.split_by is None:
             return None
-        source, key = layout.open(table), layout.id
-        names = source.column_names()
-        if self.labels is not None:
-            of_labels = series.open_table(self.labels, missing=layout.na)
-            if self.split_by in of_labels.column_names():
-                source, key = of_labels, self.label_id or layout.id
-            names = [*names, *of_labels.column_names()]
-        if self.split_by not in names:
-            where = f"{table} has no" if self.labels is None else f"neither {table} nor {self.labels} has a"
-            raise InputError(f"{where} column {self.split_by!r} to split by.{did_you_mean(self.split_by, names)}")
-        column = source.read_distinct([key, self.split_by], [key])
-        values, dates = series.align_column(dataset, column, key, self.split_by)
+        source, key = self.source(self.split_by, layout, table)
+        values, dates = tables.align_column(dataset, source, key, self.split_by, layout.na)
+        if tables.looks_like_id(self.split_by) and not dates:  # patients and stars are groups, not an order
+            values = np.array([None if value is None else str(value) for value in values.tolist()], object)
         from rotarymae.splits import SplitColumn
 
         return SplitColumn(self.split_by, values, dates)
@@ -225,17 +217,20 @@ def _read_table(table: Path, columns: Columns, labels: Labels, config: FitConfig
     """Read the table; `start` is a pipeline that was trained already."""
     known = None if start is None else start.require_series()
     errors = config.errors if known is None else known.errors
-    layout = series.TableLayout.resolve(asdict(columns), start and start.columns)
-    layout = replace(layout, static=config.static, errors=errors)
+    layout = tables.TableSchema.resolve(asdict(columns), start and start.columns)
+    objects = layout.objects or (None if labels.labels is None else str(labels.labels))
+    layout = replace(layout, static=config.static, errors=errors, objects=objects)
     reading, channels = layout, None
     if known is not None:
         # A channel that a wide table lacks was never observed; one that the model does not know may be a mistake.
         unknown = "drop" if layout.wide else columns.unknown_channels or "error"
         reading, channels = replace(layout, unknown_channels=unknown), known.channel_names
     beside = labels.beside if labels.split_by is None else (*labels.beside, labels.split_by)
-    dataset = reading.read(table, channels, beside)
+    dataset, _ = tables.read_table(table, reading, channel_names=channels, others=beside)
     targets, split_by = labels.read(dataset, layout, table), labels.read_split(dataset, layout, table)
-    return Given(dataset, targets, str(dataset.reading), split_by, asdict(layout.with_values_of(dataset)))
+    return Given(
+        dataset, targets, str(dataset.reading), split_by, asdict(replace(layout.with_values_of(dataset), objects=None))
+    )
 
 
 def demo(

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import asdict, replace
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any
 
 from tyro.conf import Positional
 
-from rotarymae import series, system
+from rotarymae import series, system, tables
 from rotarymae.cli.inputs import Columns, Table
 from rotarymae.cli.output import new_reporter
 from rotarymae.errors import InputError, listed, printable
 from rotarymae.training.fit_config import FitConfig
 
 SHOWN = 12  # channels
+ROWS_SHOWN = 5
 TRANSFORMED = {"standard": "standardised", "asinh": "compressed by asinh", "none": "as they are"}
 
 
@@ -25,66 +26,64 @@ def info(table: Positional[Table], columns: Columns) -> None:
     For example: rotarymae info observations.csv
 
     Args:
-        table: This table of observations is read; columns that no option names are guessed by their names.
+        table: This table of observations is read; columns that no option names are proposed.
     """
     reporter = new_reporter(quiet=True)
-    given = asdict(columns)
+    told = {name for name, value in asdict(columns).items() if value}
     with reporter.catching_warnings():
-        guessed, label = _guess(table, given)
-    # Duplicates are counted, not refused as `fit` would: whoever looks wants to know.
-    options = {"duplicates": "mean", **guessed, **{name: value for name, value in given.items() if value}}
-    layout = series.TableLayout.resolve(options)
+        source = tables.open_source(table, columns.header_row)
+        proposal = tables.propose(source, tables.TableSchema.resolve(asdict(columns)), told)
+        schema, label, unsure = proposal.schema, proposal.label, list(proposal.unsure)
+        if schema.objects is not None:
+            objects = tables.open_source(schema.objects)
+            label, static, doubts = tables.propose_objects(objects, schema.id, label, len(objects.read([])))
+            schema, unsure = replace(schema, static=(*schema.static, *static)), [*unsure, *doubts]
+    others = tuple(name for name in (label, proposal.split) if name and name in source.columns)
     with reporter.catching_warnings():
-        dataset = layout.read(table, None, (label,) if label else ())
-    layout = layout.with_values_of(dataset)
-    if not given["duplicates"] and not (dataset.reading and dataset.reading.merged):
-        layout = replace(layout, duplicates="error")
+        dataset, schema, merged = _read(source, schema, others)
+        schema = schema.with_values_of(dataset)
+    report = dataset.reading
+    assert report is not None
     lines = [("table", str(table))]
-    if guessed:
-        lines.append(("guessed", ", ".join(f"{name} {_words(value)}".strip() for name, value in guessed.items())))
-    lines += [("rows", str(dataset.reading)), *_contents(dataset), *_training(dataset)]
-    roles = {layout.id, layout.time, layout.channel, *layout.values, *layout.flags, label}
-    source = layout.open(table)
-    unused = [name for name in source.column_names() if name not in roles]
-    if unused:
+    if proposal.given:
+        said = ", ".join(f"{name} {_words(value)}".strip() for name, value in proposal.given.items())
+        lines.append(("proposed", said + (f", label {label}" if label else "")))
+    lines += [("rows", str(report)), *_contents(dataset), *_training(dataset, schema)]
+    roles = {name for _, name in schema.roles} | set(others)
+    if unused := [name for name in source.columns if name not in roles]:
         lines.append(("not used", f"{listed(unused, 20)}; --static reads a column with one value per series"))
-    if texts := [name for name in unused if name not in source.numeric_columns()]:
-        lines.append(("text", f"{listed(texts, 20)}; where a word stands for a missing number, say so by --na WORD"))
     if constant := _constant(dataset):
         lines.append(("constant", f"{listed(constant, 20)} in every series: read them by --static, not as channels"))
+    lines += [("unsure", text) for text in [*unsure, *merged]]
     lines += [("warning", text) for text in reporter.warnings]
     width = max(len(name) for name, _ in lines)
     for name, text in lines:
         print(printable(f"{name:<{width}}  {text}"))
-    print(f"\nto train:\n{printable(_command(table, layout, label))}")
+    print("\nthe first rows, as they are understood:")
+    print(_first_rows(dataset, schema))
+    print(f"\nto train:\n{printable(_command(table, schema, label))}")
 
 
-def _guess(table: Path, given: dict[str, Any]) -> tuple[dict[str, Any], str | None]:
-    """The options that are not given, by the names of the columns, the time also as the only dates; and a column of
-    labels, if there is one.
-
-    Raises:
-        InputError: no column that could hold times or values.
-    """
-    from pyarrow.types import is_temporal
-
-    source = replace(series.TableLayout(), na=given["na"]).open(table)
-    used = {given["id"], given["time"], given["channel"], *given["values"], *given["flags"]}
-    rest = [name for name in source.column_names() if name not in used]
-    found = series.suggest_columns(rest, source.numeric_columns())
-    dates = [name for name in rest if is_temporal(source.type_of(name))]
-    if len(dates) == 1:
-        found.setdefault("time", dates[0])
-    label = found.pop("label", None)
-    if given["values"] or given["channel"] or given["wide"]:
-        found.pop("wide", None)
-    if given["wide"]:
-        found.pop("channel", None)
-    guessed = {option: value for option, value in found.items() if not given[option]}
-    for option in ("time", "values"):
-        if not given[option] and option not in guessed:
-            raise InputError(f"no column looks like {option}; name it by --{option}. There are {listed(rest, 20)}.")
-    return guessed, label
+def _read(
+    source: tables.Source, schema: tables.TableSchema, others: tuple[str, ...]
+) -> tuple[series.SeriesDataset, tables.TableSchema, list[str]]:
+    """Read the table, and say which rows repeat others: whoever looks wants to know, and not to be refused."""
+    try:
+        return tables.read_table(source, schema, others=others)[0], schema, []
+    except InputError as error:
+        if error.code != "duplicates":
+            raise
+        dataset, report = tables.read_table(source, replace(schema, duplicates="mean"), others=others)
+        share = report.merged / report.total
+        advice = "a column that tells them apart may be missing" if share > 0.05 else "a choice is yours"
+        return (
+            dataset,
+            schema,
+            [
+                f"{report.merged:,} of {report.total:,} rows ({share:.0%}) repeat the series, time and channel of another: "
+                f"{advice} (--channel, --positions; else --duplicates mean, first or last). `fit` refuses them: {error.message}"
+            ],
+        )
 
 
 def _contents(dataset: series.SeriesDataset) -> list[tuple[str, str]]:
@@ -146,11 +145,11 @@ def _constant(dataset: series.SeriesDataset) -> list[str]:
     return found
 
 
-def _training(dataset: series.SeriesDataset) -> list[tuple[str, str]]:
+def _training(dataset: series.SeriesDataset, schema: tables.TableSchema) -> list[tuple[str, str]]:
     from rotarymae.train import prepare
     from rotarymae.training.cost import estimate_cost
 
-    config = FitConfig()
+    config = FitConfig(errors=schema.errors)
     try:
         preprocessor = prepare(dataset, config)
     except InputError as error:
@@ -168,19 +167,29 @@ def _training(dataset: series.SeriesDataset) -> list[tuple[str, str]]:
     ]
 
 
-def _command(table: Path, layout: series.TableLayout, label: str | None) -> str:
-    words = ["rotarymae", "fit", str(table)]
-    for name in ("id", "time"):
-        if getattr(layout, name) != name:
-            words += [f"--{name}", getattr(layout, name)]
-    words += ["--wide"] if layout.wide else []
-    words += ["--channel", layout.channel] if layout.channel else []
-    words += ["--values", *layout.values]
-    for name, usual in (("tokens", "channel"), ("missing", "drop"), ("duplicates", "error")):
-        words += [f"--{name}", getattr(layout, name)] if getattr(layout, name) != usual else []
-    for name in ("flags", "na"):
-        words += [f"--{name}", *getattr(layout, name)] if getattr(layout, name) else []
-    words += ["--time-format", layout.time_format] if layout.time_format else []
+def _first_rows(dataset: series.SeriesDataset, schema: tables.TableSchema) -> str:
+    """Return five rows of the data set as text."""
+    count = min(ROWS_SHOWN, int(dataset.offsets[1]))
+    table = dataset.select([0]).to_arrow(time=schema.time, channel=schema.channel or "channel").slice(0, count)
+    columns = {name: table[name].to_pylist() for name in table.column_names}
+    if dataset.time_zone is not None:
+        columns[schema.time] = series.as_dates(dataset.times[:count], dataset.time_zone).to_pylist()
+    cells = [
+        [name, *(f"{one:.6g}" if isinstance(one, float) else str(one) for one in column)]
+        for name, column in columns.items()
+    ]
+    widths = [max(map(len, column)) for column in cells]
+    return "\n".join("  " + "  ".join(cell.rjust(w) for cell, w in zip(row, widths)) for row in zip(*cells))
+
+
+def _command(table: Path, schema: tables.TableSchema, label: str | None) -> str:
+    words, usual = ["rotarymae", "fit", str(table)], tables.TableSchema()
+    for field in fields(schema):
+        value = getattr(schema, field.name)
+        if value == getattr(usual, field.name) and not (field.name == "values" and schema.wide):
+            continue
+        option = f"--{field.name.replace('_', '-')}"
+        words += [option] if value is True else [option, *(value if isinstance(value, tuple) else [str(value)])]
     words += ["--label", label] if label else []
     return shlex.join([*words, "--out", "run"])
 

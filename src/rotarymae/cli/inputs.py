@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from tyro.conf import arg
 
-from rotarymae import series
+from rotarymae import series, tables
 from rotarymae.config import Precision
-from rotarymae.errors import InputError, listed
+from rotarymae.errors import InputError, did_you_mean, listed
 
 if TYPE_CHECKING:
     from rotarymae import arrays
@@ -37,6 +37,10 @@ class Columns:
     """This column says which series a row belongs to; file is the name of the file, where that is no column."""
     time: Annotated[str | None, _default("time")] = None
     """This column holds the times, which are numbers or dates; lc.time is the field time of a nested column lc."""
+    clock: Annotated[str | None, _default("no clock")] = None
+    """This column holds the time of day, where --time holds days."""
+    positions: Annotated[tuple[str, ...], _default("time alone")] = ()
+    """These columns hold further positions of each observation, such as latitude, longitude and depth."""
     channel: Annotated[str | None, _default("no channels")] = None
     """This column says which channel (band, sensor, variable) was observed."""
     values: Annotated[tuple[str, ...], _default("value; with --wide all others")] = ()
@@ -45,28 +49,42 @@ class Columns:
     """An observation with another flag than 0 in one of these columns is a missing one."""
     wide: bool = False
     """The table has one column per channel, and an empty cell is a missing observation, not a zero."""
+    objects: Annotated[Path | None, arg(help_behavior_hint="(default: TABLE)")] = None
+    """This table has one row per series: static columns, labels, the split, as far as TABLE does not have them."""
     tokens: Annotated[Literal["channel", "time"] | None, _default("channel")] = None
     """Each (time, channel) is one token, or each time is one, with all channels as its features."""
     missing: Annotated[Literal["error", "drop"] | None, _default("drop")] = None
     """A row without a value is left out and counted (drop), or the table is refused (error)."""
-    duplicates: Annotated[Literal["error", "mean", "first"] | None, _default("error")] = None
-    """Two rows of the same series, time and channel are an error, are averaged, or the first counts."""
+    duplicates: Annotated[Literal["error", "mean", "first", "last"] | None, _default("error")] = None
+    """Rows of the same series, time and channel: many are an error; or they are averaged, or one of them counts."""
     unknown_channels: Annotated[Literal["error", "drop"] | None, _default("drop")] = None
     """Rows of channels that a trained model does not know are left out (drop), or refused (error), as fit does."""
+    limits: Annotated[Literal["drop", "number"] | None, _default("drop")] = None
+    """Values such as <0.01 are left out and counted (drop), or read as 0.01 (number)."""
+    untimed: Annotated[Literal["drop", "static"] | None, _default("drop")] = None
+    """Rows without a time are left out and counted (drop), or are facts about their series (static)."""
+    since: Annotated[str | None, _default("all")] = None
+    """Rows before this time, a number or a date, are left out and counted."""
+    until: Annotated[str | None, _default("all")] = None
+    """Rows after this time are left out and counted."""
     na: Annotated[tuple[str, ...], _default("empty; among numbers also NA, NaN, null and the like")] = ()
     """These cells mean that a value is missing, too; a number means all cells of that value, -999 also -999.0."""
     time_format: Annotated[str | None, _default("ISO dates, or numbers")] = None
     """Times are written like this, for example "%d.%m.%Y %H:%M"."""
+    header_row: Annotated[int | None, _default("found")] = None
+    """This line of a text file, counted from 1, names the columns."""
+    strict: bool = False
+    """A cell that cannot be used, such as an infinite value or a negative error, refuses the table."""
 
 
 @dataclass(frozen=True)
 class LabelColumn:
     """Where the labels are."""
 
-    labels: Annotated[Path | None, arg(help_behavior_hint="(default: TABLE)")] = None
+    labels: Annotated[Path | None, arg(help_behavior_hint="(default: that of --objects, or TABLE)")] = None
     """This table has ids of series and labels, classes or numbers; some series may have none."""
     label: Annotated[str | None, arg(help_behavior_hint="(default: label)")] = None
-    """This column holds the labels, in the table of --labels or in TABLE itself."""
+    """This column holds the labels, in the table of --labels or --objects, or in TABLE itself."""
     label_id: Annotated[str | None, arg(help_behavior_hint="(default: as in TABLE)")] = None
     """This column of that table holds the ids."""
 
@@ -77,19 +95,36 @@ class LabelColumn:
 
     @property
     def name(self) -> str | None:
-        """Of the column of labels; None without labels."""
+        """The name of the column of labels; None without labels."""
         return self.label or (None if self.labels is None else "label")
 
-    def read(self, dataset: series.SeriesDataset, layout: series.TableLayout, table: Path) -> Any:
-        """The labels in the order of the series, or None. Raises InputError for labels that do not match."""
-        key = self.label_id or layout.id
+    def read(self, dataset: series.SeriesDataset, layout: tables.TableSchema, table: Path) -> Any:
+        """Return the labels in the order of the series, or None. Raises InputError for labels that do not match."""
         if self.name is None:
             return None
         if self.labels is None and self.name in layout.static:
             raise InputError(f"the label {self.name!r} is a static column, too; leave it out of these.")
-        source = layout.open(table) if self.labels is None else series.open_table(self.labels, missing=layout.na)
-        found = source.read_labels(key, self.name)
-        return series.align_labels(dataset, found, key, self.name, unlabelled="none")
+        source, key = self.source(self.name, layout, table)
+        return tables.align_labels(dataset, source, key, self.name, unlabelled="none", na=layout.na)
+
+    def source(self, column: str, layout: tables.TableSchema, table: Path) -> tuple[tables.Source, str]:
+        """Return the table that has a column with one value per series, and its column of ids.
+
+        Raises:
+            InputError: none has it.
+        """
+        candidates = [(path, self.label_id or layout.id) for path in (self.labels, layout.objects) if path is not None]
+        seen: list[str] = []
+        for path, key in [*candidates, (table, layout.id)]:
+            opened = tables.open_source(path, layout.header_row if path is table else None)
+            if column in opened.columns:
+                return opened, key
+            seen += opened.columns
+        where = " or ".join(str(path) for path, _ in [*candidates, (table, "")])
+        raise InputError(
+            f"there is no column {column!r} in {where}.{did_you_mean(column, seen)} There are {listed(dict.fromkeys(seen), 20)}.",
+            code="unknown-column",
+        )
 
 
 def _changed(options: Any) -> list[str]:
@@ -162,10 +197,10 @@ class FolderOptions(FolderReading):
         if self.images and self.resample:
             raise InputError("--resample concerns sounds; leave it out with --images.")
         others = {**asdict(columns), **others}
-        tables = [f"--{name.replace('_', '-')}" for name, value in others.items() if value]
-        if tables:
+        of_tables = [f"--{name.replace('_', '-')}" for name, value in others.items() if value]
+        if of_tables:
             kind = "--images" if self.images else "--audio"
-            raise InputError(f"options of tables, to leave out with {kind}: {', '.join(tables)}.")
+            raise InputError(f"options of tables, to leave out with {kind}: {', '.join(of_tables)}.")
         if self.patch_size is not None and len(self.patch_size) not in (1, 2):
             raise InputError(f"--patch-size has {len(self.patch_size)} numbers; wanted one or two.")
 

@@ -20,7 +20,8 @@ from importlib import resources
 import numpy as np
 
 from rotarymae.errors import InputError
-from rotarymae.series import SeriesDataset, align_labels, read_table
+from rotarymae.series import SeriesDataset
+from rotarymae.tables import align_labels
 
 BANDS = ("u", "g", "r", "i", "z", "y")
 VALUES = ("flux", "flux_err", "detected")
@@ -61,7 +62,7 @@ def sample() -> tuple[SeriesDataset, np.ndarray]:
         stored = (*BANDS[:-1], "Y")  # as PLAsTiCC calls it; surveys write y
         dataset = SeriesDataset.from_file(observations, "object_id", "mjd", "passband", VALUES, channel_names=stored)
         dataset = replace(dataset, channel_names=BANDS)
-        labels = align_labels(dataset, read_table(labelled), id="object_id", label="label")
+        labels = align_labels(dataset, labelled, id="object_id", label="label")
     refuse_unknown_classes(labels)
     return dataset, labels
 

@@ -18,12 +18,13 @@ from rotarymae.datasets import is_flat
 from rotarymae.errors import InputError, InputWarning, listed
 from rotarymae.estimators.parameters import options
 from rotarymae.pipeline import Pipeline
-from rotarymae.series import FrameColumns, SeriesDataset, as_dataset, is_frame, is_of_the_command, labels_of
+from rotarymae.series import SeriesDataset
 from rotarymae.system import Reporter, unmasked
+from rotarymae.tables import TableSchema, as_dataset, is_frame, is_of_the_command, labels_of
 from rotarymae.train import as_parameters, open_start, train
 from rotarymae.training.fit_config import FitConfig, MaskingOptions, ModelOptions, ScalingOptions, TrainingOptions
 
-COLUMNS = tuple(field.name for field in dataclasses.fields(FrameColumns))  # parameters that name a data frame's
+COLUMNS = ("id", "time", "channel", "values", "static")  # parameters that name a data frame's
 TUPLES = ("values", "static", "errors")
 CONFIG_FIELDS = frozenset(field.name for field in dataclasses.fields(FitConfig))
 
@@ -247,18 +248,19 @@ class Estimator(BaseEstimator):
             X = np.asarray(flat)[:, None]
         return as_dataset(X, known, self._columns(), {} if like is None else like.columns)
 
-    def _columns(self) -> FrameColumns:
+    def _columns(self) -> TableSchema:
         """Return the parameters that name the columns of a data frame."""
         given = {name: value for name, value in self.get_params(deep=False).items() if name in COLUMNS}
         given |= {name: _tuple(given[name]) for name in TUPLES if name in given}
         given["values"] = (*given["values"], *_tuple(self.errors))  # type: ignore[attr-defined]
-        return FrameColumns(**given)
+        return TableSchema(**given)
 
     def _columns_of(self, X: Any, start: Pipeline | None, config: FitConfig) -> dict[str, Any] | None:
         """Return how a data frame of training is laid out; None of other forms."""
         if not is_frame(X):
             return None
-        columns = dataclasses.asdict(self._columns())
+        schema = self._columns()
+        columns = {name: getattr(schema, name) for name in COLUMNS}
         columns["values"] = columns["values"][: len(columns["values"]) - len(config.errors)]
         if start is not None and is_of_the_command(start.columns):  # it was read as the command reads
             return start.columns | {name: columns[name] for name in ("id", "time", "channel") if columns[name]}

@@ -17,7 +17,7 @@ from rotarymae.estimators.base import ArrayOptions, Estimator, shared_options
 from rotarymae.estimators.parameters import takes
 from rotarymae.labels import NumberTargets, has_label, narrowed
 from rotarymae.pipeline import Pipeline
-from rotarymae.series import labels_of
+from rotarymae.tables import labels_of
 from rotarymae.training.fit_config import ClassificationOptions, FinetuningOptions
 
 # Fewer steps than the command's, for two minutes of a core on 200 series: docs/preset.md has what that costs.

@@ -24,7 +24,7 @@ from rotarymae.config import Precision
 from rotarymae.errors import InputError, import_extra, listed
 from rotarymae.scale.answers import Pool, Stage, open_once
 from rotarymae.scale.tables import answer_table, question_reader
-from rotarymae.series import TableLayout
+from rotarymae.tables import TableSchema
 
 
 def embed(
@@ -77,7 +77,7 @@ def embed(
 
 
 def _embed_partition(
-    frame: Any, model: str, stage: Stage, pool: Pool, precision: Precision, layout: TableLayout, kept: list[str]
+    frame: Any, model: str, stage: Stage, pool: Pool, precision: Precision, layout: TableSchema, kept: list[str]
 ) -> Any:
     """What a worker does with one partition, a `nested_pandas.NestedFrame`."""
     question = open_once(model, stage, pool, precision)

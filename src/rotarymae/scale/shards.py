@@ -34,8 +34,8 @@ from rotarymae.pipeline import LEFT_AFTER
 from rotarymae.run_folder import write_parts
 from rotarymae.scale.answers import Question
 from rotarymae.scale.tables import answer_table, question_reader
-from rotarymae.series import TableLayout, stem, table_files
 from rotarymae.system import Reporter, remove_leftovers, sha256, write_text
+from rotarymae.tables import TableSchema, stem, table_files
 
 FORMAT = 2
 MANIFEST, WORK = "_manifest.json", "_work"
@@ -74,7 +74,7 @@ class ShardedJob:
     name: str
     model: Path
     options: dict[str, Any]
-    layout: TableLayout
+    layout: TableSchema
 
     def identity(self) -> dict[str, Any]:
         """Return all that the outputs depend on, except the inputs."""
@@ -287,7 +287,7 @@ def _answer_in_worker(shard: Shard) -> Answered:
         return shard, _answer_here(shard)
 
 
-def _answer(question: Question, layout: TableLayout, shard: Shard) -> str | None:
+def _answer(question: Question, layout: TableSchema, shard: Shard) -> str | None:
     """Write the output of a shard that is not there by now; return why it cannot be answered, or None.
 
     Raises:

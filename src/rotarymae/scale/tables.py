@@ -32,7 +32,8 @@ from rotarymae.scale.answers import (
     predictions,
     values,
 )
-from rotarymae.series import Part, SeriesDataset, TableLayout, TableReader, as_text
+from rotarymae.series import SeriesDataset, as_text
+from rotarymae.tables import Part, TableReader, TableSchema
 
 OnStep = Callable[[int, int], None]
 
@@ -68,12 +69,12 @@ class Totals:
 
 
 def answer_file(
-    question: Question, table: Path | pa.Table, out: Path, layout: TableLayout, on_step: OnStep | None = None
+    question: Question, table: Path | pa.Table, out: Path, layout: TableSchema, on_step: OnStep | None = None
 ) -> Totals:
     """Write the answers for a table to a .csv or .parquet file: beside it first, then renamed.
 
     Raises:
-        InputError: as `TableLayout.reader` and `TableReader.parts`, naming the table; no series has an observation.
+        InputError: as `TableSchema.reader` and `TableReader.parts`, naming the table; no series has an observation.
     """
     totals, reader = Totals(), question_reader(question, table, layout)
 
@@ -207,11 +208,11 @@ def _checked(question: Question, reader: TableReader) -> Iterator[Part]:
         asked.refuse_others(seen)
 
 
-def question_reader(question: Question, table: Path | pa.Table, layout: TableLayout) -> TableReader:
-    """Return what reads a table as a question's model needs it. Raises as `TableLayout.reader`."""
+def question_reader(question: Question, table: Path | pa.Table, layout: TableSchema) -> TableReader:
+    """Return what reads a table as a question's model needs it. Raises as `TableSchema.reader`."""
     preprocessor = question.pipeline.require_series()
     static = tuple(question.pipeline.columns.get("static", ()))  # of the run, which its pre-trained model ignores
-    return layout.reader(table, preprocessor.channel_names, static, preprocessor.value_columns)
+    return TableReader.open(table, layout, preprocessor.channel_names, preprocessor.value_columns, static)
 
 
 # ── for Arrow tables ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -220,7 +221,7 @@ def question_reader(question: Question, table: Path | pa.Table, layout: TableLay
 def embed_table(
     table: pa.Table,
     model: str | Path | Pipeline,
-    layout: TableLayout | None = None,
+    layout: TableSchema | None = None,
     *,
     pool: Pool = "auto",
     stage: Stage = "pretrained",
@@ -235,7 +236,7 @@ def embed_table(
         stage: the part of a pipeline with a head.
 
     Raises:
-        InputError: as `TableLayout.reader` and `SeriesDataset.from_frame`.
+        InputError: as `TableSchema.reader` and `SeriesDataset.from_frame`.
         ModelDirectoryError: as `Pipeline.load`.
     """
     question = embeddings(model, pool) if isinstance(model, Pipeline) else open_embeddings(model, stage, pool)
@@ -245,7 +246,7 @@ def embed_table(
 def predict_table(
     table: pa.Table,
     model: str | Path | Pipeline,
-    layout: TableLayout | None = None,
+    layout: TableSchema | None = None,
     *,
     predictor: str = "auto",
 ) -> pa.Table:
@@ -261,7 +262,7 @@ def predict_table(
 def interpolate_table(
     table: pa.Table,
     model: str | Path | Pipeline,
-    layout: TableLayout | None = None,
+    layout: TableSchema | None = None,
     *,
     points: int = 100,
     times: Sequence[float | str] = (),
@@ -285,7 +286,7 @@ def _loaded(model: str | Path | Pipeline) -> Pipeline:
     return model if isinstance(model, Pipeline) else Pipeline.load(model)
 
 
-def _answered(question: Question, table: pa.Table, layout: TableLayout | None) -> pa.Table:
+def _answered(question: Question, table: pa.Table, layout: TableSchema | None) -> pa.Table:
     layout = layout or question.pipeline.layout()
     return pa.concat_tables(answer_table(question, question_reader(question, table, layout)))
 

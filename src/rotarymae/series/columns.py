@@ -5,48 +5,20 @@ What is refused is named by column, series and row.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from rotarymae.errors import InputError, choose, listed
-from rotarymae.series import tables
+from rotarymae.errors import InputError, did_you_mean, listed
+from rotarymae.series import cells as tables
 from rotarymae.system import unmasked
 
 ERROR_ENDINGS = ("_err", "_error", "err")
-
-
-@dataclass(frozen=True)
-class FrameColumns:
-    """Which columns of a long data frame hold what; as the arguments of `SeriesDataset.from_frame`."""
-
-    id: str = "id"
-    time: str = "time"
-    channel: str | None = None
-    values: tuple[str, ...] = ("value",)
-    static: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Reading(FrameColumns):
-    """How a table is read; as the arguments of `SeriesDataset.from_file`."""
-
-    flags: tuple[str, ...] = ()
-    wide: bool = False
-    unknown_channels: Literal["error", "drop"] = "drop"
-    tokens: Literal["channel", "time"] = "channel"
-    missing: Literal["error", "drop"] = "drop"
-    duplicates: Literal["error", "mean", "first"] = "error"
-
-
-def choose_options(tokens: str, missing: str, duplicates: str, unknown_channels: str = "error") -> None:
-    choose("tokens", tokens, ("channel", "time"))
-    choose("missing", missing, ("error", "drop"))
-    choose("duplicates", duplicates, ("error", "mean", "first"))
-    choose("unknown_channels", unknown_channels, ("error", "drop"))
+MAX_CHANGING = 0.01  # of the series; more that change a static column make it none
 
 
 def names_of(names: Sequence[str] | str, what: str, empty: bool = False) -> tuple[str, ...]:
@@ -60,6 +32,13 @@ def names_of(names: Sequence[str] | str, what: str, empty: bool = False) -> tupl
     if wrong:
         raise InputError(f"{what} holds {listed(wrong)}, which is no string; give column names.")
     return names
+
+
+def refuse_twice(names: Sequence[str], where: str) -> None:
+    """Refuse a name that occurs twice."""
+    twice = sorted(name for name, count in Counter(names).items() if count > 1)
+    if twice:
+        raise InputError(f"{where} names {listed(twice)} more than once; each column must have a name of its own.")
 
 
 def error_columns(names: Sequence[str]) -> list[tuple[str, str]]:
@@ -89,34 +68,33 @@ def refuse_times_within(times: np.ndarray, series: np.ndarray, ids: np.ndarray, 
 def encode_channels(
     labels: pa.Array,
     given: Sequence[Any] | np.ndarray | None,
-    series: np.ndarray,
-    ids: np.ndarray,
     where: str,
     unknown: str = "error",
+    whose: Callable[[int], str] = lambda row: f"row {row}",
 ) -> tuple[np.ndarray, tuple[Any, ...], dict[str, int]]:
-    """Channel labels [n] as (int32 indices [n], names, rows of each unknown channel).
+    """Return channel labels [n] as (int32 indices [n], names, rows of each unknown channel).
 
-    Names are sorted, or as given and nothing else; with unknown="drop" another channel has the index -1.
+    Names are sorted, or as given and nothing else; with unknown="drop" another channel has the index -2. A missing
+    label has the index -1.
     """
     codes, distinct = tables.encode(labels)
-    found = distinct.tolist()
-    names = tuple(sorted(found)) if given is None else channel_names_of(given)
+    present = distinct.tolist()
+    names = tuple(sorted(present)) if given is None else channel_names_of(given)
     # Whether a text file's 1 is a number or a text depends on what else stands in its column.
     place = {tables.as_text(name): k for k, name in enumerate(names)} | {name: k for k, name in enumerate(names)}
-    at = [place.get(name, place.get(tables.as_text(name), -1)) for name in found]
+    at = [place.get(name, place.get(tables.as_text(name), -2)) for name in present]
     strange = [k for k, place in enumerate(at) if place < 0]
     if strange and unknown == "error":
-        first = ids[series[np.argmax(codes == strange[0])]]
+        first = whose(int(np.argmax(codes == strange[0])))
         raise InputError(
-            f"{where}: channel {listed(found[k] for k in strange)} (first in series {listed([first])}) is not known; "
-            f"known channels are {listed(names, 20)}.{tables.did_you_mean(found[strange[0]], names)} "
-            "Train with that channel, or drop those rows.",
+            f"{where}: channel {listed(present[k] for k in strange)} (first in {first}) is not known; known channels are "
+            f"{listed(names, 20)}.{did_you_mean(present[strange[0]], names)} Drop those rows, or train with that channel.",
             code="unknown-channel",
             settings=[("unknown_channels", "drop")],
         )
-    counts = np.bincount(codes, minlength=len(found))
-    index = np.array(at, dtype=np.int32)[codes]
-    return index, names, {str(found[k]): int(counts[k]) for k in strange}
+    counts = np.bincount(codes[codes >= 0], minlength=len(present))
+    index = np.array([*at, -1], dtype=np.int32)[codes]
+    return index, names, {str(present[k]): int(counts[k]) for k in strange}
 
 
 def channel_names_of(given: Sequence[Any] | np.ndarray) -> tuple[Any, ...]:
@@ -128,38 +106,61 @@ def channel_names_of(given: Sequence[Any] | np.ndarray) -> tuple[Any, ...]:
     return names
 
 
-def static_column(column: pa.Array, name: str, series: np.ndarray, ids: np.ndarray) -> np.ndarray:
-    """One value per series [S] from a column that repeats it on each row of the series."""
+def static_column(
+    column: pa.Array, name: str, series: np.ndarray, ids: np.ndarray, na: Sequence[str] = (), parse: bool = False
+) -> tuple[np.ndarray, str | None]:
+    """Return one value per series [S] from a column that repeats it on each row of the series, and a caution or None.
+
+    Texts are numbers where they all look so and may be parsed (`parse`), as the cells of text files may. A cell that is
+    missing says nothing; of few series with different values the first counts, many are refused.
+    """
     column = tables.trimmed(column)
     kind = column.type
-    if pa.types.is_null(kind):
-        return np.full(len(ids), np.nan)
-    whole = pa.types.is_integer(kind) and not column.null_count
-    if not whole and (pa.types.is_primitive(kind) or pa.types.is_decimal(kind)) and not pa.types.is_boolean(kind):
-        cells = tables.numbers(column, name)
+    if tables.is_text(kind) and na:
+        column = pc.if_else(pc.is_in(column, value_set=pa.array(na, kind)), pa.scalar(None, kind), column)  # pyright: ignore
+    numeric = tables.is_numeric(kind) and not pa.types.is_integer(kind)
+    if tables.is_text(kind):
+        numeric = parse and _all_numbers(column)
+    if pa.types.is_null(kind) or numeric or (pa.types.is_integer(kind) and column.null_count):
+        cells = np.full(len(column), np.nan) if pa.types.is_null(kind) else tables.numbers(column, name, na).values
+        if np.isinf(cells[series >= 0]).any():
+            where = ids[np.unique(series[np.isinf(cells) & (series >= 0)])]
+            raise InputError(f"static column {name!r} is infinite in series {listed(where)}.", code="unusable-cell")
+        known = ~np.isnan(cells)
     else:
-        there = column.is_valid().to_numpy(zero_copy_only=False)
-        if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-            there = there & (column.to_numpy(zero_copy_only=False) != "")  # an empty cell of a text file
-        cells = tables.label_values(tables.label_array(column.filter(pa.array(there)), name))
-        if not there.all():  # a category may be missing
-            some, cells = cells, np.full(len(column), None, object)
-            cells[there] = some
-    _, first = np.unique(series, return_index=True)
-    kept = cells[first]
-    differs = cells != kept[series]
-    if cells.dtype.kind == "f":
-        differs &= ~(np.isnan(cells) & np.isnan(kept[series]))
-        if np.isinf(kept).any():
-            raise InputError(f"static column {name!r} is infinite in series {listed(ids[np.isinf(kept)])}.")
-    if differs.any():
-        row = np.argmax(differs)
-        raise InputError(
-            f"static column {name!r} changes within series {listed([ids[series[row]]])}: "
-            f"{listed([kept[series[row]]])}, then {listed([cells[row]])} ({len(np.unique(series[differs]))} series in "
-            "all); make it a value column, or fill in one value per series."
-        )
-    return kept
+        labels = tables.labels(column, name)
+        known = labels.is_valid().to_numpy(zero_copy_only=False)
+        if parse and tables.is_text(kind):
+            known = known & ~tables.missing_texts(column)
+        cells = np.full(len(column), None, object) if not known.all() else tables.label_values(labels)
+        if not known.all():
+            cells[known] = tables.label_values(labels.filter(pa.array(known)))
+    rows = np.flatnonzero(known & (series >= 0))
+    seen, first = np.unique(series[rows], return_index=True)
+    kept = np.full(
+        len(ids), np.nan if cells.dtype.kind == "f" else None, cells.dtype if cells.dtype.kind == "f" else object
+    )
+    kept[seen] = cells[rows[first]]
+    if len(seen) == len(ids) and cells.dtype != object:
+        kept = kept.astype(cells.dtype)
+    differs = cells[rows] != kept[series[rows]]
+    if not differs.any():
+        return kept, None
+    row, several = rows[np.argmax(differs)], np.unique(series[rows][differs])
+    text = (
+        f"static column {name!r} changes within series {listed([ids[series[row]]])}: "
+        f"{listed([kept[series[row]]])}, then {listed([cells[row]])} ({len(several)} series in all)"
+    )
+    if len(several) > MAX_CHANGING * len(ids):
+        raise InputError(f"{text}; make it a value column, or fill in one value per series.", code="static-changes")
+    return kept, f"{text}; the first counts."
+
+
+def _all_numbers(column: pa.Array) -> bool:
+    """Return whether all cells that are not missing are written as numbers that need no leading zeros."""
+    missing = tables.missing_texts(column)
+    good = tables.matches(column, tables.NUMBER) & ~tables.matches(column, r"^0\d")
+    return bool((good | missing).all()) and bool(good.any())
 
 
 def listed_column(values: Any, name: str) -> pa.Array:
@@ -172,10 +173,22 @@ def listed_column(values: Any, name: str) -> pa.Array:
         ) from error
 
 
+def _whole(labels: pa.Array, name: str) -> pa.Array:
+    """Refuse labels of which some are missing."""
+    if labels.null_count:
+        row = int(labels.is_null().to_numpy(zero_copy_only=False).argmax())
+        raise InputError(
+            f"column {name!r} is missing (null, NaN or empty) in {labels.null_count} of {len(labels)} rows, the first "
+            f"in row {row}; fill the column or drop those rows.",
+            code="missing-label",
+        )
+    return labels
+
+
 def own_ids(ids: Sequence[Any] | np.ndarray) -> np.ndarray:
     """Ids [S], refusing mixed types, missing ones and repeats."""
     labels = listed_column(ids if isinstance(ids, np.ndarray) else list(ids), "ids")
-    codes, distinct = tables.encode(tables.label_array(labels, "ids"))
+    codes, distinct = tables.encode(_whole(tables.labels(labels, "ids"), "ids"))
     if len(distinct) != len(codes):
         twice = distinct[np.bincount(codes) > 1]
         raise InputError(f"{len(twice)} ids are given to more than one series: {listed(twice)}; ids must differ.")
@@ -205,7 +218,7 @@ def flat_labels(channels: Sequence[Any], lengths: np.ndarray, ids: np.ndarray) -
     parts = []
     for i, part in enumerate(channels):
         name = f"channels of series {listed([ids[i]])}"
-        column = tables.label_array(listed_column(part, name), name)
+        column = _whole(tables.labels(listed_column(part, name), name), name)
         if len(column) != lengths[i]:
             raise InputError(f"{name}: {len(column)} labels for {lengths[i]} times; give one per observation.")
         if parts and column.type != parts[0].type:

@@ -9,32 +9,33 @@ A `SeriesDataset` holds every observation of every series in one array per colum
 A missing value is a missing observation: it is left out and counted (in `reading`), or refused where asked, and never
 becomes zero. Times keep the unit of the table; dates become days since 1970-01-01 UTC, and `time_unit` is then "day".
 
-The columns of a table larger than memory are memory-mapped files (see `memmap`); everything here works on them alike.
+The columns of a table larger than memory are memory-mapped files (see `mapped`); everything here works on them alike.
 """
 
 from __future__ import annotations
 
 import hashlib
+import importlib
 import json
 import operator
+import os
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar, Literal, SupportsIndex
+from typing import Any, ClassVar, Literal, SupportsIndex, get_args
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 
 from rotarymae.batch import normalize_index
-from rotarymae.errors import InputError, InputWarning, listed
+from rotarymae.errors import InputError, InputWarning, choose, listed
 from rotarymae.series import ingest as sources
-from rotarymae.series import tables
-from rotarymae.series.columns import choose_options, names_of
+from rotarymae.series.cells import plain
+from rotarymae.series.columns import names_of, refuse_twice
 from rotarymae.series.dates import as_dates
-from rotarymae.series.files import TableFile, open_table
-from rotarymae.series.memmap import Columns, is_mapped, map_parts, series_chunks
+from rotarymae.series.mapped import Columns, is_mapped, map_parts, series_chunks
 from rotarymae.series.reading import ReadingReport
 from rotarymae.series.tidy import Observations, leave_out_empty, offsets_of, refuse_empty, tidy
 from rotarymae.system import replacing
@@ -43,10 +44,26 @@ __all__ = ["Series", "SeriesDataset"]
 
 Tokenisation = Literal["channel", "time"]
 Missing = Literal["error", "drop"]
-Duplicates = Literal["error", "mean", "first"]
+Duplicates = Literal["error", "mean", "first", "last"]
 Unknown = Literal["error", "drop"]
 
 SAMPLE = 1 << 22  # observations that statistics of a larger set are taken from
+
+
+def _choose(tokens: str, missing: str, duplicates: str) -> None:
+    for name, value, options in (
+        ("tokens", tokens, Tokenisation),
+        ("missing", missing, Missing),
+        ("duplicates", duplicates, Duplicates),
+    ):
+        choose(name, value, get_args(options))
+
+
+def _no_path(frame: Any) -> Any:
+    """Refuse a path where a data frame is wanted."""
+    if isinstance(frame, str | os.PathLike):
+        raise InputError(f"{str(frame)!r} is a path; read a file with SeriesDataset.from_file.", code="no-frame")
+    return frame
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,9 +170,9 @@ class SeriesDataset:
             raise IndexError(f"series {at} of {len(self)}")
         at %= len(self)
         rows = slice(self.offsets[at], self.offsets[at + 1])
-        static = {name: tables.plain(column[at]) for name, column in self.static.items()}
+        static = {name: plain(column[at]) for name, column in self.static.items()}
         return Series(
-            id=tables.plain(self.ids[at]),
+            id=plain(self.ids[at]),
             **self.columns.take(rows)._asdict(),
             channel_names=self.channel_names,
             static=static,
@@ -291,7 +308,7 @@ class SeriesDataset:
         offsets = offsets_of(lengths)
         if not is_mapped(self.times) or offsets[-1] <= SAMPLE:
             return self._rows(starts, lengths)
-        return map_parts(self, (self._rows(starts[part], lengths[part]) for part in series_chunks(offsets)))
+        return map_parts(self._rows(starts[part], lengths[part]) for part in series_chunks(offsets))
 
     def _rows(self, starts: np.ndarray, lengths: np.ndarray) -> Columns:
         first = np.cumsum(lengths) - lengths
@@ -335,7 +352,7 @@ class SeriesDataset:
         refuse_empty(lengths, self.ids, "Keep one observation of each, or leave them out with select(...) first.")
 
         if is_mapped(self.times) and lengths.sum() > SAMPLE:
-            kept = map_parts(self, (self.columns.take(rows).take(keep[rows]) for rows in self.row_chunks()))
+            kept = map_parts(self.columns.take(rows).take(keep[rows]) for rows in self.row_chunks())
         else:
             kept = self.columns.take(keep)
         return replace(self, **kept._asdict(), offsets=offsets_of(lengths))
@@ -352,44 +369,58 @@ class SeriesDataset:
         values: Sequence[str] = ("value",),
         static: Sequence[str] = (),
         *,
-        flags: Sequence[str] = (),
+        positions: Sequence[str] = (),
+        errors: Sequence[str] = (),
         channel_names: Sequence[Any] | np.ndarray | None = None,
         unknown_channels: Unknown = "error",
-        tokens: Tokenisation = "channel",
-        missing: Missing = "drop",
-        duplicates: Duplicates = "error",
+        missing_cells: Sequence[str] = (),
+        **options: Any,
     ) -> SeriesDataset:
-        """From a long pandas, polars or Arrow table: one row per observation, rows in any order.
+        """From a long pandas, polars, Arrow or astropy table: one row per observation, rows in any order.
 
         Args:
             frame: the table. Rows of one series need not be together. A row may hold lists with an entry per
-                observation, also as fields of a nested column: see `from_nested`.
+                observation, also as fields of a nested column ("lc.time" is the field `time` of the column `lc`). A
+                column without lists holds for all observations of its row; an entry without a time and without
+                values fills a list up and is no observation.
             id: column that says which series a row belongs to: integers or strings.
             time: column of times: numbers in any unit, or dates, which become days since 1970-01-01 UTC.
             channel: column of channels (band, sensor, ...); without it each row is one time.
             values: one or more numeric columns.
             static: columns with one value per series, repeated on each of its rows.
-            flags: columns of numbers or booleans; an observation with another flag than 0 in one of them is missing.
+            positions: columns of further positions, such as latitude and depth.
+            errors: columns of the standard errors of the first values; they are read behind the values.
             channel_names: the channels known from training, in that order.
             unknown_channels: rows of other channels than these are an "error", or "drop": left out and counted.
-            tokens: "channel", or "time" for all channels of one time as one row (V = channels × values).
-            missing: "drop" leaves out the rows in which a value is missing (null or NaN) and counts them in `reading`,
-                as it does the series of which nothing remains; "error" refuses them.
-            duplicates: what two rows of one series, time and channel become: "error", "mean", or "first".
+            missing_cells: cells that mean "missing", also in text: as texts, or as numbers whatever their spelling.
+            options: other fields of `rotarymae.tables.TableSchema`: flags, tokens, missing, duplicates, clock, limits,
+                untimed, since, until, time_format, strict.
 
         Raises:
-            InputError: naming column, series, row or count: columns that are missing, given twice or not numeric; ids,
-                times or channels that are missing; values that are infinite; a column without any value, or one
-                that would cost most of the others; duplicates; channels not among `channel_names`; no observation
-                at all; times that lack some features (tokens="time").
+            InputError: naming column, series, row or count: columns that are missing, given twice or not numeric; a
+                column that would cost most of the others; many duplicates; channels not among `channel_names`; no
+                observation at all; times that lack some features (tokens="time"); with strict=True, any cell that
+                cannot be used.
 
         Warns:
-            InputWarning: once each, where times were not ascending and have been sorted; where rows that hold some
-                value, channels or whole series are left out; where a value looks like a code for "not observed".
+            InputWarning: once each, where times were not ascending and have been sorted; where rows are left out:
+                without id, time or channel, with an infinite value, a negative error, a text among numbers; where a
+                value looks like a code for "not observed", or a time like that of a wrong clock.
         """
-        choose_options(tokens, missing, duplicates, unknown_channels)
-        found = sources.long_table(frame, id, time, channel, values, static, channel_names, unknown_channels, flags)
-        return cls.of_rows(found, tokens, missing, duplicates, id_name=id)
+        return cls.from_file(
+            _no_path(frame),
+            id,
+            time,
+            channel,
+            values,
+            static,
+            positions=positions,
+            errors=errors,
+            channel_names=channel_names,
+            unknown_channels=unknown_channels,
+            missing_cells=missing_cells,
+            **options,
+        )
 
     @classmethod
     def from_nested(
@@ -402,83 +433,57 @@ class SeriesDataset:
         static: Sequence[str] = (),
         **options: Any,
     ) -> SeriesDataset:
-        """From a table with one row per object and its observations in lists, as surveys publish light curves.
-
-        The lists are columns (pandas, polars, Arrow), fields of a struct, or one list of structs, as nested-pandas and
-        LSDB have them; "lc.time" is the field "time" of the column "lc". A column without lists, such as the filter of
-        a row, holds for all observations of its row; rows with one id are one series. An entry without a time and
-        without values fills a list up and is no observation.
-
-        Args, options, Raises, Warns: as `from_frame`; lists of a row that differ in length are refused.
-        """
+        """From a table with one row per object and its observations in lists, as surveys publish light curves: as
+        `from_frame`, with the names that nested-pandas and LSDB use."""
         return cls.from_frame(frame, id, time, channel, values, static, **options)
 
     @classmethod
     def from_file(
         cls,
-        path: str | Path | TableFile,
+        path: Any,
         id: str | None = "id",
         time: str = "time",
         channel: str | None = None,
         values: Sequence[str] = ("value",),
         static: Sequence[str] = (),
         *,
-        flags: Sequence[str] = (),
-        wide: bool = False,
         channel_names: Sequence[Any] | np.ndarray | None = None,
         unknown_channels: Unknown = "error",
-        tokens: Tokenisation = "channel",
-        missing: Missing = "drop",
-        duplicates: Duplicates = "error",
         missing_cells: Sequence[str] = (),
-        time_format: str | None = None,
         memory: float | None = None,
-        folder: str | Path | None = None,
+        **options: Any,
     ) -> SeriesDataset:
-        """From a file or files of any kind that `open_table` knows, also larger than memory.
+        """From a file or files of any kind that `tables.open_source` knows, also larger than memory.
 
-        A large file is sorted once into memory-mapped columns, in a folder beside it, which are used again as long as
-        neither the file nor the options change. The data set is the same as if it had been read into memory.
+        A large file is sorted on disk, and its columns are memory-mapped; the data set is the same as in memory.
 
         Args:
-            path: a file, a folder, a pattern, "-" for standard input, or what `open_table` made of them.
+            path: a file, a folder, a pattern, or "-" for standard input.
             id: as in `from_frame`; None makes each file one series with the file's name as its id.
-            time, channel, values, static, flags, channel_names, tokens, missing, duplicates: as in `from_frame`.
-            wide: `values` are the channels, as in `from_wide`.
+            memory: bytes that reading may take; half of what is free, if None.
+            time, channel, values, static, channel_names, missing_cells, options: as in `from_frame`.
             unknown_channels: as in `from_frame`; in a wide table "drop" takes a channel without a column as one that
                 was never observed.
-            missing_cells: cells that mean "missing", of all columns but ids and channels: as texts, or as numbers
-                whatever their spelling. In a text file "" always does, and among numbers NA, NaN, null and the like.
-            time_format: how times are written that are text, for strptime: "%d.%m.%Y %H:%M".
-            memory: bytes that reading may take; half of what is free, if None.
-            folder: where mapped columns are kept; PATH.columns, if None.
 
-        Raises:
-            InputError: as `from_frame` and `open_table`; a folder that cannot be written.
+        Raises, Warns: as `from_frame`; InputError for a file that cannot be read.
         """
-        from rotarymae.series.table_reader import TableReader
-
-        formats = {} if time_format is None else {time: time_format}
-        source = path if isinstance(path, TableFile) else open_table(path, None, missing_cells, formats)
-        if id is None:
-            source = source.with_ids_of_files()
-        reader = TableReader(
-            id=id or "file",
+        tables = importlib.import_module("rotarymae.tables")  # which builds on this package
+        schema = tables.TableSchema(
+            id="file" if id is None else id,
             time=time,
             channel=channel,
-            values=names_of(values, "values"),
+            values=names_of(values, "values", empty=bool(options.get("wide"))),
             static=names_of(static, "static", empty=True),
-            flags=names_of(flags, "flags", empty=True),
-            wide=wide,
             unknown_channels=unknown_channels,
-            tokens=tokens,
-            missing=missing,
-            duplicates=duplicates,
-            source=source,
-            channel_names=None if channel_names is None else tuple(channel_names),
-            id_name=id or "id",
+            na=tuple(missing_cells),
+            **options,
         )
-        return reader.read(memory, None if folder is None else Path(folder))
+        known = None if channel_names is None else tuple(channel_names)
+        if channel is None and channel_names is not None and not schema.wide:
+            raise InputError(f"channel_names {listed(channel_names)} need a channel column; give channel=...")
+        if schema.wide and unknown_channels == "drop":
+            known = schema.values
+        return tables.TableReader.open(path, schema, known, id_name=id or "id").read(memory)
 
     @classmethod
     def from_wide(
@@ -488,26 +493,20 @@ class SeriesDataset:
         time: str = "time",
         channels: Sequence[str] = (),
         static: Sequence[str] = (),
-        *,
-        tokens: Tokenisation = "channel",
-        duplicates: Duplicates = "error",
+        **options: Any,
     ) -> SeriesDataset:
         """From a wide table: one row per time, one column per channel; a missing cell is a missing observation.
 
         Args:
             channels: the value columns, all others if not given; they become `channel_names` (tokens="channel", where
                 the one value is called "value") or `value_names` (tokens="time"), in this order.
-            tokens: with "time", a row without any value is dropped and a row with only some is refused.
+            options: tokens (with "time", a row without any value is dropped and a row with only some is refused),
+                duplicates and others, as in `from_frame`.
 
-        Raises:
-            InputError: as `from_frame`.
-
-        Warns:
-            InputWarning: once, where times were not ascending and have been sorted.
+        Raises, Warns: as `from_frame`.
         """
-        choose_options(tokens, "drop", duplicates)
-        found = sources.wide_table(frame, id, time, channels, static, melted=tokens == "channel")
-        return cls.of_rows(found, tokens, "drop", duplicates, id_name=id)
+        channels = names_of(channels, "channels", empty=True)
+        return cls.from_frame(frame, id, time, None, channels, static, wide=True, **options)
 
     # ── from arrays ─────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -547,7 +546,7 @@ class SeriesDataset:
         Warns:
             InputWarning: once, where times were not ascending and have been sorted.
         """
-        choose_options(tokens, missing, duplicates)
+        _choose(tokens, missing, duplicates)
         found = sources.arrays(
             times, values, channels, ids, value_names, channel_names, static or {}, positions, position_names
         )
@@ -575,7 +574,7 @@ class SeriesDataset:
         Warns:
             InputWarning: once, where times were not ascending and have been sorted.
         """
-        choose_options(tokens, "drop", "error")
+        _choose(tokens, "drop", "error")
         found = sources.padded_array(array, times, ids, channel_names, melted=tokens == "channel")
         return cls.of_rows(found, tokens, "drop", "error", every=True)
 
@@ -589,16 +588,17 @@ class SeriesDataset:
         every: bool = False,
         id_name: str = "id",
         part: bool = False,
+        strict: bool = False,
     ) -> SeriesDataset:
-        """With `every` a series without observations is refused: labels of arrays are matched by their order. Of a
+        """Return the data set of rows in any order. With `every` a series without observations is refused: labels of arrays are matched by their order. Of a
         `part` of a table it is not refused that most of it is dropped."""
-        rows = tidy(found[0], tokens, missing, duplicates)
+        rows = tidy(found[0], tokens, missing, duplicates, strict or every)
         if not part:
             rows.report.refuse_costly(len(found[0].value_names))
         if every:
             refuse_empty(rows.lengths, rows.ids, "All their values are missing; leave these series out.")
         rows, there = leave_out_empty(rows)
-        for loss in rows.report.losses():
+        for loss in rows.report.losses() if every else ():
             warnings.warn(loss, InputWarning, stacklevel=3)
         return cls(
             times=rows.times,
@@ -632,7 +632,7 @@ class SeriesDataset:
         """
         id, channels = id or self.id_name, [] if self.channels is None else [channel]
         names = [id, time, *self.position_names, *channels, *self.value_names, *self.static]
-        tables.refuse_twice(names, "the table to write")
+        refuse_twice(names, "the table to write")
         each = np.repeat(np.arange(len(self)), self.lengths)
         columns = [pa.array(self.ids).take(pa.array(each)), pa.array(self.times)]
         columns += [] if self.positions is None else [pa.array(column) for column in self.positions.T]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Sequence
 from contextlib import suppress
@@ -14,7 +13,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rotarymae.errors import InputError, listed
-from rotarymae.series.tables import numbers
 
 PER_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
 # 31.03.2024, 3/31/24, 2024/3/31, and with a time of day; ISO dates, where others of the column are not.
@@ -51,27 +49,32 @@ def times(column: pa.Array, name: str) -> tuple[np.ndarray, str | None]:
             'written (time_format="%d.%m.%Y %H:%M" of SeriesDataset.from_file, --time-format), or convert it to '
             "numbers, or to datetimes, which are read as days."
         )
-    found = numbers(column, name).astype(np.float64)
+    if types.is_boolean(kind) or not (types.is_null(kind) or types.is_primitive(kind) or types.is_decimal(kind)):
+        raise InputError(f"time column {name!r} is {kind}; wanted numbers or dates.", code="not-numeric")
+    if types.is_time(kind):
+        raise InputError(
+            f"time column {name!r} holds times of day ({kind}) without a day; name the column of days as the time, and "
+            "this one as the clock (--time DAY --clock TIME).",
+            code="clock-alone",
+        )
+    found = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
     if types.is_integer(kind) and np.nanmax(np.abs(found), initial=0) > 2**53:
         _refuse_equal_made(column, name)
     elif not types.is_integer(kind):
-        _refuse_rounded(found, name)
+        refuse_rounded(found, name)
     return found, None
 
 
-def from_iso(column: pa.Array) -> pa.Array:
-    """A column of text that is all ISO dates, as timestamps (of UTC, where they have offsets); another as it is.
-
-    Arrow does so for CSV files; JSON and Excel, and tables made from text, hold such dates as text.
-    """
-    if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
-        return column
-    for unit, zone in itertools.product(("us", "ns"), (None, "UTC")):
+def parse_iso(column: pa.Array, zone: str | None) -> pa.Array:
+    """Return ISO texts as timestamps, null where one is no day that exists."""
+    found = []
+    for text in column.to_pylist():
         try:
-            return column.cast(pa.timestamp(unit, zone))
-        except pa.ArrowInvalid:
-            continue
-    return column
+            when = None if text is None else datetime.fromisoformat(text.replace(",", "."))
+        except ValueError:
+            when = None
+        found.append(when)
+    return pa.array(found, pa.timestamp("us", zone))
 
 
 def refuse_other_dates(column: pa.Array, name: str) -> None:
@@ -95,8 +98,16 @@ def zone(column: pa.Array) -> str | None:
 
 
 def as_dates(days: np.ndarray, zone: str = "UTC") -> pa.Array:
-    """Days since 1970-01-01 UTC as timestamps of a zone, to the microsecond: what `times` made numbers of."""
-    ticks = np.rint(np.asarray(days, np.float64) * PER_DAY["us"]).astype(np.int64)
+    """Return days since 1970-01-01 UTC as timestamps of a zone, to the microsecond: what `times` made numbers of.
+
+    Beyond 2149 a microsecond is less than the last digit of days; whole seconds and milliseconds are met exactly.
+    """
+    days = np.asarray(days, np.float64)
+    ticks = np.rint(days * PER_DAY["us"]).astype(np.int64)
+    for unit, size in (("ms", 1000), ("s", 1_000_000)):
+        coarse = np.rint(days * PER_DAY[unit]).astype(np.int64)
+        whole, rest = np.divmod(coarse, PER_DAY[unit])
+        ticks = np.where(whole + rest / PER_DAY[unit] == days, coarse * size, ticks)
     return pa.array(ticks).cast(pa.timestamp("us", tz=zone))
 
 
@@ -188,7 +199,7 @@ def _refuse_equal_made(column: pa.Array, name: str) -> None:
         )
 
 
-def _refuse_rounded(found: np.ndarray, name: str) -> None:
+def refuse_rounded(found: np.ndarray, name: str) -> None:
     """Refuse numbers that may have been 64-bit integers, and have become equal as floating point numbers."""
     rounded = np.flatnonzero((np.abs(found) > 2**53) & (np.abs(found) <= 2**63))
     if len(rounded):

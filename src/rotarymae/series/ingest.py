@@ -1,7 +1,7 @@
-"""Tables, lists of arrays and padded arrays, as observations in any order: what `SeriesDataset.from_*` read.
+"""Lists of arrays and padded arrays, as observations in any order: what `SeriesDataset.from_arrays` and `from_padded`
+read.
 
-Everything refused is refused by name. Arguments are those of the constructors; with `melted` each channel of a row
-becomes an observation of its own.
+Labels of arrays are matched by their order, so that nothing is left out: what cannot be used is refused by name.
 """
 
 from __future__ import annotations
@@ -10,99 +10,27 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from rotarymae.errors import InputError, listed
-from rotarymae.series import dates, tables
+from rotarymae.series import dates
 from rotarymae.series.columns import (
     encode_channels,
+    error_columns,
     flat_labels,
     listed_column,
     names_of,
     numeric,
     own_ids,
     refuse_times_within,
+    refuse_twice,
     static_column,
 )
-from rotarymae.series.reading import NO_ZONE, ReadingReport
+from rotarymae.series.reading import ReadingReport
 from rotarymae.series.tidy import Observations, melt, offsets_of, refuse_empty
 from rotarymae.system import unmasked
 
 # The observations, and one value per series [S] of every static column.
 Found = tuple[Observations, dict[str, np.ndarray]]
-
-
-def long_table(
-    frame: Any,
-    id: str,
-    time: str,
-    channel: str | None,
-    values: Sequence[str],
-    static: Sequence[str],
-    channel_names: Sequence[Any] | np.ndarray | None,
-    unknown_channels: str = "error",
-    flags: Sequence[str] = (),
-    role: str = "value",
-) -> Found:
-    """Of `SeriesDataset.from_frame`; messages call the columns of `values` by their `role`."""
-    values, static = names_of(values, f"{role}s"), names_of(static, "static", empty=True)
-    flags = names_of(flags, "flags", empty=True)
-    roles = [("id", id), ("time", time)] + ([] if channel is None else [("channel", channel)])
-    roles += [(role, name) for name in values] + [("static", name) for name in static]
-    roles += [("flags", name) for name in flags]
-    seen = tables.with_fields(tables.as_frame(frame), [name for _, name in roles])
-    tables.need_columns(seen, roles)
-    if channel is None and channel_names is not None:
-        raise InputError(f"channel_names {listed(channel_names)} need a channel column; give channel=...")
-    columns = {name: tables.arrow_column(seen, name) for _, name in roles}
-    series, ids = tables.encode(tables.label_array(columns[id], id))
-    fixed = {name: static_column(columns[name], name, series, ids) for name in static}
-    columns, row_of = tables.explode({name: column for name, column in columns.items() if name not in static})
-    series = series if row_of is None else series[row_of]
-    total, missing, flagged = len(series), 0, {}
-    found = np.stack([tables.numbers(columns[name], name) for name in values], axis=1)
-    keep = np.ones(total, bool)
-    for name in flags:
-        marked = np.nan_to_num(tables.numbers(columns[name], name)) != 0
-        flagged[name] = int((marked & keep).sum())
-        keep &= ~marked
-    if row_of is not None:  # lists may be filled up to one length: an entry without a time and values is none
-        blank = np.isnan(found).all(1) & keep
-        blank[blank] = columns[time].filter(pa.array(blank)).is_null(nan_is_null=True).to_numpy(zero_copy_only=False)
-        missing = int(blank.sum())
-        keep &= ~blank
-    if not keep.all():
-        series, found = series[keep], found[keep]
-        columns = {name: column.filter(pa.array(keep)) for name, column in columns.items()}
-    columns[time] = dates.from_iso(columns[time])
-    when, unit = dates.times(columns[time], time)
-    dates.refuse_bad_times(when, time, ids[series])
-    which, known, unknown = None, None, {}
-    if channel is not None:
-        labels = tables.label_array(columns[channel], channel)
-        which, known, unknown = encode_channels(
-            labels, channel_names, series, ids, f"column {channel!r}", unknown_channels
-        )
-    zone = dates.zone(columns[time])
-    notes = (NO_ZONE,) if zone == "" else ()
-    by_column = dict.fromkeys(values, missing) if missing else {}
-    flagged = {name: count for name, count in flagged.items() if count}
-    lists = 0 if row_of is None else len(seen)
-    report = ReadingReport(total, missing, by_column, 0, unknown, flagged, lists=lists, notes=notes)
-    zone = None if zone is None else zone or "UTC"
-    rows = Observations(series, ids, when, which, known, found, values, unit, report, zone)
-    if unknown and which is not None:
-        rows = rows.keep(which >= 0)
-    return rows, fixed
-
-
-def wide_table(frame: Any, id: str, time: str, channels: Sequence[str], static: Sequence[str], melted: bool) -> Found:
-    """Of `SeriesDataset.from_wide`."""
-    frame, static = tables.as_frame(frame), names_of(static, "static", empty=True)
-    channels = names_of(channels, "channels", empty=True)
-    others = [name for name in map(str, frame.columns) if name not in (id, time, *static)]
-    rows, fixed = long_table(frame, id, time, None, channels or others, static, None, role="channel")
-    return melt(rows) if melted else rows, fixed
 
 
 def arrays(
@@ -145,20 +73,25 @@ def arrays(
     which, known = None, None
     if channels is not None:
         labels = flat_labels(channels, lengths, ids)
-        which, known, _ = encode_channels(labels, channel_names, series, ids, "channels")
+        which, known, _ = encode_channels(
+            labels, channel_names, "channels", whose=lambda row: f"series {listed([ids[series[row]]])}"
+        )
     flat = np.concatenate(what)
     width = flat.shape[1]
     if value_names is None:
         value_names = ("value",) if width == 1 else tuple(f"value_{v}" for v in range(width))
     value_names = names_of(value_names, "value_names")
-    tables.refuse_twice(value_names, "value_names")
+    refuse_twice(value_names, "value_names")
     if len(value_names) != width:
         raise InputError(f"value_names has {len(value_names)} names for {width} features; give one each.")
     report = ReadingReport(len(flat))
     where, names = flat_positions(positions, position_names, lengths, ids)
-    rows = Observations(series, ids, flat_times, which, known, flat, value_names, unit, report, None, where, names)
+    pairs = dict(error_columns(value_names))
+    rows = Observations(
+        series, ids, flat_times, which, known, flat, value_names, unit, report, None, where, names, errors=pairs
+    )
     each = np.arange(count)
-    fixed = {name: static_column(listed_column(c, name), name, each, ids) for name, c in static.items()}
+    fixed = {name: static_column(listed_column(c, name), name, each, ids)[0] for name, c in static.items()}
     return rows, fixed
 
 
@@ -183,7 +116,7 @@ def flat_positions(
             )
     width = each[0].shape[1]
     names = names_of([f"position_{p}" for p in range(width)] if names is None else names, "position_names")
-    tables.refuse_twice(names, "position_names")
+    refuse_twice(names, "position_names")
     if len(names) != width:
         raise InputError(f"position_names has {len(names)} names for {width} positions; give one each.")
     return np.concatenate(each), names
@@ -209,7 +142,7 @@ def padded_array(
     cases, width, steps = array.shape
     ids = own_ids(np.arange(cases) if ids is None else ids)
     names = names_of(channel_names or [f"channel_{c}" for c in range(width)], "channel_names")
-    tables.refuse_twice(names, "channel_names")
+    refuse_twice(names, "channel_names")
     if len(ids) != cases or len(names) != width:
         raise InputError(
             f"array has {cases} cases and {width} channels, but {len(ids)} ids and {len(names)} channel_names came."

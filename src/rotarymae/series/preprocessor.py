@@ -11,12 +11,12 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from rotarymae.errors import InputError, InputWarning, listed
+from rotarymae.series.cells import plain
 from rotarymae.series.columns import channel_index
 from rotarymae.series.dataset import SeriesDataset
 from rotarymae.series.inputs import Inputs
 from rotarymae.series.scaling import LEAST_ERROR, Origin, PositionScaler, ValueScaler
 from rotarymae.series.static import StaticColumn
-from rotarymae.series.tables import plain
 from rotarymae.series.windows import Windows
 from rotarymae.system import from_fields
 

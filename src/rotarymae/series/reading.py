@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
@@ -9,6 +10,20 @@ from typing import Any, Literal
 from rotarymae.errors import InputError, listed
 
 NO_ZONE = "times have no zone and are taken as UTC"
+MAX_REASONS = 12  # that one line names
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """Rows that are left out for one reason: `column` "is" the `reason`, such as "infinite", first at `first`."""
+
+    column: str
+    reason: str
+    count: int
+    first: str
+
+    def __str__(self) -> str:
+        return f"{self.column!r} {self.reason} in {self.count:,} (first: {self.first})"
 
 
 @dataclass(frozen=True)
@@ -20,13 +35,18 @@ class ReadingReport:
         missing: rows dropped because a value is missing.
         missing_by_column: the same by column; a row that lacks two values counts in both columns.
         incomplete: of `missing`, the rows in which another value was there and is lost.
+        left_out: rows dropped because a cell cannot be used, by column and reason; a row counts under the first.
+        words: cells of columns of numbers that are no numbers, by column: {"value": {"<0.01": 3}}. They are missing.
         unknown: rows dropped because the model does not know their channel, by channel.
         flagged: rows dropped because a column of flags says so, by column; a row counts under the first that does.
-        merged: rows that repeated the series, time and channel of another.
+        merged: rows that repeated the series, time and channel of another, with another value or the same.
         counted: what the numbers count.
         lists: rows with lists, whose entries are the `total`; 0 where no column holds lists.
+        series: series of the table.
+        unsorted: series whose times did not ascend, and have been sorted; `unsorted_ids` are the first of them.
         empty: ids of the series that are left out, as none of their rows was kept.
         suspects: values that look like a code for "not observed", as a text, with their number.
+        cautions: sentences on what may be wrong: times far from all others, times of 32 bits, series without errors.
         notes: how the file was read, where that was guessed.
     """
 
@@ -34,41 +54,62 @@ class ReadingReport:
     missing: int = 0
     missing_by_column: dict[str, int] = field(default_factory=dict)
     incomplete: int = 0
+    left_out: tuple[LeftOut, ...] = ()
+    words: dict[str, dict[str, int]] = field(default_factory=dict)
     unknown: dict[str, int] = field(default_factory=dict)
     flagged: dict[str, int] = field(default_factory=dict)
     merged: int = 0
     counted: Literal["rows", "cells"] = "rows"
     lists: int = 0
+    series: int = 0
+    unsorted: int = 0
+    unsorted_ids: tuple[Any, ...] = ()
     empty: tuple[Any, ...] = ()
     suspects: dict[str, int] = field(default_factory=dict)
+    cautions: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
     @property
     def kept(self) -> int:
-        return self.total - self.merged - self._dropped
+        return self.total - self.merged - self.dropped
 
     @property
-    def _dropped(self) -> int:
-        return self.missing + sum(self.unknown.values()) + sum(self.flagged.values())
+    def dropped(self) -> int:
+        """Rows that are left out, for any reason but that they repeat another."""
+        lost = sum(one.count for one in self.left_out)
+        return self.missing + lost + sum(self.unknown.values()) + sum(self.flagged.values())
 
     def __add__(self, other: ReadingReport) -> ReadingReport:
-        """Of two parts of one table that share no series."""
-        summed = ("total", "missing", "incomplete", "merged", "lists", "empty")
+        """Return the report of two parts of one table that share no series."""
+        summed = ("total", "missing", "incomplete", "merged", "lists", "series", "unsorted", "unsorted_ids", "empty")
         counted = ("missing_by_column", "unknown", "flagged", "suspects")
         sums = {name: getattr(self, name) + getattr(other, name) for name in summed}
         counts = {name: dict(Counter(getattr(self, name)) + Counter(getattr(other, name))) for name in counted}
-        return replace(self, **sums, **counts, notes=tuple(dict.fromkeys(self.notes + other.notes)))
+        texts = {
+            name: tuple(dict.fromkeys(getattr(self, name) + getattr(other, name))) for name in ("notes", "cautions")
+        }
+        words = {
+            column: dict(Counter(self.words.get(column, {})) + Counter(other.words.get(column, {})))
+            for column in {**self.words, **other.words}
+        }
+        reasons: dict[tuple[str, str], LeftOut] = {}
+        for one in (*self.left_out, *other.left_out):
+            before = reasons.get((one.column, one.reason))
+            reasons[one.column, one.reason] = one if before is None else replace(before, count=before.count + one.count)
+        sums["unsorted_ids"] = sums["unsorted_ids"][:4]
+        return replace(self, **sums, **counts, **texts, words=words, left_out=tuple(reasons.values()))
 
     def __str__(self) -> str:
         """ "351 of 4,485 rows dropped: mag missing 351, magerr missing 20": one line for the terminal."""
         parts = []
-        dropped = self._dropped
-        if dropped:
+        if self.dropped:
             reasons = [f"{name} missing {count:,}" for name, count in self.missing_by_column.items()]
+            reasons += [f"{one.column} {one.reason} {one.count:,}" for one in self.left_out]
             reasons += [f"channel {name} unknown {count:,}" for name, count in self.unknown.items()]
             reasons += [f"flagged by {name} {count:,}" for name, count in self.flagged.items()]
-            more = f", ... ({len(reasons)} reasons in all)" if len(reasons) > 12 else ""
-            parts.append(f"{dropped:,} of {self.total:,} {self.counted} dropped: {', '.join(reasons[:12])}{more}")
+            more = f", ... ({len(reasons)} reasons in all)" if len(reasons) > MAX_REASONS else ""
+            said = ", ".join(reasons[:MAX_REASONS])
+            parts.append(f"{self.dropped:,} of {self.total:,} {self.counted} dropped: {said}{more}")
         else:
             parts.append(f"none of {self.total:,} {self.counted} dropped")
         parts += [f"{self.merged:,} duplicates merged"] if self.merged else []
@@ -77,7 +118,7 @@ class ReadingReport:
         return "; ".join([*parts, *self.notes])
 
     def refuse_costly(self, values: int) -> None:
-        """Refuses to drop most of what was observed because another of the so many values of its row is missing.
+        """Refuse to drop most of what was observed because another of the `values` values of its row is missing.
 
         It is for whole tables: of a part that is read by itself it may hold what does not hold for all.
 
@@ -92,12 +133,40 @@ class ReadingReport:
                 f"{self.missing:,} of {self.total:,} rows lack a value ({each}), and a row needs all of its {values}: "
                 "most of what was observed would be dropped. If each of these columns is a channel of its own, "
                 "observed at times of its own, read the table as wide (SeriesDataset.from_wide, --wide); else leave "
-                f"out the column that lacks most, {max(counts, key=counts.__getitem__)!r}."
+                f"out the column that lacks most, {max(counts, key=counts.__getitem__)!r}.",
+                code="mostly-dropped",
             )
 
-    def losses(self) -> list[str]:
-        """Sentences on what a user would not expect to be lost or changed; a missing value alone is none."""
+    def refuse_any(self) -> None:
+        """Refuse what a strict reading refuses: any cell that cannot be used. Raises InputError ("unusable-cell")."""
+        reasons = [str(one) for one in self.left_out] + self._said_of_words()
+        if reasons:
+            raise InputError("; ".join(reasons) + ". Correct them, or read without strict.", code="unusable-cell")
+
+    def _said_of_words(self) -> list[str]:
         found = []
+        for column, words in self.words.items():
+            first = ", ".join(f"{word!r} {count:,}" for word, count in list(words.items())[:MAX_REASONS])
+            more = f", ... ({len(words):,} words)" if len(words) > MAX_REASONS else ""
+            found.append(f"{sum(words.values()):,} cells of {column!r} are no numbers: {first}{more}")
+        return found
+
+    @property
+    def na(self) -> list[str]:
+        """The words that stand among numbers, but for limits such as "<0.01": what `--na` would take."""
+        words = Counter[str]()
+        for counts in self.words.values():
+            words.update(counts)
+        return [word for word, _ in words.most_common() if not word.startswith(("<", ">"))]
+
+    def losses(self) -> list[str]:
+        """Return sentences on what a user would not expect to be lost or changed; a missing value alone is none."""
+        found = []
+        if self.unsorted:
+            found.append(
+                f"times were not ascending in {self.unsorted:,} of {self.series:,} series "
+                f"({listed(self.unsorted_ids[:3])}{', ...' if self.unsorted > 3 else ''}); they have been sorted."
+            )
         if self.incomplete:
             columns = ", ".join(f"{name!r} in {count:,}" for name, count in self.missing_by_column.items())
             found.append(
@@ -105,6 +174,15 @@ class ReadingReport:
                 f"one is missing ({columns}). A row needs all of its values; leave out the column that lacks most, if "
                 "you can do without it."
             )
+        if self.left_out:
+            count = sum(one.count for one in self.left_out)
+            each = "; ".join(map(str, self.left_out[:MAX_REASONS]))
+            found.append(f"{count:,} of {self.total:,} {self.counted} are left out: {each}.")
+        for text in self._said_of_words():
+            limits = sum(count for words in self.words.values() for word, count in words.items() if word[0] in "<>")
+            remedy = f" If they mean missing: --na {' '.join(map(shlex.quote, self.na[:20]))}." if self.na else ""
+            remedy += f" {limits:,} are limits: --limits number reads them as their number." if limits else ""
+            found.append(f"{text}; they are left out.{remedy}")
         if self.unknown:
             count = sum(self.unknown.values())
             found.append(
@@ -114,11 +192,13 @@ class ReadingReport:
         if self.empty:
             found.append(f"{len(self.empty):,} series have no observation and are left out: {listed(self.empty)}.")
         for text, count in self.suspects.items():
+            value = text.rpartition(" ")[2]
             found.append(
-                f'{text} in {count:,} {self.counted}: if that means "not observed", read it as missing (--na).'
+                f'{text} in {count:,} {self.counted}, far from all others: if that means "not observed", read it as '
+                f"missing (--na {value})."
             )
-        return found
+        return [*found, *self.cautions]
 
     def as_json(self) -> dict[str, Any]:
-        """The numbers under their names, the kept rows and the sentence, for metrics.json."""
-        return {"summary": str(self), **asdict(self), "kept": self.kept, "empty": list(self.empty)}
+        """Return the numbers under their names, the kept rows and the sentence, for metrics.json."""
+        return {"summary": str(self), **asdict(self), "kept": self.kept}

@@ -10,7 +10,7 @@ from typing import Self
 import numpy as np
 
 from rotarymae.errors import InputError, InputWarning, did_you_mean, listed
-from rotarymae.series import tables
+from rotarymae.series import cells
 from rotarymae.series.dataset import SeriesDataset
 
 FEW = 12  # different whole numbers that are taken for categories
@@ -56,7 +56,7 @@ class StaticColumn:
         different = np.unique(known)
         if len(different) < 2 and not missing:
             raise InputError(
-                f"the static column {name!r} is {tables.plain(different[0])!r} in every series; leave it out."
+                f"the static column {name!r} is {cells.plain(different[0])!r} in every series; leave it out."
             )
         number = column.dtype.kind in "iuf"
         if number:
@@ -68,7 +68,7 @@ class StaticColumn:
                     f"the static column {name!r} has {len(different)} categories; wanted at most "
                     f"{MOST_CATEGORIES}. Leave it out, or join some."
                 )
-            return cls(name, tuple(tables.plain(one) for one in different), missing=missing)
+            return cls(name, tuple(cells.plain(one) for one in different), missing=missing)
         low, high = (float(edge) for edge in np.quantile(known.astype(np.float64), EDGES))
         inside = np.clip(known.astype(np.float64), low, high)
         return cls(name, None, low, high, float(inside.mean()), float(inside.std()) or 1.0, missing)
@@ -90,17 +90,17 @@ class StaticColumn:
         gone = _missing(column)
         if self.categories is None:
             if column.dtype.kind not in "iufb" and not gone.all():
-                strange = tables.plain(column[~gone][0])
+                strange = cells.plain(column[~gone][0])
                 raise InputError(f"the static column {self.name!r} holds {strange!r}; it was numbers in training.")
             numbers = np.where(gone, self.mean, np.clip(np.nan_to_num(column.astype(np.float64)), self.low, self.high))
             parts = [((numbers - self.mean) / self.std)[:, None]]
         else:
             # Whether a text file's 3 is a number or a text depends on what else stands in its column.
-            known = {tables.as_text(one): i for i, one in enumerate(self.categories)}
+            known = {cells.as_text(one): i for i, one in enumerate(self.categories)}
             index = np.array(
-                [-1 if no else known.get(tables.as_text(one), -1) for one, no in zip(column, gone, strict=True)]
+                [-1 if no else known.get(cells.as_text(one), -1) for one, no in zip(column, gone, strict=True)]
             )
-            strange = sorted({str(tables.plain(one)) for one in column[(index < 0) & ~gone]})
+            strange = sorted({str(cells.plain(one)) for one in column[(index < 0) & ~gone]})
             if strange:
                 warnings.warn(
                     f"the static column {self.name!r} holds {listed(strange)}, which training did not have; the model "

@@ -18,9 +18,11 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.csv
 
 from rotarymae.errors import InputError
-from rotarymae.series import SeriesDataset, align_labels, read_table
+from rotarymae.series import SeriesDataset
+from rotarymae.tables import align_labels
 from rotarymae_experiments.data.sources import missing
 
 SETS = ("set-a", "set-b")
@@ -185,7 +187,7 @@ def read_outcomes(folder: str | Path, dataset: SeriesDataset) -> np.ndarray:
     for path in paths:
         if not path.is_file():
             raise missing(path, "physionet2012")
-    outcomes = pa.concat_tables(read_table(path, "csv").select(["RecordID", "In-hospital_death"]) for path in paths)
+    outcomes = pa.concat_tables(pyarrow.csv.read_csv(path).select(["RecordID", "In-hospital_death"]) for path in paths)
     known = np.isin(np.asarray(outcomes["RecordID"]), dataset.ids)
     return align_labels(dataset, outcomes.filter(pa.array(known)), id="RecordID", label="In-hospital_death")
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv
 
 from rotarymae.data.plasticc import BANDS as BANDS
 from rotarymae.data.plasticc import CLASSES as CLASSES
@@ -17,7 +18,8 @@ from rotarymae.data.plasticc import VALUES as VALUES
 from rotarymae.data.plasticc import refuse_unknown_classes
 from rotarymae.data.plasticc import sample as sample
 from rotarymae.errors import InputError, listed
-from rotarymae.series import SeriesDataset, align_labels, read_table
+from rotarymae.series import SeriesDataset
+from rotarymae.tables import align_labels
 from rotarymae_experiments.data.sources import missing
 
 
@@ -37,7 +39,7 @@ def read(folder: str | Path) -> tuple[SeriesDataset, np.ndarray, pa.Table]:
             5, an unknown class code, light curves and metadata that do not name the same objects.
     """
     dataset = SeriesDataset.from_frame(
-        read_table(_find(folder, "plasticc_train_lightcurves.csv")),
+        pyarrow.csv.read_csv(_find(folder, "plasticc_train_lightcurves.csv")),
         id="object_id",
         time="mjd",
         channel="passband",
@@ -46,7 +48,7 @@ def read(folder: str | Path) -> tuple[SeriesDataset, np.ndarray, pa.Table]:
         missing="error",
     )
     dataset = replace(dataset, channel_names=BANDS, value_names=VALUES)
-    metadata = read_table(_find(folder, "plasticc_train_metadata.csv"))
+    metadata = pyarrow.csv.read_csv(_find(folder, "plasticc_train_metadata.csv"))
     dark = sorted(set(metadata["object_id"].to_pylist()) - set(dataset.ids.tolist()))
     if dark:
         raise InputError(

@@ -11,14 +11,12 @@ import pyarrow.feather
 import pyarrow.parquet
 import pytest
 
-from conftest import refuses
 from rotarymae.errors import InputWarning
 from rotarymae.partners import features
 from rotarymae.series import dataset as dataset_file
-from rotarymae.series import memmap
 from rotarymae.series.dataset import SeriesDataset
-from rotarymae.series.files import open_table
 from rotarymae.series.preprocessor import Preprocessor
+from rotarymae.tables import open_source, read
 
 ROLES: Any = {"id": "star", "time": "mjd", "channel": "band", "values": ["flux", "err"]}
 SUFFIXES = [".csv", ".tsv", ".csv.gz", ".parquet", ".arrow", ".feather"]
@@ -58,30 +56,30 @@ def write(folder, rows, suffix=".parquet"):
 
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch):
-    monkeypatch.setattr(memmap, "CHUNK", 100)
+    monkeypatch.setattr(read, "READ", 100)
 
 
 def both(path, **roles):
     """(in memory, mapped), without the warning that rows were sorted."""
     with pytest.warns(InputWarning, match="times were not ascending"):
-        read = SeriesDataset.from_file(path, **roles)
-    with pytest.warns(InputWarning, match=r"times were not ascending.*parts of stars"):
+        plain = SeriesDataset.from_file(path, **roles)
+    with pytest.warns(InputWarning, match="times were not ascending"):
         mapped = SeriesDataset.from_file(path, **roles, memory=0)
-    assert isinstance(mapped.times, np.memmap) and not isinstance(read.times, np.memmap)
-    return read, mapped
+    assert isinstance(mapped.times, np.memmap) and not isinstance(plain.times, np.memmap)
+    return plain, mapped
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
 @pytest.mark.parametrize("text", [False, True])
 def test_mapped_columns_are_the_set_in_memory(tmp_path, suffix, text):
     roles = {**ROLES, "static": ("host", "redshift")}
-    read, mapped = both(write(tmp_path, table(text=text), suffix), **roles)
-    assert mapped.fingerprint() == read.fingerprint() and repr(mapped) == f"{repr(read)[:-1]}, memory-mapped)"
-    assert read.id_name == mapped.id_name == ROLES["id"]
+    plain, mapped = both(write(tmp_path, table(text=text), suffix), **roles)
+    assert mapped.fingerprint() == plain.fingerprint() and repr(mapped) == f"{repr(plain)[:-1]}, memory-mapped)"
+    assert plain.id_name == mapped.id_name == ROLES["id"]
     for name in ("times", "values", "channels", "offsets"):
-        one, other = getattr(read, name), getattr(mapped, name)
+        one, other = getattr(plain, name), getattr(mapped, name)
         assert one.dtype == other.dtype and np.array_equal(one, other)
-    for one, other in zip(read, mapped, strict=True):
+    for one, other in zip(plain, mapped, strict=True):
         assert one.id == other.id and np.array_equal(one.values, other.values)
 
 
@@ -95,8 +93,8 @@ def test_mapped_columns_are_the_set_in_memory(tmp_path, suffix, text):
     ],
 )
 def test_other_readings(tmp_path, roles):
-    read, mapped = both(write(tmp_path, table()), **roles)
-    assert mapped.fingerprint() == read.fingerprint()
+    plain, mapped = both(write(tmp_path, table()), **roles)
+    assert mapped.fingerprint() == plain.fingerprint()
 
 
 def test_dates_duplicates_and_gaps(tmp_path):
@@ -112,65 +110,36 @@ def test_dates_duplicates_and_gaps(tmp_path):
     )
     keep = np.isin(np.array(rows["star"]), np.unique(np.array(rows["star"])[~np.isnan(flux)]))
     path = write(tmp_path, rows.filter(pa.array(keep)))
-    read, mapped = both(path, **ROLES, missing="drop", duplicates="mean")
-    assert mapped.fingerprint() == read.fingerprint() and mapped.time_unit == "day"
-    again = SeriesDataset.from_file(path, **ROLES, missing="drop", duplicates="mean", memory=0)
-    assert mapped.reading == again.reading == read.reading and read.reading is not None and read.reading.missing > 10
+    plain, mapped = both(path, **ROLES, missing="drop", duplicates="mean")
+    assert mapped.fingerprint() == plain.fingerprint() and mapped.time_unit == "day"
+    assert mapped.reading == plain.reading and plain.reading is not None and plain.reading.missing > 10
 
 
-def test_columns_are_written_once_and_again_where_the_file_or_the_options_changed(tmp_path):
+def test_memory_decides_and_no_file_is_left(tmp_path):
     path = write(tmp_path, table())
-    _, mapped = both(path, **ROLES)
-    written = {file: file.stat().st_mtime_ns for file in (tmp_path / "stars.parquet.columns").rglob("*.[fi][48]")}
-    assert len(written) == 3
-    assert SeriesDataset.from_file(path, **ROLES, memory=0).fingerprint() == mapped.fingerprint()  # and no warning
-    assert written == {
-        file: file.stat().st_mtime_ns for file in (tmp_path / "stars.parquet.columns").rglob("*.[fi][48]")
-    }
-    with pytest.warns(InputWarning):
-        assert SeriesDataset.from_file(path, **{**ROLES, "values": "err"}, memory=0).value_names == ("err",)
-    write(tmp_path, table(seed=1))
-    with pytest.warns(InputWarning):
-        assert SeriesDataset.from_file(path, **ROLES, memory=0).fingerprint() != mapped.fingerprint()
-
-
-def test_a_failure_leaves_nothing_behind(tmp_path):
-    rows = table()
-    flux = np.array(rows["flux"].to_pylist())
-    flux[-1] = np.inf
-    path = write(tmp_path, rows.set_column(4, "flux", pa.array(flux)))
-    with refuses("'flux' is infinite", "series"):
-        SeriesDataset.from_file(path, **ROLES, memory=0)
-    assert list((tmp_path / "stars.parquet.columns").iterdir()) == []
-    (tmp_path / "taken").write_text("")
-    with refuses("larger than memory", "taken", "Make room"):
-        SeriesDataset.from_file(path, **ROLES, memory=0, folder=tmp_path / "taken")
-
-
-def test_memory_decides(tmp_path):
-    path = write(tmp_path, table())
-    need = pyarrow.parquet.read_metadata(path).num_rows * 5 * 8 * memmap.COPIES
-    source = open_table(path)
     columns = ["star", "mjd", "band", "flux", "err"]
-    assert memmap.too_large(source, columns, need - 1) and not memmap.too_large(source, columns, need)
-    assert not memmap.too_large(source, columns)
+    need = pyarrow.parquet.read_metadata(path).num_rows * 5 * 8 * 4
+    source = open_source(path)
+    assert source.too_large(columns, need - 1) and not source.too_large(columns, need)
+    assert not source.too_large(columns)
+    both(path, **ROLES)
+    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_large_selections_are_mapped_and_statistics_and_features_are_the_same(tmp_path, monkeypatch):
     monkeypatch.setattr(dataset_file, "SAMPLE", 50)
-    read, mapped = both(write(tmp_path, table(80)), **ROLES)
+    plain, mapped = both(write(tmp_path, table(80)), **ROLES)
     order = np.random.default_rng(0).permutation(80)[:60]
     part = mapped.select(order)
-    assert isinstance(part.times, np.memmap) and part.fingerprint() == read.select(order).fingerprint()
+    assert isinstance(part.times, np.memmap) and part.fingerprint() == plain.select(order).fingerprint()
     again = part.select(np.arange(30, 0, -1))
-    assert isinstance(again.times, np.memmap) and again.fingerprint() == read.select(order[30:0:-1]).fingerprint()
-    assert not list((tmp_path / "stars.parquet.columns").rglob("*selected-*"))
+    assert isinstance(again.times, np.memmap) and again.fingerprint() == plain.select(order[30:0:-1]).fingerprint()
     assert not isinstance(mapped.select([3]).times, np.memmap)
-    assert Preprocessor.fit(mapped) == Preprocessor.fit(read)
-    keep = np.random.default_rng(1).random(len(read.times)) < 0.8
-    keep[read.offsets[:-1]] = True
-    assert mapped.mask_observations(keep).fingerprint() == read.mask_observations(keep).fingerprint()
-    for one, other in zip(features(read), features(mapped), strict=True):
+    assert Preprocessor.fit(mapped) == Preprocessor.fit(plain)
+    keep = np.random.default_rng(1).random(len(plain.times)) < 0.8
+    keep[plain.offsets[:-1]] = True
+    assert mapped.mask_observations(keep).fingerprint() == plain.mask_observations(keep).fingerprint()
+    for one, other in zip(features(plain), features(mapped), strict=True):
         assert np.array_equal(one, other, equal_nan=True) if isinstance(one, np.ndarray) else one == other
 
 
@@ -202,30 +171,3 @@ def test_numbers_of_a_csv_file_may_begin_as_integers(tmp_path):
     path.write_text("id,time,value\n" + "".join(f"1,{t},7\n" for t in range(200_000)) + "2,0.5,0.25\n")
     mapped = SeriesDataset.from_file(path, memory=0)
     assert mapped.fingerprint() == SeriesDataset.from_file(path).fingerprint() and mapped[1].values.tolist() == [[0.25]]
-
-
-def test_different_rows_are_those_of_the_whole_in_order(tmp_path):
-    table = pa.table({"id": [3, 3, 1, 2, 2, 2], "kind": pa.array(["b", "b", "a", None, None, "c"]).dictionary_encode()})
-    pyarrow.parquet.write_table(table, tmp_path / "t.parquet", row_group_size=2)
-    found = open_table(tmp_path / "t.parquet").read_distinct(["id", "kind"], ["id"])
-    assert found.to_pylist() == [
-        {"id": 3, "kind": "b"},
-        {"id": 1, "kind": "a"},
-        {"id": 2, "kind": None},
-        {"id": 2, "kind": "c"},
-    ]
-
-
-def test_a_file_of_many_row_groups_is_streamed_in_the_memory_of_one(tmp_path):
-    rows = 1 << 17
-    draw = np.random.default_rng(0)
-    with pyarrow.parquet.ParquetWriter(
-        tmp_path / "t.parquet", pa.schema({"id": pa.int64(), "v": pa.float64()})
-    ) as file:
-        for group in range(16):
-            file.write_table(pa.table({"id": np.full(rows, group), "v": draw.normal(size=rows)}))
-    before, most = pa.total_allocated_bytes(), 0
-    for piece in open_table(tmp_path / "t.parquet").stream(["id", "v"], ["id"]):
-        most = max(most, pa.total_allocated_bytes() - before)
-        assert len(piece["v"])
-    assert most < 8 * rows * 16  # 16 groups of two columns are twice as much

@@ -4,6 +4,7 @@ import bz2
 import gzip
 import io
 import json
+import re
 import sys
 import types
 from datetime import time as clock
@@ -12,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.feather
 import pyarrow.parquet
@@ -20,19 +20,10 @@ import pytest
 
 from conftest import refuses
 from rotarymae.errors import InputWarning
-from rotarymae.series import (
-    SeriesDataset,
-    TableLayout,
-    align_labels,
-    as_dates,
-    formats,
-    open_table,
-    parse_time,
-    read_table,
-    stem,
-    table_reader,
-)
+from rotarymae.series import SeriesDataset, as_dates, parse_time
 from rotarymae.series.dates import parse_times
+from rotarymae.tables import TableReader, TableSchema, align_labels, open_source, read, stem
+from rotarymae.tables import source as source_file
 
 ROWS = [("a", 0.5, 1.25), ("a", 1.5, -2.5), ("b", 0.25, 3.0)]
 CSV = "id,time,value\n" + "".join(f"{i},{t},{v}\n" for i, t, v in ROWS)
@@ -68,10 +59,24 @@ def one_series(data):
 # name → (file name, content or writer, options, what is noted)
 READ: Any = {
     "comma": ("t.csv", CSV, {}, ""),
+    "blanks after commas": ("t.csv", CSV.replace(",", ", "), {}, ""),
+    "columns aligned by blanks": ("t.dat", CSV.replace(",", "   "), {}, "separated by blanks"),
+    "decimal commas in quotes": (
+        "t.csv",
+        re.sub(r"([^,\n]*\.[^,\n]*)", r'"\1"', CSV).replace(".", ","),
+        {},
+        "decimal commas",
+    ),
+    "text among numbers": ("t.csv", CSV + "b,1,high\n", {}, "1 of 4 rows dropped: value missing 1"),
+    "a thousand among numbers": ("t.csv", CSV + 'b,9,"1,234.5"\n', {}, "1 of 4 rows dropped"),
+    "one ragged row": ("t.csv", CSV + "b,1\n", {}, "1 of 4 rows dropped"),
+    "a row of units": ("t.csv", CSV.replace("value\n", "value\n,d,mJy\n"), {}, "a row of units below it (d, mJy)"),
+    "a preamble": ("t.csv", "Observatory of X\nmade: today\n\n" + CSV, {}, "the header is line 4"),
+    "a header row that is told": ("t.csv", "a,b,c\n" + CSV, {"header_row": 2}, "the header is line 2"),
     "windows lines": ("t.csv", EVERY_LINE, {}, ""),
     "quoted": ("t.csv", '"id","time","value"\n' + CSV.split("\n", 1)[1], {}, ""),
     "semicolon": ("t.csv", CSV.replace(",", ";"), {}, "separated by ';'"),
-    "semicolon and decimal comma": ("t.csv", GERMAN, {}, "separated by ';' and decimal commas"),
+    "semicolon and decimal comma": ("t.csv", GERMAN, {}, "separated by ';', decimal commas"),
     "tab and decimal comma": ("t.tsv", GERMAN.replace(";", "\t"), {}, "decimal commas"),
     "tabs in a csv": ("t.csv", CSV.replace(",", "\t"), {}, "separated by tabs"),
     "tabs": ("t.tsv", CSV.replace(",", "\t"), {}, ""),
@@ -115,9 +120,9 @@ READ: Any = {
     "json records": ("t.json", json.dumps([dict(zip(columns(), row, strict=True)) for row in ROWS]), {}, ""),
     "json columns": ("t.json", json.dumps(columns()), {}, ""),
     "zstandard": ("t.csv.zst", zstandard, {}, ""),
-    "comments": ("t.csv", "# made today\n#\n# units: d, mJy\n" + CSV, {}, "below 3 lines of comment"),
-    "comments in utf-16": ("t.csv", ("# made in Köln\n" + GERMAN).encode("utf-16"), {}, "below 1 lines of comment"),
-    "a header with a hash": ("t.csv", f"# made today\n#{CSV}", {"id": "#id"}, "below 1 lines of comment"),
+    "comments": ("t.csv", "# made today\n#\n# units: d, mJy\n" + CSV, {}, "the header is line 4"),
+    "comments in utf-16": ("t.csv", ("# made in Köln\n" + GERMAN).encode("utf-16"), {}, "the header is line 2"),
+    "a header with a hash": ("t.csv", f"# made today\n#{CSV}", {"id": "#id"}, "the header is line 2"),
     "units in names": (
         "t.csv",
         CSV.replace("time,value", "time [d],flux (mJy)"),
@@ -180,10 +185,6 @@ def test_tables_of_many_kinds_are_read(tmp_path, case, memory):
 
 # name → (file name, content, options, parts of the message)
 REFUSED: Any = {
-    "decimal comma between commas": ("t.csv", "id,time,value\na,1,2,5\na,2,3,5\n", {}, ["Expected 3 columns, got 4"]),
-    "a ragged row": ("t.csv", CSV + "b,1\n", {}, ["Expected 3 columns, got 2"]),
-    "own word for missing": ("t.csv", CSV + "b,9,--\n", {}, ["'value'", "'--' in row 3", "--na"]),
-    "dates of a country": ("t.csv", DATES.replace("2024-03-31", "31.03.2024 02:38"), {}, ["text", "--time-format"]),
     "another date format": (
         "t.csv",
         DATES,
@@ -204,23 +205,17 @@ REFUSED: Any = {
     "another suffix": ("t.doc", CSV, {}, ["cannot tell the kind", ".csv"]),
     "a pattern of nothing": ("no*.csv", None, {}, ["no*.csv does not exist"]),
     "utf-8 in name only": ("t.parquet", CSV, {}, ["cannot be read as parquet"]),
-    "text among numbers": ("t.csv", CSV + "b,1,high\n", {}, ["'value'", "'high' in row 3"]),
     "a column without any value": ("t.csv", "id,time,value\na,1,\na,2,\n", {}, ["no value was observed"]),
-    "columns aligned by blanks": ("t.dat", CSV.replace(",", "   "), {}, ["'id'", "missing", "'id   time   value'"]),
-    "blanks after commas": ("t.csv", CSV.replace(",", ", "), {}, ["'time', 'value'", "Did you mean ' time'?"]),
-    "thousands with commas": ("t.csv", CSV + 'b,9,"1,234.5"\n', {}, ["'value'", "'1,234.5' in row 3"]),
-    "units in cells": ("t.csv", CSV.replace("1.25", "1.25 mJy"), {}, ["'value'", "'1.25 mJy' in row 0"]),
-    "limits in cells": ("t.csv", CSV.replace("1.25", "<1.25"), {}, ["'value'", "'<1.25' in row 0"]),
     "a time of day": (
         "t.parquet",
         lambda p: parquet(p, columns(time=[clock(i) for i in range(3)])),
         {},
         ["'time'", "time64"],
     ),
-    "no header": ("t.csv", CSV.split("\n", 1)[1], {}, ["'id', 'time', 'value'", "missing", "'a', '0.5', '1.25'"]),
-    "a column twice": ("t.csv", CSV.replace("time,", "value,"), {"time": "value"}, ["'value' more than once"]),
+    "no header": ("t.csv", CSV.split("\n", 1)[1], {}, ["no column 'time'", "'a', '0.5', '1.25'"]),
+    "a column twice": ("t.csv", CSV.replace("time,", "value,"), {"time": "value"}, ["'value'", "twice"]),
     "packed in name only": ("t.csv.gz", CSV, {}, ["t.csv.gz cannot be read"]),
-    "deeply nested": ("t.json", "[" * 100_000, {}, ["t.json cannot be read as json", "recursion"]),
+    "deeply nested": ("t.json", "[" * 100_000, {}, ["t.json cannot be read as json"]),
     "header only": ("t.csv", "id,time,value\n", {}, ["no rows"]),
 }
 
@@ -256,7 +251,7 @@ def test_several_files_are_one_table(tmp_path, what):
     (folder / ".ipynb_checkpoints").mkdir()
     put(folder / ".ipynb_checkpoints" / "night1-checkpoint.csv", CSV)
     for memory in (None, 0):
-        options: Any = {"memory": memory, "duplicates": "first", "folder": tmp_path / "mapped"}
+        options: Any = {"memory": memory, "duplicates": "first"}
         data = SeriesDataset.from_file(folder if what == "folder" else folder / what, **options)
         assert data.ids.tolist() == ["a", "b", "c"] and data.lengths.tolist() == [2, 1, 2]
         with pytest.warns(InputWarning, match="times were not ascending"):
@@ -280,17 +275,17 @@ def test_standard_input(monkeypatch, content):
         pyarrow.parquet.write_table(pa.table(columns()), packed := io.BytesIO())
         content = packed.getvalue()
     monkeypatch.setattr(sys, "stdin", types.SimpleNamespace(buffer=io.BytesIO(content)))
-    formats.standard_input.cache_clear()
+    source_file.standard_input.cache_clear()
     assert SeriesDataset.from_file("-").values.ravel().tolist() == [1.25, -2.5, 3.0]
-    assert open_table("-").column_names() == ["id", "time", "value"]  # and once more
+    assert open_source("-").columns == ["id", "time", "value"]  # and once more
 
 
 def test_records_of_json_may_lack_fields_and_lie_in_several_files(tmp_path):
     for patient in "12":
         rows = [{"time": 0, "hr": 80.0}, {"time": 1, "hr": 81.0, "temp": 37.0}, {"time": 2, "temp": 37.5}]
         put(tmp_path / f"{patient}.json", json.dumps([{"id": patient, **row} for row in rows[: 1 + int(patient)]]))
-    table = open_table(tmp_path)
-    assert table.column_names() == ["id", "time", "hr", "temp"]
+    table = open_source(tmp_path)
+    assert table.columns == ["id", "time", "hr", "temp"]
     assert table.read(["temp"])["temp"].to_pylist() == [None, 37.0, None, 37.0, 37.5]
     assert SeriesDataset.from_file(tmp_path, values=["hr"], id=None).lengths.tolist() == [2, 2]
 
@@ -306,24 +301,24 @@ def test_files_of_one_name_in_two_folders_are_two_series(tmp_path):
         (tmp_path / patient).mkdir()
         put(tmp_path / patient / "signals.csv", "time,value\n0,1\n1,2\n")
     for memory in (None, 0):
-        data = SeriesDataset.from_file(tmp_path, id=None, memory=memory, folder=tmp_path / "mapped.columns")
+        data = SeriesDataset.from_file(tmp_path, id=None, memory=memory)
         assert data.ids.tolist() == ["p1/signals.csv", "p2/signals.csv"] and data.lengths.tolist() == [2, 2]
     assert stem(Path("star.dat.csv.gz")) == "star.dat"
 
 
-def test_a_late_letter_of_another_encoding_in_a_large_file_is_named(tmp_path, monkeypatch):
+def test_a_late_letter_of_another_encoding_in_a_large_file_is_read(tmp_path, monkeypatch):
     path = tmp_path / "t.csv"
     path.write_bytes((CSV + "b,1,2\n" * 20_000).encode() + "é,0,1\n".encode("latin-1"))
     assert SeriesDataset.from_file(path, duplicates="first").ids.tolist() == ["a", "b", "é"]
-    monkeypatch.setattr(table_reader, "ROWS", 0)
-    with refuses("t.csv", "UTF", "8", "iconv"):
-        list(TableLayout(values=("value",), duplicates="first").reader(path).parts())
+    monkeypatch.setattr(read, "PART", 0)
+    parts = list(TableReader.open(path, TableSchema(duplicates="first")).parts())
+    assert [id for part in parts for id in part.ids.to_pylist()] == ["a", "b", "é"]
 
 
 def test_a_file_that_lacks_a_column_is_named(tmp_path):
     parquet(tmp_path / "a.parquet", columns())
     parquet(tmp_path / "b.parquet", {"id": ["c"], "time": [0.0], "val": [1.0]})
-    with refuses("'value' is missing", "'val'", "b.parquet"):
+    with refuses("'val', 'value' is missing", "b.parquet"):
         SeriesDataset.from_file(tmp_path)
 
 
@@ -331,11 +326,11 @@ def test_the_folder_one_is_in(tmp_path, monkeypatch):
     put(tmp_path / "t.csv", CSV)
     monkeypatch.chdir(tmp_path)
     assert len(SeriesDataset.from_file(".")) == 2
-    with refuses("'t.csv'"):
+    with refuses("list", "pandas, polars, Arrow or astropy"):
         SeriesDataset.from_file(["t.csv"])  # type: ignore[arg-type]
     with pytest.raises(ValueError) as raised:
         SeriesDataset.from_file(["t.csv"] * 99)  # type: ignore[arg-type]
-    assert len(str(raised.value)) < 200  # a frame is not written out
+    assert len(str(raised.value)) < 400  # a frame is not written out
 
 
 @pytest.mark.parametrize("kind", ["csv", "json", "arrow", "parquet", "decimals", "lists", "table"])
@@ -357,28 +352,27 @@ def test_cells_that_mean_missing(tmp_path, kind):
     else:
         parquet(path, table)
     if kind == "table":
-        source = TableLayout(values=("value",), static=("sex",), na=("-999", "?")).reader(pa.table(table))
-        data = source.read()
+        data = TableReader.open(pa.table(table), TableSchema(static=("sex",), na=("-999", "?"))).read()
     else:
         data = SeriesDataset.from_file(path, static=["sex"], missing_cells=["-999", "?"])
     assert data.ids.tolist() == ["a", "?"] and data.lengths.tolist() == [1, 1]
     assert data.static["sex"].tolist() == ["F", None]
 
 
-def test_excel(tmp_path, monkeypatch):
-    sheets = {"one": pd.DataFrame(columns(value=[1.25, np.nan, 3.0]))}
-    monkeypatch.setattr(pd, "read_excel", lambda path, sheet_name, na_values: dict(sheets))
-    assert read_table(put(tmp_path / "t.xlsx", b"PK"))["value"].to_pylist() == [1.25, None, 3.0]
-    sheets["two"] = pd.DataFrame(columns())
+def test_excel(tmp_path):
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    book.active.title = "one"
+    for row in [("made by hand",), ("id", "time", "value"), *ROWS, ("b", 2.0, "see note")]:
+        book.active.append(row)
+    book.save(tmp_path / "t.xlsx")
+    with pytest.warns(InputWarning, match="'see note' 1"):
+        data = SeriesDataset.from_file(tmp_path / "t.xlsx")
+    assert data.values.ravel().tolist() == [1.25, -2.5, 3.0] and "row 2" in str(data.reading)
+    book.create_sheet("two")
+    book.save(tmp_path / "t.xlsx")
     with pytest.warns(InputWarning, match="t.xlsx: the first sheet, 'one', is read and 'two' not"):
-        read_table(tmp_path / "t.xlsx")
-
-    def missing(path, **_):
-        raise ImportError("no openpyxl")
-
-    monkeypatch.setattr(pd, "read_excel", missing)
-    with refuses("t.xlsx", "openpyxl", "python", "calamine", "CSV"):
-        read_table(Path(tmp_path / "t.xlsx"))
+        open_source(tmp_path / "t.xlsx")
 
 
 @pytest.mark.parametrize(
@@ -470,14 +464,11 @@ def test_a_comment_with_as_many_commas_as_columns_is_no_header(tmp_path):
         "# id, time, value\nid,time,value\n",
     ):
         path.write_text(header + "a,1,2.5\na,2,3.5\n")
-        names = [name.strip("# ") for name in open_table(path).column_names()]
-        assert names == ["id", "time", "value"] and len(open_table(path).read()) == 2
-
-
-def test_json_beyond_64_bits_names_the_file(tmp_path):
-    (tmp_path / "t.json").write_text(json.dumps([{"id": 1, "time": 10**30, "value": 1.0}]))
-    with refuses("t.json"):
-        open_table(tmp_path / "t.json")
+        names = [name.strip("# ") for name in open_source(path).columns]
+        assert (
+            names == ["id", "time", "value"]
+            and len(open_source(path).read(open_source(path).columns)[open_source(path).columns[0]]) == 2
+        )
 
 
 @pytest.mark.parametrize(
@@ -492,6 +483,5 @@ def test_json_beyond_64_bits_names_the_file(tmp_path):
 def test_labels_with_leading_zeros_stay_text(tmp_path, cells, labels):
     path = tmp_path / "t.csv"
     path.write_text("id,kind\n" + "".join(f"{i},{cell}\n" for i, cell in enumerate(cells)))
-    table = open_table(path, missing=["-9"]).read_labels("id", "kind")
     data = SeriesDataset.from_arrays([[0.0]] * 4, [[1.0]] * 4, ids=np.arange(4))
-    assert align_labels(data, table, label="kind", unlabelled="none").tolist() == labels
+    assert align_labels(data, path, label="kind", unlabelled="none", na=("-9",)).tolist() == labels

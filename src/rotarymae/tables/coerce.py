@@ -12,19 +12,19 @@ import numpy as np
 import pyarrow as pa
 
 from rotarymae.errors import InputError, listed
-from rotarymae.series import tables
-from rotarymae.series.columns import FrameColumns
+from rotarymae.series.cells import to_arrow
 from rotarymae.series.dataset import Series, SeriesDataset
-from rotarymae.series.labels import align_labels
-from rotarymae.series.layout import TableLayout
 from rotarymae.series.preprocessor import Preprocessor
 from rotarymae.system import unmasked
+from rotarymae.tables.labels import align_labels
+from rotarymae.tables.read import TableReader
+from rotarymae.tables.schema import TableSchema
 
 
 def as_dataset(
     series: Any,
     like: Preprocessor | None = None,
-    columns: FrameColumns | None = None,
+    columns: TableSchema | None = None,
     of_training: Mapping[str, Any] | None = None,
 ) -> SeriesDataset:
     """Series in any of the forms the estimators take, as a `SeriesDataset`; laid out as `like`, when that is given.
@@ -38,7 +38,7 @@ def as_dataset(
     if isinstance(series, SeriesDataset):
         dataset = series
     elif is_frame(series):
-        dataset = _from_frame(series, like, columns or FrameColumns(), of_training or {})
+        dataset = _from_frame(series, like, columns or TableSchema(), of_training or {})
     elif isinstance(series, np.ndarray) and series.ndim == 3:
         dataset = _from_padded(unmasked(series), like)
     elif isinstance(series, list | tuple) and len(series) and all(_is_table(one) for one in series):
@@ -89,7 +89,7 @@ def labels_of(
     else:
         return np.array(np.ma.asarray(labels).tolist(), object) if np.ma.is_masked(labels) else labels
     # NaN among strings is None
-    by_id = pa.table({"id": tables.to_arrow(np.array(ids)), "label": pa.array(labels, from_pandas=True)})
+    by_id = pa.table({"id": to_arrow(np.array(ids)), "label": pa.array(labels, from_pandas=True)})
     return align_labels(dataset, by_id, "id", "label", unlabelled)
 
 
@@ -113,15 +113,15 @@ def _is_table(one: Any) -> bool:
 
 
 def _from_frame(
-    frame: Any, like: Preprocessor | None, columns: FrameColumns, of_training: Mapping[str, Any]
+    frame: Any, like: Preprocessor | None, columns: TableSchema, of_training: Mapping[str, Any]
 ) -> SeriesDataset:
     if like is not None and is_of_the_command(of_training):
-        found = _as_the_command(frame, like, columns, of_training)
+        given = {name: getattr(columns, name) for name in ("id", "time", "channel")}
+        schema = TableSchema.for_model(like, of_training, given)
+        found = TableReader.open(frame, schema, like.channel_names, like.value_columns).read()
     else:
         names = None if like is None or columns.channel is None else like.channel_names
-        found = SeriesDataset.from_frame(
-            frame, columns.id, columns.time, columns.channel, columns.values, columns.static, channel_names=names
-        )
+        found = TableReader.open(frame, replace(columns, unknown_channels="error"), names).read()
     # Predictions and labels are matched by order: a series that is left out would shift all that follow.
     if found.reading is not None and len(found.reading.empty):
         raise InputError(f"series {listed(found.reading.empty)} have no observations; leave their rows out.")
@@ -131,19 +131,6 @@ def _from_frame(
 def is_of_the_command(of_training: Mapping[str, Any]) -> bool:
     """Return whether more is known of how a training table was read than the estimators have parameters."""
     return "tokens" in of_training
-
-
-def _as_the_command(
-    frame: Any, like: Preprocessor, columns: FrameColumns, of_training: Mapping[str, Any]
-) -> SeriesDataset:
-    own = dataclasses.asdict(columns)
-    layout = TableLayout.for_model(like, of_training, {name: own[name] for name in ("id", "time", "channel")})
-    seen = tables.as_frame(frame)
-    if layout.id not in seen.columns:
-        raise InputError(f"the frame has no id column {layout.id!r}; its columns are {listed(seen.columns, 20)}.")
-    needed = {layout.id, layout.time, layout.channel, *layout.values, *layout.errors, *layout.static, *layout.flags}
-    table = pa.table({name: tables.arrow_column(seen, name) for name in seen.columns if name in needed})
-    return layout.reader(table, like.channel_names, value_names=like.value_names).read()
 
 
 def _from_list(series: Any, like: Preprocessor | None) -> SeriesDataset:

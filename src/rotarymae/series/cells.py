@@ -1,0 +1,401 @@
+"""Columns of tables as plain arrays: labels, numbers and times, with every cell that is none of them counted.
+
+Nothing here refuses a table for a cell: what cannot be used becomes a null (labels) or NaN (numbers, times), and is
+counted by what it was. A column is refused as a whole where it is of a kind that cannot hold what is wanted.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rotarymae.errors import InputError, listed
+from rotarymae.series import dates
+
+MISSING = (
+    "",
+    "NA",
+    "N/A",
+    "n/a",
+    "NaN",
+    "nan",
+    "-nan",
+    "-NaN",
+    "NULL",
+    "null",
+    "None",
+    "<NA>",
+    "#N/A",
+    "#NA",
+    "#VALUE!",
+)
+NUMBER = r"^[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?$|^[-+]?(?i:inf|infinity)$"
+COMMA = r"^[-+]?\d*,\d+([eE][-+]?\d+)?$"
+THOUSANDS = r"^[-+]?[1-9]\d{0,2},\d{3}$"  # which may be a decimal comma, too
+LIMIT = r"^[<>]=?\s*[-+]?(\d+[.,]?\d*|[.,]\d+)([eE][-+]?\d+)?\.?$"
+ISO = r"^\d{4}-\d\d-\d\d([T ]\d\d(:\d\d(:\d\d([.,]\d+)?)?)?(Z|[+-]\d\d(:?\d\d)?)?)?$"
+ELAPSED = r"^(?P<sign>-?)(?:(?P<d>\d+) days?,? ?\+?)?(?P<h>\d+):(?P<m>\d\d)(?::(?P<s>\d\d(?:\.\d+)?))?$"
+MAX_WORD = 60  # characters of a cell that is named
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """A column as float32 (if it was) or float64 [n], NaN where a cell is missing or is no number.
+
+    `words` counts the cells that are no number, `row` is the first of them.
+    """
+
+    values: np.ndarray
+    words: dict[str, int] = field(default_factory=dict)
+    row: int = -1
+    note: str | None = None
+
+
+def is_text(kind: pa.DataType) -> bool:
+    return pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
+
+
+def is_list(kind: pa.DataType) -> bool:
+    return pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
+
+
+def is_numeric(kind: pa.DataType) -> bool:
+    kind = kind.value_type if is_list(kind) else kind
+    return pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+
+
+def to_arrow(values: Any) -> pa.Array:
+    """Return an Arrow array in one piece from an Arrow array, a numpy array or a list; dictionaries are decoded."""
+    if isinstance(values, np.ndarray) and values.dtype.byteorder in "<>":
+        values = values.astype(values.dtype.newbyteorder("="))  # FITS files are big-endian, Arrow never is
+    if isinstance(values, np.ndarray) and values.dtype.kind in "mM" and np.datetime_data(values.dtype)[0] in "YMWDhm":
+        values = values.astype(f"{values.dtype.kind}8[s]")  # Arrow has dates of days, and spans of seconds or less
+    array: Any = values if isinstance(values, pa.Array | pa.ChunkedArray) else pa.array(values)
+    if is_list(array.type) and pa.types.is_dictionary(array.type.value_type):
+        array = array.cast(pa.large_list(array.type.value_type.value_type))
+    if isinstance(array, pa.ChunkedArray):
+        array = array.combine_chunks()
+    if isinstance(array, pa.ChunkedArray):  # beyond 2 GB of text
+        array = array.cast(pa.large_string()).combine_chunks()
+    array = array.dictionary_decode() if isinstance(array, pa.DictionaryArray) else array
+    return array.cast(pa.large_string()) if pa.types.is_string_view(array.type) else array
+
+
+def list_lengths(lists: pa.Array) -> np.ndarray:
+    """Return the entries of each list, int64 [n]; 0 where there is none."""
+    lengths = pc.list_value_length(lists).fill_null(0)  # pyright: ignore
+    return lengths.to_numpy(zero_copy_only=False).astype(np.int64)
+
+
+def trimmed(column: pa.Array) -> pa.Array:
+    """Return a column without the blanks around its texts; one that holds no text as it is."""
+    return pc.call_function("utf8_trim_whitespace", [column]) if is_text(column.type) else column
+
+
+def _flags(mask: Any) -> np.ndarray:
+    """Return an Arrow mask as bool [n], False where it is null."""
+    return mask.fill_null(False).to_numpy(zero_copy_only=False)
+
+
+def matches(column: pa.Array, pattern: str) -> np.ndarray:
+    """Return where texts match a regular expression, bool [n]."""
+    return _flags(pc.match_substring_regex(column, pattern))  # pyright: ignore
+
+
+def missing_texts(column: pa.Array) -> np.ndarray:
+    """Return where texts are null, empty or one of the usual words for "missing", bool [n]."""
+    known = pc.is_in(column, value_set=pa.array(MISSING, column.type))  # pyright: ignore
+    return pc.or_(known, column.is_null()).to_numpy(zero_copy_only=False)  # pyright: ignore
+
+
+def counted(cells: pa.Array) -> dict[str, int]:
+    """Return the different texts with their counts, the most frequent first."""
+    table = pc.value_counts(pc.utf8_slice_codeunits(cells, 0, MAX_WORD))  # pyright: ignore
+    pairs = [(entry["values"], entry["counts"]) for entry in table.to_pylist()]
+    return dict(sorted(pairs, key=lambda pair: -pair[1]))
+
+
+# ── numbers ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def numbers(column: pa.Array, name: str, na: Sequence[str] = (), limits: bool = False) -> Numbers:
+    """Return a column as numbers; booleans are 0 and 1, and texts what they say.
+
+    Parameters
+    ----------
+    na
+        Cells that mean "missing": as texts, or as numbers whatever their spelling.
+    limits
+        Whether "<0.01" is read as 0.01; else it is a word.
+
+    Raises
+    ------
+    InputError
+        For a column that holds no numbers at all ("not-numeric").
+    """
+    kind, result = column.type, None
+    if is_text(kind):
+        result = _parsed(trimmed(column), name, na, limits)
+        values = result.values
+    elif pa.types.is_null(kind):
+        return Numbers(np.full(len(column), np.nan))
+    elif pa.types.is_float32(kind):
+        values = column.to_numpy(zero_copy_only=False)
+    elif pa.types.is_boolean(kind):
+        values = column.cast(pa.int8()).cast(pa.float64()).to_numpy(zero_copy_only=False)
+    elif is_numeric(kind) and not is_list(kind):
+        values = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    else:
+        raise InputError(f"column {name!r} is not numeric but {kind}; convert it to numbers.", code="not-numeric")
+    codes = [np.asarray(float(code)).astype(values.dtype) for code in na if is_number(code)]
+    if codes:
+        values = np.where(np.isin(values, codes), np.nan, values).astype(values.dtype)
+    return Numbers(values) if result is None else Numbers(values, result.words, result.row, result.note)
+
+
+def _parsed(cells: pa.Array, name: str, na: Sequence[str], limits: bool) -> Numbers:
+    """Parse trimmed texts as numbers."""
+    missing = pa.array([*MISSING, *na], cells.type)
+    cells = pc.if_else(pc.is_in(cells, value_set=missing), pa.scalar(None, cells.type), cells)  # pyright: ignore
+    try:
+        return Numbers(cells.cast(pa.float64()).to_numpy(zero_copy_only=False))
+    except pa.ArrowInvalid:
+        pass
+    note = None
+    with_comma = matches(cells, COMMA)
+    if with_comma.any() and not matches(cells, r"\d\.\d").any():
+        # "1,234" may be one thousand; any other number of digits behind the comma decides.
+        if (with_comma & ~matches(cells, THOUSANDS)).any():
+            cells, note = pc.replace_substring(cells, ",", "."), f"column {name!r} has decimal commas"  # pyright: ignore
+    if limits:
+        bounded = matches(cells, LIMIT)
+        plain = pc.replace_substring_regex(cells, r"^[<>]=?\s*|\.$", "")  # pyright: ignore
+        cells = pc.if_else(pa.array(bounded), plain, cells)  # pyright: ignore
+    good = matches(cells, NUMBER)
+    strange = ~good & cells.is_valid().to_numpy(zero_copy_only=False)
+    if not good.any() and strange.any():
+        words = listed(list(counted(cells.filter(pa.array(strange))))[:5])
+        raise InputError(f"column {name!r} holds no numbers but text: {words}.", code="not-numeric")
+    values = pc.if_else(pa.array(good), cells, pa.scalar(None, cells.type)).cast(pa.float64())  # pyright: ignore
+    row = int(strange.argmax()) if strange.any() else -1
+    words = counted(cells.filter(pa.array(strange))) if strange.any() else {}
+    return Numbers(values.to_numpy(zero_copy_only=False), words, row, note)
+
+
+def is_number(cell: Any) -> bool:
+    try:
+        float(cell)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+# ── labels ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def labels(column: pa.Array, name: str, amounts: bool = False) -> pa.Array:
+    """Return labels (ids, channels, classes) as int64, double, text or bool; null where a cell is missing or empty.
+
+    Parameters
+    ----------
+    amounts
+        Whether they may be numbers to learn, and floats of any size; what tells series apart must be exact.
+
+    Raises
+    ------
+    InputError
+        For integers or floats that have lost their last digits, and for another type.
+    """
+    kind, types = column.type, pa.types
+    if is_text(kind):
+        column = trimmed(column).cast(pa.large_string())
+        return pc.if_else(pc.equal(column, ""), pa.scalar(None, column.type), column)  # pyright: ignore
+    if types.is_null(kind):
+        return column.cast(pa.large_string())
+    if types.is_integer(kind):
+        try:
+            return column.cast(pa.int64())
+        except pa.ArrowInvalid as error:
+            raise InputError(f"column {name!r} holds integers beyond 64 bits; convert it to strings.") from error
+    if types.is_floating(kind):
+        cells = column.cast(pa.float64()).to_numpy(zero_copy_only=False)
+        missing = ~np.isfinite(cells)
+        rounded = [] if amounts else np.flatnonzero(np.abs(np.where(missing, 0, cells)) > 2**53)
+        if len(rounded):
+            raise InputError(
+                f"column {name!r} holds floating point numbers above 2^53 ({cells[rounded[0]]:.20g} in row "
+                f"{rounded[0]}), which have lost their last digits, so that labels that differed may be one; read the "
+                "column as integers or as strings."
+            )
+        # Integers with a gap become floats in pandas.
+        whole = missing.any() and not amounts and (cells[~missing] == np.rint(cells[~missing])).all()
+        found = pa.array(np.where(missing, 0, cells), pa.float64(), mask=missing)
+        return found.cast(pa.int64()) if whole else found
+    if types.is_boolean(kind):
+        return column
+    raise InputError(
+        f"column {name!r} has the type {kind}; labels and ids must be integers, strings, floats or booleans. "
+        "Convert the column to strings."
+    )
+
+
+def are_integers(texts: Iterable[str]) -> bool:
+    """Return whether all texts are written as integers are: 1 and -20, but not 01 or 1.0."""
+    return all(re.fullmatch(r"0|-?[1-9][0-9]{0,17}", text) for text in texts)
+
+
+def encode(column: pa.Array) -> tuple[np.ndarray, np.ndarray]:
+    """Return labels as numbers: (codes int64 [n], -1 where null; distinct labels [K] in order of first appearance)."""
+    coded = column.dictionary_encode()
+    codes = coded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+    return codes, label_values(coded.dictionary)
+
+
+def label_values(column: pa.Array) -> np.ndarray:
+    """Return labels as a numpy array: int64, float64, bool, or str objects (numpy's own strings are all as wide as the
+    widest, and lose a NUL at their end)."""
+    return column.to_numpy(zero_copy_only=False).copy()  # Arrow's own memory is read-only
+
+
+def plain(label: Any) -> Any:
+    """Return a label as JSON keeps it."""
+    return label.item() if isinstance(label, np.generic) else label
+
+
+def as_text(label: Any) -> str:
+    """Return a label as a text file has it; a whole number without a point."""
+    label = plain(label)
+    return str(int(label)) if isinstance(label, float) and label.is_integer() else str(label)
+
+
+# ── times ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class Times:
+    """A column of times, float64 [n], NaN where a cell is missing or is no time.
+
+    `unit` is "day" for dates and durations; `zone` is "" for dates without one and None for numbers and durations.
+    """
+
+    values: np.ndarray
+    unit: str | None = None
+    zone: str | None = None
+    words: dict[str, int] = field(default_factory=dict)
+    row: int = -1
+    note: str | None = None
+
+
+def times(column: pa.Array, name: str, how: str | None = None, na: Sequence[str] = ()) -> Times:
+    """Return a column of times as numbers: dates as days since 1970-01-01 UTC, durations as days, numbers as they are.
+
+    Parameters
+    ----------
+    how
+        How texts are written, for strptime.
+
+    Raises
+    ------
+    InputError
+        For a column that is neither numeric nor of dates; numbers that have lost, or would lose, digits.
+    """
+    if not is_text(column.type):
+        values, unit = dates.times(column, name)
+        codes = [float(code) for code in na if is_number(code)] if unit is None else []
+        return Times(np.where(np.isin(values, codes), np.nan, values) if codes else values, unit, dates.zone(column))
+    cells = trimmed(column)
+    missing = pa.array([*MISSING, *na], cells.type)
+    cells = pc.if_else(pc.is_in(cells, value_set=missing), pa.scalar(None, cells.type), cells)  # pyright: ignore
+    there = cells.is_valid().to_numpy(zero_copy_only=False)
+    if how is not None:
+        parsed = dates.parse_times(cells, name, how)
+        return _times_of(parsed, cells, there, dates.zone(parsed), None)
+    if not there.any():
+        return Times(np.full(len(cells), np.nan))
+    iso, elapsed = matches(cells, ISO), matches(cells, ELAPSED)
+    if 2 * iso.sum() > there.sum():
+        only = pc.if_else(pa.array(iso), cells, pa.scalar(None, cells.type))  # pyright: ignore
+        parsed, zone = _from_iso(only, name)
+        return _times_of(parsed, cells, there, zone, None)
+    if 2 * elapsed.sum() > there.sum():
+        note = f"times such as {cells.filter(pa.array(elapsed))[0].as_py()!r} are elapsed hours and minutes"
+        return _times_of(_elapsed(cells), cells, there, None, note)
+    try:
+        found = numbers(cells, name)
+    except InputError as error:
+        raise InputError(
+            f"time column {name!r} holds text ({listed(cells.filter(pa.array(there))[:1].to_pylist())}); say how its "
+            'dates are written (time_format="%d.%m.%Y %H:%M", --time-format), or convert it to numbers, or to '
+            "datetimes, which are read as days.",
+            code="time-text",
+        ) from error
+    if matches(cells, r"^[-+]?\d{16,}$").any():
+        dates.refuse_rounded(found.values, name)
+    return Times(found.values, None, None, found.words, found.row, found.note)
+
+
+def _times_of(parsed: Any, cells: pa.Array, there: np.ndarray, zone: str | None, note: str | None) -> Times:
+    values = parsed if isinstance(parsed, np.ndarray) else dates.times(parsed, "time")[0]
+    strange = there & np.isnan(values)
+    words = counted(cells.filter(pa.array(strange))) if strange.any() else {}
+    return Times(values, "day", zone, words, int(strange.argmax()) if words else -1, note)
+
+
+def _from_iso(cells: pa.Array, name: str) -> tuple[pa.Array, str]:
+    """Return ISO texts as timestamps, null where a day does not exist, and their zone ("" for none)."""
+    offset = matches(cells, r"(Z|\d[+-]\d\d(:?\d\d)?)$") & matches(cells, ":|Z$")
+    there = cells.is_valid().to_numpy(zero_copy_only=False)
+    if offset.any() and not offset[there].all():
+        raise InputError(
+            f"some of the times {name!r} are dates with a zone or an offset, and some without; give all in one way.",
+            code="mixed-zones",
+        )
+    zone = "UTC" if offset.any() else None
+    cells = pc.replace_substring(cells, ",", ".")  # pyright: ignore
+    for unit in ("us", "ns"):
+        try:
+            return cells.cast(pa.timestamp(unit, zone)), zone or ""
+        except pa.ArrowInvalid:
+            continue
+    return dates.parse_iso(cells, zone), zone or ""
+
+
+def _elapsed(cells: pa.Array) -> np.ndarray:
+    """Return "26:30" and "1 days 02:30:00" as days."""
+    parts = pc.extract_regex(cells, ELAPSED)  # pyright: ignore
+    total = np.zeros(len(cells))
+    for part, size in (("d", 1.0), ("h", 1 / 24), ("m", 1 / 1440), ("s", 1 / 86400)):
+        texts = pc.struct_field(parts, part)  # pyright: ignore
+        texts = pc.if_else(pc.equal(texts, ""), "0", texts)  # pyright: ignore
+        total = total + texts.cast(pa.float64()).to_numpy(zero_copy_only=False) * size
+    sign = _flags(pc.equal(pc.struct_field(parts, "sign"), "-"))  # pyright: ignore
+    return np.where(sign, -total, total)
+
+
+def with_clock(day: pa.Array, clock: pa.Array, name: str, how: str | None, na: Sequence[str]) -> Times:
+    """Return the times of a column of days and one of clock times: dates with texts or times of day, days with hours.
+
+    Raises
+    ------
+    InputError
+        For a clock that is no time of day.
+    """
+    found = times(day, name, how, na)
+    if pa.types.is_time(clock.type):
+        clock = clock.cast(pa.time64("ns")).cast(pa.int64())
+        spent = np.where(_flags(clock.is_null()), np.nan, clock.fill_null(0).to_numpy() / 86_400e9)
+    elif is_text(clock.type):
+        cells = pc.replace_substring_regex(trimmed(clock), r"^(\d\d?)[.h](\d\d)$", r"\1:\2")  # pyright: ignore
+        spent = _elapsed(cells)
+    else:
+        hours = numbers(clock, f"{name} (clock)").values
+        if np.nanmax(hours, initial=0) > 24:
+            raise InputError(f"the clock of {name!r} goes to {np.nanmax(hours):g}; wanted hours up to 24, or 10:15:00.")
+        spent = hours / 24
+    return Times(found.values + spent, "day" if found.unit else None, found.zone, found.words, found.row, found.note)

@@ -1,0 +1,74 @@
+"""Columns of data sets larger than memory: one file per column, memory-mapped.
+
+The files are removed as soon as they are mapped: the system keeps them for as long as something reads them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+CHUNK = 1 << 20  # observations that are handled at a time
+
+
+class Columns(NamedTuple):
+    """The columns of n observations: times [n], channels [n], values [n, V], further positions [n, P]."""
+
+    times: np.ndarray
+    channels: np.ndarray | None
+    values: np.ndarray
+    positions: np.ndarray | None
+
+    def take(self, rows: Any) -> Columns:
+        """Select the rows of a mask, an order or a slice."""
+        channels = None if self.channels is None else self.channels[rows]
+        positions = None if self.positions is None else self.positions[rows]
+        return Columns(self.times[rows], channels, self.values[rows], positions)
+
+
+def is_mapped(column: np.ndarray) -> bool:
+    return isinstance(column, np.memmap)
+
+
+def series_chunks(offsets: np.ndarray, size: int | None = None) -> Iterator[slice]:
+    """The series one after another, in runs of about `CHUNK` observations or one longer series."""
+    start, last = 0, len(offsets) - 1
+    while start < last:
+        stop = max(start + 1, int(np.searchsorted(offsets, offsets[start] + (size or CHUNK), side="right")) - 1)
+        yield slice(start, stop)
+        start = stop
+
+
+def map_parts(parts: Iterable[Columns], folder: str | Path | None = None) -> Columns:
+    """Return parts, one behind the other, as mapped columns of files in a folder (the system's temporary one, if None)."""
+    # On Windows a file cannot be removed while it is mapped.
+    with tempfile.TemporaryDirectory(".columns", ".rotarymae-", folder, ignore_cleanup_errors=True) as beside:
+        return _write_columns(Path(beside), parts)
+
+
+def _write_columns(folder: Path, parts: Iterable[Columns]) -> Columns:
+    """Appends columns to files of a folder, such as `times.f8`, and maps them."""
+    files: dict[str, tuple[Any, np.dtype]] = {}
+    with contextlib.ExitStack() as stack:
+        for part in parts:
+            for name, column in part._asdict().items():
+                if column is None:
+                    continue
+                if name not in files:
+                    path = folder / f"{name}.{column.dtype.str[1:]}"
+                    files[name] = (stack.enter_context(path.open("wb")), column.dtype)
+                files[name][0].write(np.ascontiguousarray(column, files[name][1]).data)
+    return _map_columns(folder)
+
+
+def _map_columns(folder: Path) -> Columns:
+    names = Columns._fields
+    found = {path.stem: np.memmap(path, path.suffix[1:], "r") for name in names for path in folder.glob(f"{name}.*")}
+    positions, n = found.get("positions"), len(found["times"])
+    positions = None if positions is None else positions.reshape(n, -1)
+    return Columns(found["times"], found.get("channels"), found["values"].reshape(n, -1), positions)

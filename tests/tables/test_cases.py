@@ -1,0 +1,423 @@
+"""Tables that people really have, rebuilt small: each is read right, or what is doubtful about it is said."""
+
+import dataclasses
+import io
+import warnings
+import zipfile
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+from rotarymae.errors import InputError, InputWarning
+from rotarymae.series import SeriesDataset, as_dates
+from rotarymae.tables import TableSchema, open_source, propose, read_table, with_static
+
+SERIES = 12
+
+
+@pytest.fixture(scope="module")
+def base():
+    """12 series, channels g and r, 15 times each, classes a and b."""
+    rng = np.random.default_rng(0)
+    rows = [
+        (i, t, b, np.sin(t / (2 + i % 2)) + 0.3 * (b == "r") + 0.1 * rng.normal())
+        for i in range(SERIES)
+        for b in "gr"
+        for t in np.sort(rng.uniform(0, 60, 15)).round(3)
+    ]
+    return pd.DataFrame(rows, columns=["id", "time", "band", "value"])
+
+
+@pytest.fixture(scope="module")
+def iso(base):
+    seconds = pd.to_timedelta((base.time * 900).round(), unit="s")
+    return base.assign(time=(pd.Timestamp("2025-06-01") + seconds).dt.strftime("%Y-%m-%dT%H:%M:%S"))
+
+
+def quiet(source, **fields) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", InputWarning)
+        dataset, report = read_table(source, TableSchema(**fields))
+    return dataset, report
+
+
+def proposed(frame, tmp_path, told=(), kind="csv", **fields):
+    path = tmp_path / f"t.{kind}"
+    if isinstance(frame, str):
+        path.write_text(frame)
+    elif kind == "csv":
+        frame.to_csv(path, index=False)
+    else:
+        frame.to_parquet(path)
+    return propose(open_source(path), TableSchema(**fields), set(told)), path
+
+
+# ── one row that could spoil a table ────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_clock_without_battery_at_the_start_of_every_series_is_named_and_left_out_where_asked(iso):
+    first = pd.DataFrame({"id": range(SERIES), "time": "1970-01-01T00:00:00", "band": "g", "value": 0.0})
+    _, report = quiet(pd.concat([first, iso]), channel="band")
+    [said] = report.cautions
+    assert (
+        said.startswith(f"{SERIES} rows lie 55") and "years before the next" in said and "series 0 at time 1970" in said
+    )
+    dataset, report = quiet(pd.concat([first, iso]), channel="band", since="2000-01-01")
+    assert len(dataset.times) == len(iso) and report.left_out[0].count == SERIES and not report.cautions
+
+
+def test_one_time_a_year_off_is_named_by_its_series(iso):
+    moved = iso.copy()
+    moved.loc[100, "time"] = moved.time[100].replace("2025", "2026")
+    _, report = quiet(moved, channel="band")
+    assert len(report.cautions) == 1 and f"series {moved.id[100]} at time 2026" in report.cautions[0]
+    assert not quiet(iso, channel="band")[1].cautions
+
+
+@pytest.mark.parametrize("filler", [-999.25, -9999, 1e20, 999.9])
+def test_fillers_are_named_with_what_to_type(base, filler):
+    filled = base.copy()
+    filled.loc[::50, "value"] = filler
+    _, report = quiet(filled, channel="band")
+    assert sum(report.suspects.values()) == len(filled.loc[::50])
+    assert all(f"--na {filler:.10g}" in text for text in report.losses() if "far from" in text)
+    dataset, report = quiet(filled, channel="band", na=(str(filler),))
+    assert len(dataset.times) == len(base) - len(filled.loc[::50]) and not report.suspects
+
+
+def test_one_wild_value_is_named(base):
+    wild = base.copy()
+    wild.loc[7, "value"] = 1e7
+    _, report = quiet(wild, channel="band")
+    assert list(report.suspects) == ["channel 'g' is 10000000"]
+
+
+# ── what `info` proposes ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_times_of_32_bits_are_named_and_nothing_is_merged(base, tmp_path):
+    coarse = base.assign(time=(2_459_450 + np.arange(len(base)) / 200).astype(np.float32))
+    with pytest.raises(InputError, match="has 32 bits: 0.25 is its smallest step") as refused:
+        quiet(coarse, channel="band")
+    assert refused.value.code == "duplicates"
+    proposal, _ = proposed(coarse, tmp_path, kind="parquet")
+    assert proposal.schema.duplicates == "error"
+
+
+@pytest.mark.parametrize("how", ["text", "parquet"])
+def test_day_and_clock_are_the_time_together(base, tmp_path, how):
+    when = pd.Timestamp("2025-06-01") + pd.to_timedelta((base.time * 3600).round(), unit="s")
+    apart = base.drop(columns="time").assign(
+        day=when.dt.date if how == "parquet" else when.dt.strftime("%Y-%m-%d"),
+        clock=when.dt.time if how == "parquet" else when.dt.strftime("%H:%M:%S"),
+    )
+    proposal, path = proposed(apart, tmp_path, kind="parquet" if how == "parquet" else "csv")
+    assert (proposal.schema.time, proposal.schema.clock) == ("day", "clock")
+    dataset, _ = quiet(path, **{f.name: getattr(proposal.schema, f.name) for f in dataclasses.fields(TableSchema)})
+    wanted = quiet(base.assign(time=when), channel="band")[0]
+    np.testing.assert_allclose(dataset.times, wanted.times, rtol=0, atol=1e-9)
+    np.testing.assert_array_equal(dataset.values, wanted.values)
+
+
+NAMES = {
+    "ztf": (["oid", "jd", "band", "magpsf", "sigmapsf", "diffmaglim"], "magpsf", "sigmapsf"),
+    "rubin": (["diaObjectId", "midpointMjdTai", "band", "psfFlux", "psfFluxErr", "x"], "psfFlux", "psfFluxErr"),
+    "mallorn": (["object_id", "Time (MJD)", "Filter", "Flux", "Flux_err", "x"], "Flux", "Flux_err"),
+    "nearly usual": (["star_id", "obs_mjd", "filter_name", "flux", "flux_error", "x"], "flux", "flux_error"),
+    "meds": (["subject_id", "time", "code", "numeric_value", "std", "x"], "numeric_value", None),
+    "clif": (
+        ["hospitalization_id", "recorded_dttm", "vital_category", "vital_value", "v_sd", "x"],
+        "vital_value",
+        None,
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", NAMES)
+def test_columns_are_proposed_by_pieces_of_their_names(base, tmp_path, kind):
+    names, value, error = NAMES[kind]
+    rng = np.random.default_rng(0)
+    table = base.assign(error=rng.uniform(0.1, 0.2, len(base)), more=20 + rng.normal(size=len(base)))
+    table.columns = names
+    proposal, _ = proposed(table, tmp_path)
+    schema = proposal.schema
+    assert (schema.id, schema.time, schema.channel) == tuple(names[:3])
+    assert schema.values == (value,) and schema.errors == ((error,) if error else ()) and not schema.wide
+    assert kind != "ztf" or any("'diffmaglim' are limits" in text for text in proposal.unsure)
+
+
+def test_a_sensor_log_is_one_series_with_a_channel_per_column(tmp_path):
+    rng = np.random.default_rng(0)
+    when = pd.date_range("2024-01-01", periods=100, freq="10min").strftime("%Y-%m-%d %H:%M:%S")
+    log = pd.DataFrame({"Date/Time": when, "Temp": rng.normal(size=100), "Humidity": rng.normal(size=100)})
+    proposal, path = proposed(log, tmp_path)
+    assert proposal.schema.time == "Date/Time" and proposal.schema.wide and proposal.schema.id == "file"
+    assert proposal.schema.values == ("Temp", "Humidity")
+
+
+def test_the_index_of_pandas_is_nothing_and_constant_columns_are_static(base, tmp_path):
+    table = base.assign(age=50 + base.id, sex=np.where(base.id % 2, "m", "f"), site="one", futime=base.id * 7)
+    table.index = range(5, 5 + len(table))
+    proposal, _ = proposed(table, tmp_path, kind="parquet")
+    assert proposal.schema.values == ("value",) and proposal.schema.static == ("age", "sex")
+    assert any("'futime' look like outcomes" in text for text in proposal.unsure)
+
+
+def test_groups_of_series_are_named(base, tmp_path):
+    proposal, _ = proposed(base.rename(columns={"id": "stay_id"}).assign(patient_id=base.id // 2), tmp_path)
+    assert proposal.schema.id == "stay_id" and proposal.split == "patient_id"
+    assert any("--split-by patient_id" in text for text in proposal.unsure)
+
+
+def test_a_column_that_repeats_in_blocks_is_the_id(base, tmp_path):
+    table = (
+        base.sort_values(["id", "time"])
+        .rename(columns={"id": "wafer"})
+        .assign(wafer=lambda d: "w" + d.wafer.astype(str))
+    )
+    proposal, _ = proposed(table, tmp_path)
+    assert proposal.schema.id == "wafer" and any("rows come in blocks" in text for text in proposal.unsure)
+
+
+# ── one bad cell ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_series_without_any_error_is_read_and_named(base):
+    table = base.assign(sigma=0.1)
+    table.loc[table.id == 3, "sigma"] = np.nan
+    dataset, report = quiet(table, channel="band", errors=("sigma",))
+    assert len(dataset) == SERIES and np.isfinite(dataset.values).all()
+    assert any("1 series have 'value' but no 'sigma' at all (3)" in text for text in report.cautions)
+
+
+def test_a_column_that_nobody_asked_for_may_be_there_twice(tmp_path):
+    (tmp_path / "t.csv").write_text("id,time,x,value,x\n1,0,5,1.5,6\n1,1,5,2.5,6\n")
+    assert quiet(tmp_path / "t.csv")[0].values.ravel().tolist() == [1.5, 2.5]
+    with pytest.raises(InputError) as refused:
+        quiet(tmp_path / "t.csv", values=("x",))
+    assert refused.value.code == "column-twice"
+
+
+def test_duplicates_last_and_means_by_weight():
+    table = pd.DataFrame({"id": 1, "time": [5.0, 5.0, 6.0], "flux": [5.01, 5.04, 1.0], "flux_err": [0.01, 1.0, 0.5]})
+    fields: Any = {"values": ("flux",), "errors": ("flux_err",)}
+    assert quiet(table, **fields, duplicates="last")[0].values[0].tolist() == [5.04, 1.0]
+    mean = quiet(table, **fields, duplicates="mean")[0].values
+    weights = np.array([1e4, 1.0])
+    np.testing.assert_allclose(mean[0], [np.average([5.01, 5.04], weights=weights), weights.sum() ** -0.5])
+    assert mean[1].tolist() == [1.0, 0.5]
+
+
+def test_few_repeats_are_left_out_and_many_refused(base):
+    once = pd.concat([base, base.iloc[[5]].assign(value=9.0)])
+    dataset, report = quiet(once, channel="band")
+    assert len(dataset.times) == len(base) and report.merged == 1 and "1 of 361 rows repeat" in report.cautions[0]
+    same = pd.concat([base, base.iloc[:100]])  # written twice, with the same values
+    dataset, report = quiet(same, channel="band")
+    assert len(dataset.times) == len(base) and report.merged == 100
+    with pytest.raises(InputError) as refused:
+        quiet(pd.concat([base, base.iloc[:100].assign(value=9.0)]), channel="band")
+    assert refused.value.code == "duplicates"
+
+
+def test_rows_without_a_time_are_left_out_or_facts():
+    table = pd.DataFrame(
+        {
+            "subject_id": [1, 1, 1, 1, 2, 2, 2, 2],
+            "time": [None, None, "2020-01-01", "2020-01-02"] * 2,
+            "code": ["GENDER//F", "AGE", "HR", "HR", "GENDER//M", "AGE", "HR", "HR"],
+            "numeric_value": [None, 50.0, 80.0, 81.0, None, 60.0, 70.0, 71.0],
+        }
+    )
+    fields: Any = {"id": "subject_id", "channel": "code", "values": ("numeric_value",)}
+    dataset, report = quiet(table, **fields)
+    assert len(dataset.times) == 4 and report.left_out[0].count == 4 and dataset.channel_names == ("HR",)
+    dataset, report = quiet(table, **fields, untimed="static")
+    assert {name: column.tolist() for name, column in dataset.static.items()} == {
+        "AGE": [50.0, 60.0],
+        "GENDER//F": [1.0, 0.0],
+        "GENDER//M": [0.0, 1.0],
+    }
+    assert dataset.channel_names == ("HR",) and not report.left_out
+
+
+def test_the_label_as_a_channel_is_refused(base, tmp_path):
+    base.assign(status=base.id % 2).to_csv(tmp_path / "t.csv", index=False)
+    with pytest.raises(InputError) as refused:
+        read_table(tmp_path / "t.csv", TableSchema(wide=True, values=("value", "status")), others=("status",))
+    assert refused.value.code == "label-is-input"
+
+
+# ── containers ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_field_may_be_null_in_the_first_file_and_a_number_in_the_second(tmp_path):
+    for i, kind in enumerate((pa.null(), pa.float64())):
+        entry = [
+            {"time": 1.0 + i, "value": None if i == 0 else 2.5},
+            {"time": 2.0 + i, "value": None if i == 0 else 3.5},
+        ]
+        column = pa.array([entry], pa.list_(pa.struct([("time", pa.float64()), ("value", kind)])))
+        pyarrow.parquet.write_table(pa.table({"id": [i], "lc": column}), tmp_path / f"{i}.parquet")
+    dataset, report = quiet(tmp_path, time="lc.time", values=("lc.value",))
+    assert dataset.ids.tolist() == [1] and dataset.values.ravel().tolist() == [2.5, 3.5] and report.empty == (0,)
+
+
+def test_a_nested_and_a_flat_column_of_one_name_both_exist():
+    frame = pd.DataFrame({"id": [1], "time": [7.0], "lc": [[{"time": 1.0, "value": 2.0}, {"time": 2.0, "value": 3.0}]]})
+    dataset, _ = quiet(frame, time="lc.time", values=("lc.value",))
+    assert dataset.times.tolist() == [1.0, 2.0]
+
+
+@pytest.mark.parametrize("memory", [None, 0])
+def test_ids_of_every_kind_of_text(tmp_path, memory):
+    for i, kind in enumerate((pa.string_view(), pa.large_string())):
+        ids = pa.array(["a", "b", "a"], pa.string()).cast(kind)
+        pyarrow.parquet.write_table(
+            pa.table({"id": ids, "time": [2.0 + i, 1.0, 9.0 + i], "value": [1.0, 2.0, 3.0]}), tmp_path / f"{i}.parquet"
+        )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", InputWarning)
+        dataset, _ = read_table(tmp_path, TableSchema(duplicates="first"), memory=memory)
+    assert dataset.ids.tolist() == ["a", "b"] and dataset.times.tolist() == [2.0, 3.0, 9.0, 10.0, 1.0]
+
+
+def test_big_endian_columns_are_read_as_they_are(base):
+    table = base.assign(**{name: base[name].to_numpy().astype(">f8") for name in ("time", "value")})
+    assert quiet(table, channel="band")[0].fingerprint() == quiet(base, channel="band")[0].fingerprint()
+
+
+def test_quantities_of_time_become_days_and_units_are_kept(base):
+    astropy = pytest.importorskip("astropy.table")
+    units = pytest.importorskip("astropy.units")
+    table = astropy.QTable(
+        {"id": base.id, "time": base.time.to_numpy() * units.hour, "value": base.value.to_numpy() * units.mJy}
+    )
+    source = open_source(table)
+    assert source.units == {"time": "d", "value": "mJy"} and any("is read in days" in note for note in source.notes)
+    np.testing.assert_allclose(quiet(table, duplicates="first")[0].times, quiet(base, duplicates="first")[0].times / 24)
+
+
+def test_columns_of_positions_are_read_with_the_times(base, tmp_path):
+    table = base.assign(lat=base.value + 1, lon=base.value + 2)
+    table.loc[3, "lat"] = np.nan
+    table.to_csv(tmp_path / "t.csv", index=False)
+    for memory in (None, 0):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", InputWarning)
+            dataset, report = read_table(
+                tmp_path / "t.csv", TableSchema(channel="band", positions=("lat", "lon")), memory=memory
+            )
+        assert dataset.position_names == ("lat", "lon") and dataset.positions is not None
+        np.testing.assert_allclose(dataset.positions[:, 1] - dataset.positions[:, 0], 1)
+        assert report.left_out[0].column == "lat" and report.left_out[0].count == 1
+
+
+@pytest.mark.parametrize("memory", [None, 0])
+def test_static_columns_may_stand_in_the_table_of_objects(base, tmp_path, memory):
+    base.to_csv(tmp_path / "t.csv", index=False)
+    objects = pd.DataFrame({"id": range(SERIES - 1, -1, -1), "z": np.arange(SERIES) / 10, "kind": list("ab") * 6})
+    objects.to_csv(tmp_path / "o.csv", index=False)
+    schema = TableSchema(channel="band", static=("z", "kind"), objects=str(tmp_path / "o.csv"))
+    with pytest.warns(InputWarning, match="times were not ascending"):
+        dataset, _ = read_table(tmp_path / "t.csv", schema, memory=memory)
+    assert dataset.static["z"].tolist() == (np.arange(SERIES)[::-1] / 10).tolist()
+    assert dataset.static["kind"].tolist() == list("ba") * 6
+
+
+def test_series_that_the_objects_do_not_have_are_named(base):
+    dataset, _ = quiet(base, channel="band")
+    objects = pd.DataFrame({"id": range(1, SERIES), "z": 0.5, "kind": "a"})
+    with pytest.warns(InputWarning, match="1 series are not in the table: 0"):
+        found = with_static(dataset, objects, "id", ("z", "kind"))
+    assert np.isnan(found.static["z"][0]) and found.static["kind"][0] is None and found.static["z"][1] == 0.5
+
+
+# ── times ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_times_come_out_as_they_went_in_to_the_last_digit():
+    rng = np.random.default_rng(0)
+    for unit, year in (("s", 2190), ("ms", 2180), ("us", 2030)):
+        first = np.datetime64(f"{year}-01-01", unit).astype(np.int64)
+        ticks = first + rng.integers(0, 86_400 * {"s": 1, "ms": 1000, "us": 1_000_000}[unit] * 300, 5_000)
+        when = pa.array(np.sort(np.unique(ticks))).cast(pa.timestamp(unit))
+        dataset = SeriesDataset.from_frame(
+            pa.table({"id": [1] * len(when), "time": when, "value": np.zeros(len(when))})
+        )
+        assert as_dates(dataset.times, "UTC").cast(pa.timestamp("us")).equals(when.cast(pa.timestamp("us")))
+
+
+def test_elapsed_times_and_offsets_are_read_as_days(tmp_path):
+    (tmp_path / "t.csv").write_text("id,time,value\n1,00:07,1\n1,47:30,2\n1,1 days 02:00:00,3\n1,-1:30,4\n")
+    dataset, report = quiet(tmp_path / "t.csv")
+    np.testing.assert_allclose(dataset.times * 24, [-1.5, 7 / 60, 26, 47.5])
+    assert dataset.time_unit == "day" and "elapsed hours" in str(report)
+
+
+def test_one_time_that_is_none_is_left_out(base, tmp_path):
+    base.astype({"time": str}).assign(time=lambda d: d.time.where(d.index != 4, "noon")).to_csv(
+        tmp_path / "t.csv", index=False
+    )
+    dataset, report = quiet(tmp_path / "t.csv", channel="band")
+    assert len(dataset.times) == len(base) - 1 and report.words == {"time": {"noon": 1}}
+
+
+def test_standard_input_is_a_table_like_others(monkeypatch, base):
+    from rotarymae.tables import source
+
+    class Pipe:
+        buffer = io.BytesIO(base.to_csv(index=False).encode())
+
+    monkeypatch.setattr(source.sys, "stdin", Pipe)
+    source.standard_input.cache_clear()
+    assert quiet("-", channel="band")[0].fingerprint() == quiet(base, channel="band")[0].fingerprint()
+
+
+# ── hostile files: one line, soon ───────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    "name, content",
+    [
+        ("t.jsonl", b'{"id":"a","time":1,"value":' + b"[" * 50_000 + b"]" * 50_000 + b"}\n"),
+        ("t.json", b"[" * 100_000),
+        (
+            "t.json",
+            b"["
+            + b",".join(b"{%s}" % b",".join(b'"k%d_%d":1' % (i, k) for k in range(50)) for i in range(2000))
+            + b"]",
+        ),
+        ("t.csv", b"id,time,value\n" + b'"' + b"x" * 40_000_000),
+        ("t.csv", b"\x00" * 100_000),
+        ("t.parquet", b"PAR1" + b"\xff" * 100),
+        ("t.xlsx", b"PK\x03\x04" + b"\xff" * 100),
+    ],
+    ids=["deep lines", "deep", "keys", "a long cell", "zeros", "parquet", "excel"],
+)
+def test_hostile_files_are_refused_in_one_line(tmp_path, name, content):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(InputError) as refused:
+        quiet(tmp_path / name)
+    assert "\n" not in str(refused.value) and name in str(refused.value)
+
+
+def test_a_far_cell_of_excel_costs_nothing_and_an_entity_is_refused(tmp_path):
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    book.active["A1"], book.active["B1"] = "id", "time"
+    book.active["XFD1048576"] = 1.0
+    book.save(tmp_path / "far.xlsx")
+    assert open_source(tmp_path / "far.xlsx").columns == ["id", "time"]
+    with zipfile.ZipFile(tmp_path / "far.xlsx") as good, zipfile.ZipFile(tmp_path / "bomb.xlsx", "w") as bad:
+        for name in good.namelist():
+            text = good.read(name)
+            if name.endswith("sheet1.xml"):
+                text = b'<!DOCTYPE x [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;">]>' + text.replace(b"<v>", b"<v>&b;")
+            bad.writestr(name, text)
+    with pytest.raises(InputError, match=r"bomb.xlsx"):
+        quiet(tmp_path / "bomb.xlsx")
