@@ -12,7 +12,8 @@ from rotarymae.batch import DatasetExamples, Examples
 from rotarymae.counter_rng import counter_uniform
 from rotarymae.errors import InputError
 from rotarymae.masking import Masking, MaskRatio
-from rotarymae.series import Preprocessor, SeriesDataset, SeriesExamples, Windows, is_frame
+from rotarymae.series import Preprocessor, SeriesDataset, SeriesExamples, Windows
+from rotarymae.tables import is_frame
 
 AnyDataset = SeriesDataset | ArrayDataset
 AnyPreprocessor = Preprocessor | ArrayPreprocessor
