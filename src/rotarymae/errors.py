@@ -164,6 +164,12 @@ def check_number(
         raise InputError(f"{name} is {value!r}; wanted {wanted}.")
 
 
+def check_each(check: Callable[..., None], holder: object, names: Iterable[str], *rules: Any, **named: Any) -> None:
+    """Check several attributes of an object by one rule: `check(name, value, ...)`."""
+    for name in names:
+        check(name, getattr(holder, name), *rules, **named)
+
+
 def check_share(name: str, value: Any) -> None:
     """Raise InputError unless 0 ≤ value < 1."""
     check_number(name, value, "at least 0 and less than 1", least=0, below=1)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from rotarymae.config import Precision
-from rotarymae.errors import InputError, check_number, check_share, check_whole, choose
+from rotarymae.errors import InputError, check_each, check_number, check_share, check_whole, choose
 
 Optimizer = Literal["adamw", "sgd"]
 
@@ -81,26 +81,22 @@ class TrainConfig(LoopOptions):
     def __post_init__(self) -> None:
         if (self.batch_size is None) == (self.batch_tokens is None):
             raise InputError("give either batch_size (examples) or batch_tokens (tokens), not both and not neither.")
-        for name in ("epochs", "accumulation", "log_every", "keep"):
-            check_whole(name, getattr(self, name), 1)
-        for name in ("batch_size", "batch_tokens", "epoch_steps", "patience", "checkpoint_steps"):
-            check_whole(name, getattr(self, name), 1, optional=True)
-        for name in ("min_steps", "workers", "seed", "max_skipped"):
-            check_whole(name, getattr(self, name), 0)
+        check_each(check_whole, self, ("epochs", "accumulation", "log_every", "keep"), 1)
+        optional = ("batch_size", "batch_tokens", "epoch_steps", "patience", "checkpoint_steps")
+        check_each(check_whole, self, optional, 1, optional=True)
+        check_each(check_whole, self, ("min_steps", "workers", "seed", "max_skipped"), 0)
         if self.seed >= 2**64:
             raise InputError(f"seed is {self.seed}; wanted a whole number below 2^64.")
         check_whole("warmup_steps", self.warmup_steps, 0, optional=True)
-        for name in ("base_lr", "layer_decay"):
-            check_number(name, getattr(self, name), "a positive number", above=0)
+        check_each(check_number, self, ("base_lr", "layer_decay"), "a positive number", above=0)
         if self.gradient_clip is not None:
             check_number("gradient_clip", self.gradient_clip, "a positive number or None", above=0)
-        for name in ("weight_decay", "checkpoint_minutes"):
-            check_number(name, getattr(self, name), "a number of at least 0", least=0)
+        check_each(check_number, self, ("weight_decay", "checkpoint_minutes"), "a number of at least 0", least=0)
+        check_each(check_share, self, ("momentum", "warmup_fraction"))
         if not isinstance(self.betas, tuple | list) or len(self.betas) != 2:
             raise InputError(f"betas is {self.betas!r}; wanted two numbers.")
-        fractions = {"momentum": self.momentum, "warmup_fraction": self.warmup_fraction}
-        for name, value in {**fractions, "betas[0]": self.betas[0], "betas[1]": self.betas[1]}.items():
-            check_share(name, value)
+        for i, rate in enumerate(self.betas):
+            check_share(f"betas[{i}]", rate)
         for name in ("keep_best", "compile"):
             if type(getattr(self, name)) is not bool:
                 raise InputError(f"{name} is {getattr(self, name)!r}; wanted True or False.")

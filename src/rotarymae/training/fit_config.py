@@ -24,7 +24,7 @@ from rotarymae.config import (
     mask_range,
     predicts_spread,
 )
-from rotarymae.errors import InputError, check_number, check_share, check_whole, choose
+from rotarymae.errors import InputError, check_each, check_number, check_share, check_whole, choose
 from rotarymae.training import LoopOptions, TrainConfig
 
 if TYPE_CHECKING:
@@ -203,8 +203,7 @@ class FitConfig(
                 choose(field.name, getattr(self, field.name), choices)
         for column, transform in (self.transforms or {}).items():
             choose(f"the transform of {column!r}", transform, get_args(Transform))
-        for name in ("dropout", "drop_path", "drop", "label_smoothing", "validation_fraction"):
-            check_share(name, getattr(self, name))
+        check_each(check_share, self, ("dropout", "drop_path", "drop", "label_smoothing", "validation_fraction"))
         check_number("noise", self.noise, "a number of at least 0", least=0)
         check_whole("max_tokens", self.max_tokens, 2, optional=True)
         self._check_windows()
@@ -230,11 +229,13 @@ class FitConfig(
             raise InputError("pool='cls' reads a [CLS] token and cls_token=False leaves it out; use pool='mean'.")
         if self.optimizer == "sgd" and self.betas is not None:
             raise InputError(f"betas={self.betas} are AdamW's; leave them out with optimizer='sgd'.")
-        for stage, training in (("pre-training", self.pretraining), ("fine-tuning", self.finetuning)):
+        made = {}
+        for stage, make in (("pre-training", self._make_pretraining), ("fine-tuning", self._make_finetuning)):
             try:
-                training()
+                made[stage] = make()
             except InputError as error:
                 raise error.within(stage) from None
+        self._stages: dict[str, TrainConfig] = made
 
     def _check_windows(self) -> None:
         if self.window is None:
@@ -296,13 +297,19 @@ class FitConfig(
             raise InputError(f"{', '.join(changed)}: {why}; leave out what is of no use.")
 
     def pretraining(self) -> TrainConfig:
-        """How the training loop pre-trains, where it does."""
+        """Return how the training loop pre-trains, where it does."""
+        return self._stages["pre-training"]
+
+    def finetuning(self) -> TrainConfig:
+        """Return how the training loop fine-tunes."""
+        return self._stages["fine-tuning"]
+
+    def _make_pretraining(self) -> TrainConfig:
         epochs = PRETRAIN_EPOCHS if self.pretrain_epochs is None or not self.pretrains else self.pretrain_epochs
         betas = (0.9, 0.95) if self.betas is None else self.betas
         return self._training(epochs=epochs, betas=betas, layer_decay=1.0)
 
-    def finetuning(self) -> TrainConfig:
-        """How the training loop fine-tunes."""
+    def _make_finetuning(self) -> TrainConfig:
         betas = (0.9, 0.999) if self.betas is None else self.betas
         rate = self.finetune_lr
         if rate is None and self.tune == "probe":
