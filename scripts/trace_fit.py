@@ -1,9 +1,9 @@
-"""Count the files and the moves between files that a `rotarymae fit` of a small table passes before the first forward pass.
+"""Count the files, and the moves between files, that a small `rotarymae fit` passes before its first forward pass.
 
     python scripts/trace_fit.py [--files]
 
-A move is a call from a function in one file of ours to a function in another; what modules do while they are imported is
-not counted.
+A move is a call from a function in one file of ours to a function in another; what modules do while they are imported
+is not counted.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ from rotarymae.transformer import Transformer
 
 SOURCE = str(Path(rotarymae.__file__).parent)
 SIZES = "--embed-dim 24 --num-heads 2 --depth 1 --decoder-embed-dim 12 --decoder-num-heads 1 --decoder-depth 1"
-FIT = f"--channel band --label kind --min-steps 0 --batch-size 8 {SIZES} --pretrain-epochs 1 --finetune-epochs 1 --quiet"
+FIT = (
+    f"--channel band --label kind --min-steps 0 --batch-size 8 {SIZES} --pretrain-epochs 1 --finetune-epochs 1 --quiet"
+)
 
 
 class FirstForward(BaseException):

@@ -383,6 +383,10 @@ def test_weights_that_no_model_has_are_refused(folder, harm):
         ("config.json", lambda c: c.update(preprocessor="pickle")),
         ("config.json", lambda c: c.update(preprocessor=None)),
         ("config.json", lambda c: c.update(columns=[1])),
+        ("config.json", lambda c: c.update(columns={"values": 3})),
+        ("config.json", lambda c: c.update(columns={"id": ["a"]})),
+        ("config.json", lambda c: c.update(parameters={"batch_size": "many"})),
+        ("config.json", lambda c: c.update(parameters={"mask_ratio": [1]})),
         ("config.json", lambda c: c.update(forecasts="yes")),
         ("config.json", lambda c: c.update(parameters=None)),
         ("config.json", lambda c: c.update(surplus=1)),
@@ -429,6 +433,11 @@ def test_a_pipeline_is_tied_together(fitted, tmp_path):
     shutil.copytree(tmp_path / "another/partners", tmp_path / "other/partners")
     with refuses("partners/predictor.json", "checksum", error=ModelDirectoryError):
         Pipeline.load(tmp_path / "other")
+    shutil.copytree(fitted / "run", tmp_path / "run")
+    shutil.rmtree(tmp_path / "run/model")
+    shutil.copytree(tmp_path / "another", tmp_path / "run/model")
+    with refuses("model", "another run", error=ModelDirectoryError):
+        Pipeline.load(tmp_path / "run")
     before.pretrained.save(tmp_path / "alone")
     shutil.copytree(source / "partners", tmp_path / "alone/partners")
     with refuses("no part of this model", error=ModelDirectoryError):

@@ -21,6 +21,7 @@ from rotarymae.system import sha256, sha256_of
 
 CONFIG, WEIGHTS, PREPROCESSOR, CARD = "config.json", "model.safetensors", "preprocessor.json", "README.md"
 PARTNERS = "partners"  # the folder of what predicts beside the model
+METRICS = "metrics.json"  # of a run
 MODEL = "model"  # the folder of a run in which its pipeline is saved
 FILES = (CONFIG, WEIGHTS, PREPROCESSOR, CARD)
 PARTNER_FILE = re.compile(rf"{PARTNERS}/[a-z0-9_-]+\.(json|safetensors|txt)")
@@ -70,7 +71,21 @@ def find_model(source: str | Path) -> Path:
 
 
 def _within_run(folder: Path) -> Path:
-    return folder / MODEL if not (folder / CONFIG).exists() and (folder / MODEL).is_dir() else folder
+    """Return the folder of a run's pipeline, or the folder itself.
+
+    Raises:
+        ModelDirectoryError: the pipeline is not the one that the run's metrics.json is of.
+    """
+    if (folder / CONFIG).exists() or not (folder / MODEL).is_dir():
+        return folder
+    config, metrics = folder / MODEL / CONFIG, folder / METRICS
+    if config.is_file() and metrics.is_file():
+        written = read_json(metrics).get("model")
+        if written is not None and written != sha256(config):
+            raise ModelDirectoryError(
+                f"{folder / MODEL} is of another run than {metrics}; name the folder itself to use it."
+            )
+    return folder / MODEL
 
 
 def known_file(name: str) -> bool:

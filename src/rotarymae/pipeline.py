@@ -60,6 +60,7 @@ from rotarymae.queries import queries_from, shape_answers
 from rotarymae.series import Preprocessor
 from rotarymae.system import from_fields, remove_leftovers, replacing_folder
 from rotarymae.tables import TableSchema, as_dataset, is_frame, read_table
+from rotarymae.training.fit_config import FitConfig
 
 FORMAT = 3  # 2 kept a model, a preprocessor and a predictor apart
 WRITTEN_BY = "written by rotarymae"  # in every model card
@@ -411,7 +412,7 @@ class Pipeline:
                 precision,
             )
             pipeline._check()
-        except InputError as error:
+        except (InputError, TypeError, ValueError, AttributeError) as error:
             raise ModelDirectoryError(f"{path}: {error}") from None
         return pipeline
 
@@ -428,6 +429,15 @@ class Pipeline:
 
     def _check(self) -> None:
         """Raise InputError where the parts do not fit together."""
+        from_fields(TableSchema, self.columns, "columns")
+        options = {each.name for each in dataclasses.fields(FitConfig)}
+        FitConfig(
+            **{
+                name: tuple(value) if isinstance(value, list) else value
+                for name, value in self.parameters.items()
+                if name in options
+            }
+        )
         config, known = encoder_of(self.model).config, self.preprocessor
         if self.autoencoder is not None:
             other = self.autoencoder.config

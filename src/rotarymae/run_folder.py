@@ -26,10 +26,10 @@ from rotarymae.datasets import AnyDataset
 from rotarymae.errors import InputError
 from rotarymae.interpolation import Interpolation
 from rotarymae.labels import Labels
-from rotarymae.model_files import MODEL
+from rotarymae.model_files import CONFIG, MODEL
 from rotarymae.series import SeriesDataset, as_dates, plain
 from rotarymae.splits import SplitColumn
-from rotarymae.system import check_writable, hardware, remove_leftovers, replacing, versions, write_text
+from rotarymae.system import check_writable, hardware, remove_leftovers, replacing, sha256, versions, write_text
 from rotarymae.training import FREE_TO_CHANGE, taken_precision
 from rotarymae.training.fit_config import FitConfig
 
@@ -156,6 +156,7 @@ def write_metrics(outcome: Outcome, out: Path) -> None:
     preprocessor = outcome.pipeline.preprocessor
     content = {
         "run": uuid.uuid4().hex,
+        "model": sha256(out / MODEL / CONFIG),
         **outcome.metrics,
         "seconds": round(outcome.seconds, 1),
         "command": outcome.command,

@@ -157,13 +157,14 @@ def test_pretraining_and_finetuning_learn_to_tell_pictures_apart(stripes, likeli
         **{"finetune_epochs": 6, "batch_size": 8, "label_smoothing": 0.1, "base_lr": 3e-3},
     )
     train = np.arange(30)
-    pretrained = pretrain(dataset.select(train), config).pipeline
-    losses = [line["loss"] for line in pretrained.result.history if "loss" in line]
+    first = pretrain(dataset.select(train), config)
+    pretrained = first.pipeline
+    losses = [line["loss"] for line in first.result.history if "loss" in line]
     assert losses[-1] < losses[0]
     tuned = finetune(pretrained, dataset.select(train), labels[train], config).pipeline
     held = dataset.select(np.arange(30, 40))
     probabilities = tuned.outputs(held)
-    found = np.array(tuned.preprocessor.classes)[probabilities.argmax(1)]
+    found = np.array(tuned.labels.classes)[probabilities.argmax(1)]
     assert (found == labels[30:]).all()
     tuned.save(tmp_path / "model")
     loaded = Pipeline.load(tmp_path / "model")
@@ -181,7 +182,7 @@ def test_options_of_series_are_refused_for_pictures(stripes):
     for masking in ("tubes", "channels"):
         with refuses(f"masking='{masking}'", "pictures have none"):
             pretrain(dataset, FitConfig(masking=masking))
-    with refuses("40 pictures", "two patches", "smaller patch_size"):
+    with refuses("40 pictures", "two patches", "(12, 16)"):
         pretrain(ArrayDataset.from_arrays(stripes[0], (12, 16)), FitConfig())
 
 

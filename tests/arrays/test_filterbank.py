@@ -1,16 +1,14 @@
 """The filterbank: frames and bins, an independent computation, what is refused, and batches of unequal lengths."""
 
-import dataclasses
-
 import numpy as np
 import pytest
 
 from conftest import refuses, small
 from rotarymae.arrays import ArrayDataset, ArrayPreprocessor, as_arrays, filterbank
 from rotarymae.heads import Classifier
+from rotarymae.labels import ClassLabels
 from rotarymae.model import Encoder
 from rotarymae.pipeline import Pipeline
-from rotarymae.training import TrainConfig
 
 RATE = 16_000
 
@@ -91,9 +89,9 @@ def test_waveforms_become_patches_and_a_bad_one_is_named():
 
 def test_sounds_of_unequal_length_give_in_one_batch_what_they_give_alone():
     dataset = ArrayDataset.from_waveforms([noise(0.2 + 0.11 * i, i) for i in range(6)], RATE, 16)
-    preprocessor = dataclasses.replace(ArrayPreprocessor.fit(dataset), classes=("a", "b"))
+    preprocessor = ArrayPreprocessor.fit(dataset)
     model = Classifier(Encoder(small(axes=2, features=256)), 2, "attention").eval()
-    directory = Pipeline(preprocessor, model)
-    one_by_one = directory.outputs(dataset, TrainConfig(batch_size=1))
-    together = directory.outputs(dataset, TrainConfig(batch_size=6))
+    pipeline = Pipeline(preprocessor, model, labels=ClassLabels(("a", "b")))
+    one_by_one = np.concatenate([pipeline.outputs(dataset.select([i])) for i in range(6)])
+    together = pipeline.outputs(dataset)
     assert len(set(dataset.lengths)) > 2 and np.abs(together - one_by_one).max() < 1e-5

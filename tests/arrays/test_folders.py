@@ -210,7 +210,7 @@ def test_the_command_fits_predicts_embeds_and_evaluates_a_folder(kind, patch, tm
     assert command("embed", run, new, "--out", tmp_path / "vectors.parquet", "--quiet") == 0
     assert pq.read_table(tmp_path / "vectors.parquet").shape == (6, 25)
     assert command("evaluate", run, new, "--out", tmp_path / "scores.json", "--quiet") == 0
-    assert json.loads((tmp_path / "scores.json").read_text(encoding="utf-8"))["series"]["scored"] == 5
+    assert json.loads((tmp_path / "scores.json").read_text(encoding="utf-8"))["series"]["labelled"] == 5
     (new / ("dark" if kind == "images" else "high")).rename(new / "green")
     capsys.readouterr()
     assert command("evaluate", run, new, "--quiet") == 2

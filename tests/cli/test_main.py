@@ -843,7 +843,7 @@ def test_resume(fitted, tmp_path, monkeypatch, capsys):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("rotarymae.run.finetune", stop)
+        patch.setattr("rotarymae.train.finetune", stop)
         assert command("fit", fitted / "stars.csv", "--out", run, *options) == 130
     assert "--resume" in capsys.readouterr().err
     assert command("fit", fitted / "stars.csv", "--out", run, *options) == 2

@@ -136,7 +136,7 @@ def test_local_folders_are_no_names_on_the_hub(endpoint, tmp_path, monkeypatch):
     assert np.array_equal(same, model.transform(TABLE))
     assert push_folder("own/model", "owner/name").endswith(COMMIT)
     with refuses("holds no model"):
-        push_folder(tmp_path / "own", "owner/name")
+        push_folder(tmp_path, "owner/name")
     with refuses("'nobody/nothing'", "Hugging Face Hub"):
         RoMAEEmbedder.from_pretrained("nobody/nothing")
     with refuses("'a b'", "licence or tag"):

@@ -75,6 +75,7 @@ class Estimator(BaseEstimator):
     """A shell around a `Pipeline`, with the options of its fit as parameters."""
 
     takes_arrays: ClassVar[bool] = True
+    interpolates: ClassVar[bool] = False  # and does nothing else
     pipeline_: Pipeline
     history_: dict[str, list[dict[str, Any]]]
 
@@ -179,6 +180,9 @@ class Estimator(BaseEstimator):
         continues = bool(self.warm_start) and hasattr(self, "pipeline_")  # type: ignore[attr-defined]
         start = self.pipeline_ if continues else None if pretrained is None else open_start(pretrained)
         dataset = self._dataset(X, start, fits=task or "unsupervised")
+        embeds = task is None and not self.interpolates and isinstance(dataset, SeriesDataset)
+        if embeds and config.pretrained is None and config.neighbours == "auto":
+            config = replace(config, neighbours="off")  # lines between values help to interpolate, not to embed
         targets = y
         if task is not None and isinstance(dataset, SeriesDataset):
             targets = labels_of(dataset, X, y, self.id, unlabelled="none")  # type: ignore[attr-defined]

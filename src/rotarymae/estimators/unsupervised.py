@@ -41,6 +41,7 @@ class RoMAEInterpolator(Estimator):
     """
 
     takes_arrays = False
+    interpolates = True
 
     @classmethod
     def _suited(cls, pipeline: Pipeline, folder: str | Path) -> Pipeline:
@@ -169,10 +170,7 @@ class RoMAEEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator
         """
         pool: str = self.pool  # type: ignore[attr-defined]
         choose("pool", pool, ("auto", "mean", "max", "cls"))
-        changes = {"pool": "cls" if pool == "cls" else "mean"}
-        if self.pretrained is None and self.neighbours == "auto":  # type: ignore[attr-defined]
-            changes["neighbours"] = "off"  # lines between values help to interpolate, not to embed
-        self._train(X, None, None, self._config(**changes))
+        self._train(X, None, None, self._config(pool="cls" if pool == "cls" else "mean"))
         return self
 
     def transform(self, X: Any) -> np.ndarray:
