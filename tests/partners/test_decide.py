@@ -1,0 +1,72 @@
+"""How a class is decided from probabilities: by shares, by costs, and by the best F1."""
+
+import numpy as np
+import pytest
+from sklearn.metrics import balanced_accuracy_score, f1_score
+
+from conftest import refuses
+from rotarymae.partners.decide import decide, decision_weights
+
+
+def rare(series=4000, share=0.05, seed=0):
+    """True classes, of which the second is rare, and the probabilities of a method that knows something of them."""
+    draw = np.random.default_rng(seed)
+    truth = (draw.random(series) < share).astype(int)
+    odds = share / (1 - share) * np.exp(2.0 * (draw.normal(size=series) + 2.0 * truth) - 2.0)  # the true ones
+    second = odds / (1 + odds)
+    return truth, np.stack([1 - second, second], 1)
+
+
+def test_each_way_is_best_at_what_it_is_named_for():
+    truth, probabilities = rare()
+    counts, (new_truth, new_probabilities) = np.bincount(truth), rare(seed=1)
+    scores = {}
+    for by in ("accuracy", "f1", "balanced"):
+        weights = decision_weights(by, counts, probabilities, truth)
+        decided = decide(new_probabilities, weights)
+        scores[by] = (
+            (decided == new_truth).mean(),
+            f1_score(new_truth, decided),
+            balanced_accuracy_score(new_truth, decided),
+        )
+    best = [max(scores, key=lambda by, i=i: scores[by][i]) for i in range(3)]
+    assert best == ["accuracy", "f1", "balanced"]
+    assert scores["f1"][1] > scores["accuracy"][1] + 0.02 and scores["balanced"][2] > scores["f1"][2] + 0.02
+
+
+def test_costs_decide_by_the_expected_cost():
+    probabilities = np.array([[0.8, 0.2], [0.95, 0.05]])
+    weights = decision_weights("cost", np.array([5, 5]), probabilities, np.array([0, 1]), costs=(1, 10))
+    assert decide(probabilities, weights).tolist() == [1, 0]  # 0.8 · 1 < 0.2 · 10, but 0.95 · 1 > 0.05 · 10
+    assert decide(probabilities).tolist() == [0, 0]
+
+
+def test_the_most_probable_class_is_taken_where_nothing_can_choose():
+    nobody = np.zeros((0, 3)), np.zeros(0, int)
+    assert decision_weights("f1", np.array([5, 2, 1]), *nobody) == ()
+    assert decision_weights("accuracy", np.array([5, 2]), *rare()[::-1]) == ()
+    assert decision_weights("balanced", np.array([6, 2]), *nobody) == pytest.approx((4 / 3, 4))
+
+
+def test_many_classes_are_decided_by_their_mean_f1():
+    draw = np.random.default_rng(0)
+    share = np.array([0.9, 0.07, 0.03])
+    truth = draw.choice(3, 3000, p=share)
+    likelihood = np.exp(draw.normal(size=(3000, 3)) + 2.5 * np.eye(3)[truth])
+    probabilities = likelihood * share / (likelihood * share).sum(1, keepdims=True)
+    weights = decision_weights("f1", np.bincount(truth), probabilities, truth)
+    plain, decided = (f1_score(truth, decide(probabilities, w), average="macro") for w in ((), weights))
+    assert decided > plain + 0.01 and weights[0] < weights[1] < weights[2]
+
+
+@pytest.mark.parametrize("costs", [(), (1.0,), (1.0, -1.0), (1.0, np.nan)])
+def test_costs_are_one_positive_number_for_each_class(costs):
+    with refuses("costs"):
+        decision_weights("cost", np.array([5, 5]), np.full((2, 2), 0.5), np.array([0, 1]), costs)
+
+
+def test_costs_and_names_without_effect_are_refused():
+    with refuses("costs", "f1"):
+        decision_weights("f1", np.array([5, 5]), np.full((2, 2), 0.5), np.array([0, 1]), (1.0, 2.0))
+    with refuses("decide"):
+        decision_weights("luck", np.array([5, 5]), np.full((2, 2), 0.5), np.array([0, 1]))
