@@ -7,6 +7,7 @@ class here, and its entry in `LABELS`.
 from __future__ import annotations
 
 import dataclasses
+import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from rotarymae.errors import InputError, InputWarning, choose, listed
 from rotarymae.heads import Classifier, Regressor
 from rotarymae.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES
 from rotarymae.model import Encoder
+from rotarymae.partners.decide import check_decide, decide
 from rotarymae.series import as_text, is_number, plain
 from rotarymae.training import Classification, Objective, Regression
 
@@ -40,16 +42,22 @@ class ClassLabels:
 
     Attributes:
         classes: names in the order of the model's outputs.
+        weights: of the probability of each class when one is decided (`partners.decide`); empty where the most
+            probable one is.
     """
 
     task: ClassVar[str] = "classification"
     head: ClassVar[type[Classifier]] = Classifier
     classes: tuple[Label, ...]
+    weights: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         kinds = {str if isinstance(name, str) else float for name in self.classes}
         if len(self.classes) < 2 or len(set(self.classes)) < len(self.classes) or len(kinds) > 1:
             raise InputError(f"classes are {listed(self.classes)}; wanted at least two different ones of one kind.")
+        numbers = [weight for weight in self.weights if type(weight) in (int, float) and 0 < weight < math.inf]
+        if self.weights and len(numbers) != len(self.classes):
+            raise InputError(f"the weights of classes are {self.weights}; wanted a positive number for each class.")
 
     @staticmethod
     def check(targets: Any, series: int) -> np.ndarray:
@@ -78,9 +86,10 @@ class ClassLabels:
         return labels
 
     @staticmethod
-    def check_config(config: FitConfig) -> None:
-        """Raise InputError for options that a classification does not have."""
+    def check_config(config: FitConfig, targets: np.ndarray) -> None:
+        """Raise InputError for options that a classification of these targets does not have."""
         choose("loss", config.loss, tuple(CLASSIFICATION_LOSSES))
+        check_decide(config.decide, config.costs, len(np.unique(targets)))
 
     @staticmethod
     def strata(targets: np.ndarray) -> np.ndarray | None:
@@ -119,13 +128,17 @@ class ClassLabels:
         """Return probabilities [S, classes], float64, from the model's outputs [S, classes]."""
         return outputs.double().softmax(-1).numpy()
 
+    def decide(self, probabilities: np.ndarray) -> np.ndarray:
+        """Return class numbers [S]: of the most probable class, or of the largest weighted probability."""
+        return decide(probabilities, self.weights)
+
     def predicted(self, probabilities: np.ndarray) -> np.ndarray:
-        """Return the most probable class [S]."""
-        return np.array(self.classes)[probabilities.argmax(1)]
+        """Return the decided class [S]."""
+        return np.array(self.classes)[self.decide(probabilities)]
 
     def columns(self, probabilities: np.ndarray) -> dict[str, list[Any]]:
         """Return the columns of an output table: the class, and a probability of each."""
-        best: dict[str, list[Any]] = {"predicted": [self.classes[i] for i in probabilities.argmax(1)]}
+        best: dict[str, list[Any]] = {"predicted": [self.classes[i] for i in self.decide(probabilities)]}
         return best | {f"probability_{name}": probabilities[:, i].tolist() for i, name in enumerate(self.classes)}
 
 
@@ -161,9 +174,10 @@ class NumberTargets:
         return numbers
 
     @staticmethod
-    def check_config(config: FitConfig) -> None:
+    def check_config(config: FitConfig, targets: np.ndarray) -> None:
         """Raise InputError for options that a regression does not have."""
-        for name, unused in (("label_smoothing", 0.0), ("class_weights", "none")):
+        defaults = {"label_smoothing": 0.0, "class_weights": "none", "decide": "accuracy", "costs": ()}
+        for name, unused in defaults.items():
             if getattr(config, name) != unused:
                 raise InputError(f"{name}={getattr(config, name)!r} concerns classes; leave it out of a regression.")
         choose("loss", config.loss, tuple(REGRESSION_LOSSES))

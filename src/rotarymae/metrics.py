@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 from sklearn import metrics
 
 from rotarymae.partners import TITLES
+from rotarymae.partners.decide import decide
 
 RMSE, SCALED_RMSE, MEDIAN_ERROR = "root_mean_squared_error", "root_mean_squared_error_scaled", "median_absolute_error"
 CALIBRATION_ERROR = "expected_calibration_error"
@@ -30,6 +31,8 @@ class Metric:
 METRICS = {
     "accuracy": Metric("accuracy"),
     "macro_f1": Metric("macro-F1"),
+    "rare_f1": Metric("F1 of the rarest class"),
+    "rare_average_precision": Metric("average precision of the rarest class"),
     "log_loss": Metric("log-loss", True),
     CALIBRATION_ERROR: Metric("expected calibration error", True),
     "auroc": Metric("AUROC"),
@@ -65,16 +68,23 @@ def rows_in_words(methods: Mapping[str, Mapping[str, float]]) -> dict[str, dict[
     }
 
 
-def classification_metrics(truth: np.ndarray, probabilities: np.ndarray) -> dict[str, float]:
-    """Metrics of probabilities [S, classes] for the true classes int [S].
+def classification_metrics(
+    truth: np.ndarray, probabilities: np.ndarray, weights: Sequence[float] = ()
+) -> dict[str, float]:
+    """Return metrics of probabilities [S, classes] for the true classes int [S].
+
+    Accuracy and F1 are of the class that is decided with the weights. "rare" is the class with the fewest series here.
 
     With two classes AUROC, average precision and the Brier score are of the second. With more, the first two are means
     over one class against the rest. NaN where only one class is left to tell apart.
     """
-    best, classes = probabilities.argmax(1), probabilities.shape[1]
+    best, classes = decide(probabilities, weights), probabilities.shape[1]
+    counts = np.bincount(truth, minlength=classes)
+    rare = int(np.where(counts > 0, counts, len(truth) + 1).argmin())
     found = {
         "accuracy": float(metrics.accuracy_score(truth, best)),
         "macro_f1": float(metrics.f1_score(truth, best, average="macro")),
+        "rare_f1": float(metrics.f1_score(truth == rare, best == rare, zero_division=0.0)),
         "log_loss": float(metrics.log_loss(truth, probabilities, labels=np.arange(classes))),
         CALIBRATION_ERROR: expected_calibration_error(truth, probabilities),
     }
@@ -87,6 +97,8 @@ def classification_metrics(truth: np.ndarray, probabilities: np.ndarray) -> dict
 
     found[f"{macro}auroc"] = mean(metrics.roc_auc_score)
     found[f"{macro}average_precision"] = mean(metrics.average_precision_score)
+    if counts[rare] < len(truth):
+        found["rare_average_precision"] = float(metrics.average_precision_score(truth == rare, probabilities[:, rare]))
     if classes == 2:
         found["brier_score"] = float(metrics.brier_score_loss(truth == 1, probabilities[:, 1]))
     return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from rotarymae.arrays import ArrayDataset
 from rotarymae.datasets import AnyDataset
 from rotarymae.errors import InputError, listed
 from rotarymae.interpolation import interpolate
-from rotarymae.labels import Labels, has_label, narrowed, one_per_series
+from rotarymae.labels import ClassLabels, Labels, has_label, narrowed, one_per_series
 from rotarymae.metrics import (
     CALIBRATION_ERROR,
     MEDIAN_ERROR,
@@ -80,6 +81,8 @@ def _score_predictions(outcome: Outcome, labels: Labels, reporter: Reporter) -> 
     dataset, split = outcome.dataset, outcome.split
     truth = _truth(outcome, labels)
     methods, measure = BY_TASK[labels.task]
+    if isinstance(labels, ClassLabels):
+        measure = partial(measure, weights=labels.weights)
     scored, raw, parts = split.scored, outcome.predicted, (split.train, split.validation)
     # The same series as the model in all: those it was trained on and, unless they are scored, those that chose the
     # epoch.
@@ -149,6 +152,8 @@ def evaluate_predictions(
     part = dataset.select(rows)
     every = predictor.every(predict_and_embed(pipeline, part, on_step=on_step)[0], part)
     measure = BY_TASK[labels.task][1]
+    if isinstance(labels, ClassLabels):
+        measure = partial(measure, weights=labels.weights)
     return {
         "series": {"labelled": len(rows), "unlabelled": len(dataset) - len(rows)},
         "scored_on": "labelled",

@@ -26,9 +26,10 @@ from rotarymae.counter_rng import make_generator
 from rotarymae.datasets import AnyDataset, AnyPreprocessor, make_examples, maskable, require_maskable, windowed
 from rotarymae.errors import InputError, InputWarning, choose
 from rotarymae.heads import encoder_of
-from rotarymae.labels import LABELS, Labels, as_targets, choose_labels, has_label, narrowed
+from rotarymae.labels import LABELS, ClassLabels, Labels, as_targets, choose_labels, has_label, narrowed
 from rotarymae.model import Encoder, MaskedAutoencoder, build
 from rotarymae.partners import fit_predictor
+from rotarymae.partners.decide import decision_weights
 from rotarymae.pipeline import Pipeline, without_head
 from rotarymae.prediction import predict_outputs
 from rotarymae.run_folder import identify, open_folder
@@ -215,7 +216,7 @@ def _labelled(
         if not len(rows):
             raise InputError("no series has a label; give the labels of some, or none at all to pre-train only.")
     kind = choose_labels(given, task)
-    kind.check_config(config)
+    kind.check_config(config, np.asarray(given))
     return kind, rows, kind.strata(kind.check(given, len(rows)))
 
 
@@ -281,7 +282,17 @@ def _fit_partners(
     partners, result.validation_outputs = fit_predictor(
         config.predictor, pipeline.labels.task, dataset, truth, *parts, config.seed, reporter
     )
-    result.pipeline = replace(pipeline, partners=partners)
+    labels = pipeline.labels
+    if isinstance(labels, ClassLabels):
+        if config.decide == "f1" and not len(split.validation):
+            reporter.warn(
+                "decide='f1' needs validation series and there are none; the most probable class is predicted."
+            )
+        unseen = result.validation_outputs.get(partners.choice, of_model)
+        counts = np.bincount(truth[rows], minlength=labels.outputs)
+        weights = decision_weights(config.decide, counts, unseen, truth[split.validation], config.costs)
+        labels = replace(labels, weights=weights)
+    result.pipeline = replace(pipeline, partners=partners, labels=labels)
 
 
 def as_parameters(config: Any) -> dict[str, Any]:
@@ -573,8 +584,8 @@ def finetune(
     kind, preprocessor = LABELS[task], pretrained.preprocessor
     if preprocessor is None:
         raise InputError("the pre-trained model has no preprocessor; it was not made from a data set.")
-    kind.check_config(config)
     targets = kind.check(targets, len(dataset))
+    kind.check_config(config, targets)
     labels = pretrained.labels if continue_training else kind.fit(targets)
     assert labels is not None
     if not continue_training and isinstance(preprocessor, Preprocessor) and isinstance(dataset, SeriesDataset):

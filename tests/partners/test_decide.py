@@ -5,7 +5,10 @@ import pytest
 from sklearn.metrics import balanced_accuracy_score, f1_score
 
 from conftest import refuses
+from rotarymae import RoMAEClassifier, SeriesDataset
 from rotarymae.partners.decide import decide, decision_weights
+from rotarymae.train import finetune
+from rotarymae.training.fit_config import FitConfig
 
 
 def rare(series=4000, share=0.05, seed=0):
@@ -57,6 +60,25 @@ def test_many_classes_are_decided_by_their_mean_f1():
     weights = decision_weights("f1", np.bincount(truth), probabilities, truth)
     plain, decided = (f1_score(truth, decide(probabilities, w), average="macro") for w in ((), weights))
     assert decided > plain + 0.01 and weights[0] < weights[1] < weights[2]
+
+
+def test_a_fitted_classifier_decides_as_it_was_asked_to(tmp_path):
+    draw = np.random.default_rng(0)
+    labels = np.where(np.arange(40) % 8 == 0, "rare", "common")
+    times = np.tile(np.arange(12.0), (40, 1))
+    values = draw.normal(size=(40, 12)) + 0.3 * (labels == "rare")[:, None]
+    data = SeriesDataset.from_arrays(list(times), list(values))
+    tiny = {"size": "light", "depth": 1, "pretrain_epochs": 1, "finetune_epochs": 1, "min_steps": 0}
+    model = RoMAEClassifier(**tiny, decide="cost", costs=(1.0, 9.0), predictor="model").fit(data, labels)
+    probabilities = model.predict_proba(data)
+    expected = np.array(["common", "rare"])[(probabilities * [1, 9]).argmax(1)]
+    assert (model.predict(data) == expected).all() and (expected == "rare").sum() > (labels == "rare").sum()
+    model.save(tmp_path / "model")
+    assert (RoMAEClassifier.load(tmp_path / "model").predict(data) == expected).all()
+    with refuses("costs", "2"):
+        RoMAEClassifier(**tiny, decide="cost", costs=(1.0,)).fit(data, labels)
+    with refuses("decide"):
+        finetune(model.pipeline_.pretrained, data, values[:, 0], FitConfig(decide="f1"), task="regression")
 
 
 @pytest.mark.parametrize("costs", [(), (1.0,), (1.0, -1.0), (1.0, np.nan)])

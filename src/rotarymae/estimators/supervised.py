@@ -130,9 +130,8 @@ class RoMAEClassifier(ClassifierMixin, _Supervised):
         return self._fitted().outputs(self._read(X))
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return the most probable class [S]."""
-        best = self.predict_proba(X).argmax(1)
-        return self.classes_[best]
+        """Return the most probable class [S], or the one that `decide` favours."""
+        return self._fitted().predict(self._read(X))
 
 
 @takes(SUPERVISED)

@@ -4,7 +4,7 @@ The class k is taken whose probability times a weight w[k] is largest. With the 
 
 - accuracy: w[k] = 1, so that the most probable class is taken.
 - balanced: w[k] = 1 / s[k], so that every class is found as often, whatever its share.
-- f1: w[k] = s[k]^-a, with the a from 0 to 1 that gives the best F1 on series that training did not see: of the rarer
+- f1: w[k] = s[k]^-a, with the a from 0 to 1.5 that gives the best F1 on series that training did not see: of the rarer
   of two classes, or on average over more.
 - cost: w[k] is what it costs to miss a series of class k.
 """
@@ -12,7 +12,7 @@ The class k is taken whose probability times a weight w[k] is largest. With the 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from rotarymae.errors import InputError, choose
 from rotarymae.partners.base import Floats
 
-Deciding = Literal["accuracy", "f1", "balanced", "cost"]
-EXPONENTS = np.linspace(0, 1, 41)
+WAYS = ("accuracy", "f1", "balanced", "cost")
+EXPONENTS = np.linspace(0, 1.5, 61)
 RESAMPLES = 30  # of the series that choose the exponent: a threshold between two of a few positives is chance
 
 
@@ -31,7 +31,7 @@ def decide(probabilities: Floats, weights: Sequence[float] = ()) -> NDArray[np.i
 
 
 def decision_weights(
-    by: Deciding,
+    by: str,
     counts: NDArray[np.integer],
     probabilities: Floats,
     truth: NDArray[np.integer],
@@ -48,13 +48,9 @@ def decision_weights(
     Raises:
         InputError: another name, or costs that are not one positive number for each class.
     """
-    choose("decide", by, ("accuracy", "f1", "balanced", "cost"))
+    check_decide(by, costs, len(counts))
     if by == "cost":
-        if len(costs) != len(counts) or not all(np.isfinite(cost) and cost > 0 for cost in costs):
-            raise InputError(f"costs are {list(costs)}; wanted {len(counts)} positive numbers, one for each class.")
         return tuple(float(cost) for cost in costs)
-    if costs:
-        raise InputError(f"costs have no effect with decide={by!r}; leave them out, or say decide='cost'.")
     share = np.maximum(counts, 1) / np.maximum(counts, 1).sum()
     if by == "balanced":
         return tuple((1 / share).tolist())
@@ -62,6 +58,15 @@ def decision_weights(
         return ()
     best = _best_exponent(share, probabilities, truth)
     return tuple((share**-best).tolist())
+
+
+def check_decide(by: str, costs: Sequence[float], classes: int) -> None:
+    """Raise InputError for another name, or for costs that are not one positive number for each class."""
+    choose("decide", by, WAYS)
+    if by == "cost" and (len(costs) != classes or not all(np.isfinite(cost) and cost > 0 for cost in costs)):
+        raise InputError(f"costs are {list(costs)}; wanted {classes} positive numbers, one for each class.")
+    if by != "cost" and costs:
+        raise InputError(f"costs have no effect with decide={by!r}; leave them out, or say decide='cost'.")
 
 
 def _best_exponent(share: Floats, probabilities: Floats, truth: NDArray[Any]) -> float:

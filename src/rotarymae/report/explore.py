@@ -18,6 +18,7 @@ from rotarymae.anomaly import hidden_loss
 from rotarymae.errors import InputError, import_extra
 from rotarymae.interpolation import interpolate
 from rotarymae.outcome import Outcome
+from rotarymae.partners.decide import decide
 from rotarymae.plots import channel_style, project, style_of
 from rotarymae.queries import curves
 from rotarymae.report.pictures import Words, error_column, most_observed
@@ -181,8 +182,8 @@ def _table(outcome: Outcome, words: Words) -> dict[str, Any]:
     at = project(outcome.embeddings)
     truth, guess, right = ["–"] * total, ["–"] * total, ["–"] * total
     if words.classes and outcome.predicted is not None and outcome.labels is not None:
-        best = outcome.predicted.argmax(1)
-        guess = [words.classes[k] for k in best]
+        decided = decide(outcome.predicted, getattr(outcome.pipeline.labels, "weights", ()))
+        guess = [words.classes[k] for k in decided]
         known = [plain(name) for name in outcome.classes]
         for i in outcome.split.labelled:
             truth[i] = words.classes[known.index(plain(outcome.labels[i]))]

@@ -21,6 +21,7 @@ from rotarymae.importance import importance, most_observations
 from rotarymae.interpolation import SHARES, interpolate
 from rotarymae.metrics import method_words, scored_words
 from rotarymae.outcome import Outcome
+from rotarymae.partners.decide import decide
 from rotarymae.queries import curves
 from rotarymae.reconstruction import drawn
 from rotarymae.report.content import Table
@@ -262,11 +263,11 @@ class Verdicts:
         if not outcome.classes or outcome.predicted is None or outcome.labels is None:
             return None
         index = {name: i for i, name in enumerate(outcome.classes)}
-        at = outcome.split.scored
+        at, weights = outcome.split.scored, getattr(outcome.pipeline.labels, "weights", ())
         return cls(
             np.array([index[plain(label)] for label in outcome.labels[at]]),
-            outcome.predicted[at].argmax(1),
-            {method_words(name): found.argmax(1) for name, found in outcome.baselines.items()},
+            decide(outcome.predicted[at], weights),
+            {method_words(name): decide(found, weights) for name, found in outcome.baselines.items()},
             outcome.predicted[at],
         )
 

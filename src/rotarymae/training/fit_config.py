@@ -172,6 +172,10 @@ class ClassificationOptions:
     """Each label gives this share of its probability to all classes alike."""
     class_weights: Literal["none", "balanced"] = "none"
     """The loss weighs classes equally per series, or by the inverse of their counts (balanced)."""
+    decide: Literal["accuracy", "f1", "balanced", "cost"] = "accuracy"
+    """The most probable class is predicted (accuracy), or rare ones sooner: for F1, equally (balanced), by costs."""
+    costs: tuple[float, ...] = ()
+    """Missing a series of each class costs this much, in the order of the sorted classes; for decide cost."""
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
