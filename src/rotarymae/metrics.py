@@ -68,19 +68,24 @@ def rows_in_words(methods: Mapping[str, Mapping[str, float]]) -> dict[str, dict[
     }
 
 
+def rarest_class(truth: np.ndarray) -> int:
+    """Return the number of the class with the fewest series among those that have some; the last of equals."""
+    counts = np.bincount(truth)
+    return int(np.flatnonzero(counts == counts[counts > 0].min())[-1])
+
+
 def classification_metrics(
-    truth: np.ndarray, probabilities: np.ndarray, weights: Sequence[float] = ()
+    truth: np.ndarray, probabilities: np.ndarray, weights: Sequence[float] = (), rare: int | None = None
 ) -> dict[str, float]:
     """Return metrics of probabilities [S, classes] for the true classes int [S].
 
-    Accuracy and F1 are of the class that is decided with the weights. "rare" is the class with the fewest series here.
+    Accuracy and F1 are of the class that is decided with the weights. "rare" is the rarest class, here or elsewhere.
 
     With two classes AUROC, average precision and the Brier score are of the second. With more, the first two are means
     over one class against the rest. NaN where only one class is left to tell apart.
     """
     best, classes = decide(probabilities, weights), probabilities.shape[1]
-    counts = np.bincount(truth, minlength=classes)
-    rare = int(np.where(counts > 0, counts, len(truth) + 1).argmin())
+    rare = rarest_class(truth) if rare is None else rare
     found = {
         "accuracy": float(metrics.accuracy_score(truth, best)),
         "macro_f1": float(metrics.f1_score(truth, best, average="macro")),
@@ -97,8 +102,9 @@ def classification_metrics(
 
     found[f"{macro}auroc"] = mean(metrics.roc_auc_score)
     found[f"{macro}average_precision"] = mean(metrics.average_precision_score)
-    if counts[rare] < len(truth):
-        found["rare_average_precision"] = float(metrics.average_precision_score(truth == rare, probabilities[:, rare]))
+    known = 0 < (truth == rare).sum() < len(truth)
+    precision = metrics.average_precision_score(truth == rare, probabilities[:, rare]) if known else np.nan
+    found["rare_average_precision"] = float(precision)
     if classes == 2:
         found["brier_score"] = float(metrics.brier_score_loss(truth == 1, probabilities[:, 1]))
     return found

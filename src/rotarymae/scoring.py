@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -23,6 +23,7 @@ from rotarymae.metrics import (
     classification_metrics,
     intervals,
     method_words,
+    rarest_class,
     regression_metrics,
 )
 from rotarymae.outcome import Outcome
@@ -80,9 +81,7 @@ def _score_predictions(outcome: Outcome, labels: Labels, reporter: Reporter) -> 
     assert predictor is not None and outcome.predicted is not None
     dataset, split = outcome.dataset, outcome.split
     truth = _truth(outcome, labels)
-    methods, measure = BY_TASK[labels.task]
-    if isinstance(labels, ClassLabels):
-        measure = partial(measure, weights=labels.weights)
+    methods, measure = BY_TASK[labels.task][0], _measure(labels, truth[split.scored])
     scored, raw, parts = split.scored, outcome.predicted, (split.train, split.validation)
     # The same series as the model in all: those it was trained on and, unless they are scored, those that chose the
     # epoch.
@@ -131,6 +130,14 @@ BY_TASK = {
 }
 
 
+def _measure(labels: Labels, truth: np.ndarray) -> Callable[..., dict[str, float]]:
+    """Return what computes the metrics of predictions, as the labels decide classes."""
+    measure = BY_TASK[labels.task][1]
+    if isinstance(labels, ClassLabels):
+        return partial(measure, weights=labels.weights, rare=rarest_class(truth))
+    return measure
+
+
 def evaluate_predictions(
     pipeline: Pipeline, dataset: AnyDataset, targets: np.ndarray, on_step: Any = None
 ) -> dict[str, Any]:
@@ -151,9 +158,7 @@ def evaluate_predictions(
     truth = labels.truth(narrowed(targets[rows]))
     part = dataset.select(rows)
     every = predictor.every(predict_and_embed(pipeline, part, on_step=on_step)[0], part)
-    measure = BY_TASK[labels.task][1]
-    if isinstance(labels, ClassLabels):
-        measure = partial(measure, weights=labels.weights)
+    measure = _measure(labels, truth)
     return {
         "series": {"labelled": len(rows), "unlabelled": len(dataset) - len(rows)},
         "scored_on": "labelled",

@@ -179,6 +179,9 @@ def test_metrics_of_classes_by_hand():
     assert found["auroc"] == 0.75 and found["accuracy"] == 0.75  # 3 of 4 pairs are in order
     assert found["brier_score"] == pytest.approx(np.mean([0.01, 0.16, 0.35**2, 0.64]))
     assert found["log_loss"] == pytest.approx(-np.log([0.9, 0.6, 0.65, 0.2]).mean())
+    assert found["rare_f1"] == pytest.approx(2 / 3) and found["rare_average_precision"] == found["average_precision"]
+    weighted = classification_metrics(np.array([0, 0, 1, 1]), two, weights=(1, 2), rare=0)
+    assert weighted["accuracy"] == 0.5 and weighted["rare_f1"] == 0.5  # 0.4 · 2 is decided for the second class
     three = classification_metrics(np.array([0, 0, 1, 1]), np.c_[two, np.zeros(4)])
     assert three["macro_auroc"] == 0.75 and "brier_score" not in three  # nothing of the third class is there
     assert np.isnan(classification_metrics(np.array([1, 1]), two[:2])["auroc"])
