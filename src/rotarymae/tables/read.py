@@ -28,6 +28,7 @@ from rotarymae.tables.schema import TableSchema, option
 from rotarymae.tables.source import Source, open_source
 
 PART = 1 << 18  # observations that are answered at a time
+INTEGER = r"^(0|-?[1-9][0-9]{0,17})$"
 READ = 1 << 20  # observations that are read at a time from a table larger than memory
 
 
@@ -210,12 +211,13 @@ class TableReader:
     def read(self, memory: float | None = None) -> SeriesDataset:
         """Return all series; of a table larger than `memory`, with memory-mapped columns."""
         if not self.source.too_large(self.columns, memory):
-            dataset = self.build(self.source.read(self.columns), Labels.of(self, large=False))
+            read = self.source.read(self.columns)
+            dataset = self.build(read, Labels.of(self, read))
             return self._announced(dataset)
         parts: list[SeriesDataset] = []
         reports: list[ReadingReport] = []
         reason = NoObservations("the table has no rows; there is nothing to learn from.")
-        labels = Labels.of(self, large=True)
+        labels = Labels.of(self, None)
 
         def columns() -> Iterator[Any]:
             nonlocal reason
@@ -288,9 +290,9 @@ class TableReader:
             As `read`, once for the whole table.
         """
         whole = self.source.in_memory or self.source.observations(self.columns) <= PART
-        labels, reports, observed_any = Labels.of(self, large=not whole), [], False
-        if whole:
-            columns = self.source.read(self.columns)
+        columns = self.source.read(self.columns) if whole else None
+        labels, reports, observed_any = Labels.of(self, columns), [], False
+        if columns is not None:
             pieces: Any = [columns] if len(columns[self.id]) else []
         else:
             pieces = self.source.series(self.columns, self.id, PART)
@@ -490,25 +492,20 @@ class Labels:
     channel_names: tuple[Any, ...] | None = None
 
     @classmethod
-    def of(cls, reader: TableReader, large: bool) -> Labels:
-        """Look at all labels of a text file, and at the channels of a table that is read in parts."""
+    def of(cls, reader: TableReader, columns: dict[str, pa.Array] | None) -> Labels:
+        """Look at all labels of a text file, and at the channels of a table that is read in parts (`columns` is None)."""
         source, schema = reader.source, reader.schema
-        columns = [schema.id, *([schema.channel] if schema.channel else [])]
-        if not source.is_text and not large:
+        if not source.is_text and columns is not None:
             return cls()
         integers, names = set(), None
-        for name in columns:
-            if name not in source.kinds or (name == schema.id and not source.is_text):
+        for name in (schema.id, schema.channel):
+            if name is None or name not in source.kinds or (name == schema.id and not source.is_text):
                 continue
-            column = cells.labels(source.distinct(name), name).drop_null()
-            if (
-                source.is_text
-                and len(column)
-                and bool(pc.all(pc.match_substring_regex(column, r"^(0|-?[1-9][0-9]{0,17})$")).as_py())
-            ):  # pyright: ignore
+            column = cells.labels(source.distinct(name) if columns is None else columns[name].unique(), name).drop_null()
+            if source.is_text and len(column) and cells.matches(column, INTEGER).all():
                 integers.add(name)
                 column = column.cast(pa.int64())
-            if name == schema.channel and large:
+            if name == schema.channel and columns is None:
                 names = tuple(sorted(set(cells.label_values(column).tolist())))
         return cls(frozenset(integers), names)
 
