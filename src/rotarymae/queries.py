@@ -149,6 +149,7 @@ class QueryTable:
         channels: labels [n]; None where every row asks for all channels.
         errors: [n, V] standard errors of what would be observed; None where the curve is asked for.
         dates: whether the times were dates, which count in days.
+        table: the table itself, and what it calls ids, times and channels.
     """
 
     name: str
@@ -159,6 +160,34 @@ class QueryTable:
     errors: np.ndarray | None = None
     dates: bool = False
     zoneless: bool = False
+    table: pa.Table | None = None
+    roles: tuple[str, str, str | None] = ("id", "time", None)
+
+    def in_order(self, answers: pa.Table) -> pa.Table:
+        """Return answers row for row in the order of this table, under its names and with its further columns."""
+        assert self.table is not None
+        id, time, channel = self.roles
+        code = {as_text(name): k for k, name in enumerate(self.ids)}
+        owner = np.array([code[as_text(name)] for name in answers[0].to_pylist()], np.int64)
+        rows, counts = np.argsort(owner, kind="stable"), np.bincount(owner, minlength=len(self.ids))
+        asked = np.bincount(self.series, minlength=len(self.ids))
+        every = max(1, int((counts // np.maximum(asked, 1)).max(initial=1)))  # answers for each row, one per channel
+        order = np.argsort(self.series, kind="stable")
+        number = np.empty(len(order), np.int64)  # of each row among those of its series
+        number[order] = np.arange(len(order)) - np.repeat(np.cumsum(asked) - asked, asked)
+        full = counts == asked * every  # a series that cannot be answered has one row, and no answer in it
+        place = (np.cumsum(counts) - counts)[self.series][:, None] + np.where(
+            full[self.series][:, None], number[:, None] * every + np.arange(every), 0
+        )
+        answers = answers.take(pa.array(rows[place.ravel()]))
+        own = self.table.take(pa.array(np.repeat(np.arange(len(self.series)), every)))
+        columns = dict(zip(answers.column_names, answers.columns, strict=True))
+        names = {answers.column_names[0]: id, "time": time}
+        names |= {"channel": channel} if channel else {}
+        # What a text file writes is kept as it was read: ids, times and channels of the answers' types.
+        kept = {name for name, to in names.items() if not cells.is_text(own[to].type)}
+        found = {names.get(name, name): own[names[name]] if name in kept else part for name, part in columns.items()}
+        return pa.table(found | {name: _typed(own[name]) for name in own.column_names if name not in found})
 
     @classmethod
     def read(cls, path: Path, layout: TableSchema, observed: Path) -> QueryTable:
@@ -214,7 +243,9 @@ class QueryTable:
                 )
         channels = None if labels is None else labels.to_pylist()
         stacked = np.stack(errors, axis=1) if errors else None
-        return cls(name, ids.tolist(), series, when.values, channels, stacked, when.unit is not None, when.zone == "")
+        dated, zoneless = when.unit is not None, when.zone == ""
+        roles = (id, time, channel)
+        return cls(name, ids.tolist(), series, when.values, channels, stacked, dated, zoneless, table, roles)
 
     def queries(self, dataset: SeriesDataset) -> Queries:
         """Those of the data set's series, in its order.
@@ -258,6 +289,15 @@ class QueryTable:
             raise InputError(
                 f"{self.name} asks for series {unknown[0]!r}, which the table of observations does not have."
             )
+
+
+def _typed(column: pa.ChunkedArray) -> Any:
+    """Return a column of texts that are all numbers as numbers; another as it is."""
+    array = cells.to_arrow(column)
+    if not cells.is_text(array.type) or not cells.matches(cells.trimmed(array), cells.NUMBER).all():
+        return column
+    whole = cells.are_integers(array.to_pylist())
+    return cells.trimmed(array).cast(pa.int64() if whole else pa.float64())
 
 
 def as_queries(dataset: SeriesDataset, preprocessor: Preprocessor | None = None) -> Queries:

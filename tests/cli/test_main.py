@@ -531,7 +531,10 @@ def test_interpolate_on_a_grid_at_times_and_at_a_table(fitted, tmp_path, capsys)
     outside = sum(table(tmp_path / "at.csv").to_pydict()["extrapolated"])
     said = " ".join(capsys.readouterr().err.split())
     assert f"138 values of 23 series, {outside} of them extrapolated" in said
-    answer = {(row["star"], row["time"], row["channel"]): row["flux"] for row in table(tmp_path / "at.csv").to_pylist()}
+    # Row for row in the order of the question, under its names.
+    rows = table(tmp_path / "at.csv").to_pylist()
+    assert [(row["star"], row["day"], row["band"]) for row in rows] == shuffled
+    answer = {(row["star"], row["day"], row["band"]): row["flux"] for row in rows}
     known = {
         (row["star"], row["time"], row["channel"]): row["flux"] for row in table(tmp_path / "times.csv").to_pylist()
     }
@@ -544,7 +547,7 @@ def test_interpolate_on_a_grid_at_times_and_at_a_table(fitted, tmp_path, capsys)
     assert table(tmp_path / "of one.csv")["channel"].to_pylist() == ["r"]
     every = write_csv(tmp_path / "every.csv", "star,day", [("star 02", 2.5), ("star 03", 10)])
     assert command("interpolate", run, stars, "--out", tmp_path / "all.csv", "--at", every, "--quiet") == 0
-    rows = [(row["star"], row["time"], row["channel"]) for row in table(tmp_path / "all.csv").to_pylist()]
+    rows = [(row["star"], row["day"], row["channel"]) for row in table(tmp_path / "all.csv").to_pylist()]
     assert rows == [("star 02", 2.5, "g"), ("star 02", 2.5, "r"), ("star 03", 10, "g"), ("star 03", 10, "r")]
 
 
@@ -769,9 +772,9 @@ def test_a_wide_table_with_missing_cells(tmp_path):
         assert command("interpolate", run, path, "--out", tmp_path / f"{name}.parquet", "--at", at, "--quiet") == 0
         answers.append(table(tmp_path / f"{name}.parquet").to_pylist())
     places = [[(row["id"], row["time"], row["channel"]) for row in rows] for rows in answers]
-    assert places[0] == [(i, t, c) for i, t in (("a", 5), ("b", 1)) for c in ("pulse", "temperature")]
-    assert places[1] == [("a", 5, "pulse"), ("b", 1, "temperature")]
-    assert np.allclose([answers[0][0]["value"], answers[0][3]["value"]], [row["value"] for row in answers[1]])
+    assert places[0] == [(i, t, c) for i, t in (("b", 1), ("a", 5)) for c in ("pulse", "temperature")]
+    assert places[1] == [("b", 1, "temperature"), ("a", 5, "pulse")]
+    assert np.allclose([answers[0][1]["value"], answers[0][2]["value"]], [row["value"] for row in answers[1]])
     # A ward without a thermometer: never observed, not an error.
     cold = write_csv(tmp_path / "cold.csv", "id,time,pulse", [row[:3] for row in cells])
     with pytest.warns(InputWarning, match="no column 'temperature'"):

@@ -88,7 +88,7 @@ def answer_file(
             raise reason
 
     try:
-        write_parts(tables(), out)
+        write_parts(tables() if question.at is None else [question.at.in_order(pa.concat_tables(tables()))], out)
         if not totals.series:
             list(tables())  # which raises: without a part nothing was written
     except InputError as error:
@@ -288,7 +288,8 @@ def _loaded(model: str | Path | Pipeline) -> Pipeline:
 
 def _answered(question: Question, table: pa.Table, layout: TableSchema | None) -> pa.Table:
     layout = layout or question.pipeline.layout()
-    return pa.concat_tables(answer_table(question, question_reader(question, table, layout)))
+    answers = pa.concat_tables(answer_table(question, question_reader(question, table, layout)))
+    return answers if question.at is None else question.at.in_order(answers)
 
 
 def answer_table(question: Question, reader: TableReader) -> Iterator[pa.Table]:
