@@ -41,7 +41,7 @@ from rotarymae.cli.main import main as rotarymae_main
 from rotarymae.system import sha256, sha256_of
 
 MEMORY = 1 << 30  # bytes
-SECONDS = 60.0  # of one command; --seconds gives more where other work shares the processor
+LIMIT = {"seconds": 60.0}  # of one command; --seconds gives more where other work shares the processor
 SIZES = "--embed-dim 24 --num-heads 2 --depth 1 --decoder-embed-dim 12 --decoder-num-heads 1 --decoder-depth 1"
 FIT = (
     f"--channel band --label kind --min-steps 0 --batch-size 8 {SIZES} --pretrain-epochs 1 --finetune-epochs 1 --quiet"
@@ -59,7 +59,7 @@ class Ended:
 
 
 def run(words: list[Any], times: float = 1, before: Callable[[], object] | None = None) -> Ended:
-    """Run the command in a forked process, for at most `times` SECONDS."""
+    """Run the command in a forked process, for at most `times` the limit."""
     with tempfile.TemporaryFile("w+b") as said:
         pid = os.fork()
         if pid == 0:
@@ -80,7 +80,7 @@ def run(words: list[Any], times: float = 1, before: Callable[[], object] | None 
                 sys.stdout.flush()
                 sys.stderr.flush()
                 os._exit(code)
-        deadline, code = time.monotonic() + times * SECONDS, None
+        deadline, code = time.monotonic() + times * LIMIT["seconds"], None
         while True:
             done, status, usage = os.wait4(pid, os.WNOHANG)
             if done:
@@ -609,9 +609,11 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=200, help="made-up folders")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--verbose", action="store_true", help="also print what held")
-    parser.add_argument("--seconds", type=float, default=SECONDS, help="of one command, before it is said to hang")
+    parser.add_argument(
+        "--seconds", type=float, default=LIMIT["seconds"], help="of one command, before it is said to hang"
+    )
     given = parser.parse_args()
-    globals()["SECONDS"] = given.seconds
+    LIMIT["seconds"] = given.seconds
     torch.set_num_threads(1)
     failed = 0
     for group in GROUPS:
