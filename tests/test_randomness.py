@@ -23,8 +23,8 @@ CONFIG = replace(FIT, **SIZES, decoder_depth=1, dropout=0.2, drop_path=0.2, drop
 def train(seed=0, on_step=None, **changes):
     """Digests of a pre-trained and a fine-tuned model."""
     config, data = replace(CONFIG, seed=seed, **changes), waves()
-    pretrained = pretrain(data, config, on_step=on_step)
-    finetuned = finetune(pretrained, data, KINDS, config, on_step=on_step)
+    pretrained = pretrain(data, config, on_step=on_step).pipeline
+    finetuned = finetune(pretrained, data, KINDS, config, on_step=on_step).pipeline
     return digest(pretrained.model), digest(finetuned.model)
 
 

@@ -948,6 +948,6 @@ def test_columns_of_values_that_are_called_as_ours(tmp_path):
     found = outputs.importance_columns(data, [np.array([0.5, 0.25])])
     assert list(found) == ["time", "importance_value", "extrapolated", "importance"]
     assert found["importance"].to_pylist() == [0.5, 0.25] and found["importance_value"].to_pylist() == [1, 1]
-    answer = Interpolation(np.array([True]), np.ones((1, 2)), None, np.ones((1, 2)), None)
+    answer = Interpolation(np.array([True]), np.ones((1, 2)), None, np.ones((1, 2)))
     found = outputs.interpolation_columns(np.zeros(1), None, None, names, answer)
     assert found["extrapolated"].to_pylist() == [True] and found["extrapolated_value"].to_pylist() == [1]

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from rotarymae import SeriesDataset
+from rotarymae.errors import InputWarning
 from rotarymae.metrics import classification_metrics
 from rotarymae.queries import curves
 from rotarymae.report import build, pictures
@@ -85,7 +86,8 @@ def test_series_of_one_observation_make_a_report_too(tmp_path):
     times = [[0.0, 1.0], *([[0.0]] * 11)]
     data = SeriesDataset.from_arrays(times, [[float(i)] * len(t) for i, t in enumerate(times)])
     every = dataclasses.replace(ONCE, validation_fraction=0.0)
-    outcome = run_fit(data, None, every, tmp_path / "run", holdout=0.0)
+    with pytest.warns(InputWarning, match="11 of 12 series"):
+        outcome = run_fit(data, None, every, tmp_path / "run", holdout=0.0)
     assert outcome.metrics["interpolation"]["value"]["hidden_observations"] == 1
     assert "At a glance" in words(write_report(outcome, tmp_path / "report.html", title="ones").read_text())
 
