@@ -31,7 +31,7 @@ from benchmarks.workload import (
     ragged_lengths,
 )
 from rotarymae import RoMAEConfig
-from rotarymae.series import assemble
+from rotarymae.preprocess import assemble
 from rotarymae.training import plan
 
 BUDGET = 3072  # tokens per batch of the ragged workload: about those of 32 series

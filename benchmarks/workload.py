@@ -13,7 +13,7 @@ from benchmarks.reference import Published, TorchAutoencoder, equal_counts
 from rotarymae import Classifier, Encoder, MaskedAutoencoder, RoMAEConfig, SeriesDataset, Tokens
 from rotarymae.batch import Batch
 from rotarymae.masking import MaskRatio, split
-from rotarymae.series import Preprocessor, SeriesExamples
+from rotarymae.preprocess import ObservationPreprocessor, SeriesExamples
 from rotarymae.training import Pretraining
 
 RATIO = 0.75
@@ -44,7 +44,7 @@ def ragged_examples(lengths: np.ndarray, seed: int = 0) -> SeriesExamples:
         channels=draw.integers(0, 6, n).astype(np.int32),
         channel_names=tuple("ugrizY"),
     )
-    return SeriesExamples(dataset, Preprocessor.fit(dataset), seed, MaskRatio(RATIO))
+    return SeriesExamples(dataset, ObservationPreprocessor.fit(dataset), seed, MaskRatio(RATIO))
 
 
 def equal_tokens(batch: int, length: int, settings: Settings, axes: int = 2, features: int = 2) -> Tokens:

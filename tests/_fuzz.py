@@ -32,9 +32,8 @@ from rotarymae.errors import RotaryMAEError
 from rotarymae.heads import Classifier, Regressor, TokenRegressor
 from rotarymae.model import Encoder, MaskedAutoencoder
 from rotarymae.pipeline import KINDS, Pipeline
+from rotarymae.preprocess import ObservationPreprocessor, assemble
 from rotarymae.series.dataset import SeriesDataset
-from rotarymae.series.examples import assemble
-from rotarymae.series.preprocessor import Preprocessor
 from rotarymae.tables.labels import align_labels
 from rotarymae.tokens import Tokens, collate
 
@@ -332,7 +331,7 @@ def good_models(folder: Path) -> list[Path]:
     torch.manual_seed(0)
     encoder = Encoder(config())
     heads = (Classifier(encoder, 3), Regressor(encoder), TokenRegressor(encoder), encoder, MaskedAutoencoder(config()))
-    preprocessor = Preprocessor.fit(series(8))
+    preprocessor = ObservationPreprocessor.fit(series(8))
     paths = []
     for model in heads:
         paths.append(folder / type(model).__name__)

@@ -15,9 +15,8 @@ from rotarymae.config import RoMAEConfig
 from rotarymae.heads import Classifier, Regressor
 from rotarymae.masking import MaskRatio
 from rotarymae.model import Encoder, MaskedAutoencoder
+from rotarymae.preprocess import ObservationPreprocessor, SeriesExamples
 from rotarymae.series.dataset import SeriesDataset
-from rotarymae.series.examples import SeriesExamples
-from rotarymae.series.preprocessor import Preprocessor
 from rotarymae.training.config import TrainConfig
 from rotarymae.training.fit_config import FitConfig
 from rotarymae.training.objectives import Classification, Objective, Pretraining, Regression
@@ -86,8 +85,8 @@ def examples(
 ) -> SeriesExamples:
     """`of` chooses the series, `seed` the masks."""
     dataset = series(count, of)
-    preprocessor = Preprocessor.fit(series(40))
-    preprocessor = replace(preprocessor, positions=replace(preprocessor.positions, reach=1e3))
+    preprocessor = ObservationPreprocessor.fit(series(40))
+    preprocessor.positions.training_reach[0] = 1e3
     if kind == "pretrain":
         return SeriesExamples(dataset, preprocessor, seed, MaskRatio((0.3, 0.8)))
     targets = np.arange(count) % 3

@@ -9,8 +9,9 @@ import torch
 from rotarymae.config import RoMAEConfig
 from rotarymae.model import MaskedAutoencoder
 from rotarymae.pipeline import Pipeline
+from rotarymae.preprocess import ObservationPreprocessor
 from rotarymae.scale import open_embeddings
-from rotarymae.series import Preprocessor, SeriesDataset
+from rotarymae.series import SeriesDataset
 
 
 def nested(objects, observations=8, seed=0, first=0):
@@ -31,7 +32,7 @@ def save_model(folder):
     """Write a pipeline for such tables."""
     data = SeriesDataset.from_nested(nested(60), "id", "lc.t", "lc.band", ["lc.flux"])
     layout = {"id": "id", "time": "lc.t", "channel": "lc.band", "values": ["lc.flux"]}
-    preprocessor = Preprocessor.fit(data)
+    preprocessor = ObservationPreprocessor.fit(data)
     sizes = {"embed_dim": 24, "num_heads": 2, "depth": 2, "decoder_embed_dim": 12, "decoder_num_heads": 1}
     with torch.random.fork_rng():
         torch.manual_seed(0)

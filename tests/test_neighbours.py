@@ -16,10 +16,9 @@ from rotarymae.model import MaskedAutoencoder
 from rotarymae.neighbours import NeighbourHead, neighbours, observe
 from rotarymae.partners.baselines import LinearInterpolation
 from rotarymae.pipeline import Pipeline
+from rotarymae.preprocess import ObservationPreprocessor, SeriesExamples
 from rotarymae.queries import as_queries
 from rotarymae.series import hide
-from rotarymae.series.examples import SeriesExamples, observed_tokens
-from rotarymae.series.preprocessor import Preprocessor
 from rotarymae.tokens import Tokens
 from rotarymae.train import pretrain, to_interpolate
 from rotarymae.training import Pretraining
@@ -30,8 +29,9 @@ SMALL = RoMAEConfig(embed_dim=16, num_heads=2, depth=1, decoder_embed_dim=16, de
 def test_by_hand():
     """Two features at times 0, 4, 8, 12, out of order; the second is observed at 4 and 12 alone."""
     values = [[7.0, 3.0, 1, 1], [1.0, 0.0, 1, 0], [5.0, 0.0, 1, 0], [2.0, 1.0, 1, 1]]
-    inputs = torch.tensor([[*row, 0, 0] for row in values])[None]
-    visible = Tokens(inputs, torch.tensor([12.0, 0.0, 8.0, 4.0])[None, :, None])
+    inputs = torch.tensor(values)[None]
+    observed = inputs[..., 2:] > 0
+    visible = Tokens(inputs, torch.tensor([12.0, 0.0, 8.0, 4.0])[None, :, None], observed=observed)
     found = neighbours(observe(visible, 2), torch.tensor([[[6.0], [13.0], [2.0]]]), 2)
     assert torch.allclose(found.line, torch.tensor([[[3.5, 1.5], [7.0, 3.0], [1.5, 1.0]]]))
     line, before, after, near, near2, change, change2, mean, _ = found.numbers[0, 0].T.tolist()
@@ -63,7 +63,7 @@ def test_by_hand_with_channels():
 def test_an_untrained_model_draws_the_straight_line(joined):
     data = waves()
     config = dataclasses.replace(FIT, join_times=joined, neighbours="on", likelihood="gaussian")
-    fitted = Preprocessor.fit(data, join_times=joined)
+    fitted = ObservationPreprocessor.fit(data, join_times=joined)
     model = MaskedAutoencoder(config.model_config(fitted.axes, fitted.features, fitted.input_features))
     visible, hidden, _ = hide(data, 0.5, by="time")
     found = interpolate(Pipeline(fitted, model), visible, as_queries(hidden))
@@ -119,7 +119,19 @@ def test_who_reads_neighbours_without_being_told():
     assert to_interpolate(FIT, data).neighbours == "on"
     errors = dataclasses.replace(FIT, errors=("value_err",))
     assert to_interpolate(errors, data).neighbours == "on"
-    assert to_interpolate(errors, SeriesDataset.from_arrays([[0.0, 1.0]], [[0.0, 1.0]])).neighbours == "off"
+    assert to_interpolate(errors, SeriesDataset.from_arrays([[0.0, 1.0]], [[0.0, 1.0]])).neighbours == "on"
+    where = SeriesDataset.from_arrays([[0.0, 1.0]], [[0.0, 1.0]], positions=[[3.0, 4.0]])
+    assert to_interpolate(FIT, where).neighbours == "off"  # on several axes none is nearest
+    with refuses("position_0", code="neighbours-of-positions"):
+        pretrain(where, dataclasses.replace(FIT, neighbours="on"))
+
+
+def test_every_observation_of_other_inputs_is_read():
+    """Two further inputs for one value are no joined times, whatever their sign."""
+    values = torch.tensor([[[5.0, -1.0, 0.3], [7.0, -2.0, -0.1]]])
+    visible = Tokens(values, torch.tensor([[[0.0], [2.0]]]))
+    model = MaskedAutoencoder(dataclasses.replace(SMALL, input_features=2, neighbours=True)).eval()
+    assert model.reconstruct(visible, torch.tensor([[[1.0]]])).item() == pytest.approx(6.0, abs=1e-5)
 
 
 def test_an_interpolator_goes_on_as_it_began():
@@ -151,12 +163,12 @@ def test_single_observations_of_joined_times_are_hidden():
     times = [np.repeat(np.arange(20.0), 3) for _ in range(8)]
     channels = [np.tile(["a", "b", "c"], 20) for _ in range(8)]
     data = SeriesDataset.from_arrays(times, [draw.standard_normal(60) for _ in range(8)], channels)
-    fitted = Preprocessor.fit(data, join_times=True)
-    whole = observed_tokens(data, fitted, np.arange(8)).values
+    fitted = ObservationPreprocessor.fit(data, join_times=True)
+    whole = SeriesExamples(data, fitted).tokens(np.arange(8), None).values
     for kind, ratio in (("ratio", 0.5), ("rows", 0.5), ("channels", 0.3)):
         batch = SeriesExamples(data, fitted, masking=Masking.named(kind, ratio=ratio)).batch(np.arange(8), None)
         assert batch.masked is not None
-        seen, masked = batch.inputs.values[..., 3:6] > 0, ~batch.masked.values.isnan() & batch.masked.real[..., None]
+        seen, masked = batch.inputs.values[..., 3:6] > 0, batch.masked.observed_values
         assert (seen.sum((1, 2)) + masked.sum((1, 2)) == 60).all()
         for row in range(8):
             assert torch.isin(batch.masked.values[row][masked[row]], whole[row]).all()
@@ -177,12 +189,3 @@ def test_positions_of_higher_precision_than_the_weights(values):
     visible = Tokens(torch.randn(2, 5, 1, generator=draw, dtype=values), positions)
     hidden = Tokens(visible.values, positions + 0.01)
     assert model.predict(visible, hidden).predicted.dtype == values
-
-
-def test_ratios_to_errors_are_not_taken_for_joined_times():
-    curves = [np.stack([np.sin(one.times), 0.1 + one.times / 100], 1) for one in waves()]
-    data = SeriesDataset.from_arrays([one.times for one in waves()], curves, value_names=["flux", "flux_err"])
-    config = dataclasses.replace(FIT, neighbours="on", errors=("flux_err",))
-    with refuses("neighbours", "signal_to_noise"):
-        pretrain(data, config)
-    pretrain(data, dataclasses.replace(config, signal_to_noise=False))

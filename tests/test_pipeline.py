@@ -22,8 +22,8 @@ from rotarymae.labels import ClassLabels, NumberTargets
 from rotarymae.model import Encoder, MaskedAutoencoder
 from rotarymae.model_files import FILES, write_config
 from rotarymae.pipeline import KINDS, Pipeline, check_replaceable
+from rotarymae.preprocess import ObservationPreprocessor
 from rotarymae.series.dataset import SeriesDataset
-from rotarymae.series.preprocessor import Preprocessor
 from rotarymae.train import copy_encoder
 from rotarymae.training.fit_config import FitConfig
 
@@ -51,7 +51,7 @@ def make(kind, **changes):
 
 def preprocessor(features=2):
     values = np.random.default_rng(0).normal(size=(6, features))
-    return Preprocessor.fit(SeriesDataset.from_arrays([np.arange(6.0)], [values]))
+    return ObservationPreprocessor.fit(SeriesDataset.from_arrays([np.arange(6.0)], [values]))
 
 
 @pytest.mark.parametrize("kind", list(KINDS))
@@ -120,7 +120,7 @@ def test_what_a_directory_holds(tmp_path):
     for part in ("Classifier (24/2/2)", f"{parameters:,} parameters", "Seen: six nights.", "classes: a, b, c"):
         assert part in card
     back = Pipeline.load(tmp_path / "model")
-    assert back.preprocessor == made and back.labels == labels and back.model.pool == "mean"
+    assert back.preprocessor.identity() == made.identity() and back.labels == labels and back.model.pool == "mean"
     Pipeline(None, make("Encoder")).save(tmp_path / "model")  # a model directory is replaced
     assert Pipeline.load(tmp_path / "model").preprocessor is None
 
@@ -215,7 +215,7 @@ def test_a_changed_weight_is_named(folder):
         ("config.json", lambda c: c["model"]["config"].update(depth=10**9), ("config.json", "checksum")),
         ("config.json", lambda c: c["model"]["head"].update(classes=4), ("config.json", "checksum")),
         ("preprocessor.json", lambda p: p.update(extra=1), ("preprocessor.json", "checksum")),
-        ("preprocessor.json", lambda p: p["values"].update(std=[["a", "b"]]), ("preprocessor.json", "checksum")),
+        ("preprocessor.json", lambda p: p.update(transforms=["cube"]), ("preprocessor.json", "checksum")),
     ],
 )
 def test_a_changed_description_is_named(folder, name, change, parts):

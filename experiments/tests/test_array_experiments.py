@@ -7,10 +7,11 @@ import pytest
 import torch
 
 import _tiny_imagenet
-from rotarymae.arrays import ArrayDataset, ArrayPreprocessor
+from rotarymae.arrays import ArrayDataset
 from rotarymae.config import RoMAEConfig
 from rotarymae.heads import Classifier
 from rotarymae.model import Encoder, MaskedAutoencoder
+from rotarymae.preprocess import PatchPreprocessor
 from rotarymae.system import Reporter
 from rotarymae.training import TrainConfig
 from rotarymae_experiments import (
@@ -87,7 +88,7 @@ def test_pre_training_may_see_more_classes_and_never_the_pictures_that_are_score
 def trained(folder, seed, shared):
     """The weights of an autoencoder of a case's seed, and those of the classifiers after it."""
     arrays = ArrayDataset.from_arrays(np.stack(pictures(12)), 16)
-    preprocessor = ArrayPreprocessor.fit(arrays)
+    preprocessor = PatchPreprocessor.fit(arrays)
     train = TrainConfig(epochs=1, batch_size=6)
     model = RoMAEConfig(axes=2, features=768, **SMOKE)
     setup = ArraySetup(model=model, pretraining=train, finetuning=train)
@@ -116,7 +117,7 @@ def test_predictions_from_all_starts_of_a_clip_do_not_depend_on_where_it_starts(
     draw = np.random.default_rng(0)
     clips = ArrayDataset.from_arrays(draw.normal(size=(40, 32, 8, 1)).astype(np.float32), (4, 8))
     turned = dataclasses.replace(clips, arrays=tuple(np.roll(clip, 12, axis=0) for clip in clips.arrays))
-    preprocessor = ArrayPreprocessor.fit(clips)
+    preprocessor = PatchPreprocessor.fit(clips)
     torch.manual_seed(0)
     model = Classifier(Encoder(RoMAEConfig(axes=2, features=32, **SMOKE)), 5, pool="mean")
     torch.nn.init.normal_(model.encoder.projection.weight, std=3.0)
@@ -135,5 +136,5 @@ def test_the_head_pools_as_the_setup_says(tmp_path, monkeypatch):
         setup = ArraySetup(model=model, pool=pool)
         trial = Trial(0, tmp_path, tmp_path, Reporter(quiet=True))
         train = LabelledArrays(arrays, np.arange(8) % 4, 4)
-        found = finetune_both(setup, trial, MaskedAutoencoder(model), train, ArrayPreprocessor.fit(arrays))
+        found = finetune_both(setup, trial, MaskedAutoencoder(model), train, PatchPreprocessor.fit(arrays))
         assert {classifier.pool for classifier in found.values()} == {wanted}

@@ -109,7 +109,7 @@ class DatasetExamples(ABC):
         """Return all that batches are made of, as JSON: a run is resumed only with the same."""
         return {
             self.dataset.noun: self.dataset.fingerprint(),
-            "preprocessor": self.preprocessor.to_dict(),
+            "preprocessor": self.preprocessor.identity(),
             "targets": None if self.targets is None else hashlib.sha256(self.targets.numpy().tobytes()).hexdigest(),
             "seed": self.seed,
             "masking": None if self.masking is None else asdict(self.masking),

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import warnings
 from dataclasses import dataclass
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
-from rotarymae.errors import InputError, check_number, check_share, choose, did_you_mean
+from rotarymae.errors import InputError, InputWarning, check_number, check_share, choose, did_you_mean
 
 Size = Literal["light", "tiny-shallow", "tiny", "small", "base", "pendulum"]
 AttentionKind = Literal["softmax", "linear"]
@@ -132,12 +133,16 @@ class RoMAEConfig:
 
     @classmethod
     def named(cls, name: str, **changes: Any) -> RoMAEConfig:
-        """The encoder size `name` (one of `SIZES`) with the fields in `changes` set.
+        """Return the encoder size `name` (one of `SIZES`) with the fields in `changes` set.
 
-        The decoder is tiny-shallow, or as wide as the encoder where that is narrower.
+        The decoder is tiny-shallow, or as wide as the encoder where that is narrower. Heads are widened to the next
+        multiple of 2 · axes where `changes` says nothing of their sizes.
 
         Raises:
             InputError: an unknown name or field; the nearest one is named.
+
+        Warns:
+            InputWarning: heads that are wider than the name says.
         """
         if name not in SIZES:
             raise InputError(f"no model size {name!r}; there are {', '.join(SIZES)}.{did_you_mean(name, SIZES)}")
@@ -145,7 +150,29 @@ class RoMAEConfig:
         sizes = {"embed_dim": embed_dim, "num_heads": num_heads, "depth": depth, "mlp_ratio": mlp_ratio}
         if embed_dim < cls.decoder_embed_dim:
             sizes |= {"decoder_embed_dim": embed_dim, "decoder_num_heads": num_heads}
+        widened = cls._widened_heads(sizes, changes)
+        if widened:
+            numbers = ", ".join(f"{field} {value}" for field, value in widened.items())
+            warnings.warn(
+                f"size {name!r} with {changes['axes']} position axes: heads are widened so that each axis has an even "
+                f"share of their channels ({numbers}).",
+                InputWarning,
+                stacklevel=2,
+            )
+            sizes |= widened
         return cls.from_dict({**sizes, **changes})
+
+    @classmethod
+    def _widened_heads(cls, sizes: dict[str, Any], changes: dict[str, Any]) -> dict[str, int]:
+        """Return the widths that make heads a multiple of 2 · axes wide, where they are not and nobody chose them."""
+        axes, widened = changes.get("axes", cls.axes), {}
+        if type(axes) is not int or axes < 1 or changes.get("position_encoding", "rotary") != "rotary":
+            return widened
+        for field, heads in (("embed_dim", "num_heads"), ("decoder_embed_dim", "decoder_num_heads")):
+            dim, number = ({**vars(cls), **sizes}[name] for name in (field, heads))
+            if not changes.keys() & {field, heads} and dim // number % (2 * axes):
+                widened[field] = -(-dim // number // (2 * axes)) * 2 * axes * number
+        return widened
 
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> RoMAEConfig:

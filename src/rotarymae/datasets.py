@@ -7,16 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from rotarymae.arrays import ArrayDataset, ArrayExamples, ArrayPreprocessor
+from rotarymae.arrays import ArrayDataset
 from rotarymae.batch import DatasetExamples, Examples
 from rotarymae.counter_rng import counter_uniform
 from rotarymae.errors import InputError
 from rotarymae.masking import Masking, MaskRatio
-from rotarymae.series import Preprocessor, SeriesDataset, SeriesExamples, Windows
+from rotarymae.preprocess import ObservationPreprocessor, PatchPreprocessor
+from rotarymae.series import SeriesDataset, Windows
 from rotarymae.tables import is_frame
 
 AnyDataset = SeriesDataset | ArrayDataset
-AnyPreprocessor = Preprocessor | ArrayPreprocessor
+AnyPreprocessor = ObservationPreprocessor | PatchPreprocessor
 
 
 def make_examples(dataset: AnyDataset, preprocessor: AnyPreprocessor, **options: Any) -> Examples:
@@ -25,20 +26,19 @@ def make_examples(dataset: AnyDataset, preprocessor: AnyPreprocessor, **options:
     Raises:
         InputError: series for a model of arrays, or the other way round; and as these.
     """
-    if isinstance(dataset, SeriesDataset) and isinstance(preprocessor, Preprocessor):
-        return SeriesExamples(dataset, preprocessor, **options)
-    if isinstance(dataset, ArrayDataset) and isinstance(preprocessor, ArrayPreprocessor):
-        return ArrayExamples(dataset, preprocessor, **options)
-    raise InputError(f"{dataset.noun} came; the model was made from {preprocessor.noun}.")
+    _require_kind(dataset, preprocessor)
+    return preprocessor.examples(dataset, **options)  # type: ignore[arg-type]
 
 
 def windowed(dataset: AnyDataset, preprocessor: AnyPreprocessor) -> Windows:
     """What the model reads of each series, one window or several; arrays are read whole."""
-    if isinstance(dataset, SeriesDataset) and isinstance(preprocessor, Preprocessor):
-        return preprocessor.windows(dataset)
-    if isinstance(dataset, ArrayDataset):
-        return Windows(dataset, np.arange(len(dataset)))
-    raise InputError(f"{dataset.noun} came; the model was made from {preprocessor.noun}.")
+    _require_kind(dataset, preprocessor)
+    return preprocessor.windows(dataset)  # type: ignore[arg-type]
+
+
+def _require_kind(dataset: AnyDataset, preprocessor: AnyPreprocessor) -> None:
+    if dataset.kind != preprocessor.kind:
+        raise InputError(f"{dataset.noun} came; the model was made from {preprocessor.noun}.")
 
 
 def maskable(dataset: AnyDataset, preprocessor: AnyPreprocessor, masking: Masking) -> np.ndarray:

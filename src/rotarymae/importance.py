@@ -15,7 +15,8 @@ from rotarymae.batch import Batch
 from rotarymae.errors import InputError, choose, listed
 from rotarymae.heads import Classifier, Regressor, encoder_of
 from rotarymae.prediction import inference
-from rotarymae.series import Preprocessor, SeriesDataset, SeriesExamples
+from rotarymae.preprocess import ObservationPreprocessor, SeriesExamples
+from rotarymae.series import SeriesDataset
 from rotarymae.tokens import Tokens
 from rotarymae.training import predict
 from rotarymae.training.fit_config import ImportanceMethod
@@ -77,7 +78,7 @@ def importance(
     return predict(pipeline.model, examples, read, config, on_step)
 
 
-def most_observations(preprocessor: Preprocessor) -> float:
+def most_observations(preprocessor: ObservationPreprocessor) -> float:
     """So many of a series the model reads at a time; of a longer one it reads windows, or a sample."""
     return min(filter(None, (preprocessor.max_tokens, preprocessor.window)), default=np.inf)
 
@@ -96,9 +97,7 @@ def _occlusion(examples: SeriesExamples, most_tokens: int) -> Callable[[nn.Modul
         copies = examples.without_each(i).to(whole.device)
         parts = []
         for rows in torch.arange(copies.batch, device=whole.device).split(max(1, most_tokens // copies.length)):
-            padding = None if copies.padding is None else copies.padding[rows]
-            some = Tokens(copies.values[rows], copies.positions[rows], padding, check_values=False)
-            parts.append(model(some, None if static is None else static.expand(len(rows), -1)).float())
+            parts.append(model(copies.rows(rows), None if static is None else static.expand(len(rows), -1)).float())
         return _change(model, whole, torch.cat(parts)).cpu().numpy()
 
     return read

@@ -15,8 +15,9 @@ from rotarymae.errors import InputError, InputWarning
 from rotarymae.likelihoods import Likelihood
 from rotarymae.model import MaskedAutoencoder
 from rotarymae.prediction import inference
+from rotarymae.preprocess import ObservationPreprocessor, assemble
 from rotarymae.queries import Queries, check_queries
-from rotarymae.series import Preprocessor, SeriesDataset, as_dates, assemble, channel_index, plain, positions_of
+from rotarymae.series import SeriesDataset, as_dates, channel_index, plain
 from rotarymae.tokens import Tokens, pad_rows, round_up
 from rotarymae.training import predict
 
@@ -111,7 +112,7 @@ class Interpolation:
 class _Interpolating:
     """Examples whose inputs are a series' observations and whose masked tokens are its queries."""
 
-    def __init__(self, dataset: SeriesDataset, queries: Queries, preprocessor: Preprocessor) -> None:
+    def __init__(self, dataset: SeriesDataset, queries: Queries, preprocessor: ObservationPreprocessor) -> None:
         self.dataset, self.queries, self.preprocessor = dataset, queries, preprocessor
         self.origins = preprocessor.positions.origins(dataset)
         self.lengths = preprocessor.lengths(dataset) + np.minimum(queries.lengths, CHUNK)
@@ -126,12 +127,19 @@ class _Interpolating:
         queries, lengths = self.queries, self.queries.lengths[index]
         starts = queries.offsets[index] - (np.cumsum(lengths) - lengths)
         at = np.repeat(starts, lengths) + np.arange(lengths.sum())
-        channels = np.zeros(len(at), int) if queries.channels is None else queries.channels[at]
-        flat = positions_of(self.preprocessor, queries.times[at], channels, self.origins[index], lengths)
-        positions, padding = pad_rows(flat.astype(np.float32), lengths)
+        times, padding = pad_rows(queries.times[at][:, None], lengths)
+        channels = None if queries.channels is None else pad_rows(queries.channels[at][:, None], lengths)[0]
+        positions = self.preprocessor.positions_of(
+            times[..., 0],
+            None if channels is None else channels[..., 0].long(),
+            None if queries.positions is None else pad_rows(queries.positions[at], lengths)[0],
+            torch.tensor(self.origins[index])[:, None],
+        )
+        if padding is not None:
+            positions = positions.masked_fill(padding[..., None], 0.0)
         values = torch.zeros(*positions.shape[:2], self.preprocessor.features)
         masked = Tokens(values, positions, padding, check_values=False)
-        return Batch(index, round_up(assemble(self.dataset, self.preprocessor, index)), round_up(masked))
+        return Batch(index, round_up(assemble(self.dataset, self.preprocessor, index, self.origins)), round_up(masked))
 
 
 def interpolate(
@@ -238,9 +246,9 @@ def _warn_if_joint(model: MaskedAutoencoder, queries: Queries, dataset: SeriesDa
         )
 
 
-def _warn_if_far(queries: Queries, dataset: SeriesDataset, preprocessor: Preprocessor) -> None:
+def _warn_if_far(queries: Queries, dataset: SeriesDataset, preprocessor: ObservationPreprocessor) -> None:
     positions = preprocessor.positions
-    at = np.abs(positions.times(queries.times, positions.origins(dataset), queries.lengths))
+    at = np.abs(queries.times - np.repeat(positions.origins(dataset), queries.lengths)) / positions.unit
     if at.max() > 1.5 * positions.reach + 1.0:
         series = int(np.searchsorted(queries.offsets, int(at.argmax()), side="right")) - 1
         when, days = f"{queries.times[at.argmax()]:.10g}", "" if dataset.time_unit is None else f" {dataset.time_unit}s"

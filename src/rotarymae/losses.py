@@ -33,7 +33,7 @@ class Loss(NamedTuple):
 def reconstruction(out: Reconstruction, normalize_targets: bool = False, beta: float = 0.0) -> Loss:
     """Score the masked tokens by the model's likelihood.
 
-    A mean over real masked tokens × features; a target that is NaN was not observed and counts for nothing. With
+    A mean over real masked tokens × features; a target that was not observed counts for nothing. With
     `normalize_targets` each target patch is first shifted and scaled to mean 0 and (unbiased) variance 1 over its own V
     values, as in MAE (arXiv:2111.06377); the eps of 1e-6 is MAE's.
 
@@ -45,6 +45,8 @@ def reconstruction(out: Reconstruction, normalize_targets: bool = False, beta: f
         InputError: `normalize_targets` with one feature, which would make every target zero.
     """
     target = _wide(out.masked.values)
+    if out.masked.observed is not None:
+        target = target.masked_fill(~out.masked.observed, torch.nan)
     if normalize_targets:
         if target.shape[-1] < 2:
             raise InputError("normalize_targets needs patches of at least 2 values; tokens here have 1 feature.")

@@ -103,14 +103,16 @@ class MaskRows(Masking):
 
 @dataclass(frozen=True)
 class MaskChannels(Masking):
-    """Hide whole channels (axis 1): ceil(ratio · channels present) of each row."""
+    """Hide whole channels (the last axis): ceil(ratio · channels present) of each row."""
 
     kind: str = field(default="channels", init=False)
 
     def __call__(self, tokens: Tokens, noise: Noise | None = None, phase: float | None = None) -> Bool[Tensor, "B N"]:
         if tokens.axes < 2:
-            raise InputError("masking 'channels' hides channels, the second axis; these positions have only one axis.")
-        return _hide_groups(tokens, [1], *self._draw(tokens, noise, phase))
+            raise InputError(
+                "masking 'channels' hides channels, the last axis; these positions have only that of time."
+            )
+        return _hide_groups(tokens, [-1], *self._draw(tokens, noise, phase))
 
 
 @dataclass(frozen=True)

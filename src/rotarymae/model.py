@@ -142,10 +142,12 @@ class MaskedAutoencoder(nn.Module):
         """As `forward`, for a batch that is split already."""
         wanted = None
         if self.config.neighbours:
-            wanted = ~masked.values[..., : self.config.features].isnan() & masked.real[..., None]
+            wanted = masked.observed_values[..., : self.config.features]
         parameters = self.decode(self.context(visible), masked.positions, masked.padding, wanted)
         if self.config.input_features:
-            masked = replace(masked, values=masked.values[..., : self.config.features], check_values=False)
+            values, observed = masked.values[..., : self.config.features], masked.observed
+            observed = None if observed is None else observed[..., : self.config.features]
+            masked = replace(masked, values=values, observed=observed, check_values=False)
         return Reconstruction(parameters, masked, self.config.likelihood)
 
     def reconstruct(

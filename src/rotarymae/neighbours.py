@@ -54,19 +54,16 @@ class Neighbours(NamedTuple):
 
 
 def observe(visible: Tokens, features: int) -> Observed:
-    """The first `features` values of the tokens, whose positions are times, or times and channels.
+    """Sort the first `features` values of the tokens, whose positions are times, or times and channels.
 
     Of tokens with a channel each is an observation of all its features. Where positions are times alone each feature is
-    a channel of its own; of tokens with twice as many further inputs the first of these say which were observed (joined
-    times, see `series.examples`), of others all were.
+    a channel of its own.
     """
-    values, real = visible.values[..., :features], visible.real
+    values, seen = visible.values[..., :features], visible.observed_values[..., :features]
     if visible.axes == 2:
         times, channel = visible.positions.unbind(-1)
+        real = seen.all(-1)
     else:
-        seen = real[..., None].expand_as(values)
-        if visible.features == 3 * features:
-            seen = seen & (visible.values[..., features : 2 * features] > 0)
         times = visible.positions.expand_as(values).flatten(1)
         channel = torch.arange(features, device=times.device).to(times.dtype).expand_as(values).flatten(1)
         values, real = values.flatten(1)[..., None], seen.flatten(1)

@@ -28,7 +28,7 @@ from torch import nn
 
 import rotarymae
 from rotarymae.anomaly import anomaly_score
-from rotarymae.arrays import ArrayDataset, ArrayPreprocessor, as_arrays
+from rotarymae.arrays import ArrayDataset, as_arrays
 from rotarymae.config import Precision, RoMAEConfig
 from rotarymae.datasets import AnyPreprocessor, is_flat
 from rotarymae.errors import InputError, ModelDirectoryError, choose
@@ -56,8 +56,8 @@ from rotarymae.model_files import (
 )
 from rotarymae.partners import Predictor
 from rotarymae.prediction import embed, predict_outputs
+from rotarymae.preprocess import ObservationPreprocessor, PatchPreprocessor, preprocessor_class
 from rotarymae.queries import queries_from, shape_answers
-from rotarymae.series import Preprocessor
 from rotarymae.system import from_fields, remove_leftovers, replacing_folder
 from rotarymae.tables import TableSchema, as_dataset, is_frame, read_table
 from rotarymae.training.fit_config import FitConfig
@@ -68,8 +68,6 @@ LEFT_AFTER = 3600.0  # seconds; saving takes far less
 KINDS: dict[str, type[nn.Module]] = {
     kind.__name__: kind for kind in (Encoder, MaskedAutoencoder, Classifier, Regressor, TokenRegressor)
 }
-# The classes of preprocessors by the name that config.json has for them.
-PREPROCESSORS: dict[str, Any] = {"series": Preprocessor, "arrays": ArrayPreprocessor}
 Model = Encoder | MaskedAutoencoder | Classifier | Regressor | TokenRegressor
 
 
@@ -155,16 +153,16 @@ class Pipeline:
             )
         return self.labels
 
-    def require_series(self) -> Preprocessor:
+    def require_series(self) -> ObservationPreprocessor:
         """Return the preprocessor of a model of series. Raises InputError for a model of something else."""
-        if not isinstance(self.preprocessor, Preprocessor):
+        if not isinstance(self.preprocessor, ObservationPreprocessor):
             noun = "tokens" if self.preprocessor is None else self.preprocessor.noun
             raise InputError(f"the model was made from {noun}, and this needs one made from series.")
         return self.preprocessor
 
-    def require_arrays(self) -> ArrayPreprocessor:
+    def require_arrays(self) -> PatchPreprocessor:
         """Return the preprocessor of a model of pictures, videos or sounds. Raises InputError for another model."""
-        if not isinstance(self.preprocessor, ArrayPreprocessor):
+        if not isinstance(self.preprocessor, PatchPreprocessor):
             raise InputError("the model was not made from pictures, videos or sounds, and this needs one that was.")
         return self.preprocessor
 
@@ -202,19 +200,20 @@ class Pipeline:
         """
         return embed(self, self.dataset(X), pool, on_step)
 
-    def interpolate(self, X: Any, at: Any = None, return_std: bool = False) -> Any:
+    def interpolate(self, X: Any, at: Any = None, return_std: bool = False, positions: Any = None) -> Any:
         """Return values at other times, in their own units; as `RoMAEInterpolator.predict`.
 
         Args:
             at: times [q] for all series, one array of times [q_i] for each, or None for each series' own times.
             return_std: return (mean, std), two of the same shape.
+            positions: further positions [q, P] of these times, for all series, or a list with one array for each.
 
         Returns:
             [S, q, V], [S, C, q, V] of series with C channels, or a list with one array for each series.
         """
         view = self.pretrained
         dataset = view.dataset(X)
-        queries, layout = queries_from(dataset, X, at)
+        queries, layout = queries_from(dataset, X, at, positions)
         answer = interpolate(view, dataset, queries)
         if not return_std:
             return shape_answers(answer.mean, queries, layout)
@@ -257,7 +256,7 @@ class Pipeline:
         known = self.preprocessor
         if known is None:
             raise InputError("the model has no preprocessor; it was not made from a data set.")
-        if isinstance(known, ArrayPreprocessor):
+        if known.kind == "patches":
             dataset = as_arrays(X, known.patch_size, known.sample_rate)
             known.check(dataset)
             return dataset
@@ -386,8 +385,9 @@ class Pipeline:
             if described.autoencoder is not None:
                 modules["autoencoder"] = _built(described.autoencoder, len(tensors))
             labels = None if described.labels is None else _labels(described.labels)
-            if described.preprocessor is not None:
-                choose("preprocessor", described.preprocessor, tuple(PREPROCESSORS))
+            preprocessor = _preprocessor(folder / PREPROCESSOR, described.preprocessor)
+            if preprocessor is not None:
+                modules["preprocessor"] = preprocessor
         except (InputError, KeyError, TypeError, ValueError, RecursionError, OverflowError) as error:
             raise ModelDirectoryError(f"{path}: {error}") from None
         names = {f"{part}.{name}" for part, module in modules.items() for name in module.state_dict()}
@@ -396,7 +396,6 @@ class Pipeline:
             own = {name.removeprefix(f"{part}."): t for name, t in tensors.items() if name.startswith(f"{part}.")}
             fill_model(module, own, folder / WEIGHTS)
             module.eval()
-        preprocessor = _preprocessor(folder / PREPROCESSOR, described.preprocessor)
         partners = _partners(folder / PARTNERS, labels) if (folder / PARTNERS).is_dir() else None
         try:
             pipeline = cls(
@@ -418,11 +417,13 @@ class Pipeline:
 
     def _modules(self) -> dict[str, nn.Module]:
         own: dict[str, nn.Module] = {"model": self.model}
-        return own if self.autoencoder in (None, self.model) else own | {"autoencoder": self.autoencoder}
+        own |= {} if self.autoencoder in (None, self.model) else {"autoencoder": self.autoencoder}
+        return own | ({} if self.preprocessor is None else {"preprocessor": self.preprocessor})
 
     def _described(self) -> Described:
-        kind = next((name for name, kind in PREPROCESSORS.items() if isinstance(self.preprocessor, kind)), None)
-        modules = {part: _module_settings(module) for part, module in self._modules().items()}
+        kind = None if self.preprocessor is None else self.preprocessor.kind
+        models = {part: module for part, module in self._modules().items() if part != "preprocessor"}
+        modules = {part: _module_settings(module) for part, module in models.items()}
         labels = None if self.labels is None else {"task": self.labels.task, **dataclasses.asdict(self.labels)}
         own = (self.columns, self.parameters, self.forecasts, self.trained_on)
         return Described(kind, modules["model"], modules.get("autoencoder"), labels, *own)
@@ -448,6 +449,7 @@ class Pipeline:
             ):
                 raise InputError("the autoencoder and the model read different tokens.")
         if known is not None:
+            known.check_statistics()
             made = (known.features, known.axes, known.input_features)
             if made != (config.features, config.axes, config.input_features):
                 raise InputError(
@@ -491,9 +493,9 @@ class Pipeline:
             described={
                 name: html.escape(" ".join(str(value).split()), quote=False) for name, value in described.items()
             },
-            files=known.noun if isinstance(known, ArrayPreprocessor) else "",
+            files=known.noun if known is not None and known.kind == "patches" else "",
             predicts=isinstance(model, Classifier | Regressor),
-            interpolates=self.autoencoder is not None and isinstance(known, Preprocessor),
+            interpolates=self.autoencoder is not None and known is not None and known.kind == "observations",
         )
 
 
@@ -507,7 +509,7 @@ def load(source: str | Path) -> Pipeline:
 
 def without_head(preprocessor: Any) -> Any:
     """Return the preprocessor of a model without a head, which reads no static columns."""
-    return replace(preprocessor, static=()) if preprocessor.static else preprocessor
+    return preprocessor.replace(static=()) if getattr(preprocessor, "static", ()) else preprocessor
 
 
 def check_replaceable(folder: str | Path) -> None:
@@ -570,7 +572,7 @@ def _preprocessor(path: Path, kind: str | None) -> AnyPreprocessor | None:
     if kind is None:
         return None
     try:
-        return PREPROCESSORS[kind].from_dict(content)
+        return preprocessor_class(kind).from_dict(content)  # type: ignore[return-value]
     except (InputError, TypeError, ValueError, KeyError, IndexError, OverflowError) as error:
         raise ModelDirectoryError(f"{path}: {error}") from None
 

@@ -12,7 +12,9 @@ import pyarrow as pa
 
 from rotarymae.datasets import is_flat
 from rotarymae.errors import InputError, did_you_mean, listed
-from rotarymae.series import Preprocessor, SeriesDataset, Windows, as_text, cells, dates
+from rotarymae.preprocess import ObservationPreprocessor
+from rotarymae.series import SeriesDataset, Windows, as_text, cells, dates
+from rotarymae.series.cells import plain
 from rotarymae.tables import TableSchema, open_source, stem
 
 MAX_QUERIES = 10**8  # in one call: their answers take some 10 GB
@@ -37,28 +39,31 @@ class Queries:
     """Where to interpolate: flat times and channels (from 0, or None) and offsets [S + 1], one run for each series.
 
     `errors` [n, V], in the table's units, ask for what would be observed with these standard errors: bands are wider by
-    them than those of the curve.
+    them than those of the curve. `positions` [n, P] are of series with further positions.
     """
 
     times: np.ndarray
     channels: np.ndarray | None
     offsets: np.ndarray
     errors: np.ndarray | None = None
+    positions: np.ndarray | None = None
 
     @property
     def lengths(self) -> np.ndarray:
         return np.diff(self.offsets)
 
     def distinct_times(self) -> tuple[Queries, np.ndarray]:
-        """Each time of a series once, without channels, and which of them each query asks for [n]."""
+        """Return each time (and position) of a series once, without channels, and which of them each query asks [n]."""
         series = np.repeat(np.arange(len(self.lengths)), self.lengths)
-        order = np.lexsort((self.times, series))
-        times, owner = self.times[order], series[order]
-        opens = np.append(True, (np.diff(times) != 0) | (np.diff(owner) != 0))
+        columns = [] if self.positions is None else list(self.positions.T)
+        order = np.lexsort((*columns[::-1], self.times, series))
+        owner = series[order]
+        opens = np.append(True, np.any([np.diff(key[order]) != 0 for key in (series, self.times, *columns)], axis=0))
         place = np.empty(len(order), np.int64)
         place[order] = np.cumsum(opens) - 1
         offsets = np.searchsorted(owner[opens], np.arange(len(self.offsets)))
-        return Queries(times[opens], None, offsets), place
+        positions = None if self.positions is None else self.positions[order][opens]
+        return Queries(self.times[order][opens], None, offsets, positions=positions), place
 
     def of_windows(self, windows: Windows) -> tuple[Queries, Fade]:
         """The queries sorted by window, those between two windows twice, and how answers are mixed."""
@@ -71,17 +76,23 @@ class Queries:
         second[twice] = place[len(before) :]
         offsets = np.searchsorted(window[order], np.arange(len(windows.series) + 1))
         channels = None if self.channels is None else self.channels[query[order]]
-        return Queries(self.times[query[order]], channels, offsets), Fade(first, second, share)
+        positions = None if self.positions is None else self.positions[query[order]]
+        return Queries(self.times[query[order]], channels, offsets, positions=positions), Fade(first, second, share)
 
     @classmethod
     def cross(
-        cls, dataset: SeriesDataset, times: Sequence[np.ndarray], channels: Sequence[np.ndarray] | None = None
+        cls,
+        dataset: SeriesDataset,
+        times: Sequence[np.ndarray],
+        channels: Sequence[np.ndarray] | None = None,
+        positions: Sequence[np.ndarray] | None = None,
     ) -> Queries:
-        """All of a series' times in its first channel, then all of them in its next.
+        """Ask for all of a series' times in its first channel, then for all of them in its next.
 
         Args:
             times: of each series [q_i].
             channels: of each series, counted from 0; all channels of the data set when not given.
+            positions: of each series [q_i, P], where the data set has further positions.
         """
         if dataset.channel_names is None:
             counts, number = np.ones(len(times), np.int64), None
@@ -91,37 +102,68 @@ class Queries:
             number = np.concatenate([np.repeat(own, len(at)) for own, at in zip(channels, times, strict=True)])
         offsets = np.cumsum([0, *(counts * [len(at) for at in times])])
         flat = [np.tile(np.asarray(at, np.float64), count) for at, count in zip(times, counts, strict=True)]
-        return cls(np.concatenate(flat), number, offsets)
+        where = None
+        if positions is not None:
+            where = np.concatenate([np.tile(at, (count, 1)) for at, count in zip(positions, counts, strict=True)])
+        return cls(np.concatenate(flat), number, offsets, positions=where)
 
 
 def grid(dataset: SeriesDataset, points: int) -> Queries:
-    """`points` even times from each series' first to its last observation, for every channel of the data set.
+    """Ask for `points` even times from each series' first to its last observation, in every channel of the data set.
 
     Raises:
-        InputError: less than one point; more than memory could hold.
+        InputError: less than one point; more than memory could hold; series that are observed at several positions.
     """
     if points < 1:
         raise InputError(f"points is {points}; wanted at least 1.")
     _check_size(dataset, points)
     first, last = dataset.times[dataset.offsets[:-1]], dataset.times[dataset.offsets[1:] - 1]
-    return Queries.cross(dataset, list(np.linspace(first, last, points, axis=1)))
+    times = list(np.linspace(first, last, points, axis=1))
+    return Queries.cross(dataset, times, positions=_single_positions(dataset, times))
+
+
+def _single_positions(dataset: SeriesDataset, times: Sequence[np.ndarray]) -> list[np.ndarray] | None:
+    """Return the position of each series for each of its times [q_i, P]; None without further positions.
+
+    Raises:
+        InputError: a series that is observed at several positions, of which none is that of all times.
+    """
+    if dataset.positions is None:
+        return None
+    first = dataset.positions[dataset.offsets[:-1]]
+    moves = (dataset.positions != np.repeat(first, dataset.lengths, axis=0)).any(axis=1)
+    if moves.any():
+        series = int(np.searchsorted(dataset.offsets, int(moves.argmax()), side="right")) - 1
+        raise InputError(
+            f"series {plain(dataset.ids[series])!r} is observed at several positions; times alone do not say where its "
+            f"values are wanted. Ask by a table with the columns of times and {listed(dataset.position_names)}.",
+            code="positions-needed",
+        )
+    return [np.repeat(at[None], len(own), axis=0) for at, own in zip(first, times, strict=True)]
 
 
 def curves(visible: SeriesDataset, hidden: SeriesDataset, points: int) -> Queries:
-    """`points` even times over all observations of each series, seen or hidden, in the channels that it has."""
-    times, channels = [], []
+    """Ask for `points` even times over all observations of each series, seen or hidden, in the channels that it has.
+
+    Of series with further positions, these follow the path of the observations.
+    """
+    times, channels, paths = [], [], []
     for seen, left in zip(visible, hidden, strict=True):
         both = np.concatenate([seen.times, left.times])
         times.append(np.linspace(both.min(), both.max(), points))
         if seen.channels is not None and left.channels is not None:
             channels.append(np.union1d(seen.channels, left.channels))
-    return Queries.cross(visible, times, channels)
+        if seen.positions is not None and left.positions is not None:
+            order, where = np.argsort(both, kind="stable"), np.concatenate([seen.positions, left.positions])
+            paths.append(np.stack([np.interp(times[-1], both[order], column[order]) for column in where.T], axis=1))
+    return Queries.cross(visible, times, channels, paths if visible.positions is not None else None)
 
 
 def queries_at(dataset: SeriesDataset, times: np.ndarray) -> Queries:
-    """The same times for every series, and for every channel when there are channels."""
+    """Ask for the same times of every series, in every channel when there are channels."""
     _check_size(dataset, len(times))
-    return Queries.cross(dataset, [times] * len(dataset))
+    each = [times] * len(dataset)
+    return Queries.cross(dataset, each, positions=_single_positions(dataset, each))
 
 
 def _check_size(dataset: SeriesDataset, times: int) -> None:
@@ -150,6 +192,7 @@ class QueryTable:
         errors: [n, V] standard errors of what would be observed; None where the curve is asked for.
         dates: whether the times were dates, which count in days.
         table: the table itself, and what it calls ids, times and channels.
+        positions: float64 [n, P] further positions; None where the layout has none.
     """
 
     name: str
@@ -162,6 +205,7 @@ class QueryTable:
     zoneless: bool = False
     table: pa.Table | None = None
     roles: tuple[str, str, str | None] = ("id", "time", None)
+    positions: np.ndarray | None = None
 
     def in_order(self, answers: pa.Table) -> pa.Table:
         """Return answers row for row in the order of this table, under its names and with its further columns."""
@@ -222,7 +266,8 @@ class QueryTable:
         if channel is None and layout.channel and did_you_mean(layout.channel, others):
             channel = layout.channel  # misspelt, and refused below
         with_errors = layout.errors if set(layout.errors) <= set(table.column_names) else ()
-        wanted = [id, time] + ([channel] if channel else [])
+        axes = layout.positions
+        wanted = [id, time, *axes] + ([channel] if channel else [])
         for column in (*wanted, *with_errors):
             if column not in table.column_names:
                 near = did_you_mean(column, table.column_names)
@@ -243,9 +288,12 @@ class QueryTable:
                 )
         channels = None if labels is None else labels.to_pylist()
         stacked = np.stack(errors, axis=1) if errors else None
+        where = [cells.numbers(columns[axis], axis, layout.na).values for axis in axes]
+        positions = np.stack(where, axis=1) if where else None
         dated, zoneless = when.unit is not None, when.zone == ""
         roles = (id, time, channel)
-        return cls(name, ids.tolist(), series, when.values, channels, stacked, dated, zoneless, table, roles)
+        own = (channels, stacked, dated, zoneless, table, roles, positions)
+        return cls(name, ids.tolist(), series, when.values, *own)
 
     def queries(self, dataset: SeriesDataset) -> Queries:
         """Those of the data set's series, in its order.
@@ -263,19 +311,21 @@ class QueryTable:
         if self.zoneless:
             times = dates.in_zone(times, dataset.time_zone)
         errors = None if self.errors is None else self.errors[order]
+        where = None if self.positions is None else self.positions[order]
         names = dataset.channel_names
         if names is None:
-            return Queries(times, None, offsets, errors)
+            return Queries(times, None, offsets, errors, where)
         if self.channels is None:
             every = len(names)
-            errors = None if errors is None else np.repeat(errors, every, axis=0)
-            return Queries(np.repeat(times, every), np.tile(np.arange(every), len(times)), offsets * every, errors)
+            errors, where = (None if part is None else np.repeat(part, every, axis=0) for part in (errors, where))
+            channels = np.tile(np.arange(every), len(times))
+            return Queries(np.repeat(times, every), channels, offsets * every, errors, where)
         known = {as_text(name): i for i, name in enumerate(names)}
         strange = [name for name in dict.fromkeys(self.channels) if as_text(name) not in known]
         if strange:
             raise InputError(f"{self.name} asks for channel {strange[0]!r}; the model knows {', '.join(known)}.")
         number = np.array([known[as_text(name)] for name in self.channels], np.int64)
-        return Queries(times, number[order], offsets, errors)
+        return Queries(times, number[order], offsets, errors, where)
 
     def refuse_others(self, ids: Iterable[Any]) -> None:
         """Refuses to ask series that are not among the ids.
@@ -300,15 +350,16 @@ def _typed(column: pa.ChunkedArray) -> Any:
     return cells.trimmed(array).cast(pa.int64() if whole else pa.float64())
 
 
-def as_queries(dataset: SeriesDataset, preprocessor: Preprocessor | None = None) -> Queries:
+def as_queries(dataset: SeriesDataset, preprocessor: ObservationPreprocessor | None = None) -> Queries:
     """The times and channels of a data set's own observations, and their errors, if the preprocessor knows of such."""
     errors = None
     if preprocessor is not None and preprocessor.errors:
         errors = np.asarray(dataset.with_values(preprocessor.errors).values)
-    return Queries(np.asarray(dataset.times), dataset.channels, np.asarray(dataset.offsets), errors)
+    positions = None if dataset.positions is None else np.asarray(dataset.positions)
+    return Queries(np.asarray(dataset.times), dataset.channels, np.asarray(dataset.offsets), errors, positions)
 
 
-def check_queries(queries: Queries, dataset: SeriesDataset, preprocessor: Preprocessor) -> None:
+def check_queries(queries: Queries, dataset: SeriesDataset, preprocessor: ObservationPreprocessor) -> None:
     """Raises InputError for queries that are none, are of another number of series, or of a channel that is none."""
     if len(queries.offsets) != len(dataset) + 1 or queries.offsets[-1] != len(queries.times):
         raise InputError(f"queries are for {len(queries.offsets) - 1} series; the data set has {len(dataset)}.")
@@ -316,6 +367,17 @@ def check_queries(queries: Queries, dataset: SeriesDataset, preprocessor: Prepro
         raise InputError("there are no times to interpolate at.")
     if not np.isfinite(queries.times).all():
         raise InputError(f"query {int((~np.isfinite(queries.times)).argmax())} has the time NaN or infinity.")
+    axes = len(preprocessor.position_names)
+    if (0 if queries.positions is None else queries.positions.shape[1]) != axes:
+        raise InputError(
+            f"queries have no positions on the model's further axes ({listed(preprocessor.position_names)}); give one "
+            "for each query."
+            if axes
+            else "queries have further positions, and the model was trained without.",
+            code="positions-needed",
+        )
+    if queries.positions is not None and not np.isfinite(queries.positions).all():
+        raise InputError("queries have positions that are NaN or infinite.")
     if (queries.channels is None) != (preprocessor.channel_names is None):
         raise InputError("give queries a channel when the table has channels, and none when it has not.")
     if preprocessor.channel_names is not None and queries.channels is not None:
@@ -343,7 +405,7 @@ class AnswerShape(NamedTuple):
     flat: bool
 
 
-def queries_from(dataset: SeriesDataset, X: Any, at: Any = None) -> tuple[Queries, AnswerShape]:
+def queries_from(dataset: SeriesDataset, X: Any, at: Any = None, positions: Any = None) -> tuple[Queries, AnswerShape]:
     """Return queries for all channels of each series, and how their answers are laid out.
 
     Args:
@@ -352,17 +414,46 @@ def queries_from(dataset: SeriesDataset, X: Any, at: Any = None) -> tuple[Querie
         at: times [q], the same for all series; or one array of times [q_i] for each series. Without them, the times of
             an array, or each series' own times. Of series with dates also dates, which are in the zone of the series
             where they say none.
+        positions: further positions [q, P] (or [q], where there is one), the same for all series; or a list with one
+            array [q_i, P] for each. Series that stay at one position need none, nor do a series' own times.
 
     Raises:
-        InputError: times for another number of series, or that are not finite.
+        InputError: times for another number of series, or that are not finite; positions of other shapes.
     """
     flat = is_flat(X)
     padded = flat or (isinstance(X, np.ndarray) and X.ndim == 3)
-    if at is None:
+    if at is None and dataset.positions is not None and positions is None:
+        own = [np.unique(np.column_stack([one.times, one.positions]), axis=0) for one in dataset]
+        at, positions = [rows[:, 0] for rows in own], [rows[:, 1:] for rows in own]
+    elif at is None:
         at = np.arange(np.shape(X)[-1]) if padded else [np.unique(one.times) for one in dataset]
     per_series = _times_of_each(at, dataset)
     common = len({len(times) for times in per_series}) == 1
-    return Queries.cross(dataset, per_series), AnswerShape(dataset.channel_names, common, padded, flat)
+    where = _positions_of_each(positions, dataset, per_series)
+    queries = Queries.cross(dataset, per_series, positions=where)
+    return queries, AnswerShape(dataset.channel_names, common, padded, flat)
+
+
+def _positions_of_each(positions: Any, dataset: SeriesDataset, times: list[np.ndarray]) -> list[np.ndarray] | None:
+    """Return further positions [q_i, P] for the times of every series."""
+    width = len(dataset.position_names)
+    if positions is None:
+        return _single_positions(dataset, times)
+    if not width:
+        raise InputError("positions came, and the series have no positions next to their times.")
+    several = isinstance(positions, list | tuple) and all(np.ndim(one) == 2 for one in positions)
+    each = list(positions) if several or np.ndim(positions) == 3 else [positions] * len(dataset)
+    if len(each) != len(dataset):
+        raise InputError(f"positions are for {len(each)} series; there are {len(dataset)}. Give one array for each.")
+    arrays = [np.asarray(one, np.float64) for one in each]
+    arrays = [one[:, None] if one.ndim == 1 else one for one in arrays]
+    for i, one in enumerate(arrays):
+        if one.shape != (len(times[i]), width) or not np.isfinite(one).all():
+            raise InputError(
+                f"positions of series {i} have the shape {one.shape}, or are not finite; give finite numbers "
+                f"[{len(times[i])}, {width}] ({listed(dataset.position_names)})."
+            )
+    return arrays
 
 
 def shape_answers(answers: np.ndarray, queries: Queries, shape: AnswerShape) -> Any:

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from rotarymae.arrays import ArrayDataset, ArrayExamples, crop
+from rotarymae.arrays import ArrayDataset, crop
 from rotarymae.batch import Batch
 from rotarymae.masking import Masking
 from rotarymae.model import MaskedAutoencoder
 from rotarymae.prediction import inference
+from rotarymae.preprocess import ArrayExamples
 from rotarymae.tokenizers import unpatchify
 from rotarymae.training import TrainConfig, predict
 

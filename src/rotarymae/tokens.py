@@ -28,8 +28,10 @@ class Tokens:
         values: [B, N, V], standardised.
         positions: [B, N, A], any axis: time, band, row, column. Index axes count from 1, because [CLS] is at 0.
         padding: [B, N], True where there is nothing; None when every token is real. Padding may lie anywhere in a
-            row. What stands under it is never read: it is set to zero here, and an all-False mask becomes None, so
+            row. Values at padded positions are ignored (and zeroed here), and an all-False mask becomes None, so
             that attention can take its fastest kernel.
+        observed: [B, N, W], True where the first W values of a token were observed; None when all were. What was not
+            observed is zero, is not predicted, and is no query's neighbour.
         check_values: look at every number once (the default, for batches built from a user's data). Steps that
             derive Tokens from checked ones pass False: on an accelerator a look would wait for the device.
 
@@ -41,10 +43,11 @@ class Tokens:
     values: Float[Tensor, "B N V"]
     positions: Float[Tensor, "B N A"]
     padding: Bool[Tensor, "B N"] | None = None
+    observed: Bool[Tensor, "B N W"] | None = None
     check_values: InitVar[bool] = True
 
     def __post_init__(self, check_values: bool) -> None:
-        _check_shapes(self.values, self.positions, self.padding)
+        _check_shapes(self.values, self.positions, self.padding, self.observed)
         if check_values:
             padding = _check_numbers(self.values, self.positions, self.padding)
             object.__setattr__(self, "padding", padding)
@@ -76,6 +79,12 @@ class Tokens:
             return torch.ones(self.values.shape[:2], dtype=torch.bool, device=self.values.device)
         return ~self.padding
 
+    @property
+    def observed_values(self) -> Bool[Tensor, "B N V"]:
+        """True where there is a value that was observed."""
+        real = self.real[..., None]
+        return real.expand_as(self.values) if self.observed is None else self.observed & real
+
     def select(self, index: Int[Tensor, "B M"], padding: Bool[Tensor, "B M"] | None = None) -> Tokens:
         """The tokens at `index` of each row, in that order; `padding` replaces the selected padding when given."""
         if padding is None and self.padding is not None:
@@ -85,7 +94,14 @@ class Tokens:
             self.values.gather(1, at.expand(-1, -1, self.features)),
             self.positions.gather(1, at.expand(-1, -1, self.axes)),
             padding,
+            None if self.observed is None else self.observed.gather(1, at.expand(-1, -1, self.observed.shape[2])),
             check_values=False,
+        )
+
+    def rows(self, index: Int[Tensor, " K"]) -> Tokens:
+        """Return the rows at `index`, repeats allowed."""
+        return Tokens(
+            **{name: None if part is None else part[index] for name, part in vars(self).items()}, check_values=False
         )
 
     def to(self, device: torch.device | str, non_blocking: bool = False) -> Tokens:
@@ -94,14 +110,8 @@ class Tokens:
         def move(tensor: Tensor) -> Tensor:
             return tensor.to(device, non_blocking=non_blocking)
 
-        padding = None if self.padding is None else move(self.padding)
-        return replace(
-            self,
-            values=move(self.values),
-            positions=move(self.positions),
-            padding=padding,
-            check_values=False,
-        )
+        parts = {name: None if part is None else move(part) for name, part in vars(self).items()}
+        return Tokens(**parts, check_values=False)
 
 
 def collate(rows: Iterable[tuple[Float[Tensor, "_ V"], Float[Tensor, "_ A"]]]) -> Tokens:
@@ -197,7 +207,7 @@ def compact(tokens: Tokens, keep: Bool[Tensor, "B N"]) -> Tokens:
     return replace(tokens, padding=None, check_values=False).select(index, padding)
 
 
-def _check_shapes(values: Tensor, positions: Tensor, padding: Tensor | None) -> None:
+def _check_shapes(values: Tensor, positions: Tensor, padding: Tensor | None, observed: Tensor | None) -> None:
     if values.ndim != 3 or positions.ndim != 3:
         raise InputError(
             f"values have shape {tuple(values.shape)} and positions {tuple(positions.shape)}; "
@@ -224,6 +234,16 @@ def _check_shapes(values: Tensor, positions: Tensor, padding: Tensor | None) -> 
             )
         if padding.dtype != torch.bool:
             raise InputError(f"padding is {padding.dtype}; wanted bool, True where there is no token.")
+    if observed is not None and (
+        observed.dtype != torch.bool
+        or observed.ndim != 3
+        or observed.shape[:2] != values.shape[:2]
+        or not 1 <= observed.shape[2] <= values.shape[2]
+    ):
+        raise InputError(
+            f"observed is {observed.dtype} of shape {tuple(observed.shape)}; give bool [batch, tokens, values] for "
+            f"at most all of the values {tuple(values.shape)}."
+        )
 
 
 def _check_numbers(values: Tensor, positions: Tensor, padding: Tensor | None) -> Tensor | None:

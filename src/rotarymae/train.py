@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from rotarymae.arrays import ArrayDataset, ArrayPreprocessor
+from rotarymae.arrays import ArrayDataset
 from rotarymae.batch import Examples
 from rotarymae.counter_rng import make_generator
 from rotarymae.datasets import AnyDataset, AnyPreprocessor, make_examples, maskable, require_maskable, windowed
@@ -32,8 +32,9 @@ from rotarymae.partners import fit_predictor
 from rotarymae.partners.decide import decision_weights
 from rotarymae.pipeline import Pipeline, without_head
 from rotarymae.prediction import predict_outputs
+from rotarymae.preprocess import Inputs, ObservationPreprocessor, PatchPreprocessor, fit_static
 from rotarymae.run_folder import identify, open_folder
-from rotarymae.series import Inputs, Preprocessor, SeriesDataset, Windows, fit_static
+from rotarymae.series import SeriesDataset, Windows
 from rotarymae.splits import RANDOM_SPLIT, Split, SplitColumn, make_split, split_words
 from rotarymae.system import Reporter
 from rotarymae.training import Objective, Pretraining, TrainConfig, TrainResult, fit, is_main_process, learning
@@ -358,7 +359,7 @@ def describe_start(start: Pipeline) -> str:
         f"{type(model).__name__} {sizes.embed_dim}/{sizes.num_heads}/{sizes.depth}",
         f"all {len(model.state_dict())} tensors",
     ]
-    if isinstance(preprocessor, ArrayPreprocessor):
+    if preprocessor.kind == "patches":
         return ", ".join([*parts, f"{preprocessor.noun} in patches of {preprocessor.patch_size}", "its scaling"])
     parts.append(f"values {', '.join(preprocessor.value_names)}")
     if preprocessor.channel_names is not None:
@@ -386,12 +387,7 @@ def to_interpolate(config: FitConfig, dataset: AnyDataset) -> FitConfig:
     """Return the options of a fit without labels: `neighbours="auto"` is on, if it can be."""
     if config.neighbours != "auto" or config.pretrained is not None or not isinstance(dataset, SeriesDataset):
         return config
-    return replace(config, neighbours="off" if _hides_neighbours(config, dataset.channel_names is None) else "on")
-
-
-def _hides_neighbours(config: FitConfig, only_times: bool) -> bool:
-    """Whether tokens cannot be told from those of joined times, which have as many inputs of other kinds."""
-    return bool(config.errors) and config.signal_to_noise and only_times
+    return replace(config, neighbours="off" if dataset.position_names else "on")
 
 
 def prepare(dataset: AnyDataset, config: FitConfig, start: Pipeline | None = None) -> AnyPreprocessor:
@@ -410,7 +406,7 @@ def prepare(dataset: AnyDataset, config: FitConfig, start: Pipeline | None = Non
             f"none of the {len(dataset):,} {dataset.noun} to train on has two {tokens}; pre-training hides some and "
             "predicts them from the others."
         )
-    if isinstance(dataset, ArrayDataset):
+    if dataset.kind == "patches":
         preprocessor, lengths = _array_scalers(dataset, config, start), dataset.lengths
     else:
         preprocessor = _series_scalers(dataset, config, start)
@@ -428,20 +424,20 @@ def prepare(dataset: AnyDataset, config: FitConfig, start: Pipeline | None = Non
     return preprocessor
 
 
-def _array_scalers(dataset: ArrayDataset, config: FitConfig, start: Pipeline | None) -> ArrayPreprocessor:
+def _array_scalers(dataset: ArrayDataset, config: FitConfig, start: Pipeline | None) -> PatchPreprocessor:
     config.refuse_changed(SERIES_ONLY, f"{dataset.noun} have no times, channels or columns as series have")
     if config.masking == "tubes" and len(dataset.patch_size) < 3:
         raise InputError(f"masking='tubes' hides the same patches in all frames, and {dataset.noun} have none.")
     if config.masking == "channels":
         raise InputError(f"masking='channels' hides channels of series; {dataset.noun} have none as tokens.")
     if start is None:
-        return ArrayPreprocessor.fit(dataset)
+        return PatchPreprocessor.fit(dataset)
     preprocessor = start.require_arrays()
     preprocessor.check(dataset)
     return preprocessor
 
 
-def _series_scalers(dataset: SeriesDataset, config: FitConfig, start: Pipeline | None) -> Preprocessor:
+def _series_scalers(dataset: SeriesDataset, config: FitConfig, start: Pipeline | None) -> ObservationPreprocessor:
     window, overlap = _choose_window(dataset, config, None if start is None else start.require_series())
     if start is None:
         inputs = None
@@ -450,21 +446,22 @@ def _series_scalers(dataset: SeriesDataset, config: FitConfig, start: Pipeline |
         times = (config.time_unit, config.time_origin, config.channel_spacing)
         values = (inputs, config.join_times, config.errors)
         windows = Windows.cut(dataset, window, overlap).dataset
-        preprocessor = Preprocessor.fit(windows, dict(config.transforms or {}), *times, *values)
-        preprocessor = replace(preprocessor, max_tokens=config.max_tokens, window=window, overlap=overlap)
+        preprocessor = ObservationPreprocessor.fit(windows, dict(config.transforms or {}), *times, *values)
+        preprocessor = preprocessor.replace(max_tokens=config.max_tokens, window=window, overlap=overlap)
     else:
         before = start.require_series()
         most = config.max_tokens or before.max_tokens
-        preprocessor = replace(before, static=(), max_tokens=most, window=window, overlap=overlap)
+        preprocessor = before.replace(static=(), max_tokens=most, window=window, overlap=overlap)
         preprocessor.check(preprocessor.windows(dataset).dataset)
-    if preprocessor.axes == 1 and config.changed(["channel_spacing"]):
+    if (preprocessor.channel_names is None or preprocessor.join_times) and config.changed(["channel_spacing"]):
         text = "channel_spacing has no effect: channels are no axis of this table."
         warnings.warn(text, InputWarning, stacklevel=3)
     fit_static(dataset, config.static)
-    if config.neighbours == "on" and _hides_neighbours(config, preprocessor.axes == 1):
+    if config.neighbours == "on" and preprocessor.position_names:
         raise InputError(
-            "neighbours reads values alone, or values joined by time, and the ratios of values to their errors are "
-            "neither; give signal_to_noise=False with it, or leave neighbours or errors out."
+            "neighbours are found by time, and positions have further axes "
+            f"({', '.join(preprocessor.position_names)}), on which none is nearest; leave neighbours out.",
+            code="neighbours-of-positions",
         )
     if config.masking == "tubes":
         raise InputError("masking='tubes' hides the same patches in all frames of videos; series have none.")
@@ -473,7 +470,9 @@ def _series_scalers(dataset: SeriesDataset, config: FitConfig, start: Pipeline |
     return preprocessor
 
 
-def _choose_window(dataset: SeriesDataset, config: FitConfig, before: Preprocessor | None) -> tuple[int | None, int]:
+def _choose_window(
+    dataset: SeriesDataset, config: FitConfig, before: ObservationPreprocessor | None
+) -> tuple[int | None, int]:
     """The window and its overlap: the given ones, those of the model to start from, or, if a series is very long and
     nothing is said of that, ones whose steps fit into 2 GB."""
     if config.window is not None:
@@ -588,8 +587,12 @@ def finetune(
     kind.check_config(config, targets)
     labels = pretrained.labels if continue_training else kind.fit(targets)
     assert labels is not None
-    if not continue_training and isinstance(preprocessor, Preprocessor) and isinstance(dataset, SeriesDataset):
-        preprocessor = replace(preprocessor, static=fit_static(dataset, config.static))
+    if (
+        not continue_training
+        and isinstance(preprocessor, ObservationPreprocessor)
+        and isinstance(dataset, SeriesDataset)
+    ):
+        preprocessor = preprocessor.replace(static=fit_static(dataset, config.static))
     encoded, held = labels.encode(targets), None
     if validation is not None:
         windows = windowed(validation[0], preprocessor)

@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 
 from conftest import refuses, small
-from rotarymae.arrays import ArrayDataset, ArrayPreprocessor, as_arrays, filterbank
+from rotarymae.arrays import ArrayDataset, as_arrays, filterbank
 from rotarymae.heads import Classifier
 from rotarymae.labels import ClassLabels
 from rotarymae.model import Encoder
 from rotarymae.pipeline import Pipeline
+from rotarymae.preprocess import PatchPreprocessor
 
 RATE = 16_000
 
@@ -84,12 +85,12 @@ def test_waveforms_become_patches_and_a_bad_one_is_named():
     with refuses("sound 1", "size 8", "patch of 16", "less than 0.175 s"):
         as_arrays([sounds[0], noise(0.1)], 16, RATE)
     with refuses("sample_rate 16000", "trained on 8000"):
-        ArrayPreprocessor((16, 16), (0.0,), (1.0,), 8000).check(dataset)
+        PatchPreprocessor((16, 16), (0.0,), (1.0,), 8000).check(dataset)
 
 
 def test_sounds_of_unequal_length_give_in_one_batch_what_they_give_alone():
     dataset = ArrayDataset.from_waveforms([noise(0.2 + 0.11 * i, i) for i in range(6)], RATE, 16)
-    preprocessor = ArrayPreprocessor.fit(dataset)
+    preprocessor = PatchPreprocessor.fit(dataset)
     model = Classifier(Encoder(small(axes=2, features=256)), 2, "attention").eval()
     pipeline = Pipeline(preprocessor, model, labels=ClassLabels(("a", "b")))
     one_by_one = np.concatenate([pipeline.outputs(dataset.select([i])) for i in range(6)])

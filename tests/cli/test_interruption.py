@@ -113,7 +113,7 @@ def test_every_stage_of_a_fit_ends_at_a_signal(stage, signum, fitted, tmp_path, 
 
 def test_a_training_saves_first_and_goes_on(fitted, tmp_path, monkeypatch, capsys):
     """SIGTERM within the second step: its state is saved, and the resumed run says where it goes on."""
-    from rotarymae.series import SeriesExamples
+    from rotarymae.preprocess import SeriesExamples
 
     given = [fitted / "stars.csv", "--out", tmp_path / "run", *STARS, *TINY]
     inner, calls = SeriesExamples.batch, []

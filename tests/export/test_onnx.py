@@ -103,6 +103,29 @@ def test_a_model_with_linear_attention(curves, tmp_path):
     assert export_program(make_program(model.pipeline_, "interpolate"), tmp_path / "linear.onnx").difference < 1e-4
 
 
+FEW_STEPS = {name: value for name, value in SMALL.items() if name not in ("finetune_epochs", "predictor")}
+
+
+@pytest.mark.parametrize("likelihood", ["gaussian", "student_t"])
+@pytest.mark.parametrize("kind", ["errors", "joined", "positions"])
+def test_programs_of_errors_joined_times_and_further_positions(curves, kind, likelihood, tmp_path):
+    options, data = {"likelihood": likelihood}, curves
+    if kind == "errors":
+        options |= {"errors": ("flux_err",)}
+    elif kind == "joined":
+        options |= {"join_times": True}
+    else:
+        where = np.random.default_rng(1).uniform(40, 60, (len(curves.times), 2))
+        data = dataclasses.replace(curves, positions=where, position_names=("lat", "lon"))
+    model = RoMAEInterpolator(**FEW_STEPS, **options).fit(data)
+    for job in ("interpolate", "embed"):
+        program = make_program(model.pipeline_, job)
+        for shape in SHAPES[:2]:
+            feeds = assert_as_the_library(program, shape, 1e-4)
+        assert ("position" in feeds) == (kind == "positions")
+    assert export_program(program, tmp_path / "embed.onnx").difference < 1e-4
+
+
 @pytest.fixture(scope="module")
 def written(fitted, tmp_path_factory):
     """Every program as an ONNX file, with what was found in checking it."""
@@ -204,14 +227,14 @@ def test_what_cannot_be_exported_is_refused(fitted, curves, tmp_path):
 @pytest.mark.parametrize("what", [{"window": 256}, {"max_tokens": 256}])
 def test_that_long_series_are_read_in_parts_is_said(fitted, what):
     directory = fitted.pipeline_.pretrained
-    preprocessor = dataclasses.replace(directory.preprocessor, **what)
+    preprocessor = directory.preprocessor.replace(**what)
     with pytest.warns(InputWarning, match=f"at most 256 observations at a time .{next(iter(what))}"):
         make_program(dataclasses.replace(directory, preprocessor=preprocessor), "embed")
 
 
 def test_a_model_of_windows_is_compared_on_what_it_reads_at_a_time(fitted, tmp_path):
     directory = fitted.pipeline_.pretrained
-    preprocessor = dataclasses.replace(directory.preprocessor, window=12)
+    preprocessor = directory.preprocessor.replace(window=12)
     with pytest.warns(InputWarning, match="at most 12 observations"):
         program = make_program(dataclasses.replace(directory, preprocessor=preprocessor), "embed")
     found = export_program(program, tmp_path / "model.pt2", "torch")

@@ -7,7 +7,7 @@ from rotarymae import SeriesDataset
 from rotarymae.partners import features
 from rotarymae.partners.features import MAX_NARROW
 from rotarymae.partners.shapes import FEATURES, Groups
-from rotarymae.series import Inputs
+from rotarymae.preprocess import Inputs
 
 
 def quantile(x, share):

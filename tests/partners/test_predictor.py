@@ -23,7 +23,7 @@ from rotarymae.partners.combine import choose_weights, combine
 from rotarymae.partners.convolutions import ALPHAS, RandomConvolutions, convolvable, on_grid
 from rotarymae.partners.convolutions import _ridge as ridge
 from rotarymae.prediction import predict_outputs
-from rotarymae.series import fit_static
+from rotarymae.preprocess import fit_static
 from rotarymae.system import Reporter
 
 # ── combining ─────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -6,6 +6,7 @@ import pytest
 from rotarymae.errors import InputError
 from rotarymae.series import SeriesDataset, Windows, hide
 from rotarymae.series import dataset as dataset_module
+from rotarymae.series.mapped import map_parts
 
 
 def build(**changes):
@@ -40,7 +41,12 @@ def test_observations_of_one_time_at_two_positions_stay_and_are_sorted():
 def test_one_observation_twice_is_one_at_the_same_position():
     same = [[[1.0, 9.0], [2.0, 8.0], [3.0, 7.0]], [[2.0, 0.0], [2.0, 0.0], [5.0, 1.0], [6.0, 2.0]]]
     with pytest.raises(InputError, match="lat 2"):
-        build(positions=same)
+        SeriesDataset.from_arrays(
+            [[0.0, 1.0, 2.0], [5.0, 5.0, 6.0, 7.0]],
+            [np.zeros(3), np.arange(4.0)],
+            positions=same,
+            position_names=("lat", "lon"),
+        )
     assert len(build(positions=same, duplicates="mean").times) == 6
 
 
@@ -56,10 +62,7 @@ def test_whatever_gives_back_series_carries_positions(mapped, tmp_path, monkeypa
     dataset = build()
     where = rows(dataset)
     if mapped:
-        from rotarymae.series import memmap
-
-        (tmp_path / "a").mkdir()
-        columns = memmap._write_columns(tmp_path / "a", [dataset.columns])
+        columns = map_parts([dataset.columns], tmp_path)
         dataset = dataset_module.replace(dataset, **columns._asdict())
         monkeypatch.setattr(dataset_module, "SAMPLE", 2)
     hidden = hide(dataset, 0.4, seed=1)[:2]

@@ -13,8 +13,9 @@ from conftest import refuses
 from rotarymae.errors import InputWarning
 from rotarymae.interpolation import interpolate
 from rotarymae.prediction import embed
+from rotarymae.preprocess import ObservationPreprocessor
 from rotarymae.queries import Queries
-from rotarymae.series import Preprocessor, SeriesDataset, Windows
+from rotarymae.series import SeriesDataset, Windows
 from rotarymae.train import finetune, prepare, pretrain
 from rotarymae.training.fit_config import FitConfig
 
@@ -103,17 +104,20 @@ def test_windows_of_very_long_series_are_chosen_and_said():
     data = SeriesDataset.from_arrays([np.arange(9000.0), np.arange(5.0)], [np.sin(np.arange(9000.0)), np.ones(5)])
     with pytest.warns(InputWarning, match=r"9,000 observations: .* windows of 1,024 that share 64 \(window=1024\)"):
         preprocessor = prepare(data, FitConfig())
-    assert isinstance(preprocessor, Preprocessor) and (preprocessor.window, preprocessor.overlap) == (1024, 64)
+    assert isinstance(preprocessor, ObservationPreprocessor) and (preprocessor.window, preprocessor.overlap) == (
+        1024,
+        64,
+    )
     with pytest.warns(InputWarning, match=r"window=4096"):
         of_few = prepare(data, FitConfig(batch_size=8))
-    assert isinstance(of_few, Preprocessor) and (of_few.window, of_few.overlap) == (4096, 256)
+    assert isinstance(of_few, ObservationPreprocessor) and (of_few.window, of_few.overlap) == (4096, 256)
     for config in (
         FitConfig(window=9000),
         FitConfig(max_tokens=100),
         FitConfig(attention="linear"),
     ):  # somebody has chosen already
         given = prepare(data, config)
-        assert isinstance(given, Preprocessor) and given.window == config.window
+        assert isinstance(given, ObservationPreprocessor) and given.window == config.window
 
 
 def test_answers_are_means_over_windows(trained):
@@ -121,7 +125,7 @@ def test_answers_are_means_over_windows(trained):
     preprocessor = pretrained.preprocessor
     assert (preprocessor.window, preprocessor.overlap) == (20, 6)
     windows = Windows.cut(data, 20, 6)
-    whole = replace(pretrained, preprocessor=replace(preprocessor, window=None, overlap=0))
+    whole = replace(pretrained, preprocessor=preprocessor.replace(window=None, overlap=0))
     vectors = embed(pretrained, data)
     assert len(vectors) == len(data)
     np.testing.assert_allclose(vectors, windows.mean(embed(whole, windows.dataset)), rtol=1e-5, atol=1e-6)
@@ -138,7 +142,7 @@ def test_values_at_any_times_come_from_one_window_or_two(trained):
     queries = Queries.cross(data, times)
     found = interpolate(pretrained, data, queries)
     windows = Windows.cut(data, 20, 6)
-    whole = replace(pretrained, preprocessor=replace(pretrained.preprocessor, window=None, overlap=0))
+    whole = replace(pretrained, preprocessor=pretrained.preprocessor.replace(window=None, overlap=0))
     before, after, share = windows.at(queries.times, queries.lengths)
     channels = queries.channels
     assert channels is not None
@@ -162,7 +166,7 @@ def test_values_at_any_times_come_from_one_window_or_two(trained):
 
 def test_windows_are_kept_with_the_model_and_refused_where_they_cannot_be(trained):
     preprocessor = trained[1].preprocessor
-    assert Preprocessor.from_dict(preprocessor.to_dict()) == preprocessor
+    assert ObservationPreprocessor.from_dict(preprocessor.to_dict()).to_dict() == preprocessor.to_dict()
     assert preprocessor.describe()["windows"] == "of 20 observations, 6 shared"
     assert FitConfig(window=4096).shared == 256
     with refuses("overlap=5", "window=4096"):

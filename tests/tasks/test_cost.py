@@ -13,8 +13,8 @@ import pytest
 from conftest import TINY, command, refuses
 from rotarymae import SeriesDataset
 from rotarymae.errors import InputWarning
-from rotarymae.series import Preprocessor, SeriesExamples
-from rotarymae.series.examples import thinned
+from rotarymae.preprocess import ObservationPreprocessor, SeriesExamples
+from rotarymae.preprocess.observations import thinned
 from rotarymae.training import cost
 from rotarymae.training.fit_config import FitConfig
 
@@ -130,7 +130,7 @@ def test_thinned_rows():
 def test_training_draws_anew_and_evaluation_does_not():
     times = [np.arange(1000.0) + 5, np.arange(30.0)]
     dataset = SeriesDataset.from_arrays(times, [np.sin(t) for t in times])
-    preprocessor = replace(Preprocessor.fit(dataset), max_tokens=40)
+    preprocessor = ObservationPreprocessor.fit(dataset).replace(max_tokens=40)
     with pytest.warns(InputWarning, match="more than 40 observations"):
         examples = SeriesExamples(dataset, preprocessor)
     assert examples.lengths.tolist() == [40, 30]

@@ -99,7 +99,7 @@ def test_what_cannot_be_asked_is_refused(tuned):
     data, directory = tuned
     with refuses("'gradient'", "'occlusion', 'attention'"):
         importance(directory, data, "gradient")
-    short = dataclasses.replace(directory, preprocessor=dataclasses.replace(directory.preprocessor, max_tokens=6))
+    short = dataclasses.replace(directory, preprocessor=directory.preprocessor.replace(max_tokens=6))
     with refuses("6", "observations"):
         importance(short, data)
     lonely = data.mask_observations(np.arange(len(data.times)) == np.repeat(data.offsets[:-1], data.lengths))

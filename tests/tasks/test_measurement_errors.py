@@ -16,9 +16,8 @@ from rotarymae import RoMAEInterpolator, SeriesDataset
 from rotarymae.batch import Batch
 from rotarymae.interpolation import interpolate
 from rotarymae.masking import MaskRatio
+from rotarymae.preprocess import ObservationPreprocessor, SeriesExamples
 from rotarymae.queries import as_queries, grid
-from rotarymae.series import Preprocessor, SeriesExamples
-from rotarymae.series.scaling import LEAST_ERROR
 from rotarymae.tables import TableSchema
 from rotarymae.train import pretrain
 from rotarymae.training.objectives import Pretraining
@@ -50,13 +49,14 @@ def trained():
 def test_an_error_is_standardised_as_its_value_is():
     data = dataset()
     channels = np.asarray(data.channels)
-    preprocessor = Preprocessor.fit(data, {"flux": "standard"}, errors=ERRORS)
-    std = np.array(preprocessor.values.std)[channels, 0]
+    preprocessor = ObservationPreprocessor.fit(data, {"flux": "standard"}, errors=ERRORS)
+    std = (preprocessor.values.width * preprocessor.values.std).numpy()[channels, 0]
     error = np.asarray(data.values)[:, 1]
-    wanted = np.log(np.maximum(error / std, LEAST_ERROR))
-    assert np.allclose(preprocessor.log_errors(np.asarray(data.values), channels)[:, 0], wanted)
+    wanted = np.log(np.maximum(error / std, 1e-3))
+    values = np.asarray(data.values)
+    assert np.allclose(preprocessor.values.log_errors(values[:, :1], values[:, 1:], channels)[:, 0], wanted)
     # Of a compressed value it is nearer to the deviation of what is compressed than the slope there is.
-    scaler = Preprocessor.fit(data, {"flux": "asinh"}, errors=ERRORS).values
+    scaler = ObservationPreprocessor.fit(data, {"flux": "asinh"}, errors=ERRORS).values
     draw = np.random.default_rng(1).normal(size=20_000)
     for value in (0.0, 3.0):
         at, none = np.full((len(draw), 1), value), np.zeros(len(draw), int)
@@ -66,12 +66,12 @@ def test_an_error_is_standardised_as_its_value_is():
 
 def test_what_is_hidden_comes_with_its_own_error():
     data = dataset()
-    preprocessor = Preprocessor.fit(data, errors=ERRORS)
+    preprocessor = ObservationPreprocessor.fit(data, errors=ERRORS)
     assert (preprocessor.features, preprocessor.input_features, preprocessor.value_columns) == (1, 1, ("flux", "sigma"))
     batch = SeriesExamples(data, preprocessor, 0, MaskRatio(0.5)).batch(np.arange(16), 0)
     values, channels = np.asarray(data.values), np.asarray(data.channels)
     pairs = np.stack([preprocessor.values.transform(values[:, :1], channels)[:, 0], np.zeros(len(values))], 1)
-    pairs[:, 1] = preprocessor.log_errors(values, channels)[:, 0]
+    pairs[:, 1] = preprocessor.values.log_errors(values[:, :1], values[:, 1:], channels)[:, 0]
     known = {round(float(z), 4): float(e) for z, e in pairs}
     real = batch.masked.real
     assert int(real.sum()) == 64 and batch.log_errors.shape == (16, batch.masked.length, 1)
@@ -104,7 +104,7 @@ def test_the_error_is_part_of_the_likelihood(trained):
 )
 def test_errors_that_cannot_be_used(change, parts):
     with refuses(*parts):
-        Preprocessor.fit(change(dataset()), errors=ERRORS)
+        ObservationPreprocessor.fit(change(dataset()), errors=ERRORS)
 
 
 def test_errors_and_joined_times_exclude_each_other():
@@ -113,8 +113,8 @@ def test_errors_and_joined_times_exclude_each_other():
 
 
 def test_a_saved_preprocessor_keeps_the_names_of_errors():
-    fields = json.loads(json.dumps(Preprocessor.fit(dataset(), errors=ERRORS).to_dict()))
-    assert Preprocessor.from_dict(fields).errors == ERRORS
+    fields = json.loads(json.dumps(ObservationPreprocessor.fit(dataset(), errors=ERRORS).to_dict()))
+    assert ObservationPreprocessor.from_dict(fields).errors == ERRORS
 
 
 def test_bands_of_observations_are_wider_than_those_of_the_curve(trained):

@@ -28,7 +28,7 @@ from rotarymae.batch import Batch
 from rotarymae.errors import InputWarning
 from rotarymae.masking import MaskChannels
 from rotarymae.model import MaskedAutoencoder
-from rotarymae.series.examples import SeriesExamples
+from rotarymae.preprocess import SeriesExamples
 from rotarymae.tokens import collate
 from rotarymae.training import distributed as processes
 from rotarymae.training import evaluation

@@ -8,11 +8,12 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import torch
 
-from rotarymae.arrays import ArrayDataset, ArrayExamples, ArrayPreprocessor
+from rotarymae.arrays import ArrayDataset
 from rotarymae.config import RoMAEConfig
 from rotarymae.heads import Classifier
 from rotarymae.masking import Masking
 from rotarymae.model import Encoder, MaskedAutoencoder
+from rotarymae.preprocess import ArrayExamples, PatchPreprocessor
 from rotarymae.training import Classification, Pretraining, TrainConfig, fit
 from rotarymae.training import predict as predict_each
 from rotarymae_experiments.runner import Setup, Trial
@@ -56,7 +57,7 @@ def pretrain_arrays(
     setup: ArraySetup,
     trial: Trial,
     arrays: ArrayDataset,
-    preprocessor: ArrayPreprocessor,
+    preprocessor: PatchPreprocessor,
     transform: Transform | None = None,
     shared: bool = False,
 ) -> MaskedAutoencoder:
@@ -77,7 +78,7 @@ def finetune_both(
     trial: Trial,
     pretrained: MaskedAutoencoder,
     train: LabelledArrays,
-    preprocessor: ArrayPreprocessor,
+    preprocessor: PatchPreprocessor,
     transform: Transform | None = None,
 ) -> dict[str, Classifier]:
     """Two classifiers trained alike, "" from the autoencoder and " from scratch"; the last epoch's weights count.
@@ -97,7 +98,7 @@ def finetune_both(
 
 
 def predict_arrays(
-    model: Classifier, arrays: ArrayDataset, preprocessor: ArrayPreprocessor, config: TrainConfig, starts: int = 1
+    model: Classifier, arrays: ArrayDataset, preprocessor: PatchPreprocessor, config: TrainConfig, starts: int = 1
 ) -> np.ndarray:
     """The probability of each class [S, K].
 

@@ -11,7 +11,8 @@ from sklearn.metrics import accuracy_score, f1_score
 from rotarymae.model import MaskedAutoencoder
 from rotarymae.partners import BoostedFeatures, fit_predictor
 from rotarymae.pipeline import AnyPreprocessor, Pipeline
-from rotarymae.series import SeriesDataset, StaticColumn
+from rotarymae.preprocess import StaticColumn
+from rotarymae.series import SeriesDataset
 from rotarymae.train import FitResult, finetune, pretrain
 from rotarymae.training.fit_config import FitConfig
 from rotarymae_experiments.runner import Trial

@@ -1,18 +1,14 @@
 """Arrays on regular axes in, tokens out: pictures, videos and sounds, of equal or unequal sizes."""
 
 from rotarymae.arrays.dataset import SOUND_PATCH, ArrayDataset, as_arrays, crop
-from rotarymae.arrays.examples import ArrayExamples
 from rotarymae.arrays.filterbank import BINS, filterbank
 from rotarymae.arrays.folders import FolderData, read_pictures, read_sounds, resampled
-from rotarymae.arrays.scaling import ArrayPreprocessor
 from rotarymae.arrays.summary import array_features
 
 __all__ = [
     "BINS",
     "SOUND_PATCH",
     "ArrayDataset",
-    "ArrayExamples",
-    "ArrayPreprocessor",
     "FolderData",
     "array_features",
     "as_arrays",

@@ -52,6 +52,7 @@ class ArrayDataset:
     left_out: tuple[str, ...] = ()
 
     id_name: ClassVar[str] = "id"
+    kind: ClassVar[str] = "patches"  # that of its preprocessor
 
     def __post_init__(self) -> None:
         if not self.patch_size or any(type(p) is not int or p < 1 for p in self.patch_size):

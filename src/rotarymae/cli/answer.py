@@ -195,7 +195,6 @@ def evaluate(
             of pictures or sounds with one folder per class.
         out: The metrics go to this new JSON file as well.
     """
-    from rotarymae import arrays
     from rotarymae.pipeline import Pipeline
     from rotarymae.run_folder import as_json
     from rotarymae.scoring import evaluate_predictions
@@ -209,7 +208,7 @@ def evaluate(
         of_table = labels.labels is not None or labels.label is not None
         made_of = pipeline.preprocessor
         with reporter.bar("reading") as on_file:
-            if isinstance(made_of, arrays.ArrayPreprocessor):
+            if made_of is not None and made_of.kind == "patches":
                 if of_table or labels.label_id is not None:
                     raise InputError(
                         "--labels, --label and --label-id concern tables; a picture's or sound's class is its folder."
@@ -267,16 +266,16 @@ def _answer_each(
         command: "embed" or "predict".
         options: those of the question, for the manifest of a folder of shards.
     """
-    from rotarymae import arrays, scale
+    from rotarymae import scale
 
     reporter, sharded = new_reporter(quiet), are_shards(table, out, workers)
     title = {"embed": "embedding", "predict": "predicting"}[command]
     with reporter.catching_warnings():
         question = open_question()
         made_of = question.pipeline.preprocessor
-        if not isinstance(made_of, arrays.ArrayPreprocessor):
+        if made_of is None or made_of.kind != "patches":
             folder.check_table()
-        if isinstance(made_of, arrays.ArrayPreprocessor):
+        if made_of is not None and made_of.kind == "patches":
             check_new(out)
             with reporter.bar("reading") as on_file:
                 files = folder.read_for(made_of, table, on_file, columns).dataset

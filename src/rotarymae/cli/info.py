@@ -17,7 +17,12 @@ from rotarymae.training.fit_config import FitConfig
 
 SHOWN = 12  # channels
 ROWS_SHOWN = 5
-TRANSFORMED = {"standard": "standardised", "asinh": "compressed by asinh", "none": "as they are"}
+TRANSFORMED = {
+    "robust": "standardised, with compressed tails",
+    "standard": "standardised",
+    "asinh": "compressed by asinh",
+    "none": "as they are",
+}
 
 
 def info(table: Positional[Table], columns: Columns) -> None:
@@ -154,10 +159,9 @@ def _training(dataset: series.SeriesDataset, schema: tables.TableSchema) -> list
         preprocessor = prepare(dataset, config)
     except InputError as error:
         return [("training", f"refused: {error}")]
-    assert isinstance(preprocessor, series.Preprocessor)
     sizes = config.model_config(preprocessor.axes, preprocessor.features, preprocessor.input_features)
     before, after, memory = estimate_cost(config, sizes, preprocessor.lengths(preprocessor.windows(dataset).dataset))
-    kinds = zip(preprocessor.value_names, preprocessor.values.transforms, strict=True)
+    kinds = zip(preprocessor.value_names, preprocessor.transforms, strict=True)
     return [
         ("unit of time", f"{preprocessor.positions.unit:.4g}, as positions are measured"),
         ("values are", ", ".join(f"{name} {TRANSFORMED[kind]}" for name, kind in kinds)),

@@ -14,6 +14,7 @@ from rotarymae.errors import InputError, did_you_mean, listed
 
 if TYPE_CHECKING:
     from rotarymae import arrays
+    from rotarymae.preprocess import PatchPreprocessor
 
 Table = Annotated[Path, arg(metavar="TABLE")]
 Model = Annotated[Path, arg(metavar="MODEL")]
@@ -149,7 +150,7 @@ class FolderReading:
             )
 
     def read_for(
-        self, known: arrays.ArrayPreprocessor, folder: Path, on_file: Any, columns: Columns | None = None
+        self, known: PatchPreprocessor, folder: Path, on_file: Any, columns: Columns | None = None
     ) -> arrays.FolderData:
         """The files of a folder for a model that was made from others. Raises InputError for options of tables."""
         from rotarymae import arrays
@@ -204,7 +205,7 @@ class FolderOptions(FolderReading):
         if self.patch_size is not None and len(self.patch_size) not in (1, 2):
             raise InputError(f"--patch-size has {len(self.patch_size)} numbers; wanted one or two.")
 
-    def read(self, folder: Path, start: arrays.ArrayPreprocessor | None, on_file: Any) -> arrays.FolderData:
+    def read(self, folder: Path, start: PatchPreprocessor | None, on_file: Any) -> arrays.FolderData:
         """The files of the folder; `start` is the preprocessor of a model that was trained already."""
         from rotarymae import arrays
 

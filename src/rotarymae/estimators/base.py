@@ -13,11 +13,12 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from rotarymae.arrays import ArrayDataset, ArrayPreprocessor, as_arrays
+from rotarymae.arrays import ArrayDataset, as_arrays
 from rotarymae.datasets import is_flat
 from rotarymae.errors import InputError, InputWarning, listed
 from rotarymae.estimators.parameters import options
 from rotarymae.pipeline import Pipeline
+from rotarymae.preprocess import PatchPreprocessor
 from rotarymae.series import SeriesDataset
 from rotarymae.system import Reporter, unmasked
 from rotarymae.tables import TableSchema, as_dataset, is_frame, is_of_the_command, labels_of
@@ -120,7 +121,7 @@ class Estimator(BaseEstimator):
         pipeline = Pipeline.load(folder)
         if pipeline.preprocessor is None:
             raise InputError(f"the model in {folder} has no preprocessor; it was not made from series.")
-        if isinstance(pipeline.preprocessor, ArrayPreprocessor) and not cls.takes_arrays:
+        if isinstance(pipeline.preprocessor, PatchPreprocessor) and not cls.takes_arrays:
             pipeline.require_series()
         known = cls().get_params(deep=False)
         stored = pipeline.parameters | {name: value for name, value in pipeline.columns.items() if name in COLUMNS}
@@ -227,7 +228,7 @@ class Estimator(BaseEstimator):
         """
         known = None if like is None else like.preprocessor
         patch_size, sample_rate = getattr(self, "patch_size", None), getattr(self, "sample_rate", None)
-        if isinstance(known, ArrayPreprocessor):
+        if isinstance(known, PatchPreprocessor):
             if not self.takes_arrays:
                 raise InputError(
                     f"the model was made from {known.noun}; {type(self).__name__} needs one made from series."

@@ -57,7 +57,7 @@ class RoMAEInterpolator(Estimator):
         self.pipeline_.require_autoencoder()
         return self
 
-    def predict(self, X: Any, at: Any = None, return_std: bool = False) -> Any:
+    def predict(self, X: Any, at: Any = None, return_std: bool = False, positions: Any = None) -> Any:
         """Return values of the series at other times, in their own units.
 
         Args:
@@ -66,6 +66,8 @@ class RoMAEInterpolator(Estimator):
                 times of an array, which fills its gaps, or each series' own times. Of series with dates also dates,
                 which are in the zone of the series where they say none.
             return_std: return (mean, std), two of the same shape.
+            positions: further positions [q, P] of these times, the same for all series; or a list with one array
+                [q_i, P] for each. Series that stay at one position need none.
 
         Returns:
             For times [q], or [S, q]: an array [S, q, V], or [S, C, q, V] when the series have C channels. For times
@@ -76,7 +78,7 @@ class RoMAEInterpolator(Estimator):
             InputError: series or times that cannot be used; `return_std` of a model without a likelihood.
         """
         dataset = self._read(X)
-        queries, shape = queries_from(dataset, X, at)
+        queries, shape = queries_from(dataset, X, at, positions)
         answer = interpolate(self._fitted(), dataset, queries)
         if not return_std:
             return shape_answers(answer.mean, queries, shape)
@@ -84,14 +86,16 @@ class RoMAEInterpolator(Estimator):
             raise InputError("the model was trained without a likelihood and has no deviation; leave out return_std.")
         return shape_answers(answer.mean, queries, shape), shape_answers(answer.std, queries, shape)
 
-    def sample(self, X: Any, at: Any = None, draws: int = 10, random_state: int | None = 0) -> Any:
+    def sample(
+        self, X: Any, at: Any = None, draws: int = 10, random_state: int | None = 0, positions: Any = None
+    ) -> Any:
         """Return random values at other times, drawn from what the model predicts for each of them alone.
 
         The spread over draws is that of each value. Neighbouring values of one draw are independent: draws are no
         curves, which would need the covariance between times.
 
         Args:
-            X, at: as `predict`.
+            X, at, positions: as `predict`.
             draws: the number of values for each time.
             random_state: the seed of the draws; None draws one.
 
@@ -103,7 +107,7 @@ class RoMAEInterpolator(Estimator):
         """
         check_whole("draws", draws, 1)
         dataset = self._read(X)
-        queries, shape = queries_from(dataset, X, at)
+        queries, shape = queries_from(dataset, X, at, positions)
         answer = interpolate(self._fitted(), dataset, queries)
         if answer.std is None:
             raise InputError("the model was trained without a likelihood: it predicts one value for each time.")

@@ -22,7 +22,8 @@ import torch
 from rotarymae.errors import InputError, InputWarning, RotaryMAEError, choose, import_extra
 from rotarymae.export.graph import Answers, Embeddings, Interpolations, LightCurves, Predictions
 from rotarymae.pipeline import Pipeline
-from rotarymae.series import Preprocessor, SeriesDataset
+from rotarymae.preprocess import ObservationPreprocessor
+from rotarymae.series import SeriesDataset
 from rotarymae.system import check_writable, replacing
 from rotarymae.tokens import pad_rows
 
@@ -187,41 +188,59 @@ def examples_of(program: Answers, series: int, observations: int) -> tuple[Serie
     lengths = np.concatenate([[observations], draw.integers(2, observations + 1, series - 1)])
     total, channels = int(lengths.sum()), len(known.channel_names or (None,))
     curves = isinstance(program, LightCurves)
-    start = 0.0 if curves or known.positions.origin == "zero" else FIRST_TIME
+    start = 0.0 if curves or known.origin == "zero" else FIRST_TIME
     span = max(known.positions.reach, 1.0) * known.positions.unit
     owner = np.repeat(np.arange(series), lengths)
     times = start + span * draw.random(total)
     number = draw.integers(0, channels, total)
+    if known.join_times:  # several channels at one time, each once
+        cells = np.concatenate([draw.permutation(observations * channels)[:n] for n in lengths])
+        times, number = start + span * (cells // channels) / observations, cells % channels
     values = known.values.inverse(draw.normal(size=(total, len(known.value_names))), number)
+    if known.errors:  # from no error to one that is larger than its value
+        values = np.concatenate([values, np.abs(values) * draw.uniform(0, 2, values.shape)], axis=1)
+    places = _places(known, draw, total)
     if curves:  # as its inputs are
         times, values = times.astype(np.float32).astype(np.float64), values.astype(np.float32).astype(np.float64)
     order = np.lexsort((number, times, owner))
-    times, number, values = times[order], number[order], values[order]
+    times, number, values, places = times[order], number[order], values[order], places[order]
     static, codes = _static(known, series, draw)
     dataset = SeriesDataset(
-        times,
-        values,
-        np.concatenate([[0], np.cumsum(lengths)]),
-        np.arange(series),
-        known.value_names,
-        None if known.channel_names is None else number.astype(np.int32),
-        known.channel_names,
-        static,
+        times=times,
+        values=values,
+        offsets=np.concatenate([[0], np.cumsum(lengths)]),
+        ids=np.arange(series),
+        value_names=known.value_columns,
+        channels=None if known.channel_names is None else number.astype(np.int32),
+        channel_names=known.channel_names,
+        static=static,
+        positions=places if known.position_names else None,
+        position_names=known.position_names,
     )
-    padded = [pad_rows(flat, lengths)[0] for flat in (times[:, None], values, number[:, None])]
+    padded = [pad_rows(flat, lengths)[0] for flat in (times[:, None], values, number[:, None], places)]
     mask = torch.arange(observations) < torch.as_tensor(lengths)[:, None]
     feeds = {"time": padded[0][..., 0], "values": padded[1], "channel": padded[2][..., 0], "mask": mask}
-    feeds |= {"static": torch.from_numpy(codes)}
+    feeds |= {"static": torch.from_numpy(codes), "position": padded[3]}
     asked = start + span * draw.uniform(-0.1, 1.1, (series, QUERIES))
     feeds |= {"query_time": torch.from_numpy(asked), "channel_index": feeds["channel"]}
     feeds["query_channel"] = torch.from_numpy(draw.integers(0, channels, (series, QUERIES)))
+    feeds["query_position"] = torch.from_numpy(_places(known, draw, series * QUERIES)).unflatten(0, (series, QUERIES))
     if curves:
         feeds["time"], both = feeds["time"].float(), feeds["values"].float()
         feeds |= {"flux": both[..., 0].contiguous(), "flux_err": both[..., -1].contiguous()}
     return dataset, {name: feeds[name] for name in program.needs}
 
 
-def _static(known: Preprocessor, series: int, draw: np.random.Generator) -> tuple[dict[str, np.ndarray], np.ndarray]:
+def _places(known: ObservationPreprocessor, draw: np.random.Generator, count: int) -> np.ndarray:
+    """Draw further positions [count, P] over the range of training."""
+    scaling = known.positions
+    reach = (scaling.training_reach[1:] * scaling.units[1:]).numpy()
+    return scaling.column_origins.numpy() + reach * draw.uniform(-1, 1, (count, len(reach)))
+
+
+def _static(
+    known: ObservationPreprocessor, series: int, draw: np.random.Generator
+) -> tuple[dict[str, np.ndarray], np.ndarray]:
     """Static columns of a data set, and the same as the program takes them [series, columns]."""
     columns, codes = {}, np.zeros((series, len(known.static)))
     for i, column in enumerate(known.static):

@@ -12,7 +12,8 @@ from safetensors.numpy import load_file, save_file
 
 from rotarymae.arrays import ArrayDataset
 from rotarymae.errors import ModelDirectoryError
-from rotarymae.series import SeriesDataset, StaticColumn
+from rotarymae.preprocess import StaticColumn
+from rotarymae.series import SeriesDataset
 
 AnyDataset = SeriesDataset | ArrayDataset
 Floats = NDArray[np.float64]

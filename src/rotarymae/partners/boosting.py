@@ -15,7 +15,8 @@ from scipy.special import expit, softmax
 from rotarymae.errors import InputError, ModelDirectoryError, listed
 from rotarymae.partners.base import AnyDataset, Floats, check
 from rotarymae.partners.features import features as compute_features
-from rotarymae.series import SeriesDataset, StaticColumn, static_features
+from rotarymae.preprocess import StaticColumn, static_features
+from rotarymae.series import SeriesDataset
 from rotarymae.system import from_fields
 
 # The same trees on any number of threads. Rare classes have some 30 members: no early stopping, as it would split

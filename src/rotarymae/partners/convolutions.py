@@ -29,7 +29,8 @@ from rotarymae.arrays import BINS, ArrayDataset
 from rotarymae.errors import InputError
 from rotarymae.partners.base import AnyDataset, Floats, check, load_arrays, save_arrays
 from rotarymae.partners.features import chunks
-from rotarymae.series import SeriesDataset, StaticColumn
+from rotarymae.preprocess import StaticColumn
+from rotarymae.series import SeriesDataset
 
 LENGTH = 9  # of a kernel
 KERNELS = np.full((84, LENGTH), -1.0, np.float32)

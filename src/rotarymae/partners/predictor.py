@@ -22,7 +22,7 @@ from rotarymae.partners.boosting import BoostedFeatures
 from rotarymae.partners.calibrate import choose_temperature, temper
 from rotarymae.partners.combine import choose_weights, combine, nats
 from rotarymae.partners.convolutions import RandomConvolutions
-from rotarymae.series import StaticColumn
+from rotarymae.preprocess import StaticColumn
 from rotarymae.system import Reporter, replacing_folder
 
 FORMAT = 4

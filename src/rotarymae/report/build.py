@@ -22,9 +22,10 @@ from rotarymae.errors import listed
 from rotarymae.heads import encoder_of
 from rotarymae.metrics import RMSE, SCALED_RMSE, interval_words, method_words, metric_of, rows_in_words, scored_words
 from rotarymae.outcome import Outcome
+from rotarymae.preprocess import WORDS
 from rotarymae.report.content import Headline, Image, Report, Section, Table
 from rotarymae.report.pictures import PICTURES, Picture, Words
-from rotarymae.series import TRANSFORMS, SeriesDataset
+from rotarymae.series import SeriesDataset
 from rotarymae.splits import split_words
 from rotarymae.system import duration, hardware, versions, write_text
 
@@ -237,19 +238,21 @@ def _of_series(outcome: Outcome, dataset: SeriesDataset) -> tuple[dict[str, obje
         "observations": len(dataset.times),
         "observations per series": f"{lengths.min()} to {lengths.max()}, median {np.median(lengths):.0f}",
         "series trained on, for validation, held out": f"{split['train']}, {split['validation']}, {split['test']}",
-        "times count from": "each series' first observation" if preprocessor.positions.origin == "first" else "zero",
+        "times count from": "each series' first observation" if preprocessor.origin == "first" else "zero",
     }
     if dataset.reading is not None:
         facts["rows of the table"] = str(dataset.reading)
     if preprocessor.channel_names is not None:
         facts["channels"] = listed(map(str, preprocessor.channel_names), 20)
-    names, transforms = preprocessor.value_names, preprocessor.values.transforms
-    scaling: dict[str, object] = {name: TRANSFORMS[how].words for name, how in zip(names, transforms, strict=True)}
-    how = "the larger of the median gap between distinct times and a thousandth of the span"
+    names, transforms = preprocessor.value_names, preprocessor.transforms
+    scaling: dict[str, object] = {name: WORDS[how] for name, how in zip(names, transforms, strict=True)}
+    how = "the median gap between times, or a thousandth of the span where that is larger"
     how = "as given" if outcome.config.time_unit else how
     how = "as the pre-trained model has it" if outcome.config.pretrained else how
     days = " days" if dataset.time_unit == "day" and not outcome.config.pretrained else ""
-    scaling["unit of positions"] = f"{preprocessor.positions.unit:.4g}{days} ({how})"
+    scaling["unit of time"] = f"{preprocessor.positions.unit:.4g}{days} ({how})"
+    units = zip(preprocessor.position_names, preprocessor.positions.units[1:].tolist(), strict=True)
+    scaling |= {f"unit of {name}": f"{unit:.4g}" for name, unit in units}
     return facts, scaling
 
 

@@ -22,16 +22,18 @@ from rotarymae.interpolation import SHARES, interpolate
 from rotarymae.metrics import method_words, scored_words
 from rotarymae.outcome import Outcome
 from rotarymae.partners.decide import decide
+from rotarymae.preprocess import ObservationPreprocessor
 from rotarymae.queries import curves
 from rotarymae.reconstruction import drawn
 from rotarymae.report.content import Table
-from rotarymae.series import Preprocessor, SeriesDataset, channel_index, plain
+from rotarymae.series import SeriesDataset, channel_index, plain
 from rotarymae.training import TrainResult
 
 EXAMPLES = 6  # series shown with their hidden points
 POINTS = 150  # of each interpolated curve
 PANELS = 12  # of each series, one per channel
 MAPPED = 2000  # embeddings on the map: t-SNE of 25,000 takes minutes, and shows a cloud
+HEAVY_TAILED = 50.0  # median distances from the median; a series that reaches further is drawn by asinh
 LEVELS = SHARES  # bands whose promise is checked
 
 
@@ -133,7 +135,7 @@ def series(outcome: Outcome, words: Words) -> Iterator[Drawing]:
 
 
 def _observed(
-    preprocessor: Preprocessor,
+    preprocessor: ObservationPreprocessor,
     words: Words,
     times: np.ndarray,
     values: np.ndarray,
@@ -145,7 +147,8 @@ def _observed(
     curve: plots.Curve | None = None,
 ) -> Figure:
     """The observations `shown` of a series, in the user's words and on the scale that its values were read on."""
-    spread = float(np.median(np.abs(values - np.median(values)))) or 1.0
+    away = np.abs(values - np.median(values))
+    spread = float(np.median(away)) or 1.0
     return plots.interpolation(
         times[shown],
         values[shown],
@@ -157,13 +160,13 @@ def _observed(
         channel_names=None if preprocessor.channel_names is None else [str(x) for x in preprocessor.channel_names],
         time_label=words.time,
         value_label=words.value,
-        asinh_scale=spread if preprocessor.values.transforms[0] == "asinh" else None,
+        asinh_scale=spread if away.max() > HEAVY_TAILED * spread else None,
         dates=words.dates,
         invert=preprocessor.value_names[0] in words.invert or words.invert,
     )
 
 
-def error_column(preprocessor: Preprocessor) -> int | None:
+def error_column(preprocessor: ObservationPreprocessor) -> int | None:
     """The place of the first value's measurement errors among the columns of values, where it has some."""
     first, columns = preprocessor.value_names[0], preprocessor.value_columns
     named = preprocessor.errors[:1] or tuple(name for name in columns if name == f"{first}_err")

@@ -6,14 +6,5 @@ from .columns import error_columns as error_columns
 from .dataset import SeriesDataset as SeriesDataset
 from .dates import as_dates as as_dates
 from .dates import parse_time as parse_time
-from .examples import SeriesExamples as SeriesExamples
-from .examples import assemble as assemble
-from .examples import positions_of as positions_of
 from .hiding import hide as hide
-from .inputs import Inputs as Inputs
-from .preprocessor import Preprocessor as Preprocessor
-from .scaling import TRANSFORMS as TRANSFORMS
-from .static import StaticColumn as StaticColumn
-from .static import fit_static as fit_static
-from .static import static_features as static_features
 from .windows import Windows as Windows

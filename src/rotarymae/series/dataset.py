@@ -128,6 +128,7 @@ class SeriesDataset:
     position_names: tuple[str, ...] = ()
 
     noun: ClassVar[str] = "series"  # what messages call its members
+    kind: ClassVar[str] = "observations"  # that of its preprocessor
 
     def __post_init__(self) -> None:
         n, count = len(self.times), len(self.ids)

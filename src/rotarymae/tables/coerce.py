@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import narwhals as nw
 import numpy as np
@@ -14,16 +14,18 @@ import pyarrow as pa
 from rotarymae.errors import InputError, listed
 from rotarymae.series.cells import to_arrow
 from rotarymae.series.dataset import Series, SeriesDataset
-from rotarymae.series.preprocessor import Preprocessor
 from rotarymae.system import unmasked
 from rotarymae.tables.labels import align_labels
 from rotarymae.tables.read import TableReader
 from rotarymae.tables.schema import TableSchema
 
+if TYPE_CHECKING:
+    from rotarymae.preprocess import ObservationPreprocessor
+
 
 def as_dataset(
     series: Any,
-    like: Preprocessor | None = None,
+    like: ObservationPreprocessor | None = None,
     columns: TableSchema | None = None,
     of_training: Mapping[str, Any] | None = None,
 ) -> SeriesDataset:
@@ -113,7 +115,7 @@ def _is_table(one: Any) -> bool:
 
 
 def _from_frame(
-    frame: Any, like: Preprocessor | None, columns: TableSchema, of_training: Mapping[str, Any]
+    frame: Any, like: ObservationPreprocessor | None, columns: TableSchema, of_training: Mapping[str, Any]
 ) -> SeriesDataset:
     if like is not None and is_of_the_command(of_training):
         given = {name: getattr(columns, name) for name in ("id", "time", "channel")}
@@ -133,7 +135,7 @@ def is_of_the_command(of_training: Mapping[str, Any]) -> bool:
     return "tokens" in of_training
 
 
-def _from_list(series: Any, like: Preprocessor | None) -> SeriesDataset:
+def _from_list(series: Any, like: ObservationPreprocessor | None) -> SeriesDataset:
     """(times, values) or (times, values, channels) of every series."""
     parts = [(one.times, one.values, one.channels) if isinstance(one, Series) else tuple(one) for one in series]
     lengths = {len([part for part in one if part is not None]) for one in parts}
@@ -159,7 +161,7 @@ def _from_list(series: Any, like: Preprocessor | None) -> SeriesDataset:
     return found if of_values else _named(found, like)
 
 
-def _from_padded(array: np.ndarray, like: Preprocessor | None) -> SeriesDataset:
+def _from_padded(array: np.ndarray, like: ObservationPreprocessor | None) -> SeriesDataset:
     if like is not None:
         names = like.value_columns if like.channel_names is None else like.channel_names
         if array.shape[1] != len(names):
@@ -179,7 +181,7 @@ def _from_padded(array: np.ndarray, like: Preprocessor | None) -> SeriesDataset:
     return SeriesDataset.from_padded(array, tokens="time" if together else "channel")
 
 
-def _from_tables(arrays: Any, like: Preprocessor | None) -> SeriesDataset:
+def _from_tables(arrays: Any, like: ObservationPreprocessor | None) -> SeriesDataset:
     """Arrays [channels, time] of unequal length, as the padded array [cases, channels, time] of them."""
     widths, kinds = sorted({one.shape[0] for one in arrays}), sorted({str(one.dtype) for one in arrays})
     if len(widths) > 1 or any(one.dtype.kind not in "fiub" for one in arrays):
@@ -193,14 +195,14 @@ def _from_tables(arrays: Any, like: Preprocessor | None) -> SeriesDataset:
     return _from_padded(padded, like)
 
 
-def _named(dataset: SeriesDataset, like: Preprocessor | None) -> SeriesDataset:
+def _named(dataset: SeriesDataset, like: ObservationPreprocessor | None) -> SeriesDataset:
     """The data set, made from arrays without names, with the names of the model's values, if these are as many."""
     if like is None or len(dataset.value_names) != len(like.value_columns):
         return dataset
     return replace(dataset, value_names=like.value_columns)
 
 
-def _with_channels(dataset: SeriesDataset, like: Preprocessor) -> SeriesDataset:
+def _with_channels(dataset: SeriesDataset, like: ObservationPreprocessor) -> SeriesDataset:
     """The data set with its channels numbered as the model's, which may have more."""
     if dataset.channels is None or dataset.channel_names is None or like.channel_names is None:
         return dataset

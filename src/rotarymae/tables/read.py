@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from rotarymae.errors import InputError, InputWarning, NoObservations, did_you_mean, listed
 from rotarymae.series import cells, dates

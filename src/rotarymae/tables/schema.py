@@ -184,7 +184,7 @@ class TableSchema:
         schema = cls.resolve(given or {}, columns)
         # No static columns, of a model that is only pre-trained.
         static = tuple(column.name for column in preprocessor.static)
-        return replace(schema, static=static, errors=preprocessor.errors)
+        return replace(schema, static=static, errors=preprocessor.errors, positions=preprocessor.position_names)
 
     def with_values_of(self, dataset: Any) -> TableSchema:
         """Return the same with the channels by name, where a wide table's were all columns that have no other role."""

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 MaskingStrategy = Literal["ratio", "rows", "channels", "tubes", "future"]
 Predicting = Literal["auto", "model", "features", "combined"]
 ImportanceMethod = Literal["occlusion", "attention"]
-Transform = Literal["standard", "asinh", "none"]
+Transform = Literal["robust", "standard", "asinh", "none"]
 PRETRAIN_EPOCHS = 5
 # By so much larger steps a head alone is trained: of 1, 10 and 30 the best on a part of PLAsTiCC's training objects
 # (macro-F1 0.37, 0.48, 0.51 at 20 labels per class).
@@ -71,7 +71,7 @@ class ModelOptions:
     """The decoder predicts a value (point), or a distribution, which bands need: normal (gaussian), or heavy-tailed
     (student_t)."""
     neighbours: Literal["auto", "on", "off"] = "auto"
-    """Queries correct the line between the nearest values of their channel (on); auto does so without labels."""
+    """Queries correct the line between a channel's nearest values (on); auto: without labels and further positions."""
     cls_token: bool = True
     """A [CLS] token anchors positions; without it the model sees them only relative to each other."""
 

@@ -19,10 +19,11 @@ from functools import lru_cache
 import numpy as np
 from sklearn.ensemble import HistGradientBoostingClassifier
 
-from rotarymae.arrays import ArrayDataset, ArrayPreprocessor, read_sounds
+from rotarymae.arrays import ArrayDataset, read_sounds
 from rotarymae.config import RoMAEConfig
 from rotarymae.partners import RandomConvolutions
 from rotarymae.partners.combine import combine
+from rotarymae.preprocess import PatchPreprocessor
 from rotarymae.training import TrainConfig
 from rotarymae_experiments import (
     SMOKE,
@@ -110,7 +111,7 @@ def run(setup: ESC50Setup, case: str, trial: Trial) -> Score:
         others, arrays, scored = by_bin(others, others), by_bin(arrays, arrays), by_bin(scored, arrays)
     others, arrays, scored = (dataclasses.replace(part, patch_size=setup.patch) for part in (others, arrays, scored))
     # All folds share an autoencoder of the other sounds, so it cannot depend on one of them.
-    preprocessor = ArrayPreprocessor.fit(others if case == OTHERS else arrays)
+    preprocessor = PatchPreprocessor.fit(others if case == OTHERS else arrays)
     sized = setup.but(model={"features": preprocessor.features})
     transform = None if setup.window is None else augmentation(setup, setup.window, 0.0)
     pretrained = pretrain_arrays(sized, trial, others, preprocessor, transform, shared=case == OTHERS)

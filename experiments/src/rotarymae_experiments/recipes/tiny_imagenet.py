@@ -13,13 +13,15 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
+import torch
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from rotarymae.arrays import ArrayDataset, ArrayPreprocessor
+from rotarymae.arrays import ArrayDataset
 from rotarymae.config import RoMAEConfig
 from rotarymae.errors import InputError
+from rotarymae.preprocess import PatchPreprocessor
 from rotarymae.training import TrainConfig
 from rotarymae_experiments import SMOKE, ArraySetup, LabelledArrays, Recipe, Row, Score, Trial, parameters, scores
 from rotarymae_experiments.arrays import finetune_both, flip_and_crop, predict_arrays, pretrain_arrays, randaugment
@@ -66,7 +68,8 @@ def run(setup: TinyImageNetSetup, case: str, trial: Trial) -> Score:
         others = _read(setup.data_dir, None, setup.per_class).train
         others = ArrayDataset.from_arrays(others, setup.patch)
     test = ArrayDataset.from_arrays(pictures.validation, setup.patch)
-    preprocessor = ArrayPreprocessor(arrays.patch_size, MEAN, STD)
+    preprocessor = PatchPreprocessor(arrays.patch_size, len(MEAN))
+    preprocessor.mean[:], preprocessor.std[:] = torch.tensor(MEAN), torch.tensor(STD)
     model = {**setup.model.to_dict(), "cls_token": case != ROTARY}
     if case == ABSOLUTE:
         model |= {"position_encoding": "absolute", "base": 10_000.0}

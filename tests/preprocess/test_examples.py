@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 
 from conftest import refuses
 from rotarymae.masking import MaskRatio, MaskRows
+from rotarymae.preprocess import ObservationPreprocessor, SeriesExamples, assemble
 from rotarymae.series.dataset import SeriesDataset
-from rotarymae.series.examples import SeriesExamples, assemble, positions_of
-from rotarymae.series.preprocessor import Preprocessor
 from rotarymae.training.batching import in_order, plan, prefetch
 
 LENGTHS = st.lists(st.integers(1, 30), min_size=1, max_size=80).map(np.array)
@@ -110,7 +109,7 @@ def test_sizes_that_cannot_be_are_refused(size, parts):
 @pytest.mark.parametrize("origin", ["first", "zero"])
 def test_assemble_is_a_loop_over_series(channels, origin):
     data = ragged(channels=channels)
-    made = Preprocessor.fit(data, origin=origin, channel_spacing=3.0, transforms={"value_0": "asinh"})
+    made = ObservationPreprocessor.fit(data, origin=origin, channel_spacing=3.0, transforms={"value_0": "asinh"})
     index = np.array([2, 0, 1])
     tokens = assemble(data, made, index)
     assert tokens.values.shape == (3, 7, 2) and tokens.values.dtype == tokens.positions.dtype == torch.float32
@@ -131,7 +130,7 @@ def test_assemble_is_a_loop_over_series(channels, origin):
 
 def test_rows_of_equal_length_have_no_padding_and_a_row_does_not_depend_on_its_batch():
     data = ragged((4, 4, 6, 4))
-    made = Preprocessor.fit(data)
+    made = ObservationPreprocessor.fit(data)
     even, uneven = assemble(data, made, np.array([3, 0, 1])), assemble(data, made, np.array([2, 3]))
     assert even.padding is None and uneven.padding is not None
     assert even.values[0].equal(uneven.values[1, :4]) and even.positions[0].equal(uneven.positions[1, :4])
@@ -140,19 +139,20 @@ def test_rows_of_equal_length_have_no_padding_and_a_row_does_not_depend_on_its_b
 def test_times_like_mjd_reach_the_model_exactly():
     times = 59_000 + np.array([0.0, 1e-5, 0.25])
     data = SeriesDataset.from_arrays([times], [np.arange(3.0)])
-    tokens = assemble(data, Preprocessor.fit(data, time_unit=1.0), np.array([0]))
+    tokens = assemble(data, ObservationPreprocessor.fit(data, time_unit=1.0), np.array([0]))
     assert np.abs(tokens.positions[0, :, 0].numpy() - (times - 59_000)).max() < 1e-7
 
 
 def test_place_by_hand():
-    made = Preprocessor.fit(ragged(), time_unit=2.0, channel_spacing=0.5)
-    at = positions_of(made, np.array([10.0, 14.0, 5.0]), np.array([0, 2, 1]), np.array([10.0, 3.0]), np.array([2, 1]))
-    assert at.tolist() == [[0, 0.5], [2, 1.5], [1, 1.0]]
+    made = ObservationPreprocessor.fit(ragged(), time_unit=2.0, channel_spacing=0.5)
+    times, origins = torch.tensor([[10.0, 14.0], [5.0, 3.0]]).double(), torch.tensor([[10.0], [3.0]]).double()
+    at = made.positions_of(times, torch.tensor([[0, 2], [1, 0]]), None, origins)
+    assert at.tolist() == [[[0, 0.5], [2, 1.5]], [[1, 1.0], [0, 0.5]]]
 
 
 def examples(**changes):
     data = ragged((9, 5, 7, 9, 6, 8))
-    return SeriesExamples(data, Preprocessor.fit(data), **{"seed": 3, **changes})
+    return SeriesExamples(data, ObservationPreprocessor.fit(data), **{"seed": 3, **changes})
 
 
 def rows_of(batch):
@@ -190,7 +190,7 @@ def test_randomness_is_a_function_of_seed_epoch_and_series(changes):
 def test_a_mask_does_not_depend_on_the_batch(order):
     # The same length everywhere: a draw is one number a token.
     data = ragged((9,) * 4)
-    made = SeriesExamples(data, Preprocessor.fit(data), 3, MaskRatio(0.5))
+    made = SeriesExamples(data, ObservationPreprocessor.fit(data), 3, MaskRatio(0.5))
     together = rows_of(made.batch(np.arange(4), 2))
     for s, row in rows_of(made.batch(np.array(order), 2)).items():
         assert row == together[s]
@@ -207,7 +207,7 @@ def test_augmentation_is_off_in_evaluation():
 
 def test_drop_leaves_a_subset_in_order_and_noise_has_its_size():
     data = ragged((400, 1, 2) + (50,) * 40, channels=False)
-    made = SeriesExamples(data, Preprocessor.fit(data), drop=0.8)
+    made = SeriesExamples(data, ObservationPreprocessor.fit(data), drop=0.8)
     index = np.arange(len(data))
     before, after = rows_of(SeriesExamples(data, made.preprocessor).batch(index, 0)), rows_of(made.batch(index, 0))
     shares = []
@@ -228,7 +228,7 @@ def test_drop_of_joined_times_leaves_out_values_too_and_does_not_carry_them_forw
     times = np.arange(20.0)
     frame = {"id": ["a"] * 21, "time": [0.0, *times], "v": [5.0, *times], "c": ["rare"] + ["often"] * 20}
     data = SeriesDataset.from_frame(pa.table(frame), values=["v"], channel="c")
-    preprocessor = Preprocessor.fit(data, join_times=True)
+    preprocessor = ObservationPreprocessor.fit(data, join_times=True)
     rare, often = (data.channel_names.index(name) for name in ("rare", "often"))
     seen = []
     for epoch in range(60):

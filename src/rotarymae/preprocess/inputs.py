@@ -1,13 +1,15 @@
-"""What the encoder reads of an observation beside its values: further inputs, which nothing predicts."""
+"""What the encoder reads of an observation in addition to its values: further inputs, which nothing predicts."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Self
 
-import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
 
+from rotarymae.preprocess.values import asinh
 from rotarymae.series.columns import error_columns
 from rotarymae.series.dataset import SeriesDataset
 
@@ -35,7 +37,7 @@ class Inputs:
         channel_one_hot: bool = False,
         signal_to_noise: bool = False,
         errors: Sequence[str] = (),
-    ) -> Self:
+    ) -> Inputs:
         """The inputs that a data set has: one-hot channels if they are 2 to 64, and the columns with errors.
 
         A column has its error in that of `errors` with its number; without these, as `error_columns` says.
@@ -51,15 +53,17 @@ class Inputs:
         """E, the features per token."""
         return self.channels + len(self.signal_to_noise)
 
-    def compute(self, values: np.ndarray, channels: np.ndarray, value_names: tuple[str, ...]) -> np.ndarray:
-        """The inputs [n, E] of observations with values [n, V] in the table's units, in channels [n] (from 0)."""
-        parts = [np.arange(self.channels) == channels[:, None]]
+    def compute(
+        self, values: Float[Tensor, "*shape W"], channel: Int[Tensor, "*shape"], value_names: tuple[str, ...]
+    ) -> Float[Tensor, "*shape E"]:
+        """Return the inputs of observations with values in the table's units, in channels counted from 0."""
+        parts = [(channel[..., None] == torch.arange(self.channels, device=channel.device)).double()]
         for column, error in self.signal_to_noise:
-            value, spread = (np.asarray(values[:, value_names.index(name)], np.float64) for name in (column, error))
+            value, spread = values[..., value_names.index(column)], values[..., value_names.index(error)]
             known = spread > 0
-            ratio = np.divide(value, spread, out=np.zeros(len(value)), where=known)
-            parts.append(np.arcsinh(ratio)[:, None])
-        return np.concatenate(parts, axis=1, dtype=np.float64)
+            ratio = torch.where(known, value / torch.where(known, spread, 1.0), 0.0)
+            parts.append(asinh(ratio)[..., None])
+        return torch.cat(parts, -1)
 
     def describe(self) -> str:
         """In words, for reports and model cards."""

@@ -1,44 +1,58 @@
-"""What turns arrays into what the model sees; fitted on training data and saved with the model."""
+"""Arrays → tokens: patches of cells that are standardised channel by channel."""
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar
 
 import numpy as np
+import torch
+from torch import Tensor
 
-from rotarymae.arrays.dataset import NOUNS, ArrayDataset, sides
+from rotarymae.arrays.dataset import NOUNS, ArrayDataset, crop, sides
 from rotarymae.errors import InputError, InputWarning
-from rotarymae.system import from_fields
+from rotarymae.preprocess.base import Preprocessor, require_positive
+from rotarymae.series.windows import Windows
+from rotarymae.tokenizers import patchify
+from rotarymae.tokens import Tokens, collate
 
 SAMPLED = 1024  # cells of each array, to see whether arrays are in training's unit
 SPREAD = 20.0  # times more or less than in training: another unit
 
 
-@dataclass(frozen=True)
-class ArrayPreprocessor:
-    """All that turns an ArrayDataset into tokens; saved as preprocessor.json.
+@dataclass(eq=False, repr=False)
+class PatchPreprocessor(Preprocessor):
+    """The preprocessor of arrays of any number of axes.
 
     Attributes:
         patch_size: cells of a patch along each axis.
-        mean, std: of each channel over all cells of the training arrays.
+        channels: values of a cell.
         sample_rate: of sounds, in Hz; None of anything else.
         longest_side: pictures from files are scaled down to this, in pixels; None leaves them as they are.
+        mean, std: float64 [channels], of each channel over all cells of the training arrays.
     """
 
+    kind: ClassVar[str] = "patches"
+    mean: ClassVar[Tensor]
+    std: ClassVar[Tensor]
+
     patch_size: tuple[int, ...]
-    mean: tuple[float, ...]
-    std: tuple[float, ...]
+    channels: int
     sample_rate: int | None = None
     longest_side: int | None = None
 
+    def __post_init__(self) -> None:
+        if self.channels < 1 or not self.patch_size or min(self.patch_size) < 1:
+            raise InputError(f"patch_size {self.patch_size} and {self.channels} channels; give at least 1 of each.")
+        for name in ("mean", "std"):  # NaN until they are fitted or loaded
+            self.register_buffer(name, torch.full((self.channels,), torch.nan, dtype=torch.float64))
+
     @classmethod
-    def fit(cls, dataset: ArrayDataset) -> Self:
-        """The mean and deviation of each channel of a training set; a constant channel gets the deviation 1.
+    def fit(cls, dataset: ArrayDataset) -> PatchPreprocessor:
+        """Fit the mean and deviation of each channel of a training set; a constant channel gets the deviation 1.
 
         Warns:
             InputWarning: once, for constant channels.
@@ -56,9 +70,13 @@ class ArrayPreprocessor:
             which = ", ".join(str(c) for c in np.flatnonzero(constant))
             text = f"channel {which} (counted from 0) of the {dataset.noun} never changes; nothing can be learnt of it."
             warnings.warn(text, InputWarning, stacklevel=2)
-        scale = np.where(constant, 1.0, std)
-        mean = _floats(mean + around)
-        return cls(dataset.patch_size, mean, _floats(scale), dataset.sample_rate, dataset.longest_side)
+        made = cls(dataset.patch_size, dataset.channels, dataset.sample_rate, dataset.longest_side)
+        made.mean[:], made.std[:] = torch.from_numpy(mean + around), torch.from_numpy(np.where(constant, 1.0, std))
+        return made
+
+    @property
+    def noun(self) -> str:
+        return "sounds" if self.sample_rate is not None else NOUNS.get(self.axes, "arrays")
 
     @property
     def axes(self) -> int:
@@ -66,31 +84,9 @@ class ArrayPreprocessor:
         return len(self.patch_size)
 
     @property
-    def channels(self) -> int:
-        return len(self.mean)
-
-    @property
     def features(self) -> int:
         """V, the values of a patch."""
         return math.prod(self.patch_size) * self.channels
-
-    @property
-    def input_features(self) -> int:
-        """None beside the values."""
-        return 0
-
-    @property
-    def static(self) -> tuple[()]:
-        """None: arrays have no columns beside them."""
-        return ()
-
-    @property
-    def static_features(self) -> int:
-        return 0
-
-    @property
-    def noun(self) -> str:
-        return "sounds" if self.sample_rate is not None else NOUNS.get(self.axes, "arrays")
 
     def check(self, dataset: ArrayDataset) -> None:
         """Refuses arrays that the model was not made for.
@@ -109,7 +105,7 @@ class ArrayPreprocessor:
         if self.sample_rate is not None:  # every spectrogram is in the same unit
             return
         cells = np.concatenate([np.ravel(array)[:: max(1, array.size // SAMPLED)] for array in dataset.arrays])
-        spread, usual = float(np.std(cells, dtype=np.float64)), max(self.std)
+        spread, usual = float(np.std(cells, dtype=np.float64)), float(self.std.max())
         if not usual / SPREAD <= spread <= usual * SPREAD and spread > 0:
             text = (
                 f"the {dataset.noun}' cells spread by {spread:.3g}, those of training by {usual:.3g}; is white as much "
@@ -131,25 +127,49 @@ class ArrayPreprocessor:
                 raise InputError(f"{name} is {came}, and the model was trained with {wanted}; leave {name} out.")
 
     def lengths(self, dataset: ArrayDataset) -> np.ndarray:
-        """Tokens of each array [S]."""
+        """Return the number of patches of each array [S]."""
         return dataset.lengths
 
-    def scale(self, array: np.ndarray) -> np.ndarray:
-        """Standardised cells [*sizes, C], float32."""
-        return ((array - np.array(self.mean)) / np.array(self.std)).astype(np.float32)
+    def windows(self, dataset: ArrayDataset) -> Windows:
+        """Return the arrays as they are: each is read whole."""
+        return Windows(dataset, np.arange(len(dataset)))
+
+    def examples(self, dataset: ArrayDataset, **options: Any) -> Any:
+        """Return batches of a data set; options as those of `ArrayExamples`."""
+        from rotarymae.preprocess.examples import ArrayExamples
+
+        return ArrayExamples(dataset, self, **options)
+
+    def forward(self, rows: Sequence[np.ndarray]) -> Tokens:
+        """Return standardised patches, at positions that count from 1 on every axis; shorter rows are padded behind.
+
+        Args:
+            rows: arrays [*sizes, C], which are cropped to whole patches.
+        """
+        scaled = [self.scale(torch.tensor(np.ascontiguousarray(crop(array, self.patch_size)))) for array in rows]
+        if len({array.shape for array in scaled}) == 1:
+            return patchify(torch.stack(scaled), self.patch_size)
+        each = (patchify(array[None], self.patch_size) for array in scaled)
+        return collate((tokens.values[0], tokens.positions[0]) for tokens in each)
+
+    def check_statistics(self) -> None:
+        require_positive(std=self.std)
+
+    def scale(self, array: Tensor) -> Tensor:
+        """Return standardised cells [*sizes, C], float32."""
+        return ((array.double() - self.mean) / self.std).float()
 
     def unscale(self, scaled: np.ndarray) -> np.ndarray:
-        """The inverse of `scale`."""
-        return np.asarray(scaled, np.float32) * np.array(self.std, np.float32) + np.array(self.mean, np.float32)
+        """Return cells in their own units, float32; the inverse of `scale`."""
+        return (torch.from_numpy(np.asarray(scaled, np.float32)) * self.std.float() + self.mean.float()).numpy()
 
     def describe(self) -> dict[str, Any]:
-        """What is done to the data, in words and numbers, for reports and model cards."""
         found: dict[str, Any] = {
             "input": self.noun,
             "patch": "×".join(map(str, self.patch_size)),
             "cells": "to mean 0 and deviation 1, channel by channel",
             "mean and deviation in training": ", ".join(
-                f"{m:.6g} ± {s:.6g}" for m, s in zip(self.mean, self.std, strict=True)
+                f"{m:.6g} ± {s:.6g}" for m, s in zip(self.mean.tolist(), self.std.tolist(), strict=True)
             ),
             "what is left over beside whole patches": "cropped, evenly on both sides",
         }
@@ -158,15 +178,3 @@ class ArrayPreprocessor:
         if self.longest_side is not None:
             found["longest side of a picture"] = f"at most {self.longest_side} pixels"
         return found
-
-    def to_dict(self) -> dict[str, Any]:
-        return dataclasses.asdict(self)
-
-    @classmethod
-    def from_dict(cls, fields: dict[str, Any]) -> Self:
-        """The inverse of `to_dict`, also after JSON. Raises InputError naming an unknown or missing field."""
-        return from_fields(cls, fields, "preprocessor")
-
-
-def _floats(numbers: np.ndarray) -> tuple[float, ...]:
-    return tuple(float(number) for number in numbers)

@@ -14,9 +14,8 @@ from rotarymae.losses import reconstruction
 from rotarymae.masking import Masking
 from rotarymae.model import Reconstruction
 from rotarymae.pipeline import Pipeline
+from rotarymae.preprocess import ObservationPreprocessor, SeriesExamples, assemble
 from rotarymae.queries import grid
-from rotarymae.series.examples import SeriesExamples, assemble, observed_tokens
-from rotarymae.series.preprocessor import Preprocessor
 from rotarymae.tokens import Tokens
 from rotarymae.train import finetune, pretrain
 
@@ -30,7 +29,7 @@ def sparse():
 
 
 def made(data):
-    return Preprocessor.fit(data, {"value": "none"}, time_unit=1.0, join_times=True)
+    return ObservationPreprocessor.fit(data, {"value": "none"}, time_unit=1.0, join_times=True)
 
 
 def test_by_hand():
@@ -46,13 +45,12 @@ def test_by_hand():
 
 def test_nothing_hidden_is_carried_forward():
     data = waves()
-    fitted = Preprocessor.fit(data, join_times=True)
+    fitted = ObservationPreprocessor.fit(data, join_times=True)
     examples = SeriesExamples(data, fitted, masking=Masking.named("ratio", ratio=0.5))
     batch = examples.batch(np.arange(16), None)
-    whole = observed_tokens(data, fitted, np.arange(16))
+    whole = SeriesExamples(data, fitted).tokens(np.arange(16), None)
     for row in range(16):
-        hidden = batch.masked.values[row][batch.masked.real[row]]
-        hidden = hidden[~hidden.isnan()]
+        hidden = batch.masked.values[row][batch.masked.observed_values[row]]
         carried = batch.inputs.values[row, :, : fitted.features]
         assert len(hidden) and not torch.isin(carried[carried != 0], hidden).any()
         assert torch.isin(hidden, whole.values[row]).all()
@@ -60,9 +58,9 @@ def test_nothing_hidden_is_carried_forward():
 
 
 def test_the_loss_skips_what_was_not_observed():
-    values = torch.tensor([[[1.0, torch.nan], [3.0, 5.0]]])
+    values, observed = torch.tensor([[[1.0, 0.0], [3.0, 5.0]]]), torch.tensor([[[True, False], [True, True]]])
     predicted = torch.zeros(1, 2, 2, requires_grad=True)
-    masked = Tokens(values, torch.zeros(1, 2, 1), check_values=False)
+    masked = Tokens(values, torch.zeros(1, 2, 1), observed=observed)
     loss = reconstruction(Reconstruction(predicted[..., None], masked, "point"))
     assert loss.sum.item() == 35 and int(loss.count) == 3
     loss.sum.backward()
@@ -73,7 +71,8 @@ def test_trained_saved_and_asked(tmp_path):
     data = waves()
     config = dataclasses.replace(FIT, join_times=True)
     trained = pretrain(data, config).pipeline
-    assert Preprocessor.from_dict(json.loads(json.dumps(trained.preprocessor.to_dict()))) == trained.preprocessor
+    settings = json.loads(json.dumps(trained.preprocessor.to_dict()))
+    assert ObservationPreprocessor.from_dict(settings).to_dict() == trained.preprocessor.to_dict()
     queries = grid(data, 3)
     found = interpolate(trained, data, queries)
     assert found.mean.shape == (len(queries.times), 1) and np.isfinite(found.mean).all()

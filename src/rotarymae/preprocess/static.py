@@ -1,13 +1,15 @@
-"""Columns with one value per series (age, sex, redshift), as numbers that a head reads beside the series."""
+"""Columns with one value per series (age, sex, redshift), as numbers that a head reads together with the series."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Self
 
 import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
 
 from rotarymae.errors import InputError, InputWarning, did_you_mean, listed
 from rotarymae.series import cells
@@ -42,7 +44,7 @@ class StaticColumn:
     missing: bool = False
 
     @classmethod
-    def fit(cls, name: str, column: np.ndarray) -> Self:
+    def fit(cls, name: str, column: np.ndarray) -> StaticColumn:
         """Text, truth values and at most twelve different whole numbers, each there twice on average, are categories,
         all else a number.
 
@@ -78,8 +80,10 @@ class StaticColumn:
         """Features that the column becomes."""
         return (1 if self.categories is None else len(self.categories)) + self.missing
 
-    def compute(self, column: np.ndarray) -> np.ndarray:
-        """The features [S, width] of a column [S].
+    def codes(self, column: np.ndarray) -> np.ndarray:
+        """Return a column [S] as float64: numbers as they are, categories by their place in the training's list.
+
+        A category that training did not have is -1, and what is missing is NaN.
 
         Raises:
             InputError: text where training had numbers.
@@ -92,24 +96,33 @@ class StaticColumn:
             if column.dtype.kind not in "iufb" and not gone.all():
                 strange = cells.plain(column[~gone][0])
                 raise InputError(f"the static column {self.name!r} holds {strange!r}; it was numbers in training.")
-            numbers = np.where(gone, self.mean, np.clip(np.nan_to_num(column.astype(np.float64)), self.low, self.high))
-            parts = [((numbers - self.mean) / self.std)[:, None]]
-        else:
-            # Whether a text file's 3 is a number or a text depends on what else stands in its column.
-            known = {cells.as_text(one): i for i, one in enumerate(self.categories)}
-            index = np.array(
-                [-1 if no else known.get(cells.as_text(one), -1) for one, no in zip(column, gone, strict=True)]
+            return np.where(gone, np.nan, np.where(gone, 0, column).astype(np.float64))
+        # Whether a text file's 3 is a number or a text depends on what else stands in its column.
+        known = {cells.as_text(one): i for i, one in enumerate(self.categories)}
+        index = np.array(
+            [np.nan if no else known.get(cells.as_text(one), -1) for one, no in zip(column, gone, strict=True)],
+            np.float64,
+        )
+        strange = sorted({str(cells.plain(one)) for one in column[index == -1]})
+        if strange:
+            warnings.warn(
+                f"the static column {self.name!r} holds {listed(strange)}, which training did not have; the model "
+                f"knows {listed(self.categories)} and takes it for none of them.",
+                InputWarning,
+                stacklevel=3,
             )
-            strange = sorted({str(cells.plain(one)) for one in column[(index < 0) & ~gone]})
-            if strange:
-                warnings.warn(
-                    f"the static column {self.name!r} holds {listed(strange)}, which training did not have; the model "
-                    f"knows {listed(self.categories)} and takes it for none of them.",
-                    InputWarning,
-                    stacklevel=3,
-                )
-            parts = [index[:, None] == np.arange(len(self.categories))]
-        return np.concatenate([*parts, gone[:, None]] if self.missing else parts, axis=1, dtype=np.float64)
+        return index
+
+    def features(self, codes: Float[Tensor, " S"]) -> Float[Tensor, "S width"]:
+        """Return the features of a column, given by its `codes`."""
+        gone = codes.isnan()
+        if self.categories is None:
+            inside = torch.where(gone, self.mean, codes.clamp(self.low, self.high))
+            parts = [((inside - self.mean) / self.std)[:, None]]
+        else:
+            known = torch.arange(len(self.categories), device=codes.device)
+            parts = [(torch.where(gone, -1.0, codes)[:, None] == known).double()]
+        return torch.cat([*parts, gone[:, None].double()] if self.missing else parts, 1)
 
 
 def fit_static(dataset: SeriesDataset, names: Sequence[str]) -> tuple[StaticColumn, ...]:
@@ -121,14 +134,25 @@ def fit_static(dataset: SeriesDataset, names: Sequence[str]) -> tuple[StaticColu
     return tuple(StaticColumn.fit(name, _column(dataset, name)) for name in names)
 
 
-def static_features(columns: Sequence[StaticColumn], dataset: SeriesDataset) -> np.ndarray:
-    """The features float32 [S, F] of every series.
+def static_codes(columns: Sequence[StaticColumn], dataset: SeriesDataset) -> np.ndarray:
+    """Return the codes float64 [S, columns] of every series.
 
     Raises:
-        InputError: a column that the data set does not have; and as `StaticColumn.compute`.
+        InputError: a column that the data set does not have; and as `StaticColumn.codes`.
     """
-    parts = [column.compute(_column(dataset, column.name)) for column in columns]
-    return np.concatenate([np.zeros((len(dataset), 0)), *parts], axis=1, dtype=np.float64).astype(np.float32)
+    codes = [column.codes(_column(dataset, column.name)) for column in columns]
+    return np.stack(codes, axis=1) if codes else np.zeros((len(dataset), 0))
+
+
+def code_features(columns: Sequence[StaticColumn], codes: Float[Tensor, "S K"]) -> Float[Tensor, "S F"]:
+    """Return the features, float32, of series whose static columns have these codes."""
+    parts = [column.features(codes[:, i]) for i, column in enumerate(columns)]
+    return torch.cat([codes.new_zeros(codes.shape[0], 0), *parts], 1).float()
+
+
+def static_features(columns: Sequence[StaticColumn], dataset: SeriesDataset) -> np.ndarray:
+    """Return the features float32 [S, F] of every series. Raises as `static_codes`."""
+    return code_features(columns, torch.from_numpy(static_codes(columns, dataset))).numpy()
 
 
 def _column(dataset: SeriesDataset, name: str) -> np.ndarray:

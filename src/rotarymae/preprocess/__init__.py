@@ -1,0 +1,31 @@
+"""Data sets → tokens, and answers back into the data's units: torch modules, fitted and saved with models."""
+
+from rotarymae.preprocess.base import KINDS, Preprocessor, preprocessor_class
+from rotarymae.preprocess.examples import ArrayExamples, SeriesExamples, assemble, checked
+from rotarymae.preprocess.inputs import Inputs
+from rotarymae.preprocess.observations import ObservationPreprocessor, Rows
+from rotarymae.preprocess.patches import PatchPreprocessor
+from rotarymae.preprocess.static import StaticColumn, code_features, fit_static, static_codes, static_features
+from rotarymae.preprocess.values import KNEES, WORDS, TransformKind
+
+__all__ = [
+    "KINDS",
+    "KNEES",
+    "WORDS",
+    "ArrayExamples",
+    "Inputs",
+    "ObservationPreprocessor",
+    "PatchPreprocessor",
+    "Preprocessor",
+    "Rows",
+    "SeriesExamples",
+    "StaticColumn",
+    "TransformKind",
+    "assemble",
+    "checked",
+    "code_features",
+    "fit_static",
+    "preprocessor_class",
+    "static_codes",
+    "static_features",
+]

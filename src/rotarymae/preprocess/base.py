@@ -1,0 +1,129 @@
+"""What every preprocessor is: a torch module, fitted on a training set, that turns data into tokens."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar
+
+import torch
+from torch import nn
+
+from rotarymae.errors import InputError
+from rotarymae.series.windows import Windows
+from rotarymae.system import from_fields
+from rotarymae.tokens import Tokens
+
+KINDS: dict[str, type[Preprocessor]] = {}  # by the name that a saved model's config.json has for them
+
+
+class Preprocessor(nn.Module, ABC):
+    """Data in their own units → tokens, and answers back into these units; a dataclass whose fields are its settings.
+
+    Settings are JSON. What is fitted stands in buffers, which are saved with a model's weights. Scaling is done in
+    float64, on the CPU: some devices have none.
+
+    Attributes:
+        kind: the name of the class in config.json; None of a class that is not saved.
+        noun: what messages call its data.
+        axes, features, input_features: of its tokens, as in `RoMAEConfig`.
+        static_features: what a head reads of each series in addition.
+    """
+
+    kind: ClassVar[str]
+
+    def __new__(cls, *args: Any, **settings: Any) -> Any:
+        self = super().__new__(cls)
+        nn.Module.__init__(self)  # before a dataclass sets its fields
+        return self
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        KINDS[cls.kind] = cls
+
+    # Properties rather than attributes: some depend on the settings.
+    @property
+    @abstractmethod
+    def noun(self) -> str: ...
+
+    @property
+    @abstractmethod
+    def axes(self) -> int: ...
+
+    @property
+    @abstractmethod
+    def features(self) -> int: ...
+
+    @property
+    def input_features(self) -> int:
+        return 0
+
+    @property
+    def static_features(self) -> int:
+        return 0
+
+    @abstractmethod
+    def check(self, dataset: Any) -> None:
+        """Refuse data that the model was not made for; warn of what looks unlike the training set."""
+
+    @abstractmethod
+    def lengths(self, dataset: Any) -> Any:
+        """Return the number of tokens of each member [S]."""
+
+    @abstractmethod
+    def windows(self, dataset: Any) -> Windows:
+        """Return what the model reads of each member, one window or several."""
+
+    @abstractmethod
+    def examples(self, dataset: Any, **options: Any) -> Any:
+        """Return batches of a data set; options as those of `batch.DatasetExamples`."""
+
+    @abstractmethod
+    def forward(self, rows: Any) -> Tokens:
+        """Return the tokens of a batch as the model takes them."""
+
+    @abstractmethod
+    def check_statistics(self) -> None:
+        """Raise InputError for statistics that no training set has, as of a damaged file."""
+
+    @abstractmethod
+    def describe(self) -> dict[str, Any]:
+        """Return what is done to the data, in words and numbers, for reports and model cards."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the settings, as JSON."""
+        return dataclasses.asdict(self)  # type: ignore[call-overload]
+
+    @classmethod
+    def from_dict(cls, settings: dict[str, Any]) -> Any:
+        """Return a preprocessor without statistics. Raises InputError naming an unknown or missing setting."""
+        return from_fields(cls, settings, "preprocessor")
+
+    def replace(self, **changes: Any) -> Any:
+        """Return a copy with other settings and the same statistics."""
+        fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}  # type: ignore[arg-type]
+        copy = type(self)(**(fields | changes))
+        copy.load_state_dict(self.state_dict())
+        return copy
+
+    def identity(self) -> dict[str, Any]:
+        """Return all that tokens depend on, as JSON: the settings, and a digest of the statistics."""
+        digest = hashlib.sha256()
+        for name, tensor in sorted(self.state_dict().items()):
+            digest.update(f"{name} {tuple(tensor.shape)}".encode() + tensor.contiguous().numpy().tobytes())
+        return {"kind": self.kind, **self.to_dict(), "statistics": digest.hexdigest()}
+
+
+def preprocessor_class(kind: str) -> type[Preprocessor]:
+    """Return the class that config.json names. Raises InputError for a kind that does not exist."""
+    if kind not in KINDS:
+        raise InputError(f"there is no preprocessor of kind {kind!r}; there are {', '.join(KINDS)}.")
+    return KINDS[kind]
+
+
+def require_positive(**statistics: torch.Tensor) -> None:
+    """Raise InputError for the first of the tensors that holds zero, a negative number, NaN or infinity."""
+    for name, tensor in statistics.items():
+        if not bool(((tensor > 0) & torch.isfinite(tensor)).all()):
+            raise InputError(f"the preprocessor's {name} are not all positive and finite.")

@@ -1,0 +1,117 @@
+"""Tokens of times: all that was observed at one time is one token, and each value in it is hidden by itself.
+
+`observed` says which values there are. A visible token carries, in addition, the latest value of every channel forward.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from rotarymae.counter_rng import Noise
+from rotarymae.tokens import Tokens, compact
+
+PACE = 4.0  # units of position after which a value that is carried forward counts as half as recent
+
+
+def join(
+    values: Float[Tensor, "B N V"],
+    positions: Float[Tensor, "B N A"],
+    keys: list[Float[Tensor, "B N"]],
+    channel: Int[Tensor, "B N"],
+    channels: int,
+    real: Bool[Tensor, "B N"],
+) -> Tokens:
+    """Make one token of all observations, in any order, whose keys (time, further positions) are the same.
+
+    Args:
+        values: of single observations.
+        positions: of them; those of one token are alike.
+        keys: by which tokens are told apart and sorted, the first foremost.
+        channel: of each observation, out of `channels`, from 0.
+        real: True where there is an observation.
+
+    Returns:
+        N tokens of channels · V values, of which those behind are padding.
+    """
+    keys = [torch.where(real, key, torch.inf) for key in keys]
+    order = torch.arange(real.shape[1], device=real.device).expand_as(channel)
+    for key in reversed(keys):
+        order = order.gather(1, key.gather(1, order).sort(dim=1, stable=True).indices)
+    real, channel = real.gather(1, order), channel.gather(1, order)
+    values, positions = (part.gather(1, order[..., None].expand_as(part)) for part in (values, positions))
+    ordered = torch.stack([key.gather(1, order) for key in keys], -1)
+    opens = torch.cat([torch.ones_like(real[:, :1]), (ordered[:, 1:] != ordered[:, :-1]).any(-1)], 1)
+    length, width = real.shape[1], values.shape[2]
+    # What is no observation goes to a token behind all others, which is cut off.
+    token = torch.where(real, opens.cumsum(1) - 1, length)
+    cell = ((token * channels + channel) * width)[..., None] + torch.arange(width, device=real.device)
+    size = (real.shape[0], (length + 1) * channels * width)
+    table = values.new_zeros(size).scatter(1, cell.flatten(1), values.flatten(1))
+    seen = torch.zeros(size, dtype=torch.bool, device=real.device).scatter(
+        1, cell.flatten(1), torch.ones_like(cell.flatten(1), dtype=torch.bool)
+    )
+    table, seen = (part.unflatten(1, (length + 1, -1))[:, :length] for part in (table, seen))
+    at = positions.new_zeros(real.shape[0], length + 1, positions.shape[2])
+    at = at.scatter(1, token[..., None].expand_as(positions), positions)[:, :length]
+    padding = torch.arange(length, device=real.device) >= (opens & real).sum(1, keepdim=True)
+    return Tokens(table, at.masked_fill(padding[..., None], 0.0), padding, seen, check_values=False)
+
+
+def observations(joined: Tokens, columns: int) -> Tokens:
+    """Return tokens of times [B, N, V] as B × N·V tokens of one value, at its time and channel, to be masked as such.
+
+    Args:
+        columns: value columns of each channel.
+    """
+    observed = joined.observed_values
+    channel = (1.0 + torch.arange(joined.features) // columns).expand_as(joined.values)
+    positions = torch.stack([joined.positions[..., :1].expand_as(channel), channel], -1)
+    return Tokens(observed.flatten(1)[..., None] * 1.0, positions.flatten(1, 2), ~observed.flatten(1))
+
+
+def drop_values(joined: Tokens, most: float, draw: Noise) -> Tokens:
+    """Leave out a random share, up to `most`, of each row's values; they are not carried forward."""
+    uniform = draw(1 + joined.length * joined.features)
+    left_out = uniform[:, 1:].view(joined.values.shape) < most * uniform[:, :1, None]
+    return keep_values(joined, ~left_out)
+
+
+def keep_values(joined: Tokens, kept: Bool[Tensor, "B N V"]) -> Tokens:
+    """Return the tokens as if only these values had been observed."""
+    observed = joined.observed_values & kept
+    return replace(joined, values=joined.values * observed, observed=observed, check_values=False)
+
+
+def split_joined(joined: Tokens, mask: Bool[Tensor, "B K"]) -> tuple[Tokens, Tokens]:
+    """Return (visible, masked) as `masking.split`, of a mask over `observations`.
+
+    A time of which something is hidden and something visible is a token of both.
+    """
+    hidden = mask.unflatten(1, (joined.length, joined.features))
+    visible, masked = (keep_values(joined, kept) for kept in (~hidden, hidden))
+    return tuple(compact(part, part.observed_values.any(-1)) for part in (visible, masked))  # type: ignore[return-value]
+
+
+def carry_forward(tokens: Tokens) -> Tokens:
+    """Give tokens of times with V values 3 V of them instead.
+
+    These are the latest value so far (0, the mean, before the first), whether it was observed at this very time, and
+    how lately it was, 1 / (1 + age / PACE) (0 before the first).
+    """
+    observed = tokens.observed_values
+    count = observed.cumsum(1)  # of each value's observations so far
+    order = torch.arange(tokens.length, device=observed.device)[:, None].expand_as(count)
+    # Where the k-th of them is: at k; place 0 takes what is not observed.
+    at = torch.zeros(count.shape[0], tokens.length + 1, tokens.features, dtype=torch.int64, device=observed.device)
+    at = at.scatter(1, count * observed, order).gather(1, count)
+    known = count > 0
+    at = at * known
+    carried = tokens.values.gather(1, at) * known
+    times = tokens.positions[..., :1].expand_as(carried)
+    recency = known / (1 + (times - times.gather(1, at)) / PACE)
+    values = torch.cat([carried, observed.to(carried.dtype), recency], -1).masked_fill(~tokens.real[..., None], 0.0)
+    return replace(tokens, values=values, check_values=False)

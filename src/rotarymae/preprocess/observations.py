@@ -1,0 +1,451 @@
+"""Series of observations → tokens: values, times, further positions, channels, errors, and what else a token holds."""
+
+from __future__ import annotations
+
+import dataclasses
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple, get_args
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from rotarymae.counter_rng import Noise
+from rotarymae.errors import InputError, InputWarning, choose, listed
+from rotarymae.preprocess.base import Preprocessor, require_positive
+from rotarymae.preprocess.inputs import Inputs
+from rotarymae.preprocess.joined import carry_forward, join
+from rotarymae.preprocess.positions import Origin, PositionScaling
+from rotarymae.preprocess.static import StaticColumn
+from rotarymae.preprocess.values import TransformKind, ValueScaling
+from rotarymae.series.cells import plain
+from rotarymae.series.columns import channel_index
+from rotarymae.series.dataset import SeriesDataset
+from rotarymae.series.windows import Windows
+from rotarymae.tokens import Tokens, pad_rows
+
+Label = str | int | float | bool
+
+# Values look as if they were in another unit where their median lies so many training deviations away, or where they
+# differ by so few; of at least so many series and, squared, values of a channel.
+MAX_MEDIAN, MIN_DEVIATION, MIN_SERIES_TO_COMPARE = 5.0, 2e-3, 10
+MAX_COMPARED = 1 << 18  # observations
+MAX_STATISTICS = 4_000_000  # values · channels
+
+
+class Rows(NamedTuple):
+    """Observations of B series in the table's units, padded to N; what stands under padding is never read.
+
+    Attributes:
+        times: float64 [B, N].
+        values: [B, N, W], the predicted columns first, then their errors.
+        real: [B, N], True where there is an observation.
+        channels: int64 [B, N] from 0; None of series without channels.
+        positions: float64 [B, N, P]; None of series without further positions.
+        origins: float64 [B, 1] from which times count, where not all of a series is there; None computes them.
+    """
+
+    times: Float[Tensor, "B N"]
+    values: Float[Tensor, "B N W"]
+    real: Bool[Tensor, "B N"]
+    channels: Int[Tensor, "B N"] | None = None
+    positions: Float[Tensor, "B N P"] | None = None
+    origins: Float[Tensor, "B 1"] | None = None
+
+
+@dataclass(eq=False, repr=False)
+class ObservationPreprocessor(Preprocessor):
+    """The preprocessor of series.
+
+    Attributes:
+        value_names: the V columns that are predicted.
+        channel_names: of the training set; None without channels.
+        position_names: the further position columns, next to time; each has an axis of its own.
+        transforms: how each value is scaled, see `values.KNEES`.
+        origin: from which times count, see `PositionScaling`.
+        channel_spacing: distance of neighbouring channels on the channel axis, whose first channel stands at it.
+        inputs: what the encoder reads of an observation in addition to its values.
+        join_times: whether the observations of one time are one token, with all channels' values as its features.
+        static: the columns with one value per series that a head reads together with the series, fitted.
+        errors: the columns that hold the standard error of each value, which are read and weighed, but not predicted;
+            they come behind the values in a data set. Empty where there are none.
+        max_tokens: the number of observations that are read of a longer series; None reads all.
+        window, overlap: length of the windows that longer series are cut into, and the observations that two share at
+            least; None cuts nothing.
+        dates: whether times were dates or durations, which count in days; None is not known.
+        values, positions: the fitted scalings.
+    """
+
+    kind: ClassVar[str] = "observations"
+
+    value_names: tuple[str, ...]
+    channel_names: tuple[Label, ...] | None
+    position_names: tuple[str, ...] = ()
+    transforms: tuple[TransformKind, ...] = ()
+    origin: Origin = "first"
+    channel_spacing: float = 1.0
+    inputs: Inputs = dataclasses.field(default_factory=Inputs)
+    join_times: bool = False
+    static: tuple[StaticColumn, ...] = ()
+    errors: tuple[str, ...] = ()
+    max_tokens: int | None = None
+    window: int | None = None
+    overlap: int = 0
+    dates: bool | None = None
+
+    def __post_init__(self) -> None:
+        self.transforms = self.transforms or ("robust",) * len(self.value_names)
+        for name in self.transforms:
+            choose("a transform", name, get_args(TransformKind))
+        choose("origin", self.origin, get_args(Origin))
+        channels = len(self.channel_names or (None,))
+        if len(self.transforms) != len(self.value_names) or not 1 <= len(self.value_names) * channels <= MAX_STATISTICS:
+            raise InputError(
+                f"{len(self.transforms)} transforms for {len(self.value_names)} values in {channels} channels; give "
+                f"one for each value, and at most {MAX_STATISTICS:,} of values and channels together."
+            )
+        self.values = ValueScaling(self.transforms, len(self.channel_names or (None,)))
+        self.positions = PositionScaling(len(self.position_names), self.origin)
+        self.requires_grad_(False)
+
+    @classmethod
+    def fit(
+        cls,
+        dataset: SeriesDataset,
+        transforms: dict[str, str] | None = None,
+        time_unit: float | None = None,
+        origin: Origin = "first",
+        channel_spacing: float = 1.0,
+        inputs: Inputs | None = None,
+        join_times: bool = False,
+        errors: Sequence[str] = (),
+    ) -> ObservationPreprocessor:
+        """Fit a training set; arguments as `ValueScaling.fit` and `PositionScaling.fit`, and the attributes.
+
+        Raises:
+            InputError: as these; `join_times` of a data set without channels, or with further inputs; `errors` that
+                are not the last value columns, one for each other, or that are negative.
+        """
+        errors = _check_errors(dataset, errors, join_times)
+        names = dataset.value_names[: len(dataset.value_names) - len(errors)]
+        dataset = dataset.with_values(names)
+        if not (np.isfinite(channel_spacing) and channel_spacing > 0):
+            raise InputError(f"channel_spacing of positions is {channel_spacing}; give a positive number.")
+        if join_times and dataset.channel_names is None:
+            raise InputError("join_times joins the channels observed at one time, and the data set has no channels.")
+        if join_times and inputs is not None and inputs.width:
+            raise InputError(f"join_times has inputs of its own; leave out {inputs.describe()}.")
+        values = ValueScaling.fit(dataset, transforms)
+        positions = PositionScaling.fit(dataset, time_unit, origin)
+        made = cls(
+            tuple(names),
+            None if dataset.channel_names is None else tuple(plain(name) for name in dataset.channel_names),
+            position_names=dataset.position_names,
+            transforms=values.transforms,
+            origin=origin,
+            channel_spacing=float(channel_spacing),
+            inputs=inputs or Inputs(),
+            join_times=join_times,
+            errors=errors,
+            dates=dataset.time_unit is not None,
+        )
+        made.values.load_state_dict(values.state_dict())
+        made.positions.load_state_dict(positions.state_dict())
+        return made
+
+    # ── sizes ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def noun(self) -> str:
+        return "series"
+
+    @property
+    def value_columns(self) -> tuple[str, ...]:
+        """The value columns of a data set: those that are predicted, and behind them those of their errors."""
+        return self.value_names + self.errors
+
+    @property
+    def axes(self) -> int:
+        """A: time, further positions, and the channel where each has tokens of its own."""
+        return 1 + len(self.position_names) + (self.channel_names is not None and not self.join_times)
+
+    @property
+    def features(self) -> int:
+        """V, values per token."""
+        return len(self.value_names) * (len(self.channel_names or ()) if self.join_times else 1)
+
+    @property
+    def input_features(self) -> int:
+        """E, further inputs per token; of joined times, whether and how lately each value was observed."""
+        return 2 * self.features if self.join_times else len(self.errors) + self.inputs.width
+
+    @property
+    def static_features(self) -> int:
+        """F, features of each series."""
+        return sum(column.width for column in self.static)
+
+    def lengths(self, dataset: SeriesDataset) -> np.ndarray:
+        """Return the number of tokens of each series [S]."""
+        lengths = np.asarray(dataset.lengths)
+        if self.join_times:
+            first = np.asarray(dataset.offsets[:-1])
+            lengths = np.add.reduceat(opens_token(dataset, first).astype(np.int64), first)
+        return lengths if self.max_tokens is None else np.minimum(lengths, self.max_tokens)
+
+    def windows(self, dataset: SeriesDataset) -> Windows:
+        """Return what the model reads of each series, one window or several."""
+        return Windows.cut(dataset, self.window, self.overlap)
+
+    def examples(self, dataset: SeriesDataset, **options: Any) -> Any:
+        """Return batches of a data set; options as those of `SeriesExamples`."""
+        from rotarymae.preprocess.examples import SeriesExamples
+
+        return SeriesExamples(dataset, self, **options)
+
+    # ── tokens ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def rows(self, dataset: SeriesDataset, index: np.ndarray, origins: np.ndarray, drawn: Noise | None = None) -> Rows:
+        """Gather the series at `index` [B].
+
+        Args:
+            origins: the time [S] from which each series of the data set counts.
+            drawn: says which observations are read of series longer than `max_tokens`; without it a fixed share.
+        """
+        columns, lengths = dataset.gather(index), dataset.offsets[index + 1] - dataset.offsets[index]
+        if self.max_tokens is not None and (lengths > self.max_tokens).any():
+            columns = columns.take(thinned(lengths, self.max_tokens, drawn))
+            lengths = np.minimum(lengths, self.max_tokens)
+
+        def padded(flat: np.ndarray) -> Tensor:
+            return pad_rows(flat if flat.ndim == 2 else flat[:, None], lengths)[0]
+
+        real = torch.arange(int(lengths.max())) < torch.as_tensor(lengths)[:, None]
+        channels, positions = columns.channels, columns.positions
+        return Rows(
+            padded(np.asarray(columns.times, np.float64))[..., 0],
+            padded(np.asarray(columns.values)),
+            real,
+            None if channels is None else padded(channels.astype(np.int64))[..., 0],
+            None if positions is None else padded(positions),
+            torch.tensor(origins[index])[:, None],
+        )
+
+    def forward(self, rows: Rows) -> Tokens:
+        """Return tokens as the model takes them: scaled values, then the further inputs."""
+        return self.complete(self.tokens(rows))
+
+    def tokens(self, rows: Rows) -> Tokens:
+        """Return tokens as they are hidden from the model: of joined times before values are carried forward."""
+        real, width = rows.real, len(self.value_names)
+        values = torch.where(real[..., None], rows.values.double(), 0.0)
+        channel = torch.zeros_like(real, dtype=torch.int64)
+        if rows.channels is not None:
+            channel = torch.where(real, rows.channels, 0)
+        parts = [self.values.transform(values[..., :width], channel)]
+        if self.errors:
+            parts.append(self.values.log_errors(values[..., :width], values[..., width:], channel))
+        if self.inputs.width:
+            parts.append(self.inputs.compute(values, channel, self.value_columns))
+        scaled = torch.cat(parts, -1).float()
+        positions = self.positions_of(rows.times, rows.channels, rows.positions, self.origins(rows))
+        if not self.join_times:
+            masked = ~real[..., None]
+            return Tokens(
+                scaled.masked_fill(masked, 0.0), positions.masked_fill(masked, 0.0), ~real, check_values=False
+            )
+        keys = [rows.times.double(), *(() if rows.positions is None else rows.positions.double().unbind(-1))]
+        return join(scaled, positions, keys, channel, len(self.channel_names or ()), real)
+
+    def complete(self, tokens: Tokens) -> Tokens:
+        """Return what the model takes of `tokens` after some have been hidden."""
+        return carry_forward(tokens) if self.join_times else tokens
+
+    def origins(self, rows: Rows) -> Float[Tensor, "B 1"]:
+        """Return the times [B, 1] from which series count."""
+        return self.positions.origins_of_rows(rows.times.double(), rows.real) if rows.origins is None else rows.origins
+
+    def positions_of(
+        self,
+        times: Float[Tensor, "B M"],
+        channels: Int[Tensor, "B M"] | None,
+        positions: Float[Tensor, "B M P"] | None,
+        origins: Float[Tensor, "B 1"],
+    ) -> Float[Tensor, "B M A"]:
+        """Return positions, float32, of observations or queries in the table's units."""
+        at = self.positions(times, positions, origins)
+        if channels is not None and not self.join_times:
+            # Index axes count from 1: [CLS] is at 0.
+            at = torch.cat([at, ((channels + 1).double() * self.channel_spacing)[..., None]], -1)
+        return at.float()
+
+    # ── checks ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def check(self, dataset: SeriesDataset) -> None:
+        """Refuse a data set of other values, channels or positions; warn of times far outside the training range."""
+        if tuple(dataset.value_names) != self.value_columns:
+            errors = f" with the errors {', '.join(self.errors)}" if self.errors else ""
+            raise InputError(
+                f"the values are {', '.join(dataset.value_names)}; the model was trained on "
+                f"{', '.join(self.value_names)}{errors}, in this order."
+            )
+        channels = None if dataset.channel_names is None else tuple(plain(name) for name in dataset.channel_names)
+        if channels != self.channel_names:
+            raise InputError(
+                f"the channels are {channels}; the model was trained on {self.channel_names}. "
+                "Read the table with channel_names= of the model."
+            )
+        if dataset.position_names != self.position_names:
+            raise InputError(
+                f"the positions next to time are {listed(dataset.position_names) or 'none'}; the model was trained on "
+                f"{listed(self.position_names) or 'none'}, in this order.",
+                code="other-positions",
+            )
+        _refuse_negative(dataset, self.errors)
+        self.warn_of_other_times(dataset.time_unit)
+        self.warn_if_far(dataset)
+        self.warn_of_other_units(dataset)
+        if self.max_tokens is not None and dataset.lengths.max() > self.max_tokens:
+            warnings.warn(
+                f"series of more than {self.max_tokens:,} observations are not read whole (max_tokens): each pass of "
+                f"the training draws {self.max_tokens:,} of them anew, and evaluation and predictions read a fixed, "
+                "even share of as many.",
+                InputWarning,
+                stacklevel=3,
+            )
+
+    def warn_of_other_times(self, unit: str | None) -> None:
+        """Warn where times are dates, which count in days, and were numbers in training, or the other way round."""
+        if self.dates is None or self.dates == (unit is not None):
+            return
+        kinds = ("dates or durations", "numbers")
+        now, before = kinds if unit is not None else kinds[::-1]
+        warnings.warn(
+            f"times are {now}, and were {before} in training; dates count in days: are the numbers days, too?",
+            InputWarning,
+            stacklevel=4,
+        )
+
+    def warn_if_far(self, dataset: SeriesDataset) -> None:
+        """Warn where positions of the data set lie far outside those of the training set."""
+        reaches, limits = self.positions.reaches(dataset), 1.5 * self.positions.training_reach.numpy() + 1.0
+        units = self.positions.units.numpy()
+        for axis, name in enumerate(("times", *self.position_names)):
+            far = reaches[:, axis] > limits[axis]
+            if far.any():
+                most = int(reaches[:, axis].argmax())
+                reach = float(self.positions.training_reach[axis]) * units[axis]
+                warnings.warn(
+                    InputWarning(
+                        f"series {plain(dataset.ids[most])!r} has {name} up to "
+                        f"{reaches[most, axis] * units[axis]:.6g} from their origin; training reached {reach:.6g} "
+                        f"({int(far.sum())} series reach far outside). Predictions there are extrapolations.",
+                        code="far-times" if axis == 0 else "far-positions",
+                    ),
+                    stacklevel=3,
+                )
+
+    def warn_of_other_units(self, dataset: SeriesDataset) -> None:
+        """Warn when many values of a channel lie far from those of the training set, or spread otherwise."""
+        if len(dataset) < MIN_SERIES_TO_COMPARE:
+            return
+        some, width, strange = dataset.sample(MAX_COMPARED), len(self.value_names), []
+        channels = channel_index(some)
+        scaled = self.values.transform(some.values[:, :width], channels)
+        for c, v in np.ndindex(len(self.channel_names or (None,)), width):
+            if self.transforms[v] == "none":  # of which no usual spread is known
+                continue
+            part = scaled[channels == c, v]
+            if len(part) < MIN_SERIES_TO_COMPARE**2:
+                continue
+            low, middle, high = np.quantile(part, (0.25, 0.5, 0.75))  # which single wild values do not move
+            if abs(middle) > MAX_MEDIAN or high - low > 2 * MAX_MEDIAN or 0 < part.std() < MIN_DEVIATION:
+                strange.append(self.value_names[v] if self.channel_names is None else str(self.channel_names[c]))
+        if strange:
+            warnings.warn(
+                InputWarning(
+                    f"the values of {listed(strange)} are far from those of the training table, or vary far more or "
+                    "less: are they in the same unit?",
+                    code="far-values",
+                ),
+                stacklevel=3,
+            )
+
+    def check_statistics(self) -> None:
+        values, positions = self.values, self.positions
+        require_positive(width=values.width, std=values.std, limit=values.limit, units=positions.units)
+
+    def describe(self) -> dict[str, Any]:
+        units = zip(self.position_names, self.positions.units[1:].tolist(), strict=True)
+        return {
+            "values": dict(zip(self.value_names, self.transforms, strict=True)),
+            "channels": self.channel_names,
+            "unit of time": self.positions.unit,
+            "times count from": "each series' first observation" if self.origin == "first" else "zero",
+            "longest time in training, in units": self.positions.reach,
+            "further positions": ", ".join(f"{name} (unit {unit:.4g})" for name, unit in units) or "none",
+            "channel spacing": self.channel_spacing,
+            "measurement errors": ", ".join(self.errors) or "none",
+            "further inputs": self.inputs.describe(),
+            "tokens": "one per time, with all channels" if self.join_times else "one per observation",
+            "static columns": ", ".join(column.name for column in self.static) or "none",
+            "observations read per series": "all" if self.max_tokens is None else f"at most {self.max_tokens:,}",
+            "windows": "none" if self.window is None else f"of {self.window:,} observations, {self.overlap:,} shared",
+        }
+
+
+def opens_token(dataset: SeriesDataset, first: np.ndarray) -> np.ndarray:
+    """Return True [n] at the first observation of every time (and further position) of series that begin at `first`."""
+    opens = np.concatenate([[True], np.diff(dataset.times) != 0])
+    if dataset.positions is not None:
+        opens[1:] |= (np.diff(dataset.positions, axis=0) != 0).any(axis=1)
+    opens[first] = True
+    return opens
+
+
+def thinned(lengths: np.ndarray, most: int, drawn: Noise | None = None) -> np.ndarray:
+    """Return rows of flat series of these lengths, of which `most` are kept of each longer one.
+
+    One at random of each of `most` equal parts is kept, in order. Without `drawn` the same of every series of a length.
+    """
+    if drawn is None:
+        # Not the middles: where sensors take turns, an even stride would always meet the same one.
+        share = np.broadcast_to(np.random.default_rng(0).random(most), (len(lengths), most))
+    else:
+        share = drawn(most).numpy()
+    edges = lengths[:, None] * np.arange(most + 1) // most
+    picked = edges[:, :-1] + (share * np.diff(edges)).astype(np.int64)
+    within = np.where((lengths > most)[:, None], picked, np.arange(most))
+    return (within + (np.cumsum(lengths) - lengths)[:, None])[np.arange(most) < lengths[:, None]]
+
+
+def _check_errors(dataset: SeriesDataset, errors: Sequence[str], join_times: bool) -> tuple[str, ...]:
+    """Return the names of the columns of errors, which must be the last, one for each of the others, not negative."""
+    errors = tuple(errors)
+    if not errors:
+        return ()
+    if join_times:
+        raise InputError("errors are of single observations, and join_times makes one token of all of a time.")
+    rest = len(dataset.value_names) - len(errors)
+    if tuple(dataset.value_names[rest:]) != errors or rest != len(errors):
+        raise InputError(
+            f"errors are {listed(errors)} and the value columns are {listed(dataset.value_names)}; wanted one error "
+            "for each value, with the errors last and in the order of their values."
+        )
+    _refuse_negative(dataset, errors)
+    return errors
+
+
+def _refuse_negative(dataset: SeriesDataset, errors: tuple[str, ...]) -> None:
+    """Raise InputError for a negative one in the last columns, which are errors."""
+    rest = len(dataset.value_names) - len(errors)
+    for rows in dataset.row_chunks() if errors else ():
+        negative = np.argwhere(dataset.values[rows, rest:] < 0)
+        if len(negative):
+            row, v = negative[0]
+            raise InputError(
+                f"the errors {errors[v]!r} are {dataset.values[rows, rest:][row, v]:.6g} somewhere; an error is not "
+                "negative. If this means that the error is not known, leave these rows out or fill in a large one."
+            )

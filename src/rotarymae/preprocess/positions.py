@@ -1,0 +1,198 @@
+"""Times and further positions in the table's units → positions near zero, about one unit between neighbours.
+
+The fastest rotary frequency turns 1 radian a unit, so times in [0, 1] would be nearly indistinguishable. Origins and
+units are taken from the middle of the data: one row decades before all others moves neither.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Literal, get_args
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from rotarymae.errors import InputError, InputWarning
+from rotarymae.series.dataset import SeriesDataset
+
+Origin = Literal["first", "zero"]
+COARSE = 0.1  # units: positions that float32 cannot tell apart better are worth a warning
+FENCE = 10.0  # interquartile ranges; a time beyond as many of its series is far from the others
+MIN_TIMES = 4  # of a series, to tell which of them is far
+MAX_UNITS = 1000.0  # in a series' span: of bursts of times the gaps within them are no unit
+
+
+class PositionScaling(nn.Module):
+    """position = (x - origin) / unit for time and P further columns, the difference in float64.
+
+    Time counts from each series' first observation that is not far before its others, or from the table's zero. The
+    origins of further columns are their medians in the training set.
+
+    Attributes:
+        units: [1 + P] in the table's units; the first is that of time.
+        column_origins: [P].
+        training_reach: [1 + P] largest |position| of the training set, without times far from their series.
+    """
+
+    units: Tensor
+    column_origins: Tensor
+    training_reach: Tensor
+
+    def __init__(self, columns: int = 0, origin: Origin = "first") -> None:
+        super().__init__()
+        self.origin = origin
+        for name, size in (("units", columns + 1), ("column_origins", columns), ("training_reach", columns + 1)):
+            self.register_buffer(name, torch.full((size,), torch.nan, dtype=torch.float64))
+
+    @property
+    def unit(self) -> float:
+        """The unit of time."""
+        return float(self.units[0])
+
+    @property
+    def reach(self) -> float:
+        """The largest |position| in time of the training set."""
+        return float(self.training_reach[0])
+
+    @classmethod
+    def fit(cls, dataset: SeriesDataset, unit: float | None = None, origin: Origin = "first") -> PositionScaling:
+        """Fit units and origins of a training set (units of a sample of a large one).
+
+        The unit of time is the median over series of each one's own median gap between times, or a thousandth of the
+        median span where that is larger. Beyond some 3,000 to 4,000 units (size light) the slowest kept frequency has
+        gone round. The unit of a further column is its span over the number of different values that a grid of as many
+        places as a series has would have along one axis.
+
+        Raises:
+            InputError: another origin; a unit that is not positive; times too large for 32 bits.
+
+        Warns:
+            InputWarning: a unit that is too small for 32 bits.
+        """
+        if origin not in get_args(Origin):
+            raise InputError(f"origin {origin!r}; choose 'first' (of each series) or 'zero' (of the table).")
+        if unit is not None and not (np.isfinite(unit) and unit > 0):
+            raise InputError(f"the unit of time is {unit}; give a positive number.")
+        some, scaling = dataset.sample(), cls(len(dataset.position_names), origin)
+        if some.positions is not None:
+            columns = np.asarray(some.positions, np.float64)
+            scaling.column_origins[:] = torch.from_numpy(np.median(columns, axis=0))
+            scaling.units[1:] = torch.from_numpy(_column_units(some, columns))
+        scaling.units[0] = _time_unit(some) if unit is None else unit
+        with np.errstate(over="ignore"):
+            scaling.training_reach[:] = torch.from_numpy(scaling.reaches(dataset).max(axis=0))
+        if scaling.reach > np.finfo(np.float32).max:
+            raise InputError(
+                f"in units of {scaling.unit:g} times reach {scaling.reach:.2g} from their origin, which does not fit "
+                "into 32 bits; choose a larger unit."
+            )
+        apart = float(np.spacing(np.float32(scaling.reach)))
+        if apart > COARSE:
+            warnings.warn(
+                f"times reach {scaling.reach:.3g} units of {scaling.unit:.3g} from their origin, where 32 bits tell "
+                f"apart only what is {apart:.2g} units away; count them from each series' first "
+                "(time_origin='first'), or choose a larger time_unit.",
+                InputWarning,
+                stacklevel=3,
+            )
+        return scaling
+
+    def origins(self, dataset: SeriesDataset) -> np.ndarray:
+        """Return the time [S] from which each series counts."""
+        if self.origin == "zero":
+            return np.zeros(len(dataset))
+        low, _ = fences(dataset)
+        first = np.asarray(dataset.times[dataset.offsets[:-1]], np.float64).copy()
+        for s in np.flatnonzero(first < low):
+            times = np.asarray(dataset.times[dataset.offsets[s] : dataset.offsets[s + 1]])
+            first[s] = times[np.searchsorted(times, low[s])]
+        return first
+
+    def origins_of_rows(self, times: Float[Tensor, "B N"], real: Bool[Tensor, "B N"]) -> Float[Tensor, "B 1"]:
+        """Return the same [B, 1] of padded times in any order."""
+        if self.origin == "zero":
+            return torch.zeros_like(times[:, :1])
+        ordered = torch.where(real, times, torch.inf).sort(dim=1).values
+        count = real.sum(1, keepdim=True)
+        lower, upper = (ordered.gather(1, at) for at in _quartiles(count))
+        low = torch.where((count >= MIN_TIMES) & (upper > lower), lower - FENCE * (upper - lower), -torch.inf)
+        return torch.where(real & (times >= low), times, torch.inf).amin(1, keepdim=True)
+
+    def reaches(self, dataset: SeriesDataset) -> np.ndarray:
+        """Return the largest |position| on each axis of each series [S, 1 + P], without times far from the others."""
+        low, high = fences(dataset)
+        origins, reach = self.origins(dataset), np.zeros((len(dataset), len(self.units)))
+        for part in dataset.series_chunks():
+            rows = slice(*dataset.offsets[[part[0], part[-1] + 1]])
+            series = np.repeat(part, dataset.lengths[part])
+            times = np.asarray(dataset.times[rows], np.float64)
+            away = np.abs(times - origins[series]) * ((times >= low[series]) & (times <= high[series]))
+            columns = [away[:, None]]
+            if dataset.positions is not None:
+                columns.append(np.abs(dataset.positions[rows] - self.column_origins.numpy()))
+            scaled = np.concatenate(columns, axis=1) / self.units.numpy()
+            reach[part] = np.maximum.reduceat(scaled, dataset.offsets[part] - rows.start)
+        return reach
+
+    def forward(
+        self,
+        times: Float[Tensor, "B N"],
+        columns: Float[Tensor, "B N P"] | None,
+        origins: Float[Tensor, "B 1"],
+    ) -> Float[Tensor, "B N A"]:
+        """Return positions, float64, of times and further positions of series with these origins."""
+        at = ((times.double() - origins) / self.units[0])[..., None]
+        if columns is None:
+            return at
+        return torch.cat([at, (columns.double() - self.column_origins) / self.units[1:]], -1)
+
+
+def fences(dataset: SeriesDataset) -> tuple[np.ndarray, np.ndarray]:
+    """Return the times [S] before and after which an observation is far from the others of its series."""
+    low, high = np.full(len(dataset), -np.inf), np.full(len(dataset), np.inf)
+    lower, upper = (np.asarray(dataset.times[dataset.offsets[:-1] + at]) for at in _quartiles(dataset.lengths))
+    known = (dataset.lengths >= MIN_TIMES) & (upper > lower)
+    wide = FENCE * (upper - lower)
+    low[known], high[known] = (lower - wide)[known], (upper + wide)[known]
+    return low, high
+
+
+def _quartiles(count: Any) -> tuple[Any, Any]:
+    """Return the places of the quartiles of `count` sorted numbers, the inner ones of two."""
+    return ((count + 2) // 4).clip(max=count - 1), (3 * (count - 1)) // 4
+
+
+def _time_unit(dataset: SeriesDataset) -> float:
+    low, high = fences(dataset)
+    owner = np.repeat(np.arange(len(dataset)), dataset.lengths)
+    near = (dataset.times >= low[owner]) & (dataset.times <= high[owner])
+    gaps = np.diff(dataset.times, append=0.0) * (near & np.append(near[1:], False))
+    gaps[dataset.offsets[1:] - 1] = 0.0  # from one series to the next is no gap
+    owner = owner[gaps > 0]
+    if not len(owner):
+        return 1.0
+    gaps = gaps[gaps > 0]
+    order = np.lexsort((gaps, owner))
+    opens = np.flatnonzero(np.diff(owner, prepend=-1))
+    counts = np.diff(np.append(opens, len(owner)))
+    gaps = gaps[order]
+    medians = (gaps[opens + (counts - 1) // 2] + gaps[opens + counts // 2]) / 2
+    lower, upper = (np.asarray(dataset.times[dataset.offsets[:-1] + at]) for at in _quartiles(dataset.lengths))
+    spans = np.where(dataset.lengths >= MIN_TIMES, 2 * (upper - lower), 0.0)  # as of times spread evenly
+    last = dataset.times[dataset.offsets[1:] - 1] - dataset.times[dataset.offsets[:-1]]
+    spans = np.where(spans > 0, spans, last)[last > 0]
+    return float(max(np.median(medians), np.median(spans) / MAX_UNITS))
+
+
+def _column_units(dataset: SeriesDataset, columns: np.ndarray) -> np.ndarray:
+    """Return the unit [P] of each further position column."""
+    places = [len(np.unique(part, axis=0)) for part in np.split(columns, dataset.offsets[1:-1])]
+    series_alike = len(places) > 1 and np.median(places) < 2  # stations: each series stays at its place
+    count = len(np.unique(columns, axis=0)) if series_alike else float(np.median(places))
+    steps = np.clip(count ** (1 / columns.shape[1]), 1.0, MAX_UNITS)
+    low, high = np.quantile(columns, (0.25, 0.75), axis=0)
+    spans = 2 * (high - low)
+    spans = np.where(spans > 0, spans, columns.max(axis=0) - columns.min(axis=0))
+    return np.where(spans > 0, spans / steps, 1.0)

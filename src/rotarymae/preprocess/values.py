@@ -1,0 +1,250 @@
+"""Values in the table's units ↔ values as a model sees them, channel by channel; no single row moves the statistics.
+
+    u = (x - centre) / width            median, and half of the range that holds the middle 68 %: a normal deviation
+    y = u                              and of heavy-tailed values, beyond ±knee, ±(knee + asinh(|u| - knee))
+        at most ±limit                 half as far again as all values but one in a thousand, or but one
+    z = (y - mean) / std               mean and deviation of y between its 1 % and 99 % quantiles
+
+All of it is computed in float64.
+"""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any, Literal, get_args
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from rotarymae.errors import InputError, InputWarning, listed
+from rotarymae.series.cells import plain
+from rotarymae.series.columns import channel_index
+from rotarymae.series.dataset import SeriesDataset
+
+TransformKind = Literal["robust", "standard", "asinh", "none"]
+KNEE = 3.0  # widths from the median up to which values stay as they are
+HEAVY_TAILED = 6.0  # widths; of normal values one in a thousand is 3.3 away from the median
+NO_LIMIT = 1e30
+KNEES: dict[TransformKind, float] = {"robust": KNEE, "standard": NO_LIMIT, "asinh": 0.0, "none": NO_LIMIT}
+STANDARD = "to mean 0 and deviation 1, channel by channel"
+WORDS: dict[TransformKind, str] = {
+    "robust": f"{STANDARD}; heavy tails are compressed by asinh",
+    "standard": STANDARD,
+    "asinh": f"compressed by asinh around the median, then {STANDARD}",
+    "none": "as it is",
+}
+MIDDLE = (0.16, 0.84)  # quantiles that are one deviation of a normal distribution from its median
+INNER = (0.01, 0.99)  # quantiles between which mean and deviation are taken
+EXTREME = 0.999  # quantile of |u| that says whether tails are heavy, and where the limit is
+LEAST_ERROR = 1e-3  # standardised: a smaller one makes no difference, and has no logarithm in the end
+MAX_EXPONENT = 80.0  # of the inverse: sinh overflows beyond 710, and 80 is 1e34 widths away already
+WILD_WIDTHS, WILD_RATIO, MAX_WILD = 100.0, 10.0, 1e-3  # a few values so far away, and so far from the next one
+
+
+def numpy_too(method: Callable[..., Tensor]) -> Callable[..., Any]:
+    """Let a method of tensors take arrays as well, and then return one."""
+
+    @functools.wraps(method)
+    def either(self: Any, *args: Any) -> Any:
+        if isinstance(args[0], Tensor):
+            return method(self, *args)
+        return method(self, *(torch.tensor(np.asarray(arg)) for arg in args)).numpy()
+
+    return either
+
+
+def asinh(x: Tensor) -> Tensor:
+    """Return the inverse hyperbolic sine of float64, which ONNX programs do not have."""
+    return x.sign() * (x.abs() + (x * x + 1).sqrt()).log()
+
+
+class ValueScaling(nn.Module):
+    """The scaling of V value columns in C channels (1 where there are none).
+
+    Args:
+        transforms: V names out of `KNEES`; "none" leaves a column as it is.
+        channels: C.
+    """
+
+    centre: Tensor
+    width: Tensor
+    mean: Tensor
+    std: Tensor
+    limit: Tensor
+    knee: Tensor
+    as_is: Tensor
+
+    def __init__(self, transforms: tuple[TransformKind, ...], channels: int) -> None:
+        super().__init__()
+        self.transforms = transforms
+        for name in ("centre", "width", "mean", "std", "knee", "limit"):  # NaN until they are fitted or loaded
+            self.register_buffer(name, torch.full((channels, len(transforms)), torch.nan, dtype=torch.float64))
+        self.register_buffer("as_is", torch.tensor([name == "none" for name in transforms]), persistent=False)
+
+    @classmethod
+    def fit(cls, dataset: SeriesDataset, transforms: dict[str, str] | None = None) -> ValueScaling:
+        """Fit the statistics of a training set (of a sample of a large one); `transforms` overrides by column.
+
+        Raises:
+            InputError: a transform that does not exist, or of a column that does not.
+
+        Warns:
+            InputWarning: single values that lie far from all others, by series and time.
+        """
+        dataset, by_name = dataset.sample(), dict(transforms or {})
+        for name, transform in by_name.items():
+            if name not in dataset.value_names:
+                raise InputError(f"a transform for {name!r}; the values are {', '.join(dataset.value_names)}.")
+            if transform not in get_args(TransformKind):
+                raise InputError(f"transform {transform!r} of {name!r}; choose one of {', '.join(KNEES)}.")
+        names: Any = tuple(by_name.get(name, "robust") for name in dataset.value_names)
+        scaling = cls(names, len(dataset.channel_names or (None,)))
+        values = np.asarray(dataset.values, np.float64)
+        wild: list[str] = []
+        for c, rows in enumerate(_by_channel(dataset)):
+            part = torch.from_numpy(values[rows] if len(rows) else values)
+            scaling._fit_channel(c, part)
+            if len(rows):
+                wild += _wild(dataset, rows, (part - scaling.centre[c]).abs() / scaling.width[c])
+        if wild:
+            warnings.warn(
+                f"{len(wild)} value{'s lie' if len(wild) > 1 else ' lies'} far from all others: {listed(wild)}. Their "
+                "effect on others is bounded; leave them out if they are wrong.",
+                InputWarning,
+                stacklevel=3,
+            )
+        return scaling
+
+    def _fit_channel(self, c: int, part: Float[Tensor, "n V"]) -> None:
+        low, centre, high = _quantiles(part, (MIDDLE[0], 0.5, MIDDLE[1]))
+        inner = _inner(part)
+        # Where two values in three are alike the spread of the others counts, and of a rare flag that of all.
+        candidates = torch.stack([(high - low) / 2, inner.std(0, correction=0), (part - centre).abs().mean(0)])
+        # The spread of rounding errors is no spread: dividing by it would turn a constant channel into noise.
+        usable = candidates > 1e-12 * centre.abs()
+        first = usable.int().argmax(0)
+        width = torch.where(usable.any(0), candidates.gather(0, first[None])[0], 1.0)
+        self.centre[c], self.width[c] = centre, width
+        u = (part - centre) / width
+        robust = torch.tensor([name == "robust" for name in self.transforms])
+        knee = torch.tensor([KNEES[name] for name in self.transforms], dtype=torch.float64)
+        self.knee[c] = torch.where(robust & (_extreme(u) <= HEAVY_TAILED), NO_LIMIT, knee)
+        bent = _bend(u, self.knee[c])
+        self.limit[c] = torch.where(robust, 1.5 * _extreme(bent).clamp(min=KNEE) + 0.5, NO_LIMIT)
+        bent = _inner(bent)
+        mean, std = bent.mean(0), bent.std(0, correction=0)
+        known = usable.any(0) & (std > 1e-12) & ~self.as_is
+        self.mean[c] = torch.where(self.as_is, 0.0, mean)
+        self.std[c] = torch.where(known, std, 1.0)
+
+    @numpy_too
+    def transform(self, values: Float[Tensor, "*shape V"], channel: Int[Tensor, "*shape"]) -> Tensor:
+        """Return standardised values, float64, of observations in the given channels."""
+        limit = self.limit[channel]
+        low, high = ((bound - self.mean[channel]) / self.std[channel] for bound in (-limit, limit))
+        scaled = self._without_limits(values.double(), channel)
+        return torch.where(self.as_is, scaled, torch.minimum(torch.maximum(scaled, low), high))
+
+    def _without_limits(self, values: Float[Tensor, "*shape V"], channel: Int[Tensor, "*shape"]) -> Tensor:
+        y = _bend((values - self.centre[channel]) / self.width[channel], self.knee[channel])
+        return torch.where(self.as_is, values, (y - self.mean[channel]) / self.std[channel])
+
+    @numpy_too
+    def inverse(self, scaled: Float[Tensor, "*shape V"], channel: Int[Tensor, "*shape"]) -> Tensor:
+        """Return values in their own units, float64: the inverse of `transform` within its limits; monotone."""
+        scaled = scaled.double()
+        u = _unbend(scaled * self.std[channel] + self.mean[channel], self.knee[channel])
+        return torch.where(self.as_is, scaled, self.centre[channel] + self.width[channel] * u)
+
+    @numpy_too
+    def standard_errors(
+        self, values: Float[Tensor, "*shape V"], errors: Float[Tensor, "*shape V"], channel: Int[Tensor, "*shape"]
+    ) -> Tensor:
+        """Return standard errors of values, both in the table's units, standardised as the values are.
+
+        Half the standardised distance between one error below and one above: of a compressed value, whose slope
+        changes within a large error, that is nearer to its deviation than the slope at the value.
+        """
+        values, errors = values.double(), errors.double().clamp(min=0.0)
+        upper, lower = (self._without_limits(edge, channel) for edge in (values + errors, values - errors))
+        return (upper - lower) / 2
+
+    @numpy_too
+    def log_errors(
+        self, values: Float[Tensor, "*shape V"], errors: Float[Tensor, "*shape V"], channel: Int[Tensor, "*shape"]
+    ) -> Tensor:
+        """Return the logarithms of `standard_errors`, of which the least is a thousandth of the values' deviation."""
+        return self.standard_errors(values, errors, channel).clamp(min=LEAST_ERROR).log()
+
+    @numpy_too
+    def spread_about(self, scaled: Float[Tensor, "*shape V"], channel: Int[Tensor, "*shape"]) -> Tensor:
+        """Return the root mean squared distance of a channel's training values from given ones, all standardised."""
+        # What is left as it is has the spread of its middle; all else has mean 0 and deviation 1.
+        centre = torch.where(self.as_is, self.centre[channel], 0.0)
+        width = torch.where(self.as_is, self.width[channel], 1.0)
+        return (width**2 + (scaled.double() - centre) ** 2).sqrt()
+
+
+def _bend(u: Float[Tensor, "*shape V"], knee: Float[Tensor, "... V"]) -> Float[Tensor, "*shape V"]:
+    return _within(u, knee) + u.sign() * asinh((u.abs() - knee).clamp(min=0.0))
+
+
+def _unbend(y: Float[Tensor, "*shape V"], knee: Float[Tensor, "... V"]) -> Float[Tensor, "*shape V"]:
+    beyond = (y.abs() - knee).clamp(0.0, MAX_EXPONENT)
+    sinh = (beyond.exp() - (-beyond).exp()) / 2  # ONNX programs have none of float64
+    return _within(y, knee) + y.sign() * sinh
+
+
+def _extreme(part: Float[Tensor, "n V"]) -> Float[Tensor, " V"]:
+    """Return how far all values but one in a thousand, or but one, are from 0."""
+    return torch.from_numpy(np.quantile(part.abs().numpy(), EXTREME, axis=0, method="lower"))
+
+
+def _within(x: Float[Tensor, "*shape V"], bound: Float[Tensor, "... V"]) -> Float[Tensor, "*shape V"]:
+    return torch.minimum(torch.maximum(x, -bound), bound)
+
+
+def _quantiles(part: Float[Tensor, "n V"], shares: tuple[float, ...]) -> Float[Tensor, "k V"]:
+    return torch.from_numpy(np.quantile(part.numpy(), shares, axis=0))
+
+
+def _inner(part: Float[Tensor, "n V"]) -> Float[Tensor, "n V"]:
+    """Move values to the 1 % and 99 % quantiles that lie beyond them, at least the largest and smallest of five."""
+    if len(part) < 5:
+        return part
+    # Quantiles inwards: between the last two values the last one, however wild, would have a say.
+    low, high = (
+        torch.from_numpy(np.quantile(part.numpy(), share, axis=0, method=how))
+        for share, how in zip(INNER, ("higher", "lower"), strict=True)
+    )
+    return torch.minimum(torch.maximum(part, low), high)
+
+
+def _wild(dataset: SeriesDataset, rows: np.ndarray, away: Float[Tensor, "n V"]) -> Iterator[str]:
+    """Describe the few values of a channel that lie far from its median and from all others, in widths [n, V]."""
+    most, names = max(1, int(MAX_WILD * len(rows))), dataset.channel_names
+    if len(rows) < 20:  # with fewer nothing stands out
+        return
+    for v, name in enumerate(dataset.value_names):
+        largest = torch.topk(away[:, v], most + 1)
+        size = largest.values.numpy()
+        apart = np.flatnonzero((size[:-1] > WILD_WIDTHS) & (size[:-1] > WILD_RATIO * size[1:]) & (size[1:] > 0))
+        for k in range(int(apart[-1]) + 1 if len(apart) else 0):
+            row = int(rows[largest.indices[k]])
+            series = int(np.searchsorted(dataset.offsets, row, side="right")) - 1
+            channel = "" if names is None else f"channel {plain(names[dataset.channels[row]])!r}, "
+            yield (
+                f"{channel}column {name!r} is {dataset.values[row, v]:.6g} in series {plain(dataset.ids[series])!r} at "
+                f"time {dataset.times[row]:.10g}"
+            )
+
+
+def _by_channel(dataset: SeriesDataset) -> list[np.ndarray]:
+    """Return the indices of the observations of every channel."""
+    channels = channel_index(dataset)
+    order = np.argsort(channels, kind="stable")
+    return np.split(order, np.searchsorted(channels[order], np.arange(1, len(dataset.channel_names or (None,)))))
