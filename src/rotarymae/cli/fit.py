@@ -129,6 +129,8 @@ def fit(
                 given = Given(found.dataset, _several(found.labels), "; ".join(found.dataset.notes))
             else:
                 given = _read_table(table, columns, labels, config, start)
+                if columns.untimed == "static":  # rows without a time are facts, which heads read
+                    config = replace(config, static=tuple(given.dataset.static))
         _check_drawn(invert, given.dataset)
         reporter.say(f"{given.dataset.describe()} → {out}")
         reporter.say(f"read {table.name}: {given.notes}")

@@ -86,7 +86,8 @@ def _read(
             schema,
             [
                 f"{report.merged:,} of {report.total:,} rows ({share:.0%}) repeat the series, time and channel of another: "
-                f"{advice} (--channel, --positions; else --duplicates mean, first or last). `fit` refuses them: {error.message}"
+                f"{advice} (--channel, --positions; else --duplicates mean, first or last). `fit` refuses them: "
+                f"{error.message}"
             ],
         )
 

@@ -591,8 +591,11 @@ class SeriesDataset:
         part: bool = False,
         strict: bool = False,
     ) -> SeriesDataset:
-        """Return the data set of rows in any order. With `every` a series without observations is refused: labels of arrays are matched by their order. Of a
-        `part` of a table it is not refused that most of it is dropped."""
+        """Return the data set of rows in any order.
+
+        With `every` a series without observations, or a cell that cannot be used, is refused: labels of arrays are
+        matched by their order. Of a `part` of a table it is not refused that most of it is dropped.
+        """
         rows = tidy(found[0], tokens, missing, duplicates, strict or every)
         if not part:
             rows.report.refuse_costly(len(found[0].value_names))

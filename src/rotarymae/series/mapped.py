@@ -45,7 +45,7 @@ def series_chunks(offsets: np.ndarray, size: int | None = None) -> Iterator[slic
 
 
 def map_parts(parts: Iterable[Columns], folder: str | Path | None = None) -> Columns:
-    """Return parts, one behind the other, as mapped columns of files in a folder (the system's temporary one, if None)."""
+    """Return parts, one behind the other, as mapped columns of files in a folder (a temporary one, if None)."""
     # On Windows a file cannot be removed while it is mapped.
     with tempfile.TemporaryDirectory(".columns", ".rotarymae-", folder, ignore_cleanup_errors=True) as beside:
         return _write_columns(Path(beside), parts)

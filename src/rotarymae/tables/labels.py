@@ -104,7 +104,8 @@ def with_static(
                 else np.where(there, static[name], None)
             )
     if not there.all():
-        text = f"{(~there).sum():,} series are not in {table.name}: {listed(dataset.ids[~there])}; their static columns are missing."
+        text = f"{(~there).sum():,} series are not in {table.name}: {listed(dataset.ids[~there])}; what is static of "
+        text += "them is missing."
         warnings.warn(text, InputWarning, stacklevel=3)
     return replace(dataset, static=static)
 

@@ -141,8 +141,8 @@ class TableReader:
                 if name in (schema.id, schema.time, schema.channel, *schema.values, *schema.errors)
             ]
             raise InputError(
-                f"column {both[0]!r} is the label, or what the series are split by, and is read as {_role(schema, both[0])}, "
-                "too: the model would see the answer. Leave it out there.",
+                f"column {both[0]!r} is the label, or what the series are split by, and is read as "
+                f"{_role(schema, both[0])}, too: the model would see the answer. Leave it out there.",
                 code="label-is-input",
             )
         table.need([name for _, name in schema.roles if name in table.twice])
@@ -238,8 +238,8 @@ class TableReader:
             mapped = map_parts(columns(), folder if folder is not None and _writable(folder) else None)
         except OSError as error:
             raise InputError(
-                f"{self.source.name} is larger than memory; its sorted columns cannot be written to {folder} ({error}). "
-                "Make room there.",
+                f"{self.source.name} is larger than memory; its sorted columns cannot be written to {folder} "
+                f"({error}). Make room there.",
                 code="no-room",
             ) from error
         if not parts:
@@ -492,7 +492,7 @@ class Labels:
 
     @classmethod
     def of(cls, reader: TableReader, columns: dict[str, pa.Array] | None) -> Labels:
-        """Look at all labels of a text file, and at the channels of a table that is read in parts (`columns` is None)."""
+        """Look at all labels of a text file, and at the channels of one that is read in parts (`columns` is None)."""
         source, schema = reader.source, reader.schema
         if not source.is_text and columns is not None:
             return cls()
@@ -500,7 +500,8 @@ class Labels:
         for name in (schema.id, schema.channel):
             if name is None or name not in source.kinds or (name == schema.id and not source.is_text):
                 continue
-            column = cells.labels(source.distinct(name) if columns is None else columns[name].unique(), name).drop_null()
+            column = source.distinct(name) if columns is None else columns[name].unique()
+            column = cells.labels(column, name).drop_null()
             if source.is_text and len(column) and cells.matches(column, INTEGER).all():
                 integers.add(name)
                 column = column.cast(pa.int64())
@@ -631,7 +632,8 @@ def _no_ids(table: Source, schema: TableSchema, roles: set[str]) -> bool:
     if likely:
         raise InputError(
             f"{table.name} has no column 'id'; is it {listed(likely[:1])}? Name it by --id; --id file makes "
-            f"{'the table' if len(table.paths) <= 1 else 'each file'} one series. Its columns are {listed(table.columns, 20)}.",
+            f"{'the table' if len(table.paths) <= 1 else 'each file'} one series. Its columns are "
+            f"{listed(table.columns, 20)}.",
             code="unknown-column",
         )
     return True

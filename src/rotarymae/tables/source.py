@@ -430,11 +430,12 @@ def flat_kinds(schema: pa.Schema) -> dict[str, pa.DataType]:
 def flat(table: pa.Table, columns: Sequence[str]) -> dict[str, Any]:
     """Return columns of a table by their names in `flat_kinds`."""
     found: dict[str, Any] = {}
+    place = {name: i for i, name in enumerate(table.column_names)}  # a look-up by name would look through all of them
     for name in columns:
-        if name in table.column_names and not pa.types.is_struct(table.schema.field(name).type):
-            found[name] = table[name]
+        if name in place and not pa.types.is_struct(table.schema.field(place[name]).type):
+            found[name] = table.column(place[name])
             continue
-        top = next((top for top in table.column_names if name.startswith(f"{top}.")), None)
+        top = next((top for top in place if name.startswith(f"{top}.")), None)
         if top is None:
             continue
         column, path = to_arrow(table[top]), name[len(top) + 1 :].split(".")
@@ -666,8 +667,8 @@ def _open_text(paths: tuple[Path, ...], format: str, name: str, header_row: int 
         lacking = [column for column in columns if column not in present]
         if lacking:
             raise InputError(
-                f"column {listed(lacking)} is missing in {path}, which has the columns {listed(names, 20)}; other files "
-                "have it. Read files of one layout at a time.",
+                f"column {listed(lacking)} is missing in {path}, which has the columns {listed(names, 20)}; other "
+                "files have it. Read files of one layout at a time.",
                 code="unknown-column",
             )
     notes = tuple(dict.fromkeys(text.note for text in texts if text.note))
@@ -1104,8 +1105,8 @@ def _of_records(path: Path, rows: list[dict[str, Any]]) -> pa.Table:
 def _check_size(path: Path, columns: int, rows: int) -> None:
     if columns > MAX_COLUMNS or columns * rows > MAX_CELLS:
         raise InputError(
-            f"{path} has more than {columns - 1:,} different fields in {rows:,} records; give one record per observation, "
-            "or convert it to Parquet.",
+            f"{path} has more than {columns - 1:,} different fields in {rows:,} records; give one record per "
+            "observation, or convert it to Parquet.",
             code="too-large",
         )
 
