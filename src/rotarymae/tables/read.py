@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from rotarymae.errors import InputError, InputWarning, NoObservations, did_you_mean, listed
 from rotarymae.series import cells, dates
@@ -394,9 +395,20 @@ class TableReader:
             keep &= ~blank
         positions = [cells.numbers(per_row[name], name, schema.na).values for name in schema.positions]
         which, known, unknown = None, None, {}
-        if schema.channel is not None:
+        named = None if schema.channel is None else labels.channels(per_row[schema.channel], schema.channel)
+        if schema.untimed == "static":
+            untimed = np.isnan(when.values) & keep & (series >= 0)
+            # A fact's channel need be none that a model knows.
+            facts = _facts(untimed, series, len(ids), *cells.encode(named), values) if named is not None else {}
+            if facts:
+                static |= facts
+                notes.append(f"{untimed.sum():,} rows without a time are static: {listed(facts)}")
+                keep &= ~untimed
+                total -= int(untimed.sum())
+                named = pc.if_else(pa.array(untimed), pa.scalar(None, named.type), named)  # pyright: ignore
+        if named is not None:
             which, known, unknown = encode_channels(
-                labels.channels(per_row[schema.channel], schema.channel),
+                named,
                 self.channel_names if self.channel_names is not None else labels.channel_names,
                 f"column {schema.channel!r}",
                 self.unknown_channels,
@@ -404,14 +416,6 @@ class TableReader:
             )
             keep &= which != -2
             unknown = {name: count for name, count in unknown.items() if count}
-        if schema.untimed == "static":
-            untimed = np.isnan(when.values) & keep & (series >= 0)
-            facts = _facts(untimed, series, len(ids), which, known, values, self.values)
-            if facts:
-                static |= facts
-                notes.append(f"{untimed.sum():,} rows without a time are static: {listed(facts)}")
-                keep &= ~untimed
-                total -= int(untimed.sum())
         if which is not None and known is not None and self.channel_names is None and labels.channel_names is None:
             usable = keep & ~np.isnan(when.values) & ~np.isnan(values).all(1) & (which >= 0)
             there = np.bincount(which[usable], minlength=len(known)) > 0
@@ -562,25 +566,17 @@ def explode(columns: dict[str, pa.Array]) -> tuple[dict[str, pa.Array], np.ndarr
 
 
 def _facts(
-    untimed: np.ndarray,
-    series: np.ndarray,
-    count: int,
-    which: np.ndarray | None,
-    channel_names: tuple[Any, ...] | None,
-    values: np.ndarray,
-    value_names: tuple[str, ...],
+    untimed: np.ndarray, series: np.ndarray, count: int, codes: np.ndarray, names: np.ndarray, values: np.ndarray
 ) -> dict[str, np.ndarray]:
     """Return rows without a time as static columns: the first value of each channel, or 1 and 0 where it has none."""
     found = {}
-    channels = np.zeros(len(series), np.int64) if which is None else which
-    for c in np.unique(channels[untimed]):
-        name = value_names[0] if channel_names is None else str(channel_names[c])
-        rows = np.flatnonzero(untimed & (channels == c))
+    for c in np.unique(codes[untimed & (codes >= 0)]):
+        rows = np.flatnonzero(untimed & (codes == c))
         rows = rows[np.unique(series[rows], return_index=True)[1]]
         valued = not np.isnan(values[rows, 0]).all()
         column = np.full(count, np.nan) if valued else np.zeros(count)
         column[series[rows]] = values[rows, 0] if valued else 1.0
-        found[name] = column
+        found[str(names[c])] = column
     return found
 
 
