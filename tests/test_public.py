@@ -18,13 +18,14 @@ SOURCE = Path(rotarymae.__file__).parent
 ORDER = """
 errors system counter_rng
 tokens tokenizers config rope position_encodings likelihoods masking transformer neighbours model heads losses
+processes any_series
 batch
 series arrays tables preprocess
 model_files official
 training
 data plots partners labels models
 datasets queries splits metrics
-prediction interpolation importance reconstruction anomaly
+prediction interpolation importance reconstruction anomaly untrained
 pipeline
 run_folder
 train

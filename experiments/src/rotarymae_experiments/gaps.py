@@ -1,0 +1,283 @@
+"""Gaps in real series, filled by simple methods and by a model: the protocol of `any-series`.
+
+Of each set up to 60 series of at least 20 observations (at most 200 are used); of each, half of the observations are
+hidden at random, or a quarter as one block. Errors are in units of each series' own spread, pooled over all hidden
+observations of a set. A Gaussian process (scikit-learn; Matérn 3/2 + squared exponential + white noise) is fitted to
+each series by marginal likelihood; its answers are kept in a file, because they take minutes.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import NormalDist
+
+import numpy as np
+
+from rotarymae.any_series import AnySeries
+from rotarymae.queries import Queries
+from rotarymae.series import SeriesDataset
+from rotarymae.untrained import interpolate_any
+from rotarymae_experiments import prior
+
+COUNT, LEAST, MOST = 60, 20, 200
+HIDING = ("random", "block")
+BANDS = ("u", "g", "r", "i", "z", "y")
+VITALS = ("HR", "Temp", "MAP", "Urine")
+Series = tuple[np.ndarray, np.ndarray]
+
+
+@dataclass(frozen=True, eq=False)
+class Gap:
+    """One series: times and values [n], and which are hidden."""
+
+    times: np.ndarray
+    values: np.ndarray
+    hidden: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Predictions:
+    """Mean, standard deviation (half the central 68.27 %) and the edges of both bands at the hidden times."""
+
+    mean: np.ndarray
+    std: np.ndarray
+    bands: dict[float, tuple[np.ndarray, np.ndarray]]
+
+
+@dataclass(frozen=True)
+class GapScore:
+    """Over all hidden observations of a set, in spreads of their series.
+
+    Attributes:
+        rmse: root mean squared error.
+        median_nll: median of -log N(value; mean, std²), in nats.
+        inside68, inside95: shares of values within the bands.
+        seconds: of processor time.
+    """
+
+    rmse: float
+    median_nll: float
+    inside68: float
+    inside95: float
+    seconds: float
+
+
+def development_sets(data_dir: Path) -> dict[str, list[Series]]:
+    """Return the sets whose data lie in `data_dir` (plasticc, physionet2012, uea); CO2 where statsmodels is installed.
+
+    PLAsTiCC's six bands, four vital signs of PhysioNet 2012, atmospheric CO2, and channels of JapaneseVowels.
+    """
+    from rotarymae_experiments.data import physionet, plasticc, uea
+
+    sets: dict[str, list[Series]] = {}
+    if (data_dir / "plasticc").is_dir():
+        curves = plasticc.read(data_dir / "plasticc")[0]
+        sets |= {f"PLAsTiCC {band}": _series(curves, c) for c, band in enumerate(BANDS)}
+    if (data_dir / "physionet2012").is_dir():
+        records = physionet.read(data_dir / "physionet2012")
+        assert records.channel_names is not None, "variables are channels"
+        sets |= {f"PhysioNet {name}": _series(records, records.channel_names.index(name)) for name in VITALS}
+    try:
+        from statsmodels.datasets import co2
+    except ImportError:
+        pass
+    else:
+        table = co2.load_pandas().data["co2"].dropna()
+        sets["CO2"] = _pieces(table.index.to_numpy().astype("datetime64[D]").astype(float), table.to_numpy())
+    if (data_dir / "uea").is_dir():
+        vowels, draw, found = uea.read(data_dir / "uea", "JapaneseVowels").train, np.random.default_rng(1), []
+        while len(found) < COUNT:
+            one = vowels[int(draw.integers(len(vowels)))]
+            column = one.values[:, int(draw.integers(one.values.shape[1]))]
+            if len(column) >= LEAST - 2:
+                found.append((np.asarray(one.times, float), np.asarray(column, float)))
+        sets["JapaneseVowels"] = found
+    return sets
+
+
+def drawn_set(count: int, seed: int = 2 * 10**6) -> list[Series]:
+    """Return drawn functions of one channel and at least 20 observations."""
+    found: list[Series] = []
+    start = 0
+    while len(found) < count:
+        rows = prior.draw(seed, 0, np.arange(start, start + 4 * count))
+        start += 4 * count
+        for times, values, channels, padding in zip(rows.times, rows.values, rows.channels, rows.padding, strict=True):
+            real = ~padding
+            if int(channels.max()) == 0 and int(real.sum()) >= LEAST and float(values[real].std()) > 0:
+                found.append((times[real].numpy(), values[real].numpy()))
+    return found[:count]
+
+
+def _series(dataset: SeriesDataset, channel: int) -> list[Series]:
+    """Return the first value column of one channel of random series that are long enough and not constant."""
+    found = []
+    for i in np.random.default_rng(0).permutation(len(dataset)):
+        one = dataset[int(i)]
+        own = one.channels == channel
+        times, values = np.asarray(one.times)[own], np.asarray(one.values)[own, 0]
+        if len(times) >= LEAST and values.std() > 0:
+            found.append((times[:MOST].astype(float), values[:MOST].astype(float)))
+        if len(found) == COUNT:
+            break
+    return found
+
+
+def _pieces(times: np.ndarray, values: np.ndarray) -> list[Series]:
+    """Return random stretches of one long series."""
+    draw = np.random.default_rng(0)
+    lengths = draw.integers(60, MOST, COUNT)
+    starts = [int(draw.integers(len(times) - n)) for n in lengths]
+    return [(times[s : s + n], values[s : s + n]) for s, n in zip(starts, lengths, strict=True)]
+
+
+def hide(series: list[Series], how: str, seed: int = 7) -> list[Gap]:
+    """Hide half of each series' observations at random, or a quarter as a block."""
+    draw, gaps = np.random.default_rng(seed), []
+    for times, values in series:
+        n, hidden = len(times), np.zeros(len(times), bool)
+        if how == "random":
+            hidden[draw.permutation(n)[: n // 2]] = True
+        else:
+            start = int(draw.integers(n - n // 4 + 1))
+            hidden[start : start + n // 4] = True
+        gaps.append(Gap(times, values, hidden))
+    return gaps
+
+
+def line(gap: Gap) -> np.ndarray:
+    """Return the straight line between visible neighbours; beyond the ends the nearest value."""
+    return np.interp(gap.times[gap.hidden], gap.times[~gap.hidden], gap.values[~gap.hidden])
+
+
+def gaussian_process(gap: Gap) -> Predictions:
+    """Return a Gaussian process fitted to the visible observations of this series; noise is part of its deviation."""
+    from sklearn.gaussian_process import GaussianProcessRegressor
+    from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, WhiteKernel
+
+    times, values = gap.times[~gap.hidden], gap.values[~gap.hidden]
+    gaps = np.diff(np.unique(times))
+    unit = float(np.median(gaps)) if len(gaps) else 1.0
+    sizes, lengths = (1e-3, 1e3), (0.1, 1e4)
+    rough = ConstantKernel(1.0, sizes) * Matern(3.0, lengths, nu=1.5)
+    smooth = ConstantKernel(1.0, sizes) * RBF(10.0, lengths)
+    process = GaussianProcessRegressor(rough + smooth + WhiteKernel(0.1, (1e-6, 1e2)), normalize_y=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of hyperparameters at their bounds
+        process.fit((times / unit)[:, None], values)
+    mean, std = process.predict((gap.times[gap.hidden] / unit)[:, None], return_std=True)
+    return _normal(mean, std)
+
+
+def _normal(mean: np.ndarray, std: np.ndarray) -> Predictions:
+    half = {share: NormalDist().inv_cdf(0.5 + share / 2) for share in (0.68, 0.95)}
+    return Predictions(mean, std, {share: (mean - z * std, mean + z * std) for share, z in half.items()})
+
+
+def with_model(model: AnySeries, gaps: list[Gap]) -> list[Predictions]:
+    """Return a model's answers for all series at once."""
+    seen = [~gap.hidden for gap in gaps]
+    times, values = (
+        [getattr(gap, name)[each] for gap, each in zip(gaps, seen, strict=True)] for name in ("times", "values")
+    )
+    dataset = SeriesDataset.from_arrays(times, values, duplicates="mean")
+    counts = np.array([int(gap.hidden.sum()) for gap in gaps])
+    asked = np.concatenate([gap.times[gap.hidden] for gap in gaps])
+    answer = interpolate_any(model, dataset, Queries(asked, None, np.cumsum([0, *counts])))
+    assert answer.std is not None, "Student's t has a spread"
+    cuts = np.cumsum(counts)[:-1]
+
+    def split(column: np.ndarray) -> list[np.ndarray]:
+        return np.split(column[:, 0], cuts)
+
+    edges = {share: (split(lower), split(upper)) for share, (lower, upper) in answer.bands.items()}
+    rows = zip(split(answer.mean), split(answer.std), strict=True)
+    return [
+        Predictions(mean, std, {share: (lower[i], upper[i]) for share, (lower, upper) in edges.items()})
+        for i, (mean, std) in enumerate(rows)
+    ]
+
+
+def score(gaps: list[Gap], predictions: list[Predictions], seconds: float = 0.0) -> GapScore:
+    """Return the errors over all hidden observations."""
+    errors, nlls, inside = [], [], {0.68: [], 0.95: []}
+    for gap, predicted in zip(gaps, predictions, strict=True):
+        truth, spread = gap.values[gap.hidden], gap.values.std()
+        std = np.maximum(predicted.std / spread, 1e-6)
+        errors.append((predicted.mean - truth) / spread)
+        nlls.append(0.5 * (errors[-1] / std) ** 2 + np.log(std) + 0.5 * np.log(2 * np.pi))
+        for share, (lower, upper) in predicted.bands.items():
+            inside[share].append((truth >= lower) & (truth <= upper))
+    rmse = float(np.sqrt(np.square(np.concatenate(errors)).mean()))
+    shares = [float(np.concatenate(inside[share]).mean()) for share in (0.68, 0.95)]
+    return GapScore(rmse, float(np.median(np.concatenate(nlls))), *shares, seconds)
+
+
+def score_line(gaps: list[Gap]) -> float:
+    """Return the root mean squared error of the straight line."""
+    errors = [(line(gap) - gap.values[gap.hidden]) / gap.values.std() for gap in gaps]
+    return float(np.sqrt(np.square(np.concatenate(errors)).mean()))
+
+
+def process_scores(gaps: list[Gap], cache: Path) -> GapScore:
+    """Return the score of a Gaussian process for each series; answers and seconds are kept in the file `cache`."""
+    if not cache.exists():
+        started = time.process_time()
+        answers = [gaussian_process(gap) for gap in gaps]
+        seconds = time.process_time() - started
+        cache.parent.mkdir(parents=True, exist_ok=True)
+        columns = {"mean": [a.mean for a in answers], "std": [a.std for a in answers]}
+        np.savez(cache, seconds=seconds, **{name: np.concatenate(parts) for name, parts in columns.items()})
+    with np.load(cache) as kept:
+        cuts = np.cumsum([gap.hidden.sum() for gap in gaps])[:-1]
+        mean, std = (np.split(kept[name], cuts) for name in ("mean", "std"))
+        return score(gaps, [_normal(m, s) for m, s in zip(mean, std, strict=True)], float(kept["seconds"]))
+
+
+def model_scores(model: AnySeries, gaps: list[Gap]) -> GapScore:
+    """Return the score of a model, which answers all series at once."""
+    started = time.process_time()
+    answers = with_model(model, gaps)
+    return score(gaps, answers, time.process_time() - started)
+
+
+def compare(
+    model: AnySeries, sets: dict[str, list[Series]], cache: Path, said: Callable[[str], None] = print
+) -> dict[str, dict[str, float]]:
+    """Return of each set and way of hiding what line, process and model score, by name; `said` gets a line for each."""
+    rows = {}
+    for name, series in sets.items():
+        for how in HIDING:
+            gaps = hide(series, how)
+            process = process_scores(gaps, cache / f"{name.replace(' ', '-')}-{how}.npz")
+            ours, straight = model_scores(model, gaps), score_line(gaps)
+            row = {"line": straight, "process": process.rmse, "ours": ours.rmse}
+            row |= {"process nll": process.median_nll, "ours nll": ours.median_nll}
+            row |= {"inside 68": ours.inside68, "inside 95": ours.inside95}
+            row |= {"process seconds": process.seconds, "ours seconds": ours.seconds, "series": len(gaps)}
+            rows[f"{name}, {how}"] = row
+            said(f"{name}, {how}: " + ", ".join(f"{key} {value:.3f}" for key, value in row.items()))
+    return rows
+
+
+def summary(rows: dict[str, dict[str, float]]) -> dict[str, float]:
+    """Return in which shares of the rows the model is nearer, its mean coverage, and how many times as fast it is."""
+    every = list(rows.values())
+
+    def mean(each: Callable[[dict[str, float]], float]) -> float:
+        return float(np.mean([each(row) for row in every]))
+
+    seconds = [sum(row[f"{who} seconds"] for row in every) for who in ("process", "ours")]
+    return {
+        "rows": float(len(every)),
+        "nearer than the line (within 1 %)": mean(lambda row: row["ours"] <= 1.01 * row["line"]),
+        "nearer than the process": mean(lambda row: row["ours"] < row["process"]),
+        "likelier than the process": mean(lambda row: row["ours nll"] < row["process nll"]),
+        "inside 68": mean(lambda row: row["inside 68"]),
+        "inside 95": mean(lambda row: row["inside 95"]),
+        "times as fast as the process": seconds[0] / max(seconds[1], 1e-9),
+    }

@@ -1,0 +1,411 @@
+"""A RoMAE for any series: trained once on drawn functions, it answers for series that it has never seen.
+
+Each series is standardised by its own visible observations (`standardise`): times in median gaps, values in spreads. A
+bank of Gaussian processes (`processes`) gives a first answer, and predicts each visible observation from the others.
+The encoder reads the values and how well the processes predict them; the decoder corrects the first answer's mean,
+spread and tails at each query. What it adds starts at zero, so an untrained model is the bank of processes.
+
+Letters as in `tokens` and `processes`: B series of N tokens, M queries, U channels of all series, n of a channel.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Bool, Float, Int, Shaped
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from rotarymae import processes
+from rotarymae.config import RoMAEConfig
+from rotarymae.errors import InputError
+from rotarymae.model import Context, MaskedAutoencoder, initialise
+from rotarymae.processes import Answer
+from rotarymae.tokens import Tokens
+
+TOKEN_NUMBERS = 8  # that the encoder reads of each observation
+QUERY_NUMBERS = 32  # that the decoder reads of each query
+HIDDEN_DIM = 96
+# Where corrections start: log squared scale in squared deviations of the bank, and the raw degrees of freedom (3.5).
+# The band of 68 % is then 0.9, that of 95 % 2.3 deviations of the bank: real series have heavier tails than it.
+START = (-0.5, 1.25)
+CLIP = 8.0  # deviations, beyond which the network is told no more
+PACE = 2.0  # median gaps after which a neighbour counts as half as near
+CURVE_TIMES = 48  # at which channels are compared
+BUCKETS = (6, 12, 20, 32, 48, 72, 104, 160, 240, 1 << 30)  # channels of similar length are fitted together
+
+
+class Scale(NamedTuple):
+    """What undoes `standardise`: value · width + centre of the channel, position · unit + origin of the series."""
+
+    origin: Float[Tensor, " B"]
+    unit: Float[Tensor, " B"]
+    centre: Float[Tensor, "B C"]
+    width: Float[Tensor, "B C"]
+
+
+def standardise(
+    times: Float[Tensor, "B N"],
+    channels: Int[Tensor, "B N"],
+    values: Float[Tensor, "B N"],
+    visible: Bool[Tensor, "B N"],
+    errors: Float[Tensor, "B N"] | None = None,
+) -> tuple[Float[Tensor, "B N"], Float[Tensor, "B N"], Float[Tensor, "B N"], Scale]:
+    """Standardise each series by its own visible observations; return positions, values, relative noise and the scale.
+
+    The unit of time is the median gap within channels. A channel's location is its median; its spread is the root mean
+    square about it, in which values beyond five median absolute deviations count as five. Noise is the squared
+    standard error over the channel's mean one, 1 where errors are not known.
+    """
+    batch, most = len(times), int(channels.max()) + 1
+    units = Units.of(channels, times, visible, most)
+    at, own = units.take(times), torch.where(units.real, units.take(values), torch.nan)
+    count = units.real.sum(1)
+    median = own.nanmedian(1).values
+    away = (own - median[:, None]).abs()
+    limit = 1.4826 * away.nanmedian(1).values
+    limit = torch.where(limit > 0, limit, away.nansum(1) / count)
+    spread = (torch.minimum(away, 5 * limit[:, None]).square().nansum(1) / count).sqrt()
+    gaps = at.diff(dim=1)
+    real = units.real[:, 1:] & (gaps > 0)
+    row, gaps = units.row[:, None].expand_as(gaps)[real], gaps[real]
+    order = row.argsort(stable=True)
+    row, gaps = row[order], gaps[order]
+    counts = torch.bincount(row, minlength=batch)
+    ragged = torch.full((batch, max(1, int(counts.max()))), torch.nan, dtype=torch.float64)
+    ragged[row, torch.arange(len(row)) - (counts.cumsum(0) - counts)[row]] = gaps
+    unit = ragged.nanmedian(1).values.nan_to_num(1.0)
+    origin = times.masked_fill(~visible, torch.inf).amin(1)
+    centre, width = times.new_zeros(batch, most), times.new_ones(batch, most)
+    centre[units.row, units.channel] = median
+    width[units.row, units.channel] = torch.where(spread > 0, spread, 1.0)
+    noise = torch.ones_like(values)
+    if errors is not None:
+        square = errors.square()
+        mean = units.take(square.nan_to_num(0.0)).sum(1) / count
+        typical = times.new_ones(batch, most)
+        typical[units.row, units.channel] = torch.where(mean > 0, mean, 1.0)
+        noise = (square / typical.gather(1, channels)).clamp(1e-3, 1e3).nan_to_num(1.0)
+    scaled = (values - centre.gather(1, channels)) / width.gather(1, channels)
+    return (times - origin[:, None]) / unit[:, None], scaled, noise, Scale(origin, unit, centre, width)
+
+
+class Units(NamedTuple):
+    """The channels of all series in a batch.
+
+    Attributes:
+        index: which of the B · N tokens are theirs, in the order of time; 0 where not `real`.
+        row, channel: whose and which they are.
+        lookup: the unit of a channel of a series; -1 where it has no token.
+    """
+
+    index: Int[Tensor, "U n"]
+    real: Bool[Tensor, "U n"]
+    row: Int[Tensor, " U"]
+    channel: Int[Tensor, " U"]
+    lookup: Int[Tensor, "B C"]
+
+    @classmethod
+    def of(
+        cls, channels: Int[Tensor, "B N"], times: Float[Tensor, "B N"], real: Bool[Tensor, "B N"], most: int
+    ) -> Units:
+        """Group the real tokens by series and channel; `most` channels there may be."""
+        batch = len(channels)
+        flat = real.flatten().nonzero()[:, 0]
+        key = (torch.arange(batch)[:, None] * most + channels).flatten()[flat]
+        order = times.flatten()[flat].argsort(stable=True)
+        order = order[key[order].argsort(stable=True)]
+        flat, key = flat[order], key[order]
+        keys, number, counts = torch.unique_consecutive(key, return_inverse=True, return_counts=True)
+        size = int(counts.max()) if len(counts) else 1
+        index = torch.zeros(len(keys), size, dtype=torch.int64)
+        index[number, torch.arange(len(flat)) - (counts.cumsum(0) - counts)[number]] = flat
+        lookup = torch.full((batch * most,), -1)
+        lookup[keys] = torch.arange(len(keys))
+        there = torch.arange(size) < counts[:, None]
+        return cls(index, there, keys // most, keys % most, lookup.view(batch, most))
+
+    def take(self, part: Shaped[Tensor, "B N"]) -> Shaped[Tensor, "U n"]:
+        """Return a part of the tokens by channel; 0 where there is none."""
+        return part.flatten()[self.index] * self.real
+
+    def put(self, part: Shaped[Tensor, "U n *rest"], shape: tuple[int, int]) -> Shaped[Tensor, "B N *rest"]:
+        """Return a part of the channels by token, the inverse of `take`."""
+        out = part.new_zeros(shape[0] * shape[1], *part.shape[2:])
+        out[self.index[self.real]] = part[self.real]
+        return out.view(*shape, *part.shape[2:])
+
+
+class Bank(NamedTuple):
+    """Processes that are fitted to the visible observations of a batch.
+
+    Attributes:
+        times, values, residual: of each channel, with infinite times behind the last.
+        buckets: which channels each of the fitted banks is of.
+        described: expected hyperparameters.
+        joint_rows, joint: which series are also answered with all channels together, and by what; None for none.
+        left_out: each visible observation, predicted from the others.
+    """
+
+    units: Units
+    times: Float[Tensor, "U n"]
+    values: Float[Tensor, "U n"]
+    residual: Float[Tensor, "U n"]
+    buckets: list[tuple[Int[Tensor, " P"], processes.Fitted]]
+    described: Float[Tensor, "U D"]
+    joint_rows: Int[Tensor, " R"]
+    joint: processes.Joint | None
+    left_out: Answer
+
+
+def fit_bank(
+    times: Float[Tensor, "B N"],
+    channels: Int[Tensor, "B N"],
+    values: Float[Tensor, "B N"],
+    real: Bool[Tensor, "B N"],
+    noise: Float[Tensor, "B N"],
+) -> Bank:
+    """Fit processes to standardised observations."""
+    most = int(channels.max()) + 1
+    units = Units.of(channels, times, real, most)
+    at, own, relative = units.take(times), units.take(values), units.take(noise)
+    counts = units.real.sum(1)
+    buckets, described = [], torch.zeros(len(counts), processes.DESCRIPTORS)
+    left_out = Answer(*(torch.zeros(at.shape, dtype=torch.float64) for _ in Answer._fields))
+    for low, high in zip((0, *BUCKETS), BUCKETS, strict=False):
+        bucket = ((counts > low) & (counts <= high)).nonzero()[:, 0]
+        if len(bucket):
+            n = int(counts[bucket].max())
+            y = own[bucket, :n]
+            fitted, described[bucket] = processes.fit(at[bucket, :n], y, units.real[bucket, :n], relative[bucket, :n])
+            for store, part in zip(left_out, processes.leave_one_out(fitted, y), strict=True):
+                store[bucket, :n] = part
+            buckets.append((bucket, fitted))
+    alone = Answer(*(units.put(part, tuple(times.shape)) for part in left_out))
+    padded = at.masked_fill(~units.real, torch.inf)
+    bank = Bank(units, padded, own, own, buckets, described, counts[:0], None, alone)
+    if most > 1:
+        bank = _with_joint(bank, times, channels, values, real, noise)
+    return bank._replace(residual=units.take(residuals(values, bank.left_out)))
+
+
+def residuals(values: Tensor, predicted: Answer) -> Tensor:
+    """Return how far values lie from predictions, in standard deviations, at most `CLIP`."""
+    return ((values - predicted.mean) * (-predicted.log_std).exp()).clamp(-CLIP, CLIP)
+
+
+def _with_joint(bank: Bank, times: Tensor, channels: Tensor, values: Tensor, real: Tensor, noise: Tensor) -> Bank:
+    """Fit also the channels of a series together, where it has several."""
+    units, count = bank.units, real.sum(1)
+    rows = (((units.lookup >= 0).sum(1) > 1) & (count <= processes.MAX_JOINT)).nonzero()[:, 0]
+    if not len(rows):
+        return bank
+    order = torch.argsort((~real).to(torch.uint8), dim=1, stable=True)[rows, : int(count[rows].max())]
+    t, c, y, w, there = (part[rows].gather(1, order) for part in (times, channels, values, noise, real))
+    t, y = t * there, y * there
+    # Channels are compared at some of the times at which any of them was observed.
+    pick = (torch.arange(CURVE_TIMES) * (count[rows, None].double() / CURVE_TIMES)).long()
+    grid = t.masked_fill(~there, torch.inf).sort(1).values.gather(1, pick)
+    compared = _compare(bank, rows, grid)
+    curves, trust, tables, periods, alone = compared
+    correlation = processes.correlations(curves, trust)
+    present = units.lookup[rows] >= 0
+    joint = processes.fit_joint(t, c, y, there, w, correlation, tables, present, periods, alone)
+    place = rows[:, None].expand_as(order)[there], order[there]
+    own = Answer(*(part[place] for part in bank.left_out))
+    together = Answer(*(part[there] for part in processes.leave_one_out_joint(joint, y, w)))
+    both = processes.blend(own, together, joint.share[:, None].expand_as(t)[there])
+    merged = Answer(*(old.index_put(place, new) for old, new in zip(bank.left_out, both, strict=True)))
+    return bank._replace(joint_rows=rows, joint=joint, left_out=merged)
+
+
+def _compare(
+    bank: Bank, rows: Tensor, grid: Float[Tensor, "R T"]
+) -> tuple[
+    Float[Tensor, "R C T"],
+    Float[Tensor, "R C T"],
+    Float[Tensor, "R C S 3"],
+    Float[Tensor, "R 2"],
+    Float[Tensor, " R"],
+]:
+    """Return each channel's curve and how well it is known, its tables, the periods and log evidence of each row."""
+    most = bank.units.lookup.shape[1]
+    curves, trust = torch.zeros(2, len(rows), most, grid.shape[1], dtype=torch.float64)
+    tables = torch.full((len(rows), most, len(processes.LEVELS), 3), 1e-3, dtype=torch.float64)
+    tables[..., 0] = 1.0
+    every = torch.ones(len(rows), most, processes.PERIODS, dtype=torch.float64)
+    periodic, alone = torch.zeros(len(rows), most, dtype=torch.float64), torch.zeros(len(rows), dtype=torch.float64)
+    of_row = torch.full((len(bank.units.lookup),), -1)
+    of_row[rows] = torch.arange(len(rows))
+    for bucket, fitted in bank.buckets:
+        at = of_row[bank.units.row[bucket]]
+        mine = at >= 0
+        row, channel = at[mine], bank.units.channel[bucket][mine]
+        if len(row):
+            part = processes.Fitted(*(tensor[mine] for tensor in fitted))
+            found = processes.answer(part, grid[row])
+            prior = (1 + processes.OFFSET) * (part.weight * part.amplitude).sum(1, keepdim=True)
+            curves[row, channel] = found.mean
+            trust[row, channel] = (1 - (2 * found.curve_log_std).exp() / prior).clamp(0, 1)
+            tables[row, channel], every[row, channel] = part.tables, part.periods
+            periodic[row, channel] = part.tables[:, len(processes.SHAPES) :, 0].sum(1)
+            alone.index_add_(0, row, part.log_evidence)
+    best = periodic.argmax(1)  # the channel that is most surely periodic
+    return curves, trust, tables, every[torch.arange(len(rows)), best], alone
+
+
+def ask_bank(
+    bank: Bank, times: Float[Tensor, "B M"], channels: Int[Tensor, "B M"], real: Bool[Tensor, "B M"]
+) -> tuple[Answer, Float[Tensor, "B M K"]]:
+    """Return the processes' answers to queries, and the numbers that the decoder reads of each.
+
+    A channel without observations is answered by 0, with a standard deviation of 1.
+    """
+    shape, lookup = (times.shape[0], times.shape[1]), bank.units.lookup
+    inside = channels.clamp(max=lookup.shape[1] - 1)
+    known = (channels < lookup.shape[1]) & real & (lookup.gather(1, inside) >= 0)
+    units = Units.of(inside, times, known, lookup.shape[1])
+    at, whole = units.take(times), lookup[units.row, units.channel]
+    parts = Answer(*(torch.zeros(at.shape, dtype=torch.float64) for _ in Answer._fields))
+    of_unit = torch.full((len(bank.units.index),), -1)
+    of_unit[whole] = torch.arange(len(whole))
+    for bucket, fitted in bank.buckets:
+        mine = of_unit[bucket]
+        asked = mine >= 0
+        if asked.any():
+            part, mine = processes.Fitted(*(tensor[asked] for tensor in fitted)), mine[asked]
+            width = int(units.real[mine].sum(1).max())
+            for store, value in zip(parts, processes.answer(part, at[mine, :width]), strict=True):
+                store[mine, :width] = value
+    alone = Answer(*(units.put(part, shape) for part in parts))
+    answer, share = alone, torch.zeros(shape, dtype=torch.float64)
+    if bank.joint is not None:
+        rows = bank.joint_rows
+        share[rows] = bank.joint.share[:, None] * known[rows]
+        together = processes.answer_joint(bank.joint, times[rows], inside[rows])
+        both = processes.blend(Answer(*(part[rows] for part in alone)), together, share[rows])
+        answer = Answer(*(old.index_copy(0, rows, new) for old, new in zip(alone, both, strict=True)))
+    near = _nearest(bank, units, whole, at, units.take(answer.mean), units.take(answer.log_std))
+    own = [answer.mean.asinh(), answer.log_std, answer.curve_log_std.clamp(min=-7), answer.disagreement, share]
+    own += [residuals(alone.mean, answer), alone.log_std - answer.log_std, known.double()]
+    return answer, torch.cat([units.put(near, shape), torch.stack(own, -1).float()], -1)
+
+
+def _nearest(
+    bank: Bank, units: Units, whole: Tensor, at: Tensor, mean: Tensor, log_std: Tensor
+) -> Float[Tensor, "U m K"]:
+    """Return what lies next to each query: two observations on either side and the line, in deviations from its answer.
+
+    Of each neighbour also how near it is and how badly its own neighbours predict it; then the gaps on both sides,
+    whether the query is between observations, how many there are, and the channel's hyperparameters.
+    """
+    times, values, residual = bank.times[whole], bank.values[whole], bank.residual[whole]
+    count = bank.units.real[whole].sum(1, keepdim=True)
+    place = torch.searchsorted(times, at.contiguous())
+
+    def deviations(x: Tensor) -> Tensor:
+        return ((x - mean) * (-log_std).exp()).clamp(-CLIP, CLIP)
+
+    numbers = []
+    for step in (-1, 0, -2, 1):
+        index = place + step
+        there = (index >= 0) & (index < count)
+        index = torch.minimum(index.clamp(min=0), count - 1)
+        near = 1 / (1 + (at - times.gather(1, index)).abs() / PACE)
+        numbers += [deviations(values.gather(1, index)) * there, near * there, residual.gather(1, index) * there]
+    first, second = (place - 1).clamp(min=0), torch.minimum(place, count - 1)
+    opened, closed = place > 0, place < count
+    inside = opened & closed
+    gaps = [(at - times.gather(1, first)).clamp(min=0), (times.gather(1, second) - at).clamp(min=0)]
+    before, after = values.gather(1, first), values.gather(1, second)
+    line = before + (after - before) * (gaps[0] / (gaps[0] + gaps[1]).clamp(min=1e-9))
+    line = torch.where(inside, line, torch.where(opened, before, after))
+    numbers += [gaps[0].log1p() * opened, gaps[1].log1p() * closed, deviations(line), inside.double()]
+    numbers.append(count.log().expand_as(line) / 3)
+    described = bank.described[whole][:, None].expand(-1, at.shape[1], -1)
+    return torch.cat([torch.stack(numbers, -1).float(), described], -1)
+
+
+class Correction(nn.Module):
+    """The parameters of Student's t at each query: the processes' answer, corrected. It starts as no correction."""
+
+    def __init__(self, dim: int) -> None:
+        super().__init__()
+        self.numbers = nn.Linear(QUERY_NUMBERS, HIDDEN_DIM)
+        self.token = nn.Linear(dim, HIDDEN_DIM, bias=False)
+        self.hidden = nn.Linear(HIDDEN_DIM, HIDDEN_DIM)
+        self.correction = nn.Linear(HIDDEN_DIM, 3)
+
+    def forward(
+        self, tokens: Float[Tensor, "B M D"], numbers: Float[Tensor, "B M K"], answer: Answer
+    ) -> Float[Tensor, "B M 3"]:
+        """Return location, log squared scale, and raw degrees of freedom."""
+        x = F.silu(self.numbers(numbers) + self.token(tokens))
+        move, widen, freedom = self.correction(x + F.silu(self.hidden(x))).unbind(-1)
+        mean, log_std = answer.mean.to(x.dtype), answer.log_std.to(x.dtype)
+        return torch.stack([mean + log_std.exp() * move, 2 * log_std + widen + START[0], freedom + START[1]], -1)
+
+
+class AnySeries(MaskedAutoencoder):
+    """A masked autoencoder that corrects the answers of a bank of Gaussian processes.
+
+    A visible token is a standardised value and its relative noise, at its time and its channel, counted from 1.
+
+    Raises:
+        InputError: a configuration of other sizes than these tokens have, or without Student's t.
+    """
+
+    def __init__(self, config: RoMAEConfig) -> None:
+        sizes = (config.axes, config.features, config.input_features)
+        if sizes != (2, 1, TOKEN_NUMBERS - 1) or config.likelihood != "student_t" or config.neighbours:
+            raise InputError(
+                f"a model for any series has 2 axes, 1 feature, {TOKEN_NUMBERS - 1} further inputs, likelihood "
+                f"'student_t' and no neighbours; {sizes}, {config.likelihood!r}, {config.neighbours} were given."
+            )
+        super().__init__(config)
+        self.query_projection = nn.Linear(QUERY_NUMBERS, config.decoder_embed_dim, bias=False)
+        self.head = Correction(config.decoder_embed_dim)
+        initialise(self)
+
+    def context(self, visible: Tokens) -> Context:
+        """Fit the processes to the visible tokens and encode these."""
+        real = visible.real
+        values, noise = visible.values.double().unbind(-1)
+        times, channels = _places(visible.positions)
+        with torch.no_grad():
+            bank = fit_bank(times, channels, values, real, noise)
+        left_out = bank.left_out
+        residual = residuals(values, left_out)
+        count = real.sum(1, keepdim=True).log().expand_as(values) / 4
+        numbers = [values.asinh(), residual, residual.square().clamp(max=16) / 4, left_out.mean.asinh()]
+        numbers += [left_out.log_std, left_out.curve_log_std.clamp(min=-7), noise.log().clamp(-7, 7), count]
+        read = torch.stack(numbers, -1).to(visible.values.dtype).masked_fill(~real[..., None], 0.0)
+        encoded = super().context(Tokens(read, visible.positions, visible.padding, check_values=False))
+        return encoded._replace(observed=bank)
+
+    def decode(
+        self,
+        context: Context,
+        positions: Float[Tensor, "B M A"],
+        padding: Bool[Tensor, "B M"] | None = None,
+        wanted: Bool[Tensor, "B M V"] | None = None,
+    ) -> Float[Tensor, "B M V P"]:
+        """Return the parameters of Student's t at the queries, standardised. `wanted` has no effect."""
+        batch, queries = positions.shape[:2]
+        visible = context.positions.shape[1]
+        real = positions.new_ones(batch, queries, dtype=torch.bool) if padding is None else ~padding
+        with torch.no_grad():
+            answer, numbers = ask_bank(context.observed, *_places(positions), real)
+        x = torch.cat([context.tokens, self.mask_token + self.query_projection(numbers)], 1)
+        every = torch.cat([context.positions, positions.to(context.positions.dtype)], 1)
+        if context.padding is not None or padding is not None:
+            none = every.new_zeros(batch, visible, dtype=torch.bool) if context.padding is None else context.padding
+            padding = torch.cat([none, ~real], 1)
+        x = self.decoder(x, self.position_encoding.rotation(every), padding, slice(visible, None), visible)
+        return self.likelihood.clamp(self.head(self.norm(x), numbers, answer)[..., None, :])
+
+
+def _places(positions: Float[Tensor, "B N A"]) -> tuple[Float[Tensor, "B N"], Int[Tensor, "B N"]]:
+    """Return times, and channels from 0."""
+    return positions[..., 0].double(), positions[..., 1].round().long().clamp(min=1) - 1

@@ -1,0 +1,423 @@
+"""A bank of Gaussian processes: some seventy kernels answer for each channel of a series, weighed by their evidence.
+
+No hyperparameter is optimised. Each channel's squared amplitude is integrated out (inverse-gamma prior), each kernel
+of a fixed grid of shapes and noise levels is weighed by the marginal likelihood of the observations (Rasmussen &
+Williams 2006, sections 2.7 and 5.2), and the best `KEPT` answer. Two periods of each channel are read off a
+periodogram. Channels that are alike are answered together: a second bank multiplies the best shapes by the
+channels' correlation.
+
+Letters: U channels of a batch, n observations, m queries, k kernels that are kept, S shapes, R rows (series) with C
+channels. All is float64 and without gradients.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+KEPT = 5
+OFFSET = 0.2  # variance of a channel's unknown mean, in units of the amplitude
+PRIOR_COUNT, PRIOR_SCALE = 1.0, 0.5  # of the inverse-gamma prior of the squared amplitude; values have a spread of 1
+JITTER = 1e-8
+NOISES = (1e-3, 0.02, 0.12, 0.5, 2.0)  # variances, in units of the amplitude
+PERIODIC_NOISES = (0.003, 0.1)
+# The parts of each shape: kind, length in units of position, share of the amplitude.
+SHAPES: tuple[tuple[tuple[str, float, float], ...], ...] = (
+    (("exponential", 4.0, 1.0),),
+    (("exponential", 30.0, 1.0),),
+    (("matern", 1.0, 1.0),),
+    (("matern", 3.0, 1.0),),
+    (("matern", 10.0, 1.0),),
+    (("matern", 40.0, 1.0),),
+    (("square", 1.2, 1.0),),
+    (("square", 2.5, 1.0),),
+    (("square", 6.0, 1.0),),
+    (("square", 18.0, 1.0),),
+    (("matern", 1.5, 0.3), ("square", 15.0, 0.7)),
+    (("matern", 4.0, 0.1), ("square", 30.0, 0.9)),
+)
+PERIODIC = ((1.4, 12.0), (0.6, 12.0), (1.0, 3.0))  # roughness within a period, and the periods a shape lasts
+PERIODS = 2
+PERIOD_PENALTY = -4.0  # log prior odds of a period, which was chosen among many
+FASTEST = 0.5  # cycles per unit of position
+MAX_FREQUENCIES = 400
+CHUNK = 1 << 21  # numbers in the matrices of one pass: what a processor's cache holds
+JOINT_SHAPES = 3
+SHRINK = (0.6, 0.95)  # shares of the estimated correlation between channels that are tried
+MAX_JOINT = 320  # observations of a row that are answered together
+DESCRIPTORS = 7
+
+
+class Answer(NamedTuple):
+    """Predictions of observations.
+
+    Attributes:
+        mean, log_std: of an observation, noise included.
+        curve_log_std: of the curve without noise.
+        disagreement: the standard deviation between kernels, as a share of the whole one.
+    """
+
+    mean: Float[Tensor, "*shape"]
+    log_std: Float[Tensor, "*shape"]
+    curve_log_std: Float[Tensor, "*shape"]
+    disagreement: Float[Tensor, "*shape"]
+
+
+class Fitted(NamedTuple):
+    """What answers queries of U channels.
+
+    Attributes:
+        times, real, noise: the observations; noise is each one's variance relative to the channel's mean.
+        index: the shapes of the kernels that are kept.
+        periods: of the channel's periodic shapes.
+        weight, amplitude, level: of the kept kernels: share, squared amplitude, noise relative to it.
+        alpha, inverse: of their covariance matrices.
+        log_evidence: of all kernels together.
+        tables: of each shape its share, and the amplitude and the noise variance expected with it.
+    """
+
+    times: Float[Tensor, "U n"]
+    real: Bool[Tensor, "U n"]
+    noise: Float[Tensor, "U n"]
+    index: Int[Tensor, "U k"]
+    periods: Float[Tensor, "U 2"]
+    weight: Float[Tensor, "U k"]
+    amplitude: Float[Tensor, "U k"]
+    level: Float[Tensor, "U k"]
+    alpha: Float[Tensor, "U k n"]
+    inverse: Float[Tensor, "U k n n"]
+    log_evidence: Float[Tensor, " U"]
+    tables: Float[Tensor, "U S 3"]
+
+
+def _levels() -> Float[Tensor, "S noises"]:
+    absent = [math.nan] * (len(NOISES) - len(PERIODIC_NOISES))
+    rows = [list(NOISES)] * len(SHAPES) + [[*PERIODIC_NOISES, *absent]] * (PERIODS * len(PERIODIC))
+    return torch.tensor(rows, dtype=torch.float64)
+
+
+def _descriptors() -> Float[Tensor, "S noises 6"]:
+    """Describe each kernel: log noise, log length, shares of exponential and smooth parts, periodic, short-lived."""
+    table = torch.zeros(*LEVELS.shape, 6, dtype=torch.float64)
+    table[..., 0] = LEVELS.log().nan_to_num() / 3
+    for s, shape in enumerate(SHAPES):
+        table[s, :, 1] = sum(share * math.log(length) for _, length, share in shape) / 2
+        table[s, :, 2] = sum(share for kind, _, share in shape if kind == "exponential")
+        table[s, :, 3] = sum(share for kind, _, share in shape if kind == "square")
+    table[len(SHAPES) :, :, 4] = 1.0
+    table[len(SHAPES) + 2 :: len(PERIODIC), :, 5] = 1.0
+    return table
+
+
+LEVELS = _levels()
+KERNEL_SHAPE, KERNEL_NOISE = (~LEVELS.isnan()).nonzero(as_tuple=True)
+KERNEL_PRIOR = PERIOD_PENALTY * (len(SHAPES) <= KERNEL_SHAPE).double()
+KERNEL_LEVEL = LEVELS[KERNEL_SHAPE, KERNEL_NOISE]
+KERNEL_DESCRIPTORS = _descriptors()[KERNEL_SHAPE, KERNEL_NOISE].float()
+
+
+def fit(
+    times: Float[Tensor, "U n"], values: Float[Tensor, "U n"], real: Bool[Tensor, "U n"], noise: Float[Tensor, "U n"]
+) -> tuple[Fitted, Float[Tensor, "U D"]]:
+    """Weigh all kernels by the observations of U channels; return also each channel's expected hyperparameters.
+
+    Args:
+        times: in median gaps.
+        values: with a location near 0 and a spread near 1.
+        real: False behind a channel's last observation.
+        noise: variance of each observation, relative to the channel's mean one; 1 where it is not known.
+    """
+    values = values * real
+    periods = find_periods(times, values, real)
+    size = max(1, CHUNK // (len(KERNEL_LEVEL) * times.shape[1] ** 2))
+    columns = zip(*(part.split(size) for part in (times, values, real, noise, periods)), strict=True)
+    parts = [_fit(*chunk) for chunk in columns]
+    fitted = Fitted(*(torch.cat([part[i] for part, _ in parts]) for i in range(len(Fitted._fields))))
+    return fitted, torch.cat([described for _, described in parts])
+
+
+def _fit(times: Tensor, values: Tensor, real: Tensor, noise: Tensor, periods: Tensor) -> tuple[Fitted, Tensor]:
+    n = times.shape[1]
+    both = (real[:, :, None] & real[:, None, :]).double()
+    distance = (times[:, :, None] - times[:, None, :]).abs() * both
+    kernel = (shapes(distance, periods) + OFFSET) * both[:, None]
+    matrix = kernel[:, KERNEL_SHAPE]
+    # A row of padding is one of the identity: it changes no determinant and no product.
+    diagonal = torch.where(real[:, None], KERNEL_LEVEL[:, None] * noise[:, None] + JITTER, 1.0)
+    matrix.diagonal(dim1=2, dim2=3).add_(diagonal)
+    factor, _ = torch.linalg.cholesky_ex(matrix)
+    right = values[:, None, :, None]
+    squares = torch.linalg.solve_triangular(factor, right.expand(-1, len(KERNEL_LEVEL), -1, 1), upper=False)
+    squares = squares.square().sum((2, 3))
+    # The evidence with the amplitude integrated out is a multivariate Student t.
+    count = real.sum(1, keepdim=True).double()
+    a, b = PRIOR_COUNT + count / 2, PRIOR_SCALE + squares / 2
+    log_evidence = -factor.diagonal(dim1=2, dim2=3).log().sum(-1) - a * b.log() - count / 2 * math.log(2 * math.pi)
+    log_evidence = log_evidence + torch.lgamma(a) - math.lgamma(PRIOR_COUNT) + PRIOR_COUNT * math.log(PRIOR_SCALE)
+    log_evidence = log_evidence + KERNEL_PRIOR
+    weight = log_evidence.softmax(1)
+    amplitude = b / (a - 0.5)
+    kept, index = weight.topk(KEPT, 1)
+    kept = kept / kept.sum(1, keepdim=True)
+    inverse = torch.cholesky_inverse(factor.gather(1, index[:, :, None, None].expand(-1, -1, n, n)))
+    alpha = (inverse @ right)[..., 0]
+    chosen = amplitude.gather(1, index)
+    scale = (kept * chosen.log()).sum(1, keepdim=True)
+    described = torch.cat([weight.float() @ KERNEL_DESCRIPTORS, scale.float()], 1)
+    total = log_evidence.logsumexp(1) - math.log(len(KERNEL_LEVEL))
+    tables = _by_shape(weight, amplitude)
+    own = (KERNEL_SHAPE[index], periods, kept, chosen, KERNEL_LEVEL[index], alpha, inverse, total, tables)
+    return Fitted(times, real, noise, *own), described
+
+
+def _by_shape(weight: Tensor, amplitude: Tensor) -> Float[Tensor, "U S 3"]:
+    """Return of each shape its share, and amplitude and noise variance expected over its noise levels."""
+    weight, owner = weight.clamp(min=1e-30), KERNEL_SHAPE.expand_as(weight)
+
+    def total(part: Tensor) -> Tensor:
+        return torch.zeros(len(weight), len(LEVELS), dtype=torch.float64).scatter_add(1, owner, part)
+
+    share = total(weight)
+    return torch.stack([share, total(weight * amplitude) / share, total(weight * amplitude * KERNEL_LEVEL) / share], 2)
+
+
+def shapes(distance: Float[Tensor, "U a b"], periods: Float[Tensor, "U 2"]) -> Float[Tensor, "U S a b"]:
+    """Return all shapes, which are 1 at distance 0."""
+    parts = {}
+    for kind, length in {(kind, length) for shape in SHAPES for kind, length, _ in shape}:
+        r = distance / length
+        if kind == "exponential":
+            parts[kind, length] = (-r).exp()
+        elif kind == "matern":  # 3/2
+            parts[kind, length] = (1 + math.sqrt(3) * r) * (-math.sqrt(3) * r).exp()
+        else:
+            parts[kind, length] = (-0.5 * r * r).exp()
+    every = [
+        torch.stack([share * parts[kind, length] for kind, length, share in shape]).sum(0)
+        if len(shape) > 1
+        else parts[shape[0][:2]]
+        for shape in SHAPES
+    ]
+    for p in range(PERIODS):
+        cycles = distance / periods[:, p, None, None]
+        wave = (cycles * math.pi).sin().square()
+        every += [(-2 / rough**2 * wave - 0.5 * (cycles / lasting).square()).exp() for rough, lasting in PERIODIC]
+    return torch.stack(every, 1)
+
+
+def chosen_shapes(
+    distance: Float[Tensor, "U a b"], periods: Float[Tensor, "U 2"], index: Int[Tensor, "U k"]
+) -> Float[Tensor, "U k a b"]:
+    """Return the shapes at `index` alone."""
+    every = shapes(distance, periods)
+    return every.gather(1, index[:, :, None, None].expand(-1, -1, *every.shape[2:]))
+
+
+def find_periods(
+    times: Float[Tensor, "U n"], values: Float[Tensor, "U n"], real: Bool[Tensor, "U n"]
+) -> Float[Tensor, "U 2"]:
+    """Return the two best periods: after a line, one wave explains most there, by least squares.
+
+    Frequencies reach from 0.8 cycles per span to `FASTEST`; the second one is at least 1.2 cycles per span away.
+    """
+    n, w = real.sum(1, keepdim=True).clamp(min=1), real.double()
+    last = times.masked_fill(~real, -torch.inf).amax(1, keepdim=True)
+    span = (last - times.masked_fill(~real, torch.inf).amin(1, keepdim=True)).clamp(min=1.0)
+    lowest = 0.8 / span
+    # Four frequencies for each observation, so that a channel's grid does not depend on the others'.
+    steps = (4 * n + 8).clamp(max=MAX_FREQUENCIES)
+    number = torch.arange(int(steps.max()), dtype=torch.float64).expand(len(times), -1)
+    frequency = lowest + (FASTEST - lowest).clamp(min=0) * (number / (steps - 1)).clamp(max=1)
+    t = times - (times * w).sum(1, keepdim=True) / n
+    y = values - (values * w).sum(1, keepdim=True) / n
+    slope = (t * y * w).sum(1, keepdim=True) / (t * t * w).sum(1, keepdim=True).clamp(min=1e-9)
+    y = ((y - slope * t) * w)[:, None]
+    phase = 2 * math.pi * frequency[:, :, None] * t[:, None]
+
+    def centred(wave: Tensor) -> Tensor:
+        return (wave - (wave * w[:, None]).sum(-1, keepdim=True) / n[..., None]) * w[:, None]
+
+    c, s = centred(phase.cos()), centred(phase.sin())
+    cc, ss, cs = (c * c).sum(-1) + 1e-6, (s * s).sum(-1) + 1e-6, (c * s).sum(-1)
+    yc, ys = (c * y).sum(-1), (s * y).sum(-1)
+    power = (yc * yc * ss + ys * ys * cc - 2 * yc * ys * cs) / (cc * ss - cs * cs).clamp(min=1e-6)
+    power = torch.where(number < steps, power, -1.0)
+    first = frequency.gather(1, power.argmax(1, keepdim=True))
+    away = (frequency - first).abs() >= 1.2 / span
+    second = frequency.gather(1, torch.where(away, power, -1.0).argmax(1, keepdim=True))
+    return 1 / torch.cat([first, second], 1)
+
+
+def answer(fitted: Fitted, times: Float[Tensor, "U m"]) -> Answer:
+    """Predict observations of mean noise [U, m] at these times."""
+    distance = (fitted.times[:, :, None] - times[:, None, :]).abs()
+    cross = (chosen_shapes(distance, fitted.periods, fitted.index) + OFFSET) * fitted.real[:, None, :, None]
+    mean = (cross * fitted.alpha[..., None]).sum(2)
+    explained = ((fitted.inverse @ cross) * cross).sum(2)
+    curve = (1 + OFFSET - explained).clamp(min=1e-9) * fitted.amplitude[..., None]
+    return _mixture(fitted.weight, mean, curve + (fitted.level * fitted.amplitude)[..., None], curve)
+
+
+def leave_one_out(fitted: Fitted, values: Float[Tensor, "U n"]) -> Answer:
+    """Predict each observation from the others of its channel (Rasmussen & Williams 2006, equation 5.12)."""
+    inner = fitted.inverse.diagonal(dim1=2, dim2=3).clamp(min=1e-12)
+    mean = values[:, None] - fitted.alpha / inner
+    variance = fitted.amplitude[..., None] / inner
+    noise = (fitted.level * fitted.amplitude)[..., None] * fitted.noise[:, None]
+    return _mixture(fitted.weight, mean, variance, (variance - noise).clamp(min=1e-9))
+
+
+def _mixture(weight: Float[Tensor, "U k"], mean: Tensor, variance: Tensor, curve: Tensor) -> Answer:
+    """Return mean and spread of a mixture of k normal distributions [U, k, m]."""
+    weight = weight[..., None]
+    whole = (weight * mean).sum(1)
+    between = (weight * (mean - whole[:, None]).square()).sum(1)
+    total = (weight * variance).sum(1) + between
+    known = ((weight * curve).sum(1) + between).clamp(min=1e-12)
+    return Answer(whole, total.log() / 2, known.log() / 2, (between / total).sqrt())
+
+
+# ── several channels ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Joint(NamedTuple):
+    """What answers queries of R rows of n observations in C channels: q kernels, of 3 shapes and 2 correlations.
+
+    Attributes:
+        index, periods: the shapes, and the periods of the row's most periodic channel.
+        weight: of each kernel.
+        amplitude, level: squared amplitude and noise variance of each channel, with each shape.
+        correlation: between channels, shrunk.
+        share: how far to trust this answer instead of the channels' own.
+    """
+
+    times: Float[Tensor, "R n"]
+    channels: Int[Tensor, "R n"]
+    real: Bool[Tensor, "R n"]
+    index: Int[Tensor, "R 3"]
+    periods: Float[Tensor, "R 2"]
+    weight: Float[Tensor, "R q"]
+    amplitude: Float[Tensor, "R 3 C"]
+    level: Float[Tensor, "R 3 C"]
+    correlation: Float[Tensor, "R 2 C C"]
+    alpha: Float[Tensor, "R q n"]
+    inverse: Float[Tensor, "R q n n"]
+    share: Float[Tensor, " R"]
+
+
+def correlations(curves: Float[Tensor, "R C T"], trust: Float[Tensor, "R C T"]) -> Float[Tensor, "R C C"]:
+    """Return correlations between channels from their curves, each point weighed by how well both are known there.
+
+    The result is made positive semidefinite; a channel without observations is uncorrelated.
+    """
+    mean = (curves * trust).sum(-1, keepdim=True) / trust.sum(-1, keepdim=True).clamp(min=1e-6)
+    away = (curves - mean) * trust
+    cross = torch.einsum("rct,rdt->rcd", away, away)
+    square = torch.einsum("rct,rdt->rcd", (curves - mean).square() * trust, trust)
+    estimate = cross / (square * square.mT).sqrt().clamp(min=1e-9)
+    estimate.diagonal(dim1=1, dim2=2).fill_(1.0)
+    values, vectors = torch.linalg.eigh((estimate + estimate.mT) / 2)
+    estimate = (vectors * values.clamp(min=1e-6)[:, None]) @ vectors.mT
+    size = estimate.diagonal(dim1=1, dim2=2).sqrt()
+    return estimate / (size[:, :, None] * size[:, None, :])
+
+
+def fit_joint(
+    times: Float[Tensor, "R n"],
+    channels: Int[Tensor, "R n"],
+    values: Float[Tensor, "R n"],
+    real: Bool[Tensor, "R n"],
+    noise: Float[Tensor, "R n"],
+    correlation: Float[Tensor, "R C C"],
+    tables: Float[Tensor, "R C S 3"],
+    present: Bool[Tensor, "R C"],
+    periods: Float[Tensor, "R 2"],
+    alone: Float[Tensor, " R"],
+) -> Joint:
+    """Weigh the answer of all channels together against that of each alone, whose log evidence is `alone`."""
+    score = (tables[..., 0].clamp(min=1e-4).log() * present[..., None]).sum(1)
+    index = score.topk(JOINT_SHAPES, 1).indices
+    take = index[:, None].expand(-1, tables.shape[1], -1)
+    amplitude, level = (tables[..., i].gather(2, take).mT.contiguous() for i in (1, 2))
+    eye = torch.eye(correlation.shape[1], dtype=torch.float64)
+    shrunk = torch.stack([share * correlation + (1 - share) * eye for share in SHRINK], 1)
+    both = (real[:, :, None] & real[:, None, :]).double()
+    distance = (times[:, :, None] - times[:, None, :]).abs() * both
+    matrix = _coupled(distance, channels, channels, index, periods, amplitude, shrunk) * both[:, None]
+    diagonal = torch.where(real[:, None], _of_channels(level, channels) * noise[:, None] + JITTER, 1.0)
+    matrix.diagonal(dim1=2, dim2=3).add_(diagonal)
+    factor, failed = torch.linalg.cholesky_ex(matrix)
+    right = values[:, None, :, None]
+    squares = torch.linalg.solve_triangular(factor, right.expand(-1, matrix.shape[1], -1, 1), upper=False)
+    squares = squares.square().sum((2, 3))
+    count = real.sum(1, keepdim=True).double()
+    evidence = -factor.diagonal(dim1=2, dim2=3).log().sum(-1) - 0.5 * squares - count / 2 * math.log(2 * math.pi)
+    evidence = torch.where(failed > 0, -torch.inf, evidence).nan_to_num(nan=-torch.inf)
+    inverse = torch.cholesky_inverse(factor).nan_to_num()
+    number = present.sum(1).double()
+    # Correlations and amplitudes were fitted to the same values: half a nat for each channel, and half the odds.
+    odds = evidence.logsumexp(1) - math.log(evidence.shape[1]) - alone - 0.5 * number
+    share = (0.5 * odds.nan_to_num(nan=-50.0, neginf=-50.0)).clamp(-50, 50).sigmoid() * (number > 1)
+    weight, alpha = evidence.clamp(min=-1e12).softmax(1), (inverse @ right)[..., 0]
+    return Joint(times, channels, real, index, periods, weight, amplitude, level, shrunk, alpha, inverse, share)
+
+
+def answer_joint(joint: Joint, times: Float[Tensor, "R m"], channels: Int[Tensor, "R m"]) -> Answer:
+    """Predict observations of mean noise [R, m] of these channels at these times."""
+    distance = (joint.times[:, :, None] - times[:, None, :]).abs()
+    parts = joint.channels, channels, joint.index, joint.periods, joint.amplitude, joint.correlation
+    cross = _coupled(distance, *parts) * joint.real[:, None, :, None]
+    mean = (cross * joint.alpha[..., None]).sum(2)
+    explained = ((joint.inverse @ cross) * cross).sum(2)
+    curve = ((1 + OFFSET) * _of_channels(joint.amplitude, channels) - explained).clamp(min=1e-9)
+    return _mixture(joint.weight, mean, curve + _of_channels(joint.level, channels), curve)
+
+
+def leave_one_out_joint(joint: Joint, values: Float[Tensor, "R n"], noise: Float[Tensor, "R n"]) -> Answer:
+    """Predict each observation from all others of its row."""
+    inner = joint.inverse.diagonal(dim1=2, dim2=3).clamp(min=1e-12)
+    curve = 1 / inner - _of_channels(joint.level, joint.channels) * noise[:, None]
+    return _mixture(joint.weight, values[:, None] - joint.alpha / inner, 1 / inner, curve.clamp(min=1e-9))
+
+
+def blend(first: Answer, second: Answer, share: Tensor) -> Answer:
+    """Return the mixture of two answers, with this share of the second."""
+    mean = (1 - share) * first.mean + share * second.mean
+    apart = share * (1 - share) * (first.mean - second.mean).square()
+
+    def mixed(a: Tensor, b: Tensor) -> Tensor:
+        return ((1 - share) * a + share * b + apart).clamp(min=1e-12)
+
+    variances = [(2 * each.log_std).exp() for each in (first, second)]
+    total = mixed(*variances)
+    curve = mixed(*((2 * each.curve_log_std).exp() for each in (first, second)))
+    between = mixed(*(each.disagreement.square() * v for each, v in zip((first, second), variances, strict=True)))
+    return Answer(mean, total.log() / 2, curve.log() / 2, (between / total).sqrt())
+
+
+def _of_channels(table: Float[Tensor, "R 3 C"], channels: Int[Tensor, "R m"]) -> Float[Tensor, "R q m"]:
+    """Return of each kernel what belongs to each observation's channel."""
+    return table.gather(2, channels[:, None].expand(-1, table.shape[1], -1)).repeat_interleave(len(SHRINK), 1)
+
+
+def _coupled(
+    distance: Float[Tensor, "R a b"],
+    left: Int[Tensor, "R a"],
+    right: Int[Tensor, "R b"],
+    index: Int[Tensor, "R 3"],
+    periods: Float[Tensor, "R 2"],
+    amplitude: Float[Tensor, "R 3 C"],
+    correlation: Float[Tensor, "R 2 C C"],
+) -> Float[Tensor, "R q a b"]:
+    """Return covariances between observations of channels `left` and `right`, each channel's unknown mean included."""
+    shape = chosen_shapes(distance, periods, index)
+    sizes = [amplitude.gather(2, part[:, None].expand(-1, amplitude.shape[1], -1)).sqrt() for part in (left, right)]
+    size = sizes[0][..., :, None] * sizes[1][..., None, :]
+    row = torch.arange(len(distance))[:, None, None]
+    linked = correlation.transpose(1, 0)[:, row, left[:, :, None], right[:, None, :]].transpose(0, 1)
+    offset = OFFSET * (left[:, :, None] == right[:, None, :]).double()
+    return (size[:, :, None] * (shape[:, :, None] * linked[:, None] + offset[:, None, None])).flatten(1, 2)

@@ -1,0 +1,256 @@
+"""Answers without training: a model of drawn functions (`rotarymae.any_series`) is asked about the series of a table.
+
+Every series is standardised by itself, a value column counts as a channel, and long series are answered in windows. An
+answer does not depend on the other series of the table; only a channel that a series has no observation of is answered
+by the table's median and spread.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from rotarymae.any_series import AnySeries, standardise
+from rotarymae.errors import InputError
+from rotarymae.interpolation import SHOWN, Interpolation, Predicted
+from rotarymae.queries import Queries
+from rotarymae.series import SeriesDataset, Windows, channel_index
+from rotarymae.tokens import Tokens
+
+WINDOW, MAX_WINDOW = 160, 480  # observations of one channel, and of all channels, that are answered together
+OVERLAP = 0.25  # share of a window that it has in common with the next
+BATCH_TOKENS, BATCH_SERIES = 6000, 64
+QUERIES_AT_A_TIME = 1024  # of each series in one pass of the decoder
+FOLDS = 4  # passes over a series for anomalies; each observation is hidden in one of them
+
+Step = Callable[[int, int], None] | None
+
+
+class Answers(NamedTuple):
+    """Student's t at n queries of V values, standardised, and the scale that undoes it: value · width + centre."""
+
+    parameters: Tensor  # [n, V, 3]
+    centre: np.ndarray  # [n, V]
+    width: np.ndarray  # [n, V]
+
+
+def interpolate_any(
+    model: AnySeries, dataset: SeriesDataset, queries: Queries, errors: tuple[str, ...] = (), on_step: Step = None
+) -> Interpolation:
+    """Predict what would be observed at queries, in the table's units, with bands that include the noise.
+
+    Args:
+        dataset: the observations. Its last value columns may be standard `errors`, one for each other column.
+        queries: times and channels for each series.
+
+    Raises:
+        InputError: queries for another number of series, or at times that are not finite.
+    """
+    answers = ask(model, dataset, queries, errors, on_step)
+    likelihood, (parameters, centre, width) = model.likelihood, answers
+    std = (likelihood.interval(parameters, math.erf(1 / math.sqrt(2)))[1] - parameters[..., 0]).numpy() * width
+    bands = {}
+    for share in SHOWN:
+        lower, upper = likelihood.interval(parameters, share)
+        bands[share] = lower.numpy() * width + centre, upper.numpy() * width + centre
+    first = np.repeat(dataset.times[dataset.offsets[:-1]], queries.lengths)
+    last = np.repeat(dataset.times[dataset.offsets[1:] - 1], queries.lengths)
+    outside = (queries.times < first) | (queries.times > last)
+    mean = likelihood.mean(parameters).numpy() * width + centre
+    return Interpolation(outside, mean, std, Predicted(parameters, likelihood), bands)
+
+
+def anomaly_score_any(
+    model: AnySeries, dataset: SeriesDataset, errors: tuple[str, ...] = (), on_step: Step = None
+) -> np.ndarray:
+    """Return how badly each observation is predicted from its series' others, in nats [n, V]; NaN where it is alone.
+
+    Every observation is hidden once, with about a quarter of its series.
+    """
+    lengths = np.asarray(dataset.lengths)
+    owner, place = np.repeat(np.arange(len(dataset)), lengths), np.concatenate([np.arange(n) for n in lengths])
+    order = np.lexsort((np.random.default_rng(0).random(int(lengths.max()))[place], owner))
+    rank = np.empty(len(owner), np.int64)
+    rank[order] = place
+    fold, V = rank % FOLDS, len(dataset.value_names) - len(errors)
+    scores = np.full((len(owner), V), np.nan)
+    for k in range(FOLDS):
+        usable = np.unique(owner[(fold == k) & (lengths >= 2)[owner]])
+        if not len(usable):
+            continue
+        inside = np.isin(owner, usable)
+        part, hide = dataset.select(usable), fold[inside] == k
+        visible, hidden = part.mask_observations(~hide), part.mask_observations(hide)
+        queries = Queries(np.asarray(hidden.times), hidden.channels, np.asarray(hidden.offsets))
+        step = None if on_step is None else _of_fold(on_step, k)
+        parameters, centre, width = ask(model, visible, queries, errors, step)
+        truth = torch.from_numpy((np.asarray(hidden.values, np.float64)[:, :V] - centre) / width)
+        scores[np.flatnonzero(inside)[hide]] = model.likelihood.loss(parameters, truth).numpy()
+    return scores
+
+
+def embed_any(
+    model: AnySeries, dataset: SeriesDataset, errors: tuple[str, ...] = (), on_step: Step = None
+) -> np.ndarray:
+    """Return one vector [S, D] for each series: the mean over its encoded observations, windows weighed by theirs."""
+    windows = _windows(dataset, errors)
+    vectors = np.zeros((len(windows.series), model.config.decoder_embed_dim))
+    for index, times, channels, values, noise, padding in _batches(windows.dataset, None, errors):
+        positions, scaled, relative, _ = standardise(times, channels, values, ~padding, noise)
+        with torch.inference_mode():
+            context = model.context(_tokens(positions, channels, scaled, relative, padding))
+        encoded = context.tokens[:, -times.shape[1] :].masked_fill(padding[..., None], 0.0)
+        vectors[index] = (encoded.sum(1) / (~padding).sum(1, keepdim=True)).double().numpy()
+        if on_step is not None:
+            on_step(int(index.max()) + 1, len(vectors))
+    return windows.mean(vectors).astype(np.float32)
+
+
+def ask(
+    model: AnySeries, dataset: SeriesDataset, queries: Queries, errors: tuple[str, ...] = (), on_step: Step = None
+) -> Answers:
+    """Return the model's answers in the order of the queries."""
+    if len(queries.offsets) != len(dataset) + 1:
+        raise InputError(f"queries are for {len(queries.offsets) - 1} series; the data set has {len(dataset)}.")
+    if not np.isfinite(queries.times).all():
+        raise InputError(f"query {int((~np.isfinite(queries.times)).argmax())} has the time NaN or infinity.")
+    windows, fade = _windows(dataset, errors), None
+    if len(windows.series) > len(dataset):
+        queries, fade = queries.of_windows(windows)
+    part, V = windows.dataset, len(dataset.value_names) - len(errors)
+    typical = _typical(dataset, V)
+    asked_channels = channel_index(queries)
+    lengths = np.diff(queries.offsets)
+    parameters = torch.zeros(len(queries.times), V, model.likelihood.outputs, dtype=torch.float64)
+    centre, width = np.zeros((2, len(queries.times), V))
+    done, model = 0, model.eval()
+    for index, times, channels, values, noise, padding in _batches(part, lengths, errors):
+        positions, scaled, relative, scale = standardise(times, channels, values, ~padding, noise)
+        at = np.concatenate([np.arange(queries.offsets[i], queries.offsets[i + 1]) for i in index])
+        row = np.repeat(np.arange(len(index)), lengths[index])
+        place = np.concatenate([np.arange(n) for n in lengths[index]]) if len(at) else at
+        if not len(at):
+            continue
+        ask_times = torch.zeros(len(index), int(lengths[index].max()), V, dtype=torch.float64)
+        ask_channels, none = (
+            torch.zeros(ask_times.shape, dtype=torch.int64),
+            torch.ones(ask_times.shape, dtype=torch.bool),
+        )
+        moved = (queries.times[at] - scale.origin.numpy()[row]) / scale.unit.numpy()[row]
+        ask_times[row, place] = torch.from_numpy(moved)[:, None]
+        ask_channels[row, place] = torch.from_numpy(asked_channels[at].astype(np.int64))[:, None] * V + torch.arange(V)
+        none[row, place] = False
+        with torch.inference_mode():
+            context = model.context(_tokens(positions, channels, scaled, relative, padding))
+            flat = [tensor.flatten(1) for tensor in (ask_times, ask_channels, none)]
+            pieces = [
+                model.decode(context, torch.stack([t, c + 1.0], -1).float(), p)
+                for t, c, p in zip(*(tensor.split(QUERIES_AT_A_TIME, 1) for tensor in flat), strict=True)
+            ]
+        found = torch.cat(pieces, 1)[:, :, 0].unflatten(1, (-1, V)).double()
+        parameters[at] = found[row, place]
+        c, w = (_with_absent(own, typical[i], channels, padding) for i, own in enumerate((scale.centre, scale.width)))
+        number = ask_channels[row, place].numpy()
+        centre[at], width[at] = c[row[:, None], number], w[row[:, None], number]
+        done += len(index)
+        if on_step is not None:
+            on_step(done, len(part))
+    if fade is not None:
+        # Two windows may have other scales: their answers are mixed in the table's units.
+        share = fade.share[:, None]
+        own = torch.from_numpy(np.stack([centre, width]))
+        first, second = fade.first, fade.second
+        centre, width = ((1 - share) * own[i][first].numpy() + share * own[i][second].numpy() for i in (0, 1))
+        moved = []
+        for side in (first, second):
+            shift = (own[0][side].numpy() - centre) / width
+            factor = own[1][side].numpy() / width
+            p = parameters[side]
+            location = p[..., 0] * torch.from_numpy(factor) + torch.from_numpy(shift)
+            moved.append(torch.stack([location, p[..., 1] + 2 * torch.from_numpy(np.log(factor)), p[..., 2]], -1))
+        parameters = torch.lerp(*moved, torch.from_numpy(share[..., None]))
+    return Answers(parameters, centre, width)
+
+
+def _windows(dataset: SeriesDataset, errors: tuple[str, ...]) -> Windows:
+    """Cut series that are longer than the model was trained on."""
+    columns = len(dataset.value_names) - len(errors)
+    channels = 1 if dataset.channel_names is None else len(dataset.channel_names)
+    window = max(2, min(WINDOW * channels, MAX_WINDOW // columns))
+    return Windows.cut(dataset, window, int(OVERLAP * window))
+
+
+def _batches(dataset: SeriesDataset, queries: np.ndarray | None, errors: tuple[str, ...]) -> Iterator[tuple]:
+    """Yield (index [B], times, channels, values, standard errors or None, padding [B, N]) of series of similar length.
+
+    An observation of several values is one of several channels.
+    """
+    V = len(dataset.value_names) - len(errors)
+    lengths = np.asarray(dataset.lengths)
+    total = lengths * V + (0 if queries is None else np.minimum(queries * V, QUERIES_AT_A_TIME))
+    order, start = np.argsort(lengths, kind="stable"), 0
+    while start < len(order):
+        stop = start + 1
+        widest = total[order[start]]
+        while stop < len(order) and stop - start < BATCH_SERIES:
+            widest = max(widest, total[order[stop]])
+            if widest * (stop + 1 - start) > BATCH_TOKENS:
+                break
+            stop += 1
+        index = order[start:stop]
+        start = stop
+        times, channels, values, *_ = dataset.gather(index)
+        channels = np.zeros(len(times), np.int64) if channels is None else channels.astype(np.int64)
+        n = lengths[index]
+        row = np.repeat(np.arange(len(index)), n * V)
+        place = np.concatenate([np.arange(m * V) for m in n])
+        shape = (len(index), int(n.max()) * V)
+        padded = [torch.zeros(shape, dtype=kind) for kind in (torch.float64, torch.int64, torch.float64)]
+        flat = np.repeat(times, V), (channels[:, None] * V + np.arange(V)).ravel(), values[:, :V].ravel()
+        for store, part in zip(padded, flat, strict=True):
+            store[row, place] = torch.from_numpy(np.ascontiguousarray(part)).to(store.dtype)
+        noise = None
+        if errors:
+            noise = torch.full(shape, torch.nan, dtype=torch.float64)
+            noise[row, place] = torch.from_numpy(np.ascontiguousarray(values[:, V:].ravel())).double()
+        padding = torch.ones(shape, dtype=torch.bool)
+        padding[row, place] = False
+        yield index, *padded, noise, padding
+
+
+def _tokens(positions: Tensor, channels: Tensor, scaled: Tensor, relative: Tensor, padding: Tensor) -> Tokens:
+    numbers, places = torch.stack([scaled, relative], -1), torch.stack([positions, channels + 1.0], -1)
+    numbers = numbers.masked_fill(padding[..., None], 0.0).float()
+    return Tokens(numbers, places.masked_fill(padding[..., None], 0.0).float(), padding, check_values=False)
+
+
+def _typical(dataset: SeriesDataset, V: int) -> np.ndarray:
+    """Return median and spread of each channel of the table [2, channels · V], for series that do not have it."""
+    some = dataset.sample()
+    channels, values = channel_index(some), np.asarray(some.values, np.float64)[:, :V]
+    count = 1 if dataset.channel_names is None else len(dataset.channel_names)
+    typical = np.stack([np.zeros(count * V), np.ones(count * V)])
+    for c in np.unique(channels):
+        own = values[channels == c]
+        middle = np.median(own, axis=0)
+        spread = np.quantile(np.abs(own - middle), 0.68, axis=0)
+        typical[:, c * V : (c + 1) * V] = middle, np.where(spread > 0, spread, 1.0)
+    return typical
+
+
+def _with_absent(own: Tensor, typical: np.ndarray, channels: Tensor, padding: Tensor) -> np.ndarray:
+    """Return a scale [B, all channels], with the table's where a series has no observation of a channel."""
+    full = np.tile(typical, (len(own), 1))
+    row = torch.arange(len(own))[:, None].expand_as(channels)[~padding].numpy()
+    seen = channels[~padding].numpy()
+    full[row, seen] = own.numpy()[row, seen]
+    return full
+
+
+def _of_fold(on_step: Callable[[int, int], None], fold: int) -> Callable[[int, int], None]:
+    return lambda done, total: on_step(fold * total + done, FOLDS * total)
