@@ -25,33 +25,6 @@ from rotarymae_experiments import gaps as protocol
 from rotarymae_experiments.prior import PriorExamples
 
 CASE = "any-series"
-STEPS_PER_HOUR`: the same seed and budget give the same weights, however busy the machine
-is, and a run that was stopped goes on bit for bit.
-"""
-
-from __future__ import annotations
-
-from dataclasses import dataclass, field
-from pathlib import Path
-
-import numpy as np
-import torch
-
-from rotarymae.any_series import TOKEN_NUMBERS, AnySeries
-from rotarymae.batch import Batch
-from rotarymae.config import RoMAEConfig
-from rotarymae.training import Pretraining, TrainConfig
-from rotarymae_experiments import Figures, Recipe, Result, Row, Score, Setup, Trial, parameters, prior
-from rotarymae_experiments import gaps as protocol
-from rotarymae_experiments.prior import PriorExamples
-
-CASE = "any-series"
-NOTE = (
-    "It fills gaps, forecasts the next stretch and scores anomalies in any table of numbers over time, without training. It was "
-    "trained on functions drawn at random, and on nothing else, for {steps} steps. It corrects the answers of a bank of "
-    "Gaussian processes, which has most of its skill. It fails where values are labels or angles, where a series has "
-    "fewer than some eight observations, and far beyond the ends of a series."
-)
 STEPS_PER_HOUR = 9000  # of one core that does nothing else
 HELD_OUT_SEED, HELD_OUT = 10**6, 256
 
