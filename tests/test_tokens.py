@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conftest import random_rows, refuses
-from rotarymae.tokens import Tokens, collate, compact, pad_rows
+from rotarymae.tokens import Tokens, collate, compact, pad_rows, round_up, rounding_step
 
 NAN, INF = float("nan"), float("inf")
 
@@ -151,3 +151,20 @@ def test_padding_is_on_the_device_of_its_rows():
     table, padding = pad_rows(torch.zeros(3, 2, device="meta"), [1, 2])
     assert table.device.type == padding.device.type == "meta" and padding.shape == (2, 2)
     assert Tokens(table, table, padding, check_values=False).to("meta").real.shape == (2, 2)
+
+
+def test_lengths_are_rounded_up_by_a_16th_at_most_and_become_few():
+    lengths = range(1, 3000)
+    rounded = [-(-n // rounding_step(n)) * rounding_step(n) for n in lengths]
+    assert all(n <= r <= n * 17 / 16 for n, r in zip(lengths, rounded, strict=True))
+    assert len({r for r in rounded if 50 <= r <= 352}) < 50 and {rounding_step(n) for n in (1024, 10**6)} == {64}
+
+
+def test_rounding_up_adds_padding_alone_and_none_where_there_is_none():
+    tokens = collate([(torch.ones(5, 2), torch.ones(5, 1)), (torch.ones(3, 2), torch.ones(3, 1))])
+    rounded = round_up(tokens, 4)
+    assert rounded.length == 8 and rounded.real.sum() == 8 and rounded.values[:, :5].equal(tokens.values)
+    assert not rounded.values[rounded.padding].any() and not rounded.positions[rounded.padding].any()
+    assert round_up(tokens, 5) is tokens
+    full = Tokens(torch.ones(2, 5, 2), torch.ones(2, 5, 1))
+    assert round_up(full, 4) is full

@@ -19,7 +19,7 @@ from torch import Tensor
 from rotarymae.counter_rng import Noise, counter_uniform, standard_normal
 from rotarymae.errors import InputError
 from rotarymae.masking import Masking, split
-from rotarymae.tokens import Tokens, compact, round_up
+from rotarymae.tokens import Tokens, compact, round_up, rounding_step
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,12 +122,13 @@ class DatasetExamples(ABC):
 
     def batch(self, index: np.ndarray, epoch: int | None) -> Batch:
         tokens, masked = self.tokens(index, epoch), None
+        step = rounding_step(tokens.length)
         if epoch is not None:
             tokens = self._augmented(tokens, index, epoch)
         if self.masking is not None:
             tokens, masked = self._split_at_random(self.masking, tokens, index, epoch)
         targets = None if self.targets is None else self.targets[torch.from_numpy(index)]
-        return Batch(index, round_up(tokens), None if masked is None else round_up(masked), targets)
+        return Batch(index, round_up(tokens, step), None if masked is None else round_up(masked, step), targets)
 
     def _augmented(self, tokens: Tokens, index: np.ndarray, epoch: int) -> Tokens:
         dropped, noisy = (counter_uniform(self.seed, epoch, index, stream) for stream in (1, 2))

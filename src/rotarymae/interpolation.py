@@ -18,7 +18,7 @@ from rotarymae.prediction import inference
 from rotarymae.preprocess import ObservationPreprocessor, assemble
 from rotarymae.queries import Queries, check_queries
 from rotarymae.series import SeriesDataset, as_dates, channel_index, plain
-from rotarymae.tokens import Tokens, pad_rows, round_up
+from rotarymae.tokens import Tokens, pad_rows, round_up, rounding_step
 from rotarymae.training import predict
 
 if TYPE_CHECKING:
@@ -139,7 +139,9 @@ class _Interpolating:
             positions = positions.masked_fill(padding[..., None], 0.0)
         values = torch.zeros(*positions.shape[:2], self.preprocessor.features)
         masked = Tokens(values, positions, padding, check_values=False)
-        return Batch(index, round_up(assemble(self.dataset, self.preprocessor, index, self.origins)), round_up(masked))
+        visible = assemble(self.dataset, self.preprocessor, index, self.origins)
+        step = rounding_step(visible.length + masked.length)
+        return Batch(index, round_up(visible, step), round_up(masked, step))
 
 
 def interpolate(

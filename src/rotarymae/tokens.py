@@ -17,8 +17,6 @@ from torch.nn import functional as F
 
 from rotarymae.errors import InputError
 
-ROUNDING_STEPS, MAX_WASTE = (64, 32, 16, 8, 4, 2), 0.05
-
 
 @dataclass(frozen=True, eq=False)
 class Tokens:
@@ -164,22 +162,18 @@ def pad_rows(
     return padded, ~real.to(flat.device)
 
 
-def rounded_length(length: int) -> int:
-    """Return the length to which a padded batch is filled up, at most `MAX_WASTE` more tokens than it has.
+def rounding_step(length: int) -> int:
+    """Return the power of two to whose multiples batches of this length are padded, a 16th of it or less, at most 64.
 
-    Memory of every shape that a process has computed with stays in pieces on the heap, so a training whose batches
-    have hundreds of lengths takes several times the memory of one whose batches have a dozen.
+    Blocks of every size that a process has computed with stay in pieces on the heap: a training whose batches have
+    hundreds of lengths takes several times the memory of one whose batches have a few dozen.
     """
-    for step in ROUNDING_STEPS:
-        rounded = -(-length // step) * step
-        if rounded - length <= MAX_WASTE * length:
-            return rounded
-    return length
+    return min(64, 1 << max(0, (length // 16).bit_length() - 1))
 
 
-def round_up(tokens: Tokens) -> Tokens:
-    """Return the same rows, padded behind to `rounded_length`; rows without padding stay as they are."""
-    more = rounded_length(tokens.length) - tokens.length
+def round_up(tokens: Tokens, step: int) -> Tokens:
+    """Return the same rows, padded behind to a multiple of `step`; rows without padding stay as they are."""
+    more = -tokens.length % step
     if tokens.padding is None or more == 0:
         return tokens
     return Tokens(

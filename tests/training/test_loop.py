@@ -424,6 +424,24 @@ def test_a_batch_does_not_depend_on_the_others_in_it(what):
                     assert torch.equal(whole.positions[i][whole.real[i]], own.positions[0][own.real[0]])
 
 
+@pytest.mark.parametrize("kind", ["pretrain", "classify", "regress"])
+def test_rounded_lengths_change_no_loss_and_no_gradient(kind, monkeypatch):
+    results, lengths = [], []
+    for step in (1, 16):
+        monkeypatch.setattr("rotarymae.batch.rounding_step", lambda length, step=step: step)
+        batch = examples(kind, 30, augment=False).batch(np.arange(30), 2)
+        what = objective(kind, dropout=0.0, drop_path=0.0)
+        loss = what(batch)
+        loss.sum.backward()
+        lengths.append(batch.inputs.length)
+        results.append((loss, [p.grad for p in what.parameters() if p.grad is not None]))
+    assert lengths[0] < lengths[1] == 16
+    (one, first), (other, second) = results
+    assert float(one.sum.detach()) == pytest.approx(float(other.sum.detach()), rel=1e-6) and one.count == other.count
+    worst = max(float((a - b).abs().max()) for a, b in zip(first, second, strict=True))
+    assert worst < 1e-5 * max(float(a.abs().max()) for a in first)
+
+
 def test_a_part_in_which_nothing_can_be_hidden_counts_for_nothing():
     """With masking by channel a series of one channel hides nothing; alone on a process it must not end the run."""
     data = examples(count=60)
