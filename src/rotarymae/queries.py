@@ -283,7 +283,8 @@ class QueryTable:
         for column, missing in empty.items():
             if missing.any():
                 raise InputError(
-                    f"{name}: column {column!r} has {missing.sum()} empty cells or cells that cannot be used, the first "
+                    f"{name}: column {column!r} has {missing.sum()} empty cells or cells that cannot be used, the "
+                    "first "
                     f"in row {missing.argmax()}; every query needs one."
                 )
         channels = None if labels is None else labels.to_pylist()

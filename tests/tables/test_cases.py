@@ -101,7 +101,7 @@ def test_one_wild_value_is_named(base):
 
 def test_times_of_32_bits_are_named_and_nothing_is_merged(base, tmp_path):
     coarse = base.assign(time=(2_459_450 + np.arange(len(base)) / 200).astype(np.float32))
-    with pytest.raises(InputError, match="has 32 bits: 0.25 is its smallest step") as refused:
+    with pytest.raises(InputError, match=r"32 bits: 0\.25 ") as refused:
         quiet(coarse, channel="band")
     assert refused.value.code == "duplicates"
     proposal, _ = proposed(coarse, tmp_path, kind="parquet")
@@ -154,7 +154,7 @@ def test_a_sensor_log_is_one_series_with_a_channel_per_column(tmp_path):
     rng = np.random.default_rng(0)
     when = pd.date_range("2024-01-01", periods=100, freq="10min").strftime("%Y-%m-%d %H:%M:%S")
     log = pd.DataFrame({"Date/Time": when, "Temp": rng.normal(size=100), "Humidity": rng.normal(size=100)})
-    proposal, path = proposed(log, tmp_path)
+    proposal, _ = proposed(log, tmp_path)
     assert proposal.schema.time == "Date/Time" and proposal.schema.wide and proposal.schema.id == "file"
     assert proposal.schema.values == ("Temp", "Humidity")
 

@@ -85,7 +85,8 @@ def _read(
             dataset,
             schema,
             [
-                f"{report.merged:,} of {report.total:,} rows ({share:.0%}) repeat the series, time and channel of another: "
+                f"{report.merged:,} of {report.total:,} rows ({share:.0%}) repeat the series, time and channel of "
+                "another: "
                 f"{advice} (--channel, --positions; else --duplicates mean, first or last). `fit` refuses them: "
                 f"{error.message}"
             ],

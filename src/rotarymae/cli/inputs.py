@@ -123,7 +123,8 @@ class LabelColumn:
             seen += opened.columns
         where = " or ".join(str(path) for path, _ in [*candidates, (table, "")])
         raise InputError(
-            f"there is no column {column!r} in {where}.{did_you_mean(column, seen)} There are {listed(dict.fromkeys(seen), 20)}.",
+            f"there is no column {column!r} in {where}.{did_you_mean(column, seen)} There are "
+            f"{listed(dict.fromkeys(seen), 20)}.",
             code="unknown-column",
         )
 

@@ -169,10 +169,10 @@ def _parsed(cells: pa.Array, name: str, na: Sequence[str], limits: bool) -> Numb
         pass
     note = None
     with_comma = matches(cells, COMMA)
-    if with_comma.any() and not matches(cells, r"\d\.\d").any():
-        # "1,234" may be one thousand; any other number of digits behind the comma decides.
-        if (with_comma & ~matches(cells, THOUSANDS)).any():
-            cells, note = pc.replace_substring(cells, ",", "."), f"column {name!r} has decimal commas"  # pyright: ignore
+    # "1,234" may be one thousand; any other number of digits behind the comma decides.
+    decimal = (with_comma & ~matches(cells, THOUSANDS)).any()
+    if decimal and not matches(cells, r"\d\.\d").any():
+        cells, note = pc.replace_substring(cells, ",", "."), f"column {name!r} has decimal commas"  # pyright: ignore
     if limits:
         bounded = matches(cells, LIMIT)
         plain = pc.replace_substring_regex(cells, r"^[<>]=?\s*|\.$", "")  # pyright: ignore

@@ -87,8 +87,9 @@ def encode_channels(
     if strange and unknown == "error":
         first = whose(int(np.argmax(codes == strange[0])))
         raise InputError(
-            f"{where}: channel {listed(present[k] for k in strange)} (first in {first}) is not known; known channels are "
-            f"{listed(names, 20)}.{did_you_mean(present[strange[0]], names)} Drop those rows, or train with that channel.",
+            f"{where}: channel {listed(present[k] for k in strange)} (first in {first}) is not known; known channels "
+            f"are {listed(names, 20)}.{did_you_mean(present[strange[0]], names)} Drop those rows, or train with that "
+            "channel.",
             code="unknown-channel",
             settings=[("unknown_channels", "drop")],
         )

@@ -192,7 +192,8 @@ def far_times(rows: Observations) -> list[str]:
         )
         option = "--since" if first else "--until"
         found.append(
-            f"{far.sum():,} row{'s lie' if far.sum() > 1 else ' lies'} {said} {'before the next' if first else 'after the one before'} "
+            f"{far.sum():,} row{'s lie' if far.sum() > 1 else ' lies'} {said} "
+            f"{'before the next' if first else 'after the one before'} "
             f"of {'their' if far.sum() > 1 else 'its'} series, which spans {np.median(span[far]):.3g} otherwise: "
             f"{rows.name(at)}{' and others' if far.sum() > 1 else ''}. A wrong clock? {option} leaves such rows out."
         )

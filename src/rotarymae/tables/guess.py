@@ -222,7 +222,7 @@ def propose(source: Source, schema: TableSchema, told: set[str]) -> Proposal:
             raise InputError(
                 f"no column looks like time; name it by --time. There are {listed(columns, 20)}.", code="no-time"
             )
-    time = columns[given.get("time", schema.time)] if given.get("time", schema.time) in columns else None
+    time = columns.get(given.get("time", schema.time))
     # ── id ──────────────────────────────────────────────────────────────────────────────────────────────────────────
     groups: list[Column] = []
     if "id" not in told:

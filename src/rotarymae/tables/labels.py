@@ -81,7 +81,8 @@ def with_static(
     table, static = open_source(source), dict(dataset.static)
     if id not in table.columns:
         raise InputError(
-            f"{table.name} has no column {id!r}, by which its rows belong to series.{did_you_mean(id, table.columns)} Its "
+            f"{table.name} has no column {id!r}, by which its rows belong to series."
+            f"{did_you_mean(id, table.columns)} Its "
             f"columns are {listed(table.columns, 20)}.",
             code="unknown-column",
         )

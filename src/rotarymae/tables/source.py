@@ -1,6 +1,6 @@
 """Where tables come from: files of every kind, several at once, standard input, and data frames.
 
-A `Source` knows its columns ("lc.time" is the field `time` of a nested column `lc`), reads some of them as Arrow arrays,
+A `Source` knows its columns ("lc.time" is the field `time` of a nested column `lc`), reads some as Arrow arrays,
 and hands out whole series part after part, however large the table and in whichever order its rows come. Text and
 Parquet files are read, and rows sorted, by DuckDB; what a text file does not say of itself is guessed from its
 beginning: separator, encoding, header.
