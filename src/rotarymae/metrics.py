@@ -89,7 +89,7 @@ def classification_metrics(
     found = {
         "accuracy": float(metrics.accuracy_score(truth, best)),
         "macro_f1": float(metrics.f1_score(truth, best, average="macro")),
-        "rare_f1": float(metrics.f1_score(truth == rare, best == rare, zero_division=0.0)),
+        "rare_f1": float(metrics.f1_score(truth == rare, best == rare, zero_division=0.0)),  # pyright: ignore
         "log_loss": float(metrics.log_loss(truth, probabilities, labels=np.arange(classes))),
         CALIBRATION_ERROR: expected_calibration_error(truth, probabilities),
     }

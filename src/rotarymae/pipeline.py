@@ -60,7 +60,7 @@ from rotarymae.preprocess import ObservationPreprocessor, PatchPreprocessor, pre
 from rotarymae.queries import queries_from, shape_answers
 from rotarymae.system import from_fields, remove_leftovers, replacing_folder
 from rotarymae.tables import TableSchema, as_dataset, is_frame, read_table
-from rotarymae.training.fit_config import FitConfig
+from rotarymae.training.fit_config import FitConfig, ImportanceMethod
 
 FORMAT = 3  # 2 kept a model, a preprocessor and a predictor apart
 WRITTEN_BY = "written by rotarymae"  # in every model card
@@ -221,7 +221,7 @@ class Pipeline:
             raise InputError("the model was trained without a likelihood and has no deviation; leave out return_std.")
         return shape_answers(answer.mean, queries, layout), shape_answers(answer.std, queries, layout)
 
-    def importance(self, X: Any, method: str = "occlusion", on_step: Any = None) -> list[np.ndarray]:
+    def importance(self, X: Any, method: ImportanceMethod = "occlusion", on_step: Any = None) -> list[np.ndarray]:
         """Return how much each observation matters to the model; `importance.importance` says what the numbers are.
 
         Args:
@@ -253,7 +253,7 @@ class Pipeline:
         Raises:
             InputError: another form, or data of another kind than the model's.
         """
-        known = self.preprocessor
+        known: Any = self.preprocessor
         if known is None:
             raise InputError("the model has no preprocessor; it was not made from a data set.")
         if known.kind == "patches":
@@ -276,7 +276,7 @@ class Pipeline:
         known = self.require_series()
         names = {"id", "time", "channel", "values", "static"}
         given = {name: value for name, value in self.columns.items() if name in names and value}
-        lists = {name: tuple(given[name]) for name in ("values", "static") if name in given}
+        lists: dict[str, Any] = {name: tuple(given[name]) for name in ("values", "static") if name in given}
         lists["values"] = (*lists.get("values", TableSchema.values), *known.errors)
         return TableSchema(**(given | lists))
 
@@ -432,13 +432,12 @@ class Pipeline:
         """Raise InputError where the parts do not fit together."""
         from_fields(TableSchema, self.columns, "columns")
         options = {each.name for each in dataclasses.fields(FitConfig)}
-        FitConfig(
-            **{
-                name: tuple(value) if isinstance(value, list) else value
-                for name, value in self.parameters.items()
-                if name in options
-            }
-        )
+        parameters: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value
+            for name, value in self.parameters.items()
+            if name in options
+        }
+        FitConfig(**parameters)
         config, known = encoder_of(self.model).config, self.preprocessor
         if self.autoencoder is not None:
             other = self.autoencoder.config

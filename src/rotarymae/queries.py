@@ -104,7 +104,7 @@ class Queries:
         flat = [np.tile(np.asarray(at, np.float64), count) for at, count in zip(times, counts, strict=True)]
         where = None
         if positions is not None:
-            where = np.concatenate([np.tile(at, (count, 1)) for at, count in zip(positions, counts, strict=True)])
+            where = np.concatenate([np.tile(at, (count, 1)) for at, count in zip(positions, counts, strict=True)])  # pyright: ignore
         return cls(np.concatenate(flat), number, offsets, positions=where)
 
 
@@ -424,7 +424,7 @@ def queries_from(dataset: SeriesDataset, X: Any, at: Any = None, positions: Any 
     flat = is_flat(X)
     padded = flat or (isinstance(X, np.ndarray) and X.ndim == 3)
     if at is None and dataset.positions is not None and positions is None:
-        own = [np.unique(np.column_stack([one.times, one.positions]), axis=0) for one in dataset]
+        own = [np.unique(np.column_stack([one.times, one.positions]), axis=0) for one in dataset]  # pyright: ignore
         at, positions = [rows[:, 0] for rows in own], [rows[:, 1:] for rows in own]
     elif at is None:
         at = np.arange(np.shape(X)[-1]) if padded else [np.unique(one.times) for one in dataset]

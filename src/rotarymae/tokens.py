@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import InitVar, dataclass, replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -98,9 +99,8 @@ class Tokens:
 
     def rows(self, index: Int[Tensor, " K"]) -> Tokens:
         """Return the rows at `index`, repeats allowed."""
-        return Tokens(
-            **{name: None if part is None else part[index] for name, part in vars(self).items()}, check_values=False
-        )
+        parts: dict[str, Any] = {name: None if part is None else part[index] for name, part in vars(self).items()}
+        return Tokens(**parts, check_values=False)
 
     def to(self, device: torch.device | str, non_blocking: bool = False) -> Tokens:
         """The same tokens on another device. Precision is left alone: positions must not be rounded."""
@@ -108,7 +108,7 @@ class Tokens:
         def move(tensor: Tensor) -> Tensor:
             return tensor.to(device, non_blocking=non_blocking)
 
-        parts = {name: None if part is None else move(part) for name, part in vars(self).items()}
+        parts: dict[str, Any] = {name: None if part is None else move(part) for name, part in vars(self).items()}
         return Tokens(**parts, check_values=False)
 
 

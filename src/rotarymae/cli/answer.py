@@ -213,7 +213,7 @@ def evaluate(
                     raise InputError(
                         "--labels, --label and --label-id concern tables; a picture's or sound's class is its folder."
                     )
-                found = folder.read_for(made_of, table, on_file, columns)
+                found = folder.read_for(made_of, table, on_file, columns)  # pyright: ignore
                 dataset, targets = found.dataset, known_labels(found, table, getattr(pipeline.labels, "classes", ()))
             else:
                 if not of_table:
@@ -278,7 +278,7 @@ def _answer_each(
         if made_of is not None and made_of.kind == "patches":
             check_new(out)
             with reporter.bar("reading") as on_file:
-                files = folder.read_for(made_of, table, on_file, columns).dataset
+                files = folder.read_for(made_of, table, on_file, columns).dataset  # pyright: ignore
             with reporter.bar(title) as on_step:
                 totals = scale.answer_arrays(question, files, out, on_step)
         elif sharded:

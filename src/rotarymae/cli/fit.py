@@ -130,7 +130,7 @@ def fit(
             else:
                 given = _read_table(table, columns, labels, config, start)
                 if columns.untimed == "static":  # rows without a time are facts, which heads read
-                    config = replace(config, static=tuple(given.dataset.static))
+                    config = replace(config, static=tuple(given.dataset.static))  # pyright: ignore
         _check_drawn(invert, given.dataset)
         reporter.say(f"{given.dataset.describe()} → {out}")
         reporter.say(f"read {table.name}: {given.notes}")

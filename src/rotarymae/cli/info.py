@@ -162,10 +162,10 @@ def _training(dataset: series.SeriesDataset, schema: tables.TableSchema) -> list
     except InputError as error:
         return [("training", f"refused: {error}")]
     sizes = config.model_config(preprocessor.axes, preprocessor.features, preprocessor.input_features)
-    before, after, memory = estimate_cost(config, sizes, preprocessor.lengths(preprocessor.windows(dataset).dataset))
-    kinds = zip(preprocessor.value_names, preprocessor.transforms, strict=True)
+    before, after, memory = estimate_cost(config, sizes, preprocessor.lengths(preprocessor.windows(dataset).dataset))  # pyright: ignore
+    kinds = zip(preprocessor.value_names, preprocessor.transforms, strict=True)  # pyright: ignore
     return [
-        ("unit of time", f"{preprocessor.positions.unit:.4g}, as positions are measured"),
+        ("unit of time", f"{preprocessor.positions.unit:.4g}, as positions are measured"),  # pyright: ignore
         ("values are", ", ".join(f"{name} {TRANSFORMED[kind]}" for name, kind in kinds)),
         ("pre-training", f"about {system.duration(before)} on this computer, with the defaults"),
         ("fine-tuning", f"about {system.duration(after)} with labels; --minutes sets a limit to both"),

@@ -242,7 +242,7 @@ class Groups:
         wave, power = np.ones_like(turn), []
         for _ in range(HARMONICS):
             wave = wave * turn
-            c, s = wave.real, wave.imag
+            c, s = wave.real, wave.imag  # pyright: ignore
             c, s = c - self.mean(c)[self.group], s - self.mean(s)[self.group]
             cc, ss, cs = self.sum(c * c), self.sum(s * s), self.sum(c * s)
             xc, xs = self.sum(self.away * c), self.sum(self.away * s)

@@ -134,5 +134,5 @@ def _finish(axes: Axes, x_label: str, y_label: str, corner: str) -> Axes:
     curve.set(**LINE)
     reference.set(**DASHED)
     style_axes(axes, x_label, y_label)
-    axes.legend(loc=corner, frameon=False, fontsize=9, labelcolor=INK)
+    axes.legend(loc=corner, frameon=False, fontsize=9, labelcolor=INK)  # pyright: ignore
     return axes

@@ -28,10 +28,12 @@ class Preprocessor(nn.Module, ABC):
         kind: the name of the class in config.json; None of a class that is not saved.
         noun: what messages call its data.
         axes, features, input_features: of its tokens, as in `RoMAEConfig`.
+        static: the fitted columns with one value per series; empty where the data have none.
         static_features: what a head reads of each series in addition.
     """
 
     kind: ClassVar[str]
+    static: ClassVar[tuple[Any, ...]] = ()
 
     def __new__(cls, *args: Any, **settings: Any) -> Any:
         self = super().__new__(cls)

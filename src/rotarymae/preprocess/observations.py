@@ -89,7 +89,7 @@ class ObservationPreprocessor(Preprocessor):
     channel_spacing: float = 1.0
     inputs: Inputs = dataclasses.field(default_factory=Inputs)
     join_times: bool = False
-    static: tuple[StaticColumn, ...] = ()
+    static: tuple[StaticColumn, ...] = ()  # pyright: ignore
     errors: tuple[str, ...] = ()
     max_tokens: int | None = None
     window: int | None = None

@@ -236,7 +236,7 @@ def _wild(dataset: SeriesDataset, rows: np.ndarray, away: Float[Tensor, "n V"]) 
         for k in range(int(apart[-1]) + 1 if len(apart) else 0):
             row = int(rows[largest.indices[k]])
             series = int(np.searchsorted(dataset.offsets, row, side="right")) - 1
-            channel = "" if names is None else f"channel {plain(names[dataset.channels[row]])!r}, "
+            channel = "" if names is None else f"channel {plain(names[dataset.channels[row]])!r}, "  # pyright: ignore
             yield (
                 f"{channel}column {name!r} is {dataset.values[row, v]:.6g} in series {plain(dataset.ids[series])!r} at "
                 f"time {dataset.times[row]:.10g}"

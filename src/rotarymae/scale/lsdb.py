@@ -72,7 +72,7 @@ def embed(
     if lacking:
         raise InputError(f"the catalogue has no column {listed(lacking)}; it has {listed(there, 20)}.")
     part = catalog[columns]
-    meta = _with_vectors(part.meta[kept], {name: np.zeros(0, np.float32) for name in question.schema.names})
+    meta = _with_vectors(part.meta[kept], {name: np.zeros(0, np.float32) for name in question.schema.names})  # pyright: ignore
     return part.map_partitions(_embed_partition, model, stage, pool, precision, layout, kept, meta=meta)
 
 
@@ -84,7 +84,7 @@ def _embed_partition(
     table = pa.table({name: pa.array(frame[name]) for name in frame.columns})
     first = frame[kept][~frame[layout.id].duplicated()]
     answers = pa.concat_tables(answer_table(question, question_reader(question, table, layout)))
-    vectors = {name: answers[name].to_numpy().astype(np.float32, copy=False) for name in question.schema.names}
+    vectors = {name: answers[name].to_numpy().astype(np.float32, copy=False) for name in question.schema.names}  # pyright: ignore
     return _with_vectors(first, vectors)
 
 

@@ -57,4 +57,4 @@ class Embedder:
         self._layout = self._pipeline.layout(given)
 
     def __call__(self, batch: pa.Table) -> pa.Table:
-        return embed_table(batch, self._pipeline, self._layout, pool=self._pool)
+        return embed_table(batch, self._pipeline, self._layout, pool=self._pool)  # pyright: ignore

@@ -65,7 +65,7 @@ def _read(value: Any, kind: Any, name: str) -> Any:
         return value
     if not fits:
         raise _wrong(name, value, kind)
-    return float(value) if kind is float else value
+    return float(value) if kind is float else value  # pyright: ignore
 
 
 def _wrong(name: str, value: Any, kind: Any) -> InputError:

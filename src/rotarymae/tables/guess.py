@@ -277,7 +277,7 @@ def propose(source: Source, schema: TableSchema, told: set[str]) -> Proposal:
         name
         for name, c in free.items()
         if c.numeric
-        and ((set(c.words) & ERRORS and len(c.words) > 1) or (c.words[-1:] and c.words[-1].endswith("err")))
+        and ((set(c.words) & ERRORS and len(c.words) > 1) or (c.words[-1:] and c.words[-1].endswith("err")))  # pyright: ignore
     }
     limits = [name for name, c in numeric.items() if any(word in LIMITS or word.endswith("lim") for word in c.words)]
     flags = [name for name, c in numeric.items() if set(c.words) & FLAGS or set("".join(c.words).split()) & FLAGS]
@@ -332,7 +332,7 @@ def propose(source: Source, schema: TableSchema, told: set[str]) -> Proposal:
             given["errors"] = tuple(own[:1])
     unused = [name for name in flags if name not in values]
     for name in unused:
-        count_of = int((np.nan_to_num(varying[name].numbers) != 0).sum()) if varying[name].numbers is not None else 0
+        count_of = int((np.nan_to_num(varying[name].numbers) != 0).sum()) if varying[name].numbers is not None else 0  # pyright: ignore
         if name.lower() != "isdiffpos" and 0 < count_of < n / 2:
             unsure.append(f"{name!r} is not 0 in {count_of:,} of {n:,} rows: --flags {name} would leave them out")
     if limits:

@@ -102,7 +102,7 @@ def with_static(
             static[name] = (
                 np.where(there, static[name].astype(float), np.nan)
                 if values.dtype.kind in "iuf"
-                else np.where(there, static[name], None)
+                else np.where(there, static[name], None)  # pyright: ignore
             )
     if not there.all():
         text = f"{(~there).sum():,} series are not in {table.name}: {listed(dataset.ids[~there])}; what is static of "

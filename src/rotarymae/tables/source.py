@@ -747,7 +747,7 @@ def _transcoded(path: Path, changed: int, encoding: str, skip: int, blanks: bool
     """Return a copy of a text file that DuckDB reads: UTF-8, unpacked, without what stands above its first row."""
     target = _scratch() / f"{len(list(_scratch().iterdir()))}-{path.name}.txt"
     with _opened(path) as packed, target.open("w", encoding="utf-8", newline="") as out:
-        lines = codecs.getreader(encoding)(packed, errors="strict")
+        lines = codecs.getreader(encoding)(packed, errors="strict")  # pyright: ignore
         for _ in range(skip):
             lines.readline()
         if blanks:

@@ -283,7 +283,7 @@ def _check_fields(manifest: dict[str, Any]) -> None:
         kind = float if default is None else type(default)
         if value is None and default is None:
             continue
-        if type(value) is not kind or not math.isfinite(value) or (kind is int and value < 0):
+        if type(value) is not kind or not math.isfinite(value) or (kind is int and value < 0):  # pyright: ignore
             raise ValueError(f"{name} is {value!r}")
     for name, value in manifest["scaler"].items():
         if type(value) not in (int, float) or not 0 <= value < math.inf:

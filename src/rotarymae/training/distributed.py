@@ -113,7 +113,7 @@ def watched_signals(watch: bool = True) -> Iterator[Callable[[], int]]:
     def note(signum: int, frame: Any) -> None:
         nonlocal arrived
         if arrived == signum:
-            signal.signal(signum, former[signum])
+            signal.signal(signum, former[signum])  # pyright: ignore
             os.kill(os.getpid(), signum)
         arrived = arrived or signum
 

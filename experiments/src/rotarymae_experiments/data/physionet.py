@@ -121,7 +121,7 @@ def prepare(dataset: SeriesDataset) -> Prepared:
 
     seen, test = train_test_split(np.arange(len(dataset)), train_size=0.8, random_state=42, shuffle=True)
     train, valid = train_test_split(seen, train_size=0.8, random_state=11, shuffle=True)
-    keep, known, values = _within_limits(dataset, seen), _of_records(dataset, seen), np.array(dataset.values)
+    keep, known, values = _within_limits(dataset, seen), _of_records(dataset, seen), np.array(dataset.values)  # pyright: ignore
     for of_variable in _variables(dataset):
         inside = values[of_variable & known & keep]
         values[of_variable] = (values[of_variable] - inside.mean()) / (inside.std() or 1.0)
@@ -139,7 +139,7 @@ def prepare_forecasting(dataset: SeriesDataset) -> Forecasting:
 
     seen, test = train_test_split(np.arange(len(dataset)), train_size=0.8, random_state=42, shuffle=True)
     train, valid = train_test_split(seen, train_size=0.75, random_state=42, shuffle=False)
-    keep, values = _within_limits(dataset, seen), np.array(dataset.values)
+    keep, values = _within_limits(dataset, seen), np.array(dataset.values)  # pyright: ignore
     for of_variable in _variables(dataset):
         low, high = values[of_variable].min(), values[of_variable].max()
         values[of_variable] = (values[of_variable] - low) / (high - low if high > low else 1.0)

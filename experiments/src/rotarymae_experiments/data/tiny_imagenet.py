@@ -72,7 +72,7 @@ def read(folder: str | Path, classes: tuple[int, int] | None = None, per_class: 
         for pictures in (train, validation):
             parts.append(np.stack([_pixels(archive, name) for name, _ in pictures]))
             parts.append(np.array([number for _, number in pictures]))
-        return Pictures(*parts, tuple(chosen))
+        return Pictures(*parts, tuple(chosen))  # pyright: ignore
 
 
 def _pixels(archive: zipfile.ZipFile, name: str) -> np.ndarray:

@@ -107,7 +107,7 @@ def run(setup: PLAsTiCCSetup, case: str, trial: Trial) -> Score:
         " combined": np.unique(labels)[both.argmax(1)],
         " of gradient boosting": boost(plain.select(rest), unseen, trial.seed),
     }
-    return Score(scores(labels[test], guesses), {}, parameters(tuned.pipeline.model.encoder))
+    return Score(scores(labels[test], guesses), {}, parameters(tuned.pipeline.model.encoder))  # pyright: ignore
 
 
 SIMPLE = "macro-F1 of gradient boosting"

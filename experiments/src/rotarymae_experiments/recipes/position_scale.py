@@ -58,8 +58,8 @@ RECIPE = Recipe(
     name="position_scale",
     table="none",
     run=run,
-    paper=ScaleSetup(synthetic=synthetic.RECIPE.paper, frequency=frequency.RECIPE.paper),
-    ours=ScaleSetup(synthetic=synthetic.RECIPE.ours, frequency=frequency.RECIPE.ours),
+    paper=ScaleSetup(synthetic=synthetic.RECIPE.paper, frequency=frequency.RECIPE.paper),  # pyright: ignore
+    ours=ScaleSetup(synthetic=synthetic.RECIPE.ours, frequency=frequency.RECIPE.ours),  # pyright: ignore
     small={"frequency": frequency.RECIPE.small},
     paper_small={"synthetic": {"train": {"epochs": 1}}, "frequency": frequency.RECIPE.paper_small},
     ours_small={"synthetic": {"train": {"epochs": 30}}, "frequency": {"train": {"epochs": 3}}},

@@ -91,7 +91,7 @@ def run(setup: UEASetup, case: str, trial: Trial) -> Score:
         metrics["accuracy of MultiRocketHydra"] = _share(guesses == problem.test_labels)
         metrics["seconds of MultiRocketHydra"] = time.monotonic() - started
     metrics["seconds"] = started - began
-    return Score(metrics, {}, parameters(found[0].pipeline.model.encoder))
+    return Score(metrics, {}, parameters(found[0].pipeline.model.encoder))  # pyright: ignore
 
 
 def _multi_rocket_hydra(
