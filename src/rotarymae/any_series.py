@@ -182,7 +182,7 @@ def fit_bank(
             for store, part in zip(left_out, processes.leave_one_out(fitted, y), strict=True):
                 store[bucket, :n] = part
             buckets.append((bucket, fitted))
-    alone = Answer(*(units.put(part, tuple(times.shape)) for part in left_out))
+    alone = Answer(*(units.put(part, tuple(times.shape)) for part in left_out))  # pyright: ignore
     padded = at.masked_fill(~units.real, torch.inf)
     bank = Bank(units, padded, own, own, buckets, described, counts[:0], None, alone)
     if most > 1:
@@ -396,7 +396,7 @@ class AnySeries(MaskedAutoencoder):
         visible = context.positions.shape[1]
         real = positions.new_ones(batch, queries, dtype=torch.bool) if padding is None else ~padding
         with torch.no_grad():
-            answer, numbers = ask_bank(context.observed, *_places(positions), real)
+            answer, numbers = ask_bank(context.observed, *_places(positions), real)  # pyright: ignore
         x = torch.cat([context.tokens, self.mask_token + self.query_projection(numbers)], 1)
         every = torch.cat([context.positions, positions.to(context.positions.dtype)], 1)
         if context.padding is not None or padding is not None:

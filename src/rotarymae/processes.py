@@ -199,7 +199,7 @@ def shapes(distance: Float[Tensor, "U a b"], periods: Float[Tensor, "U 2"]) -> F
     every = [
         torch.stack([share * parts[kind, length] for kind, length, share in shape]).sum(0)
         if len(shape) > 1
-        else parts[shape[0][:2]]
+        else parts[shape[0][:2]]  # pyright: ignore
         for shape in SHAPES
     ]
     for p in range(PERIODS):

@@ -131,7 +131,7 @@ def ask(
     done, model = 0, model.eval()
     for index, times, channels, values, noise, padding in _batches(part, lengths, errors):
         positions, scaled, relative, scale = standardise(times, channels, values, ~padding, noise)
-        at = np.concatenate([np.arange(queries.offsets[i], queries.offsets[i + 1]) for i in index])
+        at = np.concatenate([np.arange(queries.offsets[i], queries.offsets[i + 1]) for i in index])  # pyright: ignore
         row = np.repeat(np.arange(len(index)), lengths[index])
         place = np.concatenate([np.arange(n) for n in lengths[index]]) if len(at) else at
         if not len(at):
@@ -173,7 +173,7 @@ def ask(
             p = parameters[side]
             location = p[..., 0] * torch.from_numpy(factor) + torch.from_numpy(shift)
             moved.append(torch.stack([location, p[..., 1] + 2 * torch.from_numpy(np.log(factor)), p[..., 2]], -1))
-        parameters = torch.lerp(*moved, torch.from_numpy(share[..., None]))
+        parameters = torch.lerp(*moved, torch.from_numpy(share[..., None]))  # pyright: ignore
     return Answers(parameters, centre, width)
 
 

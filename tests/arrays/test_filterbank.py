@@ -85,7 +85,7 @@ def test_waveforms_become_patches_and_a_bad_one_is_named():
     with refuses("sound 1", "size 8", "patch of 16", "less than 0.175 s"):
         as_arrays([sounds[0], noise(0.1)], 16, RATE)
     with refuses("sample_rate 16000", "trained on 8000"):
-        PatchPreprocessor((16, 16), (0.0,), (1.0,), 8000).check(dataset)
+        PatchPreprocessor((16, 16), 1, 8000).check(dataset)
 
 
 def test_sounds_of_unequal_length_give_in_one_batch_what_they_give_alone():

@@ -76,7 +76,7 @@ def test_interpolation_by_hand():
         got = method().fit(train).predict(visible, hidden)[:, 0]
         at = dict(zip(zip(hidden.times, hidden.channels), got[:6]))
         assert [at[place] for place in asked] + got[6:].tolist() == wanted, method.name
-    assert {method.name for method in INTERPOLATION} == {"linear interpolation", "last value", "mean"}
+    assert {method.name for method in INTERPOLATION} == {"linear_interpolation", "last_value", "mean"}
     with refuses("same series ids"):
         LinearInterpolation().fit(train).predict(visible, hidden.select([0]))
 

@@ -167,12 +167,19 @@ def test_a_damaged_shard_is_named_and_the_others_go_on(folder, tmp_path, survey_
 def test_a_claim_is_waited_for_until_its_owner_gives_it_back_or_ends(folder, tmp_path, survey_model):
     claim = tmp_path / "out" / "_work" / "shard04.parquet.claim"
     claim.parent.mkdir(parents=True)
-    held = FileLock(claim, thread_local=False)
-    held.acquire()
-    timer = threading.Timer(2.0, held.release)
+    taken = threading.Event()
+
+    def own():  # in a thread of its own: a second lock of the same thread would be refused, not waited for
+        with FileLock(claim):
+            taken.set()
+            time.sleep(2.5)
+
+    owner = threading.Thread(target=own)
+    owner.start()
+    assert taken.wait(10)
     started = time.monotonic()
-    timer.start()
     answer_shards(work_of(survey_model), folder, tmp_path / "out")
+    owner.join()
     assert time.monotonic() - started > 2 and len(contents(tmp_path / "out")) == SHARDS and not claim.exists()
 
 

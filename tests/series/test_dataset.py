@@ -361,8 +361,8 @@ def test_write_refuses(tmp_path):
         ("a.docx", b"x", ["a.docx", ".csv", ".parquet", "from_frame"]),
         ("a.parquet", b"not parquet at all", ["a.parquet", "cannot be read as parquet"]),
         ("a.feather", b"not arrow", ["a.feather", "cannot be read as arrow"]),
-        ("a.csv", b"", ["a.csv", "cannot be read as csv"]),
-        ("a.csv", b"x,y,z\n1,2\n1,2\n", ["line 2", "another number of cells"]),
+        ("a.csv", b"", ["a.csv", "no line 1 that could name its columns", "complete", "a csv file"]),
+        ("a.csv", b"x,y,z\n1,2\n1,2\n", ["no line has as many cells as the header", "line 2", "3", "2"]),
         ("a.csv.gz", gzip.compress(b"x,y\n1,2\n" * 1000, mtime=0)[:40], ["cannot be read as csv", "complete"]),
         ("a.csv.gz", b"x,y\n1,2\n", ["cannot be read as csv"]),
         ("a.csv", b"x,y,x\n1,2,3\n", ["a.csv", "'x'", "more than once"]),
@@ -493,7 +493,7 @@ def test_no_table_no_rows():
     with pytest.raises(InputError, match=says("no rows", "'star'")):
         SeriesDataset.from_frame(frame().slice(0, 0), **ROLES)
     for twice in (pa.table([[1], [2]], names=["id", "id"]), pd.DataFrame([[1, 2]], columns=["id", "id"])):
-        with pytest.raises(InputError, match=says("more than once", "id")):
+        with pytest.raises(InputError, match=says("'id'", "more than once", "name of its own")):
             SeriesDataset.from_frame(twice)
 
 

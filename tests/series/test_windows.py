@@ -94,7 +94,7 @@ def test_answers_have_no_step_where_windows_meet(window, overlap):
 @pytest.fixture(scope="module")
 def trained():
     data = long((5, 60, 12, 100, 30, 31, 32, 33, 34, 35, 36))
-    config = FitConfig(**{**vars(FIT), "window": 20, "overlap": 6})
+    config = replace(FIT, window=20, overlap=6)
     labels = np.array(list("ababababaab"))
     pretrained = pretrain(data, config).pipeline
     return data, pretrained, finetune(pretrained, data, labels, config).pipeline
@@ -194,7 +194,7 @@ def test_windows_of_a_table_larger_than_memory_are_no_copy_in_memory(tmp_path, m
 def test_classes_weigh_as_their_windows():
     """Balanced weights are of what batches are drawn from."""
     data = long((100, 99, 5, 4))
-    config = FitConfig(**{**vars(FIT), "window": 20, "overlap": 0, "class_weights": "balanced"})
+    config = replace(FIT, window=20, overlap=0, class_weights="balanced")
     seen = []
 
     def look(objective, examples, settings):

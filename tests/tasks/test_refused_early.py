@@ -59,9 +59,8 @@ def test_an_output_that_cannot_be_written_is_refused_before_any_work(tmp_path, c
 def test_what_a_killed_process_left_beside_a_large_table_is_removed(tmp_path):
     rows = [(i // 5, i % 5, i) for i in range(50)]
     table = write_csv(tmp_path / "t.csv", "id,time,value", rows)
-    folder = tmp_path / "t.csv.columns"
-    alive = ".columns.00000001.part"
-    for name, age in ((".columns.00000000.part", 7200), (".selected-dead.00000000.part", 7200), (alive, 0)):
+    folder, alive, day = tmp_path, ".rotarymae-alive.columns", 86_400
+    for name, age in ((".rotarymae-dead.columns", 2 * day), (".rotarymae-dead_2.columns", 2 * day), (alive, 0)):
         (folder / name).mkdir(parents=True)
         (folder / name / "times.f8").write_bytes(b"half")
         for path in (folder / name / "times.f8", folder / name):

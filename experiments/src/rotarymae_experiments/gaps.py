@@ -86,7 +86,7 @@ def development_sets(data_dir: Path) -> dict[str, list[Series]]:
     except ImportError:
         pass
     else:
-        table = co2.load_pandas().data["co2"].dropna()
+        table = co2.load_pandas().data["co2"].dropna()  # pyright: ignore
         sets["CO2"] = _pieces(table.index.to_numpy().astype("datetime64[D]").astype(float), table.to_numpy())
     if (data_dir / "uea").is_dir():
         vowels, draw, found = uea.read(data_dir / "uea", "JapaneseVowels").train, np.random.default_rng(1), []
@@ -170,7 +170,7 @@ def gaussian_process(gap: Gap) -> Predictions:
         warnings.simplefilter("ignore")  # of hyperparameters at their bounds
         process.fit((times / unit)[:, None], values)
     mean, std = process.predict((gap.times[gap.hidden] / unit)[:, None], return_std=True)
-    return _normal(mean, std)
+    return _normal(mean, std)  # pyright: ignore
 
 
 def _normal(mean: np.ndarray, std: np.ndarray) -> Predictions:
@@ -214,7 +214,7 @@ def score(gaps: list[Gap], predictions: list[Predictions], seconds: float = 0.0)
             inside[share].append((truth >= lower) & (truth <= upper))
     rmse = float(np.sqrt(np.square(np.concatenate(errors)).mean()))
     shares = [float(np.concatenate(inside[share]).mean()) for share in (0.68, 0.95)]
-    return GapScore(rmse, float(np.median(np.concatenate(nlls))), *shares, seconds)
+    return GapScore(rmse, float(np.median(np.concatenate(nlls))), *shares, seconds)  # pyright: ignore
 
 
 def score_line(gaps: list[Gap]) -> float:
@@ -231,7 +231,7 @@ def process_scores(gaps: list[Gap], cache: Path) -> GapScore:
         seconds = time.process_time() - started
         cache.parent.mkdir(parents=True, exist_ok=True)
         columns = {"mean": [a.mean for a in answers], "std": [a.std for a in answers]}
-        np.savez(cache, seconds=seconds, **{name: np.concatenate(parts) for name, parts in columns.items()})
+        np.savez(cache, seconds=seconds, **{name: np.concatenate(parts) for name, parts in columns.items()})  # pyright: ignore
     with np.load(cache) as kept:
         cuts = np.cumsum([gap.hidden.sum() for gap in gaps])[:-1]
         mean, std = (np.split(kept[name], cuts) for name in ("mean", "std"))

@@ -71,7 +71,7 @@ class _Supervised(Estimator):
         Raises:
             InputError: series that cannot be used, and as `rotarymae.importance`.
         """
-        return self._fitted().importance(self._read(X), method)
+        return self._fitted().importance(self._read(X), method)  # pyright: ignore
 
     def _labelled(self, dataset: Any, X: Any, y: Any, predicted: np.ndarray) -> tuple[Any, np.ndarray]:
         """Return the labels of the series, read as `dataset`, that have one, and what is predicted of these."""

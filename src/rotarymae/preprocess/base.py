@@ -42,7 +42,8 @@ class Preprocessor(nn.Module, ABC):
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        KINDS[cls.kind] = cls
+        if "kind" in vars(cls):  # torch.export derives classes of its own, which are no kinds
+            KINDS[cls.kind] = cls
 
     # Properties rather than attributes: some depend on the settings.
     @property

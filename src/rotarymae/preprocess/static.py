@@ -57,9 +57,8 @@ class StaticColumn:
             raise InputError(f"every value of the static column {name!r} is missing; leave it out.")
         different = np.unique(known)
         if len(different) < 2 and not missing:
-            raise InputError(
-                f"the static column {name!r} is {cells.plain(different[0])!r} in every series; leave it out."
-            )
+            only = repr(different[0]) if isinstance(different[0], str) else cells.as_text(different[0])
+            raise InputError(f"the static column {name!r} is {only} in every series; leave it out.")
         number = column.dtype.kind in "iuf"
         if number:
             whole = bool((different == np.round(different)).all())

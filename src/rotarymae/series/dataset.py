@@ -604,11 +604,12 @@ class SeriesDataset:
         rows, there = leave_out_empty(rows)
         for loss in rows.report.losses() if every else ():
             warnings.warn(loss, InputWarning, stacklevel=3)
+        # A column that Arrow lends is read-only: torch would warn, and it must not change with the table.
         return cls(
-            times=rows.times,
-            values=np.ascontiguousarray(rows.values),
+            times=np.require(rows.times, requirements="W"),
+            values=np.require(rows.values, requirements=["C", "W"]),
             offsets=offsets_of(rows.lengths),
-            ids=rows.ids,
+            ids=np.require(rows.ids, requirements="W"),
             value_names=rows.value_names,
             channels=rows.channels,
             channel_names=rows.channel_names,

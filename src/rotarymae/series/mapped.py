@@ -6,7 +6,9 @@ The files are removed as soon as they are mapped: the system keeps them for as l
 from __future__ import annotations
 
 import contextlib
+import shutil
 import tempfile
+import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 CHUNK = 1 << 20  # observations that are handled at a time
+LEFT_AFTER = 86_400.0  # seconds; nothing that is being written stays unchanged for so long
 
 
 class Columns(NamedTuple):
@@ -46,9 +49,20 @@ def series_chunks(offsets: np.ndarray, size: int | None = None) -> Iterator[slic
 
 def map_parts(parts: Iterable[Columns], folder: str | Path | None = None) -> Columns:
     """Return parts, one behind the other, as mapped columns of files in a folder (a temporary one, if None)."""
+    if folder is not None:
+        _remove_leftovers(Path(folder))
     # On Windows a file cannot be removed while it is mapped.
     with tempfile.TemporaryDirectory(".columns", ".rotarymae-", folder, ignore_cleanup_errors=True) as beside:
         return _write_columns(Path(beside), parts)
+
+
+def _remove_leftovers(folder: Path) -> None:
+    """Remove columns that killed processes left; what changed lately stays, as another process may be writing it."""
+    for left in folder.glob(".rotarymae-*.columns"):
+        with contextlib.suppress(OSError):
+            changed = max(path.lstat().st_mtime for path in (left, *left.iterdir()))
+            if not left.is_symlink() and time.time() - changed > LEFT_AFTER:
+                shutil.rmtree(left, ignore_errors=True)
 
 
 def _write_columns(folder: Path, parts: Iterable[Columns]) -> Columns:

@@ -66,9 +66,10 @@ def align_column(
     ids, values = _read(source, id, name, na)
     as_days = pa.types.is_temporal(values.type)
     if cells.is_text(values.type):
-        dates.refuse_other_dates(values, name)
         there = values.is_valid().to_numpy(zero_copy_only=False)
         as_days = bool(there.any()) and bool(cells.matches(values, cells.ISO)[there].all())
+        if not as_days:
+            dates.refuse_other_dates(values, name)
     if as_days:
         values = pa.array(cells.times(values, name).values, from_pandas=True)
     return _align(dataset, ids, values, name, "none", f"value of {name!r}"), as_days

@@ -155,7 +155,8 @@ class TableReader:
         absent = [name for name in values if schema.wide and forgiving and name not in table.kinds]
         objects = None if schema.objects is None else open_source(schema.objects)
         elsewhere = [name for name in schema.static if objects and name not in names and name in objects.columns]
-        absent += [name for name in schema.static if for_model and name not in names and name not in elsewhere]
+        if for_model and schema.untimed == "static":  # facts that no series of this table may have
+            absent += [name for name in schema.static if name not in names and name not in elsewhere]
         for role, name in [*schema.roles, *(("values", name) for name in values)]:
             if name not in names and name not in absent and name not in elsewhere and not (role == "id" and alone):
                 _refuse_absent(table, role, name, for_model)
