@@ -175,7 +175,7 @@ def test_labels_of_a_frame_may_come_by_id(gappy):
     by_id = dict(enumerate(labels))
     model = RoMAEClassifier(**{**BOTH, **columns})
     want = clone(model).fit(shuffled, "kind")
-    for given in (by_id, pd.Series(by_id), pd.DataFrame({"kind": by_id}), labels[order]):
+    for given in (by_id, pd.Series(by_id)[order], pd.DataFrame({"kind": by_id}), labels[order]):
         assert np.array_equal(clone(model).fit(shuffled, given).predict_proba(frame), want.predict_proba(frame))
     for given in (by_id, pd.DataFrame({"kind": by_id}), labels[order]):
         assert want.score(shuffled, given) == want.score(shuffled, "kind")
