@@ -71,7 +71,7 @@ def run(setup: ELAsTiCCSetup, case: str, trial: Trial) -> Score:
         " from scratch": predict(scratch, test.series),
         " of gradient boosting": boost(rest, plain.series.select(split.test), trial.seed),
     }
-    return Score(scores(test.labels, guesses), {}, parameters(tuned.model.encoder))  # pyright: ignore
+    return Score(scores(test.labels, guesses), {}, parameters(tuned.pipeline.model.encoder))  # pyright: ignore
 
 
 SIMPLE = "macro-F1 of gradient boosting"
