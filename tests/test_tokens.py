@@ -168,3 +168,13 @@ def test_rounding_up_adds_padding_alone_and_none_where_there_is_none():
     assert round_up(tokens, 5) is tokens
     full = Tokens(torch.ones(2, 5, 2), torch.ones(2, 5, 1))
     assert round_up(full, 4) is full
+
+
+def test_rounding_up_keeps_what_was_observed():
+    padding = torch.tensor([[False, False, False], [False, False, True]])
+    observed = torch.tensor(
+        [[[True, False], [False, True], [True, True]], [[True, True], [False, True], [False, False]]]
+    )
+    tokens = Tokens(torch.ones(2, 3, 2), torch.ones(2, 3, 1), padding, observed)
+    rounded = round_up(tokens, 4)
+    assert rounded.observed is not None and rounded.observed[:, :3].equal(observed) and not rounded.observed[:, 3].any()

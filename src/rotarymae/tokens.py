@@ -180,6 +180,7 @@ def round_up(tokens: Tokens, step: int) -> Tokens:
         F.pad(tokens.values, (0, 0, 0, more)),
         F.pad(tokens.positions, (0, 0, 0, more)),
         F.pad(tokens.padding, (0, more), value=True),
+        None if tokens.observed is None else F.pad(tokens.observed, (0, 0, 0, more)),
         check_values=False,
     )
 
