@@ -61,7 +61,7 @@ def apart(one, other):
 
 def test_loss_curves_of_padded_and_grouped_batches():
     eager, padded, grouped = (curve(way, small(**SMALL)) for way in ("eager", "padded", "grouped"))
-    assert eager[-1] < eager[0]
+    assert np.mean(eager[-10:]) < 0.9 * np.mean(eager[:10])
     assert apart(padded, eager) < 1e-4
     assert apart(grouped, eager) < 1e-4
 

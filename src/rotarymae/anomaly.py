@@ -27,7 +27,8 @@ def hidden_loss(pipeline: Pipeline, hidden: SeriesDataset, answer: Interpolation
         answer: the model's predictions there.
     """
     preprocessor = pipeline.require_series()
-    truth = preprocessor.values.transform(hidden.with_values(preprocessor.value_names).values, channel_index(hidden))
+    values = hidden.with_values(preprocessor.value_names).values
+    truth = preprocessor.values.without_limits(values, channel_index(hidden))  # a gross outlier scores by its size
     each = answer.scaled.likelihood.loss(answer.scaled.parameters, torch.from_numpy(truth)).numpy()
     return np.add.reduceat(each.mean(1), hidden.offsets[:-1]) / hidden.lengths
 

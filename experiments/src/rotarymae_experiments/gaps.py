@@ -16,6 +16,7 @@ from pathlib import Path
 from statistics import NormalDist
 
 import numpy as np
+from statsmodels.datasets import co2
 
 from rotarymae.any_series import AnySeries
 from rotarymae.queries import Queries
@@ -67,7 +68,7 @@ class GapScore:
 
 
 def development_sets(data_dir: Path) -> dict[str, list[Series]]:
-    """Return the sets whose data lie in `data_dir` (plasticc, physionet2012, uea); CO2 where statsmodels is installed.
+    """Return the sets whose data lie in `data_dir` (plasticc, physionet2012, uea), and atmospheric CO2.
 
     PLAsTiCC's six bands, four vital signs of PhysioNet 2012, atmospheric CO2, and channels of JapaneseVowels.
     """
@@ -81,13 +82,8 @@ def development_sets(data_dir: Path) -> dict[str, list[Series]]:
         records = physionet.read(data_dir / "physionet2012")
         assert records.channel_names is not None, "variables are channels"
         sets |= {f"PhysioNet {name}": _series(records, records.channel_names.index(name)) for name in VITALS}
-    try:
-        from statsmodels.datasets import co2
-    except ImportError:
-        pass
-    else:
-        table = co2.load_pandas().data["co2"].dropna()  # pyright: ignore
-        sets["CO2"] = _pieces(table.index.to_numpy().astype("datetime64[D]").astype(float), table.to_numpy())
+    table = co2.load_pandas().data["co2"].dropna()
+    sets["CO2"] = _pieces(table.index.to_numpy().astype("datetime64[D]").astype(float), table.to_numpy())
     if (data_dir / "uea").is_dir():
         vowels, draw, found = uea.read(data_dir / "uea", "JapaneseVowels").train, np.random.default_rng(1), []
         while len(found) < COUNT:

@@ -146,10 +146,13 @@ class ValueScaling(nn.Module):
         """Return standardised values, float64, of observations in the given channels."""
         limit = self.limit[channel]
         low, high = ((bound - self.mean[channel]) / self.std[channel] for bound in (-limit, limit))
-        scaled = self._without_limits(values.double(), channel)
+        scaled = self.without_limits(values, channel)
         return torch.where(self.as_is, scaled, torch.minimum(torch.maximum(scaled, low), high))
 
-    def _without_limits(self, values: Float[Tensor, "*shape V"], channel: Int[Tensor, "*shape"]) -> Tensor:
+    @numpy_too
+    def without_limits(self, values: Float[Tensor, "*shape V"], channel: Int[Tensor, "*shape"]) -> Tensor:
+        """Return standardised values, float64, however far from the training values they are."""
+        values = values.double()
         y = _bend((values - self.centre[channel]) / self.width[channel], self.knee[channel])
         return torch.where(self.as_is, values, (y - self.mean[channel]) / self.std[channel])
 
@@ -170,7 +173,7 @@ class ValueScaling(nn.Module):
         changes within a large error, that is nearer to its deviation than the slope at the value.
         """
         values, errors = values.double(), errors.double().clamp(min=0.0)
-        upper, lower = (self._without_limits(edge, channel) for edge in (values + errors, values - errors))
+        upper, lower = (self.without_limits(edge, channel) for edge in (values + errors, values - errors))
         return (upper - lower) / 2
 
     @numpy_too
