@@ -14,7 +14,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import r2_score
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
-from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.estimator_checks import check_methods_subset_invariance, parametrize_with_checks
 
 from conftest import command, refuses
 from rotarymae import RoMAEClassifier, RoMAEEmbedder, RoMAEInterpolator, RoMAERegressor, SeriesDataset
@@ -46,7 +46,16 @@ def unchecked():
     CHECKED, expected_failed_checks=lambda one: WAIVED if isinstance(one, RoMAERegressor) else {}, xfail_strict=True
 )
 def test_checks_of_scikit_learn(estimator, check, unchecked):
+    if isinstance(estimator, RoMAERegressor) and check.func is check_methods_subset_invariance:
+        pytest.skip("it allows 1e-7, less than float32 can hold; the test below allows 1e-5")
     check(estimator)
+
+
+def test_an_answer_does_not_depend_on_the_other_series():
+    X = np.random.default_rng(0).normal(size=(20, 3))
+    model = RoMAERegressor(**BOTH).fit(X, X[:, 0])
+    alone = np.concatenate([model.predict(X[i : i + 1]) for i in range(20)])
+    assert np.allclose(model.predict(X), alone, rtol=0, atol=1e-5)
 
 
 # ── the same data in every form ─────────────────────────────────────────────────────────────────────────────────────
@@ -179,7 +188,7 @@ def test_labels_of_a_frame_may_come_by_id(gappy):
         assert np.array_equal(clone(model).fit(shuffled, given).predict_proba(frame), want.predict_proba(frame))
     for given in (by_id, pd.DataFrame({"kind": by_id}), labels[order]):
         assert want.score(shuffled, given) == want.score(shuffled, "kind")
-    numbers = pd.DataFrame({"size": np.arange(16.0), "age": -np.arange(16.0)})
+    numbers = pd.DataFrame({"size": np.arange(16.0), "age": -np.arange(16.0)}, index=list(range(16)))  # by id
     both = RoMAERegressor(**{**BOTH, **columns}).fit(shuffled, numbers.to_numpy()[order])
     assert np.array_equal(clone(both).fit(shuffled, numbers).predict(frame), both.predict(frame))
     assert both.score(shuffled, numbers) == both.score(shuffled, numbers.to_numpy()[order])

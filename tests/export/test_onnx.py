@@ -8,6 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 from jaxtyping import config as shape_checks
+from sklearn.base import clone
 
 from _runs import waves
 from conftest import command, refuses
@@ -239,19 +240,19 @@ def test_a_model_of_windows_is_compared_on_what_it_reads_at_a_time(fitted, tmp_p
     assert found.shapes == ((1, 6), (3, 12), (16, 12)) and found.difference < 1e-5
 
 
-def test_the_command(fitted, tmp_path, capsys):
+def test_the_command(fitted, curves, tmp_path, capsys):
     fitted.save(tmp_path / "model", license="cc-by-4.0", tags=["astronomy"])
     assert command("export", tmp_path / "model", "--out", tmp_path / "model.pt2", "--format", "torch") == 0
     said = " ".join(capsys.readouterr().err.split())
     assert "largest difference" in said and "probabilities" in said and "3 × 40 observations" in said and "MB" in said
     assert command("export", tmp_path / "model", "--out", tmp_path / "x.onnx", "--pool", "cls") == 2
     assert command("export", tmp_path / "model", "--out", tmp_path / "x.onnx", "--stage", "finetuned") == 2
-    curves = ("--contract", "light-curve", "--pool", "cls")
-    assert command("export", tmp_path / "model", "--out", tmp_path / "x.onnx", *curves) == 2
+    contract = ("--contract", "light-curve", "--pool", "cls")
+    assert command("export", tmp_path / "model", "--out", tmp_path / "x.onnx", *contract) == 2
     card = (tmp_path / "model" / "README.md").read_text()
     assert "license: cc-by-4.0" in card and "astronomy]" in card and "Fitted by `RoMAEClassifier(" in card
     capsys.readouterr()
-    partners = dataclasses.replace(fitted.pipeline_.partners, choice="combined")
-    dataclasses.replace(fitted.pipeline_, partners=partners).save(tmp_path / "model")
-    assert command("export", tmp_path / "model", "--out", tmp_path / "b.pt2", "--format", "torch") == 0
+    both = clone(fitted).set_params(predictor="combined").fit(curves, KINDS)
+    both.save(tmp_path / "both")
+    assert command("export", tmp_path / "both", "--out", tmp_path / "b.pt2", "--format", "torch") == 0
     assert "holds the model alone; `predict` takes combined" in " ".join(capsys.readouterr().err.split())

@@ -259,7 +259,9 @@ def test_worker_processes(folder, tmp_path, survey_model):
 
 
 def test_the_shards_of_a_killed_worker_are_done_by_others(folder, tmp_path, survey_model, monkeypatch):
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(Path(__file__).parents[1]), os.environ["PYTHONPATH"]]))
+    monkeypatch.setenv(
+        "PYTHONPATH", os.pathsep.join([str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
+    )
     work = work_of(survey_model)
     once = ShardedJob(
         functools.partial(_survey.open_unless_killed, survey_model, tmp_path / "killed"),
@@ -274,7 +276,9 @@ def test_the_shards_of_a_killed_worker_are_done_by_others(folder, tmp_path, surv
 
 @pytest.mark.slow  # three times two processes import torch
 def test_workers_that_are_killed_again_and_again_are_said(folder, tmp_path, survey_model, monkeypatch):
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(Path(__file__).parents[1]), os.environ["PYTHONPATH"]]))
+    monkeypatch.setenv(
+        "PYTHONPATH", os.pathsep.join([str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
+    )
     work = work_of(survey_model)
     never = ShardedJob(_survey.end_at_once, work.name, work.model, work.options, work.layout)
     with refuses("3 times", "30 of 30", error=RotaryMAEError):

@@ -82,7 +82,7 @@ def development_sets(data_dir: Path) -> dict[str, list[Series]]:
         records = physionet.read(data_dir / "physionet2012")
         assert records.channel_names is not None, "variables are channels"
         sets |= {f"PhysioNet {name}": _series(records, records.channel_names.index(name)) for name in VITALS}
-    table = co2.load_pandas().data["co2"].dropna()
+    table = co2.load_pandas().data["co2"].dropna()  # pyright: ignore
     sets["CO2"] = _pieces(table.index.to_numpy().astype("datetime64[D]").astype(float), table.to_numpy())
     if (data_dir / "uea").is_dir():
         vowels, draw, found = uea.read(data_dir / "uea", "JapaneseVowels").train, np.random.default_rng(1), []

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -163,10 +162,6 @@ class TableReader:
         wanted = {schema.id, *(name for _, name in schema.roles), *values}
         unread = [name for name in names if name not in wanted and name not in others]
         notes = [f"columns not read: {listed(unread)}"] if unread and not table.in_memory else []
-        strange = _numeric(table, unread) if schema.wide and for_model else []
-        if strange:
-            text = f"{table.name}: this model does not read the columns {listed(strange)}."
-            warnings.warn(text, InputWarning, stacklevel=3)
         if absent:
             text = f"{table.name} has no column {listed(absent)}; it is taken as never observed."
             warnings.warn(text, InputWarning, stacklevel=3)
@@ -578,16 +573,6 @@ def _facts(
         column = np.full(count, np.nan) if valued else np.zeros(count)
         column[series[rows]] = values[rows, 0] if valued else 1.0
         found[str(names[c])] = column
-    return found
-
-
-def _numeric(table: Source, names: Sequence[str]) -> list[str]:
-    """Return those of some columns that hold numbers, as the first rows show."""
-    found = []
-    for name, column in (table.read(names, 1000) if names else {}).items():
-        with suppress(InputError):
-            cells.numbers(column, name)
-            found.append(name)
     return found
 
 
