@@ -1,5 +1,7 @@
 """The documentation says what is so: its code runs, and its links and the names of the code exist."""
 
+import functools
+import inspect
 import re
 import shlex
 from pathlib import Path
@@ -7,7 +9,7 @@ from pathlib import Path
 import matplotlib
 import pytest
 
-import rotarymae
+from rotarymae import RoMAEClassifier, RoMAEEmbedder, RoMAEInterpolator, RoMAERegressor
 from rotarymae.cli.main import main
 from rotarymae.training.fit_config import FitConfig
 
@@ -15,8 +17,8 @@ matplotlib.use("Agg")
 ROOT = Path(__file__).parents[1]
 PAGES = sorted(path for path in (ROOT / "docs").glob("*.md") if path.name != "results.md")
 BLOCK = re.compile(r"^(?:```|<!-- )(?P<kind>python|bash|setup)\n(?P<code>.*?)^(?:```|-->)$", re.MULTILINE | re.DOTALL)
-# A page shows the defaults, which train for minutes; here one epoch must do.
-QUICK = {"pretrain_epochs": 1, "finetune_epochs": 1, "min_steps": 0}
+# A page shows the defaults, which train for minutes; here one epoch of a shallow model must do.
+QUICK = {"pretrain_epochs": 1, "finetune_epochs": 1, "min_steps": 0, "depth": 1, "decoder_depth": 1}
 OPTIONS = [word for name, value in QUICK.items() for word in (f"--{name.replace('_', '-')}", str(value))]
 
 
@@ -26,10 +28,20 @@ def blocks(page):
 
 @pytest.fixture
 def quick(monkeypatch):
-    for kind in (FitConfig, *(getattr(rotarymae, name) for name in dir(rotarymae) if name.startswith("RoMAE"))):
-        defaults = getattr(kind.__init__, "__kwdefaults__", None) or {}
-        for name in QUICK.keys() & defaults.keys():
-            monkeypatch.setitem(defaults, name, QUICK[name])
+    for name, value in QUICK.items():
+        monkeypatch.setitem(FitConfig.__init__.__kwdefaults__, name, value)
+    for kind in (RoMAEClassifier, RoMAEEmbedder, RoMAEInterpolator, RoMAERegressor):
+        monkeypatch.setattr(kind, "__init__", quickly(kind.__init__))
+
+
+def quickly(init):
+    """Return a constructor of an estimator whose parameters are `QUICK` unless they are given."""
+
+    @functools.wraps(init)
+    def start(self, **given):
+        init(self, **{name: QUICK[name] for name in QUICK.keys() & inspect.signature(init).parameters.keys()} | given)
+
+    return start
 
 
 @pytest.mark.parametrize(
