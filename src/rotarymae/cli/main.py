@@ -19,6 +19,7 @@ from rotarymae.cli.features import features
 from rotarymae.cli.fit import demo, fit
 from rotarymae.cli.info import info
 from rotarymae.cli.interruption import Stopped, stopping_on_signals
+from rotarymae.cli.short_help import FIT_HELP
 from rotarymae.errors import (
     InputError,
     Interrupted,
@@ -85,9 +86,12 @@ def _run_command(arguments: list[str]) -> None:
         raise InputError(
             f"no command {arguments[0]!r}; there are {', '.join(COMMANDS)}.{did_you_mean(arguments[0], COMMANDS)}"
         )
+    if arguments[:1] == ["fit"] and {"-h", "--help"} & set(arguments):
+        print(FIT_HELP, end="")
+        return
     tyro.extras.subcommand_cli_from_dict(
         COMMANDS,
-        args=arguments,
+        args=["--help" if argument == "--help-all" else argument for argument in arguments],
         prog="rotarymae",
         description="Learn from irregular observations: pre-train, classify, interpolate, embed.",
         config=(FlagCreatePairsOff, DisallowNone, OmitArgPrefixes),
