@@ -359,13 +359,17 @@ def test_evaluate_scores_a_labelled_table_as_the_run_did(fitted, tmp_path, capsy
     )
     given = [fitted / "run", fitted / "stars.csv", "--out", tmp_path / "m.json", "--label", "kind"]
     assert command("evaluate", *given, "--labels", labels) == 0
-    assert says_all(capsys.readouterr().out, ["6", "24", "accuracy", "95 % intervals of"])
+    said = capsys.readouterr()
+    assert says_all(said.out, ["6", "24", "accuracy", "95 % intervals of"]) and "trained or chosen on" not in said.err
     metrics, run = (json.loads(path.read_text()) for path in (tmp_path / "m.json", fitted / "run/metrics.json"))
     assert metrics["series"] == {"labelled": 6, "unlabelled": 18}
     assert metrics["predictor"] == run["predictor"] and run["predictor"]["chosen"] in metrics["classification"]
     for method, ours in metrics["classification"].items():
         theirs = run["classification"][method]
         assert {name: pytest.approx(theirs[name]) for name in ours} == ours
+    every = write_csv(tmp_path / "all.csv", "star,kind", [(r["star"], r["label"]) for r in found])
+    assert command("evaluate", fitted / "run", fitted / "stars.csv", "--label", "kind", "--labels", every) == 0
+    assert says_all(capsys.readouterr().err, ["18 of 24 series", "trained or chosen on"])
     assert command("evaluate", fitted / "run", fitted / "stars.csv") == 2
     assert says_all(capsys.readouterr().err, ["--label", "--labels"])
     other = write_csv(tmp_path / "other.csv", "star,kind", [("star 00", "z")])

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+import numpy as np
 from tyro.conf import Positional, arg
 
 from rotarymae import system, tables
 from rotarymae.cli.inputs import Columns, ComputedIn, FolderReading, LabelColumn, Model, Quiet, Table, known_labels
 from rotarymae.cli.output import are_shards, check_new, new_reporter, print_metrics
-from rotarymae.errors import InputError
+from rotarymae.errors import InputError, InputWarning
 from rotarymae.training.fit_config import ImportanceMethod, Predicting
 
 if TYPE_CHECKING:
@@ -195,6 +197,7 @@ def evaluate(
             of pictures or sounds with one folder per class.
         out: The metrics go to this new JSON file as well.
     """
+    from rotarymae.labels import has_label
     from rotarymae.pipeline import Pipeline
     from rotarymae.run_folder import as_json
     from rotarymae.scoring import evaluate_predictions
@@ -230,11 +233,31 @@ def evaluate(
                     others=labels.beside,
                 )
                 targets = labels.read(dataset, layout, table)
+        _warn_of_training_series(model, dataset.ids[has_label(targets)])
         with reporter.bar("predicting") as on_step:
             metrics = evaluate_predictions(pipeline, dataset, targets, on_step=on_step)
     if out is not None:
         system.write_text(out, as_json(metrics))
     print_metrics(metrics, reporter)
+
+
+def _warn_of_training_series(run: Path, ids: np.ndarray) -> None:
+    """Warn where the run in a folder was trained on series with these ids: their scores are too good."""
+    import pyarrow.parquet as pq
+
+    if not (run / "predictions.parquet").is_file():
+        return
+    predictions = pq.read_table(run / "predictions.parquet")
+    known = np.array(predictions.column(0).to_pylist(), object)
+    trained = set(known[predictions["part"].to_numpy() != "test"].tolist())
+    seen = sum(id in trained for id in ids.tolist())
+    if seen:
+        warnings.warn(
+            f"{seen:,} of {len(ids):,} series have ids that the model was trained or chosen on: their scores are "
+            "better than those of new series. Score series that it has not seen.",
+            InputWarning,
+            stacklevel=2,
+        )
 
 
 def _answer_table(
