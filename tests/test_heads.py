@@ -1,10 +1,13 @@
 """Heads: padding is not pooled, the encoder comes as it is, and predictions are an RMSNorm and a linear layer."""
 
+from typing import get_args
+
 import pytest
 import torch
 
 from conftest import random_tokens, refuses, small
-from rotarymae.heads import POOLS, Classifier, Regressor, TokenRegressor, mean_of_real, pooled
+from rotarymae.config import HeadPool
+from rotarymae.heads import Classifier, Regressor, TokenRegressor, mean_of_real, pooled
 from rotarymae.model import Encoder, MaskedAutoencoder
 from rotarymae.tokens import Tokens
 
@@ -84,7 +87,7 @@ def test_attention_pooling_depends_on_neither_padding_nor_batch():
     assert (pooled_vector - model.attention(x[:, [0, 2, 3]], None)).abs().max() < 1e-12
 
 
-@pytest.mark.parametrize("pool", POOLS)
+@pytest.mark.parametrize("pool", get_args(HeadPool))
 def test_pooled_vectors_keep_the_weights_precision_under_autocast(pool):
     model, tokens = Classifier(Encoder(small()), 3, pool=pool), random_tokens(2, 4, dtype=torch.float32)
     wanted = model(tokens)
@@ -148,7 +151,7 @@ def test_the_pretrained_encoder_comes_as_it_is(make):
         (lambda e: Classifier(e, 1), ("classes is 1", "at least 2")),
         (lambda e: Regressor(e, 0), ("outputs is 0", "at least 1")),
         (lambda e: TokenRegressor(e, 0), ("outputs is 0", "at least 1")),
-        (lambda e: Classifier(e, 2, pool="median"), ("pool='median'", "'cls', 'mean', 'max', 'attention'")),
+        (lambda e: Classifier(e, 2, pool="median"), ("pool='median'", "'mean', 'max', 'cls', 'attention'")),
         (lambda e: Classifier(e, 2, dropout=1.0), ("dropout is 1.0", "less than 1")),
         (lambda e: TokenRegressor(e, 2, dropout=-0.5), ("dropout is -0.5", "at least 0")),
         (lambda e: Regressor(Encoder(small(cls_token=False))), ("pool='cls'", "without [CLS]", "pool='mean'")),

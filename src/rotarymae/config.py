@@ -16,6 +16,9 @@ DecoderAttention = Literal["context", "joint"]
 # Of matrix products; it changes no model, but both training and predictions read it.
 Precision = Literal["auto", "fp32", "bf16", "fp16"]
 LikelihoodKind = Literal["point", "gaussian", "student_t"]  # what each means stands in `likelihoods`
+Pool = Literal["mean", "max", "cls"]  # of tokens, without weights of its own: `heads.pooled`
+AutoPool = Literal["auto", Pool]  # auto: what the model was trained with
+HeadPool = Literal[Pool, "attention"]
 TargetLoss = Literal["auto", "absolute_error"]  # of fine-tuning; what each means stands in `losses`
 # embed_dim, num_heads, depth, mlp_ratio. Table 8; "pendulum" is Table 14; "light" is ours, for tables on a CPU.
 SIZES: dict[Size, tuple[int, int, int, float]] = {

@@ -5,18 +5,18 @@ Ours may also pool by attention, and read features of the whole series (age, sex
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
+from rotarymae.config import HeadPool, Pool
 from rotarymae.dropping import Dropout
 from rotarymae.errors import InputError, check_share, choose
 from rotarymae.model import Encoder, MaskedAutoencoder, initialise
 from rotarymae.tokens import Tokens
 
-POOLS = ("cls", "mean", "max", "attention")
 STATIC_DIM, HIDDEN_DIM = 32, 64  # of the head that reads static features
 SETTINGS = ("classes", "outputs", "pool", "static_features")  # of some head, beside its dropout
 
@@ -43,7 +43,7 @@ def pooled(encoder: Encoder, tokens: Tokens, pool: str) -> Float[Tensor, "B D"]:
     Raises:
         InputError: another pool; "cls" of an encoder without [CLS].
     """
-    choose("pool", pool, ("cls", "mean", "max"))
+    choose("pool", pool, get_args(Pool))
     if pool == "cls":
         return encoder.summary(tokens)
     latent = encoder(tokens).tokens
@@ -97,7 +97,7 @@ class AttentionPool(nn.Module):
 class _PooledHead(nn.Module):
     def __init__(self, encoder: Encoder, outputs: int, pool: str, dropout: float, static_features: int) -> None:
         super().__init__()
-        choose("pool", pool, POOLS)
+        choose("pool", pool, get_args(HeadPool))
         if pool == "cls" and encoder.cls_token is None:
             raise InputError("pool='cls' of an encoder without [CLS]; use pool='mean', or set cls_token=True.")
         check_share("dropout", dropout)

@@ -16,6 +16,7 @@ from tyro.conf import Positional, arg
 from rotarymae import system, tables
 from rotarymae.cli.inputs import Columns, ComputedIn, FolderReading, LabelColumn, Model, Quiet, Table, known_labels
 from rotarymae.cli.output import are_shards, check_new, new_reporter, print_metrics
+from rotarymae.config import AutoPool
 from rotarymae.errors import InputError, InputWarning
 from rotarymae.training.fit_config import ImportanceMethod, Predicting
 
@@ -67,7 +68,7 @@ def embed(
     out: Path,
     columns: Columns,
     folder: FolderReading,
-    pool: Literal["auto", "mean", "max", "cls"] = "auto",
+    pool: AutoPool = "auto",
     stage: Literal["pretrained", "finetuned"] = "pretrained",
     precision: ComputedIn = "auto",
     workers: Workers = 1,

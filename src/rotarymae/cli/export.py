@@ -10,6 +10,7 @@ from tyro.conf import Positional
 
 from rotarymae.cli.inputs import Model, Quiet
 from rotarymae.cli.output import new_reporter
+from rotarymae.config import AutoPool
 from rotarymae.errors import InputError, InputWarning
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ def export(
     format: Literal["onnx", "torch"] = "onnx",
     job: Literal["auto", "predict", "embed", "interpolate"] = "auto",
     contract: Literal["none", "light-curve"] = "none",
-    pool: Literal["auto", "mean", "max", "cls"] = "auto",
+    pool: AutoPool = "auto",
     stage: Literal["pretrained", "finetuned"] = "pretrained",
     quiet: Quiet = False,
 ) -> None:

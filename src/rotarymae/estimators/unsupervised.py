@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Self, get_args
 
 import numpy as np
 import torch
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from rotarymae.anomaly import HIDDEN
+from rotarymae.config import AutoPool
 from rotarymae.errors import InputError, check_whole, choose
 from rotarymae.estimators.base import ArrayOptions, Estimator, shared_options
 from rotarymae.estimators.parameters import Parameter, takes
@@ -22,7 +23,7 @@ from rotarymae.series import channel_index, hide
 # The unsupervised estimators have no validation part by default, as nothing else needs one.
 POOL = Parameter(
     "pool",
-    Literal["auto", "mean", "max", "cls"],
+    AutoPool,
     "auto",
     "The vector is the mean or maximum over a series' observations, the [CLS] token, or what training used.",
 )
@@ -173,7 +174,7 @@ class RoMAEEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator
             InputError: series or a parameter that cannot be used; before any training.
         """
         pool: str = self.pool  # type: ignore[attr-defined]
-        choose("pool", pool, ("auto", "mean", "max", "cls"))
+        choose("pool", pool, get_args(AutoPool))
         self._train(X, None, None, self._config(pool="cls" if pool == "cls" else "mean"))
         return self
 

@@ -12,12 +12,12 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 import pyarrow as pa
 
-from rotarymae.config import Precision
+from rotarymae.config import AutoPool, Precision
 from rotarymae.datasets import AnyDataset
 from rotarymae.errors import InputWarning, choose, listed
 from rotarymae.heads import encoder_of
@@ -31,7 +31,6 @@ from rotarymae.series import SeriesDataset, parse_time
 from rotarymae.training.fit_config import ImportanceMethod
 
 Stage = Literal["pretrained", "finetuned"]
-Pool = Literal["auto", "mean", "max", "cls"]
 POINTS = 1 << 22  # queries of a series' values that are answered at a time, with all their bands some 400 MB
 
 
@@ -69,9 +68,9 @@ class Question:
     at: QueryTable | None = None
 
 
-def embeddings(pipeline: Pipeline, pool: Pool = "auto") -> Question:
+def embeddings(pipeline: Pipeline, pool: AutoPool = "auto") -> Question:
     """Ask for one vector per series, as columns e0, e1, ..; see `Pipeline.embed`."""
-    choose("pool", pool, ("auto", "mean", "max", "cls"))
+    choose("pool", pool, get_args(AutoPool))
     width = encoder_of(pipeline.model).config.embed_dim
 
     def answer(dataset: AnyDataset, on_step: Any) -> Answers:
@@ -83,7 +82,7 @@ def embeddings(pipeline: Pipeline, pool: Pool = "auto") -> Question:
 
 
 def open_embeddings(
-    model: str | Path, stage: Stage = "pretrained", pool: Pool = "auto", precision: Precision = "auto"
+    model: str | Path, stage: Stage = "pretrained", pool: AutoPool = "auto", precision: Precision = "auto"
 ) -> Question:
     """Load a pipeline, or the part of it that was pre-trained, and ask it for embeddings."""
     return embeddings(open_stage(model, stage, precision), pool)
@@ -106,7 +105,9 @@ def open_stage(model: str | Path, stage: Stage, precision: Precision = "auto") -
 _OPENING = threading.Lock()
 
 
-def open_once(model: str, stage: Stage = "pretrained", pool: Pool = "auto", precision: Precision = "auto") -> Question:
+def open_once(
+    model: str, stage: Stage = "pretrained", pool: AutoPool = "auto", precision: Precision = "auto"
+) -> Question:
     """Ask for embeddings of a pipeline that a process loads once, also when several of its threads ask for it.
 
     One in a folder is loaded anew after it was written anew.
@@ -117,7 +118,7 @@ def open_once(model: str, stage: Stage = "pretrained", pool: Pool = "auto", prec
 
 
 @functools.cache
-def _open(model: str, stage: Stage, pool: Pool, precision: Precision, written: tuple[int, ...]) -> Question:
+def _open(model: str, stage: Stage, pool: AutoPool, precision: Precision, written: tuple[int, ...]) -> Question:
     return open_embeddings(model, stage, pool, precision)
 
 

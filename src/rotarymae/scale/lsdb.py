@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from rotarymae.config import Precision
+from rotarymae.config import AutoPool, Precision
 from rotarymae.errors import InputError, import_extra, listed
-from rotarymae.scale.answers import Pool, Stage, open_once
+from rotarymae.scale.answers import Stage, open_once
 from rotarymae.scale.tables import answer_table, question_reader
 from rotarymae.tables import TableSchema
 
@@ -36,7 +36,7 @@ def embed(
     channel: str | None = None,
     *,
     flags: Sequence[str] = (),
-    pool: Pool = "auto",
+    pool: AutoPool = "auto",
     stage: Stage = "pretrained",
     precision: Precision = "auto",
 ) -> Any:
@@ -77,7 +77,7 @@ def embed(
 
 
 def _embed_partition(
-    frame: Any, model: str, stage: Stage, pool: Pool, precision: Precision, layout: TableSchema, kept: list[str]
+    frame: Any, model: str, stage: Stage, pool: AutoPool, precision: Precision, layout: TableSchema, kept: list[str]
 ) -> Any:
     """What a worker does with one partition, a `nested_pandas.NestedFrame`."""
     question = open_once(model, stage, pool, precision)

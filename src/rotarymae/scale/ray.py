@@ -20,8 +20,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from rotarymae.config import Precision
-from rotarymae.scale.answers import Pool, Stage, open_stage
+from rotarymae.config import AutoPool, Precision
+from rotarymae.scale.answers import Stage, open_stage
 from rotarymae.scale.tables import embed_table
 
 
@@ -48,7 +48,7 @@ class Embedder:
         channel: str | None = None,
         *,
         flags: Sequence[str] = (),
-        pool: Pool = "auto",
+        pool: AutoPool = "auto",
         stage: Stage = "pretrained",
         precision: Precision = "auto",
     ) -> None:

@@ -18,13 +18,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rotarymae.arrays import ArrayDataset
+from rotarymae.config import AutoPool
 from rotarymae.errors import InputError, InputWarning, NoObservations, gathered_warnings
 from rotarymae.pipeline import Pipeline
 from rotarymae.queries import QueryTable
 from rotarymae.run_folder import with_ids, write_parts
 from rotarymae.scale.answers import (
     Answers,
-    Pool,
     Question,
     Stage,
     embeddings,
@@ -223,7 +223,7 @@ def embed_table(
     model: str | Path | Pipeline,
     layout: TableSchema | None = None,
     *,
-    pool: Pool = "auto",
+    pool: AutoPool = "auto",
     stage: Stage = "pretrained",
 ) -> pa.Table:
     """Return one vector per series of a table: its ids, and the columns e0, e1, .. (float32).

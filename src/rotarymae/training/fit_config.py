@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args, get_type_hints
 from rotarymae.config import (
     AttentionKind,
     DecoderAttention,
+    HeadPool,
     LikelihoodKind,
     RoMAEConfig,
     Size,
@@ -150,7 +151,7 @@ class FinetuningOptions:
     """Each block of the encoder is fine-tuned at this times the learning rate of the block above it."""
     predictor: Predicting = "auto"
     """The model predicts, or boosting (features), or all methods combined; auto lets validation series choose."""
-    pool: Literal["auto", "cls", "mean", "max", "attention"] = "auto"
+    pool: Literal["auto", HeadPool] = "auto"
     """The head reads [CLS], the mean or maximum, or what attention picks; auto is attention, for sounds the maximum."""
     static: tuple[str, ...] = ()
     """The head also reads these columns with one value per series: numbers or categories, some may be missing."""
