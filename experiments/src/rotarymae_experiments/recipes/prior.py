@@ -1,0 +1,146 @@
+"""How well does a model fill the gaps of real series, if it has only seen drawn functions?
+
+Not in the paper: `rotarymae-experiments run prior --hours 1` trains the model in the box `any-series`.
+
+The model corrects a bank of Gaussian processes (`rotarymae.any_series`); what it is trained on is in
+`rotarymae_experiments.prior`, what it is scored on in `rotarymae_experiments.gaps`. The budget is counted in steps, of
+which one unshared core makes `STEPS_PER_HOUR`: the same seed and budget give the same weights, however busy the machine
+is, and a run that was stopped goes on bit for bit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from rotarymae.any_series import TOKEN_NUMBERS, AnySeries
+from rotarymae.batch import Batch
+from rotarymae.config import RoMAEConfig
+from rotarymae.training import Pretraining, TrainConfig
+from rotarymae_experiments import Figures, Recipe, Result, Row, Score, Setup, Trial, parameters, prior
+from rotarymae_experiments import gaps as protocol
+from rotarymae_experiments.prior import PriorExamples
+
+CASE = "any-series"
+STEPS_PER_HOUR = 14000  # of one core that is shared with another training
+HELD_OUT_SEED, HELD_OUT = 10**6, 256
+
+
+def model_config(embed_dim: int = 96, num_heads: int = 3) -> RoMAEConfig:
+    """Return the model's sizes: two blocks that encode, one that decodes."""
+    return RoMAEConfig(
+        axes=2,
+        features=1,
+        input_features=TOKEN_NUMBERS - 1,
+        embed_dim=embed_dim,
+        num_heads=num_heads,
+        depth=2,
+        mlp_ratio=3.0,
+        decoder_embed_dim=embed_dim,
+        decoder_num_heads=num_heads,
+        decoder_depth=1,
+        decoder_mlp_ratio=3.0,
+        base=1000.0,
+        likelihood="student_t",
+    )
+
+
+@dataclass(frozen=True)
+class PriorSetup(Setup):
+    """The configuration.
+
+    Attributes:
+        hours: Train for as many steps as one core makes in this time.
+        data_dir: Look for the development sets plasticc, physionet2012 and uea in this folder.
+        model: The model has these sizes.
+        train: It is trained in this way; hours decide the number of steps.
+    """
+
+    cases: tuple[str, ...] = (CASE,)
+    hours: float = 1.0
+    data_dir: str = "data"
+    model: RoMAEConfig = field(default_factory=model_config)
+    train: TrainConfig = field(
+        default_factory=lambda: TrainConfig(
+            epochs=1, batch_size=32, base_lr=2e-3, warmup_fraction=0.05, weight_decay=0.02, precision="fp32"
+        )
+    )
+
+
+def run(setup: PriorSetup, case: str, trial: Trial) -> Score:
+    model = AnySeries(setup.model)
+    assert setup.train.batch_size is not None, "steps are counted in batches"
+    steps = max(1, round(setup.hours * STEPS_PER_HOUR))
+    held_out = PriorExamples(HELD_OUT if not trial.smoke else 32, HELD_OUT_SEED + trial.seed)
+    before = held_out_nats(model, held_out)
+    examples = PriorExamples(steps * setup.train.batch_size, trial.seed)
+    trial.fit(Pretraining(model), examples, setup.train)
+    metrics = {"held-out draws, untrained": before, "held-out draws": held_out_nats(model, held_out)}
+    sets = {} if trial.smoke else protocol.development_sets(Path(setup.data_dir))
+    sets["drawn functions"] = protocol.drawn_set(4 if trial.smoke else protocol.COUNT)
+    rows = protocol.compare(model, sets, trial.folder.parent / "processes", trial.reporter.say)
+    metrics |= protocol.summary(rows)
+    return Score(metrics, {"rows": rows}, parameters(model))
+
+
+def held_out_nats(model: AnySeries, examples: PriorExamples) -> float:
+    """Return the mean negative log-likelihood of the hidden observations of draws, in nats."""
+    objective = Pretraining(model).eval()
+    total = count = 0.0
+    with torch.inference_mode():
+        for index in np.array_split(np.arange(len(examples.lengths)), max(1, len(examples.lengths) // 32)):
+            batch: Batch = examples.batch(index, None)
+            loss = objective(batch)
+            total, count = total + float(loss.sum), count + float(loss.count)
+    return total / count
+
+
+def figures(result: Result) -> Figures:
+    """Draw three draws of each component of the prior."""
+    from matplotlib.figure import Figure
+
+    span, numbers = torch.full((60,), 50.0, dtype=torch.float64), prior.Numbers(3, 0, np.arange(60))
+    at = torch.linspace(0, 50, 200, dtype=torch.float64).expand(60, -1)
+    covariance = prior.process_kernel(numbers, 50, at, span) + 1e-6 * torch.eye(200, dtype=torch.float64)
+    process = (torch.linalg.cholesky(covariance) @ numbers.normal(110, 200)[..., None])[..., 0]
+    drawn = {"process": process}
+    for part in (prior.trend, prior.season, prior.jumps, prior.plateaus, prior.pulses):
+        shape = part(numbers, 120, at, span)
+        drawn[part.__name__] = shape[shape.amax(1) - shape.amin(1) > 1e-6]
+    figure = Figure(figsize=(9, 9), layout="constrained")
+    axes = figure.subplots(4, 3)
+    for axis, (name, curves) in zip(axes.flat, drawn.items(), strict=False):
+        for curve in curves[:3]:
+            axis.plot(at[0], curve / curve.abs().max())
+        axis.set_title(name)
+    rows = prior.draw(3, 0, np.arange(40))
+    for axis, i in zip(axes.flat[6:], (1, 3, 8, 13, 21, 30), strict=True):
+        for channel in rows.channels[i].unique()[:3]:
+            own = (rows.channels[i] == channel) & ~rows.padding[i]
+            (shown,) = axis.plot(rows.times[i][own], rows.values[i][own], ".")
+            hidden = own & rows.hidden[i]
+            axis.plot(rows.times[i][hidden], rows.values[i][hidden], "o", mfc="none", color=shown.get_color())
+        axis.set_title("a draw; circles are hidden")
+    for axis in axes.flat:
+        axis.set_xticks([])
+    return {"components": figure}
+
+
+RECIPE = Recipe(
+    name="prior",
+    run=run,
+    ours=PriorSetup(),
+    smoke={"hours": 12 / STEPS_PER_HOUR},
+    figures=figures,
+    rows=(
+        Row("nats of held-out draws", CASE, "held-out draws", simple="held-out draws, untrained"),
+        Row("rows nearer than the line", CASE, "nearer than the line (within 1 %)", aim="1"),
+        Row("rows nearer than a process for each series", CASE, "nearer than the process", aim="≥ 0.67"),
+        Row("rows likelier than that process", CASE, "likelier than the process", aim="≥ 0.5"),
+        Row("share within the 68 % band", CASE, "inside 68", aim="0.62 to 0.76"),
+        Row("share within the 95 % band", CASE, "inside 95", aim="0.92 to 0.98"),
+    ),
+)
