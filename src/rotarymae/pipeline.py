@@ -149,7 +149,7 @@ class Pipeline:
         return self.autoencoder
 
     def of_series(self) -> Pipeline:
-        """Return what interpolates series. Raises InputError where there is no autoencoder, or one of something else."""
+        """Return what interpolates series. Raises InputError of a model without an autoencoder, or of other data."""
         view = self.pretrained
         view.require_series()
         return view
@@ -321,10 +321,8 @@ class Pipeline:
 
     def reader(self, table: Any, layout: TableSchema) -> TableReader:
         """Return what reads a table as the model needs it. Raises as `TableReader.open`."""
-        known, static = (
-            self.require_series(),
-            tuple(self.columns.get("static", ())),
-        )  # which a pre-trained model ignores
+        known = self.require_series()
+        static = tuple(self.columns.get("static", ()))  # which a pre-trained model ignores
         return TableReader.open(table, layout, known.channel_names, known.value_columns, static)
 
     # ── files ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -584,6 +582,7 @@ class AnySeriesPipeline(Pipeline):
         return interpolate_any(self.require_autoencoder(), dataset, queries, self.errors, on_step)
 
     def transform(self, dataset: SeriesDataset, answer: Interpolation, limits: bool = True) -> np.ndarray:
+        assert answer.centre is not None and answer.width is not None
         return (np.asarray(dataset.values, np.float64)[:, : answer.mean.shape[1]] - answer.centre) / answer.width
 
     def inverse(self, scaled: np.ndarray, channels: np.ndarray, answer: Interpolation) -> np.ndarray:
