@@ -397,6 +397,7 @@ class AnySeries(MaskedAutoencoder):
         real = positions.new_ones(batch, queries, dtype=torch.bool) if padding is None else ~padding
         with torch.no_grad():
             answer, numbers = ask_bank(context.observed, *_places(positions), real)  # pyright: ignore
+            numbers = numbers.to(context.tokens.dtype)
         x = torch.cat([context.tokens, self.mask_token + self.query_projection(numbers)], 1)
         every = torch.cat([context.positions, positions.to(context.positions.dtype)], 1)
         if context.padding is not None or padding is not None:
