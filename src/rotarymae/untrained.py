@@ -183,19 +183,17 @@ def ask(
             on_step(done, len(part))
     if fade is not None:
         # Two windows may have other scales: their answers are mixed in the table's units.
-        share = fade.share[:, None]
-        own = torch.from_numpy(np.stack([centre, width]))
-        first, second = fade.first, fade.second
-        centre, width = ((1 - share) * own[i][first].numpy() + share * own[i][second].numpy() for i in (0, 1))
-        moved = []
-        for side in (first, second):
-            shift = (own[0][side].numpy() - centre) / width
-            factor = own[1][side].numpy() / width
-            p = parameters[side]
-            location = p[..., 0] * torch.from_numpy(factor) + torch.from_numpy(shift)
-            moved.append(torch.stack([location, p[..., 1] + 2 * torch.from_numpy(np.log(factor)), p[..., 2]], -1))
-        parameters = torch.lerp(*moved, torch.from_numpy(share[..., None]))  # pyright: ignore
+        mixed = torch.from_numpy(fade.mixed(_rescaled(parameters, width, centre).numpy()))
+        centre, width = np.moveaxis(fade.mixed(np.stack([centre, width], -1)), -1, 0)
+        parameters = _rescaled(mixed, 1 / width, -centre / width)
     return Answers(parameters, centre, width)
+
+
+def _rescaled(parameters: Tensor, factor: np.ndarray, shift: np.ndarray) -> Tensor:
+    """Return the parameters [n, V, 3] of the same values in other units: value · factor + shift."""
+    location, log_scale, freedom = parameters.unbind(-1)
+    location = location * torch.from_numpy(factor) + torch.from_numpy(shift)
+    return torch.stack([location, log_scale + 2 * torch.from_numpy(factor).log(), freedom], -1)
 
 
 def _windows(dataset: SeriesDataset, errors: tuple[str, ...]) -> Windows:
