@@ -148,13 +148,29 @@ def hide(series: list[Series], how: str, seed: int = 7) -> list[Gap]:
     return gaps
 
 
-def line(gap: Gap) -> np.ndarray:
+def line(gap: Gap, at: np.ndarray | None = None) -> np.ndarray:
     """Return the straight line between visible neighbours; beyond the ends the nearest value."""
-    return np.interp(gap.times[gap.hidden], gap.times[~gap.hidden], gap.values[~gap.hidden])
+    return np.interp(gap.times[gap.hidden] if at is None else at, gap.times[~gap.hidden], gap.values[~gap.hidden])
 
 
-def gaussian_process(gap: Gap) -> Predictions:
-    """Return a Gaussian process fitted to the visible observations of this series; noise is part of its deviation."""
+def curves(model: AnySeries, gap: Gap, points: int = 200) -> dict[str, np.ndarray]:
+    """Return a series with its gap, and what model, process and line answer at even times over its span, by name."""
+    grid = np.linspace(gap.times.min(), gap.times.max(), points)
+    seen = SeriesDataset.from_arrays([gap.times[~gap.hidden]], [gap.values[~gap.hidden]], duplicates="mean")
+    ours = interpolate_any(model, seen, Queries(grid, None, np.array([0, points])))
+    process = gaussian_process(gap, grid)
+    found = {"times": gap.times, "values": gap.values, "hidden": gap.hidden, "grid": grid, "mean": ours.mean[:, 0]}
+    for share, (lower, upper) in ours.bands.items():
+        found |= {f"lower {share:g}": lower[:, 0], f"upper {share:g}": upper[:, 0]}
+    found |= {"process": process.mean, "process lower": process.bands[0.95][0], "process upper": process.bands[0.95][1]}
+    return found | {"line": line(gap, grid)}
+
+
+def gaussian_process(gap: Gap, at: np.ndarray | None = None) -> Predictions:
+    """Return the answers of a Gaussian process fitted to the visible observations, at the hidden times or others.
+
+    Noise is part of its deviation.
+    """
     from sklearn.gaussian_process import GaussianProcessRegressor
     from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, WhiteKernel
 
@@ -168,7 +184,8 @@ def gaussian_process(gap: Gap) -> Predictions:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of hyperparameters at their bounds
         process.fit((times / unit)[:, None], values)
-    mean, std = process.predict((gap.times[gap.hidden] / unit)[:, None], return_std=True)
+    asked = gap.times[gap.hidden] if at is None else at
+    mean, std = process.predict((asked / unit)[:, None], return_std=True)
     return _normal(mean, std)  # pyright: ignore
 
 
