@@ -219,3 +219,10 @@ def test_a_tenth_is_hidden_and_compared_with_the_line(model):
 def test_other_sizes_are_refused():
     with pytest.raises(InputError):
         AnySeries(RoMAEConfig(axes=1))
+
+
+def test_a_constant_series_is_answered_by_its_constant_in_any_unit(model):
+    for size in (1e-9, 1.0, 1e9):
+        table = SeriesDataset.from_arrays([np.arange(12.0)], [np.full(12, 3.0 * size)])
+        answer = interpolate_any(model, table, _asked(table, [4.5, 6.0]))
+        assert np.allclose(answer.mean, 3.0 * size, rtol=0.05) and (answer.std < size).all()

@@ -107,7 +107,7 @@ def drawn_set(count: int, seed: int = 2 * 10**6) -> list[Series]:
         start += 4 * count
         for times, values, channels, padding in zip(rows.times, rows.values, rows.channels, rows.padding, strict=True):
             real = ~padding
-            if int(channels.max()) == 0 and int(real.sum()) >= LEAST and float(values[real].std()) > 0:
+            if int(channels.max()) == 0 and int(real.sum()) >= LEAST and float(values[real].std()) > 1e-6:
                 found.append((times[real].numpy(), values[real].numpy()))
     return found[:count]
 
