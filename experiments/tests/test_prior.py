@@ -6,6 +6,7 @@ import torch
 
 from rotarymae.any_series import AnySeries
 from rotarymae.series import SeriesDataset
+from rotarymae.training import Pretraining, TrainConfig, fit
 from rotarymae_experiments import gaps, prior
 from rotarymae_experiments.recipes.prior import model_config
 
@@ -117,3 +118,26 @@ def test_curves_are_those_of_the_hidden_times(bank):
     assert curves["mean"][gap.hidden] == pytest.approx(answers.mean, abs=1e-6)
     assert curves["line"][gap.hidden] == pytest.approx(gaps.line(gap))
     assert curves["process"][gap.hidden] == pytest.approx(gaps.gaussian_process(gap).mean)
+
+
+def test_a_training_that_was_stopped_goes_on_bit_for_bit(tmp_path):
+    how = {"epochs": 1, "batch_size": 4, "base_lr": 1e-2, "precision": "fp32", "checkpoint_steps": 2}
+
+    def trained(folder, stop=None):
+        torch.manual_seed(0)
+        objective = Pretraining(AnySeries(model_config(12, 1)))
+
+        def step(done, total, loss):
+            if done == stop:
+                raise KeyboardInterrupt
+
+        examples, folder = prior.PriorExamples(24, seed=3), tmp_path / folder
+        fit(objective, examples, TrainConfig(**how), folder=folder, resume="auto", on_step=step)
+        return objective.state_dict()
+
+    whole = trained("whole")
+    with pytest.raises(KeyboardInterrupt):
+        trained("stopped", stop=5)
+    for again in (trained("stopped"), trained("anew")):
+        assert all(weights.equal(again[name]) for name, weights in whole.items())
+    assert whole["model.head.correction.weight"].abs().max() > 0  # it starts at zero

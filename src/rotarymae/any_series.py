@@ -54,9 +54,9 @@ def standardise(
 ) -> tuple[Float[Tensor, "B N"], Float[Tensor, "B N"], Float[Tensor, "B N"], Scale]:
     """Standardise each series by its own visible observations; return positions, values, relative noise and the scale.
 
-    The unit of time is the median gap within channels. A constant channel's spread is its value's own size. A channel's location is its median; its spread is the root mean
-    square about it, in which values beyond five median absolute deviations count as five. Noise is the squared
-    standard error over the channel's mean one, 1 where errors are not known.
+    The unit of time is the median gap within channels. A channel's location is its median; its spread is the root mean
+    square about it, in which values beyond five median absolute deviations count as five, and of a constant channel the
+    size of its value. Noise is the squared standard error over the channel's mean one, 1 where errors are not known.
     """
     batch, most = len(times), int(channels.max()) + 1
     units = Units.of(channels, times, visible, most)
