@@ -16,7 +16,7 @@ from pathlib import Path
 from statistics import NormalDist
 
 import numpy as np
-from statsmodels.datasets import co2
+from statsmodels.datasets import co2, elnino, sunspots
 
 from rotarymae.any_series import AnySeries
 from rotarymae.partners.baselines import LinearInterpolation
@@ -88,14 +88,33 @@ def development_sets(data_dir: Path) -> dict[str, list[Series]]:
     table = co2.load_pandas().data["co2"].dropna()
     sets["CO2"] = _pieces(table.index.to_numpy().astype("datetime64[D]").astype(float), table.to_numpy())
     if (data_dir / "uea").is_dir():
-        vowels, draw, found = uea.read(data_dir / "uea", "JapaneseVowels").train, np.random.default_rng(1), []
-        while len(found) < COUNT:
-            one = vowels[int(draw.integers(len(vowels)))]
-            column = one.values[:, int(draw.integers(one.values.shape[1]))]
-            if len(column) >= LEAST - 2:
-                found.append((np.asarray(one.times, float), np.asarray(column, float)))
-        sets["JapaneseVowels"] = found
+        sets["JapaneseVowels"] = _columns(uea.read(data_dir / "uea", "JapaneseVowels").train)
     return sets
+
+
+def other_sets(data_dir: Path) -> dict[str, list[Series]]:
+    """Return sets by which nothing was chosen: columns of BasicMotions and Epilepsy (uea), sunspots, and El Niño."""
+    from rotarymae_experiments.data import uea
+
+    sets: dict[str, list[Series]] = {}
+    if (data_dir / "uea").is_dir():
+        sets |= {name: _columns(uea.read(data_dir / "uea", name).train) for name in ("BasicMotions", "Epilepsy")}
+    spots = sunspots.load_pandas().data
+    sets["sunspots"] = _pieces(spots["YEAR"].to_numpy(float), spots["SUNACTIVITY"].to_numpy(float))
+    months = elnino.load_pandas().data.to_numpy(float)[:, 1:].ravel()
+    sets["El Niño"] = _pieces(np.arange(len(months), dtype=float), months)
+    return sets
+
+
+def _columns(dataset: SeriesDataset) -> list[Series]:
+    """Return random value columns of random series that are long enough and not constant."""
+    draw, found = np.random.default_rng(1), []
+    while len(found) < COUNT:
+        one = dataset[int(draw.integers(len(dataset)))]
+        column = np.asarray(one.values, float)[:MOST, int(draw.integers(one.values.shape[1]))]
+        if len(column) >= LEAST - 2 and column.std() > 0:
+            found.append((np.asarray(one.times, float)[:MOST], column))
+    return found
 
 
 def drawn_set(count: int, seed: int = 2 * 10**6) -> list[Series]:

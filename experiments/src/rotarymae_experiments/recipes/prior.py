@@ -108,6 +108,9 @@ def run(setup: PriorSetup, case: str, trial: Trial) -> Score:
         tables[name] = protocol.compare(which, sets | drawn, cache, trial.reporter.say)
         real = {row: scores for row, scores in tables[name].items() if not row.startswith("drawn")} or tables[name]
         metrics |= {f"{what}{', untrained' * (which is bank)}": x for what, x in protocol.summary(real).items()}
+    if not trial.smoke:
+        tables["others"] = protocol.compare(model, protocol.other_sets(data_dir), cache, trial.reporter.say)
+        metrics |= {f"{what}, other sets": x for what, x in protocol.summary(tables["others"]).items()}
     spikes = protocol.spikes(model, sets or drawn)
     for name in ("ours", "running median"):
         metrics[f"area under the curve for spikes, {name}"] = float(np.mean([row[name] for row in spikes.values()]))
@@ -118,8 +121,7 @@ def run(setup: PriorSetup, case: str, trial: Trial) -> Score:
         metrics |= {f"PhysioNet rows MSE, {who}": error for who, error in rows.items()}
     examples_of = (protocol.hide(sets[name], how)[0] for name, how in EXAMPLES if name in sets)
     shown = [{what: column.tolist() for what, column in protocol.curves(model, gap).items()} for gap in examples_of]
-    curves = {"rows": tables["trained"], "rows, untrained": tables["untrained"], "spikes": spikes, "channels": channels}
-    return Score(metrics, curves | {"examples": shown}, parameters(model))
+    return Score(metrics, tables | {"spikes": spikes, "channels": channels, "examples": shown}, parameters(model))
 
 
 def held_out_nats(model: AnySeries, examples: PriorExamples) -> float:
