@@ -108,10 +108,11 @@ def test_spikes_score_highest_without_training(waves, tmp_path):
     assert roc_auc_score(waves[1], scores["anomaly_score"]) > 0.95
 
 
-def test_a_model_without_a_table_is_refused(tmp_path):
+def test_a_model_without_a_table_is_refused(tmp_path, capsys):
     for command in ("interpolate", "anomalies"):
         with pytest.raises(SystemExit):
             main([command, NAME, "--out", str(tmp_path / "out.csv")])
+        assert f"{NAME} is a model" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
 
 
