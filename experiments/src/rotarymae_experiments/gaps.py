@@ -85,7 +85,7 @@ def development_sets(data_dir: Path) -> dict[str, list[Series]]:
         records = physionet.read(data_dir / "physionet2012")
         assert records.channel_names is not None, "variables are channels"
         sets |= {f"PhysioNet {name}": _series(records, records.channel_names.index(name)) for name in VITALS}
-    table = co2.load_pandas().data["co2"].dropna()
+    table = co2.load_pandas().data["co2"].dropna()  # pyright: ignore
     sets["CO2"] = _pieces(table.index.to_numpy().astype("datetime64[D]").astype(float), table.to_numpy())
     if (data_dir / "uea").is_dir():
         sets["JapaneseVowels"] = _columns(uea.read(data_dir / "uea", "JapaneseVowels").train)
@@ -100,8 +100,8 @@ def other_sets(data_dir: Path) -> dict[str, list[Series]]:
     if (data_dir / "uea").is_dir():
         sets |= {name: _columns(uea.read(data_dir / "uea", name).train) for name in ("BasicMotions", "Epilepsy")}
     spots = sunspots.load_pandas().data
-    sets["sunspots"] = _pieces(spots["YEAR"].to_numpy(float), spots["SUNACTIVITY"].to_numpy(float))
-    months = elnino.load_pandas().data.to_numpy(float)[:, 1:].ravel()
+    sets["sunspots"] = _pieces(spots["YEAR"].to_numpy(float), spots["SUNACTIVITY"].to_numpy(float))  # pyright: ignore
+    months = elnino.load_pandas().data.to_numpy(float)[:, 1:].ravel()  # pyright: ignore
     sets["El Niño"] = _pieces(np.arange(len(months), dtype=float), months)
     return sets
 
@@ -405,7 +405,7 @@ def several_channels(model: AnySeries, data_dir: Path, count: int = 300) -> dict
         records = physionet.read(data_dir / "physionet2012")
         records = records.select(np.random.default_rng(0).permutation(len(records))[:count])
         vitals = ("HR", "SysABP", "DiasABP", "MAP", "NISysABP", "NIDiasABP", "NIMAP", "Temp", "RespRate")
-        assert records.channel_names is not None, "variables are channels"
+        assert records.channel_names is not None and records.channels is not None, "variables are channels"
         kept = np.isin(records.channels, [records.channel_names.index(name) for name in vitals])
         there = np.add.reduceat(kept, records.offsets[:-1]) > 0
         inside = np.repeat(there, records.lengths)
