@@ -34,8 +34,14 @@ CASE = "any-series"
 STEPS_PER_HOUR = 14000  # of one core that is shared with another training
 HELD_OUT_SEED, HELD_OUT = 10**6, 2048
 # The picture shows the first series of these sets, whatever they look like.
-EXAMPLES = (("PLAsTiCC r", "random"), ("PLAsTiCC g", "block"), ("PhysioNet HR", "random"), ("PhysioNet MAP", "block"))
-EXAMPLES += (("CO2", "block"), ("JapaneseVowels", "random"))
+EXAMPLES = (
+    ("PLAsTiCC r", "random", "days", "flux"),
+    ("PLAsTiCC g", "block", "days", "flux"),
+    ("PhysioNet HR", "random", "hours", "beats per minute"),
+    ("PhysioNet MAP", "block", "hours", "mmHg"),
+    ("CO2", "block", "days", "parts per million"),
+    ("JapaneseVowels", "random", "frames", "coefficient"),
+)
 NOTE = """It answers any table of irregular series without training: gaps, values at any time, oddities. It corrects a
 bank of some seventy Gaussian processes, and was trained on drawn functions alone: it holds nobody's data.
 
@@ -119,7 +125,7 @@ def run(setup: PriorSetup, case: str, trial: Trial) -> Score:
     if not trial.smoke and (data_dir / "physionet2012").is_dir():
         rows = protocol.physionet_rows(model, data_dir / "physionet2012")
         metrics |= {f"PhysioNet rows MSE, {who}": error for who, error in rows.items()}
-    examples_of = (protocol.hide(sets[name], how)[0] for name, how in EXAMPLES if name in sets)
+    examples_of = (protocol.hide(sets[name], how)[0] for name, how, *_ in EXAMPLES if name in sets)
     shown = [{what: column.tolist() for what, column in protocol.curves(model, gap).items()} for gap in examples_of]
     return Score(metrics, tables | {"spikes": spikes, "channels": channels, "examples": shown}, parameters(model))
 
@@ -146,7 +152,7 @@ def _series(shown: list[dict[str, list[float]]]) -> Figure:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(12, 9), layout="constrained")
-    for axis, (name, how), one in zip(figure.subplots(3, 2).flat, EXAMPLES, shown, strict=True):
+    for axis, (name, how, time, value), one in zip(figure.subplots(3, 2).flat, EXAMPLES, shown, strict=True):
         part = {what: np.asarray(column) for what, column in one.items()}
         grid, hidden = part["grid"], part["hidden"].astype(bool)
         axis.fill_between(grid, part["lower 0.95"], part["upper 0.95"], color="C0", alpha=0.15, lw=0, label="95 %")
@@ -160,6 +166,7 @@ def _series(shown: list[dict[str, list[float]]]) -> Figure:
         axis.plot(part["times"][hidden], part["values"][hidden], "o", mfc="w", mec="C3", ms=4, label="hidden")
         low, high = part["values"].min(), part["values"].max()
         axis.set_ylim(low - 0.4 * (high - low), high + 0.4 * (high - low))
+        axis.set(xlabel=time, ylabel=value)
         axis.set_title(f"{name}, {'half' if how == 'random' else 'a block'} hidden", fontsize=10)
     figure.legend(*figure.axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=8)
     return figure
