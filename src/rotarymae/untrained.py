@@ -109,7 +109,7 @@ class BesideLine:
             return f"{said}; the line is nearer, so a training on this table (rotarymae fit) may pay"
         if self.series >= MIN_SERIES_FOR_TRAINING:
             return f"{said}; a training on this table (rotarymae fit) may pay if its {self.series:,} series are alike"
-        return f"{said}; {self.series:,} series are few for a training on this table"
+        return f"{said}; so few series ({self.series:,}) seldom pay for a training"
 
 
 def beside_line(model: AnySeries, dataset: SeriesDataset, errors: tuple[str, ...] = ()) -> BesideLine | None:
