@@ -8,9 +8,10 @@ from rotarymae import processes
 from rotarymae.any_series import TOKEN_NUMBERS, AnySeries, Units, standardise
 from rotarymae.config import RoMAEConfig
 from rotarymae.errors import InputError
+from rotarymae.pipeline import AnySeriesPipeline, load
 from rotarymae.queries import Queries
 from rotarymae.series import SeriesDataset
-from rotarymae.untrained import anomaly_score_any, embed_any, interpolate_any
+from rotarymae.untrained import beside_line, embed_any, interpolate_any
 
 
 @pytest.fixture(scope="module")
@@ -160,7 +161,7 @@ def test_a_planted_spike_is_the_oddest_observation(model):
     table = _table(count=10)
     spiked = [one.values[:, 0] + 4.0 * (np.arange(len(one.times)) == 5) for one in table]
     odd = SeriesDataset.from_arrays([one.times for one in table], spiked)
-    scores = anomaly_score_any(model, odd)[:, 0]
+    scores = AnySeriesPipeline(None, model).observation_scores(odd)[:, 0]
     rank = [np.argmax(scores[a:b]) for a, b in zip(odd.offsets[:-1], odd.offsets[1:], strict=True)]
     assert np.mean(np.array(rank) == 5) >= 0.8
 
@@ -171,6 +172,57 @@ def test_embeddings_are_finite_and_depend_on_the_series(model):
     assert np.abs(vectors[0] - vectors[1]).max() > 1e-4
 
 
+def test_scores_do_not_depend_on_the_unit_of_a_series(model):
+    pipeline, table = AnySeriesPipeline(None, model), _table()
+    usual = pipeline.anomaly_score(table)
+    assert np.allclose(pipeline.anomaly_score(_changed(table, time=3.0, factor=1e4, shift=-50.0)), usual, atol=1e-4)
+    wild = SeriesDataset.from_arrays(
+        [one.times for one in table],
+        [one.values[:, 0] + 9.0 * (i == 2) * (-1.0) ** np.arange(len(one.times)) for i, one in enumerate(table)],
+    )
+    assert np.flatnonzero(np.abs(pipeline.anomaly_score(wild) - usual) > 1e-4).tolist() == [2]
+
+
+def test_it_is_saved_and_loaded_as_every_model_is(model, tmp_path):
+    AnySeriesPipeline(None, model).save(tmp_path / "model")
+    loaded, table = load(tmp_path / "model"), _table()
+    asked = [0.5, 3.0, 40.0]
+    mean, std = loaded.interpolate(table, asked, return_std=True)
+    again, spread = AnySeriesPipeline(None, model).interpolate(table, asked, return_std=True)
+    assert mean.shape == (5, 3, 1) and (mean == again).all() and (std == spread).all() and (std > 0).all()
+    with pytest.raises(InputError) as refused:
+        loaded.importance(table)
+    assert refused.value.code == "untrained"
+
+
+def test_a_value_with_a_large_standard_error_counts_for_little(model):
+    times = np.arange(20.0)
+    values = np.sin(0.4 * times)
+    values[7] += 2.0
+
+    def found(error):
+        errors = np.where(times == 7, error, 0.1) + 0.01 * times
+        table = SeriesDataset.from_arrays([times], [np.stack([values, errors], 1)], value_names=["flux", "error"])
+        pipeline = AnySeriesPipeline(None, model, columns={"errors": ("error",)})
+        return pipeline.interpolate(table, [7.0])[0, 0, 0]
+
+    assert found(1.0) < found(0.1) - 0.3
+
+
+def test_a_tenth_is_hidden_and_compared_with_the_line(model):
+    compared = beside_line(model, _table(count=30))
+    assert compared is not None and compared.series == compared.compared == 30
+    assert compared.error < compared.line < 0.5  # a wave, seen at some twenty times
+    assert beside_line(model, SeriesDataset.from_arrays([[0.0, 1.0]], [[0.0, 1.0]])) is None
+
+
 def test_other_sizes_are_refused():
     with pytest.raises(InputError):
         AnySeries(RoMAEConfig(axes=1))
+
+
+def test_a_constant_series_is_answered_by_its_constant_in_any_unit(model):
+    for size in (1e-9, 1.0, 1e9):
+        table = SeriesDataset.from_arrays([np.arange(12.0)], [np.full(12, 3.0 * size)])
+        answer = interpolate_any(model, table, _asked(table, [4.5, 6.0]))
+        assert np.allclose(answer.mean, 3.0 * size, rtol=0.05) and (answer.std < size).all()

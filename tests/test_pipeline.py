@@ -15,9 +15,10 @@ from safetensors.torch import load_file, save_file
 
 import rotarymae
 from conftest import random_tokens, refuses, small
+from rotarymae.any_series import TOKEN_NUMBERS, AnySeries
 from rotarymae.config import RoMAEConfig
 from rotarymae.errors import ModelDirectoryError
-from rotarymae.heads import Classifier, Regressor, TokenRegressor
+from rotarymae.heads import Classifier, Regressor, TokenRegressor, encoder_of
 from rotarymae.labels import ClassLabels, NumberTargets
 from rotarymae.model import Encoder, MaskedAutoencoder
 from rotarymae.model_files import FILES, write_config
@@ -31,6 +32,7 @@ MASK = torch.tensor([[False, True, True, False, False, True]] * 2)
 PREDICT = {
     "Encoder": lambda model, tokens: model(tokens).tokens,
     "MaskedAutoencoder": lambda model, tokens: model(tokens, MASK).predicted,
+    "AnySeries": lambda model, tokens: model.decode(model.context(tokens), tokens.positions),
     "Classifier": lambda model, tokens: model(tokens),
     "Regressor": lambda model, tokens: model(tokens),
     "TokenRegressor": lambda model, tokens: model(tokens),
@@ -38,6 +40,8 @@ PREDICT = {
 
 
 def make(kind, **changes):
+    if kind == "AnySeries":
+        return AnySeries(small(features=1, input_features=TOKEN_NUMBERS - 1, axes=2, likelihood="student_t"))
     config = small(features=2, dropout=0.1, **changes)
     if kind in ("Encoder", "MaskedAutoencoder"):
         return KINDS[kind](config)
@@ -61,7 +65,8 @@ def test_a_loaded_model_predicts_the_same_bits(tmp_path, kind, dtype):
     model = make(kind, likelihood="gaussian").to(dtype)
     Pipeline(None, model).save(tmp_path / "model", note="Trained on nothing.")
     assert model.training  # saving changes nothing
-    tokens = random_tokens(2, 6, 2, dtype=dtype)
+    tokens = random_tokens(2, 6, 2, axes=encoder_of(model).config.axes, dtype=dtype)
+    tokens = replace(tokens, values=tokens.values.abs())  # one of them may be a variance
     before = torch.get_rng_state()
     back = Pipeline.load(tmp_path / "model").model
     assert torch.get_rng_state().equal(before)  # the caller's random numbers are left alone
@@ -90,7 +95,7 @@ def test_a_model_card_says_how_to_use_the_model_and_holds_no_html_of_a_table(tmp
         "Encoder": [],
         "TokenRegressor": [],
     }
-    assert set(uses) == set(KINDS)
+    assert {*uses, "AnySeries"} == set(KINDS)  # whose card ships with it
     for kind, commands in uses.items():
         Pipeline(made, make(kind), labels=labels if kind == "Classifier" else None).save(tmp_path / kind)
         card = (tmp_path / kind / "README.md").read_text()

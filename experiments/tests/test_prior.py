@@ -4,7 +4,11 @@ import numpy as np
 import pytest
 import torch
 
+from rotarymae.any_series import AnySeries
+from rotarymae.series import SeriesDataset
+from rotarymae.training import Pretraining, TrainConfig, fit
 from rotarymae_experiments import gaps, prior
+from rotarymae_experiments.recipes.prior import model_config
 
 
 def _parts(drawn):
@@ -84,3 +88,56 @@ def test_the_protocol_hides_a_half_or_a_block_and_scores_by_hand():
     assert found.rmse == pytest.approx(1.0)
     assert found.median_nll == pytest.approx(0.5 + 0.5 * np.log(2 * np.pi))
     assert (found.inside68, found.inside95) == (0.0, 1.0)
+
+
+@pytest.fixture(scope="module")
+def bank():
+    """An untrained model: the processes alone."""
+    torch.manual_seed(0)
+    return AnySeries(model_config(12, 1)).eval()
+
+
+def test_a_planted_spike_is_told_from_a_wave(bank):
+    waves = {"waves": [(np.arange(60.0), np.sin(0.3 * np.arange(60.0) + i)) for i in range(5)]}
+    found = gaps.spikes(bank, waves)["waves"]
+    assert found["ours"] > 0.99 and found["ours"] >= found["running median"]
+
+
+def test_another_channel_of_the_same_wave_helps_where_one_is_hidden(bank):
+    times = np.arange(60.0)
+    waves = [np.sin(0.7 * times) + np.sin(0.31 * times + i) for i in range(6)]
+    values = [np.repeat(wave, 2) * np.tile([1.0, 2.0], 60) for wave in waves]
+    both = SeriesDataset.from_arrays([np.repeat(times, 2)] * 6, values, [np.tile(["a", "b"], 60)] * 6)
+    found = gaps.lending(bank, both)
+    assert found["series"] == 6 and found["with the others"] < 0.5 * found["alone"]
+
+
+def test_curves_are_those_of_the_hidden_times(bank):
+    (gap,) = gaps.hide([(np.arange(41.0), np.sin(0.2 * np.arange(41.0)))], "block")
+    curves, answers = gaps.curves(bank, gap, 41), gaps.with_model(bank, [gap])[0]
+    assert curves["mean"][gap.hidden] == pytest.approx(answers.mean, abs=1e-6)
+    assert curves["line"][gap.hidden] == pytest.approx(gaps.line(gap))
+    assert curves["process"][gap.hidden] == pytest.approx(gaps.gaussian_process(gap).mean)
+
+
+def test_a_training_that_was_stopped_goes_on_bit_for_bit(tmp_path):
+    how = {"epochs": 1, "batch_size": 4, "base_lr": 1e-2, "precision": "fp32", "checkpoint_steps": 2}
+
+    def trained(folder, stop=None):
+        torch.manual_seed(0)
+        objective = Pretraining(AnySeries(model_config(12, 1)))
+
+        def step(done, total, loss):
+            if done == stop:
+                raise KeyboardInterrupt
+
+        examples, folder = prior.PriorExamples(24, seed=3), tmp_path / folder
+        fit(objective, examples, TrainConfig(**how), folder=folder, resume="auto", on_step=step)
+        return objective.state_dict()
+
+    whole = trained("whole")
+    with pytest.raises(KeyboardInterrupt):
+        trained("stopped", stop=5)
+    for again in (trained("stopped"), trained("anew")):
+        assert all(weights.equal(again[name]) for name, weights in whole.items())
+    assert whole["model.head.correction.weight"].abs().max() > 0  # it starts at zero

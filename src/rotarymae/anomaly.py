@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from rotarymae.interpolation import Interpolation, interpolate
+from rotarymae.interpolation import Interpolation
 from rotarymae.queries import as_queries
-from rotarymae.series import SeriesDataset, channel_index
+from rotarymae.series import SeriesDataset
 
 if TYPE_CHECKING:
     from rotarymae.pipeline import Pipeline
@@ -19,42 +19,58 @@ HIDDEN = 0.25  # share of a series' observations that is hidden to score what is
 FOLDS = 4  # passes over a series; each observation is hidden in one of them
 
 
-def hidden_loss(pipeline: Pipeline, hidden: SeriesDataset, answer: Interpolation) -> np.ndarray:
-    """Return the mean loss [S] of the hidden observations' values in standardised units: of densities in nats.
+def hidden_losses(pipeline: Pipeline, hidden: SeriesDataset, answer: Interpolation) -> np.ndarray:
+    """Return the loss [n, V] of each hidden observation's values in standardised units: of densities in nats.
 
     Args:
         hidden: what was hidden.
         answer: the model's predictions there.
     """
-    preprocessor = pipeline.require_series()
-    values = hidden.with_values(preprocessor.value_names).values
-    truth = preprocessor.values.without_limits(values, channel_index(hidden))  # a gross outlier scores by its size
-    each = answer.scaled.likelihood.loss(answer.scaled.parameters, torch.from_numpy(truth)).numpy()
-    return np.add.reduceat(each.mean(1), hidden.offsets[:-1]) / hidden.lengths
+    truth = pipeline.transform(hidden, answer, limits=False)  # a gross outlier scores by its size
+    return answer.scaled.likelihood.loss(answer.scaled.parameters, torch.from_numpy(truth)).numpy()
+
+
+def hidden_loss(pipeline: Pipeline, hidden: SeriesDataset, answer: Interpolation) -> np.ndarray:
+    """Return the mean of `hidden_losses` over each series' observations and values [S]."""
+    losses = hidden_losses(pipeline, hidden, answer).mean(1)
+    return np.add.reduceat(losses, hidden.offsets[:-1]) / hidden.lengths
+
+
+def observation_scores(
+    pipeline: Pipeline, dataset: SeriesDataset, on_step: Callable[[int, int], None] | None = None
+) -> np.ndarray:
+    """Return how badly each observation is predicted from its series' others, in nats [n, V]; NaN where it is alone.
+
+    Every observation is hidden once, with about a quarter of its series. Which are hidden together depends on nothing
+    but how many a series has. `on_step` is called with what is done and how much there is.
+    """
+    series, folds = np.repeat(np.arange(len(dataset)), dataset.lengths), _folds(dataset.lengths)
+    several, scores = dataset.lengths >= 2, None
+    for k in range(FOLDS):
+        usable = np.unique(series[(folds == k) & several[series]])
+        if not len(usable):
+            continue
+        inside = np.isin(series, usable)
+        part, late = dataset.select(usable), folds[inside] == k
+        visible, hidden = part.mask_observations(~late), part.mask_observations(late)
+        step = None if on_step is None else _fold_progress(on_step, k)
+        queries = as_queries(hidden, pipeline.preprocessor)  # pyright: ignore
+        losses = hidden_losses(pipeline, hidden, pipeline.answer(visible, queries, step))
+        scores = np.full((len(series), losses.shape[1]), np.nan) if scores is None else scores
+        scores[np.flatnonzero(inside)[late]] = losses
+    return np.full((len(series), 1), np.nan) if scores is None else scores
 
 
 def anomaly_score(
     pipeline: Pipeline, dataset: SeriesDataset, on_step: Callable[[int, int], None] | None = None
 ) -> np.ndarray:
-    """Return how badly each series' observations are predicted from its others, in nats [S].
+    """Return how badly each series' observations are predicted from its others, in nats [S]: mean `observation_scores`.
 
-    Every observation is hidden once, with about a quarter of its series; a series of one observation has NaN. Which are
-    hidden together depends on nothing but how many a series has. High values are of series unlike those that the model
-    was pre-trained on: candidates for anomalies. `on_step` is called with what is done and how much there is.
+    A series of one observation has NaN. High values are of series unlike those that the model was pre-trained on:
+    candidates for anomalies.
     """
-    series, folds = np.repeat(np.arange(len(dataset)), dataset.lengths), _folds(dataset.lengths)
-    several, total = dataset.lengths >= 2, np.zeros(len(dataset))
-    for k in range(FOLDS):
-        usable = np.unique(series[(folds == k) & several[series]])
-        if not len(usable):
-            continue
-        part, late = dataset.select(usable), (folds == k)[np.isin(series, usable)]
-        visible, hidden = part.mask_observations(~late), part.mask_observations(late)
-        queries = as_queries(hidden, pipeline.require_series())
-        step = None if on_step is None else _fold_progress(on_step, k)
-        answer = interpolate(pipeline, visible, queries, on_step=step)
-        total[usable] += hidden_loss(pipeline, hidden, answer) * hidden.lengths
-    return np.where(several, total / dataset.lengths, np.nan)
+    scores = observation_scores(pipeline, dataset, on_step).mean(1)
+    return np.add.reduceat(scores, dataset.offsets[:-1]) / dataset.lengths
 
 
 def _folds(lengths: np.ndarray) -> np.ndarray:

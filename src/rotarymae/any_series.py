@@ -55,8 +55,8 @@ def standardise(
     """Standardise each series by its own visible observations; return positions, values, relative noise and the scale.
 
     The unit of time is the median gap within channels. A channel's location is its median; its spread is the root mean
-    square about it, in which values beyond five median absolute deviations count as five. Noise is the squared
-    standard error over the channel's mean one, 1 where errors are not known.
+    square about it, in which values beyond five median absolute deviations count as five, and of a constant channel the
+    size of its value. Noise is the squared standard error over the channel's mean one, 1 where errors are not known.
     """
     batch, most = len(times), int(channels.max()) + 1
     units = Units.of(channels, times, visible, most)
@@ -79,7 +79,7 @@ def standardise(
     origin = times.masked_fill(~visible, torch.inf).amin(1)
     centre, width = times.new_zeros(batch, most), times.new_ones(batch, most)
     centre[units.row, units.channel] = median
-    width[units.row, units.channel] = torch.where(spread > 0, spread, 1.0)
+    width[units.row, units.channel] = torch.where(spread > 0, spread, torch.where(median != 0, median.abs(), 1.0))
     noise = torch.ones_like(values)
     if errors is not None:
         square = errors.square()
@@ -198,7 +198,9 @@ def residuals(values: Tensor, predicted: Answer) -> Tensor:
 def _with_joint(bank: Bank, times: Tensor, channels: Tensor, values: Tensor, real: Tensor, noise: Tensor) -> Bank:
     """Fit also the channels of a series together, where it has several."""
     units, count = bank.units, real.sum(1)
-    rows = (((units.lookup >= 0).sum(1) > 1) & (count <= processes.MAX_JOINT)).nonzero()[:, 0]
+    observed = (units.lookup >= 0).sum(1)
+    few = (observed > 1) & (observed <= processes.MAX_JOINT_CHANNELS) & (count <= processes.MAX_JOINT)
+    rows = few.nonzero()[:, 0]
     if not len(rows):
         return bank
     order = torch.argsort((~real).to(torch.uint8), dim=1, stable=True)[rows, : int(count[rows].max())]
@@ -397,6 +399,7 @@ class AnySeries(MaskedAutoencoder):
         real = positions.new_ones(batch, queries, dtype=torch.bool) if padding is None else ~padding
         with torch.no_grad():
             answer, numbers = ask_bank(context.observed, *_places(positions), real)  # pyright: ignore
+            numbers = numbers.to(context.tokens.dtype)
         x = torch.cat([context.tokens, self.mask_token + self.query_projection(numbers)], 1)
         every = torch.cat([context.positions, positions.to(context.positions.dtype)], 1)
         if context.padding is not None or padding is not None:

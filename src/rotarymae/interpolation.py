@@ -91,6 +91,8 @@ class Interpolation:
             value was compressed (asinh), the distribution is skewed in its own unit and the bands say more.
         scaled: the distribution itself, standardised like the model's input.
         bands: share → (lower, upper) edges of the central interval that holds it; empty without a spread.
+        centre, width: what undoes the standardisation, value · width + centre, of a model that standardises each series
+            by itself; None where the preprocessor does it.
     """
 
     extrapolated: np.ndarray
@@ -98,6 +100,8 @@ class Interpolation:
     std: np.ndarray | None
     scaled: Predicted
     bands: dict[float, tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)
+    centre: np.ndarray | None = None
+    width: np.ndarray | None = None
 
     @property
     def scaled_mean(self) -> np.ndarray:

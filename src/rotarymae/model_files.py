@@ -26,6 +26,7 @@ MODEL = "model"  # the folder of a run in which its pipeline is saved
 FILES = (CONFIG, WEIGHTS, PREPROCESSOR, CARD)
 PARTNER_FILE = re.compile(rf"{PARTNERS}/[a-z0-9_-]+\.(json|safetensors|txt)")
 MAX_JSON_BYTES = 64 << 20  # more is nothing that this library wrote
+ANY_SERIES = "any-series"  # the shipped model that answers any table without training
 SHIPPED = Path(__file__).parent / "models"  # a folder for each model that ships with the library
 # A name on the Hub, and what is taken from there or put there: no pickle, no code.
 HUB_NAME = re.compile(r"[\w-][\w.-]*/[\w-][\w.-]*(@[\w./-]+)?")

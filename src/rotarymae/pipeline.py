@@ -27,14 +27,15 @@ from safetensors.torch import save_file
 from torch import nn
 
 import rotarymae
-from rotarymae.anomaly import anomaly_score
+from rotarymae.anomaly import anomaly_score, observation_scores
+from rotarymae.any_series import AnySeries
 from rotarymae.arrays import ArrayDataset, as_arrays
 from rotarymae.config import Precision, RoMAEConfig
 from rotarymae.datasets import AnyPreprocessor, is_flat
 from rotarymae.errors import InputError, ModelDirectoryError, choose
 from rotarymae.heads import Classifier, Regressor, TokenRegressor, encoder_of, head_settings
 from rotarymae.importance import importance
-from rotarymae.interpolation import interpolate
+from rotarymae.interpolation import Interpolation, interpolate
 from rotarymae.labels import LABELS, Labels
 from rotarymae.model import Encoder, MaskedAutoencoder
 from rotarymae.model_files import (
@@ -57,17 +58,20 @@ from rotarymae.model_files import (
 from rotarymae.partners import Predictor
 from rotarymae.prediction import embed, predict_outputs
 from rotarymae.preprocess import ObservationPreprocessor, PatchPreprocessor, preprocessor_class
-from rotarymae.queries import queries_from, shape_answers
+from rotarymae.queries import Queries, queries_from, shape_answers
+from rotarymae.series import SeriesDataset, channel_index
 from rotarymae.system import from_fields, remove_leftovers, replacing_folder
-from rotarymae.tables import TableSchema, as_dataset, is_frame, read_table
+from rotarymae.tables import TableReader, TableSchema, as_dataset, is_frame, read_table
 from rotarymae.training.fit_config import FitConfig, ImportanceMethod
+from rotarymae.untrained import BesideLine, beside_line, embed_any, interpolate_any
 
 FORMAT = 3  # 2 kept a model, a preprocessor and a predictor apart
 WRITTEN_BY = "written by rotarymae"  # in every model card
 LEFT_AFTER = 3600.0  # seconds; saving takes far less
 KINDS: dict[str, type[nn.Module]] = {
-    kind.__name__: kind for kind in (Encoder, MaskedAutoencoder, Classifier, Regressor, TokenRegressor)
+    kind.__name__: kind for kind in (Encoder, MaskedAutoencoder, AnySeries, Classifier, Regressor, TokenRegressor)
 }
+HEADLESS = ("Encoder", "MaskedAutoencoder", "AnySeries")
 Model = Encoder | MaskedAutoencoder | Classifier | Regressor | TokenRegressor
 
 
@@ -144,6 +148,12 @@ class Pipeline:
             )
         return self.autoencoder
 
+    def of_series(self) -> Pipeline:
+        """Return what interpolates series. Raises InputError of a model without an autoencoder, or of other data."""
+        view = self.pretrained
+        view.require_series()
+        return view
+
     def require_labels(self) -> Labels:
         """Return what decodes the outputs. Raises InputError for a model that is not fine-tuned."""
         if self.labels is None or not isinstance(self.model, Classifier | Regressor):
@@ -214,12 +224,30 @@ class Pipeline:
         view = self.pretrained
         dataset = view.dataset(X)
         queries, layout = queries_from(dataset, X, at, positions)
-        answer = interpolate(view, dataset, queries)
+        answer = view.answer(dataset, queries)
         if not return_std:
             return shape_answers(answer.mean, queries, layout)
         if answer.std is None:
             raise InputError("the model was trained without a likelihood and has no deviation; leave out return_std.")
         return shape_answers(answer.mean, queries, layout), shape_answers(answer.std, queries, layout)
+
+    def answer(self, dataset: SeriesDataset, queries: Queries, on_step: Any = None) -> Interpolation:
+        """Return the answers of the pre-trained model to flat queries, with bands; see `interpolation.interpolate`."""
+        return interpolate(self.pretrained, dataset, queries, on_step)
+
+    def transform(self, dataset: SeriesDataset, answer: Interpolation, limits: bool = True) -> np.ndarray:
+        """Return observed values [n, V], standardised as the answers at the same places are.
+
+        Args:
+            limits: whether to hold gross outliers to the limits that the model's input has.
+        """
+        known = self.require_series()
+        values, channels = dataset.with_values(known.value_names).values, channel_index(dataset)
+        return known.values.transform(values, channels) if limits else known.values.without_limits(values, channels)
+
+    def inverse(self, scaled: np.ndarray, channels: np.ndarray, answer: Interpolation) -> np.ndarray:
+        """Return standardised values [n, V] of these channels in the table's units."""
+        return self.require_series().values.inverse(scaled, channels)
 
     def importance(self, X: Any, method: ImportanceMethod = "occlusion", on_step: Any = None) -> list[np.ndarray]:
         """Return how much each observation matters to the model; `importance.importance` says what the numbers are.
@@ -238,9 +266,16 @@ class Pipeline:
 
         Every observation is hidden once, with about a quarter of its series; a series of one observation has NaN.
         """
-        view = self.pretrained
-        view.require_series()
+        view = self.of_series()
         return anomaly_score(view, view.dataset(X), on_step)
+
+    def observation_scores(self, X: Any, on_step: Any = None) -> np.ndarray:
+        """Return how badly each observation is predicted from its series' others, in nats [n, V].
+
+        Rows are in the order of `dataset(X)`; an observation that is alone in its series has NaN.
+        """
+        view = self.of_series()
+        return observation_scores(view, view.dataset(X), on_step)
 
     # ── data ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -283,6 +318,12 @@ class Pipeline:
     def layout(self, given: Mapping[str, Any] | None = None) -> TableSchema:
         """Return how a table for this model is laid out: as its training table, but for what is given."""
         return TableSchema.for_model(self.require_series(), self.columns, given)
+
+    def reader(self, table: Any, layout: TableSchema) -> TableReader:
+        """Return what reads a table as the model needs it. Raises as `TableReader.open`."""
+        known = self.require_series()
+        static = tuple(self.columns.get("static", ()))  # which a pre-trained model ignores
+        return TableReader.open(table, layout, known.channel_names, known.value_columns, static)
 
     # ── files ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -398,7 +439,8 @@ class Pipeline:
             module.eval()
         partners = _partners(folder / PARTNERS, labels) if (folder / PARTNERS).is_dir() else None
         try:
-            pipeline = cls(
+            kind = AnySeriesPipeline if isinstance(modules["model"], AnySeries) else cls
+            pipeline = kind(
                 preprocessor,
                 modules["model"],  # type: ignore[arg-type]
                 modules.get("autoencoder"),  # type: ignore[arg-type]
@@ -413,7 +455,7 @@ class Pipeline:
             pipeline._check()
         except (InputError, TypeError, ValueError, AttributeError) as error:
             raise ModelDirectoryError(f"{path}: {error}") from None
-        return pipeline
+        return pipeline  # pyright: ignore
 
     def _modules(self) -> dict[str, nn.Module]:
         own: dict[str, nn.Module] = {"model": self.model}
@@ -498,6 +540,63 @@ class Pipeline:
         )
 
 
+class AnySeriesPipeline(Pipeline):
+    """A model that was trained on drawn functions alone, and answers any table: interpolates, scores, embeds.
+
+    It has no preprocessor: each series is standardised by itself. `columns["errors"]` names the last value columns,
+    if these are standard errors of the others.
+    """
+
+    @property
+    def errors(self) -> tuple[str, ...]:
+        return tuple(self.columns.get("errors", ()))
+
+    def of_series(self) -> Pipeline:
+        return self
+
+    def require_series(self) -> ObservationPreprocessor:
+        raise InputError(
+            "any-series was not trained on a table: it interpolates, scores anomalies and embeds, and no more; "
+            "`rotarymae fit` trains a model of this table.",
+            code="untrained",
+        )
+
+    def require_autoencoder(self) -> AnySeries:
+        assert isinstance(self.model, AnySeries)
+        return self.model
+
+    def dataset(self, X: Any, columns: TableSchema | None = None) -> SeriesDataset:
+        if isinstance(X, str | Path):
+            return read_table(Path(X), self.layout())[0]
+        if is_flat(X):
+            X = np.asarray(X)[:, None]
+        return as_dataset(X, None, columns or self.layout(), self.columns)
+
+    def layout(self, given: Mapping[str, Any] | None = None) -> TableSchema:
+        return TableSchema.resolve(given or {}, self.columns)
+
+    def reader(self, table: Any, layout: TableSchema) -> TableReader:
+        return TableReader.open(table, layout)
+
+    def answer(self, dataset: SeriesDataset, queries: Queries, on_step: Any = None) -> Interpolation:
+        return interpolate_any(self.require_autoencoder(), dataset, queries, self.errors, on_step)
+
+    def transform(self, dataset: SeriesDataset, answer: Interpolation, limits: bool = True) -> np.ndarray:
+        assert answer.centre is not None and answer.width is not None
+        return (np.asarray(dataset.values, np.float64)[:, : answer.mean.shape[1]] - answer.centre) / answer.width
+
+    def inverse(self, scaled: np.ndarray, channels: np.ndarray, answer: Interpolation) -> np.ndarray:
+        return scaled * answer.width + answer.centre
+
+    def beside_line(self, X: Any) -> BesideLine | None:
+        """Hide a tenth of some series' observations and compare with a straight line; None where series are short."""
+        return beside_line(self.require_autoencoder(), self.dataset(X), self.errors)
+
+    def embed(self, X: Any, pool: str | None = None, on_step: Any = None) -> np.ndarray:
+        choose("pool", pool or "mean", ("mean",))
+        return embed_any(self.require_autoencoder(), self.dataset(X), self.errors, on_step)
+
+
 def load(source: str | Path) -> Pipeline:
     """Load a pipeline: of a run folder of `rotarymae fit`, a folder that `save` wrote, or by a name that ships.
 
@@ -552,7 +651,7 @@ def _built(settings: dict[str, Any], tensors: int) -> nn.Module:
     config, head = from_fields(RoMAEConfig, settings["config"], "config"), settings["head"]
     if max(config.depth, config.decoder_depth) > tensors:  # before so many blocks are built
         raise InputError(f"it asks for more blocks than the file of weights has tensors ({tensors}).")
-    if (settings["kind"] in ("Encoder", "MaskedAutoencoder")) != (head is None) or not isinstance(head, dict | None):
+    if (settings["kind"] in HEADLESS) != (head is None) or not isinstance(head, dict | None):
         raise InputError(f"the head of a {settings['kind']} is {head!r}.")
     with torch.device("meta"):
         return KINDS[settings["kind"]](config) if head is None else KINDS[settings["kind"]](Encoder(config), **head)

@@ -209,12 +209,25 @@ def embedding_columns(embeddings: np.ndarray) -> dict[str, Any]:
     return {f"e{i}": pa.array(embeddings[:, i]) for i in range(embeddings.shape[1])}
 
 
+def observation_columns(dataset: SeriesDataset, *others: str) -> dict[str, Any]:
+    """A row per observation: its time (a date, if there is a zone), channel and values, called unlike `others`."""
+    columns = _at(dataset.times, dataset.channels, dataset.channel_names, dataset.time_zone)
+    taken = (*others, *columns)
+    values = zip(dataset.value_names, dataset.values.T, strict=True)
+    return columns | {_not_among(name, taken): pa.array(column) for name, column in values}
+
+
+def score_columns(dataset: SeriesDataset, scores: np.ndarray) -> dict[str, Any]:
+    """A row per observation, and the anomaly score [n, V] of each value; empty where it is alone."""
+    names = dataset.value_names[: scores.shape[1]]
+    called = ["anomaly_score"] if len(names) == 1 else [f"{name}_anomaly_score" for name in names]
+    columns = observation_columns(dataset, *called)
+    return columns | {name: pa.array(scores[:, v], from_pandas=True) for v, name in enumerate(called)}
+
+
 def importance_columns(dataset: SeriesDataset, importance: Sequence[np.ndarray]) -> dict[str, Any]:
     """A row per observation: its time (a date, if there is a zone), channel and values, and its importance."""
-    columns = _at(dataset.times, dataset.channels, dataset.channel_names, dataset.time_zone)
-    taken = ("importance", *columns)
-    values = zip(dataset.value_names, dataset.values.T, strict=True)
-    columns |= {_not_among(name, taken): pa.array(column) for name, column in values}
+    columns = observation_columns(dataset, "importance")
     return columns | {"importance": pa.array(np.concatenate(importance).astype(np.float64), from_pandas=True)}
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -18,15 +19,17 @@ from torch import Tensor
 from rotarymae.any_series import AnySeries, standardise
 from rotarymae.errors import InputError
 from rotarymae.interpolation import SHOWN, Interpolation, Predicted
-from rotarymae.queries import Queries
-from rotarymae.series import SeriesDataset, Windows, channel_index
+from rotarymae.partners.baselines import LinearInterpolation
+from rotarymae.queries import Queries, as_queries
+from rotarymae.series import SeriesDataset, Windows, channel_index, hide
 from rotarymae.tokens import Tokens
 
 WINDOW, MAX_WINDOW = 160, 480  # observations of one channel, and of all channels, that are answered together
 OVERLAP = 0.25  # share of a window that it has in common with the next
 BATCH_TOKENS, BATCH_SERIES = 6000, 64
 QUERIES_AT_A_TIME = 1024  # of each series in one pass of the decoder
-FOLDS = 4  # passes over a series for anomalies; each observation is hidden in one of them
+COMPARED, SHORTEST, HIDDEN = 200, 5, 0.1  # series that are compared with the line, their observations, share hidden
+MIN_SERIES_FOR_TRAINING = 100  # that may have enough in common
 
 Step = Callable[[int, int], None] | None
 
@@ -62,36 +65,7 @@ def interpolate_any(
     last = np.repeat(dataset.times[dataset.offsets[1:] - 1], queries.lengths)
     outside = (queries.times < first) | (queries.times > last)
     mean = likelihood.mean(parameters).numpy() * width + centre
-    return Interpolation(outside, mean, std, Predicted(parameters, likelihood), bands)
-
-
-def anomaly_score_any(
-    model: AnySeries, dataset: SeriesDataset, errors: tuple[str, ...] = (), on_step: Step = None
-) -> np.ndarray:
-    """Return how badly each observation is predicted from its series' others, in nats [n, V]; NaN where it is alone.
-
-    Every observation is hidden once, with about a quarter of its series.
-    """
-    lengths = np.asarray(dataset.lengths)
-    owner, place = np.repeat(np.arange(len(dataset)), lengths), np.concatenate([np.arange(n) for n in lengths])
-    order = np.lexsort((np.random.default_rng(0).random(int(lengths.max()))[place], owner))
-    rank = np.empty(len(owner), np.int64)
-    rank[order] = place
-    fold, V = rank % FOLDS, len(dataset.value_names) - len(errors)
-    scores = np.full((len(owner), V), np.nan)
-    for k in range(FOLDS):
-        usable = np.unique(owner[(fold == k) & (lengths >= 2)[owner]])
-        if not len(usable):
-            continue
-        inside = np.isin(owner, usable)
-        part, hide = dataset.select(usable), fold[inside] == k
-        visible, hidden = part.mask_observations(~hide), part.mask_observations(hide)
-        queries = Queries(np.asarray(hidden.times), hidden.channels, np.asarray(hidden.offsets))
-        step = None if on_step is None else _of_fold(on_step, k)
-        parameters, centre, width = ask(model, visible, queries, errors, step)
-        truth = torch.from_numpy((np.asarray(hidden.values, np.float64)[:, :V] - centre) / width)
-        scores[np.flatnonzero(inside)[hide]] = model.likelihood.loss(parameters, truth).numpy()
-    return scores
+    return Interpolation(outside, mean, std, Predicted(parameters, likelihood), bands, centre, width)
 
 
 def embed_any(
@@ -109,6 +83,53 @@ def embed_any(
         if on_step is not None:
             on_step(int(index.max()) + 1, len(vectors))
     return windows.mean(vectors).astype(np.float32)
+
+
+@dataclass(frozen=True)
+class BesideLine:
+    """How far answers and a straight line lie from observations that were hidden, a tenth of those of some series.
+
+    Attributes:
+        series: how many the table has.
+        compared: how many of these were compared.
+        error, line: median absolute errors, in spreads of each channel of a series.
+    """
+
+    series: int
+    compared: int
+    error: float
+    line: float
+
+    def __str__(self) -> str:
+        said = (
+            f"with a tenth of the observations of {self.compared:,} series hidden, the median error is "
+            f"{self.error:.2g} of a series' spread, and the straight line's {self.line:.2g}"
+        )
+        if self.error > self.line:
+            return f"{said}; the line is nearer, so a training on this table (rotarymae fit) may pay"
+        if self.series >= MIN_SERIES_FOR_TRAINING:
+            return f"{said}; a training on this table (rotarymae fit) may pay if its {self.series:,} series are alike"
+        return f"{said}; so few series ({self.series:,}) seldom pay for a training"
+
+
+def beside_line(model: AnySeries, dataset: SeriesDataset, errors: tuple[str, ...] = ()) -> BesideLine | None:
+    """Hide a tenth of some series' observations, and compare the answers there with a straight line.
+
+    Returns:
+        None where all series are shorter than five observations.
+    """
+    long = np.flatnonzero(np.asarray(dataset.lengths) >= SHORTEST)
+    if not len(long):
+        return None
+    chosen = long[np.unique(np.linspace(0, len(long) - 1, COMPARED).astype(int))]
+    visible, hidden, _ = hide(dataset.select(chosen), HIDDEN)
+    answer = interpolate_any(model, visible, as_queries(hidden), errors)
+    names = dataset.value_names[: answer.mean.shape[1]]
+    seen, truth = visible.with_values(names), hidden.with_values(names)
+    guesses = answer.mean, LinearInterpolation().fit(seen).predict(seen, truth)
+    away = [np.abs(guess - np.asarray(truth.values, np.float64)) / answer.width for guess in guesses]
+    ours, line = (float(np.nanmedian(each)) for each in away)
+    return BesideLine(len(dataset), len(chosen), ours, line)
 
 
 def ask(
@@ -162,19 +183,17 @@ def ask(
             on_step(done, len(part))
     if fade is not None:
         # Two windows may have other scales: their answers are mixed in the table's units.
-        share = fade.share[:, None]
-        own = torch.from_numpy(np.stack([centre, width]))
-        first, second = fade.first, fade.second
-        centre, width = ((1 - share) * own[i][first].numpy() + share * own[i][second].numpy() for i in (0, 1))
-        moved = []
-        for side in (first, second):
-            shift = (own[0][side].numpy() - centre) / width
-            factor = own[1][side].numpy() / width
-            p = parameters[side]
-            location = p[..., 0] * torch.from_numpy(factor) + torch.from_numpy(shift)
-            moved.append(torch.stack([location, p[..., 1] + 2 * torch.from_numpy(np.log(factor)), p[..., 2]], -1))
-        parameters = torch.lerp(*moved, torch.from_numpy(share[..., None]))  # pyright: ignore
+        mixed = torch.from_numpy(fade.mixed(_rescaled(parameters, width, centre).numpy()))
+        centre, width = np.moveaxis(fade.mixed(np.stack([centre, width], -1)), -1, 0)
+        parameters = _rescaled(mixed, 1 / width, -centre / width)
     return Answers(parameters, centre, width)
+
+
+def _rescaled(parameters: Tensor, factor: np.ndarray, shift: np.ndarray) -> Tensor:
+    """Return the parameters [n, V, 3] of the same values in other units: value · factor + shift."""
+    location, log_scale, freedom = parameters.unbind(-1)
+    location = location * torch.from_numpy(factor) + torch.from_numpy(shift)
+    return torch.stack([location, log_scale + 2 * torch.from_numpy(factor).log(), freedom], -1)
 
 
 def _windows(dataset: SeriesDataset, errors: tuple[str, ...]) -> Windows:
@@ -250,7 +269,3 @@ def _with_absent(own: Tensor, typical: np.ndarray, channels: Tensor, padding: Te
     seen = channels[~padding].numpy()
     full[row, seen] = own.numpy()[row, seen]
     return full
-
-
-def _of_fold(on_step: Callable[[int, int], None], fold: int) -> Callable[[int, int], None]:
-    return lambda done, total: on_step(fold * total + done, FOLDS * total)

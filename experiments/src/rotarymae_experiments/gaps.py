@@ -16,11 +16,14 @@ from pathlib import Path
 from statistics import NormalDist
 
 import numpy as np
-from statsmodels.datasets import co2
+from statsmodels.datasets import co2, elnino, sunspots
 
 from rotarymae.any_series import AnySeries
-from rotarymae.queries import Queries
-from rotarymae.series import SeriesDataset
+from rotarymae.partners.baselines import LinearInterpolation
+from rotarymae.pipeline import AnySeriesPipeline
+from rotarymae.queries import Queries, as_queries
+from rotarymae.series import SeriesDataset, channel_index
+from rotarymae.series import hide as hold_out
 from rotarymae.untrained import interpolate_any
 from rotarymae_experiments import prior
 
@@ -85,14 +88,33 @@ def development_sets(data_dir: Path) -> dict[str, list[Series]]:
     table = co2.load_pandas().data["co2"].dropna()  # pyright: ignore
     sets["CO2"] = _pieces(table.index.to_numpy().astype("datetime64[D]").astype(float), table.to_numpy())
     if (data_dir / "uea").is_dir():
-        vowels, draw, found = uea.read(data_dir / "uea", "JapaneseVowels").train, np.random.default_rng(1), []
-        while len(found) < COUNT:
-            one = vowels[int(draw.integers(len(vowels)))]
-            column = one.values[:, int(draw.integers(one.values.shape[1]))]
-            if len(column) >= LEAST - 2:
-                found.append((np.asarray(one.times, float), np.asarray(column, float)))
-        sets["JapaneseVowels"] = found
+        sets["JapaneseVowels"] = _columns(uea.read(data_dir / "uea", "JapaneseVowels").train)
     return sets
+
+
+def other_sets(data_dir: Path) -> dict[str, list[Series]]:
+    """Return sets by which nothing was chosen: columns of BasicMotions and Epilepsy (uea), sunspots, and El Niño."""
+    from rotarymae_experiments.data import uea
+
+    sets: dict[str, list[Series]] = {}
+    if (data_dir / "uea").is_dir():
+        sets |= {name: _columns(uea.read(data_dir / "uea", name).train) for name in ("BasicMotions", "Epilepsy")}
+    spots = sunspots.load_pandas().data
+    sets["sunspots"] = _pieces(spots["YEAR"].to_numpy(float), spots["SUNACTIVITY"].to_numpy(float))  # pyright: ignore
+    months = elnino.load_pandas().data.to_numpy(float)[:, 1:].ravel()  # pyright: ignore
+    sets["El Niño"] = _pieces(np.arange(len(months), dtype=float), months)
+    return sets
+
+
+def _columns(dataset: SeriesDataset) -> list[Series]:
+    """Return random value columns of random series that are long enough and not constant."""
+    draw, found = np.random.default_rng(1), []
+    while len(found) < COUNT:
+        one = dataset[int(draw.integers(len(dataset)))]
+        column = np.asarray(one.values, float)[:MOST, int(draw.integers(one.values.shape[1]))]
+        if len(column) >= LEAST - 2 and column.std() > 0:
+            found.append((np.asarray(one.times, float)[:MOST], column))
+    return found
 
 
 def drawn_set(count: int, seed: int = 2 * 10**6) -> list[Series]:
@@ -104,7 +126,7 @@ def drawn_set(count: int, seed: int = 2 * 10**6) -> list[Series]:
         start += 4 * count
         for times, values, channels, padding in zip(rows.times, rows.values, rows.channels, rows.padding, strict=True):
             real = ~padding
-            if int(channels.max()) == 0 and int(real.sum()) >= LEAST and float(values[real].std()) > 0:
+            if int(channels.max()) == 0 and int(real.sum()) >= LEAST and float(values[real].std()) > 1e-6:
                 found.append((times[real].numpy(), values[real].numpy()))
     return found[:count]
 
@@ -145,13 +167,29 @@ def hide(series: list[Series], how: str, seed: int = 7) -> list[Gap]:
     return gaps
 
 
-def line(gap: Gap) -> np.ndarray:
+def line(gap: Gap, at: np.ndarray | None = None) -> np.ndarray:
     """Return the straight line between visible neighbours; beyond the ends the nearest value."""
-    return np.interp(gap.times[gap.hidden], gap.times[~gap.hidden], gap.values[~gap.hidden])
+    return np.interp(gap.times[gap.hidden] if at is None else at, gap.times[~gap.hidden], gap.values[~gap.hidden])
 
 
-def gaussian_process(gap: Gap) -> Predictions:
-    """Return a Gaussian process fitted to the visible observations of this series; noise is part of its deviation."""
+def curves(model: AnySeries, gap: Gap, points: int = 200) -> dict[str, np.ndarray]:
+    """Return a series with its gap, and what model, process and line answer at even times over its span, by name."""
+    grid = np.linspace(gap.times.min(), gap.times.max(), points)
+    seen = SeriesDataset.from_arrays([gap.times[~gap.hidden]], [gap.values[~gap.hidden]], duplicates="mean")
+    ours = interpolate_any(model, seen, Queries(grid, None, np.array([0, points])))
+    process = gaussian_process(gap, grid)
+    found = {"times": gap.times, "values": gap.values, "hidden": gap.hidden, "grid": grid, "mean": ours.mean[:, 0]}
+    for share, (lower, upper) in ours.bands.items():
+        found |= {f"lower {share:g}": lower[:, 0], f"upper {share:g}": upper[:, 0]}
+    found |= {"process": process.mean, "process lower": process.bands[0.95][0], "process upper": process.bands[0.95][1]}
+    return found | {"line": line(gap, grid)}
+
+
+def gaussian_process(gap: Gap, at: np.ndarray | None = None) -> Predictions:
+    """Return the answers of a Gaussian process fitted to the visible observations, at the hidden times or others.
+
+    Noise is part of its deviation.
+    """
     from sklearn.gaussian_process import GaussianProcessRegressor
     from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, WhiteKernel
 
@@ -165,7 +203,8 @@ def gaussian_process(gap: Gap) -> Predictions:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of hyperparameters at their bounds
         process.fit((times / unit)[:, None], values)
-    mean, std = process.predict((gap.times[gap.hidden] / unit)[:, None], return_std=True)
+    asked = gap.times[gap.hidden] if at is None else at
+    mean, std = process.predict((asked / unit)[:, None], return_std=True)
     return _normal(mean, std)  # pyright: ignore
 
 
@@ -277,3 +316,126 @@ def summary(rows: dict[str, dict[str, float]]) -> dict[str, float]:
         "inside 95": mean(lambda row: row["inside 95"]),
         "times as fast as the process": seconds[0] / max(seconds[1], 1e-9),
     }
+
+
+# ── other questions to the same model ───────────────────────────────────────────────────────────────────────────────
+
+
+def spikes(model: AnySeries, sets: dict[str, list[Series]], seed: int = 11) -> dict[str, dict[str, float]]:
+    """Return of each set how well a planted spike is told from other observations (area under the ROC curve).
+
+    One observation in thirty, at least one of each series, is moved up or down by five robust deviations (1.4826 times
+    the median absolute deviation of its series). "running median" is the distance from the median of five neighbours.
+    """
+    from sklearn.metrics import roc_auc_score
+
+    draw, found, pipeline = np.random.default_rng(seed), {}, AnySeriesPipeline(None, model)
+    for name, series in sets.items():
+        planted, odd, simple = [], [], []
+        for times, values in series:
+            deviation = 1.4826 * np.median(np.abs(values - np.median(values)))
+            deviation = deviation if deviation > 0 else values.std()
+            which = np.zeros(len(values), bool)
+            which[draw.permutation(len(values))[: max(1, len(values) // 30)]] = True
+            moved = values + which * draw.choice([-5.0, 5.0], len(values)) * deviation
+            order = np.argsort(times, kind="stable")
+            window = np.lib.stride_tricks.sliding_window_view(np.pad(moved[order], 2, mode="edge"), 5)
+            planted.append(moved[order])
+            odd.append(which[order])
+            simple.append(np.abs(moved[order] - np.median(window, axis=1)) / deviation)
+        at = [np.sort(times, kind="stable") for times, _ in series]
+        # A time that is observed twice would be one observation.
+        at = [times + 1e-6 * np.arange(len(times)) * (times[-1] - times[0]) / len(times) for times in at]
+        scores = pipeline.observation_scores(SeriesDataset.from_arrays(at, planted))[:, 0]
+        truth = np.concatenate(odd)
+        areas = (roc_auc_score(truth, each) for each in (scores, np.concatenate(simple)))
+        found[name] = dict(zip(("ours", "running median"), map(float, areas), strict=True))
+    return found
+
+
+def lending(model: AnySeries, dataset: SeriesDataset, seed: int = 5) -> dict[str, float]:
+    """Return the errors where one channel of each series is hidden for a stretch, with and without the other channels.
+
+    A quarter of the series' span is hidden, of the channel with the most observations there. Errors are in spreads of
+    the channel.
+    """
+    draw, rows, hidden = np.random.default_rng(seed), [], []
+    times, channels = np.asarray(dataset.times), channel_index(dataset)
+    values = np.asarray(dataset.values)[:, 0]
+    for i in range(len(dataset)):
+        own = np.arange(dataset.offsets[i], dataset.offsets[i + 1])
+        first, last = times[own[0]], times[own[-1]]
+        start = first + draw.uniform(0, 0.75) * (last - first)
+        inside = own[(times[own] >= start) & (times[own] <= start + 0.25 * (last - first))]
+        if not len(inside) or len(np.unique(channels[own])) < 2:
+            continue
+        channel = np.bincount(channels[inside]).argmax()
+        gone = inside[channels[inside] == channel]
+        same = own[channels[own] == channel]
+        if len(same) - len(gone) >= 4 and values[same].std() > 0:
+            rows.append(i)
+            hidden.append((gone, same))
+    which, alone = np.zeros((2, len(times)), bool)
+    for gone, same in hidden:
+        which[gone], alone[same] = True, True
+    part, inside = dataset.select(np.array(rows)), np.isin(np.repeat(np.arange(len(dataset)), dataset.lengths), rows)
+    spread = np.concatenate([np.full(len(gone), values[same].std()) for gone, same in hidden])
+    asked = as_queries(part.mask_observations(which[inside]))
+    found, truth = {"series": float(len(rows))}, values[which]
+    for name, kept in (("with the others", ~which), ("alone", alone & ~which)):
+        mean = interpolate_any(model, part.mask_observations(kept[inside]), asked).mean[:, 0]
+        found[name] = float(np.sqrt(np.square((mean - truth) / spread).mean()))
+    return found
+
+
+def several_channels(model: AnySeries, data_dir: Path, count: int = 300) -> dict[str, dict[str, float]]:
+    """Return `lending` of drawn functions, PLAsTiCC's bands and PhysioNet's vital signs."""
+    from rotarymae_experiments.data import physionet, plasticc
+
+    drawn = prior.draw(4 * 10**6, 0, np.arange(4 * count))
+    several = [i for i in range(4 * count) if int(drawn.channels[i].max()) > 0][:count]
+    parts = [
+        [part[i][~drawn.padding[i]].numpy() for i in several] for part in (drawn.times, drawn.values, drawn.channels)
+    ]
+    tables = {"drawn functions": SeriesDataset.from_arrays(*parts, duplicates="mean")}
+    if (data_dir / "plasticc").is_dir():
+        curves = plasticc.read(data_dir / "plasticc")[0]
+        tables["PLAsTiCC"] = curves.select(np.random.default_rng(0).permutation(len(curves))[:count])
+    if (data_dir / "physionet2012").is_dir():
+        records = physionet.read(data_dir / "physionet2012")
+        records = records.select(np.random.default_rng(0).permutation(len(records))[:count])
+        vitals = ("HR", "SysABP", "DiasABP", "MAP", "NISysABP", "NIDiasABP", "NIMAP", "Temp", "RespRate")
+        assert records.channel_names is not None and records.channels is not None, "variables are channels"
+        kept = np.isin(records.channels, [records.channel_names.index(name) for name in vitals])
+        there = np.add.reduceat(kept, records.offsets[:-1]) > 0
+        inside = np.repeat(there, records.lengths)
+        tables["PhysioNet"] = records.select(np.flatnonzero(there)).mask_observations(kept[inside])
+    return {name: lending(model, table) for name, table in tables.items()}
+
+
+def physionet_rows(model: AnySeries, folder: Path) -> dict[str, float]:
+    """Return mean squared errors at hidden rows of PhysioNet 2012, by the protocol of the recipe `physionet`."""
+    from rotarymae_experiments.data import physionet
+
+    test = physionet.prepare(physionet.read(folder)).test
+    visible, gone, _ = hold_out(test, 0.5, by="time")
+    truth = np.asarray(gone.values)
+    guesses = {
+        "ours": interpolate_any(model, visible, as_queries(gone)).mean,
+        "line": LinearInterpolation().fit(visible).predict(visible, gone),
+    }
+    return {name: float(np.square(guess - truth).mean()) for name, guess in guesses.items()}
+
+
+def speed(model: AnySeries, count: int = 1000) -> dict[str, float]:
+    """Return the processor time for half of the observations of drawn functions, all asked at once."""
+    gaps = hide(drawn_set(count), "random")
+    found = {}
+    for name, answer in {
+        "ours": lambda: with_model(model, gaps),
+        "process": lambda: [*map(gaussian_process, gaps)],
+    }.items():
+        started = time.process_time()
+        answer()
+        found[f"{name} seconds"] = time.process_time() - started
+    return found | {"times as fast": found["process seconds"] / found["ours seconds"]}

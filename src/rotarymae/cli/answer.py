@@ -1,4 +1,4 @@
-"""rotarymae predict | embed | explain | interpolate | evaluate: what a model says of a table or a folder of files."""
+"""rotarymae predict | embed | explain | interpolate | anomalies | evaluate: what a model says of a table or folder."""
 
 from __future__ import annotations
 
@@ -14,7 +14,17 @@ import numpy as np
 from tyro.conf import Positional, arg
 
 from rotarymae import system, tables
-from rotarymae.cli.inputs import Columns, ComputedIn, FolderReading, LabelColumn, Model, Quiet, Table, known_labels
+from rotarymae.cli.inputs import (
+    Columns,
+    ComputedIn,
+    FolderReading,
+    LabelColumn,
+    Model,
+    OptionalTable,
+    Quiet,
+    Table,
+    known_labels,
+)
 from rotarymae.cli.output import are_shards, check_new, new_reporter, print_metrics
 from rotarymae.config import AutoPool
 from rotarymae.errors import InputError, InputWarning
@@ -136,7 +146,8 @@ def explain(
 
 def interpolate(
     model: Positional[Model],
-    table: Positional[Table],
+    table: Positional[OptionalTable] = None,
+    *,
     out: Path,
     columns: Columns,
     at: Annotated[Path | None, arg(help_behavior_hint="(default: no table)")] = None,
@@ -147,7 +158,8 @@ def interpolate(
 ) -> None:
     """Predict values at any times, with standard deviations and 68 and 95 % bands.
 
-    For example: rotarymae interpolate run new.csv --times 0 0.5 1 --out values.csv
+    For example: rotarymae interpolate run new.csv --times 0 0.5 1 --out values.csv. A table alone (rotarymae
+    interpolate new.csv --out values.csv) is answered by any-series, which was trained on drawn functions.
 
     Args:
         model: This folder was written by `fit`, or is the directory of a pre-trained model.
@@ -167,6 +179,7 @@ def interpolate(
     check_new(out)
     if sum([at is not None, bool(times), grid is not None]) > 1:
         raise InputError("give one of --at, --times and --grid.")
+    model, table = _model_and_table(model, table)
     with reporter.catching_warnings():
         pipeline = Pipeline.load(model, precision).pretrained
         asked = None if at is None else QueryTable.read(at, pipeline.layout(asdict(columns)), table)
@@ -176,6 +189,41 @@ def interpolate(
     said = f"{values:,} values of {observed if asked is None else len(asked.ids):,} series"
     said += f", {totals.extrapolated:,} of them extrapolated" if totals.extrapolated else ""
     reporter.say(f"{said} → {out}{totals.said_of_empty}")
+    _say_if_untrained(pipeline, table, columns, reporter)
+
+
+def anomalies(
+    model: Positional[Model],
+    table: Positional[OptionalTable] = None,
+    *,
+    out: Path,
+    columns: Columns,
+    precision: ComputedIn = "auto",
+    quiet: Quiet = False,
+) -> None:
+    """Score how badly each observation is predicted from the others of its series: high scores are oddities.
+
+    For example: rotarymae anomalies run new.csv --out scores.csv. A table alone (rotarymae anomalies new.csv --out
+    scores.csv) is scored by any-series, which was trained on drawn functions.
+
+    Args:
+        model: This folder was written by `fit`, or is the directory of a pre-trained model.
+        table: This table of observations is laid out as in training, unless options say otherwise.
+        out: The scores go to this new .csv or .parquet file, with a row per observation: its time, channel and values,
+            and the negative log-likelihood of each value in nats, a quarter of the series hidden at a time.
+    """
+    from rotarymae import scale
+    from rotarymae.pipeline import Pipeline
+
+    reporter = new_reporter(quiet)
+    check_new(out)
+    model, table = _model_and_table(model, table)
+    with reporter.catching_warnings():
+        pipeline = Pipeline.load(model, precision).pretrained
+        totals = _answer_table(scale.observation_scores(pipeline), table, out, columns, "scoring", reporter)
+    rows = totals.rows - totals.empty
+    reporter.say(f"{rows:,} observations of {totals.answered:,} series → {out}{totals.said_of_empty}")
+    _say_if_untrained(pipeline, table, columns, reporter)
 
 
 def evaluate(
@@ -259,6 +307,33 @@ def _warn_of_training_series(run: Path, ids: np.ndarray) -> None:
             InputWarning,
             stacklevel=2,
         )
+
+
+def _model_and_table(model: Path, table: Path | None) -> tuple[Path, Path]:
+    """Return the model and the table; a table alone is for the model that needs no training.
+
+    Raises:
+        InputError: a model without a table.
+    """
+    from rotarymae.model_files import ANY_SERIES, CONFIG, MODEL, shipped_models
+
+    if table is not None:
+        return model, table
+    if str(model) in shipped_models() or any((model / name / CONFIG).exists() for name in ("", MODEL)):
+        raise InputError(f"{model} is a model, and no table was named; name the table behind it.", code="no-table")
+    return Path(ANY_SERIES), model
+
+
+def _say_if_untrained(pipeline: Any, table: Path, columns: Columns, reporter: system.Reporter) -> None:
+    """Say that nothing was trained, how good the answers are, and when a training would pay."""
+    from rotarymae.pipeline import AnySeriesPipeline
+
+    if not isinstance(pipeline, AnySeriesPipeline) or str(table) == "-":
+        return
+    parts = pipeline.reader(table, pipeline.layout(asdict(columns))).parts()
+    dataset = next((part.dataset for part in parts if part.dataset is not None), None)
+    compared = None if dataset is None else pipeline.beside_line(dataset)
+    reporter.say("no training: a model trained on drawn functions" + (f"; {compared}" if compared else ""))
 
 
 def _answer_table(

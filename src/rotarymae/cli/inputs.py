@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 Table = Annotated[Path, arg(metavar="TABLE")]
 Model = Annotated[Path, arg(metavar="MODEL")]
+OptionalTable = Annotated[Path | None, arg(metavar="TABLE", help_behavior_hint="(default: MODEL is the table)")]
 Quiet = Annotated[bool, arg(help="Print only what goes wrong.")]
 ComputedIn = Annotated[
     Precision,

@@ -13,7 +13,7 @@ import sys
 import tyro
 from tyro.conf import DisallowNone, FlagCreatePairsOff, OmitArgPrefixes
 
-from rotarymae.cli.answer import embed, evaluate, explain, interpolate, predict
+from rotarymae.cli.answer import anomalies, embed, evaluate, explain, interpolate, predict
 from rotarymae.cli.export import export
 from rotarymae.cli.features import features
 from rotarymae.cli.fit import demo, fit
@@ -37,6 +37,7 @@ COMMANDS = {
     "predict": predict,
     "evaluate": evaluate,
     "interpolate": interpolate,
+    "anomalies": anomalies,
     "embed": embed,
     "explain": explain,
     "features": features,

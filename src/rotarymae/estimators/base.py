@@ -17,7 +17,7 @@ from rotarymae.arrays import ArrayDataset, as_arrays
 from rotarymae.datasets import is_flat
 from rotarymae.errors import InputError, InputWarning, listed
 from rotarymae.estimators.parameters import options
-from rotarymae.pipeline import Pipeline
+from rotarymae.pipeline import AnySeriesPipeline, Pipeline
 from rotarymae.preprocess import PatchPreprocessor
 from rotarymae.series import SeriesDataset
 from rotarymae.system import Reporter, unmasked
@@ -119,7 +119,7 @@ class Estimator(BaseEstimator):
             ModelDirectoryError: as `Pipeline.load`.
         """
         pipeline = Pipeline.load(folder)
-        if pipeline.preprocessor is None:
+        if pipeline.preprocessor is None and not isinstance(pipeline, AnySeriesPipeline):
             raise InputError(f"the model in {folder} has no preprocessor; it was not made from series.")
         if isinstance(pipeline.preprocessor, PatchPreprocessor) and not cls.takes_arrays:
             pipeline.require_series()
@@ -168,7 +168,7 @@ class Estimator(BaseEstimator):
             seed = int(state.randint(2**31)) if isinstance(state, np.random.RandomState) else state
             seed = seed.item() if isinstance(seed, np.integer) else seed
         given = {name: value for name, value in self.get_params(deep=False).items() if name in CONFIG_FIELDS}
-        given |= {name: _tuple(given[name]) for name in TUPLES if name in given}
+        given |= {name: as_tuple(given[name]) for name in TUPLES if name in given}
         # A search over np.array([5, 10]) gives numpy's numbers.
         given = {name: value.item() if isinstance(value, np.generic) else value for name, value in given.items()}
         if given["pretrained"] is not None:
@@ -256,8 +256,8 @@ class Estimator(BaseEstimator):
     def _columns(self) -> TableSchema:
         """Return the parameters that name the columns of a data frame."""
         given = {name: value for name, value in self.get_params(deep=False).items() if name in COLUMNS}
-        given |= {name: _tuple(given[name]) for name in TUPLES if name in given}
-        given["values"] = (*given["values"], *_tuple(self.errors))  # type: ignore[attr-defined]
+        given |= {name: as_tuple(given[name]) for name in TUPLES if name in given}
+        given["values"] = (*given["values"], *as_tuple(self.errors))  # type: ignore[attr-defined]
         return TableSchema(**given)
 
     def _columns_of(self, X: Any, start: Pipeline | None, config: FitConfig) -> dict[str, Any] | None:
@@ -280,7 +280,7 @@ class Estimator(BaseEstimator):
         return replace(self.pipeline_, precision=self.precision)  # type: ignore[attr-defined]
 
 
-def _tuple(names: Sequence[str] | str) -> tuple[str, ...]:
+def as_tuple(names: Sequence[str] | str) -> tuple[str, ...]:
     """Return names of columns; one string is one name."""
     return (names,) if isinstance(names, str) else tuple(names)
 

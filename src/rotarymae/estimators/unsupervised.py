@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self, get_args
 
@@ -11,11 +13,11 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from rotarymae.anomaly import HIDDEN
 from rotarymae.config import AutoPool
-from rotarymae.errors import InputError, check_whole, choose
-from rotarymae.estimators.base import ArrayOptions, Estimator, shared_options
+from rotarymae.errors import InputError, InputWarning, check_whole, choose
+from rotarymae.estimators.base import ArrayOptions, Estimator, as_tuple, shared_options
 from rotarymae.estimators.parameters import Parameter, takes
 from rotarymae.heads import encoder_of
-from rotarymae.interpolation import interpolate
+from rotarymae.model_files import ANY_SERIES
 from rotarymae.pipeline import Pipeline
 from rotarymae.queries import as_queries, queries_from, shape_answers
 from rotarymae.series import channel_index, hide
@@ -33,6 +35,8 @@ POOL = Parameter(
 class RoMAEInterpolator(Estimator):
     """Learn to predict hidden observations; then predict values at any time, with a standard deviation.
 
+    Before `fit`, the model any-series answers, which was trained on drawn functions alone; an `InputWarning` says so.
+
     Attributes
     ----------
     pipeline_ : Pipeline
@@ -47,6 +51,19 @@ class RoMAEInterpolator(Estimator):
     @classmethod
     def _suited(cls, pipeline: Pipeline, folder: str | Path) -> Pipeline:
         return pipeline.pretrained
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.requires_fit = False
+        return tags
+
+    def _answering(self) -> Pipeline:
+        """Return the fitted pipeline, or before `fit` the one that needs no training."""
+        if hasattr(self, "pipeline_"):
+            return self._fitted()
+        text = "no training: a model trained on drawn functions answers; `fit` learns what these series have in common."
+        warnings.warn(InputWarning(text, code="untrained"), stacklevel=3)
+        return replace(Pipeline.load(ANY_SERIES), columns={"errors": as_tuple(self.errors)})  # type: ignore[attr-defined]
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Train; `y` is not read.
@@ -78,9 +95,10 @@ class RoMAEInterpolator(Estimator):
         Raises:
             InputError: series or times that cannot be used; `return_std` of a model without a likelihood.
         """
-        dataset = self._read(X)
+        pipeline = self._answering()
+        dataset = self._dataset(X, pipeline)
         queries, shape = queries_from(dataset, X, at, positions)
-        answer = interpolate(self._fitted(), dataset, queries)
+        answer = pipeline.answer(dataset, queries)
         if not return_std:
             return shape_answers(answer.mean, queries, shape)
         if answer.std is None:
@@ -107,15 +125,16 @@ class RoMAEInterpolator(Estimator):
             InputError: a model without a likelihood; as `predict`.
         """
         check_whole("draws", draws, 1)
-        dataset = self._read(X)
+        pipeline = self._answering()
+        dataset = self._dataset(X, pipeline)
         queries, shape = queries_from(dataset, X, at, positions)
-        answer = interpolate(self._fitted(), dataset, queries)
+        answer = pipeline.answer(dataset, queries)
         if answer.std is None:
             raise InputError("the model was trained without a likelihood: it predicts one value for each time.")
-        channels, values, scaled = channel_index(queries), self.pipeline_.require_series().values, answer.scaled
+        channels, scaled = channel_index(queries), answer.scaled
         shares = torch.from_numpy(np.random.default_rng(random_state).random((draws, *answer.mean.shape)))
         quantiles = (scaled.likelihood.quantile(scaled.parameters, share).numpy() for share in shares)
-        shaped = [shape_answers(values.inverse(one, channels), queries, shape) for one in quantiles]
+        shaped = [shape_answers(pipeline.inverse(one, channels, answer), queries, shape) for one in quantiles]
         if isinstance(shaped[0], np.ndarray):
             return np.stack(shaped)
         return [np.stack(of_series) for of_series in zip(*shaped, strict=True)]
@@ -132,13 +151,12 @@ class RoMAEInterpolator(Estimator):
         """
         from sklearn.metrics import r2_score
 
-        pipeline, dataset = self._fitted(), self._read(X)
-        known, by = pipeline.require_series(), "latest" if pipeline.forecasts else "observation"
+        pipeline = self._answering()
+        dataset, by = self._dataset(X, pipeline), "latest" if pipeline.forecasts else "observation"
         visible, hidden, _ = hide(dataset, HIDDEN, seed=0, by=by)
         queries = as_queries(hidden)
-        hidden = hidden.with_values(known.value_names)
-        answer = interpolate(pipeline, visible, queries)
-        truth = known.values.transform(hidden.values, channel_index(queries))
+        answer = pipeline.answer(visible, queries)
+        truth = pipeline.transform(hidden, answer)
         return float(r2_score(truth.ravel(), answer.scaled_mean.ravel()))
 
 

@@ -3,6 +3,7 @@
 from rotarymae.scale.answers import (
     Question,
     importances,
+    observation_scores,
     open_embeddings,
     open_predictions,
     open_stage,
@@ -23,6 +24,7 @@ __all__ = [
     "embed_table",
     "importances",
     "interpolate_table",
+    "observation_scores",
     "open_embeddings",
     "open_predictions",
     "open_stage",

@@ -22,11 +22,16 @@ from rotarymae.datasets import AnyDataset
 from rotarymae.errors import InputWarning, choose, listed
 from rotarymae.heads import encoder_of
 from rotarymae.importance import most_observations
-from rotarymae.interpolation import interpolate
 from rotarymae.model_files import find_model
 from rotarymae.pipeline import Pipeline
 from rotarymae.queries import Queries, QueryTable, grid, queries_at
-from rotarymae.run_folder import embedding_columns, importance_columns, interpolation_columns, prediction_columns
+from rotarymae.run_folder import (
+    embedding_columns,
+    importance_columns,
+    interpolation_columns,
+    prediction_columns,
+    score_columns,
+)
 from rotarymae.series import SeriesDataset, parse_time
 from rotarymae.training.fit_config import ImportanceMethod
 
@@ -159,14 +164,24 @@ def open_predictions(
 
 def _anomaly_scores(pipeline: Pipeline) -> Question:
     """Ask for `Pipeline.anomaly_score`, a column of its own."""
-    pretrained = pipeline.pretrained
-    pretrained.require_series()
+    pretrained = pipeline.of_series()
 
     def answer(dataset: AnyDataset, on_step: Any) -> Answers:
         scores = pa.array(pretrained.anomaly_score(dataset, on_step), from_pandas=True)  # NaN is an empty cell
         return _one_row_each({"anomaly_score": scores}, len(dataset))
 
     return Question(pretrained, answer, "anomaly scores", pa.schema({"anomaly_score": pa.float64()}))
+
+
+def observation_scores(pipeline: Pipeline) -> Question:
+    """Ask how badly each observation is predicted from its series' others; see `Pipeline.observation_scores`."""
+    pipeline = pipeline.of_series()
+
+    def answer(dataset: SeriesDataset, on_step: Any) -> Answers:
+        scores = pipeline.observation_scores(dataset, on_step)
+        return Answers(pa.table(score_columns(dataset, scores)), dataset.lengths)
+
+    return Question(pipeline, answer, "observations")
 
 
 def importances(pipeline: Pipeline, method: ImportanceMethod = "occlusion") -> Question:
@@ -205,8 +220,8 @@ def values(
         times: or these, as numbers or dates.
         at: or those of a table.
     """
-    pipeline = pipeline.pretrained
-    names = pipeline.require_series().value_names
+    pipeline = pipeline.of_series()
+    known: Any = pipeline.preprocessor
 
     def queries(dataset: SeriesDataset) -> Queries:
         if at is not None:
@@ -220,7 +235,8 @@ def values(
         asked = queries(dataset)
         if not len(asked.times):
             return Answers(pa.table({}), asked.lengths)
-        answer = interpolate(pipeline, dataset, asked, on_step=on_step)
+        answer = pipeline.answer(dataset, asked, on_step)
+        names = known.value_names if known else dataset.value_names[: answer.mean.shape[1]]  # errors come last
         where = (asked.times, asked.channels, dataset.channel_names, names)
         return Answers(pa.table(interpolation_columns(*where, answer, dataset.time_zone)), asked.lengths)
 

@@ -210,9 +210,7 @@ def _checked(question: Question, reader: TableReader) -> Iterator[Part]:
 
 def question_reader(question: Question, table: Path | pa.Table, layout: TableSchema) -> TableReader:
     """Return what reads a table as a question's model needs it. Raises as `TableSchema.reader`."""
-    preprocessor = question.pipeline.require_series()
-    static = tuple(question.pipeline.columns.get("static", ()))  # of the run, which its pre-trained model ignores
-    return TableReader.open(table, layout, preprocessor.channel_names, preprocessor.value_columns, static)
+    return question.pipeline.reader(table, layout)
 
 
 # ── for Arrow tables ────────────────────────────────────────────────────────────────────────────────────────────────
