@@ -48,8 +48,8 @@ bank of some seventy Gaussian processes, and was trained on drawn functions alon
 It is made for tables with too few series to train on, and for a first look. Where many series resemble each other, a
 model trained on them (`rotarymae fit`) knows what this one cannot. Each series is read by itself, in windows of 160
 observations: what only a longer stretch shows, it does not see. It knows no unit and no bound of values, and no further
-positions next to time; far beyond the last observation it returns to the mean. `rotarymae-experiments run prior` trains
-and scores it.
+positions next to time; far beyond the last observation it returns to the mean. Its embeddings say little of classes.
+`rotarymae-experiments run prior` trains and scores it.
 
     rotarymae interpolate table.csv --out values.csv
     rotarymae anomalies table.csv --out scores.csv"""
