@@ -263,11 +263,6 @@ Labels = ClassLabels | NumberTargets
 LABELS: dict[str, type[ClassLabels] | type[NumberTargets]] = {kind.task: kind for kind in (ClassLabels, NumberTargets)}
 
 
-def labels_as_json(labels: Labels) -> dict[str, Any]:
-    """Return what `labels_from_json` reads."""
-    return {"task": labels.task, **dataclasses.asdict(labels)}
-
-
 def choose_labels(targets: Any, name: str = "auto") -> type[ClassLabels] | type[NumberTargets]:
     """Return the kind of labels of a task; "auto" takes numbers of which one is not whole for a regression's.
 
