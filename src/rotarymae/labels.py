@@ -6,7 +6,6 @@ class here, and its entry in `LABELS`.
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import warnings
 from collections.abc import Sequence
