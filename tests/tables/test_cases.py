@@ -159,6 +159,33 @@ def test_a_sensor_log_is_one_series_with_a_channel_per_column(tmp_path):
     assert proposal.schema.values == ("Temp", "Humidity")
 
 
+@pytest.mark.parametrize("written", ["%d/%m/%Y %H:%M", "%m/%d/%y", "%d.%m.%Y"])
+def test_dates_that_fit_one_notation_alone_are_read_by_it(written, tmp_path):
+    days = pd.date_range("2024-01-01", periods=40, freq="D")
+    log = pd.DataFrame({"Date": days.strftime(written), "value": np.arange(40.0)})
+    proposal, source = proposed(log, tmp_path)
+    assert proposal.schema.time_format == written
+    assert (read_table(source, proposal.schema)[0].times == (days - pd.Timestamp(0)).days).all()
+    ambiguous, _ = proposed(log[:12], tmp_path)  # no day after the twelfth
+    assert ambiguous.schema.time_format is None or "." in written
+
+
+def test_each_of_several_files_is_a_series_and_what_changes_with_the_outcome_is_not_read(tmp_path):
+    rng = np.random.default_rng(0)
+    for i in range(6):
+        visit = {
+            "HR": 80 + rng.normal(size=9),
+            "Age": 40 + i // 2,
+            "ICULOS": range(1, 10),
+            "SepsisLabel": [0] * 8 + [1],
+        }
+        pd.DataFrame(visit).to_csv(tmp_path / f"p{i}.psv", sep="|", index=False)
+    proposal = propose(open_source(tmp_path), TableSchema(), set())
+    schema = proposal.schema
+    assert (schema.id, schema.time, schema.values, schema.static) == ("file", "ICULOS", ("HR",), ("Age",))
+    assert any("'SepsisLabel' look like outcomes" in text for text in proposal.unsure)
+
+
 def test_the_index_of_pandas_is_nothing_and_constant_columns_are_static(base, tmp_path):
     table = base.assign(age=50 + base.id, sex=np.where(base.id % 2, "m", "f"), site="one", futime=base.id * 7)
     table.index = range(5, 5 + len(table))

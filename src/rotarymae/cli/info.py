@@ -181,7 +181,7 @@ def _first_rows(dataset: series.SeriesDataset, schema: tables.TableSchema) -> st
     if dataset.time_zone is not None:
         columns[schema.time] = series.as_dates(dataset.times[:count], dataset.time_zone).to_pylist()
     cells = [
-        [name, *(f"{one:.6g}" if isinstance(one, float) else str(one) for one in column)]
+        [name, *(f"{one:.6g}" if isinstance(one, float) and name != schema.time else str(one) for one in column)]
         for name, column in columns.items()
     ]
     widths = [max(map(len, column)) for column in cells]

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -20,6 +22,9 @@ from rotarymae.tables.source import Source
 
 ROWS = 20_000  # from the beginning, from which a table is guessed
 MAX_CHANNELS = 2_000
+ORDERS = ("%d/%m/%Y", "%m/%d/%Y", "%d/%m/%y", "%m/%d/%y", "%Y/%m/%d")
+CLOCK_TIMES = ("", " %H:%M", " %H:%M:%S", " %H:%M:%S.%f", " %I:%M %p", " %I:%M:%S %p")
+TIME_FORMATS = [day.replace("/", mark) + clock for mark in "/.-" for day in ORDERS for clock in CLOCK_TIMES]
 MIN_RUN = 3  # rows of a block, on average, that make a column look like one of ids
 
 # Whole names and pieces of names, in the order of preference; "objectId" has the pieces object and id.
@@ -30,7 +35,7 @@ NO_IDS = {"exposure", "visit", "ccd", "detector", "field", "night", "image", "fi
           "candidate", "candid", "parent", "concept", "fid", "program", "user", "location", "site"}  # fmt: skip
 TIMES = ("mjd", "bmjd", "hjd", "bjd", "bkjd", "btjd", "jd", "time", "timestamp", "datetime", "dttm", "dt", "date",
          "day", "days", "hour", "hours", "minute", "minutes", "second", "seconds", "week", "month", "year", "t",
-         "epoch", "zeit", "datum", "cycle", "step")  # fmt: skip
+         "epoch", "zeit", "datum", "cycle", "step", "iculos")  # fmt: skip
 BETTER_TIMES = ("mid", "midpoint", "obs", "observed", "chart", "recorded", "collect", "collected", "measured", "start")
 CLOCKS = ("clock", "time", "hour", "uhrzeit", "tod")
 CHANNELS = ("passband", "band", "bandpass", "filter", "filtercode", "filterid", "fid", "category", "channel", "sensor",
@@ -223,17 +228,27 @@ def propose(source: Source, schema: TableSchema, told: set[str]) -> Proposal:
                 f"no column looks like time; name it by --time. There are {listed(columns, 20)}.", code="no-time"
             )
     time = columns.get(given.get("time", schema.time))
+    if "time_format" not in told and time is not None and time.text and time.name in source.kinds:
+        formats, example = _time_formats(source, time.name)
+        if len(formats) == 1:
+            given["time_format"] = formats[0]
+            unsure.append(f"the times, such as {example!r}, are all dates as {formats[0]!r} alone (--time-format)")
     # ── id ──────────────────────────────────────────────────────────────────────────────────────────────────────────
     groups: list[Column] = []
     if "id" not in told:
-        own, groups = _id(free, n, unsure)
+        own, groups = _id(free, n, unsure, several_files=len(source.paths) > 1)
         take("id", own)
         if own is None:
             given["id"] = "file"
             if len(source.paths) <= 1:
                 unsure.append("no column of ids is seen: the table is read as one series (--id COLUMN otherwise)")
     name = given.get("id", schema.id)
-    series = columns[name].codes if name in columns else np.zeros(n, np.int64)
+    if name in columns:
+        series = columns[name].codes
+    elif len(source.paths) > 1 and time is not None and not time.listed:
+        series = cells.encode(source.with_ids_of_files().read(["file", time.name], ROWS)["file"])[0]
+    else:
+        series = np.zeros(n, np.int64)
     if "clock" not in told and time is not None and time.dates:
         clocks = [column for column in free.values() if column.clock and column.rank(CLOCKS) < np.inf]
         whole = _only_days(source, time)
@@ -257,6 +272,9 @@ def propose(source: Source, schema: TableSchema, told: set[str]) -> Proposal:
             f"--split-by {group.name}?"
         )
     outcomes = [c.name for c in fixed.values() if set(c.words) & OUTCOMES and c.name != label]
+    changing = {c.name for c in varying.values() if c.numeric and set(c.words) & OUTCOMES}
+    if any(c.numeric and c.name not in changing for c in varying.values()):
+        outcomes += [name for name in varying if name in changing]
     if outcomes:
         unsure.append(
             f"{listed(outcomes)} look like outcomes, and are not read: a model would see what it is to predict"
@@ -272,7 +290,7 @@ def propose(source: Source, schema: TableSchema, told: set[str]) -> Proposal:
         unsure.append(f"{listed(many)} have a different text for most series, and are not read")
     static = [c.name for c in static if c.name not in many]
     # ── errors, limits, flags ───────────────────────────────────────────────────────────────────────────────────────
-    numeric = {name: c for name, c in varying.items() if c.numeric}
+    numeric = {name: c for name, c in varying.items() if c.numeric and name not in outcomes}
     errors = {
         name
         for name, c in free.items()
@@ -373,8 +391,23 @@ def _time(free: dict[str, Column], unsure: list[str]) -> Column | None:
     return best[0]
 
 
-def _id(free: dict[str, Column], n: int, unsure: list[str]) -> tuple[Column | None, list[Column]]:
-    """Return the column of ids, and other columns of ids, whose objects have several series."""
+def _time_formats(source: Source, name: str) -> tuple[list[str], str]:
+    """Return the notations in which all of the first times are dates, and the last of these times."""
+    texts = [text.strip() for text in source.read([name], ROWS)[name].unique().to_pylist() if text and text.strip()]
+    formats = []
+    for written in TIME_FORMATS:
+        with suppress(ValueError):
+            for text in texts:
+                datetime.strptime(text, written)
+            formats.append(written)
+    return (formats, texts[-1]) if texts else ([], "")
+
+
+def _id(free: dict[str, Column], n: int, unsure: list[str], several_files: bool) -> tuple[Column | None, list[Column]]:
+    """Return the column of ids, and other columns of ids, whose objects have several series.
+
+    Without a column that is named as one, each of several files is a series: equal numbers in two are no sign.
+    """
     named = [c for c in free.values() if looks_like_id(c.name) and c.distinct > 0 and not c.dates]
     # An id of every row is none of a series.
     named = [c for c in named if c.distinct < n or n == 1 or (not c.listed and any(o.listed for o in free.values()))]
@@ -384,6 +417,8 @@ def _id(free: dict[str, Column], n: int, unsure: list[str]) -> tuple[Column | No
         same = [c for c in named if c.distinct == best.distinct]
         best = min(same, key=lambda c: c.rank(IDS))
         return best, [c for c in named if c not in same]
+    if several_files:
+        return None, []
     blocks = []
     for c in free.values():
         if (c.text or (c.numeric and c.numbers is not None and _whole(c.numbers))) and c.distinct > 1 and not c.listed:
