@@ -28,10 +28,12 @@ from safetensors.torch import load_file, save_file
 
 import rotarymae
 from _runs import config, series
+from rotarymae.any_series import TOKEN_NUMBERS, AnySeries
+from rotarymae.config import RoMAEConfig
 from rotarymae.errors import RotaryMAEError
 from rotarymae.heads import Classifier, Regressor, TokenRegressor
 from rotarymae.model import Encoder, MaskedAutoencoder
-from rotarymae.pipeline import KINDS, Pipeline
+from rotarymae.pipeline import KINDS, AnySeriesPipeline, Pipeline
 from rotarymae.preprocess import ObservationPreprocessor, assemble
 from rotarymae.series.dataset import SeriesDataset
 from rotarymae.tables.labels import align_labels
@@ -331,11 +333,15 @@ def good_models(folder: Path) -> list[Path]:
     torch.manual_seed(0)
     encoder = Encoder(config())
     heads = (Classifier(encoder, 3), Regressor(encoder), TokenRegressor(encoder), encoder, MaskedAutoencoder(config()))
+    sizes = {"embed_dim": 12, "num_heads": 1, "depth": 1, "decoder_embed_dim": 12, "decoder_num_heads": 1}
+    inputs = {"axes": 2, "features": 1, "input_features": TOKEN_NUMBERS - 1, "likelihood": "student_t"}
+    any_series = AnySeries(RoMAEConfig(**sizes, **inputs, decoder_depth=1))
     preprocessor = ObservationPreprocessor.fit(series(8))
     paths = []
-    for model in heads:
+    for model in (*heads, any_series):
         paths.append(folder / type(model).__name__)
-        Pipeline(preprocessor if len(paths) % 2 else None, model).save(paths[-1])
+        scaled = len(paths) % 2 and model is not any_series  # which standardises each series by itself
+        Pipeline(preprocessor if scaled else None, model).save(paths[-1])
     assert len(paths) == len(KINDS)
     return paths
 
@@ -435,6 +441,9 @@ def try_model(seed: int, good: list[Path], folder: Path) -> str:
     def call() -> None:
         directory = Pipeline.load(path)
         model = rotarymae.load(path)
+        if isinstance(model, AnySeriesPipeline):
+            model.interpolate([(np.arange(5.0), np.arange(5.0) % 2)], at=[1.5])
+            return
         of = model.config if isinstance(model, Encoder | MaskedAutoencoder) else model.encoder.config
         given = Tokens(torch.zeros(2, 3, of.features), torch.arange(3.0)[None, :, None].repeat(2, 1, of.axes))
         if next(model.parameters()).dtype == torch.float32:

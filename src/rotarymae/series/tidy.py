@@ -73,7 +73,7 @@ class Observations:
         if self.positions is not None:
             where = zip(self.position_names, self.positions[row], strict=True)
             text += "".join(f", {name} {value:.10g}" for name, value in where)
-        if self.channels is None or self.channel_names is None:
+        if self.channels is None or self.channel_names is None or self.channels[row] < 0:
             return text
         return f"{text}, channel {self.channel_names[self.channels[row]]!r}"
 
