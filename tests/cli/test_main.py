@@ -2,12 +2,14 @@
 
 import dataclasses
 import importlib
+import io
 import itertools
 import json
 import os
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -195,6 +197,7 @@ def test_an_unknown_option_names_the_nearest(arguments, nearest, tmp_path, monke
 def test_a_wrong_option_is_answered_without_torch(name):
     code = f"""
 import sys
+from pathlib import Path
 from rotarymae.cli import main as cli
 from rotarymae.cli.output import print_table
 try:
@@ -793,6 +796,17 @@ def test_a_wide_table_with_missing_cells(tmp_path):
     more = write_csv(tmp_path / "more.csv", "id,time,pulse,temperature,oxygen", [(*row, 97) for row in cells])
     reader = TableReader.open(more, TableSchema(values=("pulse", "temperature"), wide=True), ("pulse", "temperature"))
     assert "columns not read: 'oxygen'" in reader.read().reading.notes
+
+
+def test_answers_go_to_standard_output_as_csv(fitted, capfdbinary):
+    how = ["--out", "-", "--quiet"]
+    for words, rows in (("predict", 24), ("embed", 24), ("interpolate", 2 * 24)):
+        more = ["--grid", "1"] if words == "interpolate" else []
+        capfdbinary.readouterr()
+        assert command(words, fitted / "run", fitted / "stars.csv", *more, *how) == 0
+        table = pd.read_csv(io.BytesIO(capfdbinary.readouterr().out))
+        assert len(table) == rows and "star" in table.columns
+    assert not Path("-").exists()
 
 
 def test_a_log_without_ids_is_asked_by_times_without_ids(tmp_path):

@@ -25,7 +25,7 @@ from rotarymae.cli.inputs import (
     Table,
     known_labels,
 )
-from rotarymae.cli.output import are_shards, check_new, new_reporter, print_metrics
+from rotarymae.cli.output import are_shards, as_file, check_new, new_reporter, print_metrics
 from rotarymae.config import AutoPool
 from rotarymae.errors import InputError, InputWarning
 from rotarymae.training.fit_config import ImportanceMethod, Predicting
@@ -342,8 +342,8 @@ def _answer_table(
     """Answer for one table in another."""
     from rotarymae import scale
 
-    with reporter.bar(title) as on_step:
-        return scale.answer_file(question, table, out, question.pipeline.layout(asdict(columns)), on_step)
+    with as_file(out) as file, reporter.bar(title) as on_step:
+        return scale.answer_file(question, table, file, question.pipeline.layout(asdict(columns)), on_step)
 
 
 def _answer_each(
@@ -378,8 +378,8 @@ def _answer_each(
             check_new(out)
             with reporter.bar("reading") as on_file:
                 files = folder.read_for(made_of, table, on_file, columns).dataset  # pyright: ignore
-            with reporter.bar(title) as on_step:
-                totals = scale.answer_arrays(question, files, out, on_step)
+            with as_file(out) as file, reporter.bar(title) as on_step:
+                totals = scale.answer_arrays(question, files, file, on_step)
         elif sharded:
             layout = question.pipeline.layout(asdict(columns))
             with reporter.bar("shards") as on_step:

@@ -10,7 +10,7 @@ from tyro.conf import Positional, arg
 
 from rotarymae import tables
 from rotarymae.cli.inputs import Columns, Quiet, Table
-from rotarymae.cli.output import check_new, new_reporter
+from rotarymae.cli.output import as_file, check_new, new_reporter
 
 
 def features(
@@ -46,7 +46,8 @@ def features(
     with reporter.bar("features"):
         numbers, names = compute(dataset)
     found = {name: pa.array(column, mask=np.isnan(column)) for name, column in zip(names, numbers.T, strict=True)}
-    write_table(with_ids(pa.table(found), pa.array(dataset.ids.tolist()), dataset.id_name), out)
+    with as_file(out) as file:
+        write_table(with_ids(pa.table(found), pa.array(dataset.ids.tolist()), dataset.id_name), file)
     for feature in FEATURES if formulas else ():
         reporter.say(f"{feature.name}: {feature.formula}")
     reporter.say(f"{len(names)} features of {len(dataset):,} series → {out}")

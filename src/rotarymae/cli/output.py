@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from rotarymae import system
@@ -30,9 +34,26 @@ def check_new(out: Path) -> None:
     """Refuses, before any work, to overwrite a file or to write one of another kind."""
     from rotarymae.run_folder import check_output
 
+    if str(out) == "-":
+        return
     check_output(out)
     if out.exists():
         raise InputError(f"{out} exists; choose another name, or remove it.")
+
+
+@contextmanager
+def as_file(out: Path) -> Iterator[Path]:
+    """Give the file to write; what is written for - goes to standard output as CSV, once it is whole."""
+    if str(out) != "-":
+        yield out
+        return
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "answers.csv"
+        yield path
+        sys.stdout.flush()
+        with path.open("rb") as file:
+            shutil.copyfileobj(file, sys.stdout.buffer)
+        sys.stdout.buffer.flush()
 
 
 def are_shards(table: Path, out: Path, workers: int) -> bool:
@@ -41,7 +62,7 @@ def are_shards(table: Path, out: Path, workers: int) -> bool:
     Raises:
         InputError: as `check_new`, where it is one file; workers that would have nothing to share.
     """
-    if out.suffix == "" and str(table) != "-" and not table.is_file():
+    if out.suffix == "" and "-" not in (str(out), str(table)) and not table.is_file():
         if workers < 1:
             raise InputError(f"--workers is {workers}; wanted at least 1.")
         return True
