@@ -4,8 +4,8 @@ Not in the paper: `rotarymae-experiments run prior --hours 1` trains the model i
 
 The model corrects a bank of Gaussian processes (`rotarymae.any_series`); what it is trained on is in
 `rotarymae_experiments.prior`, what it is scored on in `rotarymae_experiments.gaps`. The budget is counted in steps, of
-which one core that is shared makes `STEPS_PER_HOUR`: the same seed and budget give the same weights, however busy the machine
-is, and a run that was stopped goes on bit for bit.
+which a shared core makes `STEPS_PER_HOUR`: the same seed and budget give the same weights, however busy the machine is,
+and a run that was stopped goes on bit for bit.
 """
 
 from __future__ import annotations
