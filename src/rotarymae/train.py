@@ -526,12 +526,14 @@ def pretrain(
         sizes = config.model_config(preprocessor.axes, preprocessor.features, preprocessor.input_features)
         model = build(lambda: MaskedAutoencoder(sizes), make_generator(config.seed, 0))
 
+    masking = config.strategy()
+
     def examples(part: AnyDataset) -> Examples:
-        return make_examples(part, preprocessor, seed=config.seed, masking=config.strategy())
+        return make_examples(part, preprocessor, seed=config.seed, masking=masking)
 
     beta = config.reconstruction_beta if model.likelihood.has_spread else 0.0
     train = windowed(dataset, preprocessor).dataset
-    hides = maskable(train, preprocessor, config.strategy())
+    hides = maskable(train, preprocessor, masking)
     if not hides.all():
         warnings.warn(
             f"{(~hides).sum():,} of {len(train):,} {train.noun} have nothing that masking {config.masking!r} could "
@@ -544,7 +546,7 @@ def pretrain(
     held = None
     if validation is not None:
         validation = windowed(validation, preprocessor).dataset
-        hides = maskable(validation, preprocessor, config.strategy())  # pyright: ignore
+        hides = maskable(validation, preprocessor, masking)  # pyright: ignore
         held = examples(validation.select(hides)) if hides.any() else None  # pyright: ignore
     result = fit(objective, data, schedule(objective, data, config.pretraining()), validation=held, **how)
     columns = {} if start is None else start.columns
