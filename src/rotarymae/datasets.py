@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from rotarymae.arrays import ArrayDataset
-from rotarymae.batch import DatasetExamples, Examples
+from rotarymae.batch import Examples
 from rotarymae.counter_rng import counter_uniform
 from rotarymae.errors import InputError
 from rotarymae.masking import Masking, MaskRatio
@@ -64,8 +64,7 @@ def _maskable(dataset: AnyDataset, preprocessor: AnyPreprocessor, masking: Maski
     if isinstance(masking, MaskRatio):
         yield dataset.lengths >= 2
         return
-    examples = make_examples(dataset, preprocessor)
-    assert isinstance(examples, DatasetExamples)
+    examples: Any = make_examples(dataset, preprocessor)
     for start in range(0, len(dataset), 256):
         index = np.arange(start, min(start + 256, len(dataset)))
         units = examples.units(examples.tokens(index, None))
@@ -74,7 +73,7 @@ def _maskable(dataset: AnyDataset, preprocessor: AnyPreprocessor, masking: Maski
 
 def is_flat(X: Any) -> bool:
     """Return whether this is a table of numbers [cases, time], scikit-learn's X, or what shall be one."""
-    if isinstance(X, SeriesDataset) or is_frame(X):
+    if is_frame(X):
         return False
     if isinstance(X, list | tuple):
         rows = [row for row in X if isinstance(row, list | tuple | np.ndarray) and len(row)]

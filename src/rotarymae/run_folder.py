@@ -21,7 +21,6 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import torch
 
-from rotarymae.arrays import ArrayDataset
 from rotarymae.datasets import AnyDataset
 from rotarymae.errors import InputError
 from rotarymae.interpolation import Interpolation
@@ -163,7 +162,7 @@ def write_metrics(outcome: Outcome, out: Path) -> None:
         "seed": outcome.config.seed,
         "settings": dataclasses.asdict(outcome.config),
         "preprocessing": None if preprocessor is None else preprocessor.describe(),
-        "reading": _reading(outcome.dataset),
+        "reading": outcome.dataset.reading and outcome.dataset.reading.as_json(),
         "warnings": outcome.warnings,
         "versions": versions(),
         "precision": taken_precision(outcome.config.precision),
@@ -175,13 +174,6 @@ def write_metrics(outcome: Outcome, out: Path) -> None:
 def as_json(content: dict[str, Any]) -> str:
     """JSON with null for NaN and infinity."""
     return json.dumps(_finite(content), indent=2, allow_nan=False) + "\n"
-
-
-def _reading(dataset: AnyDataset) -> dict[str, Any] | None:
-    """What became of the rows of a table, or of the files of a folder."""
-    if isinstance(dataset, ArrayDataset):
-        return {"summary": "; ".join(dataset.notes), "left out": list(dataset.left_out)}
-    return None if dataset.reading is None else dataset.reading.as_json()
 
 
 def _finite(content: Any) -> Any:

@@ -48,12 +48,8 @@ def score(outcome: Outcome, reporter: Reporter) -> None:
         "scored_on": split.scored_part,
         "noun": noun,
     }
-    if outcome.pipeline.autoencoder is None:
-        pass
-    elif isinstance(dataset, ArrayDataset):
-        _score_reconstruction(outcome, dataset.select(split.scored), reporter)
-    else:
-        _score_interpolation(outcome, dataset.select(split.train), dataset.select(split.scored), reporter)
+    if outcome.pipeline.autoencoder is not None:
+        SCORES[dataset.kind](outcome, dataset.select(split.train), dataset.select(split.scored), reporter)
     labels = outcome.pipeline.labels
     if labels is None:
         with reporter.bar("embedding") as on_step:
@@ -169,7 +165,7 @@ def evaluate_predictions(
     }
 
 
-def _score_reconstruction(outcome: Outcome, part: ArrayDataset, reporter: Reporter) -> None:
+def _score_reconstruction(outcome: Outcome, train: ArrayDataset, part: ArrayDataset, reporter: Reporter) -> None:
     """How far the model's hidden patches are from what was there, beside means; hidden as in pre-training."""
     several = np.flatnonzero(part.lengths >= 2)
     if not len(several):
@@ -265,3 +261,10 @@ def _warn_if_behind(outcome: Outcome, value: str, row: dict[str, Any], reporter:
 
 def _root_mean_square(x: np.ndarray) -> float:
     return float(np.sqrt(np.mean(np.square(x)))) if len(x) else np.nan
+
+
+# What the pre-trained model is scored on, by kind of data set.
+SCORES: dict[str, Callable[[Outcome, Any, Any, Reporter], None]] = {
+    "patches": _score_reconstruction,
+    "observations": _score_interpolation,
+}

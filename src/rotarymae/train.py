@@ -45,7 +45,7 @@ from rotarymae.training.tuning import check_tune, freeze, merge_adapters
 
 # Options that mean nothing to pictures, videos and sounds.
 SERIES_ONLY = ("time_unit", "time_origin", "channel_spacing", "join_times", "channel_one_hot", "signal_to_noise")
-SERIES_ONLY += ("transforms", "max_tokens", "window", "overlap", "static", "errors", "neighbours")
+SERIES_ONLY += ("transforms", "max_tokens", "window", "overlap", "static", "errors")
 LONG = 8192  # observations; longer series are read in windows
 WINDOWS, STEP = (4096, 2048, 1024, 512, 256), 1 << 15  # observations of a window, and of a step's windows together
 
@@ -139,8 +139,8 @@ def train(
     split, method = _split(dataset, rows, strata, holdout, split_by, config, reporter)
     if kind is not None and targets is not None:  # before a training that could not be used
         kind.check(narrowed(targets[split.train]), len(split.train))
-        if isinstance(dataset, SeriesDataset) and not continue_training:
-            fit_static(dataset.select(split.train), config.static)
+        if not continue_training:
+            fit_static(dataset.select(split.train), config.static)  # pyright: ignore
     head_start = start if continue_training and kind is not None else None
     pretrain_start = None if start is None or head_start is not None else _without_head(start)
     part = dataset.select(split.pretrain)
@@ -385,9 +385,10 @@ def as_configured(objective: Objective, examples: Examples, training: TrainConfi
 
 def to_interpolate(config: FitConfig, dataset: AnyDataset) -> FitConfig:
     """Return the options of a fit without labels: `neighbours="auto"` is on, if it can be."""
-    if config.neighbours != "auto" or config.pretrained is not None or not isinstance(dataset, SeriesDataset):
+    if config.neighbours != "auto" or config.pretrained is not None:
         return config
-    return replace(config, neighbours="off" if dataset.position_names else "on")
+    by_time = dataset.kind == "observations" and not dataset.position_names  # pyright: ignore
+    return replace(config, neighbours="on" if by_time else "off")
 
 
 def prepare(dataset: AnyDataset, config: FitConfig, start: Pipeline | None = None) -> AnyPreprocessor:
@@ -401,7 +402,7 @@ def prepare(dataset: AnyDataset, config: FitConfig, start: Pipeline | None = Non
             training that would not fit into memory, or would take days.
     """
     if config.pretrains and (dataset.lengths < 2).all():
-        tokens = f"patches of {dataset.patch_size}" if isinstance(dataset, ArrayDataset) else "observations"
+        tokens = f"patches of {dataset.patch_size}" if dataset.kind == "patches" else "observations"  # pyright: ignore
         raise InputError(
             f"none of the {len(dataset):,} {dataset.noun} to train on has two {tokens}; pre-training hides some and "
             "predicts them from the others."
@@ -425,7 +426,8 @@ def prepare(dataset: AnyDataset, config: FitConfig, start: Pipeline | None = Non
 
 
 def _array_scalers(dataset: ArrayDataset, config: FitConfig, start: Pipeline | None) -> PatchPreprocessor:
-    config.refuse_changed(SERIES_ONLY, f"{dataset.noun} have no times, channels or columns as series have")
+    only = (*SERIES_ONLY, "neighbours") if config.neighbours == "on" else SERIES_ONLY
+    config.refuse_changed(only, f"{dataset.noun} have no times, channels or columns as series have")
     if config.masking == "tubes" and len(dataset.patch_size) < 3:
         raise InputError(f"masking='tubes' hides the same patches in all frames, and {dataset.noun} have none.")
     if config.masking == "channels":
@@ -589,12 +591,8 @@ def finetune(
     kind.check_config(config, targets)
     labels = pretrained.labels if continue_training else kind.fit(targets)
     assert labels is not None
-    if (
-        not continue_training
-        and isinstance(preprocessor, ObservationPreprocessor)
-        and isinstance(dataset, SeriesDataset)
-    ):
-        preprocessor = preprocessor.replace(static=fit_static(dataset, config.static))
+    if not continue_training:
+        preprocessor = preprocessor.with_static(dataset, config.static)  # type: ignore[arg-type]
     encoded, held = labels.encode(targets), None
     if validation is not None:
         windows = windowed(validation[0], preprocessor)

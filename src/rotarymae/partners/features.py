@@ -9,13 +9,14 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import singledispatch
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rotarymae.arrays import ArrayDataset, array_features
-from rotarymae.partners.base import AnyDataset, Floats
+from rotarymae.partners.base import Floats
 from rotarymae.partners.shapes import FEATURES, Feature, Groups, Integers, divide, fall, rise
 from rotarymae.series import SeriesDataset, error_columns
 
@@ -25,7 +26,8 @@ MAX_NARROW = 12
 WINDOWS = {"at": (-0.5, 0.5), "after": (0.5, 1.5), "late after": (1.5, 4.0)}  # widths of the outburst, from its peak
 
 
-def features(dataset: AnyDataset) -> tuple[Floats, tuple[str, ...]]:
+@singledispatch
+def features(dataset: Any) -> tuple[Floats, tuple[str, ...]]:
     """Return features [S, F] and their F names; NaN where there was nothing to compute.
 
     For every channel and value column: the basic features of `partners.shapes.FEATURES`, which holds the formula of
@@ -34,11 +36,12 @@ def features(dataset: AnyDataset) -> tuple[Floats, tuple[str, ...]]:
     standard errors (`flux_err` of `flux`) has no features of its own. Times count from the first observation of the
     series, and keep the data's unit. For arrays, `array_features`.
     """
-    if isinstance(dataset, ArrayDataset):
-        return array_features(dataset)
     names = tuple(str(name) for name in dataset.value_names)
     parts = [_features(rows, names, dataset.channel_names or ("all",)) for rows in chunks(dataset)]
     return np.concatenate([np.stack(list(part.values()), 1) for part in parts]), tuple(parts[0])
+
+
+features.register(ArrayDataset, array_features)
 
 
 def _features(rows: Rows, names: tuple[str, ...], channel_names: Sequence[Any]) -> dict[str, Floats]:

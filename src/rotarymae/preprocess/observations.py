@@ -19,7 +19,7 @@ from rotarymae.preprocess.base import Preprocessor, require_positive
 from rotarymae.preprocess.inputs import Inputs
 from rotarymae.preprocess.joined import carry_forward, join
 from rotarymae.preprocess.positions import Origin, PositionScaling
-from rotarymae.preprocess.static import StaticColumn
+from rotarymae.preprocess.static import StaticColumn, fit_static
 from rotarymae.preprocess.values import TransformKind, ValueScaling
 from rotarymae.series.cells import plain
 from rotarymae.series.columns import channel_index
@@ -80,6 +80,7 @@ class ObservationPreprocessor(Preprocessor):
     """
 
     kind: ClassVar[str] = "observations"
+    parts: ClassVar[str] = "observations"
 
     value_names: tuple[str, ...]
     channel_names: tuple[Label, ...] | None
@@ -204,6 +205,10 @@ class ObservationPreprocessor(Preprocessor):
         from rotarymae.preprocess.examples import SeriesExamples
 
         return SeriesExamples(dataset, self, **options)
+
+    def with_static(self, dataset: SeriesDataset, names: Sequence[str]) -> ObservationPreprocessor:
+        """Return the preprocessor with these static columns, fitted on the data set. Raises as `fit_static`."""
+        return self.replace(static=fit_static(dataset, names))
 
     # ── tokens ──────────────────────────────────────────────────────────────────────────────────────────────────────
 

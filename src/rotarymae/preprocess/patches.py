@@ -36,6 +36,7 @@ class PatchPreprocessor(Preprocessor):
     """
 
     kind: ClassVar[str] = "patches"
+    parts: ClassVar[str] = "patches"
     mean: ClassVar[Tensor]
     std: ClassVar[Tensor]
 

@@ -16,7 +16,6 @@ from numpy.typing import ArrayLike
 from sklearn.metrics import accuracy_score, confusion_matrix, precision_recall_fscore_support
 
 from rotarymae import plots
-from rotarymae.arrays import ArrayDataset
 from rotarymae.importance import importance, most_observations
 from rotarymae.interpolation import SHARES, interpolate
 from rotarymae.metrics import method_words, scored_words
@@ -26,7 +25,7 @@ from rotarymae.preprocess import ObservationPreprocessor
 from rotarymae.queries import curves
 from rotarymae.reconstruction import drawn
 from rotarymae.report.content import Table
-from rotarymae.series import SeriesDataset, channel_index, plain
+from rotarymae.series import channel_index, plain
 from rotarymae.training import TrainResult
 
 EXAMPLES = 6  # series shown with their hidden points
@@ -72,15 +71,14 @@ class Words:
         invert: Collection[str] = (),
     ) -> Words:
         names = tuple(class_names.get(name, str(name)) for name in outcome.classes)
-        if isinstance(outcome.dataset, ArrayDataset):
-            return cls(names, time or "", value or "", False, frozenset())
-        preprocessor = outcome.pipeline.require_series()
-        dates = outcome.dataset.time_zone is not None
+        preprocessor = outcome.pipeline.preprocessor
+        assert preprocessor is not None
+        dates = getattr(outcome.dataset, "time_zone", None) is not None
         column = str(outcome.pipeline.columns.get("time") or "time")
         return cls(
             names,
             time or (f"{column} (UTC)" if dates else column),
-            value or preprocessor.value_names[0],
+            value or next(iter(getattr(preprocessor, "value_names", ())), ""),
             dates,
             frozenset(invert),
         )
@@ -93,6 +91,11 @@ class Picture:
     explanation: str  # one sentence: what one sees, and how to read it
     draw: Callable[[Outcome, Words], Iterable[Drawing | Table]]
     private: bool = False  # whether it shows ids or values of single examples
+    kind: str = ""  # of the data that it can draw; all where it is empty
+
+    def suits(self, kind: str, anonymous: bool) -> bool:
+        """Return whether the picture is for this kind of data, and shows no single example on an anonymous page."""
+        return self.kind in ("", kind) and not (anonymous and self.private)
 
 
 def series(outcome: Outcome, words: Words) -> Iterator[Drawing]:
@@ -181,13 +184,11 @@ def most_observed(channels: np.ndarray, count: int = PANELS) -> np.ndarray:
 
 def reconstructions(outcome: Outcome, words: Words) -> Iterator[Drawing]:
     """Some pictures, or spectrograms, with what was hidden and what the model makes of it."""
-    dataset = outcome.dataset
-    if not isinstance(dataset, ArrayDataset) or not outcome.reconstructions:
-        return
+    dataset: Any = outcome.dataset
     scored = outcome.split.scored
     rows = scored[dataset.lengths[scored] >= 2]  # as `score` reconstructs them
     chosen = np.sort(np.random.default_rng(0).permutation(len(rows))[:EXAMPLES])
-    for i in chosen.tolist():
+    for i in chosen.tolist() if outcome.reconstructions else ():
         row = int(rows[i])
         found, name = outcome.reconstructions[i], str(plain(dataset.ids[row]))
         array = dataset.arrays[row]
@@ -199,7 +200,7 @@ def reconstructions(outcome: Outcome, words: Words) -> Iterator[Drawing]:
         yield Drawing(figure, f"{name}: input, {hidden}, and reconstruction", f"{hidden}.", heading=name)
 
 
-def _flat(array: np.ndarray, dataset: ArrayDataset, black: float, white: float) -> np.ndarray:
+def _flat(array: np.ndarray, dataset: Any, black: float, white: float) -> np.ndarray:
     """An array [*sizes, C] as a picture [H, W], or [H, W, 3] in colours from 0 to 1.
 
     Of a video it is the first frame; the time of a sound runs from left to right, and low frequencies are below.
@@ -346,7 +347,7 @@ def regression(outcome: Outcome, words: Words) -> Iterator[Drawing]:
 def mattered(outcome: Outcome, words: Words) -> Iterator[Drawing]:
     """Some scored series, with observations as large as they mattered to the model."""
     pipeline, dataset = outcome.pipeline, outcome.dataset
-    if pipeline.labels is None or outcome.labels is None or not isinstance(dataset, SeriesDataset):
+    if pipeline.labels is None or outcome.labels is None:
         return
     preprocessor, lengths = pipeline.require_series(), dataset.lengths
     # A series of n costs n passes over n observations: together no more than five passes over the table, or a moment's.
@@ -356,7 +357,7 @@ def mattered(outcome: Outcome, words: Words) -> Iterator[Drawing]:
     rows = np.sort(np.random.default_rng(0).permutation(rows)[:EXAMPLES])
     if not len(rows):
         return
-    some = dataset.select(rows)
+    some: Any = dataset.select(rows)
     found = importance(pipeline, some)
     answers = pipeline.outputs(some, "model")
     alone = "" if pipeline.partners is None or pipeline.partners.choice == "model" else " alone"
@@ -424,6 +425,7 @@ PICTURES = [
         "the bands should hold 68 % and 95 % of the hollow points.",
         series,
         private=True,
+        kind="observations",
     ),
     Picture(
         "reconstructions",
@@ -431,6 +433,7 @@ PICTURES = [
         "The model saw the middle one, where grey is hidden, and drew the hidden patches anew.",
         reconstructions,
         private=True,
+        kind="patches",
     ),
     Picture(
         "bands",
@@ -467,6 +470,7 @@ PICTURES = [
         "against the class that the model gives.",
         mattered,
         private=True,
+        kind="observations",
     ),
     Picture(
         "embedding",

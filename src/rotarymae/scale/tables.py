@@ -172,11 +172,11 @@ def _rows(ids: pa.Array, observed: np.ndarray, answers: Answers | None, schema: 
 
 def answer_arrays(question: Question, dataset: ArrayDataset, out: Path, on_step: OnStep | None = None) -> Totals:
     """Write the answers for arrays; a file that could not be read has a row with its name alone, at the end."""
-    ids = pa.array([*dataset.ids.tolist(), *dataset.left_out])
+    ids = pa.array([*dataset.ids.tolist(), *dataset.reading.left_out])
     answers = question.answer(dataset, on_step)
     observed = np.arange(len(ids)) < len(dataset)
     write_parts([_rows(ids, observed, answers, answers.columns.schema, dataset.id_name)], out)
-    return Totals(len(ids), len(dataset.left_out), len(ids), what="files that cannot be read")
+    return Totals(len(ids), len(dataset.reading.left_out), len(ids), what="files that cannot be read")
 
 
 def _once(raised: list[InputWarning]) -> Iterator[InputWarning]:
