@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -23,7 +23,7 @@ import torch
 from rotarymae.arrays import ArrayDataset
 from rotarymae.batch import Examples
 from rotarymae.counter_rng import make_generator
-from rotarymae.datasets import AnyDataset, AnyPreprocessor, make_examples, maskable, require_maskable, windowed
+from rotarymae.datasets import AnyDataset, AnyPreprocessor
 from rotarymae.errors import InputError, InputWarning, choose
 from rotarymae.heads import encoder_of
 from rotarymae.labels import LABELS, ClassLabels, Labels, as_targets, choose_labels, has_label, narrowed
@@ -32,7 +32,14 @@ from rotarymae.partners import fit_predictor
 from rotarymae.partners.decide import decision_weights
 from rotarymae.pipeline import Pipeline, without_head
 from rotarymae.prediction import predict_outputs
-from rotarymae.preprocess import Inputs, ObservationPreprocessor, PatchPreprocessor, fit_static
+from rotarymae.preprocess import (
+    Inputs,
+    ObservationPreprocessor,
+    PatchPreprocessor,
+    fit_static,
+    maskable,
+    require_maskable,
+)
 from rotarymae.run_folder import identify, open_folder
 from rotarymae.series import SeriesDataset, Windows
 from rotarymae.splits import RANDOM_SPLIT, Split, SplitColumn, make_split, split_words
@@ -408,10 +415,10 @@ def prepare(dataset: AnyDataset, config: FitConfig, start: Pipeline | None = Non
             "predicts them from the others."
         )
     if dataset.kind == "patches":
-        preprocessor, lengths = _array_scalers(dataset, config, start), dataset.lengths  # pyright: ignore
+        preprocessor: Any = _array_scalers(dataset, config, start)  # pyright: ignore
     else:
         preprocessor = _series_scalers(dataset, config, start)  # pyright: ignore
-        lengths = preprocessor.lengths(preprocessor.windows(dataset).dataset)  # pyright: ignore
+    windows = preprocessor.windows(dataset).dataset
     if start is None:
         sizes = config.model_config(preprocessor.axes, preprocessor.features, preprocessor.input_features)
     else:
@@ -419,9 +426,9 @@ def prepare(dataset: AnyDataset, config: FitConfig, start: Pipeline | None = Non
         if config.pool == "cls" and not sizes.cls_token:
             raise InputError("pool='cls' reads a [CLS] token and the pretrained model has none; use pool='mean'.")
     check_tune(config.tune, sizes.depth)
-    check_memory(config, sizes, lengths, dataset.noun)
+    check_memory(config, sizes, preprocessor.lengths(windows), dataset.noun)
     if config.pretrains:
-        require_maskable(windowed(dataset, preprocessor).dataset, preprocessor, config.strategy())
+        require_maskable(windows, preprocessor, config.strategy())
     return preprocessor
 
 
@@ -520,22 +527,21 @@ def pretrain(
     Raises:
         InputError: as `prepare` and `training.fit`.
     """
-    if preprocessor is None:
-        preprocessor = prepare(dataset, config, start)
+    scaling: Any = preprocessor or prepare(dataset, config, start)
     if start is not None:
         model = copy.deepcopy(start.require_autoencoder())
     else:
-        sizes = config.model_config(preprocessor.axes, preprocessor.features, preprocessor.input_features)
+        sizes = config.model_config(scaling.axes, scaling.features, scaling.input_features)
         model = build(lambda: MaskedAutoencoder(sizes), make_generator(config.seed, 0))
 
     masking = config.strategy()
 
     def examples(part: AnyDataset) -> Examples:
-        return make_examples(part, preprocessor, seed=config.seed, masking=masking)
+        return scaling.examples(part, seed=config.seed, masking=masking)
 
     beta = config.reconstruction_beta if model.likelihood.has_spread else 0.0
-    train = windowed(dataset, preprocessor).dataset
-    hides = maskable(train, preprocessor, masking)
+    train = scaling.windows(dataset).dataset
+    hides = maskable(train, scaling, masking)
     if not hides.all():
         warnings.warn(
             f"{(~hides).sum():,} of {len(train):,} {train.noun} have nothing that masking {config.masking!r} could "
@@ -547,13 +553,13 @@ def pretrain(
     objective, data = Pretraining(model, beta=beta), examples(train)
     held = None
     if validation is not None:
-        validation = windowed(validation, preprocessor).dataset
-        hides = maskable(validation, preprocessor, masking)  # pyright: ignore
-        held = examples(validation.select(hides)) if hides.any() else None  # pyright: ignore
+        windows = scaling.windows(validation).dataset
+        hides = maskable(windows, scaling, masking)
+        held = examples(windows.select(hides)) if hides.any() else None
     result = fit(objective, data, schedule(objective, data, config.pretraining()), validation=held, **how)
     columns = {} if start is None else start.columns
     forecasts, options = config.masking == "future", as_parameters(config)
-    pipeline = Pipeline(preprocessor, model, columns=columns, forecasts=forecasts, parameters=options)
+    pipeline = Pipeline(scaling, model, columns=columns, forecasts=forecasts, parameters=options)
     pipeline.precision = config.precision
     return FitResult(pipeline, pretraining=result, pretrained_on=len(dataset))
 
@@ -584,7 +590,7 @@ def finetune(
         InputError: fewer than two classes; a validation label that training lacks; and as `training.fit`.
     """
     choose("task", task, tuple(LABELS))
-    kind, preprocessor = LABELS[task], pretrained.preprocessor
+    kind, preprocessor = LABELS[task], cast(Any, pretrained.preprocessor)
     if preprocessor is None:
         raise InputError("the pre-trained model has no preprocessor; it was not made from a data set.")
     targets = kind.check(targets, len(dataset))
@@ -592,12 +598,12 @@ def finetune(
     labels = pretrained.labels if continue_training else kind.fit(targets)
     assert labels is not None
     if not continue_training:
-        preprocessor = preprocessor.with_static(dataset, config.static)  # type: ignore[arg-type]
+        preprocessor = preprocessor.with_static(dataset, config.static)
     encoded, held = labels.encode(targets), None
     if validation is not None:
-        windows = windowed(validation[0], preprocessor)
+        windows = preprocessor.windows(validation[0])
         of_windows = labels.encode(validation[1])[windows.series]
-        held = make_examples(windows.dataset, preprocessor, seed=config.seed, targets=of_windows)
+        held = preprocessor.examples(windows.dataset, seed=config.seed, targets=of_windows)
     pool = pool_of(config, preprocessor)
     if continue_training and config.pool == "auto":
         pool = getattr(pretrained.model, "pool", pool)
@@ -614,9 +620,9 @@ def finetune(
     check_tune(config.tune, model.encoder.config.depth)
     freeze(model, config.tune, generator)
     trained_weights = sum(weights.numel() for weights in model.parameters() if weights.requires_grad)
-    windows = windowed(dataset, preprocessor)
+    windows = preprocessor.windows(dataset)
     shown = {"targets": encoded[windows.series], "drop": config.drop, "noise": config.noise}
-    data = make_examples(windows.dataset, preprocessor, seed=config.seed, **shown)
+    data = preprocessor.examples(windows.dataset, seed=config.seed, **shown)
     objective = labels.objective(model, shown["targets"], config)  # class weights count windows, as batches do
     result = fit(objective, data, schedule(objective, data, config.finetuning()), validation=held, **how)
     if config.tune == "lora":

@@ -18,8 +18,7 @@ from rotarymae.errors import ModelDirectoryError
 from rotarymae.metrics import expected_calibration_error
 from rotarymae.partners import BoostedFeatures, Predictor, base, convolutions, features, fit_predictor
 from rotarymae.partners.boosting import COMMON, QUICK, SLOW, BoostedTrees, check_trees
-from rotarymae.partners.calibrate import choose_temperature, temper
-from rotarymae.partners.combine import choose_weights, combine
+from rotarymae.partners.combine import choose_temperature, choose_weights, combine, temper
 from rotarymae.partners.convolutions import ALPHAS, RandomConvolutions, on_grid
 from rotarymae.partners.convolutions import _ridge as ridge
 from rotarymae.prediction import predict_outputs

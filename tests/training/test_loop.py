@@ -30,18 +30,17 @@ from rotarymae.masking import MaskChannels
 from rotarymae.model import MaskedAutoencoder
 from rotarymae.preprocess import SeriesExamples
 from rotarymae.tokens import collate
-from rotarymae.training import distributed as processes
+from rotarymae.training import distributed as precisions
 from rotarymae.training import evaluation
 from rotarymae.training import loop as training
-from rotarymae.training import precision as precisions
 from rotarymae.training.batching import plan, prefetch
 from rotarymae.training.checkpointing import RunFolder, read_manifest
 from rotarymae.training.config import Optimizer, TrainConfig
+from rotarymae.training.distributed import has_matrix_units
 from rotarymae.training.evaluation import evaluate, predict
 from rotarymae.training.loop import TrainingDiverged, fit
 from rotarymae.training.objectives import Pretraining
 from rotarymae.training.optimizer import OPTIMIZERS, learning_rate, parameter_groups
-from rotarymae.training.precision import has_matrix_units
 from rotarymae.transformer import Block
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "losses.json"
@@ -806,31 +805,7 @@ def test_a_line_an_interval_and_one_an_evaluation(tmp_path):
     assert lines == result.history
     assert [line["step"] for line in lines if "loss" in line] == list(range(2, 21, 2))
     assert [line["step"] for line in lines if "validation" in line] == [4, 8, 12, 16, 20]
-    assert len(validations(train(log_every=2)[1])) == 5, "without a folder, without a tracker"
-
-
-def test_tensorboard(tmp_path, recwarn):
-    event_accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
-    held = examples("pretrain", 11, of=1)
-    result = fit(
-        objective(), examples(), settings(), validation=held, folder=tmp_path / "run", trackers=("tensorboard",)
-    )
-    assert log(tmp_path / "run") == result.history, "the log is there all the same"
-    events = event_accumulator.EventAccumulator(str(tmp_path / "run" / "rotarymae"))
-    events.Reload()
-    assert [event.step for event in events.Scalars("loss")] == list(range(1, 21))
-    assert [event.value for event in events.Scalars("loss")] == pytest.approx(losses(result))
-    assert [event.value for event in events.Scalars("validation")] == pytest.approx(validations(result))
-
-
-def test_trackers_that_cannot_work_are_refused(monkeypatch, tmp_path):
-    with refuses("tracker 'wand'", "'tensorboard' or 'wandb'"):
-        fit(objective(), examples(), settings(), trackers=("wand",))
-    monkeypatch.setattr(processes, "get_available_trackers", lambda: ["tensorboard"])
-    with refuses("installed", "install"):
-        fit(objective(), examples(), settings(), trackers=("wandb",))
-    with refuses("tensorboard", "writes"):
-        fit(objective(), examples(), settings(), trackers=("tensorboard",))
+    assert len(validations(train(log_every=2)[1])) == 5, "without a folder, too"
 
 
 SIGNALS = [signal.SIGTERM, signal.SIGINT]

@@ -69,6 +69,11 @@ class Preprocessor(nn.Module, ABC):
     def static_features(self) -> int:
         return 0
 
+    def require_kind(self, dataset: Any) -> None:
+        """Raise InputError for series where the model was made from arrays, or the other way round."""
+        if dataset.kind != self.kind:
+            raise InputError(f"{dataset.noun} were given; the model was made from {self.noun}.")
+
     @abstractmethod
     def check(self, dataset: Any) -> None:
         """Refuse data that the model was not made for; warn of what looks unlike the training set."""
@@ -79,7 +84,7 @@ class Preprocessor(nn.Module, ABC):
 
     @abstractmethod
     def windows(self, dataset: Any) -> Windows:
-        """Return what the model reads of each member, one window or several."""
+        """Return what the model reads of each member, one window or several. Raises as `require_kind`."""
 
     @abstractmethod
     def examples(self, dataset: Any, **options: Any) -> Any:

@@ -196,8 +196,9 @@ class ObservationPreprocessor(Preprocessor):
             lengths = np.add.reduceat(opens_token(dataset, first).astype(np.int64), first)
         return lengths if self.max_tokens is None else np.minimum(lengths, self.max_tokens)
 
-    def windows(self, dataset: SeriesDataset) -> Windows:
+    def windows(self, dataset: Any) -> Windows:
         """Return what the model reads of each series, one window or several."""
+        self.require_kind(dataset)
         return Windows.cut(dataset, self.window, self.overlap)
 
     def examples(self, dataset: SeriesDataset, **options: Any) -> Any:

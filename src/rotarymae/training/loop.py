@@ -30,12 +30,18 @@ from rotarymae.errors import InputError, InputWarning, Interrupted, RotaryMAEErr
 from rotarymae.training.batching import plan, prefetch
 from rotarymae.training.checkpointing import RunFolder, RunState
 from rotarymae.training.config import TrainConfig
-from rotarymae.training.distributed import make_accelerator, total, watched_signals
+from rotarymae.training.distributed import (
+    autocast,
+    autocast_dtype,
+    make_accelerator,
+    taken_precision,
+    total,
+    watched_signals,
+)
 from rotarymae.training.evaluation import evaluate
 from rotarymae.training.nonfinite import NonFinite, first_non_finite
 from rotarymae.training.objectives import Objective
 from rotarymae.training.optimizer import learning_rate, make_optimizer
-from rotarymae.training.precision import autocast, autocast_dtype, taken_precision
 from rotarymae.transformer import Block
 
 # Settings that change nothing in the weights, and so may differ when a run is resumed.
@@ -81,7 +87,6 @@ def fit(
     resume: str = "never",
     on_step: Callable[[int, int, float], None] | None = None,
     on_resume: Callable[[str], None] | None = None,
-    trackers: tuple[str, ...] = (),
 ) -> TrainResult:
     """Train `objective.model` in place and leave it on the CPU in evaluation mode.
 
@@ -97,11 +102,9 @@ def fit(
             data and configuration, if there is one).
         on_step: called with (step, steps in all, running mean loss), for progress bars.
         on_resume: called with a sentence that says where a run with resume="auto" begins.
-        trackers: Accelerate's: "tensorboard" (writes to the folder), "wandb".
 
     Raises:
-        InputError: no training or validation examples; a folder with another run, or in which another process
-            trains; a tracker that is not installed.
+        InputError: no training or validation examples; a folder with another run, or in which another process trains.
         TrainingDiverged: more than `max_skipped` steps had non-finite numbers.
         Interrupted: SIGTERM or SIGINT arrived and the state is saved. Without a folder they do what they always do.
         OSError: a checkpoint or the log could not be written; earlier checkpoints stand.
@@ -111,7 +114,7 @@ def fit(
         raise InputError("there are no training examples.")
     if validation is not None and len(validation.lengths) == 0:
         raise InputError("there are no validation examples; give None to do without.")
-    accelerator = make_accelerator(trackers, folder)
+    accelerator = make_accelerator()
     with learning(), watched_signals(folder is not None) as arrived:
         loop = _Loop(objective, examples, config, validation, folder, accelerator, arrived)
         try:
@@ -121,8 +124,6 @@ def fit(
         finally:
             if loop.run_folder is not None:
                 loop.run_folder.close()
-            for tracker in accelerator.trackers:  # end_training() would end the process group, too
-                tracker.finish()
             objective.to("cpu").eval()
 
 
@@ -166,8 +167,6 @@ class _Loop:
         config, state, started = self.config, self.state, time.monotonic()
         if self.run_folder is not None:
             self._open(self.run_folder, resume, on_resume)
-        if self.accelerator.log_with:
-            self.accelerator.init_trackers("rotarymae")
         several = self.accelerator.num_processes > 1
         module = self.accelerator.prepare_model(self.objective) if several else self.objective
         per_epoch = len(self._plan(0)[: config.epoch_steps])
@@ -377,9 +376,6 @@ class _Loop:
         self.result.history.append(line)
         if self.run_folder is not None:
             self.run_folder.log(line)
-        numbers = {key: value for key, value in line.items() if isinstance(value, int | float) and key != "step"}
-        if self.accelerator.trackers:
-            self.accelerator.log(numbers, step=line["step"])
 
     def _end_epoch(self, every: int) -> None:
         """Evaluate one in `every` validation examples, about the share of the training examples that was seen."""
