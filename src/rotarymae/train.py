@@ -13,7 +13,6 @@ import time
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -160,7 +159,9 @@ def train(
     if folder is not None and is_main_process():
         model = None if start is None else _without_head(start).model
         open_folder(Path(folder), identify(dataset, targets, config, task, holdout, split_by, model))
-    schedule, watch, how = _plan(folder, config, kind is not None, started, resume, reporter)
+    how: Any = lambda stage, on_step: {"on_step": on_step}  # noqa: E731
+    if folder is not None:
+        how = Plan(Path(folder), config, kind is not None, started, reporter, resume).options
     result = FitResult(pipeline=start, split=split, split_method=method)  # type: ignore[arg-type]
     if head_start is not None:
         result.pipeline = head_start
@@ -174,9 +175,7 @@ def train(
                 preprocessor=preprocessor,
                 start=pretrain_start,
                 validation=validation,
-                schedule=schedule("pre-training"),
-                on_step=watch("pre-training", on_step),
-                **how("pretrain"),
+                **how("pre-training", on_step),
             )
         result.pipeline, result.pretraining = pretrained.pipeline, pretrained.pretraining
         result.pretrained_on = len(part)
@@ -190,9 +189,7 @@ def train(
                 task=kind.task,
                 validation=None if validation is None else (validation, narrowed(targets[split.validation])),
                 continue_training=head_start is not None,
-                schedule=schedule("fine-tuning"),
-                on_step=watch("fine-tuning", on_step),
-                **how("finetune"),
+                **how("fine-tuning", on_step),
             )
         result.pipeline, result.finetuning = tuned.pipeline, tuned.finetuning
         result.loaded, result.trained_weights = tuned.loaded, tuned.trained_weights
@@ -251,26 +248,6 @@ def _split(
             "embedded"
         )
     return split, method
-
-
-def _plan(
-    folder: str | Path | None,
-    config: FitConfig,
-    finetunes: bool,
-    started: float,
-    resume: bool,
-    reporter: Reporter,
-) -> tuple[Any, Any, Any]:
-    """Return what gives a stage's schedule, what watches its steps, and what gives its folder and how to resume."""
-    if folder is None:
-        return lambda stage: as_configured, lambda stage, on_step: on_step, lambda name: {}
-    plan = Plan(Path(folder), config, finetunes, started, reporter)
-    when = {"resume": "auto" if resume else "never", "on_resume": reporter.say}
-    return (
-        lambda stage: partial(plan.schedule, stage),
-        plan.watch,
-        lambda name: {"folder": Path(folder) / "training" / name, **when},
-    )
 
 
 def _fit_partners(
@@ -455,8 +432,9 @@ def _series_scalers(dataset: SeriesDataset, config: FitConfig, start: Pipeline |
         times = (config.time_unit, config.time_origin, config.channel_spacing)
         values = (inputs, config.join_times, config.errors)
         windows = Windows.cut(dataset, window, overlap).dataset
-        preprocessor = ObservationPreprocessor.fit(windows, dict(config.transforms or {}), *times, *values)
-        preprocessor = preprocessor.replace(max_tokens=config.max_tokens, window=window, overlap=overlap)
+        settings = {"max_tokens": config.max_tokens, "window": window, "overlap": overlap}
+        transforms = dict(config.transforms or {})
+        preprocessor = ObservationPreprocessor.fit(windows, transforms, *times, *values, **settings)
     else:
         before = start.require_series()
         most = config.max_tokens or before.max_tokens

@@ -12,10 +12,22 @@ from conftest import command, refuses, two_kinds
 from rotarymae.errors import InputWarning
 from rotarymae.pipeline import Pipeline
 from rotarymae.prediction import embed
-from rotarymae.scale import embed_table, importances, interpolate_table, predict_table, values
+from rotarymae.queries import QueryTable
+from rotarymae.scale import answer_arrow, embed_table, importances, predictions, values
 from rotarymae.scale.tables import answer_table, question_reader
 from rotarymae.series import SeriesDataset
 from rotarymae.tables import read
+
+
+def predict_table(table, model, layout=None, predictor="auto"):
+    pipeline = model if isinstance(model, Pipeline) else Pipeline.load(model)
+    return answer_arrow(predictions(pipeline, predictor), table, layout)
+
+
+def interpolate_table(table, model, layout=None, points=100, times=(), at=None):
+    pipeline = Pipeline.load(model).pretrained
+    asked = None if at is None else QueryTable.of(at, layout or pipeline.layout())
+    return answer_arrow(values(pipeline, points, times, asked), table, layout)
 
 
 def stars():

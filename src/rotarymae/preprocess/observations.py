@@ -123,8 +123,12 @@ class ObservationPreprocessor(Preprocessor):
         inputs: Inputs | None = None,
         join_times: bool = False,
         errors: Sequence[str] = (),
+        **settings: Any,
     ) -> ObservationPreprocessor:
         """Fit a training set; arguments as `ValueScaling.fit` and `PositionScaling.fit`, and the attributes.
+
+        Args:
+            settings: max_tokens, window and overlap.
 
         Raises:
             InputError: as these; `join_times` of a data set without channels, or with further inputs; `errors` that
@@ -152,6 +156,7 @@ class ObservationPreprocessor(Preprocessor):
             join_times=join_times,
             errors=errors,
             dates=dataset.time_unit is not None,
+            **settings,
         )
         made.values.load_state_dict(values.state_dict())
         made.positions.load_state_dict(positions.state_dict())

@@ -12,7 +12,7 @@ from rotarymae.errors import InputError, check_choices, check_number, check_sett
 Optimizer = Literal["adamw", "sgd"]
 # How `TrainConfig` checks its fields.
 RULES: list[tuple[Any, tuple[str, ...], dict[str, Any]]] = [
-    (check_whole, ("epochs", "accumulation", "log_every", "keep"), {"least": 1}),
+    (check_whole, ("epochs", "log_every", "keep"), {"least": 1}),
     (check_whole, ("min_steps", "workers", "seed", "max_skipped"), {"least": 0}),
     (check_whole, ("batch_size", "batch_tokens", "epoch_steps", "patience"), {"least": 1, "optional": True}),
     (check_whole, ("checkpoint_steps",), {"least": 1, "optional": True}),
@@ -75,8 +75,6 @@ class TrainConfig(LoopOptions):
     """This share of all steps is warm-up when warmup_steps is None."""
     layer_decay: float = 1.0
     """The learning rate of a block is this times that of the block above it; 1 gives all the same rate."""
-    accumulation: int = 1
-    """A step is computed in this many micro-batches, which saves memory; of the result it changes dropout's draws."""
     keep_best: bool = False
     """Training ends with the weights of the best validation loss instead of the last ones."""
     seed: int = 0

@@ -175,10 +175,10 @@ class _Loop:
         while state.epoch < epochs and not state.stopped:
             planned = self._plan(state.epoch)
             batches = planned[: config.epoch_steps]
-            for shards in prefetch(self._shards, batches[state.batch_index :], config.workers):
+            for batch, real in prefetch(self._share, batches[state.batch_index :], config.workers):
                 # Epochs can differ by a batch or two; the schedule follows the share of the epoch that is done.
                 at = (state.epoch + state.batch_index / len(batches)) * per_epoch
-                loss = self._step(module, shards, at, steps)
+                loss = self._step(module, batch, real, at, steps)
                 state.step, state.batch_index = state.step + 1, state.batch_index + 1
                 self._log(loss, at / per_epoch)
                 if on_step is not None:
@@ -225,19 +225,15 @@ class _Loop:
         config = self.config
         return plan(self.examples.lengths, config.seed, epoch, config.batch_size, config.batch_tokens)
 
-    def _shards(self, index: np.ndarray) -> list[tuple[Batch, bool]]:
-        """Return this process's part of every micro-batch, and whether it counts.
+    def _share(self, index: np.ndarray) -> tuple[Batch, bool]:
+        """Return this process's share of a batch, and whether it counts.
 
         A process without rows works through a borrowed one that does not count: all must exchange gradients.
         """
-        rank, processes = self.accelerator.process_index, self.accelerator.num_processes
-        shards = []
-        for part in np.array_split(index, min(self.config.accumulation, len(index))):
-            rows = part[rank::processes]
-            shards.append((self.examples.batch(rows if len(rows) else part[:1], self.state.epoch), len(rows) > 0))
-        return shards
+        rows = index[self.accelerator.process_index :: self.accelerator.num_processes]
+        return self.examples.batch(rows if len(rows) else index[:1], self.state.epoch), len(rows) > 0
 
-    def _step(self, module: nn.Module, shards: list[tuple[Batch, bool]], at: float, steps: int) -> float | None:
+    def _step(self, module: nn.Module, batch: Batch, real: bool, at: float, steps: int) -> float | None:
         """Take one optimiser step; return the mean loss, or None when the step was skipped."""
         config, state = self.config, self.state
         self.generator.manual_seed(_step_seed(config.seed, state.step, self.accelerator.process_index))
@@ -246,7 +242,7 @@ class _Loop:
         for group in self.optimizer.param_groups:
             group["lr"] = rate * group["lr_scale"]
         self.objective.train()
-        here = [*self._backward(module, shards), sum(_tokens(batch) for batch, real in shards if real)]
+        here = [part * real for part in (*self._backward(module, batch, real), _tokens(batch))]
         summed, count, tokens, signals = total(self.accelerator, [*here, float(self.arrived())])
         self._note_signals(signals)
         state.tokens += int(tokens)
@@ -263,11 +259,11 @@ class _Loop:
             if config.gradient_clip is not None:
                 nn.utils.clip_grads_with_norm_(self.parameters, config.gradient_clip, norm)
             self.scaler.step(self.optimizer)
-        bad = None if finite or overflow else self._locate_nonfinite(shards)
+        bad = None if finite or overflow else self._locate_nonfinite(batch)
         self.scaler.update()
         self.optimizer.zero_grad(set_to_none=True)
         if bad is not None:
-            self._record_skipped_step(bad, shards)
+            self._record_skipped_step(bad, batch, real)
             return None
         return summed / count if count else None
 
@@ -276,27 +272,19 @@ class _Loop:
         """Return about the number of terms of a step, which keeps gradients within fp16's range."""
         return self.config.batch_tokens or self.config.batch_size or 1
 
-    def _backward(self, module: nn.Module, shards: list[tuple[Batch, bool]]) -> tuple[float, float]:
-        """Accumulate gradients, exchanged with the last micro-batch; return this process's sum and count of losses."""
-        summed = count = 0.0
-        several = self.accelerator.num_processes > 1
-        for i, (batch, real) in enumerate(shards):
-            last = i + 1 == len(shards)
-            with self.accelerator.no_sync(module) if several and not last else nullcontext():
-                with autocast(self.config, self.device):
-                    loss = module(batch.to(self.device))
-                self.scaler.scale(loss.sum * (real / self._divisor)).backward()
-            if real:
-                summed, count = summed + float(loss.sum.detach()), count + float(loss.count)
-        return summed, count
+    def _backward(self, module: nn.Module, batch: Batch, real: bool) -> tuple[float, float]:
+        """Compute gradients, and exchange them; return the sum and count of this process's losses."""
+        with autocast(self.config, self.device):
+            loss = module(batch.to(self.device))
+        self.scaler.scale(loss.sum * (real / self._divisor)).backward()
+        return (float(loss.sum.detach()), float(loss.count)) if real else (0.0, 0.0)
 
-    def _locate_nonfinite(self, shards: list[tuple[Batch, bool]]) -> NonFinite:
-        batches = [batch for batch, _ in shards]
-        return first_non_finite(self.objective, batches, self.device, autocast(self.config, self.device))
+    def _locate_nonfinite(self, batch: Batch) -> NonFinite:
+        return first_non_finite(self.objective, batch, self.device, autocast(self.config, self.device))
 
-    def _record_skipped_step(self, nonfinite: NonFinite, shards: list[tuple[Batch, bool]]) -> None:
+    def _record_skipped_step(self, nonfinite: NonFinite, batch: Batch, real: bool) -> None:
         """Count and log a step left out, with the series of all processes."""
-        records = [(nonfinite, self.examples.names([int(i) for batch, real in shards if real for i in batch.series]))]
+        records = [(nonfinite, self.examples.names(batch.series if real else []))]
         if self.accelerator.num_processes > 1:
             records = gather_object(records)
         series = [name for _, names in records for name in names]
