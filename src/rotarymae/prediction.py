@@ -91,5 +91,6 @@ def _run(
     if pipeline.preprocessor is None:
         raise InputError("the model has no preprocessor; it was not made from a data set.")
     windows = pipeline.preprocessor.windows(dataset)  # type: ignore[arg-type]
+    pipeline.preprocessor.check(windows.dataset)  # type: ignore[arg-type]
     examples = pipeline.preprocessor.examples(windows.dataset)  # type: ignore[arg-type]
     return windows, predict(pipeline.model, examples, read, inference(pipeline), on_step)

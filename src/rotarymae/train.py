@@ -532,6 +532,7 @@ def pretrain(
     held = None
     if validation is not None:
         windows = scaling.windows(validation).dataset
+        scaling.check(windows)
         hides = maskable(windows, scaling, masking)
         held = examples(windows.select(hides)) if hides.any() else None
     result = fit(objective, data, schedule(objective, data, config.pretraining()), validation=held, **how)
@@ -580,6 +581,7 @@ def finetune(
     encoded, held = labels.encode(targets), None
     if validation is not None:
         windows = preprocessor.windows(validation[0])
+        preprocessor.check(windows.dataset)
         of_windows = labels.encode(validation[1])[windows.series]
         held = preprocessor.examples(windows.dataset, seed=config.seed, targets=of_windows)
     pool = pool_of(config, preprocessor)
@@ -599,6 +601,7 @@ def finetune(
     freeze(model, config.tune, generator)
     trained_weights = sum(weights.numel() for weights in model.parameters() if weights.requires_grad)
     windows = preprocessor.windows(dataset)
+    preprocessor.check(windows.dataset)
     shown = {"targets": encoded[windows.series], "drop": config.drop, "noise": config.noise}
     data = preprocessor.examples(windows.dataset, seed=config.seed, **shown)
     objective = labels.objective(model, shown["targets"], config)  # class weights count windows, as batches do
