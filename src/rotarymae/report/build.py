@@ -43,7 +43,7 @@ def write_report(
     notes: tuple[str, ...] = (),
     anonymous: bool = False,
 ) -> Path:
-    """Writes report.html of a finished run; a page that was there is replaced at the end, in one step.
+    """Write report.html of a finished run; a page that was there is replaced at the end, in one step.
 
     Args:
         class_names: longer names of classes, for people.
@@ -67,7 +67,7 @@ def write_report(
 
 
 def render(report: Report) -> str:
-    """The page as one string of HTML. Everything is escaped; the page loads nothing and runs no script."""
+    """Return the page as one string of HTML. Everything is escaped; the page loads nothing and runs no script."""
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).parent),
         autoescape=True,
@@ -80,7 +80,7 @@ def render(report: Report) -> str:
 
 
 def data_uri(figure: Figure) -> str:
-    """The figure as a data URI: SVG, sharp at every size, or PNG where that would be large."""
+    """Return the figure as a data URI: SVG, sharp at every size, or PNG where that would be large."""
     buffer = io.BytesIO()
     # A fixed salt gives the same bytes for the same figure. As an image of its own the SVG shares no ids with others.
     nothing = {"Date": None, "Creator": None, "Format": None, "Type": None}
@@ -139,7 +139,7 @@ def _comparisons(outcome: Outcome) -> Section | None:
 
 
 def _interpolations(values: Mapping[str, Any], where: str) -> Iterator[Table]:
-    """Errors at hidden observations: of each value over all channels, scaled, then of each channel in its own unit."""
+    """Tabulate errors at hidden observations: scaled, over all channels; then of each channel in its own unit."""
     errors = [(name, found) for name, found in values.items()]
     caption = "Root mean squared errors, scaled as described under what was done to the data: small beside 1 is good."
     yield from _errors(f"Hidden observations, {where}", errors, SCALED_RMSE, caption)
@@ -159,7 +159,7 @@ def _interpolations(values: Mapping[str, Any], where: str) -> Iterator[Table]:
 
 
 def _errors(title: str, parts: list[tuple[str, Any]], error: str, caption: str) -> Iterator[Table]:
-    """A row per part and a column per method."""
+    """Tabulate errors with a row per part and a column per method."""
     rows = []
     for name, found in parts:
         row = {method_words(method): errors[error] for method, errors in found["methods"].items()}
@@ -177,7 +177,7 @@ def _methods(title: str, methods: Mapping[str, Mapping[str, float]], caption: st
 
 
 def _pictured(picture: Picture, outcome: Outcome, words: Words, anonymous: bool) -> Section | None:
-    """The section of a picture. A picture that fails costs its section, with a sentence that says why, and no more."""
+    """Return the section of a picture. One that fails is replaced by a sentence that says why."""
     images, tables = [], []
     try:
         for part in picture.draw(outcome, words):
@@ -264,7 +264,7 @@ def _pairs(facts: Mapping[str, object], title: str = "") -> Table:
 
 
 def settings_rows(settings: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, object]]]:
-    """A nested configuration as rows, exactly as it is typed; a group's name stands alone above its settings."""
+    """Yield the rows of a nested configuration, as it is typed; a group's name stands alone above its settings."""
     for name, value in settings.items():
         if not isinstance(value, Mapping):
             yield name, {"": _setting(value)}
@@ -292,7 +292,7 @@ def _setting(value: object) -> str:
 
 
 def number(value: object) -> str:
-    """A value as a reader wants it: 12,345 · 0.703 · 3.21e-05 · yes · –."""
+    """Return a value as a reader wants it: 12,345 · 0.703 · 3.21e-05 · yes · –."""
     if isinstance(value, bool | np.bool_):
         return "yes" if value else "no"
     if isinstance(value, int | np.integer):
@@ -314,7 +314,7 @@ def _real(x: float) -> str:
 
 
 def _comparison(headline: Headline, other: float) -> Markup:
-    """How far the model is from another method, with an arrow that says in which direction."""
+    """Return the difference between the model and another method, with an arrow for its direction."""
     change = headline.value - other
     if not math.isfinite(change):
         return Markup("")

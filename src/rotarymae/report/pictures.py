@@ -38,7 +38,7 @@ LEVELS = SHARES  # bands whose promise is checked
 
 @dataclass(frozen=True)
 class Drawing:
-    """A figure, and the same in words for who cannot see it."""
+    """A figure, and a description for readers who cannot see it."""
 
     figure: Figure
     alt: str
@@ -99,7 +99,7 @@ class Picture:
 
 
 def series(outcome: Outcome, words: Words) -> Iterator[Drawing]:
-    """Some series with what was shown, what was hidden, and the predicted curve."""
+    """Draw some series with shown and hidden observations, and the predicted curve."""
     if outcome.visible is None or outcome.hidden is None:
         return
     preprocessor = outcome.pipeline.require_series()
@@ -149,7 +149,7 @@ def _observed(
     importance: np.ndarray | None = None,
     curve: plots.Curve | None = None,
 ) -> Figure:
-    """The observations `shown` of a series, in the user's words and on the scale that its values were read on."""
+    """Draw the observations `shown` of a series, in the user's words and on the scale that its values were read on."""
     away = np.abs(values - np.median(values))
     spread = float(np.median(away)) or 1.0
     return plots.interpolation(
@@ -170,20 +170,20 @@ def _observed(
 
 
 def error_column(preprocessor: ObservationPreprocessor) -> int | None:
-    """The place of the first value's measurement errors among the columns of values, where it has some."""
+    """Return the index of the first value's measurement errors among the columns of values; None without any."""
     first, columns = preprocessor.value_names[0], preprocessor.value_columns
     named = preprocessor.errors[:1] or tuple(name for name in columns if name == f"{first}_err")
     return columns.index(named[0]) if named else None
 
 
 def most_observed(channels: np.ndarray, count: int = PANELS) -> np.ndarray:
-    """The channels with most observations: as many as there is room for panels."""
+    """Return the `count` channels with most observations."""
     present, counts = np.unique(channels, return_counts=True)
     return present[np.argsort(-counts, kind="stable")[:count]]
 
 
 def reconstructions(outcome: Outcome, words: Words) -> Iterator[Drawing]:
-    """Some pictures, or spectrograms, with what was hidden and what the model makes of it."""
+    """Draw some pictures, or spectrograms, with hidden patches and their reconstructions."""
     dataset: Any = outcome.dataset
     scored = outcome.split.scored
     rows = scored[dataset.lengths[scored] >= 2]  # as `score` reconstructs them
@@ -201,7 +201,7 @@ def reconstructions(outcome: Outcome, words: Words) -> Iterator[Drawing]:
 
 
 def _flat(array: np.ndarray, dataset: Any, black: float, white: float) -> np.ndarray:
-    """An array [*sizes, C] as a picture [H, W], or [H, W, 3] in colours from 0 to 1.
+    """Return an array [*sizes, C] as a picture [H, W], or [H, W, 3] in colours from 0 to 1.
 
     Of a video it is the first frame; the time of a sound runs from left to right, and low frequencies are below.
     """
@@ -218,7 +218,7 @@ def _flat(array: np.ndarray, dataset: Any, black: float, white: float) -> np.nda
 
 
 def bands(outcome: Outcome, words: Words) -> Iterator[Drawing | Table]:
-    """Do bands hold the share of hidden points that they promise?"""
+    """Compare the share of hidden points inside each band with its nominal share."""
     found, hidden = outcome.interpolated, outcome.hidden
     if found is None or found.std is None or hidden is None:
         return
@@ -246,7 +246,7 @@ def bands(outcome: Outcome, words: Words) -> Iterator[Drawing | Table]:
 
 
 def verdict(promise: float, share: float, points: int) -> str:
-    """Whether a band holds what it promises, as far as so many independent points can tell."""
+    """Return whether a band is too narrow or too wide, as far as this number of independent points can tell."""
     noise = 2 * (promise * (1 - promise) / max(points, 1)) ** 0.5
     if abs(share - promise) <= max(noise, 0.02):
         return "as promised"
@@ -254,7 +254,7 @@ def verdict(promise: float, share: float, points: int) -> str:
 
 
 @dataclass(frozen=True)
-class Verdicts:
+class ClassPredictions:
     """Classes of the scored series as indices: true and predicted [n], by other methods too; probabilities [n, K]."""
 
     labels: np.ndarray
@@ -263,7 +263,7 @@ class Verdicts:
     probabilities: np.ndarray
 
     @classmethod
-    def of(cls, outcome: Outcome) -> Verdicts | None:
+    def of(cls, outcome: Outcome) -> ClassPredictions | None:
         if not outcome.classes or outcome.predicted is None or outcome.labels is None:
             return None
         index = {name: i for i, name in enumerate(outcome.classes)}
@@ -277,8 +277,8 @@ class Verdicts:
 
 
 def classes(outcome: Outcome, words: Words) -> Iterator[Drawing | Table]:
-    """Confusion matrix, and precision, recall and F1 class by class, with the F1 of other methods."""
-    found = Verdicts.of(outcome)
+    """Draw the confusion matrix, and tabulate precision, recall and F1 of each class, with the F1 of other methods."""
+    found = ClassPredictions.of(outcome)
     if found is None:
         return
     k = len(words.classes)
@@ -307,13 +307,13 @@ def classes(outcome: Outcome, words: Words) -> Iterator[Drawing | Table]:
 
 
 def _scores(labels: np.ndarray, predicted: np.ndarray, k: int) -> Any:
-    """(precision, recall, F1, support), each [k]; 0 where nothing was there or predicted."""
+    """Return (precision, recall, F1, support), each [k]; 0 for a class that is neither true nor predicted."""
     return precision_recall_fscore_support(labels, predicted, labels=range(k), zero_division=0)  # pyright: ignore
 
 
 def thresholds(outcome: Outcome, words: Words) -> Iterator[Drawing]:
-    """ROC and precision-recall curves of the second of two classes."""
-    found = Verdicts.of(outcome)
+    """Draw ROC and precision-recall curves of the second of two classes."""
+    found = ClassPredictions.of(outcome)
     if found is None or len(words.classes) != 2 or len(np.unique(found.labels)) < 2:
         return
     name, positive, score = words.classes[1], found.labels == 1, found.probabilities[:, 1]
@@ -321,9 +321,9 @@ def thresholds(outcome: Outcome, words: Words) -> Iterator[Drawing]:
     yield Drawing.of(plots.precision_recall(positive, score, name=name), f"Precision-recall curve of {name}")
 
 
-def confidence(outcome: Outcome, words: Words) -> Iterator[Drawing]:
-    """Are verdicts given with probability p right in a share p of the cases?"""
-    found = Verdicts.of(outcome)
+def reliability(outcome: Outcome, words: Words) -> Iterator[Drawing]:
+    """Draw how often predictions are right, by the probability that the model gave them."""
+    found = ClassPredictions.of(outcome)
     if found is None or len(found.labels) < 20:
         return
     axes = plots.reliability(found.labels == found.predicted, found.probabilities.max(1))
@@ -344,8 +344,8 @@ def regression(outcome: Outcome, words: Words) -> Iterator[Drawing]:
         yield Drawing.of(axes, "Predicted against true values", caption)
 
 
-def mattered(outcome: Outcome, words: Words) -> Iterator[Drawing]:
-    """Some scored series, with observations as large as they mattered to the model."""
+def important_observations(outcome: Outcome, words: Words) -> Iterator[Drawing]:
+    """Draw some scored series, with markers as large as their observations' importance to the model."""
     pipeline, dataset = outcome.pipeline, outcome.dataset
     if pipeline.labels is None or outcome.labels is None:
         return
@@ -381,7 +381,7 @@ def embedding(outcome: Outcome, words: Words) -> Iterator[Drawing]:
     at = outcome.split.scored
     if outcome.embeddings is None or len(at) < 5:
         return
-    found = Verdicts.of(outcome)
+    found = ClassPredictions.of(outcome)
     known = (None, None) if found is None else (found.labels, words.classes)
     if len(at) >= 50:
         method, caption = "t-SNE", "The flattening keeps neighbourhoods only; distances across the map mean little."
@@ -403,7 +403,7 @@ def learning(outcome: Outcome, words: Words) -> Iterator[Drawing]:
 
 
 def learning_curves(result: TrainResult) -> dict[str, tuple[ArrayLike, ArrayLike]]:
-    """(epochs, losses) of training (the mean of what was logged in an epoch), and of validation where there is any."""
+    """Return (epochs, losses): the mean of training losses in each epoch, and validation losses if there are any."""
     by_epoch: dict[int, list[float]] = {}
     for line in result.history:
         if "loss" in line:
@@ -460,7 +460,7 @@ PICTURES = [
         "Are the probabilities honest?",
         "Of the series that were given their class with a probability of 80 %, 80 % should be of that class: points "
         "below the dashed line say that the classifier is too sure of itself.",
-        confidence,
+        reliability,
     ),
     Picture("regression", "Predicted beside true", "On the dashed line both agree.", regression, private=True),
     Picture(
@@ -468,7 +468,7 @@ PICTURES = [
         "Which observations mattered",
         "The larger an observation, the more the model's answer changes when it alone is left out; hollow ones speak "
         "against the class that the model gives.",
-        mattered,
+        important_observations,
         private=True,
         kind="observations",
     ),

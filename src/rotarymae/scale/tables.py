@@ -73,7 +73,7 @@ def answer_file(
     Raises:
         InputError: as `TableSchema.reader` and `TableReader.parts`, naming the table; no series has an observation.
     """
-    totals, reader = Totals(), question_reader(question, table, layout)
+    totals, reader = Totals(), question.pipeline.reader(table, layout)
 
     def tables() -> Iterator[pa.Table]:
         nonlocal totals
@@ -205,11 +205,6 @@ def _checked(question: Question, reader: TableReader) -> Iterator[Part]:
         asked.refuse_others(seen)
 
 
-def question_reader(question: Question, table: Path | pa.Table, layout: TableSchema) -> TableReader:
-    """Return what reads a table as a question's model needs it. Raises as `TableSchema.reader`."""
-    return question.pipeline.reader(table, layout)
-
-
 # ── for Arrow tables ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -241,7 +236,7 @@ def embed_table(
 def answer_arrow(question: Question, table: pa.Table, layout: TableSchema | None = None) -> pa.Table:
     """Answer for an Arrow table; those to a table of times are in its order. Raises as `embed_table`."""
     layout = layout or question.pipeline.layout()
-    answers = pa.concat_tables(answer_table(question, question_reader(question, table, layout)))
+    answers = pa.concat_tables(answer_table(question, question.pipeline.reader(table, layout)))
     return answers if question.at is None else question.at.in_order(answers)
 
 
