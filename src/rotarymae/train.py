@@ -25,7 +25,7 @@ from rotarymae.counter_rng import make_generator
 from rotarymae.datasets import AnyDataset, AnyPreprocessor
 from rotarymae.errors import InputError, InputWarning, choose
 from rotarymae.heads import encoder_of
-from rotarymae.labels import LABELS, ClassLabels, Labels, as_targets, choose_labels, has_label, narrowed
+from rotarymae.labels import LABELS, ClassLabels, Labels, as_targets, choose_labels, has_label, narrowed, truth_at
 from rotarymae.model import Encoder, MaskedAutoencoder, build
 from rotarymae.partners import fit_predictor
 from rotarymae.partners.decide import decision_weights
@@ -234,6 +234,7 @@ def _split(
     config: FitConfig,
     reporter: Reporter,
 ) -> tuple[Split, dict[str, Any]]:
+    """Return the parts of the data set, and how it was split."""
     method = RANDOM_SPLIT
     if split_by is None:
         parts = make_split(len(rows), strata, holdout, config.seed, config.validation_fraction)
@@ -257,9 +258,7 @@ def _fit_partners(
     pipeline, split = result.pipeline, result.split
     assert pipeline.labels is not None and pipeline.preprocessor is not None and split is not None
     rows = np.sort(np.concatenate([split.train, split.validation]))
-    known = pipeline.labels.truth(narrowed(targets[rows]))
-    truth = np.zeros((len(dataset), *known.shape[1:]), known.dtype)  # 0 where nothing is looked at
-    truth[rows] = known
+    truth = truth_at(pipeline.labels, targets, rows)
     of_model = np.zeros((0, pipeline.labels.outputs))
     if len(split.validation):
         of_model = predict_outputs(pipeline, dataset.select(split.validation))
@@ -369,10 +368,9 @@ def as_configured(objective: Objective, examples: Examples, training: TrainConfi
 
 def to_interpolate(config: FitConfig, dataset: AnyDataset) -> FitConfig:
     """Return the options of a fit without labels: `neighbours="auto"` is on, if it can be."""
-    if config.neighbours != "auto" or config.pretrained is not None:
+    if config.neighbours != "auto" or config.pretrained is not None or dataset.kind != "observations":
         return config
-    by_time = dataset.kind == "observations" and not dataset.position_names  # pyright: ignore
-    return replace(config, neighbours="on" if by_time else "off")
+    return replace(config, neighbours="off" if dataset.position_names else "on")  # pyright: ignore
 
 
 def prepare(dataset: AnyDataset, config: FitConfig, start: Pipeline | None = None) -> AnyPreprocessor:
@@ -460,8 +458,8 @@ def _series_scalers(dataset: SeriesDataset, config: FitConfig, start: Pipeline |
 def _choose_window(
     dataset: SeriesDataset, config: FitConfig, before: ObservationPreprocessor | None
 ) -> tuple[int | None, int]:
-    """The window and its overlap: the given ones, those of the model to start from, or, if a series is very long and
-    nothing is said of that, ones whose steps fit into 2 GB."""
+    """Return the window and its overlap: the given ones, those of the model to start from, or, for very long series
+    without either, ones whose steps fit into 2 GB."""
     if config.window is not None:
         return config.window, config.shared
     if before is not None and before.window is not None:

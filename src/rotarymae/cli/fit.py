@@ -126,7 +126,7 @@ def fit(
         with reporter.bar("reading") as on_file:
             if folder.given:
                 found = folder.read(table, None if start is None else start.require_arrays(), on_file)
-                given = Given(found.dataset, _several(found.labels))
+                given = LoadedData(found.dataset, _several(found.labels))
             else:
                 given = _read_table(table, columns, labels, config, start)
                 _check_drawn(invert, given.dataset)
@@ -198,8 +198,8 @@ def _check_drawn(invert: tuple[str, ...], dataset: Any) -> None:
 
 
 @dataclass(frozen=True)
-class Given:
-    """What the command was given, read: the data, and what is true of each example.
+class LoadedData:
+    """The data that the command read, and the target of each example.
 
     Attributes:
         columns: how the table was laid out; kept with the model.
@@ -211,7 +211,7 @@ class Given:
     columns: dict[str, Any] = field(default_factory=dict)
 
 
-def _read_table(table: Path, columns: Columns, labels: Labels, config: FitConfig, start: Pipeline | None) -> Given:
+def _read_table(table: Path, columns: Columns, labels: Labels, config: FitConfig, start: Pipeline | None) -> LoadedData:
     """Read the table; `start` is a pipeline that was trained already."""
     known = None if start is None else start.require_series()
     errors = config.errors if known is None else known.errors
@@ -227,7 +227,7 @@ def _read_table(table: Path, columns: Columns, labels: Labels, config: FitConfig
     dataset, _ = tables.read_table(table, reading, channel_names=channels, others=beside)
     dataset.warn_constant_channels()
     targets, split_by = labels.read(dataset, layout, table), labels.read_split(dataset, layout, table)
-    return Given(dataset, targets, split_by, asdict(replace(layout.with_values_of(dataset), objects=None)))
+    return LoadedData(dataset, targets, split_by, asdict(replace(layout.with_values_of(dataset), objects=None)))
 
 
 def demo(
