@@ -166,7 +166,8 @@ class RandomConvolutions:
 
     @classmethod
     def suits(cls, task: str, dataset: AnyDataset) -> bool:
-        return task == "classification" and READERS[dataset.kind].suits(dataset)
+        reader = READERS.get(dataset.kind)
+        return task == "classification" and reader is not None and reader.suits(dataset)
 
     @classmethod
     def fit(
