@@ -74,7 +74,7 @@ class DatasetExamples(ABC):
 
     Args:
         dataset: series or arrays; a batch's index is of its members.
-        preprocessor: fitted on training data.
+        preprocessor: fitted on the data set, or one that has checked it (`Preprocessor.check`).
         seed: of masks and augmentation.
         masking: how tokens are hidden, for pre-training; a new draw each epoch, a fixed one for evaluation.
         targets: labels (integers) or values, one row per member, for supervised training.
@@ -92,7 +92,6 @@ class DatasetExamples(ABC):
         drop: float = 0.0,
         noise: float = 0.0,
     ) -> None:
-        preprocessor.check(dataset)
         if not 0 <= drop < 1 or noise < 0:
             raise InputError(f"drop {drop}, noise {noise}; wanted 0 <= drop < 1 and noise >= 0.")
         if targets is not None and len(targets) != len(dataset):

@@ -6,9 +6,17 @@ import dataclasses
 import math
 import warnings
 from dataclasses import dataclass
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, Literal, get_origin, get_type_hints
 
-from rotarymae.errors import InputError, InputWarning, check_number, check_share, choose, did_you_mean
+from rotarymae.errors import (
+    InputError,
+    InputWarning,
+    check_choices,
+    check_number,
+    check_settings,
+    check_share,
+    did_you_mean,
+)
 
 Size = Literal["light", "tiny-shallow", "tiny", "small", "base", "pendulum"]
 AttentionKind = Literal["softmax", "linear"]
@@ -111,16 +119,19 @@ class RoMAEConfig:
     neighbours: bool = False
 
     def __post_init__(self) -> None:
+        check_choices(self)
         for name, kind in get_type_hints(type(self)).items():
-            _check(name, getattr(self, name), kind)
+            _check_number(name, getattr(self, name), kind)
         if not 0 <= self.p <= 1:
             raise InputError(f"p is {self.p}; wanted 0 to 1, the share of rotary frequencies kept.")
         # A base below 1 would turn the order of the frequencies round, and their powers overflow.
         if self.base < 1:
             raise InputError(f"base is {self.base}; wanted at least 1.")
-        check_number("norm_eps", self.norm_eps, "a positive number", above=0)
-        for name in ("dropout", "drop_path"):
-            check_share(name, getattr(self, name))
+        check_settings(
+            self,
+            (check_number, ("norm_eps",), {"wanted": "a positive number", "above": 0}),
+            (check_share, ("dropout", "drop_path"), {}),
+        )
         if self.position_encoding != "rotary" and self.p != type(self).p:
             raise InputError(
                 f"p ({self.p}) means nothing with position_encoding={self.position_encoding!r}; leave it at "
@@ -276,11 +287,11 @@ def _nearest(number: int, divisor: int) -> str:
     return " or ".join(str(k) for k in (below, below + divisor) if k > 0)
 
 
-def _check(name: str, value: Any, kind: Any) -> None:
-    """A choice is one of its literals, an int at least 1 (or 0, where it may be none), a float finite."""
+def _check_number(name: str, value: Any, kind: Any) -> None:
+    """Check that an int is at least 1 (input_features: 0), a float finite, and a truth value one."""
     if get_origin(kind) is Literal:
-        choose(name, value, get_args(kind))
-    elif type(value) is not kind and not (kind is float and type(value) is int):
+        return
+    if type(value) is not kind and not (kind is float and type(value) is int):
         raise InputError(f"{name} is {value!r} ({type(value).__name__}); wanted {kind.__name__}.")
     elif kind is int and value < (least := 0 if name == "input_features" else 1):
         raise InputError(f"{name} is {value}; wanted at least {least}.")

@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, get_args, get_type_hints
 
 LONGEST_MESSAGE = 2000  # characters
 
@@ -156,18 +156,35 @@ def check_whole(name: str, value: Any, least: int, optional: bool = False) -> No
 
 
 def check_number(
-    name: str, value: Any, wanted: str, least: float = -math.inf, above: float = -math.inf, below: float = math.inf
+    name: str,
+    value: Any,
+    wanted: str,
+    least: float = -math.inf,
+    above: float = -math.inf,
+    below: float = math.inf,
+    optional: bool = False,
 ) -> None:
-    """Raise InputError unless the value is a finite number in the range, which `wanted` says in words."""
+    """Raise InputError unless the value is a finite number in the range (`wanted` in words), or an optional None."""
+    if optional and value is None:
+        return
     number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
     if not (number and value >= least and value > above and value < below):
         raise InputError(f"{name} is {value!r}; wanted {wanted}.")
 
 
-def check_each(check: Callable[..., None], holder: object, names: Iterable[str], *rules: Any, **named: Any) -> None:
-    """Check several attributes of an object by one rule: `check(name, value, ...)`."""
-    for name in names:
-        check(name, getattr(holder, name), *rules, **named)
+def check_settings(holder: object, *rules: tuple[Callable[..., None], Iterable[str], dict[str, Any]]) -> None:
+    """Check the attributes of an object: each rule is a check, the names it is for, and its further arguments."""
+    for check, names, arguments in rules:
+        for name in names:
+            check(name, getattr(holder, name), **arguments)
+
+
+def check_choices(holder: object) -> None:
+    """Refuse a word in a field whose annotation lists other words (`Literal["a", "b"]`)."""
+    for name, kind in get_type_hints(type(holder)).items():
+        options = get_args(kind)
+        if options and all(isinstance(option, str) for option in options):
+            choose(name, getattr(holder, name), options)
 
 
 def check_share(name: str, value: Any) -> None:

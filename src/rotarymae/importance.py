@@ -56,6 +56,7 @@ def importance(
     """
     choose("method", method, get_args(ImportanceMethod))
     preprocessor = pipeline.require_series()
+    preprocessor.check(dataset)
     longer = np.flatnonzero(dataset.lengths > most_observations(preprocessor))
     if len(longer):
         raise InputError(

@@ -262,6 +262,14 @@ Labels = ClassLabels | NumberTargets
 LABELS: dict[str, type[ClassLabels] | type[NumberTargets]] = {kind.task: kind for kind in (ClassLabels, NumberTargets)}
 
 
+def truth_at(labels: Labels, targets: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Return the true values [S] or [S, outputs] of the series at `rows`, as predictions are compared; 0 for others."""
+    known = labels.truth(narrowed(targets[rows]))
+    truth = np.zeros((len(targets), *known.shape[1:]), known.dtype)
+    truth[rows] = known
+    return truth
+
+
 def choose_labels(targets: Any, name: str = "auto") -> type[ClassLabels] | type[NumberTargets]:
     """Return the kind of labels of a task; "auto" takes numbers of which one is not whole for a regression's.
 

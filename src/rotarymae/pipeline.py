@@ -17,7 +17,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import jinja2
 import numpy as np
@@ -165,16 +165,16 @@ class Pipeline:
 
     def require_series(self) -> ObservationPreprocessor:
         """Return the preprocessor of a model of series. Raises InputError for a model of something else."""
-        if not isinstance(self.preprocessor, ObservationPreprocessor):
+        if self.preprocessor is None or self.preprocessor.kind != "observations":
             noun = "tokens" if self.preprocessor is None else self.preprocessor.noun
             raise InputError(f"the model was made from {noun}, and this needs one made from series.")
-        return self.preprocessor
+        return cast(ObservationPreprocessor, self.preprocessor)
 
     def require_arrays(self) -> PatchPreprocessor:
         """Return the preprocessor of a model of pictures, videos or sounds. Raises InputError for another model."""
-        if not isinstance(self.preprocessor, PatchPreprocessor):
+        if self.preprocessor is None or self.preprocessor.kind != "patches":
             raise InputError("the model was not made from pictures, videos or sounds, and this needs one that was.")
-        return self.preprocessor
+        return cast(PatchPreprocessor, self.preprocessor)
 
     # ── answers ─────────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from rotarymae.batch import Batch
-from rotarymae.datasets import AnyDataset, make_examples, windowed
+from rotarymae.datasets import AnyDataset
 from rotarymae.errors import InputError
 from rotarymae.heads import Classifier, Regressor, embedding
 from rotarymae.series import Windows
@@ -90,6 +90,7 @@ def _run(
     """Return the windows of the series, and what is read of each."""
     if pipeline.preprocessor is None:
         raise InputError("the model has no preprocessor; it was not made from a data set.")
-    windows = windowed(dataset, pipeline.preprocessor)
-    examples = make_examples(windows.dataset, pipeline.preprocessor)
+    windows = pipeline.preprocessor.windows(dataset)  # type: ignore[arg-type]
+    pipeline.preprocessor.check(windows.dataset)  # type: ignore[arg-type]
+    examples = pipeline.preprocessor.examples(windows.dataset)  # type: ignore[arg-type]
     return windows, predict(pipeline.model, examples, read, inference(pipeline), on_step)

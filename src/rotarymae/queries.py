@@ -21,8 +21,8 @@ MAX_QUERIES = 10**8  # in one call: their answers take some 10 GB
 
 
 @dataclass(frozen=True)
-class Fade:
-    """Which answers are mixed for each query [n], and the share of the second: windows overlap."""
+class WindowBlend:
+    """Which answers are blended for each query [n], and the share of the second: windows overlap."""
 
     first: np.ndarray
     second: np.ndarray
@@ -65,8 +65,8 @@ class Queries:
         positions = None if self.positions is None else self.positions[order][opens]
         return Queries(self.times[order][opens], None, offsets, positions=positions), place
 
-    def of_windows(self, windows: Windows) -> tuple[Queries, Fade]:
-        """The queries sorted by window, those between two windows twice, and how answers are mixed."""
+    def of_windows(self, windows: Windows) -> tuple[Queries, WindowBlend]:
+        """Return the queries sorted by window, those between two windows twice, and how their answers are blended."""
         before, after, share = windows.at(self.times, self.lengths)
         twice = np.flatnonzero(after > before)
         window, query = np.append(before, after[twice]), np.append(np.arange(len(before)), twice)
@@ -77,7 +77,8 @@ class Queries:
         offsets = np.searchsorted(window[order], np.arange(len(windows.series) + 1))
         channels = None if self.channels is None else self.channels[query[order]]
         positions = None if self.positions is None else self.positions[query[order]]
-        return Queries(self.times[query[order]], channels, offsets, positions=positions), Fade(first, second, share)
+        blend = WindowBlend(first, second, share)
+        return Queries(self.times[query[order]], channels, offsets, positions=positions), blend
 
     @classmethod
     def cross(
@@ -167,7 +168,7 @@ def queries_at(dataset: SeriesDataset, times: np.ndarray) -> Queries:
 
 
 def _check_size(dataset: SeriesDataset, times: int) -> None:
-    """Refuses, before any work, more queries than memory could hold."""
+    """Refuse, before any work, more queries than memory could hold."""
     channels = 1 if dataset.channel_names is None else len(dataset.channel_names)
     queries = times * len(dataset) * channels
     if queries > MAX_QUERIES:
@@ -235,8 +236,8 @@ class QueryTable:
 
     @classmethod
     def read(cls, path: Path, layout: TableSchema, observed: Path) -> QueryTable:
-        """From a file; arguments as `of`, which also says what is raised. Where the file of observations is one series
-        without a column of ids, this one needs none either."""
+        """Read a file; arguments and errors as `of`. It needs no column of ids where the file of observations is one
+        series without such a column."""
         source = open_source(path)
         columns = source.read(source.columns)
         table = pa.table(columns)
@@ -246,7 +247,7 @@ class QueryTable:
 
     @classmethod
     def of(cls, table: pa.Table, layout: TableSchema, name: str = "the table of times") -> QueryTable:
-        """From a table's columns of ids, times and channels.
+        """Read the columns of ids, times and channels of a table.
 
         Args:
             layout: the columns' names, and how times and missing cells are written. Channels are in its column of
@@ -297,7 +298,7 @@ class QueryTable:
         return cls(name, ids.tolist(), series, when.values, *own)
 
     def queries(self, dataset: SeriesDataset) -> Queries:
-        """Those of the data set's series, in its order.
+        """Return the queries for the data set's series, in its order.
 
         Raises:
             InputError: an unknown channel; dates, where the times of the data set are numbers.
@@ -329,7 +330,7 @@ class QueryTable:
         return Queries(times, number[order], offsets, errors, where)
 
     def refuse_others(self, ids: Iterable[Any]) -> None:
-        """Refuses to ask series that are not among the ids.
+        """Refuse to ask series that are not among the ids.
 
         Raises:
             InputError: naming the first.
@@ -352,7 +353,7 @@ def _typed(column: pa.ChunkedArray) -> Any:
 
 
 def as_queries(dataset: SeriesDataset, preprocessor: ObservationPreprocessor | None = None) -> Queries:
-    """The times and channels of a data set's own observations, and their errors, if the preprocessor knows of such."""
+    """Ask for a data set's own observations, and their errors if the preprocessor reads some."""
     errors = None
     if preprocessor is not None and preprocessor.errors:
         errors = np.asarray(dataset.with_values(preprocessor.errors).values)
@@ -361,7 +362,7 @@ def as_queries(dataset: SeriesDataset, preprocessor: ObservationPreprocessor | N
 
 
 def check_queries(queries: Queries, dataset: SeriesDataset, preprocessor: ObservationPreprocessor) -> None:
-    """Raises InputError for queries that are none, are of another number of series, or of a channel that is none."""
+    """Raise InputError for no queries, for another number of series, or for an unknown channel."""
     if len(queries.offsets) != len(dataset) + 1 or queries.offsets[-1] != len(queries.times):
         raise InputError(f"queries are for {len(queries.offsets) - 1} series; the data set has {len(dataset)}.")
     if len(queries.times) == 0:
@@ -441,7 +442,7 @@ def _positions_of_each(positions: Any, dataset: SeriesDataset, times: list[np.nd
     if positions is None:
         return _single_positions(dataset, times)
     if not width:
-        raise InputError("positions came, and the series have no positions next to their times.")
+        raise InputError("positions are given, and the series have no positions next to their times.")
     several = isinstance(positions, list | tuple) and all(np.ndim(one) == 2 for one in positions)
     each = list(positions) if several or np.ndim(positions) == 3 else [positions] * len(dataset)
     if len(each) != len(dataset):

@@ -44,13 +44,15 @@ def reconstruct(
     config: TrainConfig | None = None,
     on_step: Any = None,
 ) -> list[Reconstruction]:
-    """Hides patches of every array, the same ones every time, and predicts them from the others.
+    """Hide patches of every array, the same ones every time, and predicts them from the others.
 
     Raises:
         InputError: a model that is not a MaskedAutoencoder, or one of other data.
     """
     autoencoder = pipeline.require_autoencoder()
-    examples = ArrayExamples(dataset, pipeline.require_arrays(), masking=masking)
+    preprocessor = pipeline.require_arrays()
+    preprocessor.check(dataset)
+    examples = ArrayExamples(dataset, preprocessor, masking=masking)
 
     def read(model: torch.nn.Module, batch: Batch) -> list[Reconstruction]:
         assert isinstance(model, MaskedAutoencoder) and batch.masked is not None

@@ -20,7 +20,6 @@ from rotarymae.model_files import MODEL
 from rotarymae.outcome import Outcome
 from rotarymae.run_folder import check_folder, write_metrics, write_tables
 from rotarymae.scoring import score, without
-from rotarymae.series import SeriesDataset
 from rotarymae.splits import SplitColumn
 from rotarymae.system import Reporter
 from rotarymae.train import FitResult, train
@@ -75,8 +74,6 @@ def run_fit(
         reporter.say(
             'matrix products are in bf16, which this device has units for; precision "fp32" is slower and more exact'
         )
-    if isinstance(dataset, SeriesDataset):
-        dataset.warn_constant_channels()
     fit = train(
         dataset,
         labels,

@@ -21,7 +21,6 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import torch
 
-from rotarymae.arrays import ArrayDataset
 from rotarymae.datasets import AnyDataset
 from rotarymae.errors import InputError
 from rotarymae.interpolation import Interpolation
@@ -50,7 +49,7 @@ DIGESTS = {"table": "table", "labels": "labels", "split_by": "split", "pretraine
 
 
 def check_folder(out: Path, resume: bool) -> None:
-    """Refuses to write over something; an interrupted run is gone on with."""
+    """Refuse to write over something; an interrupted run can be resumed."""
     check_writable(out)
     if out.exists() and not out.is_dir():
         raise InputError(f"{out} is a file; wanted a new folder.")
@@ -73,7 +72,7 @@ def identify(
     split_by: SplitColumn | None = None,
     start: torch.nn.Module | None = None,
 ) -> Any:
-    """All that decides what a run finds, as JSON; `start` is the trained model that it starts from."""
+    """Return all that a run's results depend on, as JSON; `start` is the trained model that it starts from."""
     settings = {name: value for name, value in dataclasses.asdict(config).items() if name not in FREE_TO_CHANGE}
     digest = None if labels is None else _digest_of(labels)
     settings["precision"] = taken_precision(config.precision)
@@ -84,7 +83,7 @@ def identify(
 
 
 def open_folder(out: Path, identity: dict[str, Any]) -> None:
-    """Makes the folder of a new run, or goes on in that of the same run, without what was left half written there.
+    """Make the folder of a new run, or continue in that of the same run, without half-written files.
 
     Raises:
         InputError: the run in the folder is of other data or has other settings, which the message names.
@@ -118,7 +117,7 @@ def _digest_of(column: np.ndarray) -> str:
 
 
 def _digest(model: torch.nn.Module) -> str:
-    """SHA-256 of a model's tensors."""
+    """Return the SHA-256 of a model's tensors."""
     digest = hashlib.sha256()
     for name, tensor in sorted(model.state_dict().items()):
         digest.update(name.encode())
@@ -127,7 +126,7 @@ def _digest(model: torch.nn.Module) -> str:
 
 
 def write_tables(outcome: Outcome, out: Path) -> None:
-    """The tables of predictions, embeddings and interpolations, as far as there are any."""
+    """Write the tables of predictions, embeddings and interpolations, where the run has some."""
     dataset, split = outcome.dataset, outcome.split
     part = np.empty(len(dataset), object)
     for name, rows in vars(split).items():
@@ -152,7 +151,7 @@ def write_tables(outcome: Outcome, out: Path) -> None:
 
 
 def write_metrics(outcome: Outcome, out: Path) -> None:
-    """metrics.json, which says that the run is finished."""
+    """Write metrics.json, which marks the run as finished."""
     preprocessor = outcome.pipeline.preprocessor
     content = {
         "run": uuid.uuid4().hex,
@@ -163,7 +162,7 @@ def write_metrics(outcome: Outcome, out: Path) -> None:
         "seed": outcome.config.seed,
         "settings": dataclasses.asdict(outcome.config),
         "preprocessing": None if preprocessor is None else preprocessor.describe(),
-        "reading": _reading(outcome.dataset),
+        "reading": outcome.dataset.reading and outcome.dataset.reading.as_json(),
         "warnings": outcome.warnings,
         "versions": versions(),
         "precision": taken_precision(outcome.config.precision),
@@ -173,19 +172,12 @@ def write_metrics(outcome: Outcome, out: Path) -> None:
 
 
 def as_json(content: dict[str, Any]) -> str:
-    """JSON with null for NaN and infinity."""
+    """Return JSON with null for NaN and infinity."""
     return json.dumps(_finite(content), indent=2, allow_nan=False) + "\n"
 
 
-def _reading(dataset: AnyDataset) -> dict[str, Any] | None:
-    """What became of the rows of a table, or of the files of a folder."""
-    if isinstance(dataset, ArrayDataset):
-        return {"summary": "; ".join(dataset.notes), "left out": list(dataset.left_out)}
-    return None if dataset.reading is None else dataset.reading.as_json()
-
-
 def _finite(content: Any) -> Any:
-    """The same with None for NaN and infinity, which JSON has not."""
+    """Return the content with None for NaN and infinity, which JSON lacks."""
     if isinstance(content, dict):
         return {key: _finite(value) for key, value in content.items()}
     if isinstance(content, list | tuple):
@@ -296,7 +288,7 @@ def write_parts(parts: Iterable[pa.Table], path: str | Path) -> None:
 
 
 def check_output(path: Path) -> None:
-    """Refuses, before any work, a table that could not be written."""
+    """Refuse, before any work, a table that could not be written."""
     if path.suffix not in (".csv", ".parquet"):
         raise InputError(f"{path} ends in {path.suffix or 'nothing'}; tables are written as .csv or .parquet.")
     check_writable(path)

@@ -14,7 +14,7 @@ from rotarymae.arrays import ArrayDataset
 from rotarymae.datasets import AnyDataset
 from rotarymae.errors import InputError, listed
 from rotarymae.interpolation import interpolate
-from rotarymae.labels import ClassLabels, Labels, has_label, narrowed, one_per_series
+from rotarymae.labels import ClassLabels, Labels, has_label, narrowed, one_per_series, truth_at
 from rotarymae.metrics import (
     CALIBRATION_ERROR,
     MEDIAN_ERROR,
@@ -39,7 +39,7 @@ BEHIND, ENOUGH = 1.05, 20  # times the error of a simpler method, and hidden obs
 
 
 def score(outcome: Outcome, reporter: Reporter) -> None:
-    """Fills in predictions, metrics and baselines, on series that training never saw where there are any."""
+    """Fill in predictions, metrics and baselines, on held-out series if there are any."""
     dataset, split, noun = outcome.dataset, outcome.split, outcome.dataset.noun
     outcome.metrics |= {
         "series": {
@@ -48,12 +48,8 @@ def score(outcome: Outcome, reporter: Reporter) -> None:
         "scored_on": split.scored_part,
         "noun": noun,
     }
-    if outcome.pipeline.autoencoder is None:
-        pass
-    elif isinstance(dataset, ArrayDataset):
-        _score_reconstruction(outcome, dataset.select(split.scored), reporter)
-    else:
-        _score_interpolation(outcome, dataset.select(split.train), dataset.select(split.scored), reporter)
+    if outcome.pipeline.autoencoder is not None:
+        SCORES[dataset.kind](outcome, dataset.select(split.train), dataset.select(split.scored), reporter)
     labels = outcome.pipeline.labels
     if labels is None:
         with reporter.bar("embedding") as on_step:
@@ -78,9 +74,9 @@ def without(what: str, reporter: Reporter) -> Iterator[None]:
 def _score_predictions(outcome: Outcome, labels: Labels, reporter: Reporter) -> None:
     """Put the predictions of what was chosen in place of the model's, and score all methods."""
     predictor = outcome.pipeline.partners
-    assert predictor is not None and outcome.predicted is not None
+    assert predictor is not None and outcome.predicted is not None and outcome.labels is not None
     dataset, split = outcome.dataset, outcome.split
-    truth = _truth(outcome, labels)
+    truth = truth_at(labels, outcome.labels, split.labelled)
     methods, measure = BY_TASK[labels.task][0], _measure(labels, truth[split.scored])
     scored, raw, parts = split.scored, outcome.predicted, (split.train, split.validation)
     # The same series as the model in all: those it was trained on and, unless they are scored, those that chose the
@@ -111,16 +107,6 @@ def _score_predictions(outcome: Outcome, labels: Labels, reporter: Reporter) -> 
             for stage, guess in stages.items()
         }
     reporter.say(f"predictions are those of {method_words(chosen)!r}: {predictor.because}")
-
-
-def _truth(outcome: Outcome, labels: Labels) -> np.ndarray:
-    """What is true of every series, as the task compares it; 0 of a series without a label, which nothing scores."""
-    assert outcome.labels is not None
-    rows = outcome.split.labelled
-    known = labels.truth(narrowed(outcome.labels[rows]))
-    truth = np.zeros((len(outcome.dataset), *known.shape[1:]), known.dtype)
-    truth[rows] = known
-    return truth
 
 
 # Of each task: what is simpler, and what is measured.
@@ -169,8 +155,8 @@ def evaluate_predictions(
     }
 
 
-def _score_reconstruction(outcome: Outcome, part: ArrayDataset, reporter: Reporter) -> None:
-    """How far the model's hidden patches are from what was there, beside means; hidden as in pre-training."""
+def _score_reconstruction(outcome: Outcome, train: ArrayDataset, part: ArrayDataset, reporter: Reporter) -> None:
+    """Score the reconstruction of patches, hidden as in pre-training, next to means."""
     several = np.flatnonzero(part.lengths >= 2)
     if not len(several):
         return
@@ -265,3 +251,10 @@ def _warn_if_behind(outcome: Outcome, value: str, row: dict[str, Any], reporter:
 
 def _root_mean_square(x: np.ndarray) -> float:
     return float(np.sqrt(np.mean(np.square(x)))) if len(x) else np.nan
+
+
+# What the pre-trained model is scored on, by kind of data set.
+SCORES: dict[str, Callable[[Outcome, Any, Any, Reporter], None]] = {
+    "patches": _score_reconstruction,
+    "observations": _score_interpolation,
+}

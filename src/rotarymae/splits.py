@@ -149,7 +149,7 @@ class SplitColumn:
         seed: int,
         ordered: bool,
     ) -> tuple[np.ndarray, str, list[str]]:
-        """Parts of all series: the test part first, then the validation part of the rest."""
+        """Return the part of each series: the test part is drawn first, then the validation part of the rest."""
         different, numbers = np.unique(self.values[known].astype(float if ordered else str), return_inverse=True)
         group = np.full(len(known), len(different))  # of a series without a value: one more, which is trained on
         group[known] = numbers
@@ -234,8 +234,7 @@ def split_words(split: dict[str, Any], private: bool = True) -> str:
 
 
 def whole_groups(group: np.ndarray, classes: np.ndarray | None, share: float, draw: np.random.Generator) -> np.ndarray:
-    """Groups drawn to be set aside: their series are as near to the share as whole groups come, one group and every
-    class remain.
+    """Draw the groups to hold out: together nearest to the share of all series; one group and every class remain.
 
     Args:
         group: [S] the group's number of each series, from 0; not all numbers need occur.
@@ -267,16 +266,16 @@ def whole_groups(group: np.ndarray, classes: np.ndarray | None, share: float, dr
 
 
 def latest(number: np.ndarray, share: float) -> int:
-    """The smallest number to hold out: with all larger ones it is as near to the share of all series as equal ones
-    stay together. The smallest of all remains."""
+    """Return the smallest number to hold out: with all larger ones it is nearest to the share of all series. Equal
+    numbers stay together, and the smallest of all is never held out."""
     different, counts = np.unique(number, return_counts=True)
     held = np.cumsum(counts[::-1])[::-1]  # series with this number or a larger one
     return int(different[1 + int(np.abs(held[1:] - share * len(number)).argmin())])
 
 
 def split_off(rows: np.ndarray, classes: np.ndarray | None, share: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """(rest, part): a random share of the rows, with every class in both as far as it goes, and in `rest` always:
-    a class that nothing has trained on could only be missed. `classes` [S] are those of all series, or None.
+    """Return (rest, part): a random share of the rows, with every class in both if it can be, and always in `rest`,
+    as a class without training series could only be missed. `classes` [S] are those of all series, or None.
 
     Raises:
         InputError: too few for two parts.

@@ -13,9 +13,8 @@ import time
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -23,16 +22,23 @@ import torch
 from rotarymae.arrays import ArrayDataset
 from rotarymae.batch import Examples
 from rotarymae.counter_rng import make_generator
-from rotarymae.datasets import AnyDataset, AnyPreprocessor, make_examples, maskable, require_maskable, windowed
+from rotarymae.datasets import AnyDataset, AnyPreprocessor
 from rotarymae.errors import InputError, InputWarning, choose
 from rotarymae.heads import encoder_of
-from rotarymae.labels import LABELS, ClassLabels, Labels, as_targets, choose_labels, has_label, narrowed
+from rotarymae.labels import LABELS, ClassLabels, Labels, as_targets, choose_labels, has_label, narrowed, truth_at
 from rotarymae.model import Encoder, MaskedAutoencoder, build
 from rotarymae.partners import fit_predictor
 from rotarymae.partners.decide import decision_weights
 from rotarymae.pipeline import Pipeline, without_head
 from rotarymae.prediction import predict_outputs
-from rotarymae.preprocess import Inputs, ObservationPreprocessor, PatchPreprocessor, fit_static
+from rotarymae.preprocess import (
+    Inputs,
+    ObservationPreprocessor,
+    PatchPreprocessor,
+    fit_static,
+    maskable,
+    require_maskable,
+)
 from rotarymae.run_folder import identify, open_folder
 from rotarymae.series import SeriesDataset, Windows
 from rotarymae.splits import RANDOM_SPLIT, Split, SplitColumn, make_split, split_words
@@ -45,7 +51,7 @@ from rotarymae.training.tuning import check_tune, freeze, merge_adapters
 
 # Options that mean nothing to pictures, videos and sounds.
 SERIES_ONLY = ("time_unit", "time_origin", "channel_spacing", "join_times", "channel_one_hot", "signal_to_noise")
-SERIES_ONLY += ("transforms", "max_tokens", "window", "overlap", "static", "errors", "neighbours")
+SERIES_ONLY += ("transforms", "max_tokens", "window", "overlap", "static", "errors")
 LONG = 8192  # observations; longer series are read in windows
 WINDOWS, STEP = (4096, 2048, 1024, 512, 256), 1 << 15  # observations of a window, and of a step's windows together
 
@@ -139,8 +145,8 @@ def train(
     split, method = _split(dataset, rows, strata, holdout, split_by, config, reporter)
     if kind is not None and targets is not None:  # before a training that could not be used
         kind.check(narrowed(targets[split.train]), len(split.train))
-        if isinstance(dataset, SeriesDataset) and not continue_training:
-            fit_static(dataset.select(split.train), config.static)
+        if not continue_training:
+            fit_static(dataset.select(split.train), config.static)  # pyright: ignore
     head_start = start if continue_training and kind is not None else None
     pretrain_start = None if start is None or head_start is not None else _without_head(start)
     part = dataset.select(split.pretrain)
@@ -153,7 +159,9 @@ def train(
     if folder is not None and is_main_process():
         model = None if start is None else _without_head(start).model
         open_folder(Path(folder), identify(dataset, targets, config, task, holdout, split_by, model))
-    schedule, watch, how = _plan(folder, config, kind is not None, started, resume, reporter)
+    how: Any = lambda stage, on_step: {"on_step": on_step}  # noqa: E731
+    if folder is not None:
+        how = Plan(Path(folder), config, kind is not None, started, reporter, resume).options
     result = FitResult(pipeline=start, split=split, split_method=method)  # type: ignore[arg-type]
     if head_start is not None:
         result.pipeline = head_start
@@ -167,9 +175,7 @@ def train(
                 preprocessor=preprocessor,
                 start=pretrain_start,
                 validation=validation,
-                schedule=schedule("pre-training"),
-                on_step=watch("pre-training", on_step),
-                **how("pretrain"),
+                **how("pre-training", on_step),
             )
         result.pipeline, result.pretraining = pretrained.pipeline, pretrained.pretraining
         result.pretrained_on = len(part)
@@ -183,9 +189,7 @@ def train(
                 task=kind.task,
                 validation=None if validation is None else (validation, narrowed(targets[split.validation])),
                 continue_training=head_start is not None,
-                schedule=schedule("fine-tuning"),
-                on_step=watch("fine-tuning", on_step),
-                **how("finetune"),
+                **how("fine-tuning", on_step),
             )
         result.pipeline, result.finetuning = tuned.pipeline, tuned.finetuning
         result.loaded, result.trained_weights = tuned.loaded, tuned.trained_weights
@@ -230,6 +234,7 @@ def _split(
     config: FitConfig,
     reporter: Reporter,
 ) -> tuple[Split, dict[str, Any]]:
+    """Return the parts of the data set, and how it was split."""
     method = RANDOM_SPLIT
     if split_by is None:
         parts = make_split(len(rows), strata, holdout, config.seed, config.validation_fraction)
@@ -246,26 +251,6 @@ def _split(
     return split, method
 
 
-def _plan(
-    folder: str | Path | None,
-    config: FitConfig,
-    finetunes: bool,
-    started: float,
-    resume: bool,
-    reporter: Reporter,
-) -> tuple[Any, Any, Any]:
-    """Return what gives a stage's schedule, what watches its steps, and what gives its folder and how to resume."""
-    if folder is None:
-        return lambda stage: as_configured, lambda stage, on_step: on_step, lambda name: {}
-    plan = Plan(Path(folder), config, finetunes, started, reporter)
-    when = {"resume": "auto" if resume else "never", "on_resume": reporter.say}
-    return (
-        lambda stage: partial(plan.schedule, stage),
-        plan.watch,
-        lambda name: {"folder": Path(folder) / "training" / name, **when},
-    )
-
-
 def _fit_partners(
     result: FitResult, dataset: AnyDataset, targets: np.ndarray, config: FitConfig, reporter: Reporter
 ) -> None:
@@ -273,9 +258,7 @@ def _fit_partners(
     pipeline, split = result.pipeline, result.split
     assert pipeline.labels is not None and pipeline.preprocessor is not None and split is not None
     rows = np.sort(np.concatenate([split.train, split.validation]))
-    known = pipeline.labels.truth(narrowed(targets[rows]))
-    truth = np.zeros((len(dataset), *known.shape[1:]), known.dtype)  # 0 where nothing is looked at
-    truth[rows] = known
+    truth = truth_at(pipeline.labels, targets, rows)
     of_model = np.zeros((0, pipeline.labels.outputs))
     if len(split.validation):
         of_model = predict_outputs(pipeline, dataset.select(split.validation))
@@ -385,9 +368,9 @@ def as_configured(objective: Objective, examples: Examples, training: TrainConfi
 
 def to_interpolate(config: FitConfig, dataset: AnyDataset) -> FitConfig:
     """Return the options of a fit without labels: `neighbours="auto"` is on, if it can be."""
-    if config.neighbours != "auto" or config.pretrained is not None or not isinstance(dataset, SeriesDataset):
+    if config.neighbours != "auto" or config.pretrained is not None or dataset.kind != "observations":
         return config
-    return replace(config, neighbours="off" if dataset.position_names else "on")
+    return replace(config, neighbours="off" if dataset.position_names else "on")  # pyright: ignore
 
 
 def prepare(dataset: AnyDataset, config: FitConfig, start: Pipeline | None = None) -> AnyPreprocessor:
@@ -401,16 +384,16 @@ def prepare(dataset: AnyDataset, config: FitConfig, start: Pipeline | None = Non
             training that would not fit into memory, or would take days.
     """
     if config.pretrains and (dataset.lengths < 2).all():
-        tokens = f"patches of {dataset.patch_size}" if isinstance(dataset, ArrayDataset) else "observations"
+        tokens = f"patches of {dataset.patch_size}" if dataset.kind == "patches" else "observations"  # pyright: ignore
         raise InputError(
             f"none of the {len(dataset):,} {dataset.noun} to train on has two {tokens}; pre-training hides some and "
             "predicts them from the others."
         )
     if dataset.kind == "patches":
-        preprocessor, lengths = _array_scalers(dataset, config, start), dataset.lengths  # pyright: ignore
+        preprocessor: Any = _array_scalers(dataset, config, start)  # pyright: ignore
     else:
         preprocessor = _series_scalers(dataset, config, start)  # pyright: ignore
-        lengths = preprocessor.lengths(preprocessor.windows(dataset).dataset)  # pyright: ignore
+    windows = preprocessor.windows(dataset).dataset
     if start is None:
         sizes = config.model_config(preprocessor.axes, preprocessor.features, preprocessor.input_features)
     else:
@@ -418,14 +401,15 @@ def prepare(dataset: AnyDataset, config: FitConfig, start: Pipeline | None = Non
         if config.pool == "cls" and not sizes.cls_token:
             raise InputError("pool='cls' reads a [CLS] token and the pretrained model has none; use pool='mean'.")
     check_tune(config.tune, sizes.depth)
-    check_memory(config, sizes, lengths, dataset.noun)
+    check_memory(config, sizes, preprocessor.lengths(windows), dataset.noun)
     if config.pretrains:
-        require_maskable(windowed(dataset, preprocessor).dataset, preprocessor, config.strategy())
+        require_maskable(windows, preprocessor, config.strategy())
     return preprocessor
 
 
 def _array_scalers(dataset: ArrayDataset, config: FitConfig, start: Pipeline | None) -> PatchPreprocessor:
-    config.refuse_changed(SERIES_ONLY, f"{dataset.noun} have no times, channels or columns as series have")
+    only = (*SERIES_ONLY, "neighbours") if config.neighbours == "on" else SERIES_ONLY
+    config.refuse_changed(only, f"{dataset.noun} have no times, channels or columns as series have")
     if config.masking == "tubes" and len(dataset.patch_size) < 3:
         raise InputError(f"masking='tubes' hides the same patches in all frames, and {dataset.noun} have none.")
     if config.masking == "channels":
@@ -446,8 +430,9 @@ def _series_scalers(dataset: SeriesDataset, config: FitConfig, start: Pipeline |
         times = (config.time_unit, config.time_origin, config.channel_spacing)
         values = (inputs, config.join_times, config.errors)
         windows = Windows.cut(dataset, window, overlap).dataset
-        preprocessor = ObservationPreprocessor.fit(windows, dict(config.transforms or {}), *times, *values)
-        preprocessor = preprocessor.replace(max_tokens=config.max_tokens, window=window, overlap=overlap)
+        settings = {"max_tokens": config.max_tokens, "window": window, "overlap": overlap}
+        transforms = dict(config.transforms or {})
+        preprocessor = ObservationPreprocessor.fit(windows, transforms, *times, *values, **settings)
     else:
         before = start.require_series()
         most = config.max_tokens or before.max_tokens
@@ -473,8 +458,8 @@ def _series_scalers(dataset: SeriesDataset, config: FitConfig, start: Pipeline |
 def _choose_window(
     dataset: SeriesDataset, config: FitConfig, before: ObservationPreprocessor | None
 ) -> tuple[int | None, int]:
-    """The window and its overlap: the given ones, those of the model to start from, or, if a series is very long and
-    nothing is said of that, ones whose steps fit into 2 GB."""
+    """Return the window and its overlap: the given ones, those of the model to start from, or, for very long series
+    without either, ones whose steps fit into 2 GB."""
     if config.window is not None:
         return config.window, config.shared
     if before is not None and before.window is not None:
@@ -518,20 +503,21 @@ def pretrain(
     Raises:
         InputError: as `prepare` and `training.fit`.
     """
-    if preprocessor is None:
-        preprocessor = prepare(dataset, config, start)
+    scaling: Any = preprocessor or prepare(dataset, config, start)
     if start is not None:
         model = copy.deepcopy(start.require_autoencoder())
     else:
-        sizes = config.model_config(preprocessor.axes, preprocessor.features, preprocessor.input_features)
+        sizes = config.model_config(scaling.axes, scaling.features, scaling.input_features)
         model = build(lambda: MaskedAutoencoder(sizes), make_generator(config.seed, 0))
 
+    masking = config.strategy()
+
     def examples(part: AnyDataset) -> Examples:
-        return make_examples(part, preprocessor, seed=config.seed, masking=config.strategy())
+        return scaling.examples(part, seed=config.seed, masking=masking)
 
     beta = config.reconstruction_beta if model.likelihood.has_spread else 0.0
-    train = windowed(dataset, preprocessor).dataset
-    hides = maskable(train, preprocessor, config.strategy())
+    train = scaling.windows(dataset).dataset
+    hides = maskable(train, scaling, masking)
     if not hides.all():
         warnings.warn(
             f"{(~hides).sum():,} of {len(train):,} {train.noun} have nothing that masking {config.masking!r} could "
@@ -543,13 +529,14 @@ def pretrain(
     objective, data = Pretraining(model, beta=beta), examples(train)
     held = None
     if validation is not None:
-        validation = windowed(validation, preprocessor).dataset
-        hides = maskable(validation, preprocessor, config.strategy())  # pyright: ignore
-        held = examples(validation.select(hides)) if hides.any() else None  # pyright: ignore
+        windows = scaling.windows(validation).dataset
+        scaling.check(windows)
+        hides = maskable(windows, scaling, masking)
+        held = examples(windows.select(hides)) if hides.any() else None
     result = fit(objective, data, schedule(objective, data, config.pretraining()), validation=held, **how)
     columns = {} if start is None else start.columns
     forecasts, options = config.masking == "future", as_parameters(config)
-    pipeline = Pipeline(preprocessor, model, columns=columns, forecasts=forecasts, parameters=options)
+    pipeline = Pipeline(scaling, model, columns=columns, forecasts=forecasts, parameters=options)
     pipeline.precision = config.precision
     return FitResult(pipeline, pretraining=result, pretrained_on=len(dataset))
 
@@ -580,24 +567,21 @@ def finetune(
         InputError: fewer than two classes; a validation label that training lacks; and as `training.fit`.
     """
     choose("task", task, tuple(LABELS))
-    kind, preprocessor = LABELS[task], pretrained.preprocessor
+    kind, preprocessor = LABELS[task], cast(Any, pretrained.preprocessor)
     if preprocessor is None:
         raise InputError("the pre-trained model has no preprocessor; it was not made from a data set.")
     targets = kind.check(targets, len(dataset))
     kind.check_config(config, targets)
     labels = pretrained.labels if continue_training else kind.fit(targets)
     assert labels is not None
-    if (
-        not continue_training
-        and isinstance(preprocessor, ObservationPreprocessor)
-        and isinstance(dataset, SeriesDataset)
-    ):
-        preprocessor = preprocessor.replace(static=fit_static(dataset, config.static))
+    if not continue_training:
+        preprocessor = preprocessor.with_static(dataset, config.static)
     encoded, held = labels.encode(targets), None
     if validation is not None:
-        windows = windowed(validation[0], preprocessor)
+        windows = preprocessor.windows(validation[0])
+        preprocessor.check(windows.dataset)
         of_windows = labels.encode(validation[1])[windows.series]
-        held = make_examples(windows.dataset, preprocessor, seed=config.seed, targets=of_windows)
+        held = preprocessor.examples(windows.dataset, seed=config.seed, targets=of_windows)
     pool = pool_of(config, preprocessor)
     if continue_training and config.pool == "auto":
         pool = getattr(pretrained.model, "pool", pool)
@@ -614,9 +598,10 @@ def finetune(
     check_tune(config.tune, model.encoder.config.depth)
     freeze(model, config.tune, generator)
     trained_weights = sum(weights.numel() for weights in model.parameters() if weights.requires_grad)
-    windows = windowed(dataset, preprocessor)
+    windows = preprocessor.windows(dataset)
+    preprocessor.check(windows.dataset)
     shown = {"targets": encoded[windows.series], "drop": config.drop, "noise": config.noise}
-    data = make_examples(windows.dataset, preprocessor, seed=config.seed, **shown)
+    data = preprocessor.examples(windows.dataset, seed=config.seed, **shown)
     objective = labels.objective(model, shown["targets"], config)  # class weights count windows, as batches do
     result = fit(objective, data, schedule(objective, data, config.finetuning()), validation=held, **how)
     if config.tune == "lora":

@@ -7,13 +7,14 @@ import pytest
 import torch
 
 from conftest import refuses, small
-from rotarymae.arrays import ArrayDataset, array_features, as_arrays
+from rotarymae.arrays import ArrayDataset, as_arrays
 from rotarymae.config import RoMAEConfig
 from rotarymae.errors import InputWarning, ModelDirectoryError
 from rotarymae.heads import Classifier
 from rotarymae.labels import ClassLabels
 from rotarymae.masking import Masking
 from rotarymae.model import Encoder
+from rotarymae.partners import features
 from rotarymae.pipeline import Pipeline
 from rotarymae.prediction import embed
 from rotarymae.preprocess import ArrayExamples, PatchPreprocessor
@@ -186,7 +187,7 @@ def test_series_and_pictures_are_not_mixed_up(stripes):
     preprocessor = PatchPreprocessor.fit(dataset)
     directory = Pipeline(preprocessor, Encoder(small(axes=2, features=16)).eval())
     series = SeriesDataset.from_arrays([[0.0, 1.0]], [[1.0, 2.0]])
-    with refuses("series came", "made from pictures"):
+    with refuses("series were given", "made from pictures"):
         embed(directory, series)
     with refuses("made from pictures", "made from series"):
         directory.require_series()
@@ -286,11 +287,11 @@ def test_reconstructions_show_what_was_there_and_hide_whole_patches():
 def test_features_for_boosting_are_means_and_deviations_of_regions():
     draw = np.random.default_rng(0)
     picture, small_one = draw.normal(size=(9, 8, 2)), draw.normal(size=(3, 3, 2))
-    features, names = array_features(ArrayDataset.from_arrays([picture, small_one], 1))
-    assert features.shape == (2, 64) and len(set(names)) == 64
-    assert np.isclose(features[0, names.index("mean of channel 1, region 5")], picture[2:4, 2:4, 1].mean())
-    assert np.isclose(features[0, names.index("std of channel 0, region 15")], picture[6:, 6:, 0].std())
-    assert np.isfinite(features).all()
+    table, names = features(ArrayDataset.from_arrays([picture, small_one], 1))
+    assert table.shape == (2, 64) and len(set(names)) == 64
+    assert np.isclose(table[0, names.index("mean of channel 1, region 5")], picture[2:4, 2:4, 1].mean())
+    assert np.isclose(table[0, names.index("std of channel 0, region 15")], picture[6:, 6:, 0].std())
+    assert np.isfinite(table).all()
 
 
 def test_what_needs_too_much_memory_is_refused():

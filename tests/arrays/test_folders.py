@@ -58,7 +58,7 @@ def test_pictures_are_read_in_the_order_of_their_paths_with_their_classes(tmp_pa
     assert found.labels is not None and found.labels.tolist() == ["dark"] * 6 + ["light"] * 6
     png = np.array(Image.open(folder / "dark" / "02.png"))
     assert np.array_equal(found.dataset.arrays[1], png)
-    assert "12 of 12 pictures read" in found.dataset.notes and "1 .txt" in found.dataset.notes[1]
+    assert "12 of 12 pictures read" in found.dataset.reading.notes and "1 .txt" in found.dataset.reading.notes[1]
     flat = read_pictures(folder / "dark", 4)
     assert flat.labels is None and flat.dataset.ids[0] == "00.jpg"
     (folder / "alone.png").write_bytes((folder / "dark" / "02.png").read_bytes())
@@ -120,7 +120,7 @@ def test_a_broken_picture_is_named_counted_and_left_out_or_refused(tmp_path):
     Image.new("RGB", (3, 9)).save(folder / "light" / "05.png")
     with pytest.warns(InputWarning, match=r"3 of 12 pictures.*dark/02.png.*light/03.jpg.*light/05.png.*truncated"):
         found = read_pictures(folder, 4)
-    assert len(found.dataset) == 9 and found.dataset.left_out == ("dark/02.png", "light/03.jpg", "light/05.png")
+    assert len(found.dataset) == 9 and found.dataset.reading.left_out == ("dark/02.png", "light/03.jpg", "light/05.png")
     with refuses("dark/02.png", "cannot be read", "truncated"):
         read_pictures(folder, 4, broken="error")
     for file in (folder / "light").iterdir():

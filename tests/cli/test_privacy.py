@@ -51,7 +51,7 @@ def test_an_anonymous_report_names_no_series_and_shows_no_value(anonymous):
 
 def test_a_report_says_what_data_it_holds(fitted):
     page = (fitted / "run/report.html").read_text()
-    assert "This page holds data of your table: ids and observed values of some of its 24 series" in page
+    assert "This page holds your data: ids and observed values of some of the 24 series" in page
     assert "--anonymous" in page and "star 0" in page and 'id="series"' in page
 
 

@@ -18,9 +18,8 @@ from rotarymae.errors import ModelDirectoryError
 from rotarymae.metrics import expected_calibration_error
 from rotarymae.partners import BoostedFeatures, Predictor, base, convolutions, features, fit_predictor
 from rotarymae.partners.boosting import COMMON, QUICK, SLOW, BoostedTrees, check_trees
-from rotarymae.partners.calibrate import choose_temperature, temper
-from rotarymae.partners.combine import choose_weights, combine
-from rotarymae.partners.convolutions import ALPHAS, RandomConvolutions, convolvable, on_grid
+from rotarymae.partners.combine import choose_temperature, choose_weights, combine, temper
+from rotarymae.partners.convolutions import ALPHAS, RandomConvolutions, on_grid
 from rotarymae.partners.convolutions import _ridge as ridge
 from rotarymae.prediction import predict_outputs
 from rotarymae.preprocess import fit_static
@@ -236,10 +235,14 @@ def test_the_grid_is_a_straight_line_between_observations():
 
 
 def test_only_series_of_a_grid_share_one():
-    assert convolvable(waves()[0])
+    assert RandomConvolutions.suits("classification", waves()[0])
     draw = np.random.default_rng(0)
-    assert not convolvable(SeriesDataset.from_arrays(draw.random((60, 30)).cumsum(1), draw.random((60, 30))))
-    assert not convolvable(SeriesDataset.from_arrays([[0.0, 1.0, 2.0]] * 20, [[0.0, 1.0, 2.0]] * 20))  # short
+    assert not RandomConvolutions.suits(
+        "classification", SeriesDataset.from_arrays(draw.random((60, 30)).cumsum(1), draw.random((60, 30)))
+    )
+    assert not RandomConvolutions.suits(
+        "classification", SeriesDataset.from_arrays([[0.0, 1.0, 2.0]] * 20, [[0.0, 1.0, 2.0]] * 20)
+    )  # short
 
 
 def chirps(sounds=24, rate=16_000, seed=0):
@@ -322,10 +325,12 @@ def test_sounds_shorter_than_a_kernel_are_convolved():
 
 def test_convolutions_join_for_sounds_and_not_for_pictures():
     data, classes = chirps()
-    assert convolvable(data)
-    assert not convolvable(dataclasses.replace(data, sample_rate=None))
+    assert RandomConvolutions.suits("classification", data)
+    assert not RandomConvolutions.suits("classification", dataclasses.replace(data, sample_rate=None))
     few_bins = tuple(array[:, :40] for array in data.arrays)
-    assert not convolvable(dataclasses.replace(data, arrays=few_bins, patch_size=(8, 40)))
+    assert not RandomConvolutions.suits(
+        "classification", dataclasses.replace(data, arrays=few_bins, patch_size=(8, 40))
+    )
     train, validation, of_model = np.arange(16), np.arange(16, 24), np.full((8, 2), 0.5)
     reporter = Reporter(quiet=True)
     found, _ = fit_predictor("auto", "classification", data, classes, train, validation, of_model, (), 0, reporter)
@@ -336,12 +341,12 @@ def test_convolutions_join_for_sounds_and_not_for_pictures():
 def test_too_many_or_too_long_sounds_are_not_convolved(monkeypatch):
     data, _ = chirps()
     monkeypatch.setattr(convolutions, "MOST_POINTS", -(-sum(len(array) for array in data.arrays) // 2))
-    assert convolvable(data)
+    assert RandomConvolutions.suits("classification", data)
     monkeypatch.setattr(convolutions, "MOST_POINTS", convolutions.MOST_POINTS - 1)
-    assert not convolvable(data)
+    assert not RandomConvolutions.suits("classification", data)
     monkeypatch.undo()
     monkeypatch.setattr(convolutions, "MOST_SERIES", 23)
-    assert not convolvable(data)
+    assert not RandomConvolutions.suits("classification", data)
 
 
 def test_static_columns_change_what_boosting_says():

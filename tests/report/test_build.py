@@ -236,14 +236,14 @@ def test_a_page_is_replaced_in_one_step(two_classes, tmp_path, monkeypatch):
 def test_the_mean_over_classes_is_that_of_the_metrics(two_classes, tmp_path):
     """Also where a class is predicted that no scored series has."""
     outcome = two_classes
-    found = pictures.Verdicts.of(outcome)
+    found = pictures.ClassPredictions.of(outcome)
     assert found is not None
     labels = np.zeros_like(found.labels)
     predicted = np.arange(len(labels)) % 2
     sure = np.where(np.arange(2)[None] == predicted[:, None], 0.9, 0.1)
     verdicts = dataclasses.replace(found, labels=labels, predicted=predicted, probabilities=sure)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pictures.Verdicts, "of", classmethod(lambda *_: verdicts))
+        patch.setattr(pictures.ClassPredictions, "of", classmethod(lambda *_: verdicts))
         table = list(pictures.classes(outcome, Words(("a", "b"), "t", "v", False, frozenset())))[-1]
     told = classification_metrics(labels, sure)["macro_f1"]
     assert table.rows[-1][1]["F1"] == pytest.approx(told)

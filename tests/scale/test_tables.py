@@ -12,10 +12,22 @@ from conftest import command, refuses, two_kinds
 from rotarymae.errors import InputWarning
 from rotarymae.pipeline import Pipeline
 from rotarymae.prediction import embed
-from rotarymae.scale import embed_table, importances, interpolate_table, predict_table, values
-from rotarymae.scale.tables import answer_table, question_reader
+from rotarymae.queries import QueryTable
+from rotarymae.scale import answer_arrow, embed_table, importances, predictions, values
+from rotarymae.scale.tables import answer_table
 from rotarymae.series import SeriesDataset
 from rotarymae.tables import read
+
+
+def predict_table(table, model, layout=None, predictor="auto"):
+    pipeline = model if isinstance(model, Pipeline) else Pipeline.load(model)
+    return answer_arrow(predictions(pipeline, predictor), table, layout)
+
+
+def interpolate_table(table, model, layout=None, points=100, times=(), at=None):
+    pipeline = Pipeline.load(model).pretrained
+    asked = None if at is None else QueryTable.of(at, layout or pipeline.layout())
+    return answer_arrow(values(pipeline, points, times, asked), table, layout)
 
 
 def stars():
@@ -163,7 +175,7 @@ def test_series_that_are_too_long_to_explain_have_an_empty_row(fitted, small_par
     most = sorted(lengths.values())[12]
     limited = replace(pipeline, preprocessor=pipeline.require_series().replace(max_tokens=most))
     question = importances(limited, "attention")
-    given = question, question_reader(question, table, limited.layout())
+    given = question, question.pipeline.reader(table, limited.layout())
     with pytest.warns(InputWarning, match=f"more than the {most} observations that the model reads at a time"):
         found = pa.concat_tables(answer_table(*given))
     rows = {row["values"]: row["counts"] for row in found["star"].value_counts().to_pylist()}
@@ -172,7 +184,7 @@ def test_series_that_are_too_long_to_explain_have_an_empty_row(fitted, small_par
     assert list(dict.fromkeys(found["star"].to_pylist())) == list(lengths)  # in order
     nothing = importances(replace(limited, preprocessor=limited.require_series().replace(max_tokens=2)), "attention")
     with pytest.warns(InputWarning, match="more than the 2 observations"), refuses("series"):
-        list(answer_table(nothing, question_reader(nothing, table, limited.layout())))
+        list(answer_table(nothing, nothing.pipeline.reader(table, limited.layout())))
 
 
 def test_an_empty_table_and_one_in_which_nothing_was_observed(fitted):

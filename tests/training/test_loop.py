@@ -30,18 +30,17 @@ from rotarymae.masking import MaskChannels
 from rotarymae.model import MaskedAutoencoder
 from rotarymae.preprocess import SeriesExamples
 from rotarymae.tokens import collate
-from rotarymae.training import distributed as processes
+from rotarymae.training import distributed as precisions
 from rotarymae.training import evaluation
 from rotarymae.training import loop as training
-from rotarymae.training import precision as precisions
 from rotarymae.training.batching import plan, prefetch
 from rotarymae.training.checkpointing import RunFolder, read_manifest
 from rotarymae.training.config import Optimizer, TrainConfig
+from rotarymae.training.distributed import has_matrix_units
 from rotarymae.training.evaluation import evaluate, predict
 from rotarymae.training.loop import TrainingDiverged, fit
 from rotarymae.training.objectives import Pretraining
 from rotarymae.training.optimizer import OPTIMIZERS, learning_rate, parameter_groups
-from rotarymae.training.precision import has_matrix_units
 from rotarymae.transformer import Block
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "losses.json"
@@ -160,7 +159,6 @@ CHANGES = {
     "layer_decay": ({}, 0.5),
     "gradient_clip": ({"optimizer": "sgd"}, 0.01),
     "precision": ({}, "bf16"),
-    "accumulation": ({}, 2),
     "patience": (WORSE, 1),
     "keep_best": (WORSE, True),
     "seed": ({}, 1),
@@ -262,7 +260,6 @@ BAD = {
     "layer_decay": [0.0, math.nan],
     "gradient_clip": [0.0, -1.0, math.nan],
     "precision": ["float32", None],
-    "accumulation": [0],
     "patience": [0],
     "keep_best": ["yes", 1],
     "compile": [None],
@@ -365,10 +362,10 @@ def test_the_order_is_the_same_on_any_number_of_processes(data):
     by_tokens = data.draw(st.booleans(), "by tokens")
     budget = data.draw(st.integers(1, 120), "budget")
     epoch, seed = data.draw(st.integers(0, 1000), "epoch"), data.draw(st.integers(0, 2**64 - 1), "seed")
-    ranks, micro = data.draw(st.integers(1, 5), "ranks"), data.draw(st.integers(1, 4), "accumulation")
+    ranks = data.draw(st.integers(1, 5), "ranks")
     workers = data.draw(st.integers(0, 3), "workers")
     sizes = {"batch_size": None, "batch_tokens": budget} if by_tokens else {"batch_size": budget}
-    how = TrainConfig(**sizes, accumulation=micro, seed=seed, workers=workers)
+    how = TrainConfig(**sizes, seed=seed, workers=workers)
     batches = plan(lengths, seed, epoch, how.batch_size, how.batch_tokens)
     offset = data.draw(st.integers(0, len(batches)), "offset")
     assert sorted(np.concatenate(batches)) == list(range(count)), "every series once"
@@ -389,11 +386,9 @@ def test_the_order_is_the_same_on_any_number_of_processes(data):
         )
         again = training._Loop._plan(loop, epoch)
         assert len(again) == len(batches) and all((a == b).all() for a, b in zip(again, batches))
-        steps.append(list(prefetch(lambda i, loop=loop: training._Loop._shards(loop, i), again[offset:], workers)))
+        steps.append(list(prefetch(lambda i, loop=loop: training._Loop._share(loop, i), again[offset:], workers)))
     for number, wanted in enumerate(batches[offset:]):
-        shards = [step[number] for step in steps]
-        assert len({len(parts) for parts in shards}) == 1, "all take part in every exchange of gradients"
-        found = [i for parts in shards for shard, real in parts if real for i in shard.series]
+        found = [i for shard, real in (step[number] for step in steps) if real for i in shard.series]
         assert sorted(found) == sorted(wanted)
     assert set(calls) <= {epoch}
 
@@ -407,7 +402,7 @@ def test_seeds_next_to_each_other_share_no_order():
     assert (orders[0] != first.permutation(64)[then.permutation(64)]).any()
 
 
-# ── accumulation ────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── parts of a batch ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize("what", ["pretrain", "classify", "regress"])
@@ -456,24 +451,6 @@ def test_a_part_in_which_nothing_can_be_hidden_counts_for_nothing():
     alone = SeriesExamples(data.dataset.select(single), data.preprocessor, masking=MaskChannels(0.5))
     start = digest(what.model)
     assert not losses(train(what=what, data=alone, held=False, epochs=1)[1]) and digest(what.model) == start
-
-
-@pytest.mark.parametrize("kind", ["pretrain", "classify", "regress"])
-@pytest.mark.parametrize("optimizer", ["adamw", "sgd"])
-def test_four_micro_batches_are_one_batch(kind, optimizer):
-    """Ten steps of batches of 16 series of 2 to 40 observations, so that the parts differ in tokens."""
-    found = []
-    # Without clipping: a clipped step would not show a gradient of another size.
-    how = {"epochs": 2, "batch_size": 16, "optimizer": optimizer, "gradient_clip": None}
-    for accumulation in (1, 4):
-        what = objective(kind, dropout=0.0, drop_path=0.0)
-        data = examples(kind, 80, of=3)
-        fit(what, data, settings(**how, accumulation=accumulation))
-        found.append(weights(what.model))
-    worst = max(float((found[0][name] - found[1][name]).abs().max()) for name in found[0])
-    assert worst < 1e-5
-    start = weights(objective(kind, dropout=0.0, drop_path=0.0).model)
-    assert max(float((found[0][name] - start[name]).abs().max()) for name in start) > 1e-3, "ten steps did something"
 
 
 # ── bad batches ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -806,31 +783,7 @@ def test_a_line_an_interval_and_one_an_evaluation(tmp_path):
     assert lines == result.history
     assert [line["step"] for line in lines if "loss" in line] == list(range(2, 21, 2))
     assert [line["step"] for line in lines if "validation" in line] == [4, 8, 12, 16, 20]
-    assert len(validations(train(log_every=2)[1])) == 5, "without a folder, without a tracker"
-
-
-def test_tensorboard(tmp_path, recwarn):
-    event_accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
-    held = examples("pretrain", 11, of=1)
-    result = fit(
-        objective(), examples(), settings(), validation=held, folder=tmp_path / "run", trackers=("tensorboard",)
-    )
-    assert log(tmp_path / "run") == result.history, "the log is there all the same"
-    events = event_accumulator.EventAccumulator(str(tmp_path / "run" / "rotarymae"))
-    events.Reload()
-    assert [event.step for event in events.Scalars("loss")] == list(range(1, 21))
-    assert [event.value for event in events.Scalars("loss")] == pytest.approx(losses(result))
-    assert [event.value for event in events.Scalars("validation")] == pytest.approx(validations(result))
-
-
-def test_trackers_that_cannot_work_are_refused(monkeypatch, tmp_path):
-    with refuses("tracker 'wand'", "'tensorboard' or 'wandb'"):
-        fit(objective(), examples(), settings(), trackers=("wand",))
-    monkeypatch.setattr(processes, "get_available_trackers", lambda: ["tensorboard"])
-    with refuses("installed", "install"):
-        fit(objective(), examples(), settings(), trackers=("wandb",))
-    with refuses("tensorboard", "writes"):
-        fit(objective(), examples(), settings(), trackers=("tensorboard",))
+    assert len(validations(train(log_every=2)[1])) == 5, "without a folder, too"
 
 
 SIGNALS = [signal.SIGTERM, signal.SIGINT]

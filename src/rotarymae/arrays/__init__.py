@@ -3,14 +3,12 @@
 from rotarymae.arrays.dataset import SOUND_PATCH, ArrayDataset, as_arrays, crop
 from rotarymae.arrays.filterbank import BINS, filterbank
 from rotarymae.arrays.folders import FolderData, read_pictures, read_sounds, resampled
-from rotarymae.arrays.summary import array_features
 
 __all__ = [
     "BINS",
     "SOUND_PATCH",
     "ArrayDataset",
     "FolderData",
-    "array_features",
     "as_arrays",
     "crop",
     "filterbank",

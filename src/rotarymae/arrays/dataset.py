@@ -25,6 +25,26 @@ NOUNS = {2: "pictures", 3: "videos"}  # by number of axes
 SOUND_PATCH = (8, BINS)  # all pitches of 80 ms, so that a sound of a fifth of a second has two
 
 
+@dataclass(frozen=True)
+class FilesReport:
+    """How the files of a folder were read.
+
+    Attributes:
+        notes: for people; no names of files.
+        left_out: the ids of files that could not be read.
+    """
+
+    notes: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return "; ".join(self.notes)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the report for metrics.json."""
+        return {"summary": str(self), "left out": list(self.left_out)}
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class ArrayDataset:
     """S arrays with D axes and C channels in each cell. Make one with `from_arrays` or `from_waveforms`.
@@ -35,8 +55,7 @@ class ArrayDataset:
         ids: [S] what messages and tables call them.
         sample_rate: of sounds, in Hz; None of anything else.
         longest_side: to which pictures from files were scaled down, in pixels; None where they were not.
-        notes: how files were read, for people; no names of files.
-        left_out: the ids of files that could not be read.
+        reading: what became of the files they were read from.
 
     Raises:
         InputError: an array of another number of axes or channels than the first, one smaller than a patch, or one
@@ -48,11 +67,11 @@ class ArrayDataset:
     ids: np.ndarray
     sample_rate: int | None = None
     longest_side: int | None = None
-    notes: tuple[str, ...] = ()
-    left_out: tuple[str, ...] = ()
+    reading: FilesReport = FilesReport()
 
     id_name: ClassVar[str] = "id"
     kind: ClassVar[str] = "patches"  # that of its preprocessor
+    static: ClassVar[dict[str, np.ndarray]] = {}  # which only series have
 
     def __post_init__(self) -> None:
         if not self.patch_size or any(type(p) is not int or p < 1 for p in self.patch_size):

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from rotarymae.arrays.dataset import SOUND_PATCH, ArrayDataset, sides
+from rotarymae.arrays.dataset import SOUND_PATCH, ArrayDataset, FilesReport, sides
 from rotarymae.arrays.filterbank import filterbank
 from rotarymae.errors import InputError, InputWarning, choose, import_extra, listed
 
@@ -210,7 +210,7 @@ def _read_all(
     labels = [_text(path.parts[0]) if len(path.parts) > 1 else None for path in kept]
     column = np.array(labels, object if None in labels else None) if any(labels) else None
     ids = np.array([_text(path.as_posix()) for path in kept])
-    return contents, column, {"ids": ids, "notes": tuple(notes), "left_out": tuple(reasons)}
+    return contents, column, {"ids": ids, "reading": FilesReport(tuple(notes), tuple(reasons))}
 
 
 def _list(folder: Path, kinds: tuple[str, ...], noun: str) -> tuple[list[Path], Counter[str]]:

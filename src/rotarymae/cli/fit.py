@@ -126,14 +126,14 @@ def fit(
         with reporter.bar("reading") as on_file:
             if folder.given:
                 found = folder.read(table, None if start is None else start.require_arrays(), on_file)
-                given = Given(found.dataset, _several(found.labels), "; ".join(found.dataset.notes))
+                given = LoadedData(found.dataset, _several(found.labels))
             else:
                 given = _read_table(table, columns, labels, config, start)
+                _check_drawn(invert, given.dataset)
                 if columns.untimed == "static":  # rows without a time are facts, which heads read
                     config = replace(config, static=tuple(given.dataset.static))  # pyright: ignore
-        _check_drawn(invert, given.dataset)
         reporter.say(f"{given.dataset.describe()} → {out}")
-        reporter.say(f"read {table.name}: {given.notes}")
+        reporter.say(f"read {table.name}: {given.dataset.reading}")
         outcome = run_fit(
             given.dataset,
             given.targets,
@@ -186,10 +186,8 @@ def _write_pages(
         report.write_explorer(outcome, page.with_name("explore.html"), title=title, invert=invert)
 
 
-def _check_drawn(invert: tuple[str, ...], dataset: AnyDataset) -> None:
-    """Refuses to invert what the report does not draw."""
-    if not invert or not isinstance(dataset, series.SeriesDataset):
-        return
+def _check_drawn(invert: tuple[str, ...], dataset: Any) -> None:
+    """Refuse to invert what the report does not draw."""
     known = [dataset.value_names[0], *map(str, dataset.channel_names or ())]
     for name in invert:
         if name not in known:
@@ -200,22 +198,20 @@ def _check_drawn(invert: tuple[str, ...], dataset: AnyDataset) -> None:
 
 
 @dataclass(frozen=True)
-class Given:
-    """What the command was given, read: the data, and what is true of each example.
+class LoadedData:
+    """The data that the command read, and the target of each example.
 
     Attributes:
-        notes: how it was read, for people.
         columns: how the table was laid out; kept with the model.
     """
 
     dataset: AnyDataset
     targets: Any
-    notes: str
     split_by: SplitColumn | None = None
     columns: dict[str, Any] = field(default_factory=dict)
 
 
-def _read_table(table: Path, columns: Columns, labels: Labels, config: FitConfig, start: Pipeline | None) -> Given:
+def _read_table(table: Path, columns: Columns, labels: Labels, config: FitConfig, start: Pipeline | None) -> LoadedData:
     """Read the table; `start` is a pipeline that was trained already."""
     known = None if start is None else start.require_series()
     errors = config.errors if known is None else known.errors
@@ -229,10 +225,9 @@ def _read_table(table: Path, columns: Columns, labels: Labels, config: FitConfig
         reading, channels = replace(layout, unknown_channels=unknown), known.channel_names
     beside = labels.beside if labels.split_by is None else (*labels.beside, labels.split_by)
     dataset, _ = tables.read_table(table, reading, channel_names=channels, others=beside)
+    dataset.warn_constant_channels()
     targets, split_by = labels.read(dataset, layout, table), labels.read_split(dataset, layout, table)
-    return Given(
-        dataset, targets, str(dataset.reading), split_by, asdict(replace(layout.with_values_of(dataset), objects=None))
-    )
+    return LoadedData(dataset, targets, split_by, asdict(replace(layout.with_values_of(dataset), objects=None)))
 
 
 def demo(

@@ -18,8 +18,6 @@ from rotarymae.datasets import is_flat
 from rotarymae.errors import InputError, InputWarning, listed
 from rotarymae.estimators.parameters import options
 from rotarymae.pipeline import AnySeriesPipeline, Pipeline
-from rotarymae.preprocess import PatchPreprocessor
-from rotarymae.series import SeriesDataset
 from rotarymae.system import Reporter, unmasked
 from rotarymae.tables import TableSchema, as_dataset, is_frame, is_of_the_command, labels_of
 from rotarymae.train import as_parameters, open_start, train
@@ -121,7 +119,7 @@ class Estimator(BaseEstimator):
         pipeline = Pipeline.load(folder)
         if pipeline.preprocessor is None and not isinstance(pipeline, AnySeriesPipeline):
             raise InputError(f"the model in {folder} has no preprocessor; it was not made from series.")
-        if isinstance(pipeline.preprocessor, PatchPreprocessor) and not cls.takes_arrays:
+        if pipeline.preprocessor is not None and not cls.takes_arrays:
             pipeline.require_series()
         known = cls().get_params(deep=False)
         stored = pipeline.parameters | {name: value for name, value in pipeline.columns.items() if name in COLUMNS}
@@ -181,11 +179,11 @@ class Estimator(BaseEstimator):
         continues = bool(self.warm_start) and hasattr(self, "pipeline_")  # type: ignore[attr-defined]
         start = self.pipeline_ if continues else None if pretrained is None else open_start(pretrained)
         dataset = self._dataset(X, start, fits=task or "unsupervised")
-        embeds = task is None and not self.interpolates and isinstance(dataset, SeriesDataset)
+        embeds = task is None and not self.interpolates
         if embeds and config.pretrained is None and config.neighbours == "auto":
             config = replace(config, neighbours="off")  # lines between values help to interpolate, not to embed
         targets = y
-        if task is not None and isinstance(dataset, SeriesDataset):
+        if task is not None and dataset.kind == "observations":
             targets = labels_of(dataset, X, y, self.id, unlabelled="none")  # type: ignore[attr-defined]
             if unused := sorted(set(dataset.static) - set(config.static)):
                 text = f"the static columns {listed(unused)} are not used; name those to read by static=."
@@ -226,15 +224,12 @@ class Estimator(BaseEstimator):
             like: the pipeline whose training set they are to be laid out as.
             fits: what is fitted on them; empty where something is predicted.
         """
-        known = None if like is None else like.preprocessor
+        known: Any = None if like is None else like.preprocessor
         patch_size, sample_rate = getattr(self, "patch_size", None), getattr(self, "sample_rate", None)
-        if isinstance(known, PatchPreprocessor):
+        if like is not None and known is not None and known.kind == "patches":
             if not self.takes_arrays:
-                raise InputError(
-                    f"the model was made from {known.noun}; {type(self).__name__} needs one made from series."
-                )
-            assert like is not None
-            known.refuse_other(patch_size, sample_rate)
+                like.require_series()
+            like.require_arrays().refuse_other(patch_size, sample_rate)
             return like.dataset(X)
         arrays = patch_size is not None or sample_rate is not None or isinstance(X, ArrayDataset)
         if self.takes_arrays and known is None and arrays:

@@ -16,7 +16,6 @@ from rotarymae.errors import InputError, ModelDirectoryError, listed
 from rotarymae.partners.base import AnyDataset, Floats, check
 from rotarymae.partners.features import features as compute_features
 from rotarymae.preprocess import StaticColumn, static_features
-from rotarymae.series import SeriesDataset
 from rotarymae.system import from_fields
 
 # The same trees on any number of threads. Rare classes have some 30 members: no early stopping, as it would split
@@ -290,6 +289,4 @@ def _finite(value: Any) -> bool:
 def _features(dataset: AnyDataset, static: tuple[StaticColumn, ...]) -> tuple[Floats, tuple[str, ...]]:
     """Return features [S, F], and the names of those that are computed from observations, which come first."""
     observed, names = compute_features(dataset)
-    if isinstance(dataset, SeriesDataset):
-        observed = np.concatenate([observed, static_features(static, dataset)], 1)
-    return observed, names
+    return np.concatenate([observed, static_features(static, dataset)], 1), names  # pyright: ignore

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 from torch.nn import functional as F
 
-from rotarymae.arrays import BINS, ArrayDataset
+from rotarymae.arrays import BINS
 from rotarymae.errors import InputError
 from rotarymae.partners.base import AnyDataset, Floats, check, load_arrays, save_arrays
 from rotarymae.partners.features import chunks
@@ -63,21 +63,67 @@ ARRAYS: dict[str, tuple[type, tuple[int | str, ...]]] = {  # types and shapes, w
 SPARSE = 4  # distinct times per observation of the middle series, beyond which series share no grid
 
 
-def convolvable(dataset: AnyDataset) -> bool:
-    """Whether convolutions make sense: not too many sounds, or series that are long enough and share their times.
+class SeriesReader:
+    """How series on a common grid are read: [V, length] each, a variable being a channel's value column."""
 
-    Times count from each series' first, and are equal within a millionth of the longest series.
-    """
-    if isinstance(dataset, ArrayDataset):
+    maxima = False
+    starts = 1
+
+    @staticmethod
+    def suits(dataset: Any) -> bool:
+        """Return whether series are long enough and share their times.
+
+        Times count from each series' first, and are equal within a millionth of the longest series.
+        """
+        begins = np.asarray(dataset.times)[dataset.offsets[:-1]]
+        if len(dataset) > MOST_SERIES or not LENGTH <= _distinct_per_series(dataset) <= MAX_LENGTH:
+            return False
+        since = np.asarray(dataset.times) - np.repeat(begins, dataset.lengths)
+        ticks = np.round(since / max(since.max() * 1e-6, 1e-300))
+        return len(np.unique(ticks)) <= SPARSE * _distinct_per_series(dataset)
+
+    @staticmethod
+    def length(dataset: Any) -> int:
+        """Return the number of points of the grid."""
+        return round(_distinct_per_series(dataset))
+
+    @staticmethod
+    def scale(std: Floats) -> Floats:
+        """Return what variables of this deviation are divided by."""
+        return np.where(std > 1e-12, std, 1.0)
+
+    @staticmethod
+    def variables(dataset: Any, length: int) -> Sequence[Floats]:
+        return list(on_grid(dataset, length))
+
+
+class SoundReader(SeriesReader):
+    """How sounds are read: [BANDS, points] each, of any number of points."""
+
+    maxima = True
+    starts = STARTS
+
+    @staticmethod
+    def suits(dataset: Any) -> bool:
+        """Return whether arrays are sounds, and not too many."""
         if dataset.sample_rate is None or dataset.arrays[0].shape[1:] != (BINS, 1):
             return False
         return len(dataset) <= MOST_SERIES and sum(len(array) for array in dataset.arrays) <= MOST_POINTS * FRAMES
-    begins = np.asarray(dataset.times)[dataset.offsets[:-1]]
-    if len(dataset) > MOST_SERIES or not LENGTH <= _distinct_per_series(dataset) <= MAX_LENGTH:
-        return False
-    since = np.asarray(dataset.times) - np.repeat(begins, dataset.lengths)
-    ticks = np.round(since / max(since.max() * 1e-6, 1e-300))
-    return len(np.unique(ticks)) <= SPARSE * _distinct_per_series(dataset)
+
+    @staticmethod
+    def length(dataset: Any) -> int:
+        return int(np.median([len(array) for array in dataset.arrays])) // FRAMES
+
+    @staticmethod
+    def scale(std: Floats) -> Floats:
+        return np.maximum(std, LEAST)
+
+    @staticmethod
+    def variables(dataset: Any, length: int) -> Sequence[Floats]:
+        return [_bands(np.asarray(array[..., 0], np.float64)) for array in dataset.arrays]
+
+
+READERS: dict[str, type[SeriesReader]] = {"observations": SeriesReader, "patches": SoundReader}  # by kind of data set
 
 
 def _distinct_per_series(dataset: SeriesDataset) -> float:
@@ -120,7 +166,8 @@ class RandomConvolutions:
 
     @classmethod
     def suits(cls, task: str, dataset: AnyDataset) -> bool:
-        return task == "classification" and convolvable(dataset)
+        reader = READERS.get(dataset.kind)
+        return task == "classification" and reader is not None and reader.suits(dataset)
 
     @classmethod
     def fit(
@@ -133,20 +180,16 @@ class RandomConvolutions:
     ) -> Self:
         """Fit to the classes 0, 1, .. [S] of the series; static columns are not read."""
         draw = np.random.default_rng(seed)
-        of_sounds = isinstance(dataset, ArrayDataset)
-        if of_sounds:
-            length = int(np.median([len(array) for array in dataset.arrays])) // FRAMES
-        else:
-            length = round(_distinct_per_series(dataset))
-        length = min(max(LENGTH + 1, length), MAX_LENGTH)
-        variables = _variables(dataset, length)
+        reader = READERS[dataset.kind]
+        length = min(max(LENGTH + 1, reader.length(dataset)), MAX_LENGTH)
+        variables = reader.variables(dataset, length)
         points = sum(one.shape[1] for one in variables)
         center = np.sum([one.sum(1) for one in variables], 0) / points
         scale = np.sqrt(np.sum([np.square(one - center[:, None]).sum(1) for one in variables], 0) / points)
-        scale = np.maximum(scale, LEAST) if of_sounds else np.where(scale > 1e-12, scale, 1.0)
+        scale = reader.scale(scale)
         x = _standardised(variables, center, scale)
         del variables
-        starts = max(1, min(STARTS, MOST_SERIES // len(x), MOST_POINTS // points)) if of_sounds else 1
+        starts = max(1, min(reader.starts, MOST_SERIES // len(x), MOST_POINTS // points))
         x += [np.roll(one, draw.integers(one.shape[1]), axis=1) for _ in range(starts - 1) for one in x]
         truth = np.tile(truth, starts)
         dilation = np.unique((2 ** np.linspace(0, np.log2(max(1, (length - 2) / (LENGTH - 1))), 8)).astype(np.int64))
@@ -158,7 +201,7 @@ class RandomConvolutions:
         bias = np.stack(
             [_biases([_view(one, g, dilation) for one in sample], m, int(d), each, draw) for g, d, m in groups]
         )
-        features = _features(x, dilation, mix, bias, of_sounds)
+        features = _features(x, dilation, mix, bias, reader.maxima)
         feature_center, feature_scale = features.mean(0), features.std(0)
         feature_scale = np.where(feature_scale > 1e-12, feature_scale, 1.0)
         features = (features - feature_center) / feature_scale
@@ -173,18 +216,18 @@ class RandomConvolutions:
 
     def predict(self, dataset: AnyDataset) -> Floats:
         """Return probabilities [S, K]."""
-        out, of_sounds, length = [], isinstance(dataset, ArrayDataset), int(self.length[0])
+        out, reader, length = [], READERS[dataset.kind], int(self.length[0])
         at_once = max(1, min(256, GRID_POINTS // (length * len(self.center))))
         for begin in range(0, len(dataset), at_once):
             part = np.arange(begin, min(begin + at_once, len(dataset)))
-            variables = _variables(dataset.select(part), length)
+            variables = reader.variables(dataset.select(part), length)
             if variables[0].shape[0] != len(self.center):
                 raise InputError(
                     f"the series have {variables[0].shape[0]} variables (channels times value columns) and training "
                     f"had {len(self.center)}. Give the same channels and value columns as in training."
                 )
             x = _standardised(variables, self.center, self.scale)
-            features = _features(x, self.dilation, self.mix, self.bias, of_sounds)
+            features = _features(x, self.dilation, self.mix, self.bias, reader.maxima)
             features = (features - self.feature_center) / self.feature_scale
             out.append(softmax(self.sharpness[0] * (features @ self.weight + self.intercept), axis=1))
         return np.concatenate(out)
@@ -233,13 +276,6 @@ def on_grid(dataset: SeriesDataset, length: int) -> Floats:
                     out[begin + s, c, v] = np.interp(even, times[seen], values[seen, v])
         begin += rows.num_series
     return out.reshape(len(dataset), -1, length)
-
-
-def _variables(dataset: AnyDataset, length: int) -> Sequence[Floats]:
-    """What is convolved: [V, length] of each series, [BANDS, points] of each sound."""
-    if isinstance(dataset, SeriesDataset):
-        return list(on_grid(dataset, length))
-    return [_bands(np.asarray(array[..., 0], np.float64)) for array in dataset.arrays]
 
 
 def _bands(spectrogram: Floats) -> Floats:

@@ -7,25 +7,29 @@ is never read whole.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import singledispatch
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rotarymae.arrays import ArrayDataset, array_features
-from rotarymae.partners.base import AnyDataset, Floats
+from rotarymae.arrays import ArrayDataset
+from rotarymae.partners.base import Floats
 from rotarymae.partners.shapes import FEATURES, Feature, Groups, Integers, divide, fall, rise
 from rotarymae.series import SeriesDataset, error_columns
 
 # Channels times value columns (without one of errors). With more, trees drown in features of a shape that few channels
 # have: on PhysioNet's 37 variables ten numbers each beat thirteen.
 MAX_NARROW = 12
+REGIONS = 4  # along each axis of a picture
 WINDOWS = {"at": (-0.5, 0.5), "after": (0.5, 1.5), "late after": (1.5, 4.0)}  # widths of the outburst, from its peak
 
 
-def features(dataset: AnyDataset) -> tuple[Floats, tuple[str, ...]]:
+@singledispatch
+def features(dataset: Any) -> tuple[Floats, tuple[str, ...]]:
     """Return features [S, F] and their F names; NaN where there was nothing to compute.
 
     For every channel and value column: the basic features of `partners.shapes.FEATURES`, which holds the formula of
@@ -34,8 +38,6 @@ def features(dataset: AnyDataset) -> tuple[Floats, tuple[str, ...]]:
     standard errors (`flux_err` of `flux`) has no features of its own. Times count from the first observation of the
     series, and keep the data's unit. For arrays, `array_features`.
     """
-    if isinstance(dataset, ArrayDataset):
-        return array_features(dataset)
     names = tuple(str(name) for name in dataset.value_names)
     parts = [_features(rows, names, dataset.channel_names or ("all",)) for rows in chunks(dataset)]
     return np.concatenate([np.stack(list(part.values()), 1) for part in parts]), tuple(parts[0])
@@ -111,6 +113,37 @@ def between(groups: Groups, tables: dict[str, Floats], name: str, channel_names:
         found["time of max"] = tables["time of max"][:, i] - tables["time of max"][:, j]
         out |= {f"{pair} {key}": column for key, column in found.items()}
     return out
+
+
+@features.register(ArrayDataset)
+def array_features(dataset: ArrayDataset) -> tuple[np.ndarray, tuple[str, ...]]:
+    """Return the mean and the standard deviation of every channel in regions of arrays: features [S, F] and F names.
+
+    Of a sound the regions are its bins, over all frames; of a picture 4 × 4 of nearly equal sizes; of a video the same
+    over all frames.
+    """
+    axes = len(dataset.patch_size)
+    if dataset.sample_rate is not None:
+        grid = (1, dataset.arrays[0].shape[1])
+    else:
+        grid = (1,) * (axes - 2) + (REGIONS,) * min(axes, 2)
+    rows = [_mean_and_deviation(array, grid) for array in dataset.arrays]
+    places = [f"channel {c}, region {r}" for r in range(math.prod(grid)) for c in range(dataset.channels)]
+    return np.stack(rows), tuple(f"{what} of {place}" for what in ("mean", "std") for place in places)
+
+
+def _mean_and_deviation(array: np.ndarray, grid: tuple[int, ...]) -> np.ndarray:
+    total = np.asarray(array, np.float64)
+    total = np.stack([total, np.square(total)])
+    cells = np.ones((1,) * len(grid))
+    for axis, (size, regions) in enumerate(zip(array.shape, grid, strict=False)):
+        edges = size * np.arange(regions) // regions
+        # Where there are fewer cells than regions an edge occurs twice, and reduceat takes the one cell there.
+        total = np.add.reduceat(total, edges, axis=axis + 1)
+        widths = np.maximum(np.diff(np.append(edges, size)), 1)
+        cells = cells * widths.reshape([-1 if other == axis else 1 for other in range(len(grid))])
+    mean, squares = total / cells[..., None]
+    return np.concatenate([mean.ravel(), np.sqrt(np.maximum(squares - mean**2, 0.0)).ravel()])
 
 
 # ── the rows of a data set ────────────────────────────────────────────────────────────────────────────────────────────

@@ -19,8 +19,7 @@ from rotarymae.errors import InputError, ModelDirectoryError, listed
 from rotarymae.model_files import dump_json, read_json
 from rotarymae.partners.base import AnyDataset, Floats, Partner, check
 from rotarymae.partners.boosting import BoostedFeatures
-from rotarymae.partners.calibrate import choose_temperature, temper
-from rotarymae.partners.combine import choose_weights, combine, nats
+from rotarymae.partners.combine import choose_temperature, choose_weights, combine, nats, temper
 from rotarymae.partners.convolutions import RandomConvolutions
 from rotarymae.preprocess import StaticColumn
 from rotarymae.system import Reporter, replacing_folder

@@ -1,7 +1,7 @@
 """Data sets → tokens, and answers back into the data's units: torch modules, fitted and saved with models."""
 
 from rotarymae.preprocess.base import KINDS, Preprocessor, preprocessor_class
-from rotarymae.preprocess.examples import ArrayExamples, SeriesExamples, assemble, checked
+from rotarymae.preprocess.examples import ArrayExamples, SeriesExamples, assemble, checked, maskable, require_maskable
 from rotarymae.preprocess.inputs import Inputs
 from rotarymae.preprocess.observations import ObservationPreprocessor, Rows
 from rotarymae.preprocess.patches import PatchPreprocessor
@@ -25,7 +25,9 @@ __all__ = [
     "checked",
     "code_features",
     "fit_static",
+    "maskable",
     "preprocessor_class",
+    "require_maskable",
     "static_codes",
     "static_features",
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import torch
@@ -27,12 +28,14 @@ class Preprocessor(nn.Module, ABC):
     Attributes:
         kind: the name of the class in config.json; None of a class that is not saved.
         noun: what messages call its data.
+        parts: what messages call that of which one of its data is made.
         axes, features, input_features: of its tokens, as in `RoMAEConfig`.
         static: the fitted columns with one value per series; empty where the data have none.
         static_features: what a head reads of each series in addition.
     """
 
     kind: ClassVar[str]
+    parts: ClassVar[str]
     static: ClassVar[tuple[Any, ...]] = ()
 
     def __new__(cls, *args: Any, **settings: Any) -> Any:
@@ -66,6 +69,11 @@ class Preprocessor(nn.Module, ABC):
     def static_features(self) -> int:
         return 0
 
+    def require_kind(self, dataset: Any) -> None:
+        """Raise InputError for series where the model was made from arrays, or the other way round."""
+        if dataset.kind != self.kind:
+            raise InputError(f"{dataset.noun} were given; the model was made from {self.noun}.")
+
     @abstractmethod
     def check(self, dataset: Any) -> None:
         """Refuse data that the model was not made for; warn of what looks unlike the training set."""
@@ -76,11 +84,15 @@ class Preprocessor(nn.Module, ABC):
 
     @abstractmethod
     def windows(self, dataset: Any) -> Windows:
-        """Return what the model reads of each member, one window or several."""
+        """Return what the model reads of each member, one window or several. Raises as `require_kind`."""
 
     @abstractmethod
     def examples(self, dataset: Any, **options: Any) -> Any:
         """Return batches of a data set; options as those of `batch.DatasetExamples`."""
+
+    def with_static(self, dataset: Any, names: Sequence[str]) -> Any:
+        """Return the preprocessor with these static columns, fitted on the data set; as it is where there are none."""
+        return self
 
     @abstractmethod
     def forward(self, rows: Any) -> Tokens:

@@ -5,7 +5,7 @@ A batch is a pure function of (seed, epoch, its members); which members go toget
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,6 +17,9 @@ from torch import Tensor
 from rotarymae.arrays.dataset import ArrayDataset
 from rotarymae.batch import Batch, DatasetExamples
 from rotarymae.counter_rng import counter_uniform
+from rotarymae.errors import InputError
+from rotarymae.masking import Masking, MaskRatio
+from rotarymae.preprocess.base import Preprocessor
 from rotarymae.preprocess.joined import drop_values, observations, split_joined
 from rotarymae.preprocess.observations import ObservationPreprocessor, opens_token
 from rotarymae.preprocess.patches import PatchPreprocessor
@@ -141,3 +144,33 @@ def checked(tokens: Tokens) -> Tokens:
     length = int(tokens.real.sum(1).max())
     observed = None if tokens.observed is None else tokens.observed[:, :length]
     return Tokens(tokens.values[:, :length], tokens.positions[:, :length], tokens.padding[:, :length], observed)
+
+
+def maskable(dataset: Any, preprocessor: Preprocessor, masking: Masking) -> np.ndarray:
+    """Return which series (or arrays) a mask hides something of, [S] bool.
+
+    A share of single tokens needs two; whole times, channels or patches need two different ones.
+    """
+    return np.concatenate(list(_maskable(dataset, preprocessor, masking)))
+
+
+def require_maskable(dataset: Any, preprocessor: Preprocessor, masking: Masking) -> None:
+    """Raise InputError when a mask would hide nothing of any series; stops at the first of which it does."""
+    if not any(part.any() for part in _maskable(dataset, preprocessor, masking)):
+        raise InputError(
+            f"masking {masking.kind!r} would hide nothing in any of the {len(dataset):,} {dataset.noun}, so that there "
+            "would be nothing to learn; hide single observations instead.",
+            code="nothing-to-hide",
+            settings=[("masking", "ratio")],
+        )
+
+
+def _maskable(dataset: Any, preprocessor: Preprocessor, masking: Masking) -> Iterator[np.ndarray]:
+    if isinstance(masking, MaskRatio):
+        yield dataset.lengths >= 2
+        return
+    examples = preprocessor.examples(dataset)
+    for start in range(0, len(dataset), 256):
+        index = np.arange(start, min(start + 256, len(dataset)))
+        units = examples.units(examples.tokens(index, None))
+        yield masking(units, counter_uniform(0, -1, index)).any(1).cpu().numpy()

@@ -19,7 +19,7 @@ from rotarymae.preprocess.base import Preprocessor, require_positive
 from rotarymae.preprocess.inputs import Inputs
 from rotarymae.preprocess.joined import carry_forward, join
 from rotarymae.preprocess.positions import Origin, PositionScaling
-from rotarymae.preprocess.static import StaticColumn
+from rotarymae.preprocess.static import StaticColumn, fit_static
 from rotarymae.preprocess.values import TransformKind, ValueScaling
 from rotarymae.series.cells import plain
 from rotarymae.series.columns import channel_index
@@ -80,6 +80,7 @@ class ObservationPreprocessor(Preprocessor):
     """
 
     kind: ClassVar[str] = "observations"
+    parts: ClassVar[str] = "observations"
 
     value_names: tuple[str, ...]
     channel_names: tuple[Label, ...] | None
@@ -122,8 +123,12 @@ class ObservationPreprocessor(Preprocessor):
         inputs: Inputs | None = None,
         join_times: bool = False,
         errors: Sequence[str] = (),
+        **settings: Any,
     ) -> ObservationPreprocessor:
         """Fit a training set; arguments as `ValueScaling.fit` and `PositionScaling.fit`, and the attributes.
+
+        Args:
+            settings: max_tokens, window and overlap.
 
         Raises:
             InputError: as these; `join_times` of a data set without channels, or with further inputs; `errors` that
@@ -151,6 +156,7 @@ class ObservationPreprocessor(Preprocessor):
             join_times=join_times,
             errors=errors,
             dates=dataset.time_unit is not None,
+            **settings,
         )
         made.values.load_state_dict(values.state_dict())
         made.positions.load_state_dict(positions.state_dict())
@@ -195,8 +201,9 @@ class ObservationPreprocessor(Preprocessor):
             lengths = np.add.reduceat(opens_token(dataset, first).astype(np.int64), first)
         return lengths if self.max_tokens is None else np.minimum(lengths, self.max_tokens)
 
-    def windows(self, dataset: SeriesDataset) -> Windows:
+    def windows(self, dataset: Any) -> Windows:
         """Return what the model reads of each series, one window or several."""
+        self.require_kind(dataset)
         return Windows.cut(dataset, self.window, self.overlap)
 
     def examples(self, dataset: SeriesDataset, **options: Any) -> Any:
@@ -204,6 +211,10 @@ class ObservationPreprocessor(Preprocessor):
         from rotarymae.preprocess.examples import SeriesExamples
 
         return SeriesExamples(dataset, self, **options)
+
+    def with_static(self, dataset: SeriesDataset, names: Sequence[str]) -> ObservationPreprocessor:
+        """Return the preprocessor with these static columns, fitted on the data set. Raises as `fit_static`."""
+        return self.replace(static=fit_static(dataset, names))
 
     # ── tokens ──────────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -36,6 +36,7 @@ class PatchPreprocessor(Preprocessor):
     """
 
     kind: ClassVar[str] = "patches"
+    parts: ClassVar[str] = "patches"
     mean: ClassVar[Tensor]
     std: ClassVar[Tensor]
 
@@ -89,7 +90,7 @@ class PatchPreprocessor(Preprocessor):
         return math.prod(self.patch_size) * self.channels
 
     def check(self, dataset: ArrayDataset) -> None:
-        """Refuses arrays that the model was not made for.
+        """Refuse arrays that the model was not made for.
 
         Raises:
             InputError: another patch size, rate or number of channels; names what differs.
@@ -130,8 +131,9 @@ class PatchPreprocessor(Preprocessor):
         """Return the number of patches of each array [S]."""
         return dataset.lengths
 
-    def windows(self, dataset: ArrayDataset) -> Windows:
+    def windows(self, dataset: Any) -> Windows:
         """Return the arrays as they are: each is read whole."""
+        self.require_kind(dataset)
         return Windows(dataset, np.arange(len(dataset)))
 
     def examples(self, dataset: ArrayDataset, **options: Any) -> Any:

@@ -123,10 +123,11 @@ class PositionScaling(nn.Module):
     def reaches(self, dataset: SeriesDataset) -> np.ndarray:
         """Return the largest |position| on each axis of each series [S, 1 + P], without times far from the others."""
         low, high = fences(dataset)
-        origins, reach = self.origins(dataset), np.zeros((len(dataset), len(self.units)))
+        origins, lengths = self.origins(dataset), np.diff(dataset.offsets)
+        reach = np.zeros((len(lengths), len(self.units)))
         for part in dataset.series_chunks():
             rows = slice(*dataset.offsets[[part[0], part[-1] + 1]])
-            series = np.repeat(part, dataset.lengths[part])
+            series = np.repeat(part, lengths[part])
             times = np.asarray(dataset.times[rows], np.float64)
             away = np.abs(times - origins[series]) * ((times >= low[series]) & (times <= high[series]))
             columns = [away[:, None]]
@@ -151,12 +152,10 @@ class PositionScaling(nn.Module):
 
 def fences(dataset: SeriesDataset) -> tuple[np.ndarray, np.ndarray]:
     """Return the times [S] before and after which an observation is far from the others of its series."""
-    low, high = np.full(len(dataset), -np.inf), np.full(len(dataset), np.inf)
-    lower, upper = (np.asarray(dataset.times[dataset.offsets[:-1] + at]) for at in _quartiles(dataset.lengths))
-    known = (dataset.lengths >= MIN_TIMES) & (upper > lower)
-    wide = FENCE * (upper - lower)
-    low[known], high[known] = (lower - wide)[known], (upper + wide)[known]
-    return low, high
+    lengths = np.diff(dataset.offsets)
+    lower, upper = (np.asarray(dataset.times[dataset.offsets[:-1] + at]) for at in _quartiles(lengths))
+    known, wide = (lengths >= MIN_TIMES) & (upper > lower), FENCE * (upper - lower)
+    return np.where(known, lower - wide, -np.inf), np.where(known, upper + wide, np.inf)
 
 
 def _quartiles(count: Any) -> tuple[Any, Any]:
@@ -166,7 +165,8 @@ def _quartiles(count: Any) -> tuple[Any, Any]:
 
 def _time_unit(dataset: SeriesDataset) -> float:
     low, high = fences(dataset)
-    owner = np.repeat(np.arange(len(dataset)), dataset.lengths)
+    lengths = np.diff(dataset.offsets)
+    owner = np.repeat(np.arange(len(lengths)), lengths)
     near = (dataset.times >= low[owner]) & (dataset.times <= high[owner])
     gaps = np.diff(dataset.times, append=0.0) * (near & np.append(near[1:], False))
     gaps[dataset.offsets[1:] - 1] = 0.0  # from one series to the next is no gap
@@ -179,8 +179,8 @@ def _time_unit(dataset: SeriesDataset) -> float:
     counts = np.diff(np.append(opens, len(owner)))
     gaps = gaps[order]
     medians = (gaps[opens + (counts - 1) // 2] + gaps[opens + counts // 2]) / 2
-    lower, upper = (np.asarray(dataset.times[dataset.offsets[:-1] + at]) for at in _quartiles(dataset.lengths))
-    spans = np.where(dataset.lengths >= MIN_TIMES, 2 * (upper - lower), 0.0)  # as of times spread evenly
+    lower, upper = (np.asarray(dataset.times[dataset.offsets[:-1] + at]) for at in _quartiles(lengths))
+    spans = np.where(lengths >= MIN_TIMES, 2 * (upper - lower), 0.0)  # as of times spread evenly
     last = dataset.times[dataset.offsets[1:] - 1] - dataset.times[dataset.offsets[:-1]]
     spans = np.where(spans > 0, spans, last)[last > 0]
     return float(max(np.median(medians), np.median(spans) / MAX_UNITS))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -13,7 +14,6 @@ from torch import Tensor
 
 from rotarymae.errors import InputError, InputWarning, did_you_mean, listed
 from rotarymae.series import cells
-from rotarymae.series.dataset import SeriesDataset
 
 FEW = 12  # different whole numbers that are taken for categories
 MOST_CATEGORIES = 256
@@ -124,8 +124,8 @@ class StaticColumn:
         return torch.cat([*parts, gone[:, None].double()] if self.missing else parts, 1)
 
 
-def fit_static(dataset: SeriesDataset, names: Sequence[str]) -> tuple[StaticColumn, ...]:
-    """The static columns of these names, fitted on a training set.
+def fit_static(dataset: Any, names: Sequence[str]) -> tuple[StaticColumn, ...]:
+    """Fit the static columns of these names on a training set.
 
     Raises:
         InputError: a column that the data set does not have, or that says nothing.
@@ -133,7 +133,7 @@ def fit_static(dataset: SeriesDataset, names: Sequence[str]) -> tuple[StaticColu
     return tuple(StaticColumn.fit(name, _column(dataset, name)) for name in names)
 
 
-def static_codes(columns: Sequence[StaticColumn], dataset: SeriesDataset) -> np.ndarray:
+def static_codes(columns: Sequence[StaticColumn], dataset: Any) -> np.ndarray:
     """Return the codes float64 [S, columns] of every series.
 
     Raises:
@@ -149,12 +149,12 @@ def code_features(columns: Sequence[StaticColumn], codes: Float[Tensor, "S K"]) 
     return torch.cat([codes.new_zeros(codes.shape[0], 0), *parts], 1).float()
 
 
-def static_features(columns: Sequence[StaticColumn], dataset: SeriesDataset) -> np.ndarray:
+def static_features(columns: Sequence[StaticColumn], dataset: Any) -> np.ndarray:
     """Return the features float32 [S, F] of every series. Raises as `static_codes`."""
     return code_features(columns, torch.from_numpy(static_codes(columns, dataset))).numpy()
 
 
-def _column(dataset: SeriesDataset, name: str) -> np.ndarray:
+def _column(dataset: Any, name: str) -> np.ndarray:
     if name not in dataset.static:
         raise InputError(
             f"the model reads the static column {name!r}, which the data set does not have; its static columns are "
@@ -164,5 +164,5 @@ def _column(dataset: SeriesDataset, name: str) -> np.ndarray:
 
 
 def _missing(column: np.ndarray) -> np.ndarray:
-    """True where there is no value [S]."""
+    """Return True where there is no value [S]."""
     return np.array([one is None or one != one for one in column.tolist()], bool)

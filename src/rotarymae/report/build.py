@@ -17,15 +17,12 @@ from markupsafe import Markup
 from matplotlib.figure import Figure
 
 from rotarymae.anomaly import HIDDEN
-from rotarymae.arrays import ArrayDataset
-from rotarymae.errors import listed
 from rotarymae.heads import encoder_of
 from rotarymae.metrics import RMSE, SCALED_RMSE, interval_words, method_words, metric_of, rows_in_words, scored_words
 from rotarymae.outcome import Outcome
 from rotarymae.preprocess import WORDS
 from rotarymae.report.content import Headline, Image, Report, Section, Table
 from rotarymae.report.pictures import PICTURES, Picture, Words
-from rotarymae.series import SeriesDataset
 from rotarymae.splits import split_words
 from rotarymae.system import duration, hardware, versions, write_text
 
@@ -46,7 +43,7 @@ def write_report(
     notes: tuple[str, ...] = (),
     anonymous: bool = False,
 ) -> Path:
-    """Writes report.html of a finished run; a page that was there is replaced at the end, in one step.
+    """Write report.html of a finished run; a page that was there is replaced at the end, in one step.
 
     Args:
         class_names: longer names of classes, for people.
@@ -56,9 +53,10 @@ def write_report(
         anonymous: leave out ids and values of single examples, and the warnings, which may name some.
     """
     words = Words.of(outcome, class_names or {}, time_label, value_label, invert)
+    pictures = [picture for picture in PICTURES if picture.suits(outcome.dataset.kind, anonymous)]
     sections = [
         _comparisons(outcome),
-        *(_pictured(picture, outcome, words, anonymous) for picture in PICTURES if not (anonymous and picture.private)),
+        *(_pictured(picture, outcome, words, anonymous) for picture in pictures),
         _data(outcome, anonymous),
         _run(outcome),
         _notes(outcome, notes, anonymous),
@@ -69,7 +67,7 @@ def write_report(
 
 
 def render(report: Report) -> str:
-    """The page as one string of HTML. Everything is escaped; the page loads nothing and runs no script."""
+    """Return the page as one string of HTML. Everything is escaped; the page loads nothing and runs no script."""
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).parent),
         autoescape=True,
@@ -82,7 +80,7 @@ def render(report: Report) -> str:
 
 
 def data_uri(figure: Figure) -> str:
-    """The figure as a data URI: SVG, sharp at every size, or PNG where that would be large."""
+    """Return the figure as a data URI: SVG, sharp at every size, or PNG where that would be large."""
     buffer = io.BytesIO()
     # A fixed salt gives the same bytes for the same figure. As an image of its own the SVG shares no ids with others.
     nothing = {"Date": None, "Creator": None, "Format": None, "Type": None}
@@ -141,7 +139,7 @@ def _comparisons(outcome: Outcome) -> Section | None:
 
 
 def _interpolations(values: Mapping[str, Any], where: str) -> Iterator[Table]:
-    """Errors at hidden observations: of each value over all channels, scaled, then of each channel in its own unit."""
+    """Tabulate errors at hidden observations: scaled, over all channels; then of each channel in its own unit."""
     errors = [(name, found) for name, found in values.items()]
     caption = "Root mean squared errors, scaled as described under what was done to the data: small beside 1 is good."
     yield from _errors(f"Hidden observations, {where}", errors, SCALED_RMSE, caption)
@@ -161,7 +159,7 @@ def _interpolations(values: Mapping[str, Any], where: str) -> Iterator[Table]:
 
 
 def _errors(title: str, parts: list[tuple[str, Any]], error: str, caption: str) -> Iterator[Table]:
-    """A row per part and a column per method."""
+    """Tabulate errors with a row per part and a column per method."""
     rows = []
     for name, found in parts:
         row = {method_words(method): errors[error] for method, errors in found["methods"].items()}
@@ -179,7 +177,7 @@ def _methods(title: str, methods: Mapping[str, Mapping[str, float]], caption: st
 
 
 def _pictured(picture: Picture, outcome: Outcome, words: Words, anonymous: bool) -> Section | None:
-    """The section of a picture. A picture that fails costs its section, with a sentence that says why, and no more."""
+    """Return the section of a picture. One that fails is replaced by a sentence that says why."""
     images, tables = [], []
     try:
         for part in picture.draw(outcome, words):
@@ -198,12 +196,18 @@ def _pictured(picture: Picture, outcome: Outcome, words: Words, anonymous: bool)
 
 
 def _data(outcome: Outcome, anonymous: bool) -> Section:
-    dataset = outcome.dataset
-    if isinstance(dataset, ArrayDataset):
-        facts, scaling = _of_arrays(outcome, dataset)
-    else:
-        facts, scaling = _of_series(outcome, dataset)
-    facts["split"] = split_words(outcome.metrics["split"], private=not anonymous)
+    preprocessor, dataset, split = outcome.pipeline.preprocessor, outcome.dataset, outcome.metrics["series"]
+    assert preprocessor is not None
+    lengths, transforms = dataset.lengths, sorted(set(getattr(preprocessor, "transforms", ())))
+    words = "; ".join(f"{how}: {WORDS[how]}" for how in transforms)
+    facts: dict[str, object] = {
+        dataset.noun: len(dataset),
+        f"{preprocessor.parts} of each": f"{lengths.min()} to {lengths.max()}, median {np.median(lengths):.0f}",
+        f"{preprocessor.parts} of all": int(lengths.sum()),
+        "trained on, for validation, held out": f"{split['train']}, {split['validation']}, {split['test']}",
+        "read": str(dataset.reading or "–"),
+        "split": split_words(outcome.metrics["split"], private=not anonymous),
+    }
     fitted = "are those of the pre-trained model" if outcome.config.pretrained else "were fitted on the training part"
     warnings = [f"Warning: {warning}" for warning in outcome.warnings]
     if anonymous and warnings:
@@ -211,53 +215,10 @@ def _data(outcome: Outcome, anonymous: bool) -> Section:
     return Section(
         "data",
         "What was done to the data",
-        f"What happened between your {_source(outcome)} and the model's input; the scalers {fitted} and are saved with "
-        "the model.",
-        tables=(_pairs(facts), _pairs(scaling, "Scaling")),
+        f"What happened between your data and the model's input; the scalers {fitted} and are saved with the model.",
+        tables=(_pairs(facts), Table(list(settings_rows(preprocessor.describe())), "Scaling", caption=words)),
         items=warnings,
     )
-
-
-def _of_arrays(outcome: Outcome, dataset: ArrayDataset) -> tuple[dict[str, object], dict[str, object]]:
-    split, lengths = outcome.metrics["series"], dataset.lengths
-    facts: dict[str, object] = {
-        dataset.noun: len(dataset),
-        "patches of each": f"{lengths.min()} to {lengths.max()}, median {np.median(lengths):.0f}",
-        "trained on, for validation, held out": f"{split['train']}, {split['validation']}, {split['test']}",
-    }
-    facts |= {"files": "; ".join(dataset.notes)} if dataset.notes else {}
-    return facts, outcome.pipeline.require_arrays().describe()
-
-
-def _of_series(outcome: Outcome, dataset: SeriesDataset) -> tuple[dict[str, object], dict[str, object]]:
-    preprocessor = outcome.pipeline.require_series()
-    split = outcome.metrics["series"]
-    lengths = dataset.lengths
-    facts: dict[str, object] = {
-        "series": len(dataset),
-        "observations": len(dataset.times),
-        "observations per series": f"{lengths.min()} to {lengths.max()}, median {np.median(lengths):.0f}",
-        "series trained on, for validation, held out": f"{split['train']}, {split['validation']}, {split['test']}",
-        "times count from": "each series' first observation" if preprocessor.origin == "first" else "zero",
-    }
-    if dataset.reading is not None:
-        facts["rows of the table"] = str(dataset.reading)
-    if preprocessor.channel_names is not None:
-        facts["channels"] = listed(map(str, preprocessor.channel_names), 20)
-    names, transforms = preprocessor.value_names, preprocessor.transforms
-    scaling: dict[str, object] = {name: WORDS[how] for name, how in zip(names, transforms, strict=True)}
-    how = "the median gap between times, or a thousandth of the span where that is larger"
-    how = "as given" if outcome.config.time_unit else how
-    how = "as the pre-trained model has it" if outcome.config.pretrained else how
-    days = " days" if dataset.time_unit == "day" and not outcome.config.pretrained else ""
-    scaling["unit of time"] = f"{preprocessor.positions.unit:.4g}{days} ({how})"
-    units = zip(preprocessor.position_names, preprocessor.positions.units[1:].tolist(), strict=True)
-    scaling |= {f"unit of {name}": f"{unit:.4g}" for name, unit in units}
-    return facts, scaling
-
-
-def _source(outcome: Outcome) -> str:
-    return "table" if isinstance(outcome.dataset, SeriesDataset) else "files"
 
 
 def _run(outcome: Outcome) -> Section:
@@ -281,17 +242,17 @@ def _run(outcome: Outcome) -> Section:
 
 
 def _notes(outcome: Outcome, notes: tuple[str, ...], anonymous: bool) -> Section:
-    noun, source, count = outcome.dataset.noun, _source(outcome), f"{len(outcome.dataset):,}"
+    noun, count = outcome.dataset.noun, f"{len(outcome.dataset):,}"
     if anonymous:
         private = (
-            f"This page is anonymous: it holds no id and no value of any of the {count} {noun} of your {source}, only "
+            f"This page is anonymous: it holds no id and no value of any of your {count} {noun}, only "
             "statistics of them, the names of its columns, channels and classes, and the command that was typed."
         )
     else:
         private = (
-            f"This page holds data of your {source}: ids and observed values of some of its {count} {noun}, in "
-            "pictures and warnings, and one point for each that was scored. Mind this before you show it to others, or "
-            "make the page anonymous (--anonymous)."
+            f"This page holds your data: ids and observed values of some of the {count} {noun}, in pictures and "
+            "warnings, and one point for each that was scored. Mind this before you show it to others, or make the "
+            "page anonymous (--anonymous)."
         )
     return Section(
         "notes", "Notes and limits", "What to keep in mind before you use this page.", items=(*notes, private)
@@ -303,7 +264,7 @@ def _pairs(facts: Mapping[str, object], title: str = "") -> Table:
 
 
 def settings_rows(settings: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, object]]]:
-    """A nested configuration as rows, exactly as it is typed; a group's name stands alone above its settings."""
+    """Yield the rows of a nested configuration, as it is typed; a group's name stands alone above its settings."""
     for name, value in settings.items():
         if not isinstance(value, Mapping):
             yield name, {"": _setting(value)}
@@ -331,7 +292,7 @@ def _setting(value: object) -> str:
 
 
 def number(value: object) -> str:
-    """A value as a reader wants it: 12,345 · 0.703 · 3.21e-05 · yes · –."""
+    """Return a value as a reader wants it: 12,345 · 0.703 · 3.21e-05 · yes · –."""
     if isinstance(value, bool | np.bool_):
         return "yes" if value else "no"
     if isinstance(value, int | np.integer):
@@ -353,7 +314,7 @@ def _real(x: float) -> str:
 
 
 def _comparison(headline: Headline, other: float) -> Markup:
-    """How far the model is from another method, with an arrow that says in which direction."""
+    """Return the difference between the model and another method, with an arrow for its direction."""
     change = headline.value - other
     if not math.isfinite(change):
         return Markup("")

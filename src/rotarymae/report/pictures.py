@@ -16,7 +16,6 @@ from numpy.typing import ArrayLike
 from sklearn.metrics import accuracy_score, confusion_matrix, precision_recall_fscore_support
 
 from rotarymae import plots
-from rotarymae.arrays import ArrayDataset
 from rotarymae.importance import importance, most_observations
 from rotarymae.interpolation import SHARES, interpolate
 from rotarymae.metrics import method_words, scored_words
@@ -26,7 +25,7 @@ from rotarymae.preprocess import ObservationPreprocessor
 from rotarymae.queries import curves
 from rotarymae.reconstruction import drawn
 from rotarymae.report.content import Table
-from rotarymae.series import SeriesDataset, channel_index, plain
+from rotarymae.series import channel_index, plain
 from rotarymae.training import TrainResult
 
 EXAMPLES = 6  # series shown with their hidden points
@@ -39,7 +38,7 @@ LEVELS = SHARES  # bands whose promise is checked
 
 @dataclass(frozen=True)
 class Drawing:
-    """A figure, and the same in words for who cannot see it."""
+    """A figure, and a description for readers who cannot see it."""
 
     figure: Figure
     alt: str
@@ -72,15 +71,14 @@ class Words:
         invert: Collection[str] = (),
     ) -> Words:
         names = tuple(class_names.get(name, str(name)) for name in outcome.classes)
-        if isinstance(outcome.dataset, ArrayDataset):
-            return cls(names, time or "", value or "", False, frozenset())
-        preprocessor = outcome.pipeline.require_series()
-        dates = outcome.dataset.time_zone is not None
+        preprocessor = outcome.pipeline.preprocessor
+        assert preprocessor is not None
+        dates = getattr(outcome.dataset, "time_zone", None) is not None
         column = str(outcome.pipeline.columns.get("time") or "time")
         return cls(
             names,
             time or (f"{column} (UTC)" if dates else column),
-            value or preprocessor.value_names[0],
+            value or next(iter(getattr(preprocessor, "value_names", ())), ""),
             dates,
             frozenset(invert),
         )
@@ -93,10 +91,15 @@ class Picture:
     explanation: str  # one sentence: what one sees, and how to read it
     draw: Callable[[Outcome, Words], Iterable[Drawing | Table]]
     private: bool = False  # whether it shows ids or values of single examples
+    kind: str = ""  # of the data that it can draw; all where it is empty
+
+    def suits(self, kind: str, anonymous: bool) -> bool:
+        """Return whether the picture is for this kind of data, and shows no single example on an anonymous page."""
+        return self.kind in ("", kind) and not (anonymous and self.private)
 
 
 def series(outcome: Outcome, words: Words) -> Iterator[Drawing]:
-    """Some series with what was shown, what was hidden, and the predicted curve."""
+    """Draw some series with shown and hidden observations, and the predicted curve."""
     if outcome.visible is None or outcome.hidden is None:
         return
     preprocessor = outcome.pipeline.require_series()
@@ -146,7 +149,7 @@ def _observed(
     importance: np.ndarray | None = None,
     curve: plots.Curve | None = None,
 ) -> Figure:
-    """The observations `shown` of a series, in the user's words and on the scale that its values were read on."""
+    """Draw the observations `shown` of a series, in the user's words and on the scale that its values were read on."""
     away = np.abs(values - np.median(values))
     spread = float(np.median(away)) or 1.0
     return plots.interpolation(
@@ -167,27 +170,25 @@ def _observed(
 
 
 def error_column(preprocessor: ObservationPreprocessor) -> int | None:
-    """The place of the first value's measurement errors among the columns of values, where it has some."""
+    """Return the index of the first value's measurement errors among the columns of values; None without any."""
     first, columns = preprocessor.value_names[0], preprocessor.value_columns
     named = preprocessor.errors[:1] or tuple(name for name in columns if name == f"{first}_err")
     return columns.index(named[0]) if named else None
 
 
 def most_observed(channels: np.ndarray, count: int = PANELS) -> np.ndarray:
-    """The channels with most observations: as many as there is room for panels."""
+    """Return the `count` channels with most observations."""
     present, counts = np.unique(channels, return_counts=True)
     return present[np.argsort(-counts, kind="stable")[:count]]
 
 
 def reconstructions(outcome: Outcome, words: Words) -> Iterator[Drawing]:
-    """Some pictures, or spectrograms, with what was hidden and what the model makes of it."""
-    dataset = outcome.dataset
-    if not isinstance(dataset, ArrayDataset) or not outcome.reconstructions:
-        return
+    """Draw some pictures, or spectrograms, with hidden patches and their reconstructions."""
+    dataset: Any = outcome.dataset
     scored = outcome.split.scored
     rows = scored[dataset.lengths[scored] >= 2]  # as `score` reconstructs them
     chosen = np.sort(np.random.default_rng(0).permutation(len(rows))[:EXAMPLES])
-    for i in chosen.tolist():
+    for i in chosen.tolist() if outcome.reconstructions else ():
         row = int(rows[i])
         found, name = outcome.reconstructions[i], str(plain(dataset.ids[row]))
         array = dataset.arrays[row]
@@ -199,8 +200,8 @@ def reconstructions(outcome: Outcome, words: Words) -> Iterator[Drawing]:
         yield Drawing(figure, f"{name}: input, {hidden}, and reconstruction", f"{hidden}.", heading=name)
 
 
-def _flat(array: np.ndarray, dataset: ArrayDataset, black: float, white: float) -> np.ndarray:
-    """An array [*sizes, C] as a picture [H, W], or [H, W, 3] in colours from 0 to 1.
+def _flat(array: np.ndarray, dataset: Any, black: float, white: float) -> np.ndarray:
+    """Return an array [*sizes, C] as a picture [H, W], or [H, W, 3] in colours from 0 to 1.
 
     Of a video it is the first frame; the time of a sound runs from left to right, and low frequencies are below.
     """
@@ -217,7 +218,7 @@ def _flat(array: np.ndarray, dataset: ArrayDataset, black: float, white: float) 
 
 
 def bands(outcome: Outcome, words: Words) -> Iterator[Drawing | Table]:
-    """Do bands hold the share of hidden points that they promise?"""
+    """Compare the share of hidden points inside each band with its nominal share."""
     found, hidden = outcome.interpolated, outcome.hidden
     if found is None or found.std is None or hidden is None:
         return
@@ -245,7 +246,7 @@ def bands(outcome: Outcome, words: Words) -> Iterator[Drawing | Table]:
 
 
 def verdict(promise: float, share: float, points: int) -> str:
-    """Whether a band holds what it promises, as far as so many independent points can tell."""
+    """Return whether a band is too narrow or too wide, as far as this number of independent points can tell."""
     noise = 2 * (promise * (1 - promise) / max(points, 1)) ** 0.5
     if abs(share - promise) <= max(noise, 0.02):
         return "as promised"
@@ -253,7 +254,7 @@ def verdict(promise: float, share: float, points: int) -> str:
 
 
 @dataclass(frozen=True)
-class Verdicts:
+class ClassPredictions:
     """Classes of the scored series as indices: true and predicted [n], by other methods too; probabilities [n, K]."""
 
     labels: np.ndarray
@@ -262,7 +263,7 @@ class Verdicts:
     probabilities: np.ndarray
 
     @classmethod
-    def of(cls, outcome: Outcome) -> Verdicts | None:
+    def of(cls, outcome: Outcome) -> ClassPredictions | None:
         if not outcome.classes or outcome.predicted is None or outcome.labels is None:
             return None
         index = {name: i for i, name in enumerate(outcome.classes)}
@@ -276,8 +277,8 @@ class Verdicts:
 
 
 def classes(outcome: Outcome, words: Words) -> Iterator[Drawing | Table]:
-    """Confusion matrix, and precision, recall and F1 class by class, with the F1 of other methods."""
-    found = Verdicts.of(outcome)
+    """Draw the confusion matrix, and tabulate precision, recall and F1 of each class, with the F1 of other methods."""
+    found = ClassPredictions.of(outcome)
     if found is None:
         return
     k = len(words.classes)
@@ -306,13 +307,13 @@ def classes(outcome: Outcome, words: Words) -> Iterator[Drawing | Table]:
 
 
 def _scores(labels: np.ndarray, predicted: np.ndarray, k: int) -> Any:
-    """(precision, recall, F1, support), each [k]; 0 where nothing was there or predicted."""
+    """Return (precision, recall, F1, support), each [k]; 0 for a class that is neither true nor predicted."""
     return precision_recall_fscore_support(labels, predicted, labels=range(k), zero_division=0)  # pyright: ignore
 
 
 def thresholds(outcome: Outcome, words: Words) -> Iterator[Drawing]:
-    """ROC and precision-recall curves of the second of two classes."""
-    found = Verdicts.of(outcome)
+    """Draw ROC and precision-recall curves of the second of two classes."""
+    found = ClassPredictions.of(outcome)
     if found is None or len(words.classes) != 2 or len(np.unique(found.labels)) < 2:
         return
     name, positive, score = words.classes[1], found.labels == 1, found.probabilities[:, 1]
@@ -320,9 +321,9 @@ def thresholds(outcome: Outcome, words: Words) -> Iterator[Drawing]:
     yield Drawing.of(plots.precision_recall(positive, score, name=name), f"Precision-recall curve of {name}")
 
 
-def confidence(outcome: Outcome, words: Words) -> Iterator[Drawing]:
-    """Are verdicts given with probability p right in a share p of the cases?"""
-    found = Verdicts.of(outcome)
+def reliability(outcome: Outcome, words: Words) -> Iterator[Drawing]:
+    """Draw how often predictions are right, by the probability that the model gave them."""
+    found = ClassPredictions.of(outcome)
     if found is None or len(found.labels) < 20:
         return
     axes = plots.reliability(found.labels == found.predicted, found.probabilities.max(1))
@@ -343,10 +344,10 @@ def regression(outcome: Outcome, words: Words) -> Iterator[Drawing]:
         yield Drawing.of(axes, "Predicted against true values", caption)
 
 
-def mattered(outcome: Outcome, words: Words) -> Iterator[Drawing]:
-    """Some scored series, with observations as large as they mattered to the model."""
+def important_observations(outcome: Outcome, words: Words) -> Iterator[Drawing]:
+    """Draw some scored series, with markers as large as their observations' importance to the model."""
     pipeline, dataset = outcome.pipeline, outcome.dataset
-    if pipeline.labels is None or outcome.labels is None or not isinstance(dataset, SeriesDataset):
+    if pipeline.labels is None or outcome.labels is None:
         return
     preprocessor, lengths = pipeline.require_series(), dataset.lengths
     # A series of n costs n passes over n observations: together no more than five passes over the table, or a moment's.
@@ -356,7 +357,7 @@ def mattered(outcome: Outcome, words: Words) -> Iterator[Drawing]:
     rows = np.sort(np.random.default_rng(0).permutation(rows)[:EXAMPLES])
     if not len(rows):
         return
-    some = dataset.select(rows)
+    some: Any = dataset.select(rows)
     found = importance(pipeline, some)
     answers = pipeline.outputs(some, "model")
     alone = "" if pipeline.partners is None or pipeline.partners.choice == "model" else " alone"
@@ -380,7 +381,7 @@ def embedding(outcome: Outcome, words: Words) -> Iterator[Drawing]:
     at = outcome.split.scored
     if outcome.embeddings is None or len(at) < 5:
         return
-    found = Verdicts.of(outcome)
+    found = ClassPredictions.of(outcome)
     known = (None, None) if found is None else (found.labels, words.classes)
     if len(at) >= 50:
         method, caption = "t-SNE", "The flattening keeps neighbourhoods only; distances across the map mean little."
@@ -402,7 +403,7 @@ def learning(outcome: Outcome, words: Words) -> Iterator[Drawing]:
 
 
 def learning_curves(result: TrainResult) -> dict[str, tuple[ArrayLike, ArrayLike]]:
-    """(epochs, losses) of training (the mean of what was logged in an epoch), and of validation where there is any."""
+    """Return (epochs, losses): the mean of training losses in each epoch, and validation losses if there are any."""
     by_epoch: dict[int, list[float]] = {}
     for line in result.history:
         if "loss" in line:
@@ -424,6 +425,7 @@ PICTURES = [
         "the bands should hold 68 % and 95 % of the hollow points.",
         series,
         private=True,
+        kind="observations",
     ),
     Picture(
         "reconstructions",
@@ -431,6 +433,7 @@ PICTURES = [
         "The model saw the middle one, where grey is hidden, and drew the hidden patches anew.",
         reconstructions,
         private=True,
+        kind="patches",
     ),
     Picture(
         "bands",
@@ -457,7 +460,7 @@ PICTURES = [
         "Are the probabilities honest?",
         "Of the series that were given their class with a probability of 80 %, 80 % should be of that class: points "
         "below the dashed line say that the classifier is too sure of itself.",
-        confidence,
+        reliability,
     ),
     Picture("regression", "Predicted beside true", "On the dashed line both agree.", regression, private=True),
     Picture(
@@ -465,8 +468,9 @@ PICTURES = [
         "Which observations mattered",
         "The larger an observation, the more the model's answer changes when it alone is left out; hollow ones speak "
         "against the class that the model gives.",
-        mattered,
+        important_observations,
         private=True,
+        kind="observations",
     ),
     Picture(
         "embedding",

@@ -11,7 +11,7 @@ from rotarymae.scale.answers import (
     values,
 )
 from rotarymae.scale.shards import ShardedJob, ShardTotals, answer_shards
-from rotarymae.scale.tables import Totals, answer_arrays, answer_file, embed_table, interpolate_table, predict_table
+from rotarymae.scale.tables import Totals, answer_arrays, answer_arrow, answer_file, embed_table
 
 __all__ = [
     "Question",
@@ -19,16 +19,15 @@ __all__ = [
     "ShardedJob",
     "Totals",
     "answer_arrays",
+    "answer_arrow",
     "answer_file",
     "answer_shards",
     "embed_table",
     "importances",
-    "interpolate_table",
     "observation_scores",
     "open_embeddings",
     "open_predictions",
     "open_stage",
-    "predict_table",
     "predictions",
     "values",
 ]

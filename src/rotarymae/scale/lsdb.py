@@ -23,7 +23,7 @@ import pyarrow as pa
 from rotarymae.config import AutoPool, Precision
 from rotarymae.errors import InputError, import_extra, listed
 from rotarymae.scale.answers import Stage, open_once
-from rotarymae.scale.tables import answer_table, question_reader
+from rotarymae.scale.tables import answer_arrow
 from rotarymae.tables import TableSchema
 
 
@@ -83,7 +83,7 @@ def _embed_partition(
     question = open_once(model, stage, pool, precision)
     table = pa.table({name: pa.array(frame[name]) for name in frame.columns})
     first = frame[kept][~frame[layout.id].duplicated()]
-    answers = pa.concat_tables(answer_table(question, question_reader(question, table, layout)))
+    answers = answer_arrow(question, table, layout)
     vectors = {name: answers[name].to_numpy().astype(np.float32, copy=False) for name in question.schema.names}  # pyright: ignore
     return _with_vectors(first, vectors)
 

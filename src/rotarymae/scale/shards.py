@@ -33,7 +33,7 @@ from rotarymae.model_files import files_of, find_model
 from rotarymae.pipeline import LEFT_AFTER
 from rotarymae.run_folder import write_parts
 from rotarymae.scale.answers import Question
-from rotarymae.scale.tables import answer_table, question_reader
+from rotarymae.scale.tables import answer_table
 from rotarymae.system import Reporter, remove_leftovers, sha256, write_text
 from rotarymae.tables import TableSchema, stem, table_files
 
@@ -300,7 +300,7 @@ def _answer(question: Question, layout: TableSchema, shard: Shard) -> str | None
         remove_leftovers(shard.output.parent, [shard.output.name], 0.0 if alone else LEFT_AFTER)
         try:
             with gathered_warnings() as caught:
-                write_parts(answer_table(question, question_reader(question, shard.source, layout)), shard.output)
+                write_parts(answer_table(question, question.pipeline.reader(shard.source, layout)), shard.output)
             for text in dict.fromkeys(str(one.message) for one in caught if issubclass(one.category, InputWarning)):
                 warnings.warn(f"{shard.source.name}: {text}", InputWarning, stacklevel=2)
         except (OSError, MemoryError):

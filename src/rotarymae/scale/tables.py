@@ -8,7 +8,7 @@ The column of ids has the table's name and type. A series without observations h
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,6 @@ from rotarymae.arrays import ArrayDataset
 from rotarymae.config import AutoPool
 from rotarymae.errors import InputError, InputWarning, NoObservations, gathered_warnings
 from rotarymae.pipeline import Pipeline
-from rotarymae.queries import QueryTable
 from rotarymae.run_folder import with_ids, write_parts
 from rotarymae.scale.answers import (
     Answers,
@@ -29,8 +28,6 @@ from rotarymae.scale.answers import (
     Stage,
     embeddings,
     open_embeddings,
-    predictions,
-    values,
 )
 from rotarymae.series import SeriesDataset, as_text
 from rotarymae.tables import Part, TableReader, TableSchema
@@ -76,7 +73,7 @@ def answer_file(
     Raises:
         InputError: as `TableSchema.reader` and `TableReader.parts`, naming the table; no series has an observation.
     """
-    totals, reader = Totals(), question_reader(question, table, layout)
+    totals, reader = Totals(), question.pipeline.reader(table, layout)
 
     def tables() -> Iterator[pa.Table]:
         nonlocal totals
@@ -172,11 +169,11 @@ def _rows(ids: pa.Array, observed: np.ndarray, answers: Answers | None, schema: 
 
 def answer_arrays(question: Question, dataset: ArrayDataset, out: Path, on_step: OnStep | None = None) -> Totals:
     """Write the answers for arrays; a file that could not be read has a row with its name alone, at the end."""
-    ids = pa.array([*dataset.ids.tolist(), *dataset.left_out])
+    ids = pa.array([*dataset.ids.tolist(), *dataset.reading.left_out])
     answers = question.answer(dataset, on_step)
     observed = np.arange(len(ids)) < len(dataset)
     write_parts([_rows(ids, observed, answers, answers.columns.schema, dataset.id_name)], out)
-    return Totals(len(ids), len(dataset.left_out), len(ids), what="files that cannot be read")
+    return Totals(len(ids), len(dataset.reading.left_out), len(ids), what="files that cannot be read")
 
 
 def _once(raised: list[InputWarning]) -> Iterator[InputWarning]:
@@ -208,11 +205,6 @@ def _checked(question: Question, reader: TableReader) -> Iterator[Part]:
         asked.refuse_others(seen)
 
 
-def question_reader(question: Question, table: Path | pa.Table, layout: TableSchema) -> TableReader:
-    """Return what reads a table as a question's model needs it. Raises as `TableSchema.reader`."""
-    return question.pipeline.reader(table, layout)
-
-
 # ── for Arrow tables ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -238,55 +230,13 @@ def embed_table(
         ModelDirectoryError: as `Pipeline.load`.
     """
     question = embeddings(model, pool) if isinstance(model, Pipeline) else open_embeddings(model, stage, pool)
-    return _answered(question, table, layout)
+    return answer_arrow(question, table, layout)
 
 
-def predict_table(
-    table: pa.Table,
-    model: str | Path | Pipeline,
-    layout: TableSchema | None = None,
-    *,
-    predictor: str = "auto",
-) -> pa.Table:
-    """Return the prediction of every series of a table: its id, "predicted", and for classes a probability of each.
-
-    Args:
-        predictor: "model", "features" or "combined"; "auto" is what the fit chose.
-        table, model, layout: as `embed_table`. Raises as it does.
-    """
-    return _answered(predictions(_loaded(model), predictor), table, layout)
-
-
-def interpolate_table(
-    table: pa.Table,
-    model: str | Path | Pipeline,
-    layout: TableSchema | None = None,
-    *,
-    points: int = 100,
-    times: Sequence[float | str] = (),
-    at: pa.Table | None = None,
-) -> pa.Table:
-    """Return values of every series of a table at any times, one row per query: id, time, channel, mean, std, bands.
-
-    Args:
-        points: even times from each series' first to its last observation, in every channel.
-        times: these times, numbers or dates, of every series and channel instead.
-        at: instead, a table of ids, times and perhaps channels, with names of columns as in the layout.
-        table, model, layout: as `embed_table`. Raises as it does.
-    """
-    pipeline = _loaded(model).pretrained
-    layout = layout or pipeline.layout()
-    asked = None if at is None else QueryTable.of(at, layout)
-    return _answered(values(pipeline, points, times, asked), table, layout)
-
-
-def _loaded(model: str | Path | Pipeline) -> Pipeline:
-    return model if isinstance(model, Pipeline) else Pipeline.load(model)
-
-
-def _answered(question: Question, table: pa.Table, layout: TableSchema | None) -> pa.Table:
+def answer_arrow(question: Question, table: pa.Table, layout: TableSchema | None = None) -> pa.Table:
+    """Answer for an Arrow table; those to a table of times are in its order. Raises as `embed_table`."""
     layout = layout or question.pipeline.layout()
-    answers = pa.concat_tables(answer_table(question, question_reader(question, table, layout)))
+    answers = pa.concat_tables(answer_table(question, question.pipeline.reader(table, layout)))
     return answers if question.at is None else question.at.in_order(answers)
 
 

@@ -5,6 +5,7 @@ from .config import TrainConfig as TrainConfig
 from .distributed import broadcast_from_main as broadcast_from_main
 from .distributed import is_main_process as is_main_process
 from .distributed import single_process as single_process
+from .distributed import taken_precision as taken_precision
 from .evaluation import evaluate as evaluate
 from .evaluation import predict as predict
 from .loop import FREE_TO_CHANGE as FREE_TO_CHANGE
@@ -18,4 +19,3 @@ from .objectives import Classification as Classification
 from .objectives import Objective as Objective
 from .objectives import Pretraining as Pretraining
 from .objectives import Regression as Regression
-from .precision import taken_precision as taken_precision

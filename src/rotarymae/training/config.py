@@ -4,12 +4,24 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Any, Literal
 
 from rotarymae.config import Precision
-from rotarymae.errors import InputError, check_each, check_number, check_share, check_whole, choose
+from rotarymae.errors import InputError, check_choices, check_number, check_settings, check_share, check_whole
 
 Optimizer = Literal["adamw", "sgd"]
+# How `TrainConfig` checks its fields.
+RULES: list[tuple[Any, tuple[str, ...], dict[str, Any]]] = [
+    (check_whole, ("epochs", "log_every", "keep"), {"least": 1}),
+    (check_whole, ("min_steps", "workers", "seed", "max_skipped"), {"least": 0}),
+    (check_whole, ("batch_size", "batch_tokens", "epoch_steps", "patience"), {"least": 1, "optional": True}),
+    (check_whole, ("checkpoint_steps",), {"least": 1, "optional": True}),
+    (check_whole, ("warmup_steps",), {"least": 0, "optional": True}),
+    (check_number, ("base_lr", "layer_decay"), {"wanted": "a positive number", "above": 0}),
+    (check_number, ("gradient_clip",), {"wanted": "a positive number or None", "above": 0, "optional": True}),
+    (check_number, ("weight_decay", "checkpoint_minutes"), {"wanted": "a number of at least 0", "least": 0}),
+    (check_share, ("momentum", "warmup_fraction"), {}),
+]
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -63,8 +75,6 @@ class TrainConfig(LoopOptions):
     """This share of all steps is warm-up when warmup_steps is None."""
     layer_decay: float = 1.0
     """The learning rate of a block is this times that of the block above it; 1 gives all the same rate."""
-    accumulation: int = 1
-    """A step is computed in this many micro-batches, which saves memory; of the result it changes dropout's draws."""
     keep_best: bool = False
     """Training ends with the weights of the best validation loss instead of the last ones."""
     seed: int = 0
@@ -81,18 +91,9 @@ class TrainConfig(LoopOptions):
     def __post_init__(self) -> None:
         if (self.batch_size is None) == (self.batch_tokens is None):
             raise InputError("give either batch_size (examples) or batch_tokens (tokens), not both and not neither.")
-        check_each(check_whole, self, ("epochs", "accumulation", "log_every", "keep"), 1)
-        optional = ("batch_size", "batch_tokens", "epoch_steps", "patience", "checkpoint_steps")
-        check_each(check_whole, self, optional, 1, optional=True)
-        check_each(check_whole, self, ("min_steps", "workers", "seed", "max_skipped"), 0)
+        check_settings(self, *RULES)
         if self.seed >= 2**64:
             raise InputError(f"seed is {self.seed}; wanted a whole number below 2^64.")
-        check_whole("warmup_steps", self.warmup_steps, 0, optional=True)
-        check_each(check_number, self, ("base_lr", "layer_decay"), "a positive number", above=0)
-        if self.gradient_clip is not None:
-            check_number("gradient_clip", self.gradient_clip, "a positive number or None", above=0)
-        check_each(check_number, self, ("weight_decay", "checkpoint_minutes"), "a number of at least 0", least=0)
-        check_each(check_share, self, ("momentum", "warmup_fraction"))
         if not isinstance(self.betas, tuple | list) or len(self.betas) != 2:
             raise InputError(f"betas is {self.betas!r}; wanted two numbers.")
         for i, rate in enumerate(self.betas):
@@ -100,8 +101,7 @@ class TrainConfig(LoopOptions):
         for name in ("keep_best", "compile"):
             if type(getattr(self, name)) is not bool:
                 raise InputError(f"{name} is {getattr(self, name)!r}; wanted True or False.")
-        choose("optimizer", self.optimizer, get_args(Optimizer))
-        choose("precision", self.precision, get_args(Precision))
+        check_choices(self)
 
     def passes(self, steps: int) -> int:
         """Return the number of passes that training makes, each of this many steps."""

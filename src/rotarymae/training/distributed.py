@@ -1,4 +1,4 @@
-"""Processes and devices of a run: sums over them, and signals that end them."""
+"""Processes and devices of a run: sums over them, the precision they compute in, and signals that end them."""
 
 from __future__ import annotations
 
@@ -8,17 +8,16 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
-from pathlib import Path
 from typing import Any, TypeVar
 
 import torch
 from accelerate import Accelerator, PartialState
-from accelerate.tracking import get_available_trackers
 from accelerate.utils import broadcast_object_list
 
-from rotarymae.errors import InputError
+from rotarymae.config import Precision
+from rotarymae.training.config import TrainConfig
 
 T = TypeVar("T")
 
@@ -59,23 +58,10 @@ def _processes() -> PartialState:
     return PartialState(cpu=not torch.accelerator.is_available())
 
 
-def make_accelerator(trackers: tuple[str, ...] = (), folder: str | Path | None = None) -> Accelerator:
-    """Create the Accelerator. Mixed precision comes from TrainConfig, not from the launcher.
-
-    Raises:
-        InputError: a tracker that is unknown, not installed, or without the folder it writes to.
-    """
-    installed = [str(getattr(name, "value", name)) for name in get_available_trackers()]
-    for name in trackers:
-        if name not in ("tensorboard", "wandb"):
-            raise InputError(f"tracker {name!r}; wanted 'tensorboard' or 'wandb'.")
-        if name not in installed:
-            raise InputError(f"the tracker {name} is not installed; run `pip install {name}`.")
-        if name == "tensorboard" and folder is None:
-            raise InputError("tensorboard writes to the folder of the run; give one.")
+def make_accelerator() -> Accelerator:
+    """Create the Accelerator. Mixed precision comes from TrainConfig, not from the launcher."""
     _processes()
-    project = None if folder is None else str(folder)
-    accelerator = Accelerator(mixed_precision="no", log_with=list(trackers) or None, project_dir=project)
+    accelerator = Accelerator(mixed_precision="no")
     if accelerator.num_processes > 1:
         # A process that ends while gloo's threads still run is aborted, and the launcher takes that for a failure.
         # Registering several times is harmless: the group is destroyed once.
@@ -95,6 +81,35 @@ def total(accelerator: Accelerator, numbers: list[float]) -> list[float]:
         return numbers
     reduced = accelerator.reduce(torch.tensor(numbers, dtype=torch.float64, device=accelerator.device), "sum")
     return reduced.tolist()  # type: ignore[union-attr]
+
+
+def autocast_dtype(config: TrainConfig, device: torch.device) -> torch.dtype | None:
+    """Return the precision of matrix products under autocast, or None for that of the weights."""
+    return {"fp32": None, "bf16": torch.bfloat16, "fp16": torch.float16}[taken_precision(config.precision, device)]
+
+
+def taken_precision(asked: Precision, device: torch.device | None = None) -> Precision:
+    """Return the precision taken on a device, by default this process's; "auto" is bf16 where it has units for it."""
+    if asked != "auto":
+        return asked
+    kind = (device or make_accelerator().device).type
+    has_units = (
+        torch.cuda.is_bf16_supported(including_emulation=False)
+        if kind == "cuda"
+        else kind == "cpu" and has_matrix_units()
+    )
+    return "bf16" if has_units else "fp32"
+
+
+def has_matrix_units() -> bool:
+    """Return whether the processor multiplies tiles of bf16 matrices (AMX; avx512_bf16 is no such unit)."""
+    return torch.cpu._is_amx_tile_supported()
+
+
+def autocast(config: TrainConfig, device: torch.device) -> Any:
+    """Return a context in which a model computes as `config.precision` says."""
+    dtype = autocast_dtype(config, device)
+    return nullcontext() if dtype is None else torch.autocast(device.type, dtype)
 
 
 @contextmanager

@@ -16,9 +16,8 @@ from torch import nn
 from rotarymae.batch import Batch, Examples
 from rotarymae.training.batching import by_length
 from rotarymae.training.config import TrainConfig
-from rotarymae.training.distributed import are_several, make_accelerator, total
+from rotarymae.training.distributed import are_several, autocast, make_accelerator, total
 from rotarymae.training.objectives import Objective
-from rotarymae.training.precision import autocast
 
 
 def evaluate(

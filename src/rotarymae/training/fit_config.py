@@ -11,7 +11,7 @@ import dataclasses
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, get_args, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from rotarymae.config import (
     AttentionKind,
@@ -25,7 +25,7 @@ from rotarymae.config import (
     mask_range,
     predicts_spread,
 )
-from rotarymae.errors import InputError, check_each, check_number, check_share, check_whole, choose
+from rotarymae.errors import InputError, check_choices, check_number, check_settings, check_share, check_whole, choose
 from rotarymae.training import LoopOptions, TrainConfig
 
 if TYPE_CHECKING:
@@ -202,20 +202,23 @@ class FitConfig(
     """
 
     def __post_init__(self) -> None:
-        hints = get_type_hints(FitConfig)
-        for field in dataclasses.fields(self):
-            if (choices := get_args(hints[field.name])) and all(isinstance(choice, str) for choice in choices):
-                choose(field.name, getattr(self, field.name), choices)
+        check_choices(self)
         for column, transform in (self.transforms or {}).items():
             choose(f"the transform of {column!r}", transform, get_args(Transform))
-        check_each(check_share, self, ("dropout", "drop_path", "drop", "label_smoothing", "validation_fraction"))
-        check_number("noise", self.noise, "a number of at least 0", least=0)
-        check_whole("max_tokens", self.max_tokens, 2, optional=True)
+        positive = {"wanted": "a positive number", "above": 0}
+        check_settings(
+            self,
+            (check_share, ("dropout", "drop_path", "drop", "label_smoothing", "validation_fraction"), {}),
+            (check_number, ("noise",), {"wanted": "a number of at least 0", "least": 0}),
+            (check_number, ("channel_spacing",), positive),
+            (check_number, ("minutes", "time_unit"), positive | {"optional": True}),
+            (check_whole, ("max_tokens",), {"least": 2, "optional": True}),
+        )
         self._check_windows()
-        for name in ("minutes", "time_unit", "channel_spacing"):
-            if getattr(self, name) is not None:
-                check_number(name, getattr(self, name), "a positive number", above=0)
-        self._check_masking()
+        mask_range(self.mask_ratio)
+        if self.beta is not None and not predicts_spread(self.likelihood):
+            raise InputError(f"beta ({self.beta}) weights by the predicted variance; leave it out, or use a gaussian.")
+        check_beta(self.reconstruction_beta)
         self._check_pretrained()
         if not re.fullmatch(r"full|probe|lora|top:[1-9]\d*", self.tune):
             raise InputError(
@@ -259,12 +262,6 @@ class FitConfig(
     def shared(self) -> int:
         """The observations that two neighbouring windows share."""
         return (self.window or 0) // 16 if self.overlap is None else self.overlap
-
-    def _check_masking(self) -> None:
-        mask_range(self.mask_ratio)
-        if self.beta is not None and not predicts_spread(self.likelihood):
-            raise InputError(f"beta ({self.beta}) weights by the predicted variance; leave it out, or use a gaussian.")
-        check_beta(self.reconstruction_beta)
 
     def _check_pretrained(self) -> None:
         """What comes with a trained model cannot be asked for again."""
@@ -330,11 +327,11 @@ class FitConfig(
         return TrainConfig(**{**same, **own}, keep_best=True)
 
     def strategy(self) -> Masking:
-        """What pre-training hides."""
-        from rotarymae.masking import Masking
+        """Return the strategy by which pre-training hides tokens."""
+        from rotarymae.masking import MASKINGS
 
         low, high = mask_range(self.mask_ratio)
-        return Masking.named(self.masking, ratio=low if low == high else (low, high))
+        return MASKINGS[self.masking](low if low == high else (low, high))  # type: ignore[arg-type]
 
     def model_config(self, axes: int, features: int, input_features: int = 0) -> RoMAEConfig:
         """The shape of a masked autoencoder for tokens with so many position axes, values and further inputs.

@@ -30,12 +30,18 @@ from rotarymae.errors import InputError, InputWarning, Interrupted, RotaryMAEErr
 from rotarymae.training.batching import plan, prefetch
 from rotarymae.training.checkpointing import RunFolder, RunState
 from rotarymae.training.config import TrainConfig
-from rotarymae.training.distributed import make_accelerator, total, watched_signals
+from rotarymae.training.distributed import (
+    autocast,
+    autocast_dtype,
+    make_accelerator,
+    taken_precision,
+    total,
+    watched_signals,
+)
 from rotarymae.training.evaluation import evaluate
 from rotarymae.training.nonfinite import NonFinite, first_non_finite
 from rotarymae.training.objectives import Objective
 from rotarymae.training.optimizer import learning_rate, make_optimizer
-from rotarymae.training.precision import autocast, autocast_dtype, taken_precision
 from rotarymae.transformer import Block
 
 # Settings that change nothing in the weights, and so may differ when a run is resumed.
@@ -81,7 +87,6 @@ def fit(
     resume: str = "never",
     on_step: Callable[[int, int, float], None] | None = None,
     on_resume: Callable[[str], None] | None = None,
-    trackers: tuple[str, ...] = (),
 ) -> TrainResult:
     """Train `objective.model` in place and leave it on the CPU in evaluation mode.
 
@@ -97,11 +102,9 @@ def fit(
             data and configuration, if there is one).
         on_step: called with (step, steps in all, running mean loss), for progress bars.
         on_resume: called with a sentence that says where a run with resume="auto" begins.
-        trackers: Accelerate's: "tensorboard" (writes to the folder), "wandb".
 
     Raises:
-        InputError: no training or validation examples; a folder with another run, or in which another process
-            trains; a tracker that is not installed.
+        InputError: no training or validation examples; a folder with another run, or in which another process trains.
         TrainingDiverged: more than `max_skipped` steps had non-finite numbers.
         Interrupted: SIGTERM or SIGINT arrived and the state is saved. Without a folder they do what they always do.
         OSError: a checkpoint or the log could not be written; earlier checkpoints stand.
@@ -111,7 +114,7 @@ def fit(
         raise InputError("there are no training examples.")
     if validation is not None and len(validation.lengths) == 0:
         raise InputError("there are no validation examples; give None to do without.")
-    accelerator = make_accelerator(trackers, folder)
+    accelerator = make_accelerator()
     with learning(), watched_signals(folder is not None) as arrived:
         loop = _Loop(objective, examples, config, validation, folder, accelerator, arrived)
         try:
@@ -121,8 +124,6 @@ def fit(
         finally:
             if loop.run_folder is not None:
                 loop.run_folder.close()
-            for tracker in accelerator.trackers:  # end_training() would end the process group, too
-                tracker.finish()
             objective.to("cpu").eval()
 
 
@@ -166,8 +167,6 @@ class _Loop:
         config, state, started = self.config, self.state, time.monotonic()
         if self.run_folder is not None:
             self._open(self.run_folder, resume, on_resume)
-        if self.accelerator.log_with:
-            self.accelerator.init_trackers("rotarymae")
         several = self.accelerator.num_processes > 1
         module = self.accelerator.prepare_model(self.objective) if several else self.objective
         per_epoch = len(self._plan(0)[: config.epoch_steps])
@@ -176,10 +175,10 @@ class _Loop:
         while state.epoch < epochs and not state.stopped:
             planned = self._plan(state.epoch)
             batches = planned[: config.epoch_steps]
-            for shards in prefetch(self._shards, batches[state.batch_index :], config.workers):
+            for batch, real in prefetch(self._share, batches[state.batch_index :], config.workers):
                 # Epochs can differ by a batch or two; the schedule follows the share of the epoch that is done.
                 at = (state.epoch + state.batch_index / len(batches)) * per_epoch
-                loss = self._step(module, shards, at, steps)
+                loss = self._step(module, batch, real, at, steps)
                 state.step, state.batch_index = state.step + 1, state.batch_index + 1
                 self._log(loss, at / per_epoch)
                 if on_step is not None:
@@ -226,19 +225,15 @@ class _Loop:
         config = self.config
         return plan(self.examples.lengths, config.seed, epoch, config.batch_size, config.batch_tokens)
 
-    def _shards(self, index: np.ndarray) -> list[tuple[Batch, bool]]:
-        """Return this process's part of every micro-batch, and whether it counts.
+    def _share(self, index: np.ndarray) -> tuple[Batch, bool]:
+        """Return this process's share of a batch, and whether it counts.
 
         A process without rows works through a borrowed one that does not count: all must exchange gradients.
         """
-        rank, processes = self.accelerator.process_index, self.accelerator.num_processes
-        shards = []
-        for part in np.array_split(index, min(self.config.accumulation, len(index))):
-            rows = part[rank::processes]
-            shards.append((self.examples.batch(rows if len(rows) else part[:1], self.state.epoch), len(rows) > 0))
-        return shards
+        rows = index[self.accelerator.process_index :: self.accelerator.num_processes]
+        return self.examples.batch(rows if len(rows) else index[:1], self.state.epoch), len(rows) > 0
 
-    def _step(self, module: nn.Module, shards: list[tuple[Batch, bool]], at: float, steps: int) -> float | None:
+    def _step(self, module: nn.Module, batch: Batch, real: bool, at: float, steps: int) -> float | None:
         """Take one optimiser step; return the mean loss, or None when the step was skipped."""
         config, state = self.config, self.state
         self.generator.manual_seed(_step_seed(config.seed, state.step, self.accelerator.process_index))
@@ -247,7 +242,7 @@ class _Loop:
         for group in self.optimizer.param_groups:
             group["lr"] = rate * group["lr_scale"]
         self.objective.train()
-        here = [*self._backward(module, shards), sum(_tokens(batch) for batch, real in shards if real)]
+        here = [part * real for part in (*self._backward(module, batch, real), _tokens(batch))]
         summed, count, tokens, signals = total(self.accelerator, [*here, float(self.arrived())])
         self._note_signals(signals)
         state.tokens += int(tokens)
@@ -264,11 +259,11 @@ class _Loop:
             if config.gradient_clip is not None:
                 nn.utils.clip_grads_with_norm_(self.parameters, config.gradient_clip, norm)
             self.scaler.step(self.optimizer)
-        bad = None if finite or overflow else self._locate_nonfinite(shards)
+        bad = None if finite or overflow else self._locate_nonfinite(batch)
         self.scaler.update()
         self.optimizer.zero_grad(set_to_none=True)
         if bad is not None:
-            self._record_skipped_step(bad, shards)
+            self._record_skipped_step(bad, batch, real)
             return None
         return summed / count if count else None
 
@@ -277,27 +272,19 @@ class _Loop:
         """Return about the number of terms of a step, which keeps gradients within fp16's range."""
         return self.config.batch_tokens or self.config.batch_size or 1
 
-    def _backward(self, module: nn.Module, shards: list[tuple[Batch, bool]]) -> tuple[float, float]:
-        """Accumulate gradients, exchanged with the last micro-batch; return this process's sum and count of losses."""
-        summed = count = 0.0
-        several = self.accelerator.num_processes > 1
-        for i, (batch, real) in enumerate(shards):
-            last = i + 1 == len(shards)
-            with self.accelerator.no_sync(module) if several and not last else nullcontext():
-                with autocast(self.config, self.device):
-                    loss = module(batch.to(self.device))
-                self.scaler.scale(loss.sum * (real / self._divisor)).backward()
-            if real:
-                summed, count = summed + float(loss.sum.detach()), count + float(loss.count)
-        return summed, count
+    def _backward(self, module: nn.Module, batch: Batch, real: bool) -> tuple[float, float]:
+        """Compute gradients, and exchange them; return the sum and count of this process's losses."""
+        with autocast(self.config, self.device):
+            loss = module(batch.to(self.device))
+        self.scaler.scale(loss.sum * (real / self._divisor)).backward()
+        return (float(loss.sum.detach()), float(loss.count)) if real else (0.0, 0.0)
 
-    def _locate_nonfinite(self, shards: list[tuple[Batch, bool]]) -> NonFinite:
-        batches = [batch for batch, _ in shards]
-        return first_non_finite(self.objective, batches, self.device, autocast(self.config, self.device))
+    def _locate_nonfinite(self, batch: Batch) -> NonFinite:
+        return first_non_finite(self.objective, batch, self.device, autocast(self.config, self.device))
 
-    def _record_skipped_step(self, nonfinite: NonFinite, shards: list[tuple[Batch, bool]]) -> None:
+    def _record_skipped_step(self, nonfinite: NonFinite, batch: Batch, real: bool) -> None:
         """Count and log a step left out, with the series of all processes."""
-        records = [(nonfinite, self.examples.names([int(i) for batch, real in shards if real for i in batch.series]))]
+        records = [(nonfinite, self.examples.names(batch.series if real else []))]
         if self.accelerator.num_processes > 1:
             records = gather_object(records)
         series = [name for _, names in records for name in names]
@@ -377,9 +364,6 @@ class _Loop:
         self.result.history.append(line)
         if self.run_folder is not None:
             self.run_folder.log(line)
-        numbers = {key: value for key, value in line.items() if isinstance(value, int | float) and key != "step"}
-        if self.accelerator.trackers:
-            self.accelerator.log(numbers, step=line["step"])
 
     def _end_epoch(self, every: int) -> None:
         """Evaluate one in `every` validation examples, about the share of the training examples that was seen."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import torch
@@ -19,22 +19,20 @@ class NonFinite(NamedTuple):
     in_data: bool = False
 
 
-def first_non_finite(objective: Objective, batches: Sequence[Batch], device: torch.device, autocast: Any) -> NonFinite:
+def first_non_finite(objective: Objective, batch: Batch, device: torch.device, autocast: Any) -> NonFinite:
     """Find the first number that is not finite; `autocast` is the context the model computes in."""
-    for batch in batches:
-        if not torch.isfinite(batch.inputs.values).all():
-            return NonFinite("the given values of the inputs", in_data=True)
-        if batch.masked is not None and batch.masked.values.isinf().any():  # NaN was not observed, as in targets
-            return NonFinite("the given values of the masked tokens", in_data=True)
-        if batch.targets is not None and batch.targets.is_floating_point() and batch.targets.isinf().any():
-            return NonFinite("the given targets", in_data=True)
+    if not torch.isfinite(batch.inputs.values).all():
+        return NonFinite("the given values of the inputs", in_data=True)
+    if batch.masked is not None and batch.masked.values.isinf().any():  # NaN was not observed, as in targets
+        return NonFinite("the given values of the masked tokens", in_data=True)
+    if batch.targets is not None and batch.targets.is_floating_point() and batch.targets.isinf().any():
+        return NonFinite("the given targets", in_data=True)
     for name, parameter in objective.model.named_parameters():
         if not torch.isfinite(parameter.detach()).all():
             return NonFinite(f"the weight {name}")
-    for batch in batches:
-        name = _first_non_finite_output(objective, batch.to(device), autocast)
-        if name is not None:
-            return NonFinite(f"the output of {name}")
+    name = _first_non_finite_output(objective, batch.to(device), autocast)
+    if name is not None:
+        return NonFinite(f"the output of {name}")
     for name, parameter in objective.model.named_parameters():
         if parameter.grad is not None and not torch.isfinite(parameter.grad).all():
             return NonFinite(f"the gradient of {name}")
@@ -42,7 +40,7 @@ def first_non_finite(objective: Objective, batches: Sequence[Batch], device: tor
 
 
 def _first_non_finite_output(objective: Objective, batch: Batch, autocast: Any) -> str | None:
-    """The part of the model whose output is the first to be non-finite, by another pass over the batch."""
+    """Return the part of the model whose output is the first to be non-finite, by another pass over the batch."""
     names: list[str] = []
 
     def look(name: str) -> Callable[[nn.Module, Any, Any], None]:

@@ -19,7 +19,7 @@ from rotarymae.model import MaskedAutoencoder
 
 
 class Objective(nn.Module, ABC):
-    """A model and its loss, as sum and count, so that micro-batches and processes add up to one exact mean."""
+    """A model and its loss, as sum and count, so that processes add up to one exact mean."""
 
     model: MaskedAutoencoder | Classifier | Regressor | TokenRegressor
 

@@ -13,8 +13,9 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -26,6 +27,7 @@ from rotarymae.training.fit_config import FitConfig
 
 PLAN = Path("training/plan.json")
 Stage = Literal["pre-training", "fine-tuning"]
+FOLDERS: dict[Stage, str] = {"pre-training": "pretrain", "fine-tuning": "finetune"}
 Schedule = Callable[[Objective, Examples, TrainConfig], TrainConfig]
 OnStep = Callable[[int, int, float], None]
 
@@ -44,16 +46,35 @@ class Plan:
         config: how the run trains; its `minutes` decide the steps.
         finetunes: whether fine-tuning follows pre-training.
         started: time.monotonic() at the start of the run.
+        resume: whether to continue an interrupted run in the folder.
     """
 
-    def __init__(self, out: Path, config: FitConfig, finetunes: bool, started: float, reporter: Reporter) -> None:
+    def __init__(
+        self,
+        out: Path,
+        config: FitConfig,
+        finetunes: bool,
+        started: float,
+        reporter: Reporter,
+        resume: bool = False,
+    ) -> None:
         self.path, self.config, self.finetunes = out / PLAN, config, finetunes
-        self.started, self.reporter = started, reporter
+        self.started, self.reporter, self.resume = started, reporter, resume
         # Of a trained model, epochs say that its pre-training continues.
         names = ("finetune_epochs", "min_steps") + (("pretrain_epochs",) if config.pretrained is None else ())
         given = [name for name in names if getattr(config, name) != getattr(FitConfig, name)]
         if config.minutes is not None and given:
             reporter.warn(f"minutes decide how many steps are made; {', '.join(given)} have no effect with them.")
+
+    def options(self, stage: Stage, on_step: OnStep) -> dict[str, Any]:
+        """Return the arguments of `train.pretrain` or `train.finetune` that say when it ends and where it is saved."""
+        return {
+            "schedule": partial(self.schedule, stage),
+            "on_step": self.watch(stage, on_step),
+            "folder": self.path.parent / FOLDERS[stage],
+            "resume": "auto" if self.resume else "never",
+            "on_resume": self.reporter.say,
+        }
 
     def schedule(self, stage: Stage, objective: Objective, examples: Examples, training: TrainConfig) -> TrainConfig:
         """Return the settings of a stage; with `minutes`, with the steps that fit into its share of them."""
