@@ -6,8 +6,7 @@ counted by what it was. A column is refused as a whole where it is of a kind tha
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -114,10 +113,15 @@ def missing_texts(column: pa.Array) -> np.ndarray:
     return pc.or_(known, column.is_null()).to_numpy(zero_copy_only=False)  # pyright: ignore
 
 
-def without_missing(column: pa.Array, na: Sequence[str]) -> pa.Array:
+def without(column: pa.Array, words: Sequence[str]) -> pa.Array:
+    """Return texts with null for these words."""
+    wrong = pc.is_in(column, value_set=pa.array(words, column.type))  # pyright: ignore
+    return pc.if_else(wrong, pa.scalar(None, column.type), column)  # pyright: ignore
+
+
+def without_missing(column: pa.Array, na: Sequence[str] = ()) -> pa.Array:
     """Return texts with null for the usual words that mean "missing", and for those of `na`."""
-    missing = pa.array([*MISSING, *na], column.type)
-    return pc.if_else(pc.is_in(column, value_set=missing), pa.scalar(None, column.type), column)  # pyright: ignore
+    return without(column, (*MISSING, *na))
 
 
 def counted(cells: pa.Array) -> dict[str, int]:
@@ -247,9 +251,15 @@ def labels(column: pa.Array, name: str, amounts: bool = False) -> pa.Array:
     )
 
 
-def are_integers(texts: Iterable[str]) -> bool:
-    """Return whether all texts are written as integers are: 1 and -20, but not 01 or 1.0."""
-    return all(re.fullmatch(r"0|-?[1-9][0-9]{0,17}", text) for text in texts)
+def are_integers(texts: pa.Array) -> bool:
+    """Return whether all texts that are not null are written as integers are: 1 and -20, but not 01 or 1.0."""
+    return bool(matches(texts.drop_null(), r"^(0|-?[1-9][0-9]{0,17})$").all())
+
+
+def are_numbers(texts: pa.Array) -> bool:
+    """Return whether all texts that are not missing are written as numbers without leading zeros: 01 is not 1."""
+    good = matches(texts, NUMBER) & ~matches(texts, r"^0\d")
+    return bool(good.any()) and bool((good | missing_texts(texts)).all())
 
 
 def encode(column: pa.Array) -> tuple[np.ndarray, np.ndarray]:

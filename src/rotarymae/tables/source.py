@@ -162,8 +162,8 @@ class Source:
         above = os.path.commonpath(self.paths)
         return tuple(path.relative_to(above).as_posix() for path in self.paths)
 
-    def need(self, columns: Sequence[str]) -> None:
-        """Refuse columns that are not there, or are there twice."""
+    def need(self, columns: Sequence[str], what: str = "column", advice: str = "") -> None:
+        """Refuse columns that are absent, or are there twice; the message calls them `what` and gives advice."""
         twice = [name for name in columns if name in self.twice]
         if twice:
             raise InputError(
@@ -178,8 +178,8 @@ class Source:
             ]
         if missing:
             raise InputError(
-                f"column {listed(missing)} is missing.{did_you_mean(missing[0], self.columns)} {self.name} has the "
-                f"columns {listed(self.columns, 20)}.",
+                f"{self.name} has no {what} {listed(missing)}{advice}.{did_you_mean(missing[0], self.columns)} Its "
+                f"columns are {listed(self.columns, 20)}.",
                 code="unknown-column",
             )
 
