@@ -6,9 +6,9 @@ counted by what it was. A column is refused as a whole where it is of a kind tha
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -48,12 +48,11 @@ MAX_WORD = 60  # characters of a cell that is named
 class Numbers:
     """A column as float32 (if it was) or float64 [n], NaN where a cell is missing or is no number.
 
-    `words` counts the cells that are no number, `row` is the first of them.
+    `words` counts the cells that are no number.
     """
 
     values: np.ndarray
     words: dict[str, int] = field(default_factory=dict)
-    row: int = -1
     note: str | None = None
 
 
@@ -114,6 +113,17 @@ def missing_texts(column: pa.Array) -> np.ndarray:
     return pc.or_(known, column.is_null()).to_numpy(zero_copy_only=False)  # pyright: ignore
 
 
+def without(column: pa.Array, words: Sequence[str]) -> pa.Array:
+    """Return texts with null for these words."""
+    wrong = pc.is_in(column, value_set=pa.array(words, column.type))  # pyright: ignore
+    return pc.if_else(wrong, pa.scalar(None, column.type), column)  # pyright: ignore
+
+
+def without_missing(column: pa.Array, na: Sequence[str] = ()) -> pa.Array:
+    """Return texts with null for the usual words that mean "missing", and for those of `na`."""
+    return without(column, (*MISSING, *na))
+
+
 def counted(cells: pa.Array) -> dict[str, int]:
     """Return the different texts with their counts, the most frequent first."""
     table = pc.value_counts(pc.utf8_slice_codeunits(cells, 0, MAX_WORD))  # pyright: ignore
@@ -139,10 +149,9 @@ def numbers(column: pa.Array, name: str, na: Sequence[str] = (), limits: bool = 
     InputError
         For a column that holds no numbers at all ("not-numeric").
     """
-    kind, result = column.type, None
+    kind, words, note = column.type, {}, None
     if is_text(kind):
-        result = _parsed(trimmed(column), name, na, limits)
-        values = result.values
+        values, words, note = _parse_numbers(trimmed(column), name, na, limits)
     elif pa.types.is_null(kind):
         return Numbers(np.full(len(column), np.nan))
     elif pa.types.is_float32(kind):
@@ -156,17 +165,16 @@ def numbers(column: pa.Array, name: str, na: Sequence[str] = (), limits: bool = 
     codes = [np.asarray(float(code)).astype(values.dtype) for code in na if is_number(code)]
     if codes:
         values = np.where(np.isin(values, codes), np.nan, values).astype(values.dtype)
-    return Numbers(values) if result is None else Numbers(values, result.words, result.row, result.note)
+    return Numbers(values, words, note)
 
 
-def _parsed(cells: pa.Array, name: str, na: Sequence[str], limits: bool) -> Numbers:
-    """Parse trimmed texts as numbers."""
-    missing = pa.array([*MISSING, *na], cells.type)
-    cells = pc.if_else(pc.is_in(cells, value_set=missing), pa.scalar(None, cells.type), cells)  # pyright: ignore
-    try:
-        return Numbers(cells.cast(pa.float64()).to_numpy(zero_copy_only=False))
-    except pa.ArrowInvalid:
-        pass
+def _parse_numbers(
+    cells: pa.Array, name: str, na: Sequence[str], limits: bool
+) -> tuple[np.ndarray, dict[str, int], str | None]:
+    """Parse trimmed texts as numbers; return them, the counts of the other words, and a note or None."""
+    cells = without_missing(cells, na)
+    with suppress(pa.ArrowInvalid):
+        return cells.cast(pa.float64()).to_numpy(zero_copy_only=False), {}, None
     note = None
     with_comma = matches(cells, COMMA)
     # "1,234" may be one thousand; any other number of digits behind the comma decides.
@@ -183,9 +191,7 @@ def _parsed(cells: pa.Array, name: str, na: Sequence[str], limits: bool) -> Numb
         words = listed(list(counted(cells.filter(pa.array(strange))))[:5])
         raise InputError(f"column {name!r} holds no numbers but text: {words}.", code="not-numeric")
     values = pc.if_else(pa.array(good), cells, pa.scalar(None, cells.type)).cast(pa.float64())  # pyright: ignore
-    row = int(strange.argmax()) if strange.any() else -1
-    words = counted(cells.filter(pa.array(strange))) if strange.any() else {}
-    return Numbers(values.to_numpy(zero_copy_only=False), words, row, note)
+    return values.to_numpy(zero_copy_only=False), counted(cells.filter(pa.array(strange))), note
 
 
 def is_number(cell: Any) -> bool:
@@ -245,9 +251,15 @@ def labels(column: pa.Array, name: str, amounts: bool = False) -> pa.Array:
     )
 
 
-def are_integers(texts: Iterable[str]) -> bool:
-    """Return whether all texts are written as integers are: 1 and -20, but not 01 or 1.0."""
-    return all(re.fullmatch(r"0|-?[1-9][0-9]{0,17}", text) for text in texts)
+def are_integers(texts: pa.Array) -> bool:
+    """Return whether all texts that are not null are written as integers are: 1 and -20, but not 01 or 1.0."""
+    return bool(matches(texts.drop_null(), r"^(0|-?[1-9][0-9]{0,17})$").all())
+
+
+def are_numbers(texts: pa.Array) -> bool:
+    """Return whether all texts that are not missing are written as numbers without leading zeros: 01 is not 1."""
+    good = matches(texts, NUMBER) & ~matches(texts, r"^0\d")
+    return bool(good.any()) and bool((good | missing_texts(texts)).all())
 
 
 def encode(column: pa.Array) -> tuple[np.ndarray, np.ndarray]:
@@ -288,7 +300,6 @@ class Times:
     unit: str | None = None
     zone: str | None = None
     words: dict[str, int] = field(default_factory=dict)
-    row: int = -1
     note: str | None = None
 
 
@@ -309,9 +320,7 @@ def times(column: pa.Array, name: str, how: str | None = None, na: Sequence[str]
         values, unit = dates.times(column, name)
         codes = [float(code) for code in na if is_number(code)] if unit is None else []
         return Times(np.where(np.isin(values, codes), np.nan, values) if codes else values, unit, dates.zone(column))
-    cells = trimmed(column)
-    missing = pa.array([*MISSING, *na], cells.type)
-    cells = pc.if_else(pc.is_in(cells, value_set=missing), pa.scalar(None, cells.type), cells)  # pyright: ignore
+    cells = without_missing(trimmed(column), na)
     there = cells.is_valid().to_numpy(zero_copy_only=False)
     if how is not None:
         parsed = dates.parse_times(cells, name, how)
@@ -337,14 +346,13 @@ def times(column: pa.Array, name: str, how: str | None = None, na: Sequence[str]
         ) from error
     if matches(cells, r"^[-+]?\d{16,}$").any():
         dates.refuse_rounded(found.values, name)
-    return Times(found.values, None, None, found.words, found.row, found.note)
+    return Times(found.values, None, None, found.words, found.note)
 
 
 def _times_of(parsed: Any, cells: pa.Array, there: np.ndarray, zone: str | None, note: str | None) -> Times:
     values = parsed if isinstance(parsed, np.ndarray) else dates.times(parsed, "time")[0]
     strange = there & np.isnan(values)
-    words = counted(cells.filter(pa.array(strange))) if strange.any() else {}
-    return Times(values, "day", zone, words, int(strange.argmax()) if words else -1, note)
+    return Times(values, "day", zone, counted(cells.filter(pa.array(strange))), note)
 
 
 def _from_iso(cells: pa.Array, name: str) -> tuple[pa.Array, str]:
@@ -398,4 +406,4 @@ def with_clock(day: pa.Array, clock: pa.Array, name: str, how: str | None, na: S
         if np.nanmax(hours, initial=0) > 24:
             raise InputError(f"the clock of {name!r} goes to {np.nanmax(hours):g}; wanted hours up to 24, or 10:15:00.")
         spent = hours / 24
-    return Times(found.values + spent, "day" if found.unit else None, found.zone, found.words, found.row, found.note)
+    return replace(found, values=found.values + spent)

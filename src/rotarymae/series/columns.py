@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from rotarymae.errors import InputError, did_you_mean, listed
 from rotarymae.series import cells as tables
@@ -118,10 +117,10 @@ def static_column(
     column = tables.trimmed(column)
     kind = column.type
     if tables.is_text(kind) and na:
-        column = pc.if_else(pc.is_in(column, value_set=pa.array(na, kind)), pa.scalar(None, kind), column)  # pyright: ignore
+        column = tables.without(column, na)
     numeric = tables.is_numeric(kind) and not pa.types.is_integer(kind)
     if tables.is_text(kind):
-        numeric = parse and _all_numbers(column)
+        numeric = parse and tables.are_numbers(column)
     if pa.types.is_null(kind) or numeric or (pa.types.is_integer(kind) and column.null_count):
         cells = np.full(len(column), np.nan) if pa.types.is_null(kind) else tables.numbers(column, name, na).values
         if np.isinf(cells[series >= 0]).any():
@@ -155,13 +154,6 @@ def static_column(
     if len(several) > MAX_CHANGING * len(ids):
         raise InputError(f"{text}; make it a value column, or fill in one value per series.", code="static-changes")
     return kept, f"{text}; the first counts."
-
-
-def _all_numbers(column: pa.Array) -> bool:
-    """Return whether all cells that are not missing are written as numbers that need no leading zeros."""
-    missing = tables.missing_texts(column)
-    good = tables.matches(column, tables.NUMBER) & ~tables.matches(column, r"^0\d")
-    return bool((good | missing).all()) and bool(good.any())
 
 
 def listed_column(values: Any, name: str) -> pa.Array:

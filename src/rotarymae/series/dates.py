@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rotarymae.errors import InputError, listed
+from rotarymae.errors import InputError
 
 PER_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
 # 31.03.2024, 3/31/24, 2024/3/31, and with a time of day; ISO dates, where others of the column are not.
@@ -25,7 +23,7 @@ def times(column: pa.Array, name: str) -> tuple[np.ndarray, str | None]:
     """A time column as float64 [n] and its unit: "day" for dates and durations, None for numbers.
 
     Dates and timestamps become days since 1970-01-01 UTC (a timestamp without a zone is taken as UTC), durations
-    become days. Missing cells become NaN: `refuse_bad_times` names them.
+    become days. Missing cells become NaN.
 
     Raises:
         InputError: a column that is neither numeric nor a date; numbers that have lost, or would lose, digits.
@@ -43,12 +41,6 @@ def times(column: pa.Array, name: str) -> tuple[np.ndarray, str | None]:
         ticks = column.cast(pa.int64()).fill_null(0).to_numpy()
         days, rest = np.divmod(ticks, PER_DAY[kind.unit])
         return np.where(gone, np.nan, days + rest / PER_DAY[kind.unit]), "day"
-    if types.is_string(kind) or types.is_large_string(kind):
-        raise InputError(
-            f"time column {name!r} holds text ({listed(column[:1].to_pylist())} in row 0); say how its dates are "
-            'written (time_format="%d.%m.%Y %H:%M" of SeriesDataset.from_file, --time-format), or convert it to '
-            "numbers, or to datetimes, which are read as days."
-        )
     if types.is_boolean(kind) or not (types.is_null(kind) or types.is_primitive(kind) or types.is_decimal(kind)):
         raise InputError(f"time column {name!r} is {kind}; wanted numbers or dates.", code="not-numeric")
     if types.is_time(kind):
@@ -207,16 +199,4 @@ def refuse_rounded(found: np.ndarray, name: str) -> None:
             f"time column {name!r} holds {found[rounded[0]]:.20g} in row {rounded[0]}, a floating point number of a "
             "size at which neighbouring integers are the same one. (Of a text file that is larger than memory, "
             "integers are read so.) Subtract the first time from all, or convert the column to datetimes."
-        )
-
-
-def refuse_bad_times(found: np.ndarray, name: str, of_series: Sequence[Any] | np.ndarray | None = None) -> None:
-    """Refuse times [n] that are missing or infinite; `of_series` [n] gives the id of each row."""
-    bad = np.flatnonzero(~np.isfinite(found))
-    if len(bad):
-        what = "missing (null or NaN)" if np.isnan(found[bad[0]]) else "infinite"
-        whose = "" if of_series is None else f" (series {listed([of_series[bad[0]]])})"
-        raise InputError(
-            f"time column {name!r} is {what} in row {bad[0]}{whose}; {len(bad)} of {len(found)} rows have no usable "
-            "time. Fill the times or drop those rows."
         )

@@ -11,13 +11,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rotarymae.errors import InputError, InputWarning, choose, did_you_mean, listed
+from rotarymae.errors import InputError, InputWarning, choose, listed
 from rotarymae.series import cells, dates
 from rotarymae.series.columns import static_column
 from rotarymae.series.dataset import SeriesDataset
 from rotarymae.tables.source import Source, open_source
 
-NO_LABEL = ("na", "n/a", "#n/a", "<na>", "nan", "null", "none", "?", "-")
+WORDS_FOR_NO_LABEL = ("na", "n/a", "#n/a", "<na>", "nan", "null", "none", "?", "-")
 
 
 def align_labels(
@@ -50,7 +50,7 @@ def align_labels(
     ids, values = _read(source, id, label, na)
     aligned = _align(dataset, ids, values, label, unlabelled, "label")
     if aligned.dtype == object:
-        doubtful = Counter(name for name in aligned if isinstance(name, str) and name.strip().lower() in NO_LABEL)
+        doubtful = Counter(name for name in aligned if isinstance(name, str) and name.strip().lower() in WORDS_FOR_NO_LABEL)
         for name, count in doubtful.items():
             text = f"{count:,} series have the label {name!r}, which is taken as a class"
             text += f"; if it says that there is none, read it as missing (--na {name})."
@@ -80,20 +80,12 @@ def with_static(
 ) -> SeriesDataset:
     """Return a data set with static columns of the objects' table, which has one row per series."""
     table, static = open_source(source), dict(dataset.static)
-    if id not in table.columns:
-        raise InputError(
-            f"{table.name} has no column {id!r}, by which its rows belong to series."
-            f"{did_you_mean(id, table.columns)} Its "
-            f"columns are {listed(table.columns, 20)}.",
-            code="unknown-column",
-        )
+    table.need([id], advice=", by which its rows belong to series")
     columns = table.read([id, *names])
     codes, ids = cells.encode(_ids(table, columns[id], id))
-    own, known = _of_one_kind(dataset.ids, ids)
-    order = np.argsort(known, kind="stable")
-    place = np.searchsorted(known, own, sorter=order) if len(known) else np.zeros(len(own), int)
-    place = order[np.minimum(place, len(known) - 1)]
-    there = known[place] == own
+    if not len(ids):
+        raise InputError(f"{table.name} has no row with an id.", code="no-observations")
+    place, there, _ = _match(dataset.ids, ids)
     for name in names:
         values, caution = static_column(columns[name], name, codes, ids, na, parse=table.is_text)
         if caution:
@@ -113,10 +105,8 @@ def with_static(
 
 
 def _ids(table: Source, column: pa.Array, name: str) -> pa.Array:
-    found = cells.labels(column, name)
-    if table.is_text and cells.are_integers(found.drop_null().unique().to_pylist()):
-        return found.cast(pa.int64())
-    return found
+    ids = cells.labels(column, name)
+    return ids.cast(pa.int64()) if table.is_text and cells.are_integers(ids) else ids
 
 
 def _read(source: Any, id: str, name: str, na: tuple[str, ...]) -> tuple[pa.Array, pa.Array]:
@@ -124,13 +114,8 @@ def _read(source: Any, id: str, name: str, na: tuple[str, ...]) -> tuple[pa.Arra
     table = open_source(source)
     if id in ("file", "id") and id not in table.columns and name in table.columns:
         id, table = "file", table.with_ids_of_files()
-    for role, column in (("id", id), ("label", name)):
-        if column not in table.columns:
-            raise InputError(
-                f"{role} column {column!r} is missing.{did_you_mean(column, table.columns)} The labels table has the "
-                f"columns {listed(table.columns, 20)}.",
-                code="unknown-column",
-            )
+    table.need([id], "id column")
+    table.need([name], "label column")
     if id == name:
         raise InputError(
             f"column {id!r} is given twice, as id and as label; name each column once.", code="column-twice"
@@ -140,26 +125,16 @@ def _read(source: Any, id: str, name: str, na: tuple[str, ...]) -> tuple[pa.Arra
         raise InputError(f"the labels table has no rows (columns: {listed(table.columns)}).", code="no-observations")
     ids, values = _ids(table, columns[id], id), cells.trimmed(columns[name])
     if cells.is_text(values.type):
-        missing = pa.array(["", *na], values.type)
-        values = pc.if_else(pc.is_in(values, value_set=missing), pa.scalar(None, values.type), values)  # pyright: ignore
-        if table.is_text:
-            values = _parsed(values, name)
+        values = cells.without(values, ("", *na))
+        if table.is_text and cells.are_numbers(values):
+            values = cells.without_missing(values)
+            values = values.cast(pa.int64() if cells.are_integers(values) else pa.float64())
     elif cells.is_numeric(values.type):
         codes = [float(code) for code in na if cells.is_number(code)]
         wrong = pc.is_in(values.cast(pa.float64(), safe=False), value_set=pa.array(codes, pa.float64()))  # pyright: ignore
         values = pc.if_else(pc.or_(wrong, values.is_null(nan_is_null=True)), pa.scalar(None, values.type), values)  # pyright: ignore
     keep = ids.is_valid()
     return ids.filter(keep), values.filter(keep)
-
-
-def _parsed(values: pa.Array, name: str) -> pa.Array:
-    """Return texts of a text file as numbers, where all are written so and none has a leading zero: 01 is not 1."""
-    missing = cells.missing_texts(values)
-    numbers = cells.matches(values, cells.NUMBER) & ~cells.matches(values, r"^0\d")
-    if not numbers.any() or not (numbers | missing).all():
-        return values
-    values = pc.if_else(pa.array(numbers), values, pa.scalar(None, values.type))  # pyright: ignore
-    return values.cast(pa.int64() if cells.are_integers(values.drop_null().unique().to_pylist()) else pa.float64())
 
 
 def _align(
@@ -187,22 +162,32 @@ def _align(
     if differs.any():
         twice = labelled[np.unique(rows[differs])]
         raise InputError(f"{len(twice)} ids have more than one {what}: {listed(twice)}; keep one {what} per id.")
-    own, labelled = _of_one_kind(dataset.ids, labelled)
-    there = np.isin(own, labelled)
+    place, there, labelled = _match(dataset.ids, labelled)
     lost = np.unique(dataset.ids[~there])
     if len(lost) and (unlabelled == "error" or not there.any()):
         raise InputError(f"{len(lost)} series have no {what}: {listed(lost)}; add their {what}s or select the others.")
-    surplus = labelled[~np.isin(labelled, own)]
+    surplus = np.delete(labelled, place[there])
     if len(surplus) and what == "label":
         text = f"{len(surplus):,} labels belong to no series and are not used: {listed(surplus)}."
         warnings.warn(text, InputWarning, stacklevel=2)
-    order = np.argsort(labelled, kind="stable")
-    at = order[np.searchsorted(labelled, own[there], sorter=order)]
     if there.all():
-        return found[at]
+        return found[place]
     every = np.full(len(dataset), None, object)
-    every[there] = found[at]
+    every[there] = found[place[there]]
     return every
+
+
+def _match(ids: np.ndarray, known: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the place of each id [S] among the known ones, whether it is among them, and these as they are compared.
+
+    Raises as `_of_one_kind`.
+    """
+    ids, known = _of_one_kind(ids, known)
+    if not len(known):
+        return np.zeros(len(ids), int), np.zeros(len(ids), bool), known
+    order = np.argsort(known, kind="stable")
+    place = order[np.minimum(np.searchsorted(known, ids, sorter=order), len(known) - 1)]
+    return place, known[place] == ids, known
 
 
 def _of_one_kind(own: np.ndarray, labelled: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rotarymae.errors import InputError, InputWarning, NoObservations, did_you_mean, listed
+from rotarymae.errors import InputError, InputWarning, NoObservations, listed
 from rotarymae.series import cells, dates
 from rotarymae.series.cells import is_list, to_arrow
 from rotarymae.series.columns import encode_channels, error_columns, static_column
@@ -27,7 +27,6 @@ from rotarymae.tables.schema import TableSchema, option
 from rotarymae.tables.source import Source, open_source
 
 PART = 1 << 18  # observations that are answered at a time
-INTEGER = r"^(0|-?[1-9][0-9]{0,17})$"
 READ = 1 << 20  # observations that are read at a time from a table larger than memory
 
 
@@ -158,7 +157,8 @@ class TableReader:
             absent += [name for name in schema.static if name not in names and name not in elsewhere]
         for role, name in [*schema.roles, *(("values", name) for name in values)]:
             if name not in names and name not in absent and name not in elsewhere and not (role == "id" and alone):
-                _refuse_absent(table, role, name, for_model)
+                what, advice = (f"{role} column", "") if table.in_memory else ("column", _advice(role, for_model))
+                table.need([name], what, advice)
         wanted = {schema.id, *(name for _, name in schema.roles), *values}
         unread = [name for name in names if name not in wanted and name not in others]
         notes = [f"columns not read: {listed(unread)}"] if unread and not table.in_memory else []
@@ -502,7 +502,7 @@ class Labels:
                 continue
             column = source.distinct(name) if columns is None else columns[name].unique()
             column = cells.labels(column, name).drop_null()
-            if source.is_text and len(column) and cells.matches(column, INTEGER).all():
+            if source.is_text and len(column) and cells.are_integers(column):
                 integers.add(name)
                 column = column.cast(pa.int64())
             if name == schema.channel and columns is None:
@@ -621,26 +621,12 @@ def _no_ids(table: Source, schema: TableSchema, roles: set[str]) -> bool:
     return True
 
 
-def _refuse_absent(table: Source, role: str, name: str, for_model: bool) -> None:
-    how = f"; name the right one by {option(role)}"
-    how += ", or add one of zeros, if nothing is flagged" if role == "flags" else ""
+def _advice(role: str, for_model: bool) -> str:
+    """Return what to type where a column of this role is absent."""
     if role in ("static", "errors") and for_model:
-        how = f", which the model reads ({option(role)} in training)"
-    more = " If each file is one series, give --id file." if role == "id" else ""
-    if not table.in_memory:
-        raise InputError(
-            f"{table.name} has no column {name!r}{how}.{did_you_mean(name, table.columns)} Its columns are "
-            f"{listed(table.columns, 20)}.{more}",
-            code="unknown-column",
-        )
-    if "." in name and name.split(".")[0] in table.columns:
-        table.need([name])
-        return
-    raise InputError(
-        f"{role} column {name!r} is missing.{did_you_mean(name, table.columns)} The frame has the columns "
-        f"{listed(table.columns, 20)}.",
-        code="unknown-column",
-    )
+        return f", which the model reads ({option(role)} in training)"
+    more = {"flags": ", or add one of zeros, if nothing is flagged", "id": ", or give --id file for one series a file"}
+    return f"; name the right one by {option(role)}{more.get(role, '')}"
 
 
 def _fields(names: Sequence[str]) -> list[str]:

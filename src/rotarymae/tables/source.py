@@ -9,11 +9,10 @@ beginning: separator, encoding, header.
 from __future__ import annotations
 
 import atexit
-import bz2
 import codecs
 import csv
 import functools
-import gzip
+import io
 import itertools
 import json
 import os
@@ -36,7 +35,6 @@ import narwhals as nw
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.csv
 import pyarrow.ipc
 import pyarrow.parquet
 
@@ -80,7 +78,6 @@ HEAD = 1 << 16  # bytes from which the form of a text file is guessed
 COMMA = r"\s*[-+]?\d*,\d+([eE][-+]?\d+)?\s*"
 LINE = 1 << 25  # bytes of the longest line of text
 MAX_COLUMNS = 25_000
-MANY_COLUMNS = 1_000  # of text, beyond which DuckDB takes a time that grows with their square
 MAX_CELLS = 1 << 25  # of a sheet, and of JSON
 MAX_BYTES = 1 << 29  # of a file that is read whole: JSON, Excel, FITS
 COPIES = 4  # what reading and sorting a table takes at its peak, over the bytes of its numbers
@@ -165,8 +162,8 @@ class Source:
         above = os.path.commonpath(self.paths)
         return tuple(path.relative_to(above).as_posix() for path in self.paths)
 
-    def need(self, columns: Sequence[str]) -> None:
-        """Refuse columns that are not there, or are there twice."""
+    def need(self, columns: Sequence[str], what: str = "column", advice: str = "") -> None:
+        """Refuse columns that are absent, or are there twice; the message calls them `what` and gives advice."""
         twice = [name for name in columns if name in self.twice]
         if twice:
             raise InputError(
@@ -181,8 +178,8 @@ class Source:
             ]
         if missing:
             raise InputError(
-                f"column {listed(missing)} is missing.{did_you_mean(missing[0], self.columns)} {self.name} has the "
-                f"columns {listed(self.columns, 20)}.",
+                f"{self.name} has no {what} {listed(missing)}{advice}.{did_you_mean(missing[0], self.columns)} Its "
+                f"columns are {listed(self.columns, 20)}.",
                 code="unknown-column",
             )
 
@@ -383,10 +380,6 @@ def _sql(query: str) -> duckdb.DuckDBPyRelation:
     return connection().sql(query)
 
 
-def _execute(query: str) -> None:
-    connection().execute(query)
-
-
 def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
@@ -512,9 +505,8 @@ def of_frame(frame: Any) -> Source:
     if type(frame).__module__.startswith("astropy"):
         frame, units, notes = _of_astropy(frame)
     if isinstance(frame, pa.Table):
-        names = frame.column_names
-        twice = repeated(names)
-        table = frame.select([i for i, name in enumerate(names) if name not in twice]) if twice else frame
+        twice = repeated(frame.column_names)
+        table = _without(frame, twice)
         return Source("the table", flat_kinds(table.schema), table=table, twice=twice, units=units, notes=notes)
     twice = ()
     if nw.dependencies.is_pandas_dataframe(frame) and not frame.columns.is_unique:
@@ -598,6 +590,28 @@ def table_files(path: Path) -> tuple[Path, ...]:
     return found
 
 
+def _one_layout(name: str, paths: Sequence[Path], layouts: Sequence[Sequence[str]]) -> tuple[str, ...]:
+    """Return the column names that occur twice in one of several files.
+
+    Raises
+    ------
+    InputError
+        Files with other columns than the first, a table with too many.
+    """
+    for path, names in zip(paths, layouts, strict=True):
+        if lacking := sorted(set(layouts[0]) ^ set(names)):
+            raise InputError(
+                f"column {listed(lacking)} is missing in {path} or in {paths[0]}; the former has the columns "
+                f"{listed(names, 20)}. Read files of one layout at a time.",
+                code="unknown-column",
+            )
+    if len(layouts[0]) > MAX_COLUMNS:
+        raise InputError(
+            f"{name} has {len(layouts[0]):,} columns; at most {MAX_COLUMNS:,} can be read.", code="too-large"
+        )
+    return tuple(sorted({column for names in layouts for column in repeated(names)}))
+
+
 def _hidden(path: Path) -> bool:
     return any(part.startswith((".", "_")) for part in path.parts)
 
@@ -656,32 +670,13 @@ def stem(path: Path) -> str:
 def _open_text(paths: tuple[Path, ...], format: str, name: str, header_row: int | None) -> Source:
     """Open text files; consecutive ones of one form are read together."""
     texts = [sniff(path, format, header_row) for path in paths]
-    every = list(dict.fromkeys(column for text in texts for column in text.names))
-    lists = [list(text.names) for text in texts]
-    twice = tuple(sorted({column for names in lists for column in repeated(names)}))
-    columns = [column for column in every if column not in twice]
-    if len(columns) > MAX_COLUMNS:
-        raise InputError(f"{name} has {len(columns):,} columns; at most {MAX_COLUMNS:,} can be read.", code="too-large")
-    for path, names in zip(paths, lists, strict=True):
-        present = set(names)
-        lacking = [column for column in columns if column not in present]
-        if lacking:
-            raise InputError(
-                f"column {listed(lacking)} is missing in {path}, which has the columns {listed(names, 20)}; other "
-                "files have it. Read files of one layout at a time.",
-                code="unknown-column",
-            )
+    twice = _one_layout(name, paths, [text.names for text in texts])
+    columns = [column for column in texts[0].names if column not in twice]
     notes = tuple(dict.fromkeys(text.note for text in texts if text.note))
     units = {column: unit for column, unit in zip(texts[0].names, texts[0].units, strict=False) if unit}
-    if len(every) > MANY_COLUMNS:
-        table = pa.concat_tables(
-            [_read_many(path, text, columns, i) for i, (path, text) in enumerate(zip(paths, texts, strict=True))]
-        )
-        kinds = dict.fromkeys(columns, pa.large_string())
-        return Source(name, kinds, paths, format, table, twice=twice, units=units, notes=notes)
     parts, read_from = [], []
     with suppress(duckdb.CatalogException):  # what was left out of an earlier reading
-        _execute("DELETE FROM reject_errors")
+        connection().execute("DELETE FROM reject_errors")
     for text, run in itertools.groupby(zip(texts, paths, strict=True), key=lambda pair: replace(pair[0], note="")):
         own = [_as_utf8(path, text) for _, path in run]
         read_from += own
@@ -714,39 +709,17 @@ def _open_text(paths: tuple[Path, ...], format: str, name: str, header_row: int 
     )
 
 
-def _read_many(path: Path, text: Text, columns: Sequence[str], number: int) -> pa.Table:
-    """Read a text file of thousands of columns whole."""
-    if path.stat().st_size > MAX_BYTES:
-        raise InputError(
-            f"{path} has {len(text.names):,} columns and is too large; convert it to Parquet.", code="too-large"
-        )
-    source = _as_utf8(path, text)
-    names = [f"c{i}" for i in range(len(text.names))]
-    read = pyarrow.csv.ReadOptions(skip_rows=0 if source != path else text.skip, column_names=names, block_size=LINE)
-    how = pyarrow.csv.ConvertOptions(column_types=dict.fromkeys(names, pa.large_string()))
-    parse = pyarrow.csv.ParseOptions(delimiter="\t" if text.blanks else text.separator)
-    table = pyarrow.csv.read_csv(source, read_options=read, parse_options=parse, convert_options=how)
-    place = {column: i for i, column in enumerate(text.names)}
-    table = table.select([place[column] for column in columns]).rename_columns(list(columns))
-    return table.append_column("_file", pa.array(np.full(len(table), number, np.int32)))
-
-
-@contextmanager
-def _opened(path: Path) -> Iterator[Any]:
-    openers = {".gz": gzip.open, ".bz2": bz2.open}
-    if path.suffix.lower() == ".zst":
-        with pa.input_stream(str(path), compression="zstd") as file:
-            yield file
-    else:
-        with openers.get(path.suffix.lower(), open)(path, "rb") as file:
-            yield file
+def _open_unpacked(path: Path) -> Any:
+    """Open a file for reading bytes; one that is packed, by its suffix, is unpacked."""
+    packing = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}.get(path.suffix.lower())
+    return io.BufferedReader(pa.input_stream(str(path), compression=packing))  # pyright: ignore
 
 
 @functools.lru_cache(maxsize=1 << 16)
 def _transcoded(path: Path, changed: int, encoding: str, skip: int, blanks: bool) -> Path:
     """Return a copy of a text file that DuckDB reads: UTF-8, unpacked, without what stands above its first row."""
     target = _scratch() / f"{len(list(_scratch().iterdir()))}-{path.name}.txt"
-    with _opened(path) as packed, target.open("w", encoding="utf-8", newline="") as out:
+    with _open_unpacked(path) as packed, target.open("w", encoding="utf-8", newline="") as out:
         lines = codecs.getreader(encoding)(packed, errors="strict")  # pyright: ignore
         for _ in range(skip):
             lines.readline()
@@ -765,7 +738,7 @@ def _as_utf8(path: Path, text: Text) -> Path:
 
 def _is_utf8(path: Path) -> bool:
     decoder = codecs.getincrementaldecoder("utf-8")()
-    with _opened(path) as file:
+    with _open_unpacked(path) as file:
         try:
             while block := file.read(1 << 22):
                 decoder.decode(block)
@@ -776,7 +749,7 @@ def _is_utf8(path: Path) -> bool:
 
 def sniff(path: Path, format: str, header_row: int | None = None) -> Text:
     """Guess the form of a text file from its beginning: the separator, the row of the header, units below it."""
-    with _opened(path) as file:
+    with _open_unpacked(path) as file:
         head = file.read(HEAD)
         while head.count(b"\n") < 4 and len(head) < LINE and (more := file.read(HEAD)):
             head += more
@@ -808,8 +781,6 @@ def sniff(path: Path, format: str, header_row: int | None = None) -> Text:
         )
     names = [name.strip() for name in rows[start]]
     below = [row for row in rows[start + 1 :] if len(row) == len(names)]
-    if names[0].startswith("#") and len(names) > 1 and start > 0 and not below:
-        below = []
     units = _units(below)
     cells_below = [cell.strip() for row in below for cell in row]
     with_comma = any(re.fullmatch(r"-?\d*,\d+([eE][-+]?\d+)?", cell) for cell in cells_below)
@@ -890,20 +861,8 @@ def _units(rows: list[list[str]]) -> tuple[str, ...]:
 def _open_parquet(paths: tuple[Path, ...], name: str) -> Source:
     schemas = [pyarrow.parquet.read_schema(path) for path in paths]
     first = schemas[0]
-    twice = repeated(first.names)
-    for path, schema in zip(paths[1:], schemas[1:], strict=True):
-        lacking = sorted(set(first.names) ^ set(schema.names))
-        if lacking:
-            raise InputError(
-                f"column {listed(lacking)} is missing in {path} or in {paths[0]}; the former has the columns "
-                f"{listed(schema.names, 20)}. Read files of one layout at a time.",
-                code="unknown-column",
-            )
+    twice = _one_layout(name, paths, [schema.names for schema in schemas])
     files = f"read_parquet([{', '.join(map(_pattern, paths))}], union_by_name=true, filename=true)"
-    if len(first.names) > MAX_COLUMNS:
-        raise InputError(
-            f"{name} has {len(first.names):,} columns; at most {MAX_COLUMNS:,} can be read.", code="too-large"
-        )
     with suppress(pa.ArrowException):
         first = pa.unify_schemas(schemas, promote_options="permissive")
     kept = pa.schema([part for part in first if part.name not in twice])
@@ -948,35 +907,23 @@ def _open_whole(paths: tuple[Path, ...], format: str, name: str) -> Source:
         "jsonl": _read_json_lines,
         "astropy": _read_astropy,
     }
-    tables, units, notes = [], {}, ()
-    for i, path in enumerate(paths):
+    tables, units, notes, twice = [], {}, (), ()
+    for path in paths:
         if format != "arrow" and path.stat().st_size > MAX_BYTES:
             raise InputError(
                 f"{path} has {path.stat().st_size:,} bytes, too many for {format}; convert it to Parquet.",
                 code="too-large",
             )
         with named(str(path), format):
-            table, own, said = readers[format](path)
-            units, notes = {**units, **own}, (*notes, *said)
-            if len(paths) > 1:
-                # Arrow joins no dictionary to a plain column.
-                plain = [
-                    part.with_type(part.type.value_type if pa.types.is_dictionary(part.type) else part.type)
-                    for part in table.schema
-                ]
-                table = table.cast(pa.schema(plain)).append_column("_file", pa.array(np.full(len(table), i, np.int32)))
-            tables.append(table)
-    twice = repeated(tables[0].column_names)
-    if twice:
-        tables = [table.select([i for i, one in enumerate(table.column_names) if one not in twice]) for table in tables]
-    for path, table in zip(paths, tables, strict=True) if format in ("arrow", "excel", "astropy") else ():
-        lacking = [column for column in tables[0].column_names if column not in table.column_names]
-        if lacking:
-            raise InputError(
-                f"column {listed(lacking)} is missing in {path}, which has {listed(table.column_names, 20)}.",
-                code="unknown-column",
-            )
-    whole = pa.concat_tables(tables, promote_options="permissive") if len(tables) > 1 else tables[0]
+            table, units_of_file, notes_of_file = readers[format](path)
+        units, notes = {**units, **units_of_file}, (*notes, *notes_of_file)
+        tables.append(table)
+    if format not in ("json", "jsonl"):  # a record may lack fields
+        twice = _one_layout(name, paths, [table.column_names for table in tables])
+    tables = [_without(table, twice) for table in tables]
+    if len(tables) > 1:
+        tables = [_numbered(table, i) for i, table in enumerate(tables)]
+    whole = pa.concat_tables(tables, promote_options="permissive")
     kinds = flat_kinds(pa.schema([part for part in whole.schema if part.name != "_file"]))
     return Source(
         name=name,
@@ -988,6 +935,20 @@ def _open_whole(paths: tuple[Path, ...], format: str, name: str) -> Source:
         units={**_units_of(whole.schema), **units},
         notes=notes,
     )
+
+
+def _numbered(table: pa.Table, number: int) -> pa.Table:
+    """Return the table of one of several files, with the number of its file."""
+    plain = [
+        part.with_type(part.type.value_type if pa.types.is_dictionary(part.type) else part.type)
+        for part in table.schema  # Arrow joins no dictionary to a plain column
+    ]
+    return table.cast(pa.schema(plain)).append_column("_file", pa.array(np.full(len(table), number, np.int32)))
+
+
+def _without(table: pa.Table, names: Sequence[str]) -> pa.Table:
+    """Return a table without the columns of these names, each of which it may have several times."""
+    return table.select([i for i, name in enumerate(table.column_names) if name not in names]) if names else table
 
 
 def _read_arrow(path: Path) -> tuple[pa.Table, dict[str, str], tuple[str, ...]]:
@@ -1074,7 +1035,7 @@ def _read_json(path: Path) -> tuple[pa.Table, dict[str, str], tuple[str, ...]]:
 
 def _read_json_lines(path: Path) -> tuple[pa.Table, dict[str, str], tuple[str, ...]]:
     parts, rows, size = [], [], 0
-    with _opened(path) as file:
+    with _open_unpacked(path) as file:
         for number, line in enumerate(file):
             if not line.strip():
                 continue
