@@ -56,7 +56,6 @@ def importance(
     """
     choose("method", method, get_args(ImportanceMethod))
     preprocessor = pipeline.require_series()
-    preprocessor.check(dataset)
     longer = np.flatnonzero(dataset.lengths > most_observations(preprocessor))
     if len(longer):
         raise InputError(
@@ -64,6 +63,7 @@ def importance(
             "observations that the model reads at a "
             "time; cut them (mask_observations) to ask what mattered."
         )
+    preprocessor.check(dataset)
     # Predictions that differ by one observation are told apart in float32 only.
     config = inference(replace(pipeline, precision="fp32"))
     examples = SeriesExamples(dataset, preprocessor)
