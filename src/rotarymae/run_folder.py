@@ -35,14 +35,7 @@ from rotarymae.training.fit_config import FitConfig
 if TYPE_CHECKING:
     from rotarymae.outcome import Outcome
 
-RESULTS = (
-    "metrics.json",
-    "predictions.parquet",
-    "embeddings.parquet",
-    "interpolations.parquet",
-    "report.html",
-    "explore.html",
-)
+RESULTS = ("metrics.json", "predictions.parquet", "embeddings.parquet", "interpolations.parquet", "report.html")
 IDENTITY = Path("training/identity.json")
 # What is kept of it as a digest, and what messages call it.
 DIGESTS = {"table": "table", "labels": "labels", "split_by": "split", "pretrained": "pretrained model"}
