@@ -62,7 +62,7 @@ from rotarymae.queries import Queries, queries_from, shape_answers
 from rotarymae.series import SeriesDataset, channel_index
 from rotarymae.system import from_fields, remove_leftovers, replacing_folder
 from rotarymae.tables import TableReader, TableSchema, as_dataset, is_frame, read_table
-from rotarymae.training.fit_config import FitConfig, ImportanceMethod
+from rotarymae.training.fit_config import FitConfig
 from rotarymae.untrained import BesideLine, beside_line, embed_any, interpolate_any
 
 FORMAT = 3  # 2 kept a model, a preprocessor and a predictor apart
@@ -249,17 +249,14 @@ class Pipeline:
         """Return standardised values [n, V] of these channels in the table's units."""
         return self.require_series().values.inverse(scaled, channels)
 
-    def importance(self, X: Any, method: ImportanceMethod = "occlusion", on_step: Any = None) -> list[np.ndarray]:
+    def importance(self, X: Any, on_step: Any = None) -> list[np.ndarray]:
         """Return how much each observation matters to the model; `importance.importance` says what the numbers are.
 
-        Args:
-            method: "occlusion" leaves out each observation by itself; "attention" is how much the model looks at it.
-
         Raises:
-            InputError: data that are not series, or a model that has no such weights.
+            InputError: data that are not series, or a model that predicts nothing.
         """
         self.require_series()
-        return importance(self, self.dataset(X), method, on_step=on_step)
+        return importance(self, self.dataset(X), on_step)
 
     def anomaly_score(self, X: Any, on_step: Any = None) -> np.ndarray:
         """Return how badly the pre-trained model predicts each series' observations from its others, in nats [S].

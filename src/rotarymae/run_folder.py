@@ -30,19 +30,13 @@ from rotarymae.series import SeriesDataset, as_dates, plain
 from rotarymae.splits import SplitColumn
 from rotarymae.system import check_writable, hardware, remove_leftovers, replacing, sha256, versions, write_text
 from rotarymae.training import FREE_TO_CHANGE, taken_precision
+from rotarymae.training.checkpointing import digest_of
 from rotarymae.training.fit_config import FitConfig
 
 if TYPE_CHECKING:
     from rotarymae.outcome import Outcome
 
-RESULTS = (
-    "metrics.json",
-    "predictions.parquet",
-    "embeddings.parquet",
-    "interpolations.parquet",
-    "report.html",
-    "explore.html",
-)
+RESULTS = ("metrics.json", "predictions.parquet", "embeddings.parquet", "interpolations.parquet", "report.html")
 IDENTITY = Path("training/identity.json")
 # What is kept of it as a digest, and what messages call it.
 DIGESTS = {"table": "table", "labels": "labels", "split_by": "split", "pretrained": "pretrained model"}
@@ -76,7 +70,7 @@ def identify(
     settings = {name: value for name, value in dataclasses.asdict(config).items() if name not in FREE_TO_CHANGE}
     digest = None if labels is None else _digest_of(labels)
     settings["precision"] = taken_precision(config.precision)
-    settings["pretrained"] = None if start is None else _digest(start)  # wherever it lies
+    settings["pretrained"] = None if start is None else digest_of(start.state_dict())  # wherever it lies
     settings["split_by"] = None if split_by is None else [split_by.name, _digest_of(split_by.values)]
     parts = {**settings, "task": task, "holdout": holdout, "labels": digest, "table": dataset.fingerprint()}
     return json.loads(json.dumps(parts))
@@ -114,15 +108,6 @@ def open_folder(out: Path, identity: dict[str, Any]) -> None:
 
 def _digest_of(column: np.ndarray) -> str:
     return hashlib.sha256(repr(column.tolist()).encode()).hexdigest()
-
-
-def _digest(model: torch.nn.Module) -> str:
-    """Return the SHA-256 of a model's tensors."""
-    digest = hashlib.sha256()
-    for name, tensor in sorted(model.state_dict().items()):
-        digest.update(name.encode())
-        digest.update(tensor.detach().cpu().contiguous().view(torch.uint8).numpy().tobytes())
-    return digest.hexdigest()
 
 
 def write_tables(outcome: Outcome, out: Path) -> None:

@@ -47,7 +47,7 @@ from rotarymae.training import Objective, Pretraining, TrainConfig, TrainResult,
 from rotarymae.training.cost import check_memory
 from rotarymae.training.fit_config import FitConfig
 from rotarymae.training.schedule import Plan, Schedule
-from rotarymae.training.tuning import check_tune, freeze, merge_adapters
+from rotarymae.training.tuning import check_tune, freeze
 
 # Options that mean nothing to pictures, videos and sounds.
 SERIES_ONLY = ("time_unit", "time_origin", "channel_spacing", "join_times", "channel_one_hot", "signal_to_noise")
@@ -596,7 +596,7 @@ def finetune(
             )
         model.load_state_dict(pretrained.model.state_dict())
     check_tune(config.tune, model.encoder.config.depth)
-    freeze(model, config.tune, generator)
+    freeze(model, config.tune)
     trained_weights = sum(weights.numel() for weights in model.parameters() if weights.requires_grad)
     windows = preprocessor.windows(dataset)
     preprocessor.check(windows.dataset)
@@ -604,8 +604,6 @@ def finetune(
     data = preprocessor.examples(windows.dataset, seed=config.seed, **shown)
     objective = labels.objective(model, shown["targets"], config)  # class weights count windows, as batches do
     result = fit(objective, data, schedule(objective, data, config.finetuning()), validation=held, **how)
-    if config.tune == "lora":
-        merge_adapters(model)
     model.requires_grad_(True)
     loaded = tuple(f"encoder.{name}" for name in model.encoder.state_dict())
     pipeline = replace(pretrained, preprocessor=preprocessor, model=model, labels=labels, partners=None)

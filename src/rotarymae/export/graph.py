@@ -17,33 +17,27 @@ A head that reads columns with one value per series takes another:
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
 from rotarymae.errors import InputError
 from rotarymae.heads import embedding, encoder_of, mean_of_real
-from rotarymae.interpolation import AHEAD, WIDENS_OVER, interpolate
+from rotarymae.interpolation import AHEAD, WIDENS_OVER
 from rotarymae.labels import ClassLabels, NumberTargets
 from rotarymae.model import MaskedAutoencoder
 from rotarymae.pipeline import Pipeline
 from rotarymae.preprocess import Rows, code_features
-from rotarymae.queries import Queries
-from rotarymae.series import SeriesDataset
 
 
-class Answers(nn.Module, ABC):
-    """A program: its inputs and outputs by name, and what the library itself answers in its place."""
+class Program(nn.Module):
+    """What is exported: a module whose inputs and outputs have names."""
 
     outputs: tuple[str, ...]
 
     def __init__(self, pipeline: Pipeline) -> None:
         super().__init__()
-        self.pipeline = replace(pipeline, precision="fp32")
         self.preprocessor, self.model = pipeline.require_series(), pipeline.model
 
     @property
@@ -55,12 +49,8 @@ class Answers(nn.Module, ABC):
         channel = () if self.preprocessor.channel_names is None else (f"{prefix}channel",)
         return (*channel, f"{prefix}position") if self.preprocessor.position_names else channel
 
-    @abstractmethod
-    def of_library(self, dataset: SeriesDataset, feeds: dict[str, Tensor]) -> tuple[np.ndarray, ...]:
-        """What the library answers for the same series, in the order of `outputs`."""
 
-
-class Predictions(Answers):
+class Predictions(Program):
     """`probabilities` float32 [B, classes], in the order of `classes`, or `predicted` float64 [B, outputs].
 
     The logarithms of probabilities are divided by the temperature of the model that the fit found.
@@ -95,11 +85,8 @@ class Predictions(Answers):
             return out.double() * self.target[1] + self.target[0]
         return (out / self.temperature).softmax(-1)
 
-    def of_library(self, dataset: SeriesDataset, feeds: dict[str, Tensor]) -> tuple[np.ndarray, ...]:
-        return (self.pipeline.outputs(dataset, "model"),)
 
-
-class Embeddings(Answers):
+class Embeddings(Program):
     """`embedding` float32 [B, D], as `embed` pools it."""
 
     outputs = ("embedding",)
@@ -120,11 +107,8 @@ class Embeddings(Answers):
     ) -> Tensor:
         return embedding(self.model, self.preprocessor(Rows(time, values, mask, channel, position)), self.pool)
 
-    def of_library(self, dataset: SeriesDataset, feeds: dict[str, Tensor]) -> tuple[np.ndarray, ...]:
-        return (self.pipeline.embed(dataset, self.pool),)
 
-
-class Interpolations(Answers):
+class Interpolations(Program):
     """`mean` and `std` float64 [B, M, V] at `query_time` float64 [B, M] (and `query_channel` int64 [B, M], and
     `query_position` float64 [B, M, P]).
 
@@ -134,6 +118,7 @@ class Interpolations(Answers):
 
     def __init__(self, pipeline: Pipeline) -> None:
         super().__init__(pipeline.pretrained)
+        self.forecasts = pipeline.forecasts
         self.outputs = ("mean", "std") if pipeline.require_autoencoder().likelihood.has_spread else ("mean",)
 
     @property
@@ -165,7 +150,7 @@ class Interpolations(Answers):
             return scaler.inverse(mean, number)
         first = torch.where(mask, rows.times, torch.inf).amin(1, keepdim=True)
         last = torch.where(mask, rows.times, -torch.inf).amax(1, keepdim=True)
-        behind = asked - last - AHEAD * self.pipeline.forecasts * (last - first)
+        behind = asked - last - AHEAD * self.forecasts * (last - first)
         away = torch.maximum(first - asked, behind).clamp(min=0.0)
         span = (last - first) * WIDENS_OVER
         share = torch.where(away > 0, torch.where(span > 0, away / torch.where(span > 0, span, 1.0), 1.0), 0.0)
@@ -175,24 +160,8 @@ class Interpolations(Answers):
         upper, lower = scaler.inverse(mean + std, number), scaler.inverse(mean - std, number)
         return scaler.inverse(mean, number), (upper - lower) / 2
 
-    def of_library(self, dataset: SeriesDataset, feeds: dict[str, Tensor]) -> tuple[np.ndarray, ...]:
-        times, offsets = (
-            feeds["query_time"].numpy(),
-            np.arange(len(feeds["query_time"]) + 1) * feeds["query_time"].shape[1],
-        )
-        channel, position = feeds.get("query_channel"), feeds.get("query_position")
-        queries = Queries(
-            times.ravel(),
-            None if channel is None else channel.numpy().ravel(),
-            offsets,
-            positions=None if position is None else position.numpy().reshape(len(times) * times.shape[1], -1),
-        )
-        found = interpolate(self.pipeline, dataset, queries)
-        both = [found.mean] if found.std is None else [found.mean, found.std]
-        return tuple(part.reshape(*times.shape, -1) for part in both)
 
-
-class LightCurves(Answers):
+class LightCurves(Program):
     """What `light_curve.embed` 0.13 asks of a multi-band model.
 
     Inputs `flux`, `flux_err`, `time` float32 [B, N], `mask` bool [B, N] (True = valid), `channel_index` int64 [B, N];
@@ -234,8 +203,3 @@ class LightCurves(Answers):
         assert latent.cls is not None
         sequence = torch.where(tokens.real[..., None], latent.tokens, 0.0)
         return latent.cls, mean_of_real(latent.tokens, tokens.padding), sequence
-
-    def of_library(self, dataset: SeriesDataset, feeds: dict[str, Tensor]) -> tuple[np.ndarray, ...]:
-        """Without the sequence, which the library gives nobody; its mean is compared."""
-        alone = replace(self.pipeline, model=self.encoder, autoencoder=None, labels=None, partners=None)
-        return tuple(alone.embed(dataset, pool) for pool in ("cls", "mean"))

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 # The strategies of `masking.MASKINGS`.
 MaskingStrategy = Literal["ratio", "rows", "channels", "tubes", "future"]
 Predicting = Literal["auto", "model", "features", "combined"]
-ImportanceMethod = Literal["occlusion", "attention"]
 Transform = Literal["robust", "standard", "asinh", "none"]
 PRETRAIN_EPOCHS = 5
 # By so much larger steps a head alone is trained: of 1, 10 and 30 the best on a part of PLAsTiCC's training objects
@@ -146,7 +145,7 @@ class FinetuningOptions:
     loss: TargetLoss = "auto"
     """Fine-tuning minimises cross-entropy or squared errors (auto), or absolute errors, which outliers move less."""
     tune: str = "full"
-    """Fine-tuning trains all weights (full), the head (probe), also the last N blocks (top:N), or adapters (lora)."""
+    """Fine-tuning trains all weights (full), the head alone (probe), or the head and the last N blocks (top:N)."""
     layer_decay: float = 1.0
     """Each block of the encoder is fine-tuned at this times the learning rate of the block above it."""
     predictor: Predicting = "auto"
@@ -220,9 +219,9 @@ class FitConfig(
             raise InputError(f"beta ({self.beta}) weights by the predicted variance; leave it out, or use a gaussian.")
         check_beta(self.reconstruction_beta)
         self._check_pretrained()
-        if not re.fullmatch(r"full|probe|lora|top:[1-9]\d*", self.tune):
+        if not re.fullmatch(r"full|probe|top:[1-9]\d*", self.tune):
             raise InputError(
-                f"tune={self.tune!r} is not known; use 'full', 'probe', 'lora', or 'top:2' for the last two blocks."
+                f"tune={self.tune!r} is not known; use 'full', 'probe', or 'top:2' for the last two blocks."
             )
         if self.tune == "probe" and self.layer_decay != 1:
             raise InputError(
