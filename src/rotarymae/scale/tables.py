@@ -249,6 +249,5 @@ def answer_table(question: Question, reader: TableReader) -> Iterator[pa.Table]:
     if empty:
         if question.schema is None:
             raise NoObservations("the table has no rows; there is nothing to answer for.")
-        kind = reader.source.type_of(reader.id)
-        nobody = pa.array([], kind.value_type if pa.types.is_dictionary(kind) else kind)
+        nobody = pa.array([], reader.source.kinds.get(reader.id, pa.string()))
         yield with_ids(question.schema.empty_table(), nobody, reader.id_name or reader.id)
