@@ -42,6 +42,8 @@ from rotarymae.model_files import (
     CARD,
     CONFIG,
     FILES,
+    FOLDS,
+    METRICS,
     PARTNERS,
     PREPROCESSOR,
     WEIGHTS,
@@ -49,13 +51,14 @@ from rotarymae.model_files import (
     dump_json,
     fill_model,
     find_model,
+    fold_folders,
     push_folder,
     read_config,
     read_json,
     read_tensors,
     write_config,
 )
-from rotarymae.partners import Predictor
+from rotarymae.partners import EACH_CHOICE, Predictor
 from rotarymae.prediction import embed, predict_outputs
 from rotarymae.preprocess import ObservationPreprocessor, PatchPreprocessor, preprocessor_class
 from rotarymae.queries import Queries, queries_from, shape_answers
@@ -154,6 +157,10 @@ class Pipeline:
         view.require_series()
         return view
 
+    def require_one(self) -> Pipeline:
+        """Return the pipeline itself. Raises InputError for an `Ensemble`."""
+        return self
+
     def require_labels(self) -> Labels:
         """Return what decodes the outputs. Raises InputError for a model that is not fine-tuned."""
         if self.labels is None or not isinstance(self.model, Classifier | Regressor):
@@ -201,6 +208,22 @@ class Pipeline:
         partners = self.partners or Predictor.of_model(task, "the pipeline has no partners")
         partners.check(predictor)
         return partners.predict(predict_outputs(self, dataset, on_step), dataset, predictor)
+
+    @property
+    def choice(self) -> str:
+        """Return what predicts: "model", "features" or "combined"."""
+        return "model" if self.partners is None else self.partners.choice
+
+    def every(self, X: Any, on_step: Any = None) -> dict[str, np.ndarray]:
+        """Return the outputs of the model, of each partner, and of their combination, by name."""
+        task, dataset = self.require_labels().task, self.dataset(X)
+        partners = self.partners or Predictor.of_model(task, "the pipeline has no partners")
+        return partners.every(predict_outputs(self, dataset, on_step), dataset)
+
+    def describe_choice(self) -> dict[str, Any]:
+        """Return what predicts and why, for people and metrics.json."""
+        task = self.require_labels().task
+        return (self.partners or Predictor.of_model(task, "the pipeline has no partners")).describe()
 
     def embed(self, X: Any, pool: str | None = None, on_step: Any = None) -> np.ndarray:
         """Return one vector [S, D] for each series: the mean over its tokens, or what the model's head pools.
@@ -398,17 +421,22 @@ class Pipeline:
         """Load a saved pipeline, in evaluation mode.
 
         Args:
-            source: a run folder of `rotarymae fit`, a saved pipeline, or a name that `find_model` knows.
+            source: a run folder of `rotarymae fit`, a saved pipeline, or a name that `find_model` knows. The run of a
+                cross-validation is an `Ensemble` of its folds.
             precision: of matrix products in predictions.
 
         Raises:
-            InputError: no such folder or name.
+            InputError: no such folder or name; a cross-validation that is not finished.
             ModelDirectoryError: a file is missing, unreadable, changed, or says what no pipeline can be; the message
                 names it. Pickles are never read.
         """
         folder = find_model(source)
         if not folder.is_dir():
             raise ModelDirectoryError(f"{folder} is not a folder; wanted a saved model with {', '.join(FILES[:3])}.")
+        if (folder / FOLDS).is_dir():
+            if not (folder / METRICS).is_file():
+                raise InputError(f"the folds in {folder} are not finished; go on with `rotarymae fit` by --resume.")
+            return Ensemble.of([cls.load(fold, precision) for fold in fold_folders(folder)])  # pyright: ignore
         path = folder / CONFIG
         if not path.is_file():
             raise ModelDirectoryError(
@@ -535,6 +563,70 @@ class Pipeline:
             predicts=isinstance(model, Classifier | Regressor),
             interpolates=self.autoencoder is not None and known is not None and known.kind == "observations",
         )
+
+
+@dataclass(eq=False, repr=False)
+class Ensemble(Pipeline):
+    """The pipelines of a cross-validation's folds. It predicts with their average, and does nothing else.
+
+    Attributes:
+        members: the pipeline of each fold; the other attributes are those of the first, but for the weights of classes,
+            which are the geometric means.
+    """
+
+    members: tuple[Pipeline, ...] = ()
+
+    @classmethod
+    def of(cls, members: Sequence[Pipeline]) -> Self:
+        first = members[0]
+        labels = first.require_labels()
+        decided = [getattr(member.labels, "weights", ()) for member in members]
+        if any(decided):
+            weights = np.array([weights or (1.0,) * labels.outputs for weights in decided])
+            labels = replace(labels, weights=tuple(np.exp(np.log(weights).mean(0)).tolist()))  # pyright: ignore
+        shared = {"columns": first.columns, "parameters": first.parameters, "precision": first.precision}
+        return cls(first.preprocessor, first.model, labels=labels, members=tuple(members), **shared)
+
+    @property
+    def choice(self) -> str:
+        choices = {member.choice for member in self.members}
+        return choices.pop() if len(choices) == 1 else EACH_CHOICE
+
+    def outputs(self, X: Any, predictor: str = "auto", on_step: Any = None) -> np.ndarray:
+        dataset = self.dataset(X)
+        return np.mean([member.outputs(dataset, predictor, on_step) for member in self.members], axis=0)
+
+    def every(self, X: Any, on_step: Any = None) -> dict[str, np.ndarray]:
+        dataset = self.dataset(X)
+        each = [member.every(dataset, on_step) for member in self.members]
+        if self.choice == EACH_CHOICE:
+            each = [one | {EACH_CHOICE: one[member.choice]} for one, member in zip(each, self.members, strict=True)]
+        return {
+            name: np.mean([one[name] for one in each], axis=0) for name in each[0] if all(name in one for one in each)
+        }
+
+    def describe_choice(self) -> dict[str, Any]:
+        because = f"the validation series of each of {len(self.members)} folds chose"
+        return {"chosen": self.choice, "because": because, "folds": [m.describe_choice() for m in self.members]}
+
+    def require_one(self) -> Pipeline:
+        raise InputError(
+            f"these are {len(self.members)} models, one for each fold: together they predict and no more. Name the "
+            f"folder of one, such as {FOLDS}/1 in that of the run.",
+            code="several-models",
+        )
+
+    def require_autoencoder(self) -> Any:
+        return self.require_one()
+
+    def embed(self, X: Any, pool: str | None = None, on_step: Any = None) -> np.ndarray:
+        return self.require_one().embed(X, pool, on_step)
+
+    def importance(self, X: Any, method: ImportanceMethod = "occlusion", on_step: Any = None) -> list[np.ndarray]:
+        return self.require_one().importance(X, method, on_step)
+
+    def save(self, folder: str | Path, note: str = "", license: str = "unknown", tags: Sequence[str] = ()) -> None:
+        self.require_one().save(folder, note, license, tags)
 
 
 class AnySeriesPipeline(Pipeline):
