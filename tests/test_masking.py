@@ -169,8 +169,10 @@ def test_a_range_of_shares_gives_each_row_a_share_of_its_own(kind):
 
 @pytest.mark.parametrize("name", get_args(MaskingStrategy))
 def test_what_the_command_calls_masking_and_mask_ratio_is_what_hides(name):
-    assert FitConfig(masking=name, mask_ratio=(0.1, 0.5)).strategy() == Masking.named(name, ratio=(0.1, 0.5))
-    assert FitConfig(masking=name, mask_ratio=0.4).strategy() == Masking.named(name, ratio=0.4)
+    assert FitConfig(masking=name, mask_ratio=(0.1, 0.5)).strategy("observations") == Masking.named(
+        name, ratio=(0.1, 0.5)
+    )
+    assert FitConfig(masking=name, mask_ratio=0.4).strategy("observations") == Masking.named(name, ratio=0.4)
 
 
 @pytest.mark.parametrize("kind", SHARES)

@@ -50,7 +50,9 @@ def align_labels(
     ids, values = _read(source, id, label, na)
     aligned = _align(dataset, ids, values, label, unlabelled, "label")
     if aligned.dtype == object:
-        doubtful = Counter(name for name in aligned if isinstance(name, str) and name.strip().lower() in WORDS_FOR_NO_LABEL)
+        doubtful = Counter(
+            name for name in aligned if isinstance(name, str) and name.strip().lower() in WORDS_FOR_NO_LABEL
+        )
         for name, count in doubtful.items():
             text = f"{count:,} series have the label {name!r}, which is taken as a class"
             text += f"; if it says that there is none, read it as missing (--na {name})."
