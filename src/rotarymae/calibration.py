@@ -8,8 +8,9 @@ hidden, and a few coefficients are fitted to the errors. At each distance these 
     spread   log variance = a + b · the model's own log variance
 
 Logits, a and b are linear in three numbers of the series: how rough it is (the error of the line at each of its
-observations from the two next to it), how much it varies, and how far it lies from the mean of all series. They are piecewise linear in the logarithm of the
-distance, apart for queries between two observations and for those beyond the first or last. The answer is Student's t, with one number of degrees of freedom between and one beyond, so that the
+observations from the two next to it), how much it varies, and how far it lies from the mean of all series. They are
+piecewise linear in the logarithm of the distance, apart for queries between two observations and for those beyond the
+first or last. The answer is Student's t, with one number of degrees of freedom between and one beyond, so that the
 bands of 68 and of 95 % can both be right. The mean is fitted by squared errors, the rest by likelihood.
 """
 
@@ -211,7 +212,7 @@ class Calibration(nn.Module):
         return student_t(mean, log_variance, self.freedom[around.side])
 
     def widens(self, around: Surroundings) -> Float[Tensor, "*shape"]:
-        """Return the share [0, 1] by which bands have widened to the spread of the channel, beyond what was measured."""
+        """Return the share [0, 1] by which bands have widened to the spread of the channel."""
         return ((log_distance(around) - self.reach[around.side]) / WIDENS_OVER).clamp(0, 1)
 
     def fit(
@@ -268,7 +269,7 @@ class Calibration(nn.Module):
         return (total / count).amin(1).clamp(min=1e-12)[group]
 
     def _minimise(self, loss: Callable[[Tensor, Tensor, Tensor], Tensor], columns: slice) -> None:
-        """Minimise a loss over some columns of `knots` and `offsets`: neighbouring knots are alike, offsets are small."""
+        """Minimise a loss over some columns: neighbouring knots are alike, and offsets small."""
         free = [part.clone().requires_grad_() for part in (self.knots[..., columns], self.offsets[..., columns])]
         free.append(self.freedom.clone().requires_grad_())
         optimizer = torch.optim.LBFGS(free, max_iter=STEPS, line_search_fn="strong_wolfe")

@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from rotarymae.arrays import ArrayDataset
 from rotarymae.config import AutoPool

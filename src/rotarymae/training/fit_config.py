@@ -104,7 +104,7 @@ class MaskingOptions:
     """What pre-training hides, and how it scores what is predicted."""
 
     masking: MaskingStrategy = "auto"
-    """Pre-training hides single observations (ratio), stretches of any length (blocks), rows, channels, tubes, future."""
+    """Pre-training hides stretches (auto, blocks), single ones (ratio), rows, channels, tubes, or the end (future)."""
     mask_ratio: float | tuple[float, float] = (0.3, 0.8)
     """Pre-training hides this share of each series; with two numbers, a share between them drawn per series."""
     beta: float | None = None
