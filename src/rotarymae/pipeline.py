@@ -30,6 +30,7 @@ import rotarymae
 from rotarymae.anomaly import anomaly_score, observation_scores
 from rotarymae.any_series import AnySeries
 from rotarymae.arrays import ArrayDataset, as_arrays
+from rotarymae.calibration import Calibration
 from rotarymae.config import Precision, RoMAEConfig
 from rotarymae.datasets import AnyPreprocessor, is_flat
 from rotarymae.errors import InputError, ModelDirectoryError, choose
@@ -90,6 +91,7 @@ class Described:
     parameters: dict[str, Any] = field(default_factory=dict)
     forecasts: bool = False
     trained_on: str = ""
+    calibrated: bool = False
 
 
 @dataclass(eq=False, repr=False)
@@ -107,6 +109,7 @@ class Pipeline:
         parameters: the options of the fit, as JSON.
         trained_on: the digest of the ids of the training examples.
         precision: of matrix products in predictions; no file holds it.
+        calibration: of interpolations, by the distance to the nearest observation; None where nothing was measured.
     """
 
     preprocessor: AnyPreprocessor | None
@@ -119,6 +122,7 @@ class Pipeline:
     parameters: dict[str, Any] = field(default_factory=dict)
     trained_on: str = ""
     precision: Precision = "auto"
+    calibration: Calibration | None = None
 
     def __post_init__(self) -> None:
         if KINDS.get(type(self.model).__name__) is not type(self.model):
@@ -454,6 +458,8 @@ class Pipeline:
             preprocessor = _preprocessor(folder / PREPROCESSOR, described.preprocessor)
             if preprocessor is not None:
                 modules["preprocessor"] = preprocessor
+            if described.calibrated:
+                modules["calibration"] = _calibration(modules)
         except (InputError, KeyError, TypeError, ValueError, RecursionError, OverflowError) as error:
             raise ModelDirectoryError(f"{path}: {error}") from None
         names = {f"{part}.{name}" for part, module in modules.items() for name in module.state_dict()}
@@ -476,6 +482,7 @@ class Pipeline:
                 described.parameters,
                 described.trained_on,
                 precision,
+                modules.get("calibration"),  # type: ignore[arg-type]
             )
             pipeline._check()
         except (InputError, TypeError, ValueError, AttributeError) as error:
@@ -485,14 +492,15 @@ class Pipeline:
     def _modules(self) -> dict[str, nn.Module]:
         own: dict[str, nn.Module] = {"model": self.model}
         own |= {} if self.autoencoder in (None, self.model) else {"autoencoder": self.autoencoder}
+        own |= {} if self.calibration is None else {"calibration": self.calibration}
         return own | ({} if self.preprocessor is None else {"preprocessor": self.preprocessor})
 
     def _described(self) -> Described:
         kind = None if self.preprocessor is None else self.preprocessor.kind
-        models = {part: module for part, module in self._modules().items() if part != "preprocessor"}
+        models = {part: module for part, module in self._modules().items() if part in ("model", "autoencoder")}
         modules = {part: _module_settings(module) for part, module in models.items()}
         labels = None if self.labels is None else {"task": self.labels.task, **dataclasses.asdict(self.labels)}
-        own = (self.columns, self.parameters, self.forecasts, self.trained_on)
+        own = (self.columns, self.parameters, self.forecasts, self.trained_on, self.calibration is not None)
         return Described(kind, modules["model"], modules.get("autoencoder"), labels, *own)
 
     def _check(self) -> None:
@@ -527,6 +535,8 @@ class Pipeline:
                     f"the preprocessor makes {known.static_features} static features; the model asks for "
                     f"{getattr(self.model, 'static_features', 0)}."
                 )
+        if self.calibration is not None:
+            self.calibration.check()
         if self.labels is not None:
             outputs = getattr(self.model, "classes", None) or getattr(self.model, "outputs", None)
             if not isinstance(self.model, self.labels.head) or outputs != self.labels.outputs:
@@ -762,6 +772,14 @@ def _preprocessor(path: Path, kind: str | None) -> AnyPreprocessor | None:
         return preprocessor_class(kind).from_dict(content)  # type: ignore[return-value]
     except (InputError, TypeError, ValueError, KeyError, IndexError, OverflowError) as error:
         raise ModelDirectoryError(f"{path}: {error}") from None
+
+
+def _calibration(modules: dict[str, nn.Module]) -> Calibration:
+    """Return a calibration of the loaded model, to be filled."""
+    model, preprocessor = modules.get("autoencoder", modules["model"]), modules.get("preprocessor")
+    if not isinstance(model, MaskedAutoencoder) or not isinstance(preprocessor, ObservationPreprocessor):
+        raise InputError("a calibration is that of a model that interpolates series, and this one does not.")
+    return Calibration.of(preprocessor, model.likelihood)
 
 
 def _partners(folder: Path, labels: Labels | None) -> Predictor:

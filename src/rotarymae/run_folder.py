@@ -222,10 +222,10 @@ def interpolation_columns(
     found: Interpolation,
     time_zone: str | None = None,
 ) -> dict[str, Any]:
-    """A row per query: time (a date, if there is a zone), channel, for each value its mean, std and bands, and
-    whether the query lies outside its series' observations."""
+    """Return a row per query: time (a date, if there is a zone), channel, for each value its mean, std and bands, and
+    the time to the nearest observation of its channel."""
     columns = _at(times, channels, channel_names, time_zone)
-    taken = ("extrapolated", *columns)
+    taken = ("distance", *columns)
     for v, name in enumerate(value_names):
         columns[_not_among(name, taken)] = pa.array(found.mean[:, v])
         if found.std is not None:
@@ -233,7 +233,7 @@ def interpolation_columns(
         for share, (lower, upper) in found.bands.items():
             columns[_beside(name, f"lower{100 * share:.0f}", value_names)] = pa.array(lower[:, v])
             columns[_beside(name, f"upper{100 * share:.0f}", value_names)] = pa.array(upper[:, v])
-    return columns | {"extrapolated": pa.array(found.extrapolated)}
+    return columns | {"distance": pa.array(found.distance, mask=np.isinf(found.distance))}
 
 
 def _beside(name: str, what: str, value_names: Sequence[str]) -> str:

@@ -21,6 +21,7 @@ import torch
 
 from rotarymae.arrays import ArrayDataset
 from rotarymae.batch import Examples
+from rotarymae.calibration import calibrate
 from rotarymae.counter_rng import make_generator
 from rotarymae.datasets import AnyDataset, AnyPreprocessor
 from rotarymae.errors import InputError, InputWarning, choose
@@ -179,6 +180,10 @@ def train(
             )
         result.pipeline, result.pretraining = pretrained.pipeline, pretrained.pretraining
         result.pretrained_on = len(part)
+        if dataset.kind == "observations":
+            with reporter.bar("calibrating"):
+                unseen: Any = validation if validation is not None else part
+                result.pipeline = replace(result.pipeline, calibration=calibrate(result.pipeline, unseen, config.seed))
     if kind is not None and targets is not None:
         with reporter.bar("fine-tuning") as on_step:
             tuned = finetune(
@@ -404,7 +409,7 @@ def prepare(dataset: AnyDataset, config: FitConfig, start: Pipeline | None = Non
     check_tune(config.tune, sizes.depth)
     check_memory(config, sizes, preprocessor.lengths(windows), dataset.noun)
     if config.pretrains:
-        require_maskable(windows, preprocessor, config.strategy())
+        require_maskable(windows, preprocessor, config.strategy(dataset.kind))
     return preprocessor
 
 
@@ -511,7 +516,7 @@ def pretrain(
         sizes = config.model_config(scaling.axes, scaling.features, scaling.input_features)
         model = build(lambda: MaskedAutoencoder(sizes), make_generator(config.seed, 0))
 
-    masking = config.strategy()
+    masking = config.strategy(dataset.kind)
 
     def examples(part: AnyDataset) -> Examples:
         return scaling.examples(part, seed=config.seed, masking=masking)
@@ -521,7 +526,7 @@ def pretrain(
     hides = maskable(train, scaling, masking)
     if not hides.all():
         warnings.warn(
-            f"{(~hides).sum():,} of {len(train):,} {train.noun} have nothing that masking {config.masking!r} could "
+            f"{(~hides).sum():,} of {len(train):,} {train.noun} have nothing that masking {masking.kind!r} could "
             "hide, and are left out of pre-training.",
             InputWarning,
             stacklevel=2,
