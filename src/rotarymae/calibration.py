@@ -340,7 +340,9 @@ def calibrate(pipeline: Pipeline, dataset: SeriesDataset, seed: int = 0) -> Cali
     model, preprocessor = pipeline.require_autoencoder(), pipeline.require_series()
     calibration = Calibration.of(preprocessor, model.likelihood)
     windows = preprocessor.windows(dataset).dataset
-    windows = windows.select(windows.lengths >= 2) if (windows.lengths >= 2).any() else None
+    if not (windows.lengths >= 2).any():
+        return calibration
+    windows = windows.select(windows.lengths >= 2)
 
     def read(model: nn.Module, batch: Batch) -> list[list[Tensor]]:
         assert isinstance(model, MaskedAutoencoder) and batch.masked is not None
@@ -357,16 +359,16 @@ def calibrate(pipeline: Pipeline, dataset: SeriesDataset, seed: int = 0) -> Cali
         return rows
 
     rows: list[list[Tensor]] = []
-    for draw in range(MAX_DRAWS if windows is not None else 0):
+    for draw in range(MAX_DRAWS):
         some = _sample(windows, draw)
         examples = preprocessor.examples(some, seed=seed + draw, masking=HIDES[draw % len(HIDES)])
         rows += predict(model, examples, read, inference(pipeline))
         if draw + 1 >= len(HIDES) and sum(len(row[0]) for row in rows) > MAX_HIDDEN:
             break
-    if rows:
-        parameters, guesses, distance, side, described, output, truth, *errors = (
-            torch.cat(part) for part in zip(*rows, strict=True)
-        )
+    parameters, guesses, distance, side, described, output, truth, *errors = (
+        torch.cat(part) for part in zip(*rows, strict=True)
+    )
+    if len(truth):
         calibration.fit(parameters, Surroundings(guesses, distance, side, described), output, truth, *errors)
     return calibration
 

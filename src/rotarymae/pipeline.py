@@ -632,8 +632,8 @@ class Ensemble(Pipeline):
     def embed(self, X: Any, pool: str | None = None, on_step: Any = None) -> np.ndarray:
         return self.require_one().embed(X, pool, on_step)
 
-    def importance(self, X: Any, method: ImportanceMethod = "occlusion", on_step: Any = None) -> list[np.ndarray]:
-        return self.require_one().importance(X, method, on_step)
+    def importance(self, X: Any, on_step: Any = None) -> list[np.ndarray]:
+        return self.require_one().importance(X, on_step)
 
     def save(self, folder: str | Path, note: str = "", license: str = "unknown", tags: Sequence[str] = ()) -> None:
         self.require_one().save(folder, note, license, tags)
