@@ -275,7 +275,7 @@ class QueryTable:
                 raise InputError(f"{name} has no column {column!r}; it needs {listed(wanted)}.{near}")
         columns = {column: cells.to_arrow(table[column]) for column in (*wanted, *with_errors)}
         series, ids = cells.encode(cells.labels(columns[id], id))
-        when = cells.times(columns[time], time, layout.time_format, layout.na)
+        when = dates.times(columns[time], time, layout.time_format, layout.na)
         errors = [cells.numbers(columns[column], column, layout.na).values for column in with_errors]
         labels = cells.labels(columns[channel], channel) if channel else None
         empty = {id: series < 0, time: ~np.isfinite(when.values)}
@@ -501,7 +501,7 @@ def _as_numbers(times: Any, dataset: SeriesDataset) -> np.ndarray:
     array = np.asarray(times)
     if array.dtype.kind in "iufb":
         return array.astype(np.float64)
-    at = cells.times(cells.to_arrow(times if array.ndim < 2 else array.ravel()), "at")
+    at = dates.times(cells.to_arrow(times if array.ndim < 2 else array.ravel()), "at")
     numbers = at.values
     if at.unit is not None and dataset.time_unit is None:
         raise InputError("at holds dates, and the times of the series are numbers; give numbers.")

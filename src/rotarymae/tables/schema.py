@@ -46,6 +46,9 @@ class TableSchema:
         Have one value per series, in this table or in the objects' table.
     wide
         Whether each column of values is a channel.
+    numbered
+        Before the numbers of columns that are a series per row: "FLUX." of FLUX.1, FLUX.2, ...; the column "number"
+        then holds the numbers, "FLUX" the values, and "series" counts the rows.
     tokens
         Whether each (time, channel) is one token, or each time with all its channels.
     missing
@@ -82,6 +85,7 @@ class TableSchema:
     flags: tuple[str, ...] = ()
     static: tuple[str, ...] = ()
     wide: bool = False
+    numbered: str | None = None
     tokens: Tokenisation = "channel"
     missing: Missing = "drop"
     duplicates: Duplicates = "error"
