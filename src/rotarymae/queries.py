@@ -160,10 +160,23 @@ def curves(visible: SeriesDataset, hidden: SeriesDataset, points: int) -> Querie
     return Queries.cross(visible, times, channels, paths if visible.positions is not None else None)
 
 
-def queries_at(dataset: SeriesDataset, times: np.ndarray) -> Queries:
-    """Ask for the same times of every series, in every channel when there are channels."""
+def queries_at(dataset: SeriesDataset, times: Sequence[float | str] | np.ndarray) -> Queries:
+    """Ask for the same times of every series, in every channel when there are channels.
+
+    Args:
+        times: numbers or dates, or texts such as "+4" or "+4h": so long after each series' first observation.
+
+    Raises:
+        InputError: another text; more times than memory could hold.
+    """
     _check_size(dataset, len(times))
-    each = [times] * len(dataset)
+    spans = [dates.parse_span(str(one), dataset.time_unit) for one in times]
+    absolute = [
+        dates.parse_time(str(one), dataset.time_zone) if span is None else np.nan
+        for one, span in zip(times, spans, strict=True)
+    ]
+    after = dataset.times[dataset.offsets[:-1]][:, None] + np.array(spans, np.float64)  # NaN for None
+    each = list(np.where(np.isnan(after), absolute, after))
     return Queries.cross(dataset, each, positions=_single_positions(dataset, each))
 
 
@@ -348,7 +361,7 @@ def _typed(column: pa.ChunkedArray) -> Any:
     array = cells.to_arrow(column)
     if not cells.is_text(array.type) or not cells.matches(cells.trimmed(array), cells.NUMBER).all():
         return column
-    whole = cells.are_integers(array.to_pylist())
+    whole = cells.are_integers(cells.trimmed(array))
     return cells.trimmed(array).cast(pa.int64() if whole else pa.float64())
 
 

@@ -362,6 +362,26 @@ def test_quantities_of_time_become_days_and_units_are_kept(base):
     np.testing.assert_allclose(quiet(table, duplicates="first")[0].times, quiet(base, duplicates="first")[0].times / 24)
 
 
+def test_another_unit_than_in_training_is_named_with_the_factor(base):
+    pytest.importorskip("astropy")
+    base = base.sort_values(["id", "time"])
+
+    def in_unit(unit, factor):
+        field = pa.field("value", pa.float64(), metadata={"unit": unit})
+        table = pa.Table.from_pandas(base.assign(value=base.value * factor), preserve_index=False)
+        return table.set_column(table.schema.get_field_index("value"), field, table["value"])
+
+    schema = TableSchema(channel="band")
+    trained = schema.with_values_of(quiet(in_unit("uJy", 1), channel="band")[0])
+    assert trained.units == {"value": "uJy"}
+    with pytest.warns(InputWarning, match=r"'value' is in nJy.* trained on uJy; convert it: multiply by 0\.001"):
+        read_table(in_unit("nJy", 1000), trained)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        read_table(in_unit("uJy", 1), trained)
+        read_table(base, trained)  # which says no unit
+
+
 def test_columns_of_positions_are_read_with_the_times(base, tmp_path):
     table = base.assign(lat=base.value + 1, lon=base.value + 2)
     table.loc[3, "lat"] = np.nan

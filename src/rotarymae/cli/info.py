@@ -192,6 +192,8 @@ def _first_rows(dataset: series.SeriesDataset, schema: tables.TableSchema) -> st
 def _command(table: Path, schema: tables.TableSchema, label: str | None) -> str:
     words, usual = ["rotarymae", "fit", str(table)], tables.TableSchema()
     for field in fields(schema):
+        if field.name == "units":
+            continue
         value = getattr(schema, field.name)
         if value == getattr(usual, field.name) and not (field.name == "values" and schema.wide):
             continue

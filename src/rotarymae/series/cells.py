@@ -234,8 +234,8 @@ def labels(column: pa.Array, name: str, amounts: bool = False) -> pa.Array:
 
 
 def are_integers(texts: pa.Array) -> bool:
-    """Return whether all texts that are not null are written as integers are: 1 and -20, but not 01 or 1.0."""
-    return bool(matches(texts.drop_null(), r"^(0|-?[1-9][0-9]{0,17})$").all())
+    """Return whether a column is text that is written as integers are wherever it is not null: 1, but not 01 or 1.0."""
+    return is_text(texts.type) and bool(matches(texts.drop_null(), r"^(0|-?[1-9][0-9]{0,17})$").all())
 
 
 def are_numbers(texts: pa.Array) -> bool:

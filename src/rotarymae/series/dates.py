@@ -263,6 +263,22 @@ def parse_time(text: str, zone: str | None) -> float:
     return float(days[0] if when.tzinfo else in_zone(days, zone)[0])
 
 
+def parse_span(text: str, unit: str | None) -> float | None:
+    """Return how long after a series' first observation "+4" or "+4h" is, in its unit; None for another text.
+
+    Raises
+    ------
+    InputError
+        A span in hours, where times are numbers of a unit that nothing says.
+    """
+    match = re.fullmatch(r"\+\s*(\d+\.?\d*|\.\d+)\s*(d|h|min|s)?", text)
+    if match is None:
+        return None
+    if match[2] and unit != "day":
+        raise InputError(f"{text!r} is in {match[2]!r}, and the times are numbers without a unit; give +{match[1]}.")
+    return float(match[1]) / {"d": 1, "h": 24, "min": 1440, "s": 86_400}.get(match[2], 1)
+
+
 def in_zone(days: np.ndarray, zone: str | None) -> np.ndarray:
     """Return days of dates that say no zone, as `times` has them, as days of what a zone's clocks show then.
 

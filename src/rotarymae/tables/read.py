@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import warnings
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -184,6 +186,7 @@ class TableReader:
         if absent:
             text = f"{table.name} has no column {listed(absent)}; it is taken as never observed."
             warnings.warn(text, InputWarning, stacklevel=3)
+        _warn_of_units(table, schema)
         table = table.with_ids_of_files() if alone else table
         every = (*values, *schema.errors)
         same = value_names is not None and _fields(every) == _fields(value_names)
@@ -332,12 +335,7 @@ class TableReader:
                 continue
             assert name is not None
             labels = cells.labels(source.distinct(name) if columns is None else columns[name].unique(), name)
-            if (
-                source.is_text
-                and cells.is_text(labels.type)
-                and cells.are_integers(labels)
-                and labels.null_count < len(labels)
-            ):
+            if source.is_text and cells.are_integers(labels) and labels.null_count < len(labels):
                 integers.add(name)
                 labels = labels.cast(pa.int64())
             if name == schema.channel and columns is None and channels is None:
@@ -363,7 +361,8 @@ class TableReader:
             report = replace(report, total=report.total + count, left_out=(*report.left_out, cut))
             if self.schema.strict:
                 report.refuse_any()
-        return replace(report, notes=(*self.source.notes, *report.notes))
+        units = {name: unit for name, unit in self.source.units.items() if name in self.columns}
+        return replace(report, notes=(*self.source.notes, *report.notes), units=units)
 
     # ── building ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -590,6 +589,23 @@ def _no_ids(table: Source, roles: set[str]) -> bool:
             code="unknown-column",
         )
     return True
+
+
+def _warn_of_units(table: Source, schema: TableSchema) -> None:
+    """Warn of columns whose unit is not that of training, with the factor between them, if astropy knows it."""
+    for name, trained in schema.units.items():
+        unit = table.units.get(name, trained)
+        if unit == trained:
+            continue
+        factor = None
+        with suppress(Exception):  # no astropy, or a unit that it does not know
+            units = importlib.import_module("astropy.units")
+            factor = units.Unit(unit).to(units.Unit(trained))
+        if factor == 1:
+            continue
+        said = "" if factor is None else f": multiply by {factor:.6g}"
+        text = f"column {name!r} is in {unit}, and the model was trained on {trained}; convert it{said}."
+        warnings.warn(text, InputWarning, stacklevel=4)
 
 
 def _advice(role: str, for_model: bool) -> str:

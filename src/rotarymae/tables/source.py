@@ -138,7 +138,11 @@ class Source:
             )
         values = stem.rstrip("._ ")
         numbers = ", ".join(name[len(stem) :] for name in names)
-        cells_of = {"series": "_row", "number": f"[{numbers}]", values: f"[{', '.join(self.sql[name] for name in names)}]"}
+        cells_of = {
+            "series": "_row",
+            "number": f"[{numbers}]",
+            values: f"[{', '.join(self.sql[name] for name in names)}]",
+        }
         kinds = {"series": pa.int64(), "number": pa.list_(pa.int64()), values: pa.list_(self.kinds[names[0]])}
         return replace(
             self,
