@@ -88,7 +88,7 @@ def test_bad_tables(case, tmp_path, capsys):
 LABELS = {
     "a series without": (["a,x"], ["'b'", "no label"]),
     "labels of others only": (["c,x", "d,y"], ["'a', 'b'", "no label"]),
-    "two for one": (["a,x", "a,y", "b,y"], ["'a'", "more than one"]),
+    "two for one": (["a,x", "a,y", "b,y"], ["'a'", "several values"]),
     "a missing one": (["a,x", "b,"], ["'label'", "missing"]),
     "ids of another kind": (["1,x", "2,y"], ["numbers", "strings"]),
     "one class": (["a,x", "b,x"], ["'x'", "two"]),

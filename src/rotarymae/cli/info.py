@@ -39,6 +39,7 @@ def info(table: Positional[Table], columns: Columns) -> None:
         source = tables.open_source(table, columns.header_row)
         proposal = tables.propose(source, tables.TableSchema.resolve(asdict(columns)), told)
         schema, label, unsure = proposal.schema, proposal.label, list(proposal.unsure)
+        source = tables.open_source(source, numbered=schema.numbered)
         if schema.objects is not None:
             objects = tables.open_source(schema.objects)
             label, static, doubts = tables.propose_objects(objects, schema.id, label, objects.rows())
@@ -191,6 +192,8 @@ def _first_rows(dataset: series.SeriesDataset, schema: tables.TableSchema) -> st
 def _command(table: Path, schema: tables.TableSchema, label: str | None) -> str:
     words, usual = ["rotarymae", "fit", str(table)], tables.TableSchema()
     for field in fields(schema):
+        if field.name == "units":
+            continue
         value = getattr(schema, field.name)
         if value == getattr(usual, field.name) and not (field.name == "values" and schema.wide):
             continue
