@@ -29,7 +29,7 @@ from rotarymae.heads import encoder_of
 from rotarymae.labels import LABELS, ClassLabels, Labels, as_targets, choose_labels, has_label, narrowed, truth_at
 from rotarymae.model import Encoder, MaskedAutoencoder, build
 from rotarymae.partners import fit_predictor
-from rotarymae.partners.decide import decision_weights
+from rotarymae.partners.decide import decision_weights, resolve
 from rotarymae.pipeline import Pipeline, without_head
 from rotarymae.prediction import predict_outputs
 from rotarymae.preprocess import (
@@ -273,13 +273,21 @@ def _fit_partners(
     )
     labels = pipeline.labels
     if isinstance(labels, ClassLabels):
-        if config.decide == "f1" and not len(split.validation):
+        counts = np.bincount(truth[rows], minlength=labels.outputs)
+        decide = resolve(config.decide, counts)
+        if config.decide == "auto" and decide == "f1":
+            rare = labels.classes[int(counts.argmin())]
+            reporter.say(
+                f"{counts.min():,} of {counts.sum():,} {dataset.noun} are of the class {rare!r}: it is predicted where "
+                "that is best for its F1 on validation series (decide='f1'); decide='accuracy' predicts the most "
+                "probable class"
+            )
+        if decide == "f1" and not len(split.validation):
             reporter.warn(
                 "decide='f1' needs validation series and there are none; the most probable class is predicted."
             )
         unseen = result.validation_outputs.get(partners.choice, of_model)
-        counts = np.bincount(truth[rows], minlength=labels.outputs)
-        weights = decision_weights(config.decide, counts, unseen, truth[split.validation], config.costs)
+        weights = decision_weights(decide, counts, unseen, config.costs)
         labels = replace(labels, weights=weights)
     result.pipeline = replace(pipeline, partners=partners, labels=labels)
 
