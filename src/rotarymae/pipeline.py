@@ -12,7 +12,6 @@ from __future__ import annotations
 import dataclasses
 import html
 import re
-import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -86,7 +85,6 @@ class Described:
     columns: dict[str, Any] = field(default_factory=dict)
     parameters: dict[str, Any] = field(default_factory=dict)
     forecasts: bool = False
-    trained_on: str = ""
 
 
 @dataclass(eq=False, repr=False)
@@ -102,7 +100,6 @@ class Pipeline:
         columns: how the training table was laid out, so that later tables need no telling.
         forecasts: whether pre-training hid the ends of series (masking="future"), so that the model knows what follows.
         parameters: the options of the fit, as JSON.
-        trained_on: the digest of the ids of the training examples.
         precision: of matrix products in predictions; no file holds it.
     """
 
@@ -114,7 +111,6 @@ class Pipeline:
     columns: dict[str, Any] = field(default_factory=dict)
     forecasts: bool = False
     parameters: dict[str, Any] = field(default_factory=dict)
-    trained_on: str = ""
     precision: Precision = "auto"
 
     def __post_init__(self) -> None:
@@ -221,10 +217,12 @@ class Pipeline:
         Returns:
             [S, q, V], [S, C, q, V] of series with C channels, or a list with one array for each series.
         """
-        view = self.pretrained
-        dataset = view.dataset(X)
+        return self.pretrained.interpolated(self.pretrained.dataset(X), X, at, return_std, positions)
+
+    def interpolated(self, dataset: SeriesDataset, X: Any, at: Any, return_std: bool, positions: Any) -> Any:
+        """Return values as `interpolate`, of data that were read as `dataset` and are laid out as `X`."""
         queries, layout = queries_from(dataset, X, at, positions)
-        answer = view.answer(dataset, queries)
+        answer = self.answer(dataset, queries)
         if not return_std:
             return shape_answers(answer.mean, queries, layout)
         if answer.std is None:
@@ -364,8 +362,6 @@ class Pipeline:
             dump_json(beside / PREPROCESSOR, None if self.preprocessor is None else self.preprocessor.to_dict())
             write_config(beside, {"format": FORMAT, **dataclasses.asdict(self._described())})
             (beside / CARD).write_text(self._card(note, license, tags), encoding="utf-8")
-        if self.partners is None:
-            shutil.rmtree(folder / PARTNERS, ignore_errors=True)  # of the pipeline that was there
 
     def push_to_hub(
         self,
@@ -446,7 +442,6 @@ class Pipeline:
                 described.columns,
                 described.forecasts,
                 described.parameters,
-                described.trained_on,
                 precision,
             )
             pipeline._check()
@@ -464,7 +459,7 @@ class Pipeline:
         models = {part: module for part, module in self._modules().items() if part != "preprocessor"}
         modules = {part: _module_settings(module) for part, module in models.items()}
         labels = None if self.labels is None else {"task": self.labels.task, **dataclasses.asdict(self.labels)}
-        own = (self.columns, self.parameters, self.forecasts, self.trained_on)
+        own = (self.columns, self.parameters, self.forecasts)
         return Described(kind, modules["model"], modules.get("autoencoder"), labels, *own)
 
     def _check(self) -> None:

@@ -96,14 +96,7 @@ class RoMAEInterpolator(Estimator):
             InputError: series or times that cannot be used; `return_std` of a model without a likelihood.
         """
         pipeline = self._answering()
-        dataset = self._dataset(X, pipeline)
-        queries, shape = queries_from(dataset, X, at, positions)
-        answer = pipeline.answer(dataset, queries)
-        if not return_std:
-            return shape_answers(answer.mean, queries, shape)
-        if answer.std is None:
-            raise InputError("the model was trained without a likelihood and has no deviation; leave out return_std.")
-        return shape_answers(answer.mean, queries, shape), shape_answers(answer.std, queries, shape)
+        return pipeline.interpolated(self._dataset(X, pipeline), X, at, return_std, positions)
 
     def sample(
         self, X: Any, at: Any = None, draws: int = 10, random_state: int | None = 0, positions: Any = None
