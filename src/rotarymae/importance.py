@@ -40,7 +40,6 @@ def importance(pipeline: Pipeline, dataset: SeriesDataset, on_step: Any = None) 
             "give a fine-tuned model."
         )
     preprocessor = pipeline.require_series()
-    preprocessor.check(dataset)
     longer = np.flatnonzero(dataset.lengths > most_observations(preprocessor))
     if len(longer):
         raise InputError(
@@ -48,6 +47,7 @@ def importance(pipeline: Pipeline, dataset: SeriesDataset, on_step: Any = None) 
             "observations that the model reads at a "
             "time; cut them (mask_observations) to ask what mattered."
         )
+    preprocessor.check(dataset)
     # Predictions that differ by one observation are told apart in float32 only.
     config = inference(replace(pipeline, precision="fp32"))
     examples = SeriesExamples(dataset, preprocessor)
