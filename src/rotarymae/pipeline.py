@@ -243,10 +243,6 @@ class Pipeline:
         values, channels = dataset.with_values(known.value_names).values, channel_index(dataset)
         return known.values.transform(values, channels) if limits else known.values.without_limits(values, channels)
 
-    def inverse(self, scaled: np.ndarray, channels: np.ndarray, answer: Interpolation) -> np.ndarray:
-        """Return standardised values [n, V] of these channels in the table's units."""
-        return self.require_series().values.inverse(scaled, channels)
-
     def importance(self, X: Any, on_step: Any = None) -> list[np.ndarray]:
         """Return how much each observation matters to the model; `importance.importance` says what the numbers are.
 
@@ -576,9 +572,6 @@ class AnySeriesPipeline(Pipeline):
     def transform(self, dataset: SeriesDataset, answer: Interpolation, limits: bool = True) -> np.ndarray:
         assert answer.centre is not None and answer.width is not None
         return (np.asarray(dataset.values, np.float64)[:, : answer.mean.shape[1]] - answer.centre) / answer.width
-
-    def inverse(self, scaled: np.ndarray, channels: np.ndarray, answer: Interpolation) -> np.ndarray:
-        return scaled * answer.width + answer.centre
 
     def beside_line(self, X: Any) -> BesideLine | None:
         """Hide a tenth of some series' observations and compare with a straight line; None where series are short."""

@@ -167,7 +167,6 @@ ELSEWHERE = {
     "log_every",
     "checkpoint_minutes",
     "checkpoint_steps",
-    "keep",
     "max_skipped",
 }
 
