@@ -20,6 +20,7 @@ import torch
 
 from rotarymae.arrays import ArrayDataset
 from rotarymae.batch import Examples
+from rotarymae.calibration import calibrate
 from rotarymae.counter_rng import make_generator
 from rotarymae.datasets import AnyDataset, AnyPreprocessor
 from rotarymae.errors import InputError, InputWarning, choose
@@ -40,7 +41,7 @@ from rotarymae.preprocess import (
 )
 from rotarymae.run_folder import identify, open_folder
 from rotarymae.series import SeriesDataset, Windows
-from rotarymae.splits import RANDOM_SPLIT, Split, SplitColumn, make_split, split_words
+from rotarymae.splits import RANDOM_SPLIT, Fold, Split, SplitColumn, make_split, split_words
 from rotarymae.system import Reporter
 from rotarymae.training import Objective, Pretraining, TrainConfig, TrainResult, fit, is_main_process, learning
 from rotarymae.training.cost import check_memory
@@ -100,7 +101,7 @@ def train(
     start: Pipeline | None = None,
     task: str = "auto",
     holdout: float = 0.0,
-    split_by: SplitColumn | None = None,
+    split_by: SplitColumn | Fold | None = None,
     columns: Mapping[str, Any] | None = None,
     folder: str | Path | None = None,
     resume: bool = False,
@@ -117,7 +118,7 @@ def train(
         start: the trained pipeline to start from; without it, that of `config.pretrained`, or random weights.
         task: "classification", "regression", or "auto": regression for numbers that are not whole.
         holdout: share of the labelled series that nothing learns from; none with fewer than ten series.
-        split_by: what decides the parts instead of chance; see `SplitColumn.split`.
+        split_by: what decides the parts instead of chance; see `SplitColumn.split` and `Fold`.
         columns: how the table was laid out; kept with the pipeline.
         folder: a run folder, where checkpoints go; it must be empty, or that of the same run to resume.
         resume: continue an interrupted run in the folder.
@@ -140,7 +141,7 @@ def train(
         targets = as_targets(targets)
     if targets is None and not continue_training:
         config = to_interpolate(config, dataset)
-    kind, rows, strata = _labelled(dataset, targets, task, config)
+    kind, rows, strata = labelled(dataset, targets, task, config)
     split, method = _split(dataset, rows, strata, holdout, split_by, config, reporter)
     if kind is not None and targets is not None:  # before a training that could not be used
         kind.check(narrowed(targets[split.train]), len(split.train))
@@ -178,6 +179,10 @@ def train(
             )
         result.pipeline, result.pretraining = pretrained.pipeline, pretrained.pretraining
         result.pretrained_on = len(part)
+        if dataset.kind == "observations":
+            with reporter.bar("calibrating"):
+                unseen: Any = validation if validation is not None else part
+                result.pipeline = replace(result.pipeline, calibration=calibrate(result.pipeline, unseen, config.seed))
     if kind is not None and targets is not None:
         with reporter.bar("fine-tuning") as on_step:
             tuned = finetune(
@@ -205,7 +210,7 @@ def train(
     return result
 
 
-def _labelled(
+def labelled(
     dataset: AnyDataset, targets: np.ndarray | None, task: str, config: FitConfig
 ) -> tuple[type[Labels] | None, np.ndarray, np.ndarray | None]:
     """Return the kind of labels, which series have one, and what a split keeps in proportion among these."""
@@ -228,7 +233,7 @@ def _split(
     rows: np.ndarray,
     strata: np.ndarray | None,
     holdout: float,
-    split_by: SplitColumn | None,
+    split_by: SplitColumn | Fold | None,
     config: FitConfig,
     reporter: Reporter,
 ) -> tuple[Split, dict[str, Any]]:
@@ -313,6 +318,7 @@ def open_start(source: Any) -> Pipeline:
             f"pretrained is a {type(source).__name__}; wanted a Pipeline, or the name or folder of one "
             "(rotarymae.load): the weights alone do not say how values are scaled."
         )
+    source.require_one()
     if source.preprocessor is None:
         raise InputError("the pretrained model has no preprocessor; it was not made from series.")
     return source
@@ -396,7 +402,7 @@ def prepare(dataset: AnyDataset, config: FitConfig, start: Pipeline | None = Non
     check_tune(config.tune, sizes.depth)
     check_memory(config, sizes, preprocessor.lengths(windows), dataset.noun)
     if config.pretrains:
-        require_maskable(windows, preprocessor, config.strategy())
+        require_maskable(windows, preprocessor, config.strategy(dataset.kind))
     return preprocessor
 
 
@@ -503,7 +509,7 @@ def pretrain(
         sizes = config.model_config(scaling.axes, scaling.features, scaling.input_features)
         model = build(lambda: MaskedAutoencoder(sizes), make_generator(config.seed, 0))
 
-    masking = config.strategy()
+    masking = config.strategy(dataset.kind)
 
     def examples(part: AnyDataset) -> Examples:
         return scaling.examples(part, seed=config.seed, masking=masking)
@@ -513,7 +519,7 @@ def pretrain(
     hides = maskable(train, scaling, masking)
     if not hides.all():
         warnings.warn(
-            f"{(~hides).sum():,} of {len(train):,} {train.noun} have nothing that masking {config.masking!r} could "
+            f"{(~hides).sum():,} of {len(train):,} {train.noun} have nothing that masking {masking.kind!r} could "
             "hide, and are left out of pre-training.",
             InputWarning,
             stacklevel=2,

@@ -184,7 +184,6 @@ def interpolate(
         totals = _answer_table(question, table, out, columns, "interpolating", reporter)
     values, observed = totals.rows - totals.empty, totals.answered
     said = f"{values:,} values of {observed if asked is None else len(asked.ids):,} series"
-    said += f", {totals.extrapolated:,} of them extrapolated" if totals.extrapolated else ""
     reporter.say(f"{said} → {out}{totals.said_of_empty}")
     _say_if_untrained(pipeline, table, columns, reporter)
 

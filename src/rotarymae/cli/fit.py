@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from rotarymae.splits import SplitColumn
 
 
+PAGE = "report.html"
+
+
 @dataclass(frozen=True)
 class Labels(LabelColumn):
     """What fine-tuning learns to predict; without labels the model is only pre-trained."""
@@ -43,6 +46,8 @@ class Labels(LabelColumn):
     """This share of the series is only scored; with fewer than ten series none are."""
     split_by: Annotated[str | None, arg(help_behavior_hint="(default: at random)")] = None
     """Whole groups (words) or latest series (dates, numbers) of this column are held out, or what it calls test."""
+    folds: Annotated[int | None, arg(help_behavior_hint="(default: one part held out)")] = None
+    """Cross-validate: train this many times, score each series by a model without it, and predict with the average."""
 
     def read_split(self, dataset: series.SeriesDataset, layout: tables.TableSchema, table: Path) -> SplitColumn | None:
         """The column that decides the split, in the order of the series: of the labels' table, or of the table itself.
@@ -62,10 +67,10 @@ class Labels(LabelColumn):
 
     def check(self) -> None:
         """Raises InputError for an option that says how labels are read where there are none."""
-        given = {"--label-id": self.label_id, "--task": self.task.replace("auto", "")}
+        given = {"--label-id": self.label_id, "--task": self.task.replace("auto", ""), "--folds": self.folds}
         for option, value in given.items():
-            if self.labels is None and self.label is None and value:
-                raise InputError(f"{option} {value} says how labels are read; name their table by --labels.")
+            if self.labels is None and self.label is None and value is not None and value != "":
+                raise InputError(f"{option} {value} concerns labels; name their table by --labels.")
 
 
 def fit(
@@ -102,18 +107,20 @@ def fit(
         anonymous: Leave ids and values of single series out of the report; the tables hold both.
     """
     from rotarymae import report
-    from rotarymae.run import run_fit
+    from rotarymae.run import run_fit, run_folds
     from rotarymae.run_folder import check_folder
     from rotarymae.train import open_start
 
-    started, reporter, page = time.monotonic(), new_reporter(quiet), out / "report.html"
+    started, reporter = time.monotonic(), new_reporter(quiet)
     groups = (model, scaling, masking, training, finetuning, classification, run)
     config = FitConfig(**{name: value for group in groups for name, value in vars(group).items()})
     if not folder.given:
         labels.check()
     if first_process():
         check_folder(out, resume)
-    others = {name: value for name, value in vars(labels).items() if name not in ("task", "holdout")}
+    if labels.folds is not None and labels.holdout != Labels.holdout:
+        raise InputError("--holdout is one held-out part, and --folds holds out each series once; leave out one.")
+    others = {name: value for name, value in vars(labels).items() if name not in ("task", "holdout", "folds")}
     folder.check(columns, {**others, "invert": invert})
     start = None if config.pretrained is None else open_start(config.pretrained)
     with saying(lambda: how_to_resume(out)), reporter.catching_warnings():
@@ -128,30 +135,29 @@ def fit(
                     config = replace(config, static=tuple(given.dataset.static))  # pyright: ignore
         reporter.say(f"{given.dataset.describe()} → {out}")
         reporter.say(f"read {table.name}: {given.dataset.reading}")
-        outcome = run_fit(
-            given.dataset,
-            given.targets,
-            config,
-            out,
-            task=labels.task,
-            holdout=labels.holdout,
-            split_by=given.split_by,
-            columns=given.columns,
-            resume=resume,
-            command=typed_command(),
-            started=started,
-            reporter=reporter,
-            report=lambda outcome: report.write_report(
+        how: dict[str, Any] = {
+            "task": labels.task,
+            "split_by": given.split_by,
+            "columns": given.columns,
+            "resume": resume,
+            "command": typed_command(),
+            "started": started,
+            "reporter": reporter,
+            "report": lambda outcome, folder: report.write_report(
                 outcome,
-                page,
+                folder / PAGE,
                 title=table.name,
                 time_label=given.columns.get("time"),
                 invert=invert,
                 anonymous=anonymous,
             ),
-        )
+        }
+        if labels.folds is None:
+            outcome = run_fit(given.dataset, given.targets, config, out, holdout=labels.holdout, **how)
+        else:
+            outcome = run_folds(given.dataset, given.targets, config, out, labels.folds, **how)
     print_metrics(outcome.metrics, reporter)
-    print_end(outcome.seconds, page, reporter)
+    print_end(outcome.seconds, out / PAGE, reporter)
 
 
 def _several(labels: np.ndarray | None) -> np.ndarray | None:
@@ -233,7 +239,6 @@ def demo(
     reporter = new_reporter(quiet)
     folder = out or _free(Path("runs/demo"))
     check_folder(folder, resume=False)
-    page = folder / "report.html"
     dataset, labels = plasticc.sample()
     reporter.say(f"{dataset.describe()}, {len(set(labels.tolist()))} classes → {folder}")
     with saying(lambda: "The demo begins anew next time."), reporter.catching_warnings():
@@ -245,9 +250,9 @@ def demo(
             task="classification",
             command=typed_command(),
             reporter=reporter,
-            report=lambda outcome: report.write_report(
+            report=lambda outcome, folder: report.write_report(
                 outcome,
-                page,
+                folder / PAGE,
                 title="Light curves of PLAsTiCC",
                 summary=(
                     f"A Rotary Masked Autoencoder pre-trained on {len(outcome.split.train):,} light curves by hiding "
@@ -265,7 +270,7 @@ def demo(
             ),
         )
     print_metrics(outcome.metrics, reporter)
-    print_end(outcome.seconds, page, reporter)
+    print_end(outcome.seconds, folder / PAGE, reporter)
 
 
 def configure(seed: int = 0, quick: bool = False) -> FitConfig:

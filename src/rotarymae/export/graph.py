@@ -22,9 +22,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from rotarymae.calibration import outputs, student_t, surroundings
 from rotarymae.errors import InputError
 from rotarymae.heads import embedding, encoder_of, mean_of_real
-from rotarymae.interpolation import AHEAD, WIDENS_OVER
+from rotarymae.interpolation import DEVIATION
 from rotarymae.labels import ClassLabels, NumberTargets
 from rotarymae.model import MaskedAutoencoder
 from rotarymae.pipeline import Pipeline
@@ -112,14 +113,22 @@ class Interpolations(Program):
     """`mean` and `std` float64 [B, M, V] at `query_time` float64 [B, M] (and `query_channel` int64 [B, M], and
     `query_position` float64 [B, M, P]).
 
-    As `interpolate`: beyond a series' observations the deviation grows to the spread of the training values. A
-    model without a likelihood has no `std`.
+    As `interpolate`, with the calibration by distance. A model without a likelihood has no `std`.
     """
+
+    deviations: Tensor
 
     def __init__(self, pipeline: Pipeline) -> None:
         super().__init__(pipeline.pretrained)
-        self.forecasts = pipeline.forecasts
+        self.calibration = pipeline.calibration
         self.outputs = ("mean", "std") if pipeline.require_autoencoder().likelihood.has_spread else ("mean",)
+        if pipeline.calibration is not None and len(self.outputs) > 1:
+            # Programs have no quantiles of Student's t; there are but three numbers of degrees of freedom.
+            freedom = pipeline.calibration.freedom
+            answers = student_t(torch.zeros_like(freedom), torch.zeros_like(freedom), freedom)
+            student = pipeline.calibration.answers
+            edge = student.quantile(answers, 0.5 + DEVIATION / 2)
+            self.register_buffer("deviations", edge / student.std(answers))
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -137,28 +146,37 @@ class Interpolations(Program):
         query_position: Tensor | None = None,
     ) -> Any:
         assert isinstance(self.model, MaskedAutoencoder)
-        known, likelihood, asked = self.preprocessor, self.model.likelihood, query_time.double()
-        rows = Rows(time.double(), values, mask, channel, position)
+        known, likelihood, calibration = self.preprocessor, self.model.likelihood, self.calibration
+        rows, asked = Rows(time.double(), values, mask, channel, position), query_time.double()
         positions = known.positions_of(asked, query_channel, query_position, known.origins(rows))
-        parameters = self.model.decode(self.model.context(known(rows)), positions).double()
+        visible = known(rows)
+        parameters = self.model.decode(self.model.context(visible), positions).double()
+        widens = torch.zeros_like(parameters[..., 0])
+        deviation = torch.ones_like(widens)
+        if calibration is not None:
+            around = surroundings(visible, positions, known)
+            parameters, widens = calibration(parameters, around, outputs(positions, known)), calibration.widens(around)
+            likelihood, deviation = calibration.answers, self.deviations[around.side]
         number = torch.zeros_like(asked, dtype=torch.int64) if query_channel is None else query_channel
         if known.join_times:  # a query is answered for all channels of its time
-            each = parameters.unflatten(2, (len(known.channel_names or ()), -1))
-            parameters = each.gather(2, number[..., None, None, None].expand(-1, -1, 1, *each.shape[3:]))[:, :, 0]
+            parameters, widens, deviation = (
+                _of_channel(part, number, len(known.channel_names or ())) for part in (parameters, widens, deviation)
+            )
         scaler, mean = known.values, likelihood.mean(parameters)
         if not likelihood.has_spread:
             return scaler.inverse(mean, number)
-        first = torch.where(mask, rows.times, torch.inf).amin(1, keepdim=True)
-        last = torch.where(mask, rows.times, -torch.inf).amax(1, keepdim=True)
-        behind = asked - last - AHEAD * self.forecasts * (last - first)
-        away = torch.maximum(first - asked, behind).clamp(min=0.0)
-        span = (last - first) * WIDENS_OVER
-        share = torch.where(away > 0, torch.where(span > 0, away / torch.where(span > 0, span, 1.0), 1.0), 0.0)
         variance = likelihood.std(parameters) ** 2
-        least = scaler.spread_about(mean, number) ** 2
-        std = (variance + share.clamp(max=1.0)[..., None] * (least - variance).clamp(min=0.0)).sqrt()
-        upper, lower = scaler.inverse(mean + std, number), scaler.inverse(mean - std, number)
+        extra = widens * (scaler.spread_about(mean, number) ** 2 - variance).clamp(min=0.0)
+        half = deviation * likelihood.std(likelihood.widen(parameters, extra.log()))
+        upper, lower = scaler.inverse(mean + half, number), scaler.inverse(mean - half, number)
         return scaler.inverse(mean, number), (upper - lower) / 2
+
+
+def _of_channel(part: Tensor, number: Tensor, channels: int) -> Tensor:
+    """Return of each query [B, M, C · V, ...] what concerns its channel [B, M, V, ...]."""
+    each = part.unflatten(2, (channels, -1))
+    index = number.view(*number.shape, *(1 for _ in each.shape[2:]))
+    return each.gather(2, index.expand(-1, -1, 1, *each.shape[3:]))[:, :, 0]
 
 
 class LightCurves(Program):

@@ -47,7 +47,7 @@ def make_program(pipeline: Pipeline, job: Job, pool: str | None = None) -> Progr
         InputWarning: a model that reads long series in parts.
     """
     choose("job", job, ("predict", "embed", "interpolate", "light-curve"))
-    preprocessor = pipeline.require_series()
+    preprocessor = pipeline.require_one().require_series()
     most = preprocessor.window or preprocessor.max_tokens
     if most is not None:
         warnings.warn(

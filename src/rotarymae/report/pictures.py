@@ -266,7 +266,8 @@ class ClassPredictions:
         if not outcome.classes or outcome.predicted is None or outcome.labels is None:
             return None
         index = {name: i for i, name in enumerate(outcome.classes)}
-        at, weights = outcome.split.scored, getattr(outcome.pipeline.labels, "weights", ())
+        at = outcome.split.scored
+        weights = outcome.weights(at)
         return cls(
             np.array([index[plain(label)] for label in outcome.labels[at]]),
             decide(outcome.predicted[at], weights),
@@ -346,7 +347,7 @@ def regression(outcome: Outcome, words: Words) -> Iterator[Drawing]:
 def important_observations(outcome: Outcome, words: Words) -> Iterator[Drawing]:
     """Draw some scored series, with markers as large as their observations' importance to the model."""
     pipeline, dataset = outcome.pipeline, outcome.dataset
-    if pipeline.labels is None or outcome.labels is None:
+    if pipeline.labels is None or outcome.labels is None or "folds" in outcome.metrics:  # which show their own
         return
     preprocessor, lengths = pipeline.require_series(), dataset.lengths
     # A series of n costs n passes over n observations: together no more than five passes over the table, or a moment's.

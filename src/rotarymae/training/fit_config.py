@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from rotarymae.masking import Masking
 
 # The strategies of `masking.MASKINGS`.
-MaskingStrategy = Literal["ratio", "rows", "channels", "tubes", "future"]
+MaskingStrategy = Literal["auto", "ratio", "blocks", "rows", "channels", "tubes", "future"]
 Predicting = Literal["auto", "model", "features", "combined"]
 Transform = Literal["robust", "standard", "asinh", "none"]
 PRETRAIN_EPOCHS = 5
@@ -102,8 +102,8 @@ class ScalingOptions:
 class MaskingOptions:
     """What pre-training hides, and how it scores what is predicted."""
 
-    masking: MaskingStrategy = "ratio"
-    """Pre-training hides single observations (ratio), times (rows), channels, tubes of videos, or the end (future)."""
+    masking: MaskingStrategy = "auto"
+    """Pre-training hides stretches (auto, blocks), single ones (ratio), rows, channels, tubes, or the end (future)."""
     mask_ratio: float | tuple[float, float] = (0.3, 0.8)
     """Pre-training hides this share of each series; with two numbers, a share between them drawn per series."""
     beta: float | None = None
@@ -325,12 +325,13 @@ class FitConfig(
         same = {name: getattr(self, name) for name in ours & theirs}
         return TrainConfig(**{**same, **own}, keep_best=True)
 
-    def strategy(self) -> Masking:
-        """Return the strategy by which pre-training hides tokens."""
+    def strategy(self, kind: str) -> Masking:
+        """Return the strategy by which pre-training hides tokens of data of this kind ("observations", "patches")."""
         from rotarymae.masking import MASKINGS
 
         low, high = mask_range(self.mask_ratio)
-        return MASKINGS[self.masking](low if low == high else (low, high))  # type: ignore[arg-type]
+        by_kind = "blocks" if kind == "observations" else "ratio"
+        return MASKINGS[by_kind if self.masking == "auto" else self.masking](low if low == high else (low, high))  # type: ignore[arg-type]
 
     def model_config(self, axes: int, features: int, input_features: int = 0) -> RoMAEConfig:
         """The shape of a masked autoencoder for tokens with so many position axes, values and further inputs.

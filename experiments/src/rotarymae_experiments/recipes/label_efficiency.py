@@ -141,7 +141,9 @@ def figures(result: Result) -> Figures:
     return {"labels": figure}
 
 
-OURS = FitConfig(pretrain_epochs=60, finetune_epochs=14, min_steps=300, finetune_batch_size=16, pool="max")
+OURS = FitConfig(
+    masking="ratio", pretrain_epochs=60, finetune_epochs=14, min_steps=300, finetune_batch_size=16, pool="max"
+)
 RECIPE = Recipe(
     name="label_efficiency",
     # The paper has no such experiment: its setting is ours with its mask ratio, its pooling and no augmentation.
