@@ -118,9 +118,6 @@ class _Interpolating:
         self.origins = preprocessor.positions.origins(dataset)
         self.lengths = preprocessor.lengths(dataset) + np.minimum(queries.lengths, CHUNK)
 
-    def identity(self) -> dict[str, Any]:
-        return {"series": self.dataset.fingerprint()}
-
     def names(self, index: Any) -> list[str]:
         return [str(name) for name in self.dataset.ids[np.asarray(index, np.int64)]]
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-import hashlib
 import time
 import warnings
 from collections.abc import Mapping
@@ -207,7 +206,6 @@ def train(
         result.pipeline,
         columns=dict(columns) if columns is not None else result.pipeline.columns,
         parameters=as_parameters(config),
-        trained_on=digest_of_ids(dataset.ids[split.pretrain]),
     )
     return result
 
@@ -306,11 +304,6 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list | tuple | np.ndarray):
         return [_plain(one) for one in value]
     return value if value is None or isinstance(value, bool | int | float | str) else str(value)
-
-
-def digest_of_ids(ids: np.ndarray) -> str:
-    """Return the digest of the ids of training examples."""
-    return hashlib.sha256(repr(sorted(map(str, ids.tolist()))).encode()).hexdigest()
 
 
 # ── what a fit starts from ──────────────────────────────────────────────────────────────────────────────────────────
