@@ -35,7 +35,7 @@ def importance(
     method: ImportanceMethod = "occlusion",
     on_step: Any = None,
 ) -> list[np.ndarray]:
-    """How much each observation matters to the model: for each series an array [n], in the order of its observations.
+    """Measure how much each observation matters to the model: for each series an array [n], in the order of time.
 
     Args:
         pipeline: a classifier or regressor; for "attention" one that pools by attention or [CLS], or any model with a
@@ -64,7 +64,7 @@ def importance(
             "observations that the model reads at a "
             "time; cut them (mask_observations) to ask what mattered."
         )
-    # Predictions that differ by one observation are told apart in float32 only.
+    # Predictions that differ by one observation are distinguishable in float32 only.
     config = inference(replace(pipeline, precision="fp32"))
     examples = SeriesExamples(dataset, preprocessor)
     if method == "attention":
@@ -80,7 +80,7 @@ def importance(
 
 
 def most_observations(preprocessor: ObservationPreprocessor) -> float:
-    """So many of a series the model reads at a time; of a longer one it reads windows, or a sample."""
+    """Return the largest number of observations that the model reads of a series at a time."""
     return min(filter(None, (preprocessor.max_tokens, preprocessor.window)), default=np.inf)
 
 
@@ -112,7 +112,7 @@ def _change(model: nn.Module, whole: Float[Tensor, "1 K"], without: Float[Tensor
 
 
 def _attending(model: nn.Module) -> tuple[nn.Module, Callable[[Tokens], Any], Callable[..., Tensor]]:
-    """The module that attends, what runs it, and its weights [B, L] for what it is given."""
+    """Return the module that attends, the call that runs it, and a function that returns its weights [B, L]."""
     encoder = encoder_of(model)
     if isinstance(model, Classifier | Regressor) and model.attention is not None:
         pool = model.attention
@@ -133,13 +133,13 @@ def _attention(
     examples: SeriesExamples, attends: nn.Module, run: Callable[[Tokens], Any], weights_of: Callable[..., Tensor]
 ) -> Callable[[nn.Module, Batch], list[np.ndarray]]:
     def read(model: nn.Module, batch: Batch) -> list[np.ndarray]:
-        found: list[Tensor] = []
-        hook = attends.register_forward_pre_hook(lambda module, given: found.append(weights_of(*given)))
+        recorded: list[Tensor] = []
+        hook = attends.register_forward_pre_hook(lambda module, given: recorded.append(weights_of(*given)))
         try:
             run(batch.inputs)
         finally:
             hook.remove()
-        weights = found[0].float().cpu().numpy()[:, -batch.inputs.length :]  # without that of [CLS], which is in front
+        weights = recorded[0].float().cpu().numpy()[:, -batch.inputs.length :]  # [CLS] is in front
         return [shared(row, examples.token_of(int(i))) for row, i in zip(weights, batch.series, strict=True)]
 
     def shared(weights: np.ndarray, token: np.ndarray) -> np.ndarray:
