@@ -41,7 +41,7 @@ def info(table: Positional[Table], columns: Columns) -> None:
         schema, label, unsure = proposal.schema, proposal.label, list(proposal.unsure)
         if schema.objects is not None:
             objects = tables.open_source(schema.objects)
-            label, static, doubts = tables.propose_objects(objects, schema.id, label, len(objects.read([])))
+            label, static, doubts = tables.propose_objects(objects, schema.id, label, objects.rows())
             schema, unsure = replace(schema, static=(*schema.static, *static)), [*unsure, *doubts]
     others = tuple(name for name in (label, proposal.split) if name and name in source.columns)
     with reporter.catching_warnings():

@@ -75,28 +75,25 @@ class _Supervised(Estimator):
             )
         self._train(X, y, self.task, self._config())
 
-    def importance(self, X: Any, method: str = "occlusion") -> list[np.ndarray]:
+    def importance(self, X: Any) -> list[np.ndarray]:
         """Measure how much each observation matters to the model, which may not be all that predicts (see `predictor`).
 
         Parameters
         ----------
         X : SeriesDataset, DataFrame, array or list
             The series, laid out as in `fit`; no pictures or sounds.
-        method : {"occlusion", "attention"}
-            Occlusion leaves out each observation by itself; attention is the weight that the model gives to it. See
-            `rotarymae.importance` for what the numbers mean.
 
         Returns
         -------
         list of ndarray
-            For each series an array [n], in the order of time.
+            For each series an array [n], in the order of time. `rotarymae.importance` says what the numbers mean.
 
         Raises
         ------
         InputError
             Series that cannot be used, and as `rotarymae.importance`.
         """
-        return self._fitted().importance(self._read(X), method)  # pyright: ignore
+        return self._fitted().importance(self._read(X))
 
     def _labelled(self, dataset: Any, X: Any, y: Any, predicted: np.ndarray) -> tuple[Any, np.ndarray]:
         """Return the labels of the series, read as `dataset`, that have one, and what is predicted of these."""

@@ -50,7 +50,9 @@ def align_labels(
     ids, values = _read(source, id, label, na)
     aligned = _align(dataset, ids, values, label, unlabelled, "label")
     if aligned.dtype == object:
-        doubtful = Counter(name for name in aligned if isinstance(name, str) and name.strip().lower() in WORDS_FOR_NO_LABEL)
+        doubtful = Counter(
+            name for name in aligned if isinstance(name, str) and name.strip().lower() in WORDS_FOR_NO_LABEL
+        )
         for name, count in doubtful.items():
             text = f"{count:,} series have the label {name!r}, which is taken as a class"
             text += f"; if it says that there is none, read it as missing (--na {name})."
@@ -120,7 +122,7 @@ def _read(source: Any, id: str, name: str, na: tuple[str, ...]) -> tuple[pa.Arra
         raise InputError(
             f"column {id!r} is given twice, as id and as label; name each column once.", code="column-twice"
         )
-    columns = table.distinct_rows([id, name])
+    columns = table.read([id, name], distinct=not table.in_memory)
     if not len(columns[id]):
         raise InputError(f"the labels table has no rows (columns: {listed(table.columns)}).", code="no-observations")
     ids, values = _ids(table, columns[id], id), cells.trimmed(columns[name])
