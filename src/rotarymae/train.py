@@ -52,6 +52,8 @@ from rotarymae.training.tuning import check_tune, freeze
 # Options that mean nothing to pictures, videos and sounds.
 SERIES_ONLY = ("time_unit", "time_origin", "channel_spacing", "join_times", "channel_one_hot", "signal_to_noise")
 SERIES_ONLY += ("transforms", "max_tokens", "window", "overlap", "static", "errors")
+NEAR, MAX_NEAR = 256, 1024  # observations of a window of a fit without labels, for each channel and at most
+STEP_TOKENS = 8192  # observations of a step of windows
 LONG = 8192  # observations; longer series are read in windows
 WINDOWS, STEP = (4096, 2048, 1024, 512, 256), 1 << 15  # observations of a window, and of a step's windows together
 
@@ -140,7 +142,12 @@ def train(
     if targets is not None:
         targets = as_targets(targets)
     if targets is None and not continue_training:
-        config = to_interpolate(config, dataset)
+        given, config = config, to_interpolate(config, dataset)
+        if config.window != given.window:
+            reporter.say(
+                f"series are read in windows of {config.window} observations that share {config.shared}, "
+                f"{config.batch_size} in a step (--window, --overlap, --batch-size)"
+            )
     kind, rows, strata = labelled(dataset, targets, task, config)
     split, method = _split(dataset, rows, strata, holdout, split_by, config, reporter)
     if kind is not None and targets is not None:  # before a training that could not be used
@@ -374,10 +381,22 @@ def as_configured(objective: Objective, examples: Examples, training: TrainConfi
 
 
 def to_interpolate(config: FitConfig, dataset: AnyDataset) -> FitConfig:
-    """Return the options of a fit without labels: `neighbours="auto"` is on, if it can be."""
-    if config.neighbours != "auto" or config.pretrained is not None or dataset.kind != "observations":
+    """Return the options of a fit without labels: `neighbours="auto"` is on, if it can be; long series are cut.
+
+    What an answer needs is near it, and many steps teach more than few long ones. A window has about `NEAR`
+    observations of every channel, and a step about `STEP_TOKENS` of all.
+    """
+    if config.pretrained is not None or dataset.kind != "observations":
         return config
-    return replace(config, neighbours="off" if dataset.position_names else "on")  # pyright: ignore
+    if config.neighbours == "auto":
+        config = replace(config, neighbours="off" if dataset.position_names else "on")  # pyright: ignore
+    if config.window is None and config.max_tokens is None and config.attention != "linear":
+        window = NEAR * min(len(dataset.channel_names or (None,)), MAX_NEAR // NEAR)  # pyright: ignore
+        if dataset.lengths.max() > 2 * window:
+            overlap = window // 8 if config.overlap is None else config.overlap
+            together = min(config.batch_size, max(1, STEP_TOKENS // window))
+            config = replace(config, window=window, overlap=overlap, batch_size=together)
+    return config
 
 
 def prepare(dataset: AnyDataset, config: FitConfig, start: Pipeline | None = None) -> AnyPreprocessor:

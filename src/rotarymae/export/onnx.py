@@ -208,7 +208,7 @@ def _opened(path: Path, format: Format) -> Callable[[Feeds], list[np.ndarray]]:
 
         def answer(feeds: Feeds) -> list[np.ndarray]:
             found = module(**feeds)
-            return [part.numpy() for part in (found if isinstance(found, tuple) else (found,))]
+            return [part.detach().numpy() for part in (found if isinstance(found, tuple) else (found,))]
 
         return answer
     session = import_extra("onnxruntime", "export").InferenceSession(str(path), providers=["CPUExecutionProvider"])
