@@ -251,7 +251,7 @@ def drop_missing(rows: Observations, absent: np.ndarray, tokens: str) -> Observa
         each = ", ".join(f"{name!r} is missing in {count:,}" for name, count in counts.items())
         reading = replace(rows.report, empty=tuple(rows.ids.tolist()))
         raise NoObservations(f"no value was observed: {each} of {len(absent):,} rows have none.", reading)
-    return rows.keep(~gone)
+    return rows.keep(~np.asarray(gone))
 
 
 def suspects(rows: Observations) -> dict[str, int]:

@@ -453,8 +453,8 @@ def propose_objects(
     static, leaks = [], []
     for c in (c for c in usable if not c.clock and not set(c.words) & no_facts):
         many = 2 * c.distinct > len(c.codes)
-        says_label = label in columns and _count(c.codes, columns[label].codes) == _count(c.codes)
-        if says_label and not many and c.distinct >= columns[label].distinct:
+        says_label = label is not None and _count(c.codes, columns[label].codes) == _count(c.codes)
+        if says_label and not many and c.distinct >= columns[label].distinct:  # pyright: ignore
             leaks.append(c.name)
         elif not (c.text and many):
             static.append(c.name)
