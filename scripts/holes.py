@@ -1,0 +1,155 @@
+"""Hide holes of 1, 4, 16 and 64 median gaps, and the end, in series that a fit did not see; score answers and bands.
+
+    python scripts/holes.py glucose --minutes 2
+    python scripts/holes.py plasticc --data shared/data --minutes 4
+
+Tables: glucose (generated: 120 days of a sensor, every 5 minutes, with meals), vitals (heart rate and mean pressure of
+PhysioNet 2012), plasticc (six bands, 1,500 objects), co2 (statsmodels; one series, scored on the training series).
+A quarter of the series is held out. Every hole is of one channel, between two of its observations. Errors are in the
+unit of each channel, over the better one of straight line and mean; 1.02 is "no worse".
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import warnings
+from pathlib import Path
+
+import numpy as np
+
+from rotarymae.interpolation import interpolate
+from rotarymae.partners.baselines import ChannelMean, LastValue, LinearInterpolation
+from rotarymae.pipeline import Pipeline
+from rotarymae.queries import as_queries
+from rotarymae.series import SeriesDataset, channel_index
+from rotarymae.train import train
+from rotarymae.training.fit_config import FitConfig
+
+LENGTHS = (1, 4, 16, 64)  # median gaps of the channel
+HOLES = 3  # per series; of a single series forty
+LEAST = 20  # hidden observations of a channel, to be scored
+
+
+def glucose(days: int = 120, seed: int = 0) -> SeriesDataset:
+    """Generate days of a glucose sensor: a daily rhythm, three meals, and a smooth random walk."""
+    draw, hours = np.random.default_rng(seed), np.arange(288) / 12
+    times, values = [], []
+    level = draw.normal(130, 20)
+    for _ in range(days):
+        curve = level + 10 * np.sin(2 * np.pi * (hours - 5) / 24)
+        for meal in (7, 12.5, 19):
+            since = (hours - meal - draw.normal(0, 0.7)).clip(0)
+            curve = curve + draw.gamma(4, 18) * since * np.exp(1 - since)
+        walk, pace = np.zeros(288), 0.0
+        for i in range(1, 288):
+            pace = 0.85 * pace + draw.normal()
+            walk[i] = 0.985 * walk[i - 1] + pace
+        seen = draw.random(288) > 0.03
+        times.append(5.0 * np.arange(288)[seen])
+        values.append(np.round(curve + walk + draw.normal(0, 1.5, 288))[seen])
+    return SeriesDataset.from_arrays(times, values)
+
+
+def table(name: str, data: Path) -> SeriesDataset:
+    """Return a data set by its name."""
+    if name == "glucose":
+        return glucose()
+    if name == "co2":
+        from statsmodels.datasets import co2
+
+        weeks = co2.load_pandas().data["co2"].dropna()  # pyright: ignore
+        days = weeks.index.to_numpy().astype("datetime64[D]").astype(float)
+        return SeriesDataset.from_arrays([days], [weeks.to_numpy()])
+    if name == "plasticc":
+        from rotarymae_experiments.data import plasticc
+
+        curves = plasticc.read(data / "plasticc")[0]
+        return curves.select(np.sort(np.random.default_rng(0).permutation(len(curves))[:1500]))
+    from rotarymae_experiments.data import physionet
+
+    records = physionet.read(data / "physionet2012")
+    records = records.select(np.sort(np.random.default_rng(0).permutation(len(records))[:1200]))
+    names = np.array(records.channel_names, dtype=object)[channel_index(records)]
+    kept = np.isin(names, ("HR", "MAP"))
+    parts = [np.flatnonzero(kept[a:b]) + a for a, b in zip(records.offsets, records.offsets[1:], strict=False)]
+    parts = [rows for rows in parts if len(rows) > 4]
+    columns = (np.asarray(records.times), np.asarray(records.values), names)
+    return SeriesDataset.from_arrays(*([column[rows] for rows in parts] for column in columns), duplicates="mean")
+
+
+def holes(dataset: SeriesDataset, length: int, count: int) -> np.ndarray:
+    """Return which observations [n] lie in `count` random holes of each series, each of one channel."""
+    draw, channels, hidden = np.random.default_rng(length), channel_index(dataset), np.zeros(len(dataset.times), bool)
+    for begin, end in zip(dataset.offsets, dataset.offsets[1:], strict=False):
+        for _ in range(count):
+            rows = np.arange(begin, end)
+            rows = rows[channels[rows] == draw.choice(channels[rows])]
+            times = np.asarray(dataset.times[rows])
+            gaps = np.diff(times)
+            if len(rows) < 8 or not (gaps > 0).any():
+                continue
+            gap = np.median(gaps[gaps > 0])
+            if length * gap <= (times[-1] - times[0]) / 2:
+                start = times[draw.integers(1, len(rows) - 1)] - draw.random() * gap
+                hidden[rows[1:-1][(times[1:-1] >= start) & (times[1:-1] < start + length * gap)]] = True
+    return hidden
+
+
+def ends(dataset: SeriesDataset) -> np.ndarray:
+    """Return which observations [n] are the last tenth of their series."""
+    place = np.arange(len(dataset.times)) - np.repeat(dataset.offsets[:-1], dataset.lengths)
+    return place >= np.repeat(np.maximum(np.ceil(0.9 * dataset.lengths), 1), dataset.lengths)
+
+
+def score(pipeline: Pipeline, train_part: SeriesDataset, test: SeriesDataset, hidden: np.ndarray) -> str:
+    """Return one line of figures: errors by channel, relative to the better of line and mean, and coverage."""
+    names = pipeline.require_series().value_names
+    owner = np.repeat(np.arange(len(test)), test.lengths)
+    inside = np.isin(owner, np.unique(owner[hidden]))
+    part = test.select(np.unique(owner[hidden]))
+    seen, gone = part.mask_observations(~hidden[inside]), part.mask_observations(hidden[inside])
+    answer = interpolate(pipeline, seen, as_queries(gone, pipeline.require_series()))
+    truth, channels = np.asarray(gone.with_values(names).values)[:, 0], channel_index(gone)
+    guesses = {"model": answer.mean[:, 0]}
+    for method in (LinearInterpolation, ChannelMean, LastValue):
+        fitted = method().fit(train_part.with_values(names))
+        guesses[method.name] = fitted.predict(seen.with_values(names), gone.with_values(names))[:, 0]
+    known = [c for c in np.unique(channels) if (channels == c).sum() >= LEAST]
+    rows = np.isin(channels, known)
+    ratios = []
+    for c in known:
+        errors = {name: np.sqrt(np.mean((guess - truth)[channels == c] ** 2)) for name, guess in guesses.items()}
+        ratios.append(errors["model"] / min(errors["linear_interpolation"], errors["mean"]))
+    held = [np.mean(((lower[:, 0] <= truth) & (truth <= upper[:, 0]))[rows]) for lower, upper in answer.bands.values()]
+    each = " ".join(f"{ratio:.3f}" for ratio in ratios)
+    mean = np.exp(np.mean(np.log(ratios)))
+    return f"{rows.sum():6d} hidden, error {mean:.3f} ({each}), inside {held[0]:.1%} and {held[1]:.1%}"
+
+
+def main() -> None:
+    """Fit by defaults, and print a line for each kind of hole."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("table", choices=("glucose", "vitals", "plasticc", "co2"))
+    parser.add_argument("--data", type=Path, default=Path("data"))
+    parser.add_argument("--minutes", type=float)
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    dataset = table(options.table, options.data)
+    order = np.random.default_rng(1).permutation(len(dataset))
+    several, quarter = len(dataset) > 10, len(dataset) // 4
+    test = dataset.select(np.sort(order[:quarter])) if several else dataset
+    train_part = dataset.select(np.sort(order[quarter:])) if several else dataset
+    with tempfile.TemporaryDirectory() as folder:
+        config = FitConfig(seed=options.seed, minutes=options.minutes)
+        pipeline = train(train_part, None, config, folder=Path(folder)).pipeline
+    for length in LENGTHS:
+        hidden = holes(test, length, HOLES if several else 40)
+        if hidden.any():
+            print(f"{options.table} {length:3d} gaps: {score(pipeline, train_part, test, hidden)}", flush=True)
+    print(f"{options.table} the end:  {score(pipeline, train_part, test, ends(test))}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
