@@ -1,10 +1,12 @@
 """Features: each against a plain restatement of its formula, and what all of them have in common."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from rotarymae import SeriesDataset
-from rotarymae.partners import features
+from rotarymae.partners import FORMULAS, features
 from rotarymae.partners.features import MAX_NARROW
 from rotarymae.partners.shapes import FEATURES, Groups
 from rotarymae.preprocess import Inputs
@@ -205,6 +207,12 @@ def test_a_feature_is_its_formula(feature, with_errors):
 def test_every_feature_has_a_name_and_a_formula_of_its_own():
     names = [feature.name for feature in FEATURES]
     assert set(names) == set(PLAIN) and len(set(names)) == len(names)
+
+
+def test_the_page_of_features_has_the_formula_of_each():
+    page = (Path(__file__).parents[2] / "docs/features.md").read_text(encoding="utf-8")
+    listed = [line for line in page.splitlines() if line.startswith("- **")]
+    assert listed == [f"- **{name}**: {formula}" for name, formula in FORMULAS.items()]
 
 
 def light_curves(series=9, with_errors=True, seed=0):

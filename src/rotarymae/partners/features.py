@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from rotarymae.arrays import ArrayDataset
 from rotarymae.partners.base import Floats
-from rotarymae.partners.shapes import FEATURES, Feature, Groups, Integers, divide, fall, rise
+from rotarymae.partners.shapes import FEATURES, Feature, Groups, Integers, divide, fall, formula_of, rise
 from rotarymae.series import SeriesDataset, error_columns
 
 # Channels times value columns (without one of errors). With more, trees drown in features of a shape that few channels
@@ -87,7 +87,7 @@ def compute(groups: Groups, chosen: Sequence[Feature]) -> dict[str, Floats]:
 
 
 def course(groups: Groups, tables: dict[str, Floats], name: str, channel_names: Sequence[Any]) -> dict[str, Floats]:
-    """Return how each channel goes before and after the peak of the leading channel, from the arguments of `between`.
+    """Return how each channel goes before and after the peak of the leading channel.
 
     Window 0 is within 1/256 of the series' span of the peak; windows -1 and 1 end at 1/128, -2 and 2 at 1/64, and so on
     to 1/4, and -7 and 7 at the whole span. For each the mean of x less the channel's median, over the height of the
@@ -155,6 +155,13 @@ def between(groups: Groups, tables: dict[str, Floats], name: str, channel_names:
         found["time of max"] = tables["time of max"][:, i] - tables["time of max"][:, j]
         out |= {f"{pair} {key}": column for key, column in found.items()}
     return out
+
+
+# What each feature is, in the order of the table; `features` says of which channels and columns there is one.
+FORMULAS = {one.name: one.formula for one in FEATURES} | {
+    "course, signal of course": formula_of(course),
+    "A - B: relative .., change .., time of max": formula_of(between),
+}
 
 
 @features.register(ArrayDataset)
