@@ -12,7 +12,6 @@ from __future__ import annotations
 import dataclasses
 import html
 import re
-import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -30,6 +29,7 @@ import rotarymae
 from rotarymae.anomaly import anomaly_score, observation_scores
 from rotarymae.any_series import AnySeries
 from rotarymae.arrays import ArrayDataset, as_arrays
+from rotarymae.calibration import Calibration
 from rotarymae.config import Precision, RoMAEConfig
 from rotarymae.datasets import AnyPreprocessor, is_flat
 from rotarymae.errors import InputError, ModelDirectoryError, choose
@@ -65,7 +65,7 @@ from rotarymae.queries import Queries, queries_from, shape_answers
 from rotarymae.series import SeriesDataset, channel_index
 from rotarymae.system import from_fields, remove_leftovers, replacing_folder
 from rotarymae.tables import TableReader, TableSchema, as_dataset, is_frame, read_table
-from rotarymae.training.fit_config import FitConfig, ImportanceMethod
+from rotarymae.training.fit_config import FitConfig
 from rotarymae.untrained import BesideLine, beside_line, embed_any, interpolate_any
 
 FORMAT = 3  # 2 kept a model, a preprocessor and a predictor apart
@@ -89,7 +89,7 @@ class Described:
     columns: dict[str, Any] = field(default_factory=dict)
     parameters: dict[str, Any] = field(default_factory=dict)
     forecasts: bool = False
-    trained_on: str = ""
+    calibrated: bool = False
 
 
 @dataclass(eq=False, repr=False)
@@ -105,8 +105,8 @@ class Pipeline:
         columns: how the training table was laid out, so that later tables need no telling.
         forecasts: whether pre-training hid the ends of series (masking="future"), so that the model knows what follows.
         parameters: the options of the fit, as JSON.
-        trained_on: the digest of the ids of the training examples.
         precision: of matrix products in predictions; no file holds it.
+        calibration: of interpolations, by the distance to the nearest observation; None where nothing was measured.
     """
 
     preprocessor: AnyPreprocessor | None
@@ -117,8 +117,8 @@ class Pipeline:
     columns: dict[str, Any] = field(default_factory=dict)
     forecasts: bool = False
     parameters: dict[str, Any] = field(default_factory=dict)
-    trained_on: str = ""
     precision: Precision = "auto"
+    calibration: Calibration | None = None
 
     def __post_init__(self) -> None:
         if KINDS.get(type(self.model).__name__) is not type(self.model):
@@ -244,10 +244,12 @@ class Pipeline:
         Returns:
             [S, q, V], [S, C, q, V] of series with C channels, or a list with one array for each series.
         """
-        view = self.pretrained
-        dataset = view.dataset(X)
+        return self.pretrained.interpolated(self.pretrained.dataset(X), X, at, return_std, positions)
+
+    def interpolated(self, dataset: SeriesDataset, X: Any, at: Any, return_std: bool, positions: Any) -> Any:
+        """Return values as `interpolate`, of data that were read as `dataset` and are laid out as `X`."""
         queries, layout = queries_from(dataset, X, at, positions)
-        answer = view.answer(dataset, queries)
+        answer = self.answer(dataset, queries)
         if not return_std:
             return shape_answers(answer.mean, queries, layout)
         if answer.std is None:
@@ -268,21 +270,14 @@ class Pipeline:
         values, channels = dataset.with_values(known.value_names).values, channel_index(dataset)
         return known.values.transform(values, channels) if limits else known.values.without_limits(values, channels)
 
-    def inverse(self, scaled: np.ndarray, channels: np.ndarray, answer: Interpolation) -> np.ndarray:
-        """Return standardised values [n, V] of these channels in the table's units."""
-        return self.require_series().values.inverse(scaled, channels)
-
-    def importance(self, X: Any, method: ImportanceMethod = "occlusion", on_step: Any = None) -> list[np.ndarray]:
+    def importance(self, X: Any, on_step: Any = None) -> list[np.ndarray]:
         """Return how much each observation matters to the model; `importance.importance` says what the numbers are.
 
-        Args:
-            method: "occlusion" leaves out each observation by itself; "attention" is how much the model looks at it.
-
         Raises:
-            InputError: data that are not series, or a model that has no such weights.
+            InputError: data that are not series, or a model that predicts nothing.
         """
         self.require_series()
-        return importance(self, self.dataset(X), method, on_step=on_step)
+        return importance(self, self.dataset(X), on_step)
 
     def anomaly_score(self, X: Any, on_step: Any = None) -> np.ndarray:
         """Return how badly the pre-trained model predicts each series' observations from its others, in nats [S].
@@ -390,8 +385,6 @@ class Pipeline:
             dump_json(beside / PREPROCESSOR, None if self.preprocessor is None else self.preprocessor.to_dict())
             write_config(beside, {"format": FORMAT, **dataclasses.asdict(self._described())})
             (beside / CARD).write_text(self._card(note, license, tags), encoding="utf-8")
-        if self.partners is None:
-            shutil.rmtree(folder / PARTNERS, ignore_errors=True)  # of the pipeline that was there
 
     def push_to_hub(
         self,
@@ -457,6 +450,8 @@ class Pipeline:
             preprocessor = _preprocessor(folder / PREPROCESSOR, described.preprocessor)
             if preprocessor is not None:
                 modules["preprocessor"] = preprocessor
+            if described.calibrated:
+                modules["calibration"] = _calibration(modules)
         except (InputError, KeyError, TypeError, ValueError, RecursionError, OverflowError) as error:
             raise ModelDirectoryError(f"{path}: {error}") from None
         names = {f"{part}.{name}" for part, module in modules.items() for name in module.state_dict()}
@@ -477,8 +472,8 @@ class Pipeline:
                 described.columns,
                 described.forecasts,
                 described.parameters,
-                described.trained_on,
                 precision,
+                modules.get("calibration"),  # type: ignore[arg-type]
             )
             pipeline._check()
         except (InputError, TypeError, ValueError, AttributeError) as error:
@@ -488,14 +483,15 @@ class Pipeline:
     def _modules(self) -> dict[str, nn.Module]:
         own: dict[str, nn.Module] = {"model": self.model}
         own |= {} if self.autoencoder in (None, self.model) else {"autoencoder": self.autoencoder}
+        own |= {} if self.calibration is None else {"calibration": self.calibration}
         return own | ({} if self.preprocessor is None else {"preprocessor": self.preprocessor})
 
     def _described(self) -> Described:
         kind = None if self.preprocessor is None else self.preprocessor.kind
-        models = {part: module for part, module in self._modules().items() if part != "preprocessor"}
+        models = {part: module for part, module in self._modules().items() if part in ("model", "autoencoder")}
         modules = {part: _module_settings(module) for part, module in models.items()}
         labels = None if self.labels is None else {"task": self.labels.task, **dataclasses.asdict(self.labels)}
-        own = (self.columns, self.parameters, self.forecasts, self.trained_on)
+        own = (self.columns, self.parameters, self.forecasts, self.calibration is not None)
         return Described(kind, modules["model"], modules.get("autoencoder"), labels, *own)
 
     def _check(self) -> None:
@@ -530,6 +526,8 @@ class Pipeline:
                     f"the preprocessor makes {known.static_features} static features; the model asks for "
                     f"{getattr(self.model, 'static_features', 0)}."
                 )
+        if self.calibration is not None:
+            self.calibration.check()
         if self.labels is not None:
             outputs = getattr(self.model, "classes", None) or getattr(self.model, "outputs", None)
             if not isinstance(self.model, self.labels.head) or outputs != self.labels.outputs:
@@ -625,8 +623,8 @@ class Ensemble(Pipeline):
     def embed(self, X: Any, pool: str | None = None, on_step: Any = None) -> np.ndarray:
         return self.require_one().embed(X, pool, on_step)
 
-    def importance(self, X: Any, method: ImportanceMethod = "occlusion", on_step: Any = None) -> list[np.ndarray]:
-        return self.require_one().importance(X, method, on_step)
+    def importance(self, X: Any, on_step: Any = None) -> list[np.ndarray]:
+        return self.require_one().importance(X, on_step)
 
     def save(self, folder: str | Path, note: str = "", license: str = "unknown", tags: Sequence[str] = ()) -> None:
         self.require_one().save(folder, note, license, tags)
@@ -676,9 +674,6 @@ class AnySeriesPipeline(Pipeline):
     def transform(self, dataset: SeriesDataset, answer: Interpolation, limits: bool = True) -> np.ndarray:
         assert answer.centre is not None and answer.width is not None
         return (np.asarray(dataset.values, np.float64)[:, : answer.mean.shape[1]] - answer.centre) / answer.width
-
-    def inverse(self, scaled: np.ndarray, channels: np.ndarray, answer: Interpolation) -> np.ndarray:
-        return scaled * answer.width + answer.centre
 
     def beside_line(self, X: Any) -> BesideLine | None:
         """Hide a tenth of some series' observations and compare with a straight line; None where series are short."""
@@ -765,6 +760,14 @@ def _preprocessor(path: Path, kind: str | None) -> AnyPreprocessor | None:
         return preprocessor_class(kind).from_dict(content)  # type: ignore[return-value]
     except (InputError, TypeError, ValueError, KeyError, IndexError, OverflowError) as error:
         raise ModelDirectoryError(f"{path}: {error}") from None
+
+
+def _calibration(modules: dict[str, nn.Module]) -> Calibration:
+    """Return a calibration of the loaded model, to be filled."""
+    model, preprocessor = modules.get("autoencoder", modules["model"]), modules.get("preprocessor")
+    if not isinstance(model, MaskedAutoencoder) or not isinstance(preprocessor, ObservationPreprocessor):
+        raise InputError("a calibration is that of a model that interpolates series, and this one does not.")
+    return Calibration.of(preprocessor, model.likelihood)
 
 
 def _partners(folder: Path, labels: Labels | None) -> Predictor:

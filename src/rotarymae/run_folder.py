@@ -30,21 +30,17 @@ from rotarymae.partners.decide import decide
 from rotarymae.series import SeriesDataset, as_dates, plain
 from rotarymae.splits import Fold, SplitColumn
 from rotarymae.system import check_writable, hardware, remove_leftovers, replacing, sha256, versions, write_text
-from rotarymae.training import FREE_TO_CHANGE, taken_precision
+from rotarymae.training import taken_precision
+from rotarymae.training.checkpointing import digest_of
 from rotarymae.training.fit_config import FitConfig
 
 if TYPE_CHECKING:
     from rotarymae.outcome import Outcome
 
-RESULTS = (
-    "metrics.json",
-    "predictions.parquet",
-    "embeddings.parquet",
-    "interpolations.parquet",
-    "report.html",
-    "explore.html",
-)
+RESULTS = ("metrics.json", "predictions.parquet", "embeddings.parquet", "interpolations.parquet", "report.html")
 IDENTITY = Path("training/identity.json")
+# Settings that change nothing in the weights, and so may differ when a run is resumed.
+FREE_TO_CHANGE = ("log_every", "checkpoint_minutes", "compile")
 # What is kept of it as a digest, and what messages call it.
 DIGESTS = {"table": "table", "labels": "labels", "split_by": "split", "pretrained": "pretrained model"}
 
@@ -77,7 +73,7 @@ def identify(
     settings = {name: value for name, value in dataclasses.asdict(config).items() if name not in FREE_TO_CHANGE}
     digest = None if labels is None else _digest_of(labels)
     settings["precision"] = taken_precision(config.precision)
-    settings["pretrained"] = None if start is None else _digest(start)  # wherever it lies
+    settings["pretrained"] = None if start is None else digest_of(start.state_dict())  # wherever it lies
     settings["split_by"] = None if split_by is None else [split_by.name, _digest_of(split_by.values)]
     parts = {**settings, "task": task, "holdout": holdout, "labels": digest, "table": dataset.fingerprint()}
     return json.loads(json.dumps(parts))
@@ -115,15 +111,6 @@ def open_folder(out: Path, identity: dict[str, Any]) -> None:
 
 def _digest_of(column: np.ndarray) -> str:
     return hashlib.sha256(repr(column.tolist()).encode()).hexdigest()
-
-
-def _digest(model: torch.nn.Module) -> str:
-    """Return the SHA-256 of a model's tensors."""
-    digest = hashlib.sha256()
-    for name, tensor in sorted(model.state_dict().items()):
-        digest.update(name.encode())
-        digest.update(tensor.detach().cpu().contiguous().view(torch.uint8).numpy().tobytes())
-    return digest.hexdigest()
 
 
 def write_tables(outcome: Outcome, out: Path) -> None:
@@ -237,10 +224,10 @@ def interpolation_columns(
     found: Interpolation,
     time_zone: str | None = None,
 ) -> dict[str, Any]:
-    """A row per query: time (a date, if there is a zone), channel, for each value its mean, std and bands, and
-    whether the query lies outside its series' observations."""
+    """Return a row per query: time (a date, if there is a zone), channel, for each value its mean, std and bands, and
+    the time to the nearest observation of its channel."""
     columns = _at(times, channels, channel_names, time_zone)
-    taken = ("extrapolated", *columns)
+    taken = ("distance", *columns)
     for v, name in enumerate(value_names):
         columns[_not_among(name, taken)] = pa.array(found.mean[:, v])
         if found.std is not None:
@@ -248,7 +235,7 @@ def interpolation_columns(
         for share, (lower, upper) in found.bands.items():
             columns[_beside(name, f"lower{100 * share:.0f}", value_names)] = pa.array(lower[:, v])
             columns[_beside(name, f"upper{100 * share:.0f}", value_names)] = pa.array(upper[:, v])
-    return columns | {"extrapolated": pa.array(found.extrapolated)}
+    return columns | {"distance": pa.array(found.distance, mask=np.isinf(found.distance))}
 
 
 def _beside(name: str, what: str, value_names: Sequence[str]) -> str:

@@ -36,7 +36,8 @@ from rotarymae.series import SeriesDataset, channel_index, hide
 from rotarymae.splits import Split
 from rotarymae.system import Reporter
 
-BEHIND, ENOUGH = 1.05, 20  # times the error of a simpler method, and hidden observations: less is chance
+DISTANCES = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)  # edges of the groups of hidden observations, in units of position
+BEHIND, MIN_HIDDEN = 1.05, 20  # times the error of a simpler method, and hidden observations: less is chance
 
 
 def score(outcome: Outcome, reporter: Reporter) -> None:
@@ -225,7 +226,7 @@ def _score_reconstruction(outcome: Outcome, train: ArrayDataset, part: ArrayData
     if not len(several):
         return
     with reporter.bar("reconstructing") as on_step:
-        found = reconstruct(outcome.pipeline, part.select(several), outcome.config.strategy(), on_step=on_step)
+        found = reconstruct(outcome.pipeline, part.select(several), outcome.config.strategy("patches"), on_step=on_step)
     outcome.reconstructions = found
     channels = outcome.pipeline.require_arrays().channels
     away: dict[str, float] = {"model": 0.0, "mean_of_visible_patches": 0.0, "training_mean": 0.0}
@@ -248,7 +249,7 @@ def _score_interpolation(outcome: Outcome, train: SeriesDataset, part: SeriesDat
     if not any(len(np.unique(one.times)) > 1 if forecasts else len(one.times) > 1 for one in part):
         return
     # A model that learnt to forecast is asked to.
-    visible, hidden, _ = hide(part, HIDDEN, seed=0, by="latest" if outcome.pipeline.forecasts else "observation")
+    visible, hidden, _ = hide(part, HIDDEN, seed=0, by="latest" if forecasts else "stretch")
     with reporter.bar("interpolating") as on_step:
         queries = as_queries(hidden, preprocessor)
         found = interpolate(outcome.pipeline, visible, queries, on_step=on_step)
@@ -293,6 +294,13 @@ def _score_interpolation(outcome: Outcome, train: SeriesDataset, part: SeriesDat
                 for c, channel in enumerate(hidden.channel_names)
                 if (channels == c).any()
             }
+        # How far a hidden observation lies from any that is left, in units of position: some median gaps.
+        far = np.searchsorted(DISTANCES, found.distance / preprocessor.positions.unit)
+        row["by_distance"] = [
+            {"above": ([0.0, *DISTANCES])[k], **measure(every[far == k], v, own_unit=False)}
+            for k in range(len(DISTANCES) + 1)
+            if (far == k).sum() >= MIN_HIDDEN
+        ]
         outcome.metrics["interpolation"][name] = row
         _warn_if_behind(outcome, name, row, reporter)
 
@@ -301,7 +309,7 @@ def _warn_if_behind(outcome: Outcome, value: str, row: dict[str, Any], reporter:
     """Says which simpler method is closer to the hidden observations than the model, and what may help."""
     errors = {method: found[SCALED_RMSE] for method, found in row["methods"].items()}
     closest = min(errors, key=errors.__getitem__)
-    if row["hidden_observations"] < ENOUGH or errors["model"] <= BEHIND * errors[closest]:
+    if row["hidden_observations"] < MIN_HIDDEN or errors["model"] <= BEHIND * errors[closest]:
         return
     advice = "more epochs of pre-training may help"
     reads_nearest = outcome.pipeline.require_autoencoder().config.neighbours

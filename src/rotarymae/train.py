@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-import hashlib
 import time
 import warnings
 from collections.abc import Mapping
@@ -21,6 +20,7 @@ import torch
 
 from rotarymae.arrays import ArrayDataset
 from rotarymae.batch import Examples
+from rotarymae.calibration import calibrate
 from rotarymae.counter_rng import make_generator
 from rotarymae.datasets import AnyDataset, AnyPreprocessor
 from rotarymae.errors import InputError, InputWarning, choose
@@ -47,11 +47,13 @@ from rotarymae.training import Objective, Pretraining, TrainConfig, TrainResult,
 from rotarymae.training.cost import check_memory
 from rotarymae.training.fit_config import FitConfig
 from rotarymae.training.schedule import Plan, Schedule
-from rotarymae.training.tuning import check_tune, freeze, merge_adapters
+from rotarymae.training.tuning import check_tune, freeze
 
 # Options that mean nothing to pictures, videos and sounds.
 SERIES_ONLY = ("time_unit", "time_origin", "channel_spacing", "join_times", "channel_one_hot", "signal_to_noise")
 SERIES_ONLY += ("transforms", "max_tokens", "window", "overlap", "static", "errors")
+NEAR, MAX_NEAR = 256, 1024  # observations of a window of a fit without labels, for each channel and at most
+STEP_TOKENS = 8192  # observations of a step of windows
 LONG = 8192  # observations; longer series are read in windows
 WINDOWS, STEP = (4096, 2048, 1024, 512, 256), 1 << 15  # observations of a window, and of a step's windows together
 
@@ -140,7 +142,12 @@ def train(
     if targets is not None:
         targets = as_targets(targets)
     if targets is None and not continue_training:
-        config = to_interpolate(config, dataset)
+        given, config = config, to_interpolate(config, dataset)
+        if config.window != given.window:
+            reporter.say(
+                f"series are read in windows of {config.window} observations that share {config.shared}, "
+                f"{config.batch_size} in a step (--window, --overlap, --batch-size)"
+            )
     kind, rows, strata = labelled(dataset, targets, task, config)
     split, method = _split(dataset, rows, strata, holdout, split_by, config, reporter)
     if kind is not None and targets is not None:  # before a training that could not be used
@@ -179,6 +186,10 @@ def train(
             )
         result.pipeline, result.pretraining = pretrained.pipeline, pretrained.pretraining
         result.pretrained_on = len(part)
+        if dataset.kind == "observations":
+            with reporter.bar("calibrating"):
+                unseen: Any = validation if validation is not None else part
+                result.pipeline = replace(result.pipeline, calibration=calibrate(result.pipeline, unseen, config.seed))
     if kind is not None and targets is not None:
         with reporter.bar("fine-tuning") as on_step:
             tuned = finetune(
@@ -202,7 +213,6 @@ def train(
         result.pipeline,
         columns=dict(columns) if columns is not None else result.pipeline.columns,
         parameters=as_parameters(config),
-        trained_on=digest_of_ids(dataset.ids[split.pretrain]),
     )
     return result
 
@@ -303,11 +313,6 @@ def _plain(value: Any) -> Any:
     return value if value is None or isinstance(value, bool | int | float | str) else str(value)
 
 
-def digest_of_ids(ids: np.ndarray) -> str:
-    """Return the digest of the ids of training examples."""
-    return hashlib.sha256(repr(sorted(map(str, ids.tolist()))).encode()).hexdigest()
-
-
 # ── what a fit starts from ──────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -376,10 +381,22 @@ def as_configured(objective: Objective, examples: Examples, training: TrainConfi
 
 
 def to_interpolate(config: FitConfig, dataset: AnyDataset) -> FitConfig:
-    """Return the options of a fit without labels: `neighbours="auto"` is on, if it can be."""
-    if config.neighbours != "auto" or config.pretrained is not None or dataset.kind != "observations":
+    """Return the options of a fit without labels: `neighbours="auto"` is on, if it can be; long series are cut.
+
+    What an answer needs is near it, and many steps teach more than few long ones. A window has about `NEAR`
+    observations of every channel, and a step about `STEP_TOKENS` of all.
+    """
+    if config.pretrained is not None or dataset.kind != "observations":
         return config
-    return replace(config, neighbours="off" if dataset.position_names else "on")  # pyright: ignore
+    if config.neighbours == "auto":
+        config = replace(config, neighbours="off" if dataset.position_names else "on")  # pyright: ignore
+    if config.window is None and config.max_tokens is None and config.attention != "linear":
+        window = NEAR * min(len(dataset.channel_names or (None,)), MAX_NEAR // NEAR)  # pyright: ignore
+        if dataset.lengths.max() > 2 * window:
+            overlap = window // 8 if config.overlap is None else config.overlap
+            together = min(config.batch_size, max(1, STEP_TOKENS // window))
+            config = replace(config, window=window, overlap=overlap, batch_size=together)
+    return config
 
 
 def prepare(dataset: AnyDataset, config: FitConfig, start: Pipeline | None = None) -> AnyPreprocessor:
@@ -412,7 +429,7 @@ def prepare(dataset: AnyDataset, config: FitConfig, start: Pipeline | None = Non
     check_tune(config.tune, sizes.depth)
     check_memory(config, sizes, preprocessor.lengths(windows), dataset.noun)
     if config.pretrains:
-        require_maskable(windows, preprocessor, config.strategy())
+        require_maskable(windows, preprocessor, config.strategy(dataset.kind))
     return preprocessor
 
 
@@ -519,7 +536,7 @@ def pretrain(
         sizes = config.model_config(scaling.axes, scaling.features, scaling.input_features)
         model = build(lambda: MaskedAutoencoder(sizes), make_generator(config.seed, 0))
 
-    masking = config.strategy()
+    masking = config.strategy(dataset.kind)
 
     def examples(part: AnyDataset) -> Examples:
         return scaling.examples(part, seed=config.seed, masking=masking)
@@ -529,7 +546,7 @@ def pretrain(
     hides = maskable(train, scaling, masking)
     if not hides.all():
         warnings.warn(
-            f"{(~hides).sum():,} of {len(train):,} {train.noun} have nothing that masking {config.masking!r} could "
+            f"{(~hides).sum():,} of {len(train):,} {train.noun} have nothing that masking {masking.kind!r} could "
             "hide, and are left out of pre-training.",
             InputWarning,
             stacklevel=2,
@@ -605,7 +622,7 @@ def finetune(
             )
         model.load_state_dict(pretrained.model.state_dict())
     check_tune(config.tune, model.encoder.config.depth)
-    freeze(model, config.tune, generator)
+    freeze(model, config.tune)
     trained_weights = sum(weights.numel() for weights in model.parameters() if weights.requires_grad)
     windows = preprocessor.windows(dataset)
     preprocessor.check(windows.dataset)
@@ -613,8 +630,6 @@ def finetune(
     data = preprocessor.examples(windows.dataset, seed=config.seed, **shown)
     objective = labels.objective(model, shown["targets"], config)  # class weights count windows, as batches do
     result = fit(objective, data, schedule(objective, data, config.finetuning()), validation=held, **how)
-    if config.tune == "lora":
-        merge_adapters(model)
     model.requires_grad_(True)
     loaded = tuple(f"encoder.{name}" for name in model.encoder.state_dict())
     pipeline = replace(pretrained, preprocessor=preprocessor, model=model, labels=labels, partners=None)

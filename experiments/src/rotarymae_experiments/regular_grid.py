@@ -19,7 +19,7 @@ from rotarymae.tokens import Tokens, compact
 from rotarymae_experiments.runner import Row
 
 if TYPE_CHECKING:
-    from rotarymae.plots import Panel
+    from rotarymae_experiments.figures import Panel
 
 SHARES = (0.5, 0.68, 0.95)  # of the central bands that are scored
 HALF_WIDTHS = {share: NormalDist().inv_cdf(0.5 + share / 2) for share in SHARES}  # of these bands, in deviations
@@ -45,21 +45,14 @@ class DrawnExamples:
         size: examples per epoch.
         length: tokens per example, for the loop's count of tokens and batches by budget.
         draw: makes a batch; a pure function of its arguments.
-        about: what the examples are made of, as JSON: a run is resumed only with the same.
     """
 
-    def __init__(
-        self, size: int, length: int, draw: Callable[[np.ndarray, int | None], Batch], about: dict[str, Any]
-    ) -> None:
+    def __init__(self, size: int, length: int, draw: Callable[[np.ndarray, int | None], Batch]) -> None:
         self.lengths = np.full(size, length)
         self._draw = draw
-        self._about = about
 
     def batch(self, index: np.ndarray, epoch: int | None) -> Batch:
         return self._draw(index, epoch)
-
-    def identity(self) -> dict[str, Any]:
-        return {"examples": len(self.lengths), **self._about}
 
     def names(self, index: Any) -> list[str]:
         return [str(int(i)) for i in index]
@@ -126,7 +119,7 @@ def panel(times: np.ndarray, shown: dict[str, Any], optimum: str) -> Panel:
         shown: "values", "seen", "mean", "exact" and perhaps "std" [T], as a result file has them.
         optimum: what the exact answer is called.
     """
-    from rotarymae.plots import Panel
+    from rotarymae_experiments.figures import Panel
 
     seen, values = np.array(shown["seen"]), np.array(shown["values"])
     mean, band = np.array(shown["mean"], np.float64)[~seen], None

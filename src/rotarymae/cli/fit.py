@@ -15,7 +15,7 @@ from rotarymae import series, tables
 from rotarymae.cli.inputs import Columns, FolderOptions, LabelColumn, Quiet, Table
 from rotarymae.cli.interruption import how_to_resume, saying
 from rotarymae.cli.output import first_process, new_reporter, print_end, print_metrics, typed_command
-from rotarymae.errors import InputError, InputWarning, did_you_mean, import_extra, listed
+from rotarymae.errors import InputError, InputWarning, did_you_mean, listed
 from rotarymae.training.fit_config import (
     ClassificationOptions,
     FinetuningOptions,
@@ -29,7 +29,6 @@ from rotarymae.training.fit_config import (
 
 if TYPE_CHECKING:
     from rotarymae.datasets import AnyDataset
-    from rotarymae.outcome import Outcome
     from rotarymae.pipeline import Pipeline
     from rotarymae.splits import SplitColumn
 
@@ -90,7 +89,6 @@ def fit(
     resume: bool = False,
     invert: Annotated[tuple[str, ...], arg(help_behavior_hint="(default: none)")] = (),
     anonymous: bool = False,
-    explore: bool = False,
     quiet: Quiet = False,
 ) -> None:
     """Pre-train a model on a table of irregular observations, and fine-tune it when there are labels.
@@ -107,8 +105,8 @@ def fit(
         resume: Continue the interrupted run in the folder.
         invert: The report draws this column of values, or these channels, on a reversed axis, as magnitudes are.
         anonymous: Leave ids and values of single series out of the report; the tables hold both.
-        explore: Also write explore.html, an interactive map of the series and their curves (extra "explore").
     """
+    from rotarymae import report
     from rotarymae.run import run_fit, run_folds
     from rotarymae.run_folder import check_folder
     from rotarymae.train import open_start
@@ -124,11 +122,6 @@ def fit(
         raise InputError("--holdout is one held-out part, and --folds holds out each series once; leave out one.")
     others = {name: value for name, value in vars(labels).items() if name not in ("task", "holdout", "folds")}
     folder.check(columns, {**others, "invert": invert})
-    if explore:
-        if anonymous or folder.given or labels.folds is not None:
-            text = "--explore shows single series of a table and one model: leave out --anonymous, --images, --audio"
-            raise InputError(f"{text} and --folds.")
-        import_extra("bokeh", "explore")  # before a training that would end without its page
     start = None if config.pretrained is None else open_start(config.pretrained)
     with saying(lambda: how_to_resume(out)), reporter.catching_warnings():
         with reporter.bar("reading") as on_file:
@@ -150,8 +143,13 @@ def fit(
             "command": typed_command(),
             "started": started,
             "reporter": reporter,
-            "report": lambda outcome, folder: _write_pages(
-                outcome, folder / PAGE, table.name, given.columns.get("time"), invert, anonymous, explore
+            "report": lambda outcome, folder: report.write_report(
+                outcome,
+                folder / PAGE,
+                title=table.name,
+                time_label=given.columns.get("time"),
+                invert=invert,
+                anonymous=anonymous,
             ),
         }
         if labels.folds is None:
@@ -174,23 +172,6 @@ def _several(labels: np.ndarray | None) -> np.ndarray | None:
         stacklevel=2,
     )
     return None
-
-
-def _write_pages(
-    outcome: Outcome,
-    page: Path,
-    title: str,
-    time_label: str | None,
-    invert: tuple[str, ...],
-    anonymous: bool,
-    explore: bool,
-) -> None:
-    """Write the report and, if asked for, explore.html."""
-    from rotarymae import report
-
-    report.write_report(outcome, page, title=title, time_label=time_label, invert=invert, anonymous=anonymous)
-    if explore:
-        report.write_explorer(outcome, page.with_name("explore.html"), title=title, invert=invert)
 
 
 def _check_drawn(invert: tuple[str, ...], dataset: Any) -> None:

@@ -18,7 +18,7 @@ from rotarymae.arrays.dataset import ArrayDataset
 from rotarymae.batch import Batch, DatasetExamples
 from rotarymae.counter_rng import counter_uniform
 from rotarymae.errors import InputError
-from rotarymae.masking import Masking, MaskRatio
+from rotarymae.masking import MaskBlocks, Masking, MaskRatio
 from rotarymae.preprocess.base import Preprocessor
 from rotarymae.preprocess.joined import drop_values, observations, split_joined
 from rotarymae.preprocess.observations import ObservationPreprocessor, opens_token
@@ -110,10 +110,6 @@ class ArrayExamples(DatasetExamples):
         super().__init__(*given, **options)
         self.transform = transform
 
-    def identity(self) -> dict[str, Any]:
-        name = None if self.transform is None else getattr(self.transform, "__qualname__", "transform")
-        return {**super().identity(), "transform": name}
-
     def tokens(self, index: np.ndarray, epoch: int | None) -> Tokens:
         arrays: Sequence[np.ndarray] = [self.dataset.arrays[i] for i in index]
         if self.transform is not None and epoch is not None:
@@ -166,7 +162,7 @@ def require_maskable(dataset: Any, preprocessor: Preprocessor, masking: Masking)
 
 
 def _maskable(dataset: Any, preprocessor: Preprocessor, masking: Masking) -> Iterator[np.ndarray]:
-    if isinstance(masking, MaskRatio):
+    if isinstance(masking, MaskRatio | MaskBlocks):
         yield dataset.lengths >= 2
         return
     examples = preprocessor.examples(dataset)

@@ -118,9 +118,7 @@ def _examples(
         visible = scaling.tokens(inputs, part.times).select(order[:, :seen].sort(1).values)
         return Batch(index, visible, scaling.tokens(targets, part.times).select(queries))
 
-    about = {"data": case, "seed": seed, "sum": float(part.clean.sum()), "repeat": setup.repeat}
-    about |= {name: getattr(setup, name) for name in ("spirals", "valid", "step", "standardize", "fresh", "queries")}
-    return regular_grid.DrawnExamples(spirals * setup.repeat, points, draw, about)
+    return regular_grid.DrawnExamples(spirals * setup.repeat, points, draw)
 
 
 def _blended(clean: torch.Tensor, kinds: torch.Tensor, which: torch.Tensor, uniform: torch.Tensor) -> torch.Tensor:
@@ -209,7 +207,7 @@ def _shown(test: data.Spirals, seen: np.ndarray, predicted: np.ndarray) -> dict[
 
 def figures(result: Result) -> Figures:
     """Figure 7: a spiral of each chirality, by each protocol."""
-    from rotarymae import plots
+    from rotarymae_experiments import figures as draw
 
     drawn = {}
     for case, part in result["cases"].items():
@@ -219,9 +217,9 @@ def figures(result: Result) -> Figures:
             predicted, seen = np.array(shown["predicted"], np.float64), np.array(shown["seen"])
             known = np.isfinite(predicted[:, 0])
             lines = {"RoMAE": tuple(predicted[known].T), "clean": tuple(clean.T)}
-            panels[kind] = plots.Panel(lines, tuple(noisy[seen].T), tuple(noisy[~seen].T))
+            panels[kind] = draw.Panel(lines, tuple(noisy[seen].T), tuple(noisy[~seen].T))
         name = "contiformer" if case == CONTIFORMER else "romae"
-        drawn[name] = plots.predictions(panels, x_label="x", y_label="y", equal=True)
+        drawn[name] = draw.predictions(panels, x_label="x", y_label="y")
     return drawn
 
 

@@ -1,0 +1,326 @@
+"""The form of text files, guessed from their beginnings, and readers of formats that DuckDB does not know."""
+
+from __future__ import annotations
+
+import atexit
+import codecs
+import csv
+import functools
+import io
+import re
+import shutil
+import tempfile
+import warnings
+import zipfile
+import zlib
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.ipc
+
+from rotarymae.errors import InputError, InputWarning, NoObservations, listed
+from rotarymae.series import cells
+from rotarymae.series.cells import to_arrow
+
+PACKED = (".gz", ".bz2", ".zst")  # of text files
+# What DuckDB, Arrow, openpyxl, astropy and the packers raise for a file that is none of theirs.
+UNREADABLE = (duckdb.Error, pa.ArrowException, OSError, ValueError, ArithmeticError, RecursionError, TypeError)
+UNREADABLE += (EOFError, LookupError, AttributeError, NotImplementedError, SyntaxError)
+UNREADABLE += (csv.Error, zipfile.BadZipFile, zlib.error)
+HEAD = 1 << 16  # bytes from which the form of a text file is guessed
+LINE = 1 << 25  # bytes of the longest line of text
+MAX_CELLS = 1 << 25  # of a sheet
+MAX_BYTES = 1 << 29  # of a file that is read whole
+
+
+@contextmanager
+def named(name: str, format: str) -> Iterator[None]:
+    """Name the file in what its reader raises."""
+    try:
+        yield
+    except InputError:
+        raise
+    except UNREADABLE as error:
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0][:300]
+        raise InputError(
+            f"{name} cannot be read as {format}: {reason}. Is it complete, and is it a {format} file?",
+            code="unreadable",
+        ) from error
+
+
+@functools.cache
+def scratch() -> Path:
+    """Return this process's folder for copies of files, which is removed at its end."""
+    folder = Path(tempfile.mkdtemp(prefix="rotarymae-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
+# ── text ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class Text:
+    """The form of a text file. `skip` lines stand above the first row, whose columns are `names`."""
+
+    names: tuple[str, ...] = ()
+    separator: str = ","
+    encoding: str = "utf-8"
+    skip: int = 0
+    comma: bool = False  # numbers have decimal commas
+    blanks: bool = False  # columns are aligned by blanks
+    units: tuple[str, ...] = ()
+    note: str = ""
+
+
+def _open_unpacked(path: Path) -> Any:
+    """Open a file for reading bytes; one that is packed, by its suffix, is unpacked."""
+    packing = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}.get(path.suffix.lower())
+    return io.BufferedReader(pa.input_stream(str(path), compression=packing))  # pyright: ignore
+
+
+def as_utf8(path: Path, text: Text) -> Path:
+    """Return the file, or a copy that DuckDB reads: UTF-8, unpacked, without what stands above its first row."""
+    if text.encoding == "utf-8" and not text.blanks and path.suffix.lower() != ".bz2":
+        return path
+    return _transcoded(path, path.stat().st_mtime_ns, text.encoding, text.skip, text.blanks)
+
+
+@functools.lru_cache(maxsize=1 << 16)
+def _transcoded(path: Path, changed: int, encoding: str, skip: int, blanks: bool) -> Path:
+    target = scratch() / f"{len(list(scratch().iterdir()))}-{path.name}.txt"
+    with _open_unpacked(path) as packed, target.open("w", encoding="utf-8", newline="") as out:
+        lines = codecs.getreader(encoding)(packed, errors="strict")  # pyright: ignore
+        for _ in range(skip):
+            lines.readline()
+        if blanks:
+            out.writelines(re.sub(r"[ \t]+", "\t", line.strip()) + "\n" for line in lines)
+        else:
+            shutil.copyfileobj(lines, out, 1 << 20)
+    return target
+
+
+def _is_utf8(path: Path) -> bool:
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    with _open_unpacked(path) as file:
+        try:
+            while block := file.read(1 << 22):
+                decoder.decode(block)
+        except UnicodeDecodeError:
+            return False
+    return True
+
+
+def sniff(path: Path, format: str, header_row: int | None = None) -> Text:
+    """Guess the form of a text file from its beginning: the separator, the row of the header, units below it."""
+    with _open_unpacked(path) as file:
+        head = file.read(HEAD)
+        while head.count(b"\n") < 4 and len(head) < LINE and (more := file.read(HEAD)):
+            head += more
+    encoding, notes = "utf-8", []
+    if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        encoding, notes = "utf-16", ["read as UTF-16"]
+    elif not _is_utf8(path):
+        encoding, notes = "latin-1", ["read as Latin-1, as it is no UTF-8"]
+    lines = head.decode(encoding, errors="ignore").removeprefix("\ufeff").splitlines()
+    lines = lines[: 100 if len(head) < HEAD else max(1, min(100, len(lines) - 1))]  # the last one may be cut
+    usual = "\t" if format == "tsv" else ","
+    best, score = usual, (-len(lines), 0)
+    start = header_row - 1 if header_row else next((i for i, line in enumerate(lines) if line and line[0] != "#"), 0)
+    for separator in dict.fromkeys((usual, ",", ";", "\t", "|", " ")):
+        first, width, share = _header(_rows_of(lines, separator), lines, header_row)
+        above = sum(bool(line.strip()) and line[0] != "#" for line in lines[:first])
+        if width > 1 and share >= 0.75 and (separator != " " or score[1] < 2) and (-above, width) > score:
+            best, score, start = separator, (-above, width), first
+    rows = _rows_of(lines, best)
+    if start >= len(rows) or not rows[start]:
+        raise InputError(
+            f"{path} has no line {start + 1} that could name its columns; is it complete, and is it a {format} file?",
+            code="empty-file",
+        )
+    names = tuple(name.strip() for name in rows[start])
+    below = [row for row in rows[start + 1 :] if len(row) == len(names)]
+    units = _units(below)
+    cells_below = [cell.strip() for row in below for cell in row]
+    with_comma, with_point = (
+        any(re.fullmatch(rf"-?\d*{mark}\d+([eE][-+]?\d+)?", cell) for cell in cells_below) for mark in (",", r"\.")
+    )
+    comma = best != "," and with_comma and not with_point
+    if best != usual or notes:
+        said = {"\t": "tabs", " ": "blanks"}.get(best, repr(best))
+        notes = [f"separated by {said}", *notes]
+    notes += ["decimal commas"] if comma else []
+    notes += [f"the header is line {start + 1}"] if start else []
+    notes += [f"a row of units below it ({', '.join(unit for unit in units if unit)})"] if units else []
+    skip = start + 1 + bool(units)
+    return Text(names, best, encoding, skip, comma, best == " ", units, ", ".join(notes))
+
+
+def _rows_of(lines: Sequence[str], separator: str) -> list[list[str]]:
+    """Split each line; a quoted cell of several lines counts in the first of them."""
+    if separator == " ":
+        return [line.split() for line in lines]
+    try:
+        return [next(csv.reader([line], delimiter=separator, skipinitialspace=True), []) for line in lines]
+    except csv.Error:
+        return [line.split(separator) for line in lines]
+
+
+def _header(rows: list[list[str]], lines: Sequence[str], given: int | None) -> tuple[int, int, float]:
+    """Return the row of the header, its width, and the share of the rows below that have it."""
+    filled = [i for i, row in enumerate(rows) if any(cell.strip() for cell in row)]
+    if given is not None:
+        start = given - 1
+        width = len(rows[start]) if start < len(rows) else 0
+    else:
+        plain = [i for i in filled if not lines[i].startswith("#")]
+        widths = Counter(len(rows[i]) for i in plain)
+        width = max(widths, key=lambda w: (widths[w], w), default=0)
+        start = next((i for i in plain if len(rows[i]) == width), 0)
+        # Where the first row of that width holds numbers, a row of other width above it is a damaged header.
+        above = [i for i in plain if i < start and len(rows[i]) > 1 and not _has_number(rows[i])]
+        if above and _has_number(rows[start]):
+            start, width = above[-1], len(rows[above[-1]])
+        # "#id,time,value" is the header where the first row below it holds numbers.
+        over = start - 1
+        if over >= 0 and lines[over].startswith("#") and len(rows[over]) == width > 1 and _has_number(rows[start]):
+            start = over
+    below = [len(rows[i]) == width for i in filled if i > start]
+    return start, width, sum(below) / len(below) if below else float(width > 1)
+
+
+def _has_number(row: Sequence[str]) -> bool:
+    return any(re.match(r"[\s\"]*[-+.]?\d", cell) for cell in row)
+
+
+def _units(rows: list[list[str]]) -> tuple[str, ...]:
+    """Return the cells of a first row of units, such as ",d,,mJy"; nothing where it is a row like the others."""
+    if len(rows) < 3:
+        return ()
+    empty = {"", "-", "none", "string", "str", "text", "[]", "()", *map(str.lower, cells.MISSING)}
+    units = ["" if cell.strip().lower() in empty else cell.strip() for cell in rows[0]]
+    fits = False
+    for unit, *column in zip(units, *rows[1:], strict=True):
+        is_number = sum(bool(re.match(r"[-+.]?\d", cell.strip())) for cell in column) > len(column) / 2
+        looks = len(unit) < 25 and not re.match(r"[-+.<>]?\s*\d", unit) if is_number else unit[:1] in ("", "(", "[")
+        if unit and not looks:
+            return ()
+        fits = fits or bool(unit and is_number)
+    return tuple(units) if fits else ()
+
+
+# ── formats that a library reads whole: Arrow table, units by column, notes ─────────────────────────────────────────
+
+Read = tuple[pa.Table, dict[str, str], tuple[str, ...]]
+
+
+def _read_arrow(path: Path) -> Read:
+    table = pa.ipc.open_file(pa.memory_map(str(path))).read_all()
+    table.validate(full=True)  # Arrow trusts the offsets in a file, and a wrong one ends the process later
+    return table, {}, ()
+
+
+def _check_size(path: Path, size: int) -> None:
+    if size > MAX_BYTES:
+        raise InputError(f"{path} holds {size:,} bytes; convert it to Parquet, or save it as CSV.", code="too-large")
+
+
+def _read_excel(path: Path) -> Read:
+    try:
+        import openpyxl
+    except ImportError as error:
+        raise InputError(
+            f"{path}: an Excel file needs openpyxl (pip install openpyxl); or save the sheet as CSV."
+        ) from error
+    with zipfile.ZipFile(path) as packed:
+        _check_size(path, sum(part.file_size for part in packed.infolist()))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        book = openpyxl.load_workbook(path, read_only=True, data_only=True)
+    try:
+        first, *others = book.worksheets
+        if others:
+            text = f"{path.name}: the first sheet, {first.title!r}, is read and {listed([o.title for o in others])} not"
+            warnings.warn(f"{text}; save each sheet as a file.", InputWarning, stacklevel=2)
+        first.reset_dimensions()  # what a file says of its size need not be so
+        rows, width = [], 0
+        for line, row in enumerate(first.iter_rows(values_only=True)):
+            if any(cell is not None for cell in row):
+                rows.append(row)
+                width = max(width, len(row))
+            if width * len(rows) > MAX_CELLS or line > MAX_CELLS // 16:
+                raise InputError(
+                    f"{path}: a cell lies in row {line + 1}, column {width}; take far cells away.", code="too-large"
+                )
+    finally:
+        book.close()
+    if not rows:
+        raise NoObservations(f"the first sheet of {path} is empty.")
+    rows = [(*row, *[None] * (width - len(row))) for row in rows]
+    start = next((i for i, row in enumerate(rows) if sum(cell is not None for cell in row) * 2 > width), 0)
+    used = [k for k, name in enumerate(rows[start]) if name is not None]
+    arrays = [_sheet_column([row[k] for row in rows[start + 1 :]]) for k in used]
+    table = pa.Table.from_arrays(arrays, names=[str(rows[start][k]).strip() for k in used])
+    return table, {}, (f"the header is row {start + 1}",) if start else ()
+
+
+def _sheet_column(column: list[Any]) -> pa.Array:
+    """Return the cells of a sheet as one column; of several types as text."""
+    try:
+        return pa.array(column)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        if {type(cell) for cell in column if cell is not None} <= {int, float}:
+            return pa.array([None if cell is None else float(cell) for cell in column])
+        texts = [cell.isoformat() if hasattr(cell, "isoformat") else cell for cell in column]
+        return pa.array([None if cell is None else str(cell) for cell in texts])
+
+
+def _read_astropy(path: Path) -> Read:
+    try:
+        from astropy.table import QTable
+    except ImportError as error:
+        raise InputError(f"{path}: this format needs astropy (pip install astropy); or save it as CSV.") from error
+    _check_size(path, path.stat().st_size)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return of_astropy(QTable.read(path))
+
+
+def of_astropy(table: Any) -> Read:
+    """Return an astropy table as Arrow's, its units, and what became of its times: these in days, dates as dates."""
+    columns: dict[str, pa.Array] = {}
+    units: dict[str, str] = {}
+    notes: tuple[str, ...] = ()
+    for name in table.colnames:
+        column = table[name]
+        unit = getattr(column, "unit", None)
+        if type(column).__name__ == "Time":
+            values: Any = column.utc.to_value("datetime64")
+        elif type(column).__name__ == "TimeDelta":
+            values, unit = column.to_value("day"), "d"
+        elif unit is not None and unit.physical_type == "time" and str(unit) != "d":
+            values = np.ma.asarray(getattr(column, "value", column)) * unit.to("day")
+            notes, unit = (*notes, f"column {name!r} was in {unit}, and is read in days"), "d"
+        else:
+            values = getattr(column, "value", column)
+        units |= {} if unit is None or not str(unit) else {name: str(unit)}
+        masked = np.ma.getmaskarray(np.ma.asarray(values))
+        plain = np.ma.getdata(np.ma.asarray(values))
+        if plain.ndim > 1:
+            columns[name] = pa.array(list(plain.reshape(len(plain), -1)))
+            continue
+        plain = np.char.decode(plain, "utf-8") if plain.dtype.kind == "S" else plain
+        array = to_arrow(plain.tolist() if plain.dtype.kind in "OU" else plain)
+        columns[name] = pc.if_else(pa.array(masked), pa.scalar(None, array.type), array) if masked.any() else array  # pyright: ignore
+    return pa.table(columns), units, notes
+
+
+READERS = {"arrow": _read_arrow, "excel": _read_excel, "astropy": _read_astropy}
