@@ -6,7 +6,7 @@ import pyarrow.parquet as pq
 
 from conftest import command
 from rotarymae import SeriesDataset
-from rotarymae.partners import FEATURES, features
+from rotarymae.partners import FORMULAS, features
 
 LAYOUT = ["--id", "star", "--time", "day", "--channel", "band", "--values", "flux", "--errors", "flux_err"]
 
@@ -19,7 +19,7 @@ def test_the_table_has_the_features_of_each_series(tmp_path, capfd):
     frame.to_csv(table, index=False)
     assert command("features", table, *LAYOUT, "--out", out, "--formulas") == 0
     said = capfd.readouterr()
-    assert all(feature.formula in said.out + said.err for feature in FEATURES)
+    assert all(formula in said.out + said.err for formula in FORMULAS.values())
     data = SeriesDataset.from_frame(frame, id="star", time="day", channel="band", values=["flux", "flux_err"])
     numbers, names = features(data)
     written = pq.read_table(out).to_pandas()

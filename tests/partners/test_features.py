@@ -1,10 +1,12 @@
 """Features: each against a plain restatement of its formula, and what all of them have in common."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from rotarymae import SeriesDataset
-from rotarymae.partners import features
+from rotarymae.partners import FORMULAS, features
 from rotarymae.partners.features import MAX_NARROW
 from rotarymae.partners.shapes import FEATURES, Groups
 from rotarymae.preprocess import Inputs
@@ -207,6 +209,12 @@ def test_every_feature_has_a_name_and_a_formula_of_its_own():
     assert set(names) == set(PLAIN) and len(set(names)) == len(names)
 
 
+def test_the_page_of_features_has_the_formula_of_each():
+    page = (Path(__file__).parents[2] / "docs/features.md").read_text(encoding="utf-8")
+    listed = [line for line in page.splitlines() if line.startswith("- **")]
+    assert listed == [f"- **{name}**: {formula}" for name, formula in FORMULAS.items()]
+
+
 def light_curves(series=9, with_errors=True, seed=0):
     draw, parts = np.random.default_rng(seed), []
     for _ in range(series):
@@ -224,12 +232,14 @@ def test_features_of_a_series_do_not_depend_on_others_or_on_the_unit_of_time_and
     data = light_curves(with_errors=with_errors)
     table, names = features(data)
     assert table.shape == (9, len(names)) and len(set(names)) == len(names)
-    assert not np.isinf(table).any() and np.isfinite(table).mean() > 0.8
+    dense = ["course" not in name for name in names]  # few observations are in few windows
+    assert not np.isinf(table).any() and np.isfinite(table[:, dense]).mean() > 0.8
     alone, _ = features(data.select([3]))
     np.testing.assert_allclose(alone[0], table[3], rtol=1e-9)
     shuffled, _ = features(data.select([8, 3, 0]))
     np.testing.assert_allclose(shuffled, table[[8, 3, 0]], rtol=1e-9)
-    pure = [i for i, name in enumerate(names) if "relative" in name or "roughness" in name or "Stetson" in name]
+    free = ("relative", "roughness", "Stetson", "course")
+    pure = [i for i, name in enumerate(names) if any(word in name for word in free)]
     others = SeriesDataset.from_arrays(
         [t * 24 + 1e3 for t in np.split(data.times, data.offsets[1:-1])],
         [v * 1e3 for v in np.split(data.values, data.offsets[1:-1])],
@@ -256,6 +266,29 @@ def test_colours_by_hand():
     assert np.isnan(found["g - r: flux relative late after peak"])  # r alone
     assert found["g - r: flux change after peak"] == pytest.approx(3 / 5 - 2 / 12)
     assert found["g - r: flux time of max"] == 0 and found["all: channels"] == 2
+
+
+@pytest.mark.parametrize("with_errors", [False, True])
+def test_the_course_around_the_peak_by_hand(with_errors):
+    """Peak of the leading channel g at 512 of 1,024: its windows end 4, 8, .., 256 away, and at the ends."""
+    times = {"g": [0.0, 500.0, 512.0, 518.0, 600.0, 1024.0], "r": [510.0, 519.0, 519.5, 540.0, 800.0]}
+    values = {"g": [1.0, 1.0, 11.0, 6.0, 0.0, 1.0], "r": [6.0, 3.0, 1.0, 2.0, 1.0]}
+    errors = {"g": [1.0] * 6, "r": [1.0, 1.0, 2.0, 1.0, 1.0]}
+    t, x, e = (np.concatenate([one["g"], one["r"]]) for one in (times, values, errors))
+    order, bands = np.argsort(t), np.array(["g"] * 6 + ["r"] * 5)
+    x = np.stack([x, e], 1) if with_errors else x[:, None]
+    names = ["flux", "flux_err"] if with_errors else ["flux"]
+    data = SeriesDataset.from_arrays([t[order]], [x[order]], [bands[order]], value_names=names)
+    table, names = features(data)
+    found = dict(zip(names, table[0]))
+    expected = {"g 0": 1.0, "g 1": np.nan, "g 2": np.nan, "g -2": 0.0, "g 5": -0.1, "g -7": 0.0, "g 7": 0.0}
+    expected |= {"r 0": 0.4, "r 1": (1 - 1 / 4) / (1 + 1 / 4) / 10 if with_errors else 0.0, "r 3": 0.0, "r 7": -0.1}
+    expected["g 1"] = 0.5  # g is 6 at 518, and its median is 1
+    for name, value in expected.items():
+        channel, window = name.split()
+        assert found[f"{channel}: flux course {window}"] == pytest.approx(value, nan_ok=True), name
+    signal = "r: flux signal of course 0"
+    assert (found[signal] == 4.0) if with_errors else (signal not in found)
 
 
 def test_exact_values_count_and_have_no_ratio_to_their_error():

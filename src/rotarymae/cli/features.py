@@ -39,7 +39,7 @@ def features(
     import numpy as np
     import pyarrow as pa
 
-    from rotarymae.partners import FEATURES
+    from rotarymae.partners import FORMULAS
     from rotarymae.partners import features as compute
     from rotarymae.run_folder import with_ids, write_table
 
@@ -48,6 +48,6 @@ def features(
     found = {name: pa.array(column, mask=np.isnan(column)) for name, column in zip(names, numbers.T, strict=True)}
     with as_file(out) as file:
         write_table(with_ids(pa.table(found), pa.array(dataset.ids.tolist()), dataset.id_name), file)
-    for feature in FEATURES if formulas else ():
-        reporter.say(f"{feature.name}: {feature.formula}")
+    for name, formula in FORMULAS.items() if formulas else ():
+        reporter.say(f"{name}: {formula}")
     reporter.say(f"{len(names)} features of {len(dataset):,} series → {out}")

@@ -19,21 +19,22 @@ from rotarymae.preprocess import StaticColumn, static_features
 from rotarymae.system import from_fields
 
 # The same trees on any number of threads. Rare classes have some 30 members: no early stopping, as it would split
-# those; few features per split and a penalty, as more freedom diverged on one PLAsTiCC fold.
+# those; a tenth of the features for each tree and a penalty, as more freedom diverged on one PLAsTiCC fold.
 COMMON: dict[str, Any] = {
     "num_leaves": 15,
     "min_data_in_leaf": 10,
     "lambda_l2": 1.0,
-    "feature_fraction_bynode": 0.3,
     "deterministic": True,
-    "force_row_wise": True,
+    "force_col_wise": True,
     "num_threads": 1,
     "verbosity": -1,
 }
 # Two classes, or numbers: slowly and with equal weights, best on PhysioNet's deaths. More classes: as many trees for
 # each, so fewer; and weighted, best on PLAsTiCC's 14 both alone and combined.
 SLOW = {"learning_rate": 0.03, "num_iterations": 400}
-QUICK = {"learning_rate": 0.1, "num_iterations": 80}
+QUICK = {"learning_rate": 0.07, "num_iterations": 160}
+FEATURE_SHARE, MIN_FEATURES = 0.1, 20  # of each tree
+SEEDS = 3  # boosted trees are fitted so often, and their scores averaged
 MAX_TEXT = 2**28  # bytes of a file of trees; 100 classes take some 2**24
 TREE_KEYS = ("split_feature", "threshold", "decision_type", "left_child", "right_child")  # by inner node
 KEYS = ("Tree", "num_leaves", "num_cat", *TREE_KEYS, "leaf_value", "shrinkage")
@@ -64,13 +65,18 @@ def fit_trees(features: Floats, target: NDArray[Any], classes: int, settings: di
         if settings.get("balanced"):
             weight = (len(target) / (classes * counts))[target]
     own = {name: value for name, value in settings.items() if name != "balanced"}
-    parameters = COMMON | objective | own | {"seed": seed % 2**31}
+    share = max(FEATURE_SHARE, min(1.0, MIN_FEATURES / features.shape[1]))
+    parameters = COMMON | objective | own | {"seed": seed % 2**31, "feature_fraction": share}
     try:
         data = lightgbm.Dataset(features, target, weight=weight, params=parameters)
         text = lightgbm.train(parameters, data).model_to_string(num_iteration=-1)
     except lightgbm.basic.LightGBMError as error:
         raise InputError(f"gradient boosting failed: {error}") from None
     return _canonical(text, features.shape[1], classes)
+
+
+def _seeds(seed: int) -> list[int]:
+    return [seed * SEEDS + i for i in range(SEEDS)]
 
 
 def _canonical(text: str, features: int, classes: int) -> str:
@@ -147,7 +153,7 @@ class BoostedTrees:
 
     Attributes:
         classes: how many; 0 for numbers.
-        texts: the trees of all classes together, or of each output, as LightGBM reads them.
+        texts: the trees of all classes together, or of each output, as LightGBM reads them; one seed after another.
         center, scale: [outputs] of the numbers; empty for classes.
     """
 
@@ -162,19 +168,22 @@ class BoostedTrees:
         if task == "classification":
             classes = int(truth.max()) + 1
             settings = SLOW if classes == 2 else QUICK | {"balanced": True}
-            return cls(classes, (fit_trees(features, truth, classes, settings, seed),))
+            return cls(classes, tuple(fit_trees(features, truth, classes, settings, one) for one in _seeds(seed)))
         texts, center, scale = [], np.nanmean(truth, 0), np.nanstd(truth, 0)
         scale = np.where(scale > 0, scale, 1.0)
-        for column in ((truth - center) / scale).T:
-            known = np.isfinite(column)
-            texts.append(fit_trees(features[known], column[known], 0, SLOW, seed))
+        for one in _seeds(seed):
+            for column in ((truth - center) / scale).T:
+                known = np.isfinite(column)
+                texts.append(fit_trees(features[known], column[known], 0, SLOW, one))
         return cls(0, tuple(texts), tuple(center.tolist()), tuple(scale.tolist()))
 
     def predict(self, features: Floats) -> Floats:
         """Return probabilities [S, classes], or values [S, outputs]."""
         if not len(features):
-            return np.zeros((0, self.classes or len(self.texts)))
-        found = [booster.predict(features, raw_score=True, num_threads=1) for booster in self._boosters]
+            return np.zeros((0, self.classes or len(self.center)))
+        scores = [booster.predict(features, raw_score=True, num_threads=1) for booster in self._boosters]
+        outputs = len(scores) // SEEDS
+        found = [np.mean(scores[i::outputs], axis=0) for i in range(outputs)]
         if not self.classes:
             return np.stack(found, 1) * np.array(self.scale) + np.array(self.center)
         if self.classes == 2:  # one score, of the second class against the first
@@ -259,8 +268,8 @@ class BoostedFeatures:
                 raise ValueError(f"it is larger than {MAX_TEXT:,} bytes")
             text, end = path.read_bytes().decode("ascii"), "end of trees\n"
             texts = tuple(one + end for one in text.split(end))
-            if texts[-1] != end or len(texts) - 1 != (len(center) or 1):
-                raise ValueError("it does not hold the trees of each output")
+            if texts[-1] != end or len(texts) - 1 != SEEDS * (len(center) or 1):
+                raise ValueError(f"it does not hold the trees of each output from {SEEDS} seeds")
             width = len(features) + sum(column.width for column in static)
             for one in texts[:-1]:
                 check_trees(one, width, classes)

@@ -18,13 +18,15 @@ from numpy.typing import NDArray
 
 from rotarymae.arrays import ArrayDataset
 from rotarymae.partners.base import Floats
-from rotarymae.partners.shapes import FEATURES, Feature, Groups, Integers, divide, fall, rise
+from rotarymae.partners.shapes import FEATURES, Feature, Groups, Integers, divide, fall, formula_of, rise
 from rotarymae.series import SeriesDataset, error_columns
 
 # Channels times value columns (without one of errors). With more, trees drown in features of a shape that few channels
 # have: on PhysioNet's 37 variables ten numbers each beat thirteen.
 MAX_NARROW = 12
 REGIONS = 4  # along each axis of a picture
+# Ends of the windows of a course, as shares of the series' span from the peak: short ones near it, long ones far away.
+COURSE = (1 / 256, 1 / 128, 1 / 64, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1.0)
 WINDOWS = {"at": (-0.5, 0.5), "after": (0.5, 1.5), "late after": (1.5, 4.0)}  # widths of the outburst, from its peak
 
 
@@ -33,8 +35,9 @@ def features(dataset: Any) -> tuple[Floats, tuple[str, ...]]:
     """Return features [S, F] and their F names; NaN where there was nothing to compute.
 
     For every channel and value column: the basic features of `partners.shapes.FEATURES`, which holds the formula of
-    each. For at most `MAX_NARROW` of them all features, of each channel and of the whole series, and how two channels
-    differ (`between`); of several value columns with channels these are of the first column alone. A column of
+    each. For at most `MAX_NARROW` of them all features, of each channel and of the whole series, how each goes before
+    and after the peak (`course`), and how two channels differ (`between`); of several value columns with channels these
+    are of the first column alone. A column of
     standard errors (`flux_err` of `flux`) has no features of its own. Times count from the first observation of the
     series, and keep the data's unit. For arrays, `array_features`.
     """
@@ -62,10 +65,14 @@ def _features(rows: Rows, names: tuple[str, ...], channel_names: Sequence[Any]) 
             for name, column in tables.items():
                 out |= {f"{channel}: {names[v]} {name}": column[:, c] for c, channel in enumerate(channel_names)}
             if full:
+                out |= course(groups, tables, names[v], channel_names)
                 out |= between(groups, tables, names[v], channel_names)
         if rows.num_channels == 1 or narrow:
-            table = compute(Groups(rows.series, rows.num_series, *observed), FEATURES if full else basic)
+            groups = Groups(rows.series, rows.num_series, *observed)
+            table = compute(groups, FEATURES if full else basic)
             out |= {f"all: {names[v]} {name}": column for name, column in table.items()}
+            if rows.num_channels == 1 and full:
+                out |= course(groups, {name: column[:, None] for name, column in table.items()}, names[v], ("all",))
     if rows.num_channels > 1:
         seen = np.bincount(of_channel, minlength=rows.num_series * rows.num_channels).reshape(-1, rows.num_channels)
         out["all: channels"] = (seen > 0).sum(1).astype(np.float64)
@@ -77,6 +84,43 @@ def compute(groups: Groups, chosen: Sequence[Feature]) -> dict[str, Floats]:
     usable = [one for one in chosen if groups.e is not None or not one.needs_errors]
     table = {one.name: groups.spread(one.compute(groups)) for one in usable}
     return table | {"count": np.nan_to_num(table["count"])}
+
+
+def course(groups: Groups, tables: dict[str, Floats], name: str, channel_names: Sequence[Any]) -> dict[str, Floats]:
+    """Return how each channel goes before and after the peak of the leading channel.
+
+    Window 0 is within 1/256 of the series' span of the peak; windows -1 and 1 end at 1/128, -2 and 2 at 1/64, and so on
+    to 1/4, and -7 and 7 at the whole span. For each the mean of x less the channel's median, over the height of the
+    leading channel. With errors it is weighted by 1 / e², and divided by its own standard error it is a second feature.
+    """
+    series, number = tables["max"].shape
+    of_series, channel = np.divmod(groups.present[groups.group], number)
+    leading, row = _leading(groups, tables), np.arange(series)
+    span = np.nan_to_num(tables["time of last"]).max(1)
+    since = divide(groups.t - tables["time of max"][row, leading][of_series], span[of_series])
+    edges, inside = np.r_[-np.array(COURSE[-2::-1]), COURSE[:-1]], np.isfinite(since)
+    windows = len(edges) + 1
+    place = ((of_series * number + channel) * windows + np.searchsorted(edges, since, side="right"))[inside]
+    weight = np.ones(len(groups.x)) if groups.e is None else 1 / np.maximum(groups.e, 1e-12) ** 2
+    total = np.bincount(place, weight[inside], series * number * windows)
+    above = np.bincount(place, (weight * (groups.x - groups.base[groups.group]))[inside], len(total))
+    height = tables["height"][row, leading][:, None, None]
+    shape = (series, number, windows)
+    found = {"course": divide(divide(above, total).reshape(shape), np.where(height > 0, height, np.nan))}
+    if groups.e is not None:
+        found["signal of course"] = divide(above, np.sqrt(total)).reshape(shape)
+    return {
+        f"{called}: {name} {key} {w - len(COURSE) + 1}": values[:, c, w]
+        for key, values in found.items()
+        for c, called in enumerate(channel_names)
+        for w in range(windows)
+    }
+
+
+def _leading(groups: Groups, tables: dict[str, Floats]) -> Integers:
+    """Return the leading channel [S]: of the greatest height, or with errors of the largest x / e."""
+    rank = tables["height" if groups.e is None else "largest signal to noise"]
+    return np.argmax(np.nan_to_num(rank, nan=-np.inf), 1)
 
 
 def between(groups: Groups, tables: dict[str, Floats], name: str, channel_names: Sequence[Any]) -> dict[str, Floats]:
@@ -91,9 +135,7 @@ def between(groups: Groups, tables: dict[str, Floats], name: str, channel_names:
     number = len(channel_names)
     of_series = groups.present[groups.group] // number
     series = len(tables["max"])
-    rank = tables["height" if groups.e is None else "largest signal to noise"]
-    leading = np.argmax(np.nan_to_num(rank, nan=-np.inf), 1)
-    row = np.arange(series)
+    leading, row = _leading(groups, tables), np.arange(series)
     width = np.nan_to_num(groups.spread(rise(groups, 0.5))) + np.nan_to_num(groups.spread(fall(groups, 0.5)))
     peak, width = tables["time of max"][row, leading], width.reshape(series, number)[row, leading]
     since = divide(groups.t - peak[of_series], width[of_series])
@@ -113,6 +155,13 @@ def between(groups: Groups, tables: dict[str, Floats], name: str, channel_names:
         found["time of max"] = tables["time of max"][:, i] - tables["time of max"][:, j]
         out |= {f"{pair} {key}": column for key, column in found.items()}
     return out
+
+
+# What each feature is, in the order of the table; `features` says of which channels and columns there is one.
+FORMULAS = {one.name: one.formula for one in FEATURES} | {
+    "course, signal of course": formula_of(course),
+    "A - B: relative .., change .., time of max": formula_of(between),
+}
 
 
 @features.register(ArrayDataset)

@@ -271,8 +271,12 @@ class Feature:
 
     @property
     def formula(self) -> str:
-        function = self.compute.func if isinstance(self.compute, partial) else self.compute
-        return " ".join((inspect.getdoc(function) or "").split())
+        return formula_of(self.compute.func if isinstance(self.compute, partial) else self.compute)
+
+
+def formula_of(function: Callable[..., Any]) -> str:
+    """Return the docstring of what computes a feature, in one line."""
+    return " ".join((inspect.getdoc(function) or "").split())
 
 
 FEATURES: list[Feature] = []
