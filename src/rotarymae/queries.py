@@ -160,10 +160,23 @@ def curves(visible: SeriesDataset, hidden: SeriesDataset, points: int) -> Querie
     return Queries.cross(visible, times, channels, paths if visible.positions is not None else None)
 
 
-def queries_at(dataset: SeriesDataset, times: np.ndarray) -> Queries:
-    """Ask for the same times of every series, in every channel when there are channels."""
+def queries_at(dataset: SeriesDataset, times: Sequence[float | str] | np.ndarray) -> Queries:
+    """Ask for the same times of every series, in every channel when there are channels.
+
+    Args:
+        times: numbers or dates, or texts such as "+4" or "+4h": so long after each series' first observation.
+
+    Raises:
+        InputError: another text; more times than memory could hold.
+    """
     _check_size(dataset, len(times))
-    each = [times] * len(dataset)
+    spans = [dates.parse_span(str(one), dataset.time_unit) for one in times]
+    absolute = [
+        dates.parse_time(str(one), dataset.time_zone) if span is None else np.nan
+        for one, span in zip(times, spans, strict=True)
+    ]
+    after = dataset.times[dataset.offsets[:-1]][:, None] + np.array(spans, np.float64)  # NaN for None
+    each = list(np.where(np.isnan(after), absolute, after))
     return Queries.cross(dataset, each, positions=_single_positions(dataset, each))
 
 
@@ -275,7 +288,7 @@ class QueryTable:
                 raise InputError(f"{name} has no column {column!r}; it needs {listed(wanted)}.{near}")
         columns = {column: cells.to_arrow(table[column]) for column in (*wanted, *with_errors)}
         series, ids = cells.encode(cells.labels(columns[id], id))
-        when = cells.times(columns[time], time, layout.time_format, layout.na)
+        when = dates.times(columns[time], time, layout.time_format, layout.na)
         errors = [cells.numbers(columns[column], column, layout.na).values for column in with_errors]
         labels = cells.labels(columns[channel], channel) if channel else None
         empty = {id: series < 0, time: ~np.isfinite(when.values)}
@@ -501,7 +514,7 @@ def _as_numbers(times: Any, dataset: SeriesDataset) -> np.ndarray:
     array = np.asarray(times)
     if array.dtype.kind in "iufb":
         return array.astype(np.float64)
-    at = cells.times(cells.to_arrow(times if array.ndim < 2 else array.ravel()), "at")
+    at = dates.times(cells.to_arrow(times if array.ndim < 2 else array.ravel()), "at")
     numbers = at.values
     if at.unit is not None and dataset.time_unit is None:
         raise InputError("at holds dates, and the times of the series are numbers; give numbers.")

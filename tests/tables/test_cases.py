@@ -14,7 +14,7 @@ import pytest
 
 from rotarymae.errors import InputError, InputWarning
 from rotarymae.series import SeriesDataset, as_dates
-from rotarymae.tables import TableSchema, open_source, propose, read_table, with_static
+from rotarymae.tables import TableSchema, align_labels, open_source, propose, propose_objects, read_table, with_static
 
 SERIES = 12
 
@@ -200,6 +200,26 @@ def test_groups_of_series_are_named(base, tmp_path):
     assert any("--split-by patient_id" in text for text in proposal.unsure)
 
 
+def test_numbered_columns_of_one_stem_are_a_series_per_row(tmp_path):
+    rng = np.random.default_rng(0)
+    flux = rng.normal(size=(8, 60)).round(3)
+    names = ["LABEL", *(f"FLUX.{i}" for i in range(1, 61))]
+    table = pd.DataFrame(np.column_stack([np.arange(8) % 2 + 1, flux]), columns=names).astype({"LABEL": int})
+    proposal, path = proposed(table, tmp_path)
+    schema = proposal.schema
+    assert (schema.id, schema.time, schema.values, schema.numbered) == ("series", "number", ("FLUX",), "FLUX.")
+    assert proposal.label == "LABEL" and not schema.wide
+    for memory in (None, 0):
+        dataset, report = read_table(path, schema, others=("LABEL",), memory=memory)
+        assert dataset.ids.tolist() == [*range(1, 9)] and report.lists == 8
+        np.testing.assert_array_equal(dataset.values.reshape(8, 60), flux)
+        np.testing.assert_array_equal(dataset.times.reshape(8, 60), [np.arange(1, 61)] * 8)
+    labels = align_labels(dataset, open_source(path, numbered="FLUX."), "series", "LABEL")
+    assert labels.tolist() == [1, 2] * 4
+    with_time = table.assign(time=range(8))  # a column of times: each numbered column is a channel
+    assert proposed(with_time, tmp_path)[0].schema.wide
+
+
 def test_a_column_that_repeats_in_blocks_is_the_id(base, tmp_path):
     table = (
         base.sort_values(["id", "time"])
@@ -208,6 +228,19 @@ def test_a_column_that_repeats_in_blocks_is_the_id(base, tmp_path):
     )
     proposal, _ = proposed(table, tmp_path)
     assert proposal.schema.id == "wafer" and any("rows come in blocks" in text for text in proposal.unsure)
+
+
+def test_the_label_of_the_objects_may_have_several_classes():
+    objects = pa.table({"id": range(30), "SpecType": list("abc") * 10, "z": np.arange(30) / 7})
+    assert propose_objects(open_source(objects), "id", None, 30)[:2] == ("SpecType", ("z",))
+
+
+def test_columns_whose_names_differ_in_capitals_are_two(tmp_path):
+    frame = pd.DataFrame({"id": [1, 1], "time": [0.0, 1.0], "value": [2.0, 3.0], "Value": [4.0, 5.0]})
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    for source in (frame, tmp_path / "t.csv"):
+        assert quiet(source, values=("Value",))[0].values.ravel().tolist() == [4.0, 5.0]
+        assert quiet(source, values=("value",))[0].values.ravel().tolist() == [2.0, 3.0]
 
 
 # ── one bad cell ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -327,6 +360,26 @@ def test_quantities_of_time_become_days_and_units_are_kept(base):
     source = open_source(table)
     assert source.units == {"time": "d", "value": "mJy"} and any("is read in days" in note for note in source.notes)
     np.testing.assert_allclose(quiet(table, duplicates="first")[0].times, quiet(base, duplicates="first")[0].times / 24)
+
+
+def test_another_unit_than_in_training_is_named_with_the_factor(base):
+    pytest.importorskip("astropy")
+    base = base.sort_values(["id", "time"])
+
+    def in_unit(unit, factor):
+        field = pa.field("value", pa.float64(), metadata={"unit": unit})
+        table = pa.Table.from_pandas(base.assign(value=base.value * factor), preserve_index=False)
+        return table.set_column(table.schema.get_field_index("value"), field, table["value"])
+
+    schema = TableSchema(channel="band")
+    trained = schema.with_values_of(quiet(in_unit("uJy", 1), channel="band")[0])
+    assert trained.units == {"value": "uJy"}
+    with pytest.warns(InputWarning, match=r"'value' is in nJy.* trained on uJy; convert it: multiply by 0\.001"):
+        read_table(in_unit("nJy", 1000), trained)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        read_table(in_unit("uJy", 1), trained)
+        read_table(base, trained)  # which says no unit
 
 
 def test_columns_of_positions_are_read_with_the_times(base, tmp_path):

@@ -37,6 +37,13 @@ def test_queries(data):
     first = data[0].times
     assert np.allclose(even.times[:3], [first[0], (first[0] + first[-1]) / 2, first[-1]])
     assert queries_at(data, np.array([1.0, 4.0])).times[:4].tolist() == [1, 4, 1, 4]
+    after = queries_at(data, ["+2.5", "4"])
+    assert after.times[after.offsets[:-1]].tolist() == (data.times[data.offsets[:-1]] + 2.5).tolist()
+    assert after.times[1] == 4
+    with refuses("'+4h'", "numbers without a unit"):
+        queries_at(data, ["+4h"])
+    dated = dataclasses.replace(data, time_unit="day", time_zone="UTC")
+    np.testing.assert_allclose(queries_at(dated, ["+12h"]).times[0], data.times[0] + 0.5)
     own = as_queries(data)
     assert np.array_equal(own.times, data.times) and np.array_equal(own.offsets, data.offsets)
     with refuses("points is 0"):

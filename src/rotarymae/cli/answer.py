@@ -165,7 +165,8 @@ def interpolate(
         at: This table holds the wanted times, with columns of ids, times and channels; without channels, of all. One
             series needs no ids. With the columns of errors that fit was given, bands are those of an observation, and
             not of the curve.
-        times: These numbers or dates (2024-03-31T10:00) are the wanted times of every series and channel.
+        times: These numbers or dates (2024-03-31T10:00) are the wanted times of every series and channel; +4 or +4h is
+            so long after a series' first observation.
         grid: So many even times are wanted, from each series' first to its last observation, for every channel.
     """
     from rotarymae import scale

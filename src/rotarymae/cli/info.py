@@ -1,4 +1,4 @@
-"""rotarymae info: what is in a table, what a training would cost, and the command that trains."""
+"""rotarymae info: what is in a table, and the command that trains."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from tyro.conf import Positional
 
-from rotarymae import series, system, tables
+from rotarymae import series, tables
 from rotarymae.cli.inputs import Columns, Table
 from rotarymae.cli.output import new_reporter
 from rotarymae.errors import InputError, listed, printable
@@ -39,6 +39,7 @@ def info(table: Positional[Table], columns: Columns) -> None:
         source = tables.open_source(table, columns.header_row)
         proposal = tables.propose(source, tables.TableSchema.resolve(asdict(columns)), told)
         schema, label, unsure = proposal.schema, proposal.label, list(proposal.unsure)
+        source = tables.open_source(source, numbered=schema.numbered)
         if schema.objects is not None:
             objects = tables.open_source(schema.objects)
             label, static, doubts = tables.propose_objects(objects, schema.id, label, objects.rows())
@@ -154,7 +155,7 @@ def _constant(dataset: series.SeriesDataset) -> list[str]:
 
 def _training(dataset: series.SeriesDataset, schema: tables.TableSchema) -> list[tuple[str, str]]:
     from rotarymae.train import prepare
-    from rotarymae.training.cost import estimate_cost
+    from rotarymae.training.cost import largest_step
 
     config = FitConfig(errors=schema.errors)
     try:
@@ -162,13 +163,11 @@ def _training(dataset: series.SeriesDataset, schema: tables.TableSchema) -> list
     except InputError as error:
         return [("training", f"refused: {error}")]
     sizes = config.model_config(preprocessor.axes, preprocessor.features, preprocessor.input_features)
-    before, after, memory = estimate_cost(config, sizes, preprocessor.lengths(preprocessor.windows(dataset).dataset))  # pyright: ignore
+    memory = largest_step(config, sizes, preprocessor.lengths(preprocessor.windows(dataset).dataset))  # pyright: ignore
     kinds = zip(preprocessor.value_names, preprocessor.transforms, strict=True)  # pyright: ignore
     return [
         ("unit of time", f"{preprocessor.positions.unit:.4g}, as positions are measured"),  # pyright: ignore
         ("values are", ", ".join(f"{name} {TRANSFORMED[kind]}" for name, kind in kinds)),
-        ("pre-training", f"about {system.duration(before)} on this computer, with the defaults"),
-        ("fine-tuning", f"about {system.duration(after)} with labels; --minutes sets a limit to both"),
         ("memory", f"about {memory / 2**30:.2g} GiB for the largest step, beside the table"),
     ]
 
@@ -191,6 +190,8 @@ def _first_rows(dataset: series.SeriesDataset, schema: tables.TableSchema) -> st
 def _command(table: Path, schema: tables.TableSchema, label: str | None) -> str:
     words, usual = ["rotarymae", "fit", str(table)], tables.TableSchema()
     for field in fields(schema):
+        if field.name == "units":
+            continue
         value = getattr(schema, field.name)
         if value == getattr(usual, field.name) and not (field.name == "values" and schema.wide):
             continue

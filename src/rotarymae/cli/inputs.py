@@ -51,6 +51,8 @@ class Columns:
     """An observation with another flag than 0 in one of these columns is a missing one."""
     wide: bool = False
     """The table has one column per channel, and an empty cell is a missing observation, not a zero."""
+    numbered: Annotated[str | None, _default("none")] = None
+    """Columns of this name with a number, such as FLUX. for FLUX.1, FLUX.2, are one series per row."""
     objects: Annotated[Path | None, arg(help_behavior_hint="(default: TABLE)")] = None
     """This table has one row per series: static columns, labels, the split, as far as TABLE does not have them."""
     tokens: Annotated[Literal["channel", "time"] | None, _default("channel")] = None
@@ -118,7 +120,10 @@ class LabelColumn:
         candidates = [(path, self.label_id or layout.id) for path in (self.labels, layout.objects) if path is not None]
         seen: list[str] = []
         for path, key in [*candidates, (table, layout.id)]:
-            opened = tables.open_source(path, layout.header_row if path is table else None)
+            of_table = path is table
+            opened = tables.open_source(
+                path, layout.header_row if of_table else None, layout.numbered if of_table else None
+            )
             if column in opened.columns:
                 return opened, key
             seen += opened.columns

@@ -168,7 +168,8 @@ class Estimator(BaseEstimator):
         stored = pipeline.parameters | {name: value for name, value in pipeline.columns.items() if name in COLUMNS}
         if "random_state" not in stored and "seed" in stored:
             stored["random_state"] = stored["seed"]
-        fitted = {name: _from_json(stored[name], known[name]) for name in known if name in stored}
+        fitted = {name: stored[name] for name in known if name in stored}  # as JSON, which has no tuples
+        fitted = {name: tuple(value) if isinstance(value, list) else value for name, value in fitted.items()}
         estimator = cls(**{**fitted, **parameters})
         estimator._keep(cls._suited(pipeline, folder))
         return estimator
@@ -321,8 +322,3 @@ class Estimator(BaseEstimator):
 def as_tuple(names: Sequence[str] | str) -> tuple[str, ...]:
     """Return names of columns; one string is one name."""
     return (names,) if isinstance(names, str) else tuple(names)
-
-
-def _from_json(value: Any, default: Any) -> Any:
-    """Return a parameter as it was given: JSON has no tuples."""
-    return tuple(value) if isinstance(value, list) else value

@@ -8,19 +8,18 @@ from pathlib import Path
 from typing import Any, Self, get_args
 
 import numpy as np
-import torch
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from rotarymae.anomaly import HIDDEN
 from rotarymae.config import AutoPool
-from rotarymae.errors import InputError, InputWarning, check_whole, choose
+from rotarymae.errors import InputWarning, choose
 from rotarymae.estimators.base import ArrayOptions, Estimator, as_tuple, shared_options
 from rotarymae.estimators.parameters import Parameter, takes
 from rotarymae.heads import encoder_of
 from rotarymae.model_files import ANY_SERIES
 from rotarymae.pipeline import Pipeline
-from rotarymae.queries import as_queries, queries_from, shape_answers
-from rotarymae.series import channel_index, hide
+from rotarymae.queries import as_queries
+from rotarymae.series import hide
 
 # The unsupervised estimators have no validation part by default, as nothing else needs one.
 POOL = Parameter(
@@ -121,63 +120,7 @@ class RoMAEInterpolator(Estimator):
             Series or times that cannot be used; `return_std` of a model without a likelihood.
         """
         pipeline = self._answering()
-        dataset = self._dataset(X, pipeline)
-        queries, shape = queries_from(dataset, X, at, positions)
-        answer = pipeline.answer(dataset, queries)
-        if not return_std:
-            return shape_answers(answer.mean, queries, shape)
-        if answer.std is None:
-            raise InputError("the model was trained without a likelihood and has no deviation; leave out return_std.")
-        return shape_answers(answer.mean, queries, shape), shape_answers(answer.std, queries, shape)
-
-    def sample(
-        self, X: Any, at: Any = None, draws: int = 10, random_state: int | None = 0, positions: Any = None
-    ) -> Any:
-        """Draw random values at other times from the model's prediction for each of them.
-
-        The spread over draws is that of each value. Neighbouring values of one draw are independent: draws are no
-        curves, which would need the covariance between times.
-
-        Parameters
-        ----------
-        X : SeriesDataset, DataFrame, array or list
-            The series, laid out as in `fit`.
-        at : array of shape [q], list of arrays or None
-            Times, the same for all series, or one array of times [q_i] for each series. Without them, the times of an
-            array, which fills its gaps, or each series' times. For series with dates also dates, which are in the zone
-            of the series where they say none.
-        draws : int
-            Number of values for each time.
-        random_state : int or None
-            Seed of the draws; None draws one.
-        positions : array of shape [q, P], list of arrays or None
-            Further positions of these times, the same for all series, or one array [q_i, P] for each. Series that stay
-            at one position need none.
-
-        Returns
-        -------
-        ndarray or list of ndarray
-            As `predict`, with the draws in front: [draws, S, q, V], or a list with [draws, q_i, V] for each series.
-
-        Raises
-        ------
-        InputError
-            A model without a likelihood; as `predict`.
-        """
-        check_whole("draws", draws, 1)
-        pipeline = self._answering()
-        dataset = self._dataset(X, pipeline)
-        queries, shape = queries_from(dataset, X, at, positions)
-        answer = pipeline.answer(dataset, queries)
-        if answer.std is None:
-            raise InputError("the model was trained without a likelihood: it predicts one value for each time.")
-        channels, scaled = channel_index(queries), answer.scaled
-        shares = torch.from_numpy(np.random.default_rng(random_state).random((draws, *answer.mean.shape)))
-        quantiles = (scaled.likelihood.quantile(scaled.parameters, share).numpy() for share in shares)
-        shaped = [shape_answers(pipeline.inverse(one, channels, answer), queries, shape) for one in quantiles]
-        if isinstance(shaped[0], np.ndarray):
-            return np.stack(shaped)
-        return [np.stack(of_series) for of_series in zip(*shaped, strict=True)]
+        return pipeline.interpolated(self._dataset(X, pipeline), X, at, return_std, positions)
 
     def score(self, X: Any, y: Any = None) -> float:
         """Return R² at hidden observations: a quarter of each series', always the same, predicted from the rest.

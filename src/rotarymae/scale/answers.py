@@ -29,7 +29,7 @@ from rotarymae.run_folder import (
     prediction_columns,
     score_columns,
 )
-from rotarymae.series import SeriesDataset, parse_time
+from rotarymae.series import SeriesDataset
 
 Stage = Literal["pretrained", "finetuned"]
 POINTS = 1 << 22  # queries of a series' values that are answered at a time, with all their bands some 400 MB
@@ -193,7 +193,7 @@ def values(
 
     Args:
         points: even times from each series' first to its last observation, in every channel.
-        times: or these, as numbers or dates.
+        times: or these, as numbers, dates, or texts such as "+4h", so long after each series' first observation.
         at: or those of a table.
     """
     pipeline = pipeline.of_series()
@@ -203,8 +203,7 @@ def values(
         if at is not None:
             return at.queries(dataset)
         if times:
-            asked = np.array([parse_time(str(one), dataset.time_zone) for one in times])
-            return queries_at(dataset, asked)
+            return queries_at(dataset, times)
         return grid(dataset, points)
 
     def answer_part(dataset: SeriesDataset, on_step: Any) -> Answers:

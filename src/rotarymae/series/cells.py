@@ -1,14 +1,14 @@
-"""Columns of tables as plain arrays: labels, numbers and times, with every cell that is none of them counted.
+"""Columns of tables as plain arrays: labels and numbers, with every cell that is none of them counted.
 
-Nothing here refuses a table for a cell: what cannot be used becomes a null (labels) or NaN (numbers, times), and is
-counted by what it was. A column is refused as a whole where it is of a kind that cannot hold what is wanted.
+Nothing here refuses a table for a cell: what cannot be used becomes a null (labels) or NaN (numbers), and is counted by
+what it was. A column is refused as a whole where it is of a kind that cannot hold what is wanted.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -16,31 +16,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rotarymae.errors import InputError, listed
-from rotarymae.series import dates
 
-MISSING = (
-    "",
-    "NA",
-    "N/A",
-    "n/a",
-    "NaN",
-    "nan",
-    "-nan",
-    "-NaN",
-    "NULL",
-    "null",
-    "None",
-    "<NA>",
-    "#N/A",
-    "#NA",
-    "#VALUE!",
-)
+MISSING = ("", "NA", "N/A", "n/a", "NaN", "nan", "-nan", "-NaN", "NULL", "null", "None", "<NA>", "#N/A", "#NA",
+           "#VALUE!")  # fmt: skip
 NUMBER = r"^[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?$|^[-+]?(?i:inf|infinity)$"
 COMMA = r"^[-+]?\d*,\d+([eE][-+]?\d+)?$"
 THOUSANDS = r"^[-+]?[1-9]\d{0,2},\d{3}$"  # which may be a decimal comma, too
 LIMIT = r"^[<>]=?\s*[-+]?(\d+[.,]?\d*|[.,]\d+)([eE][-+]?\d+)?\.?$"
-ISO = r"^\d{4}-\d\d-\d\d([T ]\d\d(:\d\d(:\d\d([.,]\d+)?)?)?(Z|[+-]\d\d(:?\d\d)?)?)?$"
-ELAPSED = r"^(?P<sign>-?)(?:(?P<d>\d+) days?,? ?\+?)?(?P<h>\d+):(?P<m>\d\d)(?::(?P<s>\d\d(?:\.\d+)?))?$"
 MAX_WORD = 60  # characters of a cell that is named
 
 
@@ -97,14 +79,14 @@ def trimmed(column: pa.Array) -> pa.Array:
     return pc.call_function("utf8_trim_whitespace", [column]) if is_text(column.type) else column
 
 
-def _flags(mask: Any) -> np.ndarray:
-    """Return an Arrow mask as bool [n], False where it is null."""
-    return mask.fill_null(False).to_numpy(zero_copy_only=False)
-
-
 def matches(column: pa.Array, pattern: str) -> np.ndarray:
     """Return where texts match a regular expression, bool [n]."""
-    return _flags(pc.match_substring_regex(column, pattern))  # pyright: ignore
+    return pc.match_substring_regex(column, pattern).fill_null(False).to_numpy(zero_copy_only=False)  # pyright: ignore
+
+
+def where(mask: np.ndarray, column: pa.Array) -> pa.Array:
+    """Return a column with null where the mask [n] is False."""
+    return pc.if_else(pa.array(mask), column, pa.scalar(None, column.type))  # pyright: ignore
 
 
 def missing_texts(column: pa.Array) -> np.ndarray:
@@ -190,7 +172,7 @@ def _parse_numbers(
     if not good.any() and strange.any():
         words = listed(list(counted(cells.filter(pa.array(strange))))[:5])
         raise InputError(f"column {name!r} holds no numbers but text: {words}.", code="not-numeric")
-    values = pc.if_else(pa.array(good), cells, pa.scalar(None, cells.type)).cast(pa.float64())  # pyright: ignore
+    values = where(good, cells).cast(pa.float64())
     return values.to_numpy(zero_copy_only=False), counted(cells.filter(pa.array(strange))), note
 
 
@@ -252,8 +234,8 @@ def labels(column: pa.Array, name: str, amounts: bool = False) -> pa.Array:
 
 
 def are_integers(texts: pa.Array) -> bool:
-    """Return whether all texts that are not null are written as integers are: 1 and -20, but not 01 or 1.0."""
-    return bool(matches(texts.drop_null(), r"^(0|-?[1-9][0-9]{0,17})$").all())
+    """Return whether a column is text that is written as integers are wherever it is not null: 1, but not 01 or 1.0."""
+    return is_text(texts.type) and bool(matches(texts.drop_null(), r"^(0|-?[1-9][0-9]{0,17})$").all())
 
 
 def are_numbers(texts: pa.Array) -> bool:
@@ -284,126 +266,3 @@ def as_text(label: Any) -> str:
     """Return a label as a text file has it; a whole number without a point."""
     label = plain(label)
     return str(int(label)) if isinstance(label, float) and label.is_integer() else str(label)
-
-
-# ── times ───────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-@dataclass(frozen=True)
-class Times:
-    """A column of times, float64 [n], NaN where a cell is missing or is no time.
-
-    `unit` is "day" for dates and durations; `zone` is "" for dates without one and None for numbers and durations.
-    """
-
-    values: np.ndarray
-    unit: str | None = None
-    zone: str | None = None
-    words: dict[str, int] = field(default_factory=dict)
-    note: str | None = None
-
-
-def times(column: pa.Array, name: str, how: str | None = None, na: Sequence[str] = ()) -> Times:
-    """Return a column of times as numbers: dates as days since 1970-01-01 UTC, durations as days, numbers as they are.
-
-    Parameters
-    ----------
-    how
-        How texts are written, for strptime.
-
-    Raises
-    ------
-    InputError
-        For a column that is neither numeric nor of dates; numbers that have lost, or would lose, digits.
-    """
-    if not is_text(column.type):
-        values, unit = dates.times(column, name)
-        codes = [float(code) for code in na if is_number(code)] if unit is None else []
-        return Times(np.where(np.isin(values, codes), np.nan, values) if codes else values, unit, dates.zone(column))
-    cells = without_missing(trimmed(column), na)
-    there = cells.is_valid().to_numpy(zero_copy_only=False)
-    if how is not None:
-        parsed = dates.parse_times(cells, name, how)
-        return _times_of(parsed, cells, there, dates.zone(parsed), None)
-    if not there.any():
-        return Times(np.full(len(cells), np.nan))
-    iso, elapsed = matches(cells, ISO), matches(cells, ELAPSED)
-    if 2 * iso.sum() > there.sum():
-        only = pc.if_else(pa.array(iso), cells, pa.scalar(None, cells.type))  # pyright: ignore
-        parsed, zone = _from_iso(only, name)
-        return _times_of(parsed, cells, there, zone, None)
-    if 2 * elapsed.sum() > there.sum():
-        note = f"times such as {cells.filter(pa.array(elapsed))[0].as_py()!r} are elapsed hours and minutes"
-        return _times_of(_elapsed(cells), cells, there, None, note)
-    try:
-        found = numbers(cells, name)
-    except InputError as error:
-        raise InputError(
-            f"time column {name!r} holds text ({listed(cells.filter(pa.array(there))[:1].to_pylist())}); say how its "
-            'dates are written (time_format="%d.%m.%Y %H:%M", --time-format), or convert it to numbers, or to '
-            "datetimes, which are read as days.",
-            code="time-text",
-        ) from error
-    if matches(cells, r"^[-+]?\d{16,}$").any():
-        dates.refuse_rounded(found.values, name)
-    return Times(found.values, None, None, found.words, found.note)
-
-
-def _times_of(parsed: Any, cells: pa.Array, there: np.ndarray, zone: str | None, note: str | None) -> Times:
-    values = parsed if isinstance(parsed, np.ndarray) else dates.times(parsed, "time")[0]
-    strange = there & np.isnan(values)
-    return Times(values, "day", zone, counted(cells.filter(pa.array(strange))), note)
-
-
-def _from_iso(cells: pa.Array, name: str) -> tuple[pa.Array, str]:
-    """Return ISO texts as timestamps, null where a day does not exist, and their zone ("" for none)."""
-    offset = matches(cells, r"(Z|\d[+-]\d\d(:?\d\d)?)$") & matches(cells, ":|Z$")
-    there = cells.is_valid().to_numpy(zero_copy_only=False)
-    if offset.any() and not offset[there].all():
-        raise InputError(
-            f"some of the times {name!r} are dates with a zone or an offset, and some without; give all in one way.",
-            code="mixed-zones",
-        )
-    zone = "UTC" if offset.any() else None
-    cells = pc.replace_substring(cells, ",", ".")  # pyright: ignore
-    for unit in ("us", "ns"):
-        try:
-            return cells.cast(pa.timestamp(unit, zone)), zone or ""
-        except pa.ArrowInvalid:
-            continue
-    return dates.parse_iso(cells, zone), zone or ""
-
-
-def _elapsed(cells: pa.Array) -> np.ndarray:
-    """Return "26:30" and "1 days 02:30:00" as days."""
-    parts = pc.extract_regex(cells, ELAPSED)  # pyright: ignore
-    total = np.zeros(len(cells))
-    for part, size in (("d", 1.0), ("h", 1 / 24), ("m", 1 / 1440), ("s", 1 / 86400)):
-        texts = pc.struct_field(parts, part)  # pyright: ignore
-        texts = pc.if_else(pc.equal(texts, ""), "0", texts)  # pyright: ignore
-        total = total + texts.cast(pa.float64()).to_numpy(zero_copy_only=False) * size
-    sign = _flags(pc.equal(pc.struct_field(parts, "sign"), "-"))  # pyright: ignore
-    return np.where(sign, -total, total)
-
-
-def with_clock(day: pa.Array, clock: pa.Array, name: str, how: str | None, na: Sequence[str]) -> Times:
-    """Return the times of a column of days and one of clock times: dates with texts or times of day, days with hours.
-
-    Raises
-    ------
-    InputError
-        For a clock that is no time of day.
-    """
-    found = times(day, name, how, na)
-    if pa.types.is_time(clock.type):
-        clock = clock.cast(pa.time64("ns")).cast(pa.int64())
-        spent = np.where(_flags(clock.is_null()), np.nan, clock.fill_null(0).to_numpy() / 86_400e9)
-    elif is_text(clock.type):
-        cells = pc.replace_substring_regex(trimmed(clock), r"^(\d\d?)[.h](\d\d)$", r"\1:\2")  # pyright: ignore
-        spent = _elapsed(cells)
-    else:
-        hours = numbers(clock, f"{name} (clock)").values
-        if np.nanmax(hours, initial=0) > 24:
-            raise InputError(f"the clock of {name!r} goes to {np.nanmax(hours):g}; wanted hours up to 24, or 10:15:00.")
-        spent = hours / 24
-    return replace(found, values=found.values + spent)

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from rotarymae.errors import InputError, did_you_mean, listed
 from rotarymae.series import cells as tables
@@ -40,6 +41,11 @@ def refuse_twice(names: Sequence[str], where: str) -> None:
         raise InputError(f"{where} names {listed(twice)} more than once; each column must have a name of its own.")
 
 
+def free_name(name: str, *taken: Iterable[str]) -> str:
+    """Return a column's name, with a mark behind it where another column has it."""
+    return name if not any(name in names for names in taken) else free_name(f"{name}'", *taken)
+
+
 def error_columns(names: Sequence[str]) -> list[tuple[str, str]]:
     """(column, column of its standard errors) among value columns: NAME has them in NAME_err, NAME_error or NAMEerr, in
     capitals or not."""
@@ -51,17 +57,6 @@ def error_columns(names: Sequence[str]) -> list[tuple[str, str]]:
 def channel_index(observed: Any) -> np.ndarray:
     """The channel of each observation of a series, or of several, from 0; 0 throughout where they have no channels."""
     return np.zeros(len(observed.times), np.int64) if observed.channels is None else np.asarray(observed.channels)
-
-
-def refuse_times_within(times: np.ndarray, series: np.ndarray, ids: np.ndarray, offsets: np.ndarray) -> None:
-    bad = np.flatnonzero(~np.isfinite(times))
-    if len(bad):
-        which = series[bad[0]]
-        what = "missing" if np.isnan(times[bad[0]]) else "infinite"
-        raise InputError(
-            f"times of series {listed([ids[which]])}: the time of its observation {bad[0] - offsets[which]} (counted "
-            f"from 0) is {what}; {len(bad)} times in all. Correct or drop them."
-        )
 
 
 def encode_channels(
@@ -106,58 +101,96 @@ def channel_names_of(given: Sequence[Any] | np.ndarray) -> tuple[Any, ...]:
     return names
 
 
-def static_column(
-    column: pa.Array, name: str, series: np.ndarray, ids: np.ndarray, na: Sequence[str] = (), parse: bool = False
-) -> tuple[np.ndarray, str | None]:
-    """Return one value per series [S] from a column that repeats it on each row of the series, and a caution or None.
+def plain_cells(column: pa.Array, name: str, na: Sequence[str], parse: bool, words: bool) -> pa.Array:
+    """Return cells that are true of a series as labels or numbers, null where they are missing.
 
-    Texts are numbers where they all look so and may be parsed (`parse`), as the cells of text files may. A cell that is
-    missing says nothing; of few series with different values the first counts, many are refused.
+    Parameters
+    ----------
+    na
+        Cells that mean "missing": as texts, or as numbers whatever their spelling.
+    parse
+        Whether texts are numbers where they all look so, as the cells of text files may.
+    words
+        Whether the usual words for "missing" mean that; else each is a text like others.
     """
     column = tables.trimmed(column)
-    kind = column.type
-    if tables.is_text(kind) and na:
-        column = tables.without(column, na)
-    numeric = tables.is_numeric(kind) and not pa.types.is_integer(kind)
-    if tables.is_text(kind):
-        numeric = parse and tables.are_numbers(column)
-    if pa.types.is_null(kind) or numeric or (pa.types.is_integer(kind) and column.null_count):
-        cells = np.full(len(column), np.nan) if pa.types.is_null(kind) else tables.numbers(column, name, na).values
-        if np.isinf(cells[series >= 0]).any():
-            where = ids[np.unique(series[np.isinf(cells) & (series >= 0)])]
-            raise InputError(f"static column {name!r} is infinite in series {listed(where)}.", code="unusable-cell")
-        known = ~np.isnan(cells)
-    else:
-        labels = tables.labels(column, name)
-        known = labels.is_valid().to_numpy(zero_copy_only=False)
-        if parse and tables.is_text(kind):
-            known = known & ~tables.missing_texts(column)
-        cells = np.full(len(column), None, object) if not known.all() else tables.label_values(labels)
-        if not known.all():
-            cells[known] = tables.label_values(labels.filter(pa.array(known)))
-    rows = np.flatnonzero(known & (series >= 0))
-    seen, first = np.unique(series[rows], return_index=True)
-    kept = np.full(
-        len(ids), np.nan if cells.dtype.kind == "f" else None, cells.dtype if cells.dtype.kind == "f" else object
-    )
-    kept[seen] = cells[rows[first]]
-    if len(seen) == len(ids) and cells.dtype != object:
-        kept = kept.astype(cells.dtype)
-    differs = cells[rows] != kept[series[rows]]
+    if tables.is_text(column.type):
+        column = tables.without(column, ("", *na))
+        if parse and tables.are_numbers(column):
+            column = tables.without_missing(column)
+            return column.cast(pa.int64() if tables.are_integers(column) and not words else pa.float64())
+        return tables.without_missing(column) if parse and words else column
+    if tables.is_numeric(column.type):
+        codes = pa.array([float(code) for code in na if tables.is_number(code)], pa.float64())
+        gone = pc.or_(pc.is_in(column.cast(pa.float64(), safe=False), codes), column.is_null(nan_is_null=True))  # pyright: ignore
+        column = pc.if_else(gone, pa.scalar(None, column.type), column)  # pyright: ignore
+        column = column.cast(pa.float64()) if pa.types.is_decimal(column.type) else column
+        return column.cast(pa.int64()) if pa.types.is_integer(column.type) and column.type != pa.uint64() else column
+    return tables.labels(column, name)
+
+
+def one_per_series(
+    column: pa.Array, name: str, series: np.ndarray, ids: np.ndarray, tolerated: float = 0.0
+) -> tuple[pa.Array, str | None]:
+    """Return the first cell that is there of each series [S], null where none is, and a caution or None.
+
+    Raises
+    ------
+    InputError
+        Different cells in more than the tolerated share of the series ("several-values").
+    """
+    codes = tables.encode(column)[0]
+    rows = np.flatnonzero((codes >= 0) & (series >= 0))
+    which, place = np.unique(series[rows], return_index=True)
+    first = np.full(len(ids), -1)
+    first[which] = rows[place]
+    kept = column.take(pa.array(first, mask=first < 0))
+    differs = codes[rows] != codes[first[series[rows]]]
     if not differs.any():
         return kept, None
-    row, several = rows[np.argmax(differs)], np.unique(series[rows][differs])
+    row = int(rows[np.argmax(differs)])
+    several = np.unique(series[rows][differs])
     text = (
-        f"static column {name!r} changes within series {listed([ids[series[row]]])}: "
-        f"{listed([kept[series[row]]])}, then {listed([cells[row]])} ({len(several)} series in all)"
+        f"column {name!r} has several values within series {listed(ids[several])}: "
+        f"{listed(column.take(pa.array([first[series[row]], row])).to_pylist())} in {ids[series[row]]!r} "
+        f"({len(several)} series in all)"
     )
-    if len(several) > MAX_CHANGING * len(ids):
-        raise InputError(f"{text}; make it a value column, or fill in one value per series.", code="static-changes")
+    if len(several) > tolerated * len(ids):
+        raise InputError(f"{text}; keep one value per series.", code="several-values")
     return kept, f"{text}; the first counts."
 
 
+def static_values(cells: pa.Array) -> np.ndarray:
+    """Return static cells as a numpy array; missing numbers are NaN, other missing cells None."""
+    if tables.is_numeric(cells.type) and (cells.null_count or pa.types.is_floating(cells.type)):
+        return cells.cast(pa.float64()).to_numpy(zero_copy_only=False).copy()
+    if pa.types.is_null(cells.type):
+        return np.full(len(cells), np.nan)
+    return tables.label_values(cells)
+
+
+def static_column(
+    column: pa.Array, name: str, series: np.ndarray, ids: np.ndarray, na: Sequence[str] = (), parse: bool = False
+) -> tuple[np.ndarray, str | None]:
+    """Return one value per series [S] of a column that repeats it on each row of the series, and a caution or None.
+
+    A cell that is missing says nothing; of few series with different values the first counts, many are refused.
+    """
+    cells = plain_cells(column, name, na, parse, words=True)
+    if pa.types.is_floating(cells.type):
+        infinite = np.isinf(cells.to_numpy(zero_copy_only=False)) & (series >= 0)
+        if infinite.any():
+            where = ids[np.unique(series[infinite])]
+            raise InputError(f"static column {name!r} is infinite in series {listed(where)}.", code="unusable-cell")
+    kept, caution = one_per_series(cells, name, series, ids, MAX_CHANGING)
+    return static_values(kept), caution
+
+
+# ── lists of arrays ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
 def listed_column(values: Any, name: str) -> pa.Array:
-    """A list or array as an Arrow array, refusing mixed types."""
+    """Return a list or array as an Arrow array; refuses mixed types."""
     try:
         return tables.to_arrow(values)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
@@ -166,37 +199,26 @@ def listed_column(values: Any, name: str) -> pa.Array:
         ) from error
 
 
-def _whole(labels: pa.Array, name: str) -> pa.Array:
-    """Refuse labels of which some are missing."""
+def distinct_ids(ids: Sequence[Any] | np.ndarray) -> pa.Array:
+    """Return ids [S]; refuses mixed types, missing ones and repeats."""
+    labels = tables.labels(listed_column(ids if isinstance(ids, np.ndarray) else list(ids), "ids"), "ids")
     if labels.null_count:
-        row = int(labels.is_null().to_numpy(zero_copy_only=False).argmax())
-        raise InputError(
-            f"column {name!r} is missing (null, NaN or empty) in {labels.null_count} of {len(labels)} rows, the first "
-            f"in row {row}; fill the column or drop those rows.",
-            code="missing-label",
-        )
+        row = labels.is_null().index(True).as_py()
+        raise InputError(f"'ids' has {labels.null_count} that are missing, the first in row {row}.")
+    if len(labels.unique()) != len(labels):
+        twice = [entry["values"] for entry in labels.value_counts().to_pylist() if entry["counts"] > 1]
+        raise InputError(f"{len(twice)} ids are given to more than one series: {listed(twice)}; ids must differ.")
     return labels
 
 
-def own_ids(ids: Sequence[Any] | np.ndarray) -> np.ndarray:
-    """Ids [S], refusing mixed types, missing ones and repeats."""
-    labels = listed_column(ids if isinstance(ids, np.ndarray) else list(ids), "ids")
-    codes, distinct = tables.encode(_whole(tables.labels(labels, "ids"), "ids"))
-    if len(distinct) != len(codes):
-        twice = distinct[np.bincount(codes) > 1]
-        raise InputError(f"{len(twice)} ids are given to more than one series: {listed(twice)}; ids must differ.")
-    return distinct
-
-
 def numeric(values: Any, what: str, id: Any, ndim: int) -> np.ndarray:
-    """One series' times [n] or values [n, V] as a numeric (or, for times, datetime64) array."""
+    """Return one series' times [n] or values [n, V] as a numeric (or, for times, datetime64) array."""
     try:
         array = unmasked(values)
         array = array.astype(np.float64) if array.dtype == object or array.size == 0 else array
     except (TypeError, ValueError) as error:
         raise InputError(f"series {listed([id])}: {what} is no array of numbers ({error}).") from error
-    if array.ndim == 1 and ndim == 2:
-        array = array[:, None]
+    array = array[:, None] if array.ndim == 1 and ndim == 2 else array
     if array.ndim != ndim or array.dtype.kind not in ("fiubMm" if what == "times" else "fiub"):
         raise InputError(
             f"series {listed([id])}: {what} is {array.dtype} of shape {array.shape}; numbers with {ndim} "
@@ -206,13 +228,33 @@ def numeric(values: Any, what: str, id: Any, ndim: int) -> np.ndarray:
     return array if as_is else array.astype(np.float64)
 
 
-def flat_labels(channels: Sequence[Any], lengths: np.ndarray, ids: np.ndarray) -> pa.Array:
-    """Channel labels of all series in one Arrow array of one type."""
+def flat_features(
+    arrays: Sequence[Any], what: str, names: Sequence[str] | None, lengths: np.ndarray, ids: Sequence[Any]
+) -> dict[str, pa.Array]:
+    """Return arrays [n_i] or [n_i, V] of all series as V columns; `names` are those, or WHAT, or WHAT_0, WHAT_1, ..."""
+    each = [numeric(part, f"{what}s", ids[i], 2) for i, part in enumerate(arrays)]
+    width = each[0].shape[1]
+    for i, part in enumerate(each):
+        if part.shape != (lengths[i], width):
+            raise InputError(
+                f"series {listed([ids[i]])}: {what}s has the shape {part.shape}, wanted ({lengths[i]}, {width}): one "
+                "row per time, and as many columns as the first series."
+            )
+    usual = [what] if width == 1 and what == "value" else [f"{what}_{v}" for v in range(width)]
+    names = names_of(usual if names is None else names, f"{what}_names")
+    refuse_twice(names, f"{what}_names")
+    if len(names) != width:
+        raise InputError(f"{what}_names has {len(names)} names for {width} features; give one each.")
+    return dict(zip(names, map(pa.array, np.concatenate(each).T.copy()), strict=True))
+
+
+def flat_labels(channels: Sequence[Any], lengths: np.ndarray, ids: Sequence[Any]) -> pa.Array:
+    """Return the channel labels of all series in one Arrow array of one type."""
     parts = []
     for i, part in enumerate(channels):
         name = f"channels of series {listed([ids[i]])}"
-        column = _whole(tables.labels(listed_column(part, name), name), name)
-        if len(column) != lengths[i]:
+        column = tables.labels(listed_column(part, name), name)
+        if len(column) != lengths[i] or column.null_count:
             raise InputError(f"{name}: {len(column)} labels for {lengths[i]} times; give one per observation.")
         if parts and column.type != parts[0].type:
             raise InputError(f"{name} are {column.type}, those before {parts[0].type}; give all in one type.")

@@ -23,22 +23,31 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar, Literal, SupportsIndex, get_args
+from typing import Any, ClassVar, Literal, SupportsIndex
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 
 from rotarymae.batch import normalize_index
-from rotarymae.errors import InputError, InputWarning, choose, listed
-from rotarymae.series import ingest as sources
+from rotarymae.errors import InputError, InputWarning, listed
 from rotarymae.series.cells import plain
-from rotarymae.series.columns import names_of, refuse_twice
+from rotarymae.series.columns import (
+    channel_names_of,
+    distinct_ids,
+    flat_features,
+    flat_labels,
+    free_name,
+    listed_column,
+    names_of,
+    numeric,
+    refuse_twice,
+)
 from rotarymae.series.dates import as_dates
 from rotarymae.series.mapped import Columns, is_mapped, map_parts, series_chunks
 from rotarymae.series.reading import ReadingReport
-from rotarymae.series.tidy import Observations, leave_out_empty, offsets_of, refuse_empty, tidy
-from rotarymae.system import replacing
+from rotarymae.series.tidy import offsets_of
+from rotarymae.system import replacing, unmasked
 
 __all__ = ["Series", "SeriesDataset"]
 
@@ -48,22 +57,6 @@ Duplicates = Literal["error", "mean", "first", "last"]
 Unknown = Literal["error", "drop"]
 
 SAMPLE = 1 << 22  # observations that statistics of a larger set are taken from
-
-
-def _choose(tokens: str, missing: str, duplicates: str) -> None:
-    for name, value, options in (
-        ("tokens", tokens, Tokenisation),
-        ("missing", missing, Missing),
-        ("duplicates", duplicates, Duplicates),
-    ):
-        choose(name, value, get_args(options))
-
-
-def _no_path(frame: Any) -> Any:
-    """Refuse a path where a data frame is wanted."""
-    if isinstance(frame, str | os.PathLike):
-        raise InputError(f"{str(frame)!r} is a path; read a file with SeriesDataset.from_file.", code="no-frame")
-    return frame
 
 
 @dataclass(frozen=True, eq=False)
@@ -350,7 +343,12 @@ class SeriesDataset:
         if keep.dtype != np.bool_ or keep.shape != self.times.shape:
             raise InputError(f"keep must be bool of shape {self.times.shape}, not {keep.dtype} of shape {keep.shape}.")
         lengths = np.add.reduceat(keep.astype(np.int64), self.offsets[:-1])
-        refuse_empty(lengths, self.ids, "Keep one observation of each, or leave them out with select(...) first.")
+        if not lengths.all():
+            empty = self.ids[lengths == 0]
+            raise InputError(
+                f"{len(empty)} of {len(self)} series have no observation left: {listed(empty)}. Keep one of each, or "
+                "leave them out with select(...) first."
+            )
 
         if is_mapped(self.times) and lengths.sum() > SAMPLE:
             kept = map_parts(self.columns.take(rows).take(keep[rows]) for rows in self.row_chunks())
@@ -361,87 +359,9 @@ class SeriesDataset:
     # ── from tables ─────────────────────────────────────────────────────────────────────────────────────────────────
 
     @classmethod
-    def from_frame(
-        cls,
-        frame: Any,
-        id: str = "id",
-        time: str = "time",
-        channel: str | None = None,
-        values: Sequence[str] = ("value",),
-        static: Sequence[str] = (),
-        *,
-        positions: Sequence[str] = (),
-        errors: Sequence[str] = (),
-        channel_names: Sequence[Any] | np.ndarray | None = None,
-        unknown_channels: Unknown = "error",
-        missing_cells: Sequence[str] = (),
-        **options: Any,
-    ) -> SeriesDataset:
-        """From a long pandas, polars, Arrow or astropy table: one row per observation, rows in any order.
-
-        Args:
-            frame: the table. Rows of one series need not be together. A row may hold lists with an entry per
-                observation, also as fields of a nested column ("lc.time" is the field `time` of the column `lc`). A
-                column without lists holds for all observations of its row; an entry without a time and without
-                values fills a list up and is no observation.
-            id: column that says which series a row belongs to: integers or strings.
-            time: column of times: numbers in any unit, or dates, which become days since 1970-01-01 UTC.
-            channel: column of channels (band, sensor, ...); without it each row is one time.
-            values: one or more numeric columns.
-            static: columns with one value per series, repeated on each of its rows.
-            positions: columns of further positions, such as latitude and depth.
-            errors: columns of the standard errors of the first values; they are read behind the values.
-            channel_names: the channels known from training, in that order.
-            unknown_channels: rows of other channels than these are an "error", or "drop": left out and counted.
-            missing_cells: cells that mean "missing", also in text: as texts, or as numbers whatever their spelling.
-            options: other fields of `rotarymae.tables.TableSchema`: flags, tokens, missing, duplicates, clock, limits,
-                untimed, since, until, time_format, strict.
-
-        Raises:
-            InputError: naming column, series, row or count: columns that are missing, given twice or not numeric; a
-                column that would cost most of the others; many duplicates; channels not among `channel_names`; no
-                observation at all; times that lack some features (tokens="time"); with strict=True, any cell that
-                cannot be used.
-
-        Warns:
-            InputWarning: once each, where times were not ascending and have been sorted; where rows are left out:
-                without id, time or channel, with an infinite value, a negative error, a text among numbers; where a
-                value looks like a code for "not observed", or a time like that of a wrong clock.
-        """
-        return cls.from_file(
-            _no_path(frame),
-            id,
-            time,
-            channel,
-            values,
-            static,
-            positions=positions,
-            errors=errors,
-            channel_names=channel_names,
-            unknown_channels=unknown_channels,
-            missing_cells=missing_cells,
-            **options,
-        )
-
-    @classmethod
-    def from_nested(
-        cls,
-        frame: Any,
-        id: str = "id",
-        time: str = "lc.time",
-        channel: str | None = None,
-        values: Sequence[str] = ("lc.value",),
-        static: Sequence[str] = (),
-        **options: Any,
-    ) -> SeriesDataset:
-        """From a table with one row per object and its observations in lists, as surveys publish light curves: as
-        `from_frame`, with the names that nested-pandas and LSDB use."""
-        return cls.from_frame(frame, id, time, channel, values, static, **options)
-
-    @classmethod
     def from_file(
         cls,
-        path: Any,
+        source: Any,
         id: str | None = "id",
         time: str = "time",
         channel: str | None = None,
@@ -454,19 +374,39 @@ class SeriesDataset:
         memory: float | None = None,
         **options: Any,
     ) -> SeriesDataset:
-        """From a file or files of any kind that `tables.open_source` knows, also larger than memory.
+        """Read a table: one row per observation, rows in any order.
 
-        A large file is sorted on disk, and its columns are memory-mapped; the data set is the same as in memory.
+        A row may hold lists with an entry per observation, also as fields of a nested column ("lc.time" is the field
+        `time` of the column `lc`). A column without lists holds for all observations of its row; an entry without a
+        time and without values fills a list up and is no observation. A file larger than memory is sorted on disk, and
+        its columns are memory-mapped; the data set is the same.
 
         Args:
-            path: a file, a folder, a pattern, or "-" for standard input.
-            id: as in `from_frame`; None makes each file one series with the file's name as its id.
+            source: a file, a folder, a pattern, "-" for standard input, or a pandas, polars, Arrow or astropy table.
+            id: column that says which series a row belongs to: integers or strings. None makes each file one series
+                with the file's name as its id.
+            time: column of times: numbers in any unit, or dates, which become days since 1970-01-01 UTC.
+            channel: column of channels (band, sensor, ...); without it each row is one time.
+            values: one or more numeric columns.
+            static: columns with one value per series, repeated on each of its rows.
+            channel_names: the channels known from training, in that order.
+            unknown_channels: rows of other channels than these are an "error", or "drop": left out and counted; in a
+                wide table "drop" takes a channel without a column as one that was never observed.
+            missing_cells: cells that mean "missing", also in text: as texts, or as numbers whatever their spelling.
             memory: bytes that reading may take; half of what is free, if None.
-            time, channel, values, static, channel_names, missing_cells, options: as in `from_frame`.
-            unknown_channels: as in `from_frame`; in a wide table "drop" takes a channel without a column as one that
-                was never observed.
+            options: other fields of `rotarymae.tables.TableSchema`, such as positions, errors, flags, wide, tokens,
+                duplicates and strict.
 
-        Raises, Warns: as `from_frame`; InputError for a file that cannot be read.
+        Raises:
+            InputError: naming column, series, row or count: a file that cannot be read; columns that are missing, given
+                twice or not numeric; a column that would cost most of the others; many duplicates; channels not among
+                `channel_names`; no observation at all; times that lack some features (tokens="time"); with
+                strict=True, any cell that cannot be used.
+
+        Warns:
+            InputWarning: once each, where times were not ascending and have been sorted; where rows are left out:
+                without id, time or channel, with an infinite value, a negative error, a text among numbers; where a
+                value looks like a code for "not observed", or a time like that of a wrong clock.
         """
         tables = importlib.import_module("rotarymae.tables")  # which builds on this package
         schema = tables.TableSchema(
@@ -479,12 +419,34 @@ class SeriesDataset:
             na=tuple(missing_cells),
             **options,
         )
-        known = None if channel_names is None else tuple(channel_names)
-        if channel is None and channel_names is not None and not schema.wide:
-            raise InputError(f"channel_names {listed(channel_names)} need a channel column; give channel=...")
+        known = None if channel_names is None else channel_names_of(channel_names)
+        if channel is None and known is not None and not schema.wide:
+            raise InputError(f"channel_names {listed(known)} need a channel column; give channel=...")
         if schema.wide and unknown_channels == "drop":
             known = schema.values
-        return tables.TableReader.open(path, schema, known, id_name=id or "id").read(memory)
+        return tables.TableReader.open(source, schema, known, id_name=id or "id").read(memory)
+
+    @classmethod
+    def from_frame(cls, frame: Any, *columns: Any, **options: Any) -> SeriesDataset:
+        """Read a pandas, polars, Arrow or astropy table; arguments and errors as `from_file`."""
+        if isinstance(frame, str | os.PathLike):
+            raise InputError(f"{str(frame)!r} is a path; read a file with SeriesDataset.from_file.", code="no-frame")
+        return cls.from_file(frame, *columns, **options)
+
+    @classmethod
+    def from_nested(
+        cls,
+        frame: Any,
+        id: str = "id",
+        time: str = "lc.time",
+        channel: str | None = None,
+        values: Sequence[str] = ("lc.value",),
+        static: Sequence[str] = (),
+        **options: Any,
+    ) -> SeriesDataset:
+        """Read a table with one row per object and its observations in lists, as `from_file`, with the names that
+        nested-pandas and LSDB use."""
+        return cls.from_frame(frame, id, time, channel, values, static, **options)
 
     @classmethod
     def from_wide(
@@ -496,15 +458,15 @@ class SeriesDataset:
         static: Sequence[str] = (),
         **options: Any,
     ) -> SeriesDataset:
-        """From a wide table: one row per time, one column per channel; a missing cell is a missing observation.
+        """Read a wide table: one row per time, one column per channel; a missing cell is a missing observation.
 
         Args:
             channels: the value columns, all others if not given; they become `channel_names` (tokens="channel", where
                 the one value is called "value") or `value_names` (tokens="time"), in this order.
             options: tokens (with "time", a row without any value is dropped and a row with only some is refused),
-                duplicates and others, as in `from_frame`.
+                duplicates and others, as in `from_file`.
 
-        Raises, Warns: as `from_frame`.
+        Raises, Warns: as `from_file`.
         """
         channels = names_of(channels, "channels", empty=True)
         return cls.from_frame(frame, id, time, None, channels, static, wide=True, **options)
@@ -528,7 +490,9 @@ class SeriesDataset:
         missing: Missing = "drop",
         duplicates: Duplicates = "error",
     ) -> SeriesDataset:
-        """From lists with one array per series.
+        """Make a data set of lists with one array per series.
+
+        Labels are matched by order, so that no series, and no cell that cannot be used, is left out.
 
         Args:
             times: S arrays [n_i] of numbers or datetime64.
@@ -539,19 +503,54 @@ class SeriesDataset:
             positions: S arrays [n_i] or [n_i, P] of further positions (latitude, depth, ...), finite numbers, or None.
             position_names: P names; "position_0", "position_1", ... if not given.
             static: name → S values.
-            channel_names, tokens, missing, duplicates: as in `from_frame`.
+            channel_names, tokens, missing, duplicates: as in `from_file`.
 
         Raises:
-            InputError: as `from_frame`, and for lists or arrays whose lengths differ, naming the series.
+            InputError: as `from_file`, and for lists or arrays whose lengths differ, naming the series.
 
         Warns:
             InputWarning: once, where times were not ascending and have been sorted.
         """
-        _choose(tokens, missing, duplicates)
-        found = sources.arrays(
-            times, values, channels, ids, value_names, channel_names, static or {}, positions, position_names
+        tables = importlib.import_module("rotarymae.tables")
+        count = len(times)
+        if not count:
+            raise InputError("times holds no series; give at least one array.")
+        given = {"values": values, "channels": channels, "ids": ids, "positions": positions} | dict(static or {})
+        for name, part in given.items():
+            if part is not None and len(part) != count:
+                raise InputError(f"{name} has {len(part)} entries, times has {count}; give one per series.")
+        for what, part, names in (("channels", channels, channel_names), ("positions", positions, position_names)):
+            if part is None and names is not None:
+                raise InputError(f"names {listed(names)} need {what}=[...], one array per series.")
+        labels = distinct_ids(np.arange(count) if ids is None else ids)
+        known = labels.to_pylist()
+        when = [numeric(part, "times", known[i], 1) for i, part in enumerate(times)]
+        if len({part.dtype.kind if part.dtype.kind in "mM" else "" for part in when}) > 1:
+            raise InputError("some series have datetimes or durations and others numbers as times; give one kind.")
+        lengths = np.array([len(part) for part in when])
+        if not lengths.all():
+            empty = [known[i] for i in np.flatnonzero(lengths == 0)]
+            raise InputError(f"{len(empty)} of {count} series have no observation: {listed(empty)}. Leave them out.")
+        each = pa.array(np.repeat(np.arange(count), lengths))
+        of_values = flat_features(values, "value", value_names, lengths, known)
+        where = {} if positions is None else flat_features(positions, "position", position_names, lengths, known)
+        fixed = {name: listed_column(column, name).take(each) for name, column in (static or {}).items()}
+        named = tables.TableSchema(
+            id=free_name("id", of_values, where, fixed),
+            time=free_name("time", of_values, where, fixed),
+            channel=None if channels is None else free_name("channel", of_values, where, fixed),
+            values=tuple(of_values),
+            positions=tuple(where),
+            static=tuple(fixed),
+            tokens=tokens,
+            missing=missing,
+            duplicates=duplicates,
+            strict=True,
         )
-        return cls.of_rows(found, tokens, missing, duplicates, every=True)
+        columns = {named.id: labels.take(each), named.time: listed_column(np.concatenate(when), "times")}
+        columns |= {} if channels is None else {named.channel: flat_labels(channels, lengths, known)}
+        channel_names = None if channel_names is None else channel_names_of(channel_names)
+        return tables.read_arrays({**columns, **of_values, **where, **fixed}, named, channel_names)
 
     @classmethod
     def from_padded(
@@ -562,7 +561,7 @@ class SeriesDataset:
         ids: Sequence[Any] | np.ndarray | None = None,
         channel_names: Sequence[str] | None = None,
     ) -> SeriesDataset:
-        """From an array [cases, channels, time] in which NaN means that nothing was observed.
+        """Make a data set of an array [cases, channels, time] in which NaN means that nothing was observed.
 
         Args:
             times: [time], or [cases, time] (may be NaN where a case has no values); 0, 1, 2, ... if not given.
@@ -575,52 +574,48 @@ class SeriesDataset:
         Warns:
             InputWarning: once, where times were not ascending and have been sorted.
         """
-        _choose(tokens, "drop", "error")
-        found = sources.padded_array(array, times, ids, channel_names, melted=tokens == "channel")
-        return cls.of_rows(found, tokens, "drop", "error", every=True)
-
-    @classmethod
-    def of_rows(
-        cls,
-        found: tuple[Observations, dict[str, np.ndarray]],
-        tokens: str,
-        missing: str,
-        duplicates: str,
-        every: bool = False,
-        id_name: str = "id",
-        part: bool = False,
-        strict: bool = False,
-    ) -> SeriesDataset:
-        """Return the data set of rows in any order.
-
-        With `every` a series without observations, or a cell that cannot be used, is refused: labels of arrays are
-        matched by their order. Of a `part` of a table it is not refused that most of it is dropped.
-        """
-        rows = tidy(found[0], tokens, missing, duplicates, strict or every)
-        if not part:
-            rows.report.refuse_costly(len(found[0].value_names))
-        if every:
-            refuse_empty(rows.lengths, rows.ids, "All their values are missing; leave these series out.")
-        rows, there = leave_out_empty(rows)
-        for loss in rows.report.losses() if every else ():
-            warnings.warn(loss, InputWarning, stacklevel=3)
-        # A column that Arrow lends is read-only: torch would warn, and it must not change with the table.
-        return cls(
-            times=np.require(rows.times, requirements="W"),
-            values=np.require(rows.values, requirements=["C", "W"]),
-            offsets=offsets_of(rows.lengths),
-            ids=np.require(rows.ids, requirements="W"),
-            value_names=rows.value_names,
-            channels=rows.channels,
-            channel_names=rows.channel_names,
-            positions=rows.positions,
-            position_names=rows.position_names,
-            static={name: column[there] for name, column in found[1].items()},
-            time_unit=rows.time_unit,
-            time_zone=rows.time_zone,
-            id_name=id_name,
-            reading=rows.report,
+        tables = importlib.import_module("rotarymae.tables")
+        try:
+            array = unmasked(array)
+        except ValueError as error:
+            raise InputError(f"array is no array of numbers ({error}); give one of [cases, channels, time].") from error
+        if array.ndim != 3 or array.dtype.kind not in "fiub" or 0 in array.shape:
+            raise InputError(
+                f"array is {array.dtype} of shape {array.shape}; numbers of shape [cases, channels, time] were wanted, "
+                "none of them 0. For one channel use array[:, None, :]."
+            )
+        cases, width, steps = array.shape
+        labels = distinct_ids(np.arange(cases) if ids is None else ids)
+        names = names_of(channel_names or [f"channel_{c}" for c in range(width)], "channel_names")
+        refuse_twice(names, "channel_names")
+        if len(labels) != cases or len(names) != width:
+            raise InputError(
+                f"array has {cases} cases and {width} channels, but {len(labels)} ids and {len(names)} channel_names."
+            )
+        when = np.arange(steps) if times is None else unmasked(times)
+        if when.shape not in {(steps,), (cases, steps)}:
+            raise InputError(f"times has the shape {when.shape}, wanted ({steps},) or ({cases}, {steps}).")
+        flat = array.transpose(0, 2, 1).reshape(cases * steps, width)
+        flat = flat if flat.dtype == np.float32 else flat.astype(np.float64)
+        there = ~np.isnan(flat).all(axis=1)
+        series = np.repeat(np.arange(cases), steps)[there]
+        if len(empty := np.setdiff1d(np.arange(cases), series)):
+            nothing = listed(labels.take(pa.array(empty)).to_pylist())
+            raise InputError(f"{len(empty)} of {cases} series are NaN throughout: {nothing}. Leave them out.")
+        named = tables.TableSchema(
+            id=free_name("id", names),
+            time=free_name("time", names),
+            values=names,
+            wide=True,
+            tokens=tokens,
+            strict=True,
         )
+        columns = {
+            named.id: labels.take(pa.array(series)),
+            named.time: listed_column(np.broadcast_to(when, (cases, steps)).ravel()[there], "times"),
+            **dict(zip(names, map(pa.array, flat[there].T.copy()), strict=True)),
+        }
+        return tables.read_arrays(columns, named)
 
     # ── to tables ───────────────────────────────────────────────────────────────────────────────────────────────────
 

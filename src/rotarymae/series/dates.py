@@ -3,90 +3,226 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rotarymae.errors import InputError
+from rotarymae.errors import InputError, listed
+from rotarymae.series import cells
 
 PER_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
+ISO = r"^\d{4}-\d\d-\d\d([T ]\d\d(:\d\d(:\d\d([.,]\d+)?)?)?(Z|[+-]\d\d(:?\d\d)?)?)?$"
+ELAPSED = r"^(?P<sign>-?)(?:(?P<d>\d+) days?,? ?\+?)?(?P<h>\d+):(?P<m>\d\d)(?::(?P<s>\d\d(?:\.\d+)?))?$"
 # 31.03.2024, 3/31/24, 2024/3/31, and with a time of day; ISO dates, where others of the column are not.
 OTHER_DATE = re.compile(r"(\d\d?([./-])\d\d?\2\d{4}|\d\d?([./])\d\d?\3\d\d|\d{4}([./-])\d\d?\4\d\d?)([ T,].*)?$")
-
 FIRST_DAY, LAST_DAY = -719_162, 2_932_896  # the years 1 to 9999, in days since 1970-01-01
 
 
-def times(column: pa.Array, name: str) -> tuple[np.ndarray, str | None]:
-    """A time column as float64 [n] and its unit: "day" for dates and durations, None for numbers.
+@dataclass(frozen=True)
+class Times:
+    """A column of times, float64 [n], NaN where a cell is missing or is no time.
 
-    Dates and timestamps become days since 1970-01-01 UTC (a timestamp without a zone is taken as UTC), durations
-    become days. Missing cells become NaN.
-
-    Raises:
-        InputError: a column that is neither numeric nor a date; numbers that have lost, or would lose, digits.
+    `unit` is "day" for dates and durations; `zone` is "" for dates without one and None for numbers and durations;
+    `words` counts the cells that are no time.
     """
-    types = pa.types
-    kind = column.type
+
+    values: np.ndarray
+    unit: str | None = None
+    zone: str | None = None
+    words: dict[str, int] = field(default_factory=dict)
+    note: str | None = None
+
+
+def times(column: pa.Array, name: str, how: str | None = None, na: Sequence[str] = ()) -> Times:
+    """Return a column of times as numbers: dates as days since 1970-01-01 UTC, durations as days, numbers as they are.
+
+    Parameters
+    ----------
+    how
+        How texts are written, for strptime.
+
+    Raises
+    ------
+    InputError
+        For a column that is neither numeric nor of dates; numbers that have lost, or would lose, digits.
+    """
+    if not cells.is_text(column.type):
+        return _typed(column, name, na)
+    texts = cells.without_missing(cells.trimmed(column), na)
+    there = texts.is_valid().to_numpy(zero_copy_only=False)
+    if not there.any():
+        return Times(np.full(len(texts), np.nan))
+    elapsed = cells.matches(texts, ELAPSED)
+    if how is not None:
+        stamps = _strptime(texts, name, how)
+    elif 2 * cells.matches(texts, ISO).sum() > there.sum():
+        stamps = _from_iso(texts, name)
+    elif 2 * elapsed.sum() > there.sum():
+        note = f"times such as {texts.filter(pa.array(elapsed))[0].as_py()!r} are elapsed hours and minutes"
+        values = _elapsed(texts)
+        return Times(values, "day", None, _words(texts, there & np.isnan(values)), note)
+    else:
+        return _from_numbers(texts, name)
+    read = _typed(stamps, name)
+    return replace(read, words=_words(texts, there & np.isnan(read.values)))
+
+
+def _words(texts: pa.Array, strange: np.ndarray) -> dict[str, int]:
+    return cells.counted(texts.filter(pa.array(strange)))
+
+
+def _typed(column: pa.Array, name: str, na: Sequence[str] = ()) -> Times:
+    """Return a column of numbers, dates or durations as times."""
+    types, kind = pa.types, column.type
+    zone = (kind.tz or "") if types.is_timestamp(kind) else "" if types.is_date(kind) else None
     if types.is_date32(kind):
-        whole = column.cast(pa.int32()).cast(pa.float64())
-        return whole.to_numpy(zero_copy_only=False), "day"
+        return Times(column.cast(pa.int32()).cast(pa.float64()).to_numpy(zero_copy_only=False), "day", zone)
     if types.is_date64(kind):
         column, kind = column.cast(pa.timestamp("ms")), pa.timestamp("ms")
     if types.is_timestamp(kind) or types.is_duration(kind):
         # Whole days and the rest are divided apart: int64 nanoseconds do not fit into a float64.
         gone = column.is_null().to_numpy(zero_copy_only=False)
-        ticks = column.cast(pa.int64()).fill_null(0).to_numpy()
-        days, rest = np.divmod(ticks, PER_DAY[kind.unit])
-        return np.where(gone, np.nan, days + rest / PER_DAY[kind.unit]), "day"
-    if types.is_boolean(kind) or not (types.is_null(kind) or types.is_primitive(kind) or types.is_decimal(kind)):
-        raise InputError(f"time column {name!r} is {kind}; wanted numbers or dates.", code="not-numeric")
+        days, rest = np.divmod(column.cast(pa.int64()).fill_null(0).to_numpy(), PER_DAY[kind.unit])
+        return Times(np.where(gone, np.nan, days + rest / PER_DAY[kind.unit]), "day", zone)
     if types.is_time(kind):
         raise InputError(
             f"time column {name!r} holds times of day ({kind}) without a day; name the column of days as the time, and "
             "this one as the clock (--time DAY --clock TIME).",
             code="clock-alone",
         )
-    found = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-    if types.is_integer(kind) and np.nanmax(np.abs(found), initial=0) > 2**53:
-        _refuse_equal_made(column, name)
-    elif not types.is_integer(kind):
-        refuse_rounded(found, name)
-    return found, None
+    if not (types.is_null(kind) or cells.is_numeric(kind)) or cells.is_list(kind):
+        raise InputError(f"time column {name!r} is {kind}; wanted numbers or dates.", code="not-numeric")
+    numbers = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    _refuse_rounded(numbers, column if types.is_integer(kind) else None, name)
+    codes = [float(code) for code in na if cells.is_number(code)]
+    # A column that Arrow lends is read-only: torch would warn.
+    return Times(np.where(np.isin(numbers, codes), np.nan, numbers))
 
 
-def parse_iso(column: pa.Array, zone: str | None) -> pa.Array:
-    """Return ISO texts as timestamps, null where one is no day that exists."""
-    found = []
-    for text in column.to_pylist():
-        try:
-            when = None if text is None else datetime.fromisoformat(text.replace(",", "."))
-        except ValueError:
-            when = None
-        found.append(when)
-    return pa.array(found, pa.timestamp("us", zone))
+def _from_numbers(texts: pa.Array, name: str) -> Times:
+    try:
+        read = cells.numbers(texts, name)
+    except InputError as error:
+        raise InputError(
+            f"time column {name!r} holds text ({listed(texts.drop_null()[:1].to_pylist())}); say how its dates are "
+            'written (time_format="%d.%m.%Y %H:%M", --time-format), or convert it to numbers, or to datetimes, which '
+            "are read as days.",
+            code="time-text",
+        ) from error
+    if cells.matches(texts, r"^[-+]?\d{16,}$").any():
+        _refuse_rounded(read.values, None, name)
+    return Times(read.values.copy(), None, None, read.words, read.note)
+
+
+def _from_iso(texts: pa.Array, name: str) -> pa.Array:
+    """Return ISO texts as timestamps, null where one is none, or a day that does not exist."""
+    texts = cells.where(cells.matches(texts, ISO), pc.replace_substring(texts, ",", "."))  # pyright: ignore
+    offset = cells.matches(texts, r"(Z|\d[+-]\d\d(:?\d\d)?)$") & cells.matches(texts, ":|Z$")
+    if offset.any() and offset.sum() < len(texts) - texts.null_count:
+        raise InputError(
+            f"some of the times {name!r} are dates with a zone or an offset, and some without; give all in one way.",
+            code="mixed-zones",
+        )
+    zone = "UTC" if offset.any() else None
+    for unit in ("us", "ns"):
+        with suppress(pa.ArrowInvalid):
+            return texts.cast(pa.timestamp(unit, zone))
+    return _stamps(texts, datetime.fromisoformat, zone)
+
+
+def _strptime(texts: pa.Array, name: str, how: str) -> pa.Array:
+    """Return texts as timestamps, null where one is not written like `how`."""
+    if "%Z" in how:
+        raise InputError(
+            f"the format {how!r} of the times {name!r} has %Z, a zone by name such as CEST, which would be left out; "
+            "names of zones are not unique. Write offsets, which %z reads."
+        )
+    stamps = _stamps(texts, lambda text: datetime.strptime(text, how), "UTC" if "%z" in how else None)
+    if stamps.null_count == len(stamps):
+        raise InputError(
+            f"time column {name!r} holds {listed(texts.drop_null()[:1].to_pylist())}, which is not written as {how!r}, "
+            "like all its others; correct the format, in which %Y is the year, %m the month, %d the day, %H:%M:%S the "
+            "time, %f fractions of a second and %z the zone.",
+            code="time-text",
+        )
+    return stamps
+
+
+def _stamps(texts: pa.Array, parse: Callable[[str], datetime], zone: str | None) -> pa.Array:
+    stamps: list[datetime | None] = []
+    for text in texts.to_pylist():
+        stamps.append(None)
+        with suppress(ValueError):
+            stamps[-1] = None if text is None else parse(text)
+    return pa.array(stamps, pa.timestamp("us", zone))
+
+
+def _elapsed(texts: pa.Array) -> np.ndarray:
+    """Return "26:30" and "1 days 02:30:00" as days."""
+    parts = pc.extract_regex(texts, ELAPSED)  # pyright: ignore
+    total = np.zeros(len(texts))
+    for part, size in (("d", 1.0), ("h", 1 / 24), ("m", 1 / 1440), ("s", 1 / 86400)):
+        digits = pc.struct_field(parts, part)  # pyright: ignore
+        digits = pc.if_else(pc.equal(digits, ""), "0", digits)  # pyright: ignore
+        total = total + digits.cast(pa.float64()).to_numpy(zero_copy_only=False) * size
+    return np.where(cells.matches(texts, "^-"), -total, total)
+
+
+def with_clock(day: Times, clock: pa.Array, name: str) -> Times:
+    """Return times of a column of days and one of clock times: texts, times of day, or hours.
+
+    Raises
+    ------
+    InputError
+        For a clock that is no time of day.
+    """
+    if pa.types.is_time(clock.type):
+        ticks = clock.cast(pa.time64("ns")).cast(pa.int64()).cast(pa.float64())
+        spent = ticks.to_numpy(zero_copy_only=False) / PER_DAY["ns"]
+    elif cells.is_text(clock.type):
+        texts = pc.replace_substring_regex(cells.trimmed(clock), r"^(\d\d?)[.h](\d\d)$", r"\1:\2")  # pyright: ignore
+        spent = _elapsed(texts)
+    else:
+        hours = cells.numbers(clock, f"{name} (clock)").values
+        if np.nanmax(hours, initial=0) > 24:
+            raise InputError(f"the clock of {name!r} goes to {np.nanmax(hours):g}; wanted hours up to 24, or 10:15:00.")
+        spent = hours / 24
+    return replace(day, values=day.values + spent)
+
+
+def _refuse_rounded(numbers: np.ndarray, integers: pa.Array | None, name: str) -> None:
+    """Refuse numbers so large that neighbouring integers are the same float64, which holds 53 bits of them; of
+    integers only those that have become equal."""
+    large = np.flatnonzero((np.abs(numbers) > 2**53) & (np.abs(numbers) <= 2**63))
+    if not len(large):
+        return
+    said = f"{numbers[large[0]]:.20g} in row {large[0]}"
+    if integers is not None:
+        order = np.sort(np.array(integers.drop_null().unique()))
+        same = np.flatnonzero(order[1:].astype(np.float64) == order[:-1].astype(np.float64))
+        if not len(same):
+            return
+        said = f"{order[same[0]]} and {order[same[0] + 1]}"
+    raise InputError(
+        f"time column {name!r} holds {said}, of a size at which neighbouring integers become the same 64-bit floating "
+        "point number. Subtract the first time from all, or convert the column to datetimes."
+    )
 
 
 def refuse_other_dates(column: pa.Array, name: str) -> None:
-    """Refuse a column of text that is all dates, of which `from_iso` made none."""
-    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
-        there = [text for text in column.unique().to_pylist() if text]
-        if there and all(map(OTHER_DATE.match, there)):
-            other = next((text for text in there if not re.match(r"\d{4}-", text)), there[0])
-            raise InputError(
-                f"column {name!r} holds dates such as {other!r}, which come in no order as they are written; write "
-                "them as ISO dates, such as 2024-03-31 or 2024-03-31T10:00."
-            )
-
-
-def zone(column: pa.Array) -> str | None:
-    """The time zone of a column of dates, "" where they have none; None for numbers and durations."""
-    kind = column.type
-    if pa.types.is_timestamp(kind):
-        return kind.tz or ""
-    return "" if pa.types.is_date(kind) else None
+    """Refuse a column of texts that are all dates, and not all ISO dates: they come in no order as they are written."""
+    there = [text for text in column.unique().to_pylist() if text]
+    if there and all(map(OTHER_DATE.match, there)):
+        other = next((text for text in there if not re.match(r"\d{4}-", text)), there[0])
+        raise InputError(
+            f"column {name!r} holds dates such as {other!r}, which come in no order as they are written; write them as "
+            "ISO dates, such as 2024-03-31 or 2024-03-31T10:00."
+        )
 
 
 def as_dates(days: np.ndarray, zone: str = "UTC") -> pa.Array:
@@ -104,10 +240,12 @@ def as_dates(days: np.ndarray, zone: str = "UTC") -> pa.Array:
 
 
 def parse_time(text: str, zone: str | None) -> float:
-    """A time as a user writes it: a number, or where times are dates (of a `zone`) also an ISO date, as days.
+    """Return a time as a user writes it: a number, or where times are dates (of a `zone`) also an ISO date, as days.
 
-    Raises:
-        InputError: neither.
+    Raises
+    ------
+    InputError
+        Neither.
     """
     if zone is None:
         try:
@@ -121,82 +259,45 @@ def parse_time(text: str, zone: str | None) -> float:
             if FIRST_DAY <= float(text) <= LAST_DAY:
                 return float(text)
         raise InputError(f"{text!r} is neither a number nor a date such as 2024-03-31 or 2024-03-31T10:00.") from error
-    if when.tzinfo is None:
-        return float(in_zone(times(pa.array([when], pa.timestamp("us")), "time")[0], zone)[0])
-    return float(times(pa.array([when], pa.timestamp("us", tz="UTC")), "time")[0][0])
+    days = _typed(pa.array([when], pa.timestamp("us", "UTC" if when.tzinfo else None)), "time").values
+    return float(days[0] if when.tzinfo else in_zone(days, zone)[0])
+
+
+def parse_span(text: str, unit: str | None) -> float | None:
+    """Return how long after a series' first observation "+4" or "+4h" is, in its unit; None for another text.
+
+    Raises
+    ------
+    InputError
+        A span in hours, where times are numbers of a unit that nothing says.
+    """
+    match = re.fullmatch(r"\+\s*(\d+\.?\d*|\.\d+)\s*(d|h|min|s)?", text)
+    if match is None:
+        return None
+    if match[2] and unit != "day":
+        raise InputError(f"{text!r} is in {match[2]!r}, and the times are numbers without a unit; give +{match[1]}.")
+    return float(match[1]) / {"d": 1, "h": 24, "min": 1440, "s": 86_400}.get(match[2], 1)
 
 
 def in_zone(days: np.ndarray, zone: str | None) -> np.ndarray:
-    """Days of dates that say no zone, as `times` has them, as days of what a zone's clocks show then.
+    """Return days of dates that say no zone, as `times` has them, as days of what a zone's clocks show then.
 
-    Raises:
-        InputError: a date that these clocks skip or show twice.
+    Raises
+    ------
+    InputError
+        A date that these clocks skip or show twice.
     """
     if not zone or zone == "UTC":
         return days
     shown = as_dates(days).cast(pa.timestamp("us"))
     try:
-        return times(pc.assume_timezone(shown, zone), "time")[0]  # pyright: ignore
+        return _typed(pc.assume_timezone(shown, zone), "time").values  # pyright: ignore
     except pa.ArrowInvalid:
-        earliest = pc.assume_timezone(shown, zone, ambiguous="earliest", nonexistent="earliest")  # pyright: ignore
-        latest = pc.assume_timezone(shown, zone, ambiguous="latest", nonexistent="latest")  # pyright: ignore
+        earliest, latest = (
+            pc.assume_timezone(shown, zone, ambiguous=end, nonexistent=end)  # pyright: ignore
+            for end in ("earliest", "latest")
+        )
         text = shown.filter(pc.not_equal(earliest, latest))[0].as_py().isoformat()  # pyright: ignore
         raise InputError(
             f"{text!r} is no time, or two, in {zone}: the clocks change there. Give its offset: {text}+01:00."
         ) from None
-
-
-def parse_times(column: pa.Array, name: str, how: str) -> pa.Array:
-    """A column of text as timestamps, by a strptime format such as "%d.%m.%Y %H:%M"; dates as they are.
-
-    Raises:
-        InputError: naming the first cell that is written otherwise, or that is no day, as 31 February.
-    """
-    if pa.types.is_temporal(column.type):
-        return column  # a table of another format may hold dates
-    if "%Z" in how:
-        raise InputError(
-            f"the format {how!r} of the times {name!r} has %Z, a zone by name such as CEST, which would be left out; "
-            "names of zones are not unique. Write offsets, which %z reads."
-        )
-    cells = column.cast(pa.string()).to_pylist()
-    found = pa.array([_parsed(cell, how) for cell in cells], pa.timestamp("us", "UTC" if "%z" in how else None))
-    wrong = [row for row in np.flatnonzero(found.is_null()).tolist() if (cells[row] or "").strip()]
-    if wrong:
-        raise InputError(
-            f"time column {name!r} holds {cells[wrong[0]]!r} in row {wrong[0]}, which is not written as {how!r}, or is "
-            f"no day that exists ({len(wrong)} such cells); correct the format, in which %Y is the year, %m the month, "
-            "%d the day, %H:%M:%S the time, %f fractions of a second and %z the zone."
-        )
-    return found
-
-
-def _parsed(cell: str | None, how: str) -> datetime | None:
-    try:
-        return None if cell is None else datetime.strptime(cell.strip(), how)
-    except ValueError:
-        return None
-
-
-def _refuse_equal_made(column: pa.Array, name: str) -> None:
-    """Refuse integers that become equal as float64, which holds 53 bits of them."""
-    whole = np.array(column.drop_null().unique())
-    order = np.sort(whole)
-    same = np.flatnonzero(order[1:].astype(np.float64) == order[:-1].astype(np.float64))
-    if len(same):
-        raise InputError(
-            f"time column {name!r} holds the integers {order[same[0]]} and {order[same[0] + 1]}, which become the same "
-            f"64-bit floating point number ({len(same)} such pairs). Subtract the first time from all, or convert the "
-            "column to datetimes."
-        )
-
-
-def refuse_rounded(found: np.ndarray, name: str) -> None:
-    """Refuse numbers that may have been 64-bit integers, and have become equal as floating point numbers."""
-    rounded = np.flatnonzero((np.abs(found) > 2**53) & (np.abs(found) <= 2**63))
-    if len(rounded):
-        raise InputError(
-            f"time column {name!r} holds {found[rounded[0]]:.20g} in row {rounded[0]}, a floating point number of a "
-            "size at which neighbouring integers are the same one. (Of a text file that is larger than memory, "
-            "integers are read so.) Subtract the first time from all, or convert the column to datetimes."
-        )

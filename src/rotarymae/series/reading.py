@@ -48,6 +48,7 @@ class ReadingReport:
         suspects: values that look like a code for "not observed", as a text, with their number.
         cautions: sentences on what may be wrong: times far from all others, times of 32 bits, series without errors.
         notes: how the file was read, where that was guessed.
+        units: column → its unit, as far as the file says it.
     """
 
     total: int
@@ -68,6 +69,7 @@ class ReadingReport:
     suspects: dict[str, int] = field(default_factory=dict)
     cautions: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    units: dict[str, str] = field(default_factory=dict)
 
     @property
     def kept(self) -> int:

@@ -7,7 +7,7 @@ reason; messages name the series, time and channel of a row.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -51,6 +51,20 @@ class Observations:
         parts = {name: getattr(self, name) for name in columns}
         return replace(self, **{name: None if part is None else part[rows] for name, part in parts.items()})
 
+    def leave_out(self, reasons: Iterable[tuple[str, str, np.ndarray]]) -> Observations:
+        """Leave out and count the rows where a column "is" the reason: (column, reason, mask [n]), the first counts."""
+        keep, left = np.ones(len(self.times), bool), []
+        for column, reason, wrong in reasons:
+            wrong = wrong & keep
+            if wrong.any():
+                keep[wrong] = False
+                left.append(LeftOut(column, reason, int(wrong.sum()), self.name(int(wrong.argmax()))))
+        return self if keep.all() else self.noting(left_out=(*self.report.left_out, *left)).keep(keep)
+
+    def noting(self, *cautions: str, **changes: Any) -> Observations:
+        """Change the report, and add sentences on what may be wrong."""
+        return replace(self, report=replace(self.report, **changes, cautions=(*self.report.cautions, *cautions)))
+
     @property
     def keys(self) -> list[np.ndarray]:
         """What distinguishes one observation from another, most significant first: series, time, positions, channel."""
@@ -65,7 +79,7 @@ class Observations:
     def name(self, row: int) -> str:
         """ "series 615 at time 59750.4, channel 'u'": where a row is, for messages."""
         if self.series[row] < 0 or not np.isfinite(self.times[row]):
-            return f"row {row}"
+            return f"row {row}" + (f", series {listed([self.ids[self.series[row]]])}" if self.series[row] >= 0 else "")
         when = f"{self.times[row]:.10g}"
         if self.time_zone is not None:
             when = as_dates(self.times[[row]], self.time_zone)[0].as_py().isoformat()
@@ -78,177 +92,166 @@ class Observations:
         return f"{text}, channel {self.channel_names[self.channels[row]]!r}"
 
 
-def tidy(rows: Observations, tokens: str, missing: str, duplicates: str, strict: bool = False) -> Observations:
-    """Return rows that can be used, sorted by series, time and channel, without duplicates; by time if asked for.
+def dataset_fields(rows: Observations, schema: Any, part: bool = False) -> tuple[dict[str, Any], np.ndarray]:
+    """Return what a data set has of rows that can be used, sorted and without duplicates, and which ids [S] are left.
 
-    Raises:
-        InputError: a cell that cannot be used ("unusable-cell"), where the reading is strict.
+    Parameters
+    ----------
+    schema
+        A `TableSchema`, which says what becomes of rows that lack a value or repeat others.
+    part
+        Whether they are a part of a table, of which it is not refused that most of it is dropped.
+
+    Raises
+    ------
+    InputError
+        A cell that cannot be used ("unusable-cell"), where the reading is strict; see the steps.
     """
-    rows = leave_out_unusable(rows)
-    if strict:
+    width, total = len(rows.value_names), len(rows.times)
+    rows = rows.leave_out(_unusable(rows))
+    if total and not len(rows.times) and rows.report.left_out:
+        reading = replace(rows.report, empty=tuple(rows.ids.tolist()))
+        raise NoObservations(f"no row can be used: {'; '.join(map(str, rows.report.left_out))}.", reading)
+    if schema.strict:
         rows.report.refuse_any()
     rows = with_typical_errors(rows)
     absent = np.isnan(rows.values)
     if absent.any():
-        if missing == "error":
+        if schema.missing == "error":
             refuse_missing(rows, absent)
-        rows = drop_missing(rows, absent, tokens)
-    rows = sort(replace(rows, report=replace(rows.report, suspects=suspects(rows))))
-    rows = merge_duplicates(rows, duplicates, strict)
-    cautions = (*rows.report.cautions, *far_times(rows), *coarse_times(rows))
-    rows = replace(rows, report=replace(rows.report, cautions=cautions))
-    if tokens == "time":
+        rows = drop_missing(rows, absent, schema.tokens)
+    rows = sort(rows.noting(suspects=suspects(rows)))
+    rows = merge_duplicates(rows, schema.duplicates, schema.strict)
+    rows = rows.noting(*far_times(rows), *coarse_times(rows))
+    if schema.tokens == "time":
         rows = spread(rows)
-        refuse_partial(rows)
-    return rows
+    if not part:
+        rows.report.refuse_costly(width)
+    there = rows.lengths > 0
+    empty = tuple(rows.ids[~there].tolist())
+    report = replace(rows.report, empty=rows.report.empty + empty)
+    if not there.any():
+        every = f"{len(empty)} of {len(empty)} series"
+        raise NoObservations(f"{every} have no observation left: {listed(empty)}. {rows.report}.", report)
+    # A column that Arrow lends is read-only: torch would warn, and it must not change with the table.
+    fields = {
+        "times": np.require(rows.times, requirements="W"),
+        "values": np.require(rows.values, requirements=["C", "W"]),
+        "offsets": offsets_of(rows.lengths[there]),
+        "ids": np.require(rows.ids[there], requirements="W"),
+        "reading": report,
+    }
+    names = ("value_names", "channels", "channel_names", "positions", "position_names", "time_unit", "time_zone")
+    return fields | {name: getattr(rows, name) for name in names}, there
 
 
-def leave_out_unusable(rows: Observations) -> Observations:
-    """Leave out the rows without a series, a time or a channel, and those with numbers that cannot be used."""
-    left: list[LeftOut] = []
-    keep = np.ones(len(rows.times), bool)
-
-    def leave_out(column: str, reason: str, wrong: np.ndarray) -> None:
-        wrong = wrong & keep
-        if wrong.any():
-            keep[wrong] = False
-            left.append(LeftOut(column, reason, int(wrong.sum()), rows.name(int(wrong.argmax()))))
-
-    leave_out(rows.roles.get("id", "id"), "is missing", rows.series < 0)
+def _unusable(rows: Observations) -> Iterator[tuple[str, str, np.ndarray]]:
+    """Yield the reasons to leave out rows: no series, time or channel, and numbers that cannot be used."""
+    time = rows.roles.get("time", "time")
+    yield rows.roles.get("id", "id"), "is missing", rows.series < 0
     if rows.channels is not None:
-        leave_out(rows.roles.get("channel", "channel"), "is missing", rows.channels < 0)
-    numbers = [(rows.roles.get("time", "time"), rows.times)]
-    numbers += [
-        (name, rows.positions[:, p]) for p, name in enumerate(rows.position_names) if rows.positions is not None
-    ]
+        yield rows.roles.get("channel", "channel"), "is missing", rows.channels < 0
+    numbers = [(time, rows.times)]
+    if rows.positions is not None:
+        numbers += list(zip(rows.position_names, rows.positions.T, strict=True))
     for name, column in numbers:
-        leave_out(name, "is missing", np.isnan(column))
-    numbers += [(name, rows.values[:, v]) for v, name in enumerate(rows.value_names)]
-    for name, column in numbers:
+        yield name, "is missing", np.isnan(column)
+    for name, column in [*numbers, *zip(rows.value_names, rows.values.T, strict=True)]:
         size = np.abs(column)
-        leave_out(name, "is infinite", np.isinf(size))
+        yield name, "is infinite", np.isinf(size)
         # Models compute in 32 bits, in which a larger number would be infinite.
-        leave_out(name, f"is beyond {LARGEST:.2g}, too large for 32 bits", size > LARGEST)
+        yield name, f"is beyond {LARGEST:.2g}, too large for 32 bits", size > LARGEST
     for error in rows.errors.values():
-        leave_out(error, "is negative", rows.values[:, rows.value_names.index(error)] < 0)
-    report = replace(rows.report, left_out=(*rows.report.left_out, *left))
-    if len(keep) and not keep.any() and left:
-        reading = replace(report, empty=tuple(rows.ids.tolist()))
-        raise NoObservations(f"no row can be used: {'; '.join(map(str, left))}.", reading)
-    return replace(rows, report=report) if keep.all() else replace(rows, report=report).keep(keep)
+        yield error, "is negative", rows.values[:, rows.value_names.index(error)] < 0
 
 
 def with_typical_errors(rows: Observations) -> Observations:
     """Give series that lack all standard errors the median one of their channel, and say so."""
-    cautions, values = [], rows.values
     for name, error in rows.errors.items():
         v, e = rows.value_names.index(name), rows.value_names.index(error)
-        lacking = np.isnan(values[:, e]) & ~np.isnan(values[:, v])
-        if not lacking.any():
-            continue
-        there = np.bincount(rows.series, ~np.isnan(values[:, e]), minlength=len(rows.ids)) > 0
-        bare = lacking & ~there[rows.series]
+        known = ~np.isnan(rows.values[:, e])
+        there = np.bincount(rows.series, known, minlength=len(rows.ids)) > 0
+        bare = ~known & ~np.isnan(rows.values[:, v]) & ~there[rows.series]
         if not bare.any():
             continue
-        values = values.copy() if values is rows.values else values
+        values = rows.values.copy()
         channel = np.zeros(len(values), np.int64) if rows.channels is None else rows.channels
         for c in np.unique(channel[bare]):
-            known = values[(channel == c) & ~np.isnan(values[:, e]), e]
-            known = known if len(known) else values[~np.isnan(values[:, e]), e]
-            spread_of = values[bare & (channel == c), v]
-            typical = np.median(known) if len(known) else 1.4826 * np.median(np.abs(spread_of - np.median(spread_of)))
-            values[bare & (channel == c), e] = typical
+            of_channel = values[(channel == c) & known, e]
+            errors = of_channel if len(of_channel) else values[known, e]
+            observed = values[bare & (channel == c), v]
+            deviation = 1.4826 * np.median(np.abs(observed - np.median(observed)))
+            values[bare & (channel == c), e] = np.median(errors) if len(errors) else deviation
         which = rows.ids[np.unique(rows.series[bare])]
-        cautions.append(
+        rows = replace(rows, values=values).noting(
             f"{len(which):,} series have {name!r} but no {error!r} at all ({listed(which, 3)}); they are read with the "
             "median error of the others."
         )
-    if not cautions:
-        return rows
-    return replace(rows, values=values, report=replace(rows.report, cautions=(*rows.report.cautions, *cautions)))
+    return rows
 
 
-def far_times(rows: Observations) -> list[str]:
-    """Return a sentence on sorted rows at the start or end of a series that lie far from all its others."""
+def far_times(rows: Observations) -> Iterator[str]:
+    """Yield a sentence on sorted rows at the start or end of a series that lie far from all its others."""
     offsets = offsets_of(rows.lengths)
     many = np.flatnonzero(np.diff(offsets) > MIN_OTHERS)
-    found = []
+    ends = (offsets[many], offsets[many + 1] - 1)
     for first in (True, False):
-        edge = offsets[many] if first else offsets[many + 1] - 1
-        near = edge + 1 if first else edge - 1
-        other = offsets[many + 1] - 1 if first else offsets[many]
+        edge, other = ends if first else ends[::-1]
+        near = edge + (1 if first else -1)
         gap, span = np.abs(rows.times[near] - rows.times[edge]), np.abs(rows.times[other] - rows.times[near])
-        # Less than a 1,000th of all series may be so by chance, or their histories are.
-        typical = np.median(span) if len(span) else 0.0
-        far = gap > FAR_SPANS * np.maximum(span, typical)
+        far = gap > FAR_SPANS * np.maximum(span, np.median(span) if len(span) else 0.0)
         if not far.any():
             continue
-        at = int(edge[far][0])
-        length, unit = float(np.median(gap[far])), rows.time_unit or ""
-        said = (
-            f"{length / 365.25:.3g} years"
-            if unit == "day" and length > 730
-            else f"{length:.4g} {unit}s".strip(" s" if not unit else "")
-        )
+        length, several = float(np.median(gap[far])), far.sum() > 1
         option = "--since" if first else "--until"
-        found.append(
-            f"{far.sum():,} row{'s lie' if far.sum() > 1 else ' lies'} {said} "
-            f"{'before the next' if first else 'after the one before'} "
-            f"of {'their' if far.sum() > 1 else 'its'} series, which spans {np.median(span[far]):.3g} otherwise: "
-            f"{rows.name(at)}{' and others' if far.sum() > 1 else ''}. A wrong clock? {option} leaves such rows out."
+        said = f"{length:.4g}" + (f" {rows.time_unit}s" if rows.time_unit else "")
+        if rows.time_unit == "day" and length > 730:
+            said = f"{length / 365.25:.3g} years"
+        yield (
+            f"{far.sum():,} row{'s lie' if several else ' lies'} {said} "
+            f"{'before the next' if first else 'after the one before'} of {'their' if several else 'its'} series, "
+            f"which spans {np.median(span[far]):.3g} otherwise: {rows.name(int(edge[far][0]))}"
+            f"{' and others' if several else ''}. A wrong clock? {option} leaves such rows out."
         )
-    return found
 
 
-def coarse_times(rows: Observations) -> list[str]:
-    """Return a sentence where times of 32 bits are too coarse for their gaps."""
-    if not rows.time_step:
-        return []
-    gaps = np.diff(rows.times)[np.diff(rows.series) == 0]
-    gaps = gaps[gaps > 0]
-    if len(gaps) and rows.time_step < np.median(gaps) / 100:
-        return []
-    return [_coarse(rows)]
+def coarse_times(rows: Observations) -> Iterator[str]:
+    """Yield a sentence where times of 32 bits are too coarse for their gaps."""
+    if rows.time_step:
+        gaps = np.diff(rows.times)[np.diff(rows.series) == 0]
+        gaps = gaps[gaps > 0]
+        if not len(gaps) or rows.time_step >= np.median(gaps) / 100:
+            yield _coarse(rows)
 
 
 def _coarse(rows: Observations) -> str:
-    name = rows.roles.get("time", "time")
     return (
-        f"column {name!r} has 32 bits: {rows.time_step:.4g} is its smallest step, so that times that differed may be "
-        "equal. Write it with 64 bits, or subtract the first time before."
+        f"column {rows.roles.get('time', 'time')!r} has 32 bits: {rows.time_step:.4g} is its smallest step, so that "
+        "times that differed may be equal. Write it with 64 bits, or subtract the first time before."
     )
 
 
 def drop_missing(rows: Observations, absent: np.ndarray, tokens: str) -> Observations:
     """Return the rows that lack no value; the others are counted.
 
-    Raises:
-        NoObservations: all are missing.
+    Raises
+    ------
+    NoObservations
+        All are missing.
     """
-    counts = {name: int(n) for name, n in zip(rows.value_names, absent.sum(axis=0), strict=True) if n}
+    # With tokens="time" a row that lacks only some values is kept for now: `spread` names what it lacks.
+    gone = absent.all(axis=1) if tokens == "time" else absent.any(axis=1)
+    counts = dict(rows.report.missing_by_column)
+    for v, name in enumerate(rows.value_names):
+        if absent[:, v].any():
+            counts[name] = counts.get(name, 0) + int(absent[gone, v].sum())
+    missing, incomplete = rows.report.missing + int(gone.sum()), int((gone & ~absent.all(axis=1)).sum())
+    rows = rows.noting(missing=missing, missing_by_column=counts, incomplete=incomplete)
     if absent.all():
-        reading = replace(
-            rows.report,
-            missing=rows.report.missing + len(absent),
-            missing_by_column={name: rows.report.missing_by_column.get(name, 0) + len(absent) for name in counts},
-            empty=tuple(rows.ids.tolist()),
-        )
         each = ", ".join(f"{name!r} is missing in {count:,}" for name, count in counts.items())
+        reading = replace(rows.report, empty=tuple(rows.ids.tolist()))
         raise NoObservations(f"no value was observed: {each} of {len(absent):,} rows have none.", reading)
-    # With tokens="time" a row that lacks only some values is kept for now: `refuse_partial` names what it lacks.
-    gone = np.asarray(absent.all(axis=1) if tokens == "time" else absent.any(axis=1))
-    incomplete = int((gone & ~absent.all(axis=1)).sum())
-    report = replace(
-        rows.report,
-        missing=rows.report.missing + int(gone.sum()),
-        missing_by_column={
-            name: rows.report.missing_by_column.get(name, 0) + int(absent[gone, v].sum())
-            for v, name in enumerate(rows.value_names)
-            if name in counts or name in rows.report.missing_by_column
-        },
-        incomplete=incomplete,
-    )
-    return replace(rows, report=report).keep(np.logical_not(gone))
+    return rows.keep(~np.asarray(gone))
 
 
 def suspects(rows: Observations) -> dict[str, int]:
@@ -257,7 +260,7 @@ def suspects(rows: Observations) -> dict[str, int]:
     Such a value is the largest or smallest of its column (and channel), nothing else lies near it, and it is tens of
     deviations away from the median, or hundreds if it comes a few times only.
     """
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     by_channel = slice(None) if rows.channels is None else np.argsort(rows.channels, kind="stable")
     ends = [] if rows.channels is None else np.cumsum(np.bincount(rows.channels))[:-1]
     for v, name in enumerate(rows.value_names):
@@ -266,8 +269,8 @@ def suspects(rows: Observations) -> dict[str, int]:
             where += [f"column {name!r}"] if not where or len(rows.value_names) > 1 else []
             for value, count in _outliers(column[~np.isnan(column)]):
                 if value or name not in rows.errors.values():  # an error of 0 is an exact value
-                    found[f"{', '.join(where)} is {value:.10g}"] = count
-    return found
+                    counts[f"{', '.join(where)} is {value:.10g}"] = count
+    return counts
 
 
 def _outliers(column: np.ndarray) -> Iterator[tuple[float, int]]:
@@ -280,58 +283,25 @@ def _outliers(column: np.ndarray) -> Iterator[tuple[float, int]]:
             if 2 * len(others) < total:
                 continue
             width = 1.4826 * np.median(np.abs(others - np.median(others))) or others.std()
-            far = FAR if count < 10 else FAR_OFTEN
-            if value != np.rint(value) and count == 1:
-                far = FAR_FRACTION
+            far = FAR_FRACTION if value != np.rint(value) and count == 1 else FAR if count < 10 else FAR_OFTEN
             if away > far * width > 0 and np.abs(others - middle).max() < away / 5:
                 yield float(value), count
                 column, again = others, True
                 break
 
 
-def leave_out_empty(rows: Observations) -> tuple[Observations, np.ndarray]:
-    """The rows with only the series that have observations, which are counted; True [S] for these.
-
-    Raises:
-        InputError: no series has any.
-    """
-    there = rows.lengths > 0
-    if there.all():
-        return rows, there
-    if not there.any():
-        every = f"{len(rows.ids)} of {len(rows.ids)} series"
-        reading = replace(rows.report, empty=rows.report.empty + tuple(rows.ids.tolist()))
-        raise NoObservations(f"{every} have no observation left: {listed(rows.ids)}. {rows.report}.", reading)
-    number = np.cumsum(there) - 1
-    empty = tuple(rows.ids[~there].tolist())
-    report = replace(rows.report, empty=rows.report.empty + empty)
-    return replace(rows, series=number[rows.series], ids=rows.ids[there], report=report), there
-
-
 def sort(rows: Observations) -> Observations:
-    """Sort by series, time, positions and channel, stably; one warning if times within a series did not ascend."""
+    """Sort by series, time, positions and channel, stably, and count the series whose times did not ascend."""
     if (rows.series[1:] < rows.series[:-1]).any():
         rows = rows.keep(np.argsort(rows.series, kind="stable"))
-    series, times = rows.series, rows.times
-    same = series[1:] == series[:-1]
-    backwards = same & (times[1:] < times[:-1])
-    report = replace(rows.report, series=len(rows.ids))
-    if backwards.any():
-        which = np.unique(series[1:][backwards])
-        report = replace(report, unsorted=len(which), unsorted_ids=tuple(rows.ids[which[:4]].tolist()))
-    rows = replace(rows, report=report)
-    if not backwards.any() and _ascends(rows.keys[2:], same & (times[1:] == times[:-1])):
-        return rows
-    return rows.keep(np.lexsort(rows.keys[::-1]))
-
-
-def _ascends(keys: list[np.ndarray], same: np.ndarray) -> bool:
-    """Return whether rows that are the `same` [n - 1] as the one before ascend by these keys, the first foremost."""
-    for key in keys:
-        if (same & (key[1:] < key[:-1])).any():
-            return False
+    backwards = (rows.series[1:] == rows.series[:-1]) & (rows.times[1:] < rows.times[:-1])
+    which = np.unique(rows.series[1:][backwards])
+    rows = rows.noting(series=len(rows.ids), unsorted=len(which), unsorted_ids=tuple(rows.ids[which[:4]].tolist()))
+    same, ascend = np.ones(max(0, len(rows.times) - 1), bool), True
+    for key in rows.keys:
+        ascend = ascend and not (same & (key[1:] < key[:-1])).any()
         same = same & (key[1:] == key[:-1])
-    return True
+    return rows if ascend else rows.keep(np.lexsort(rows.keys[::-1]))
 
 
 def _repeats(keys: list[np.ndarray]) -> np.ndarray:
@@ -345,8 +315,10 @@ def merge_duplicates(rows: Observations, duplicates: str, strict: bool = False) 
     Rows that are the same in all columns are one. Of others "error" keeps the first, as long as few rows repeat others;
     a mean is weighted by the standard errors where there are any.
 
-    Raises:
-        InputError: rows that repeat others ("duplicates").
+    Raises
+    ------
+    InputError
+        Rows that repeat others ("duplicates").
     """
     again = _repeats(rows.keys)
     if not again.any():
@@ -354,27 +326,22 @@ def merge_duplicates(rows: Observations, duplicates: str, strict: bool = False) 
     first = np.flatnonzero(np.concatenate([[True], ~again]))
     counts = np.diff(np.append(first, len(rows.times)))
     differs = again & ((rows.values[1:] != rows.values[:-1]) & ~np.isnan(rows.values[1:])).any(1)
-    report = replace(rows.report, merged=int(again.sum()))
+    rows = rows.noting(merged=int(again.sum()))
     if duplicates == "error" and differs.any():
-        row = int(first[np.searchsorted(first, np.argmax(differs), side="right") - 1])
-        count = counts[np.searchsorted(first, row)]
+        place = np.searchsorted(first, np.argmax(differs), side="right") - 1
+        where = rows.name(int(first[place]))
         if strict or differs.sum() > MAX_REPEATS * len(rows.times):
             more = f" {_coarse(rows)}" if rows.time_step else ""
             raise InputError(
-                f"{rows.name(row)}, has {count} observations ({again.sum()} rows too many in all). Averages of them, "
+                f"{where}, has {counts[place]} observations ({again.sum()} rows too many in all). Averages of them, "
                 f"the first or the last may stand for them, if no column that tells them apart was left out.{more}",
                 code="duplicates",
                 settings=[("duplicates", "mean"), ("duplicates", "first"), ("duplicates", "last")],
             )
-        report = replace(
-            report,
-            cautions=(
-                *report.cautions,
-                f"{differs.sum():,} of {len(rows.times):,} rows repeat the series, time and channel of another with "
-                f"other values, as {rows.name(row)}; the first counts (--duplicates last or mean otherwise).",
-            ),
+        rows = rows.noting(
+            f"{differs.sum():,} of {len(rows.times):,} rows repeat the series, time and channel of another with other "
+            f"values, as {where}; the first counts (--duplicates last or mean otherwise)."
         )
-    rows = replace(rows, report=report)
     if duplicates == "last":
         return rows.keep(first + counts - 1)
     merged = rows.keep(first)
@@ -395,12 +362,11 @@ def merge_duplicates(rows: Observations, duplicates: str, strict: bool = False) 
 
 
 def melt(rows: Observations) -> Observations:
-    """Features as channels: each value [n, C] that is not NaN becomes a row of its own."""
+    """Turn features into channels: each value [n, C] that is not NaN becomes a row of its own."""
     absent = np.isnan(rows.values)
     row, column = np.nonzero(~absent)
     counts = zip(rows.value_names, absent.sum(axis=0).tolist(), strict=True)
-    report = replace(
-        rows.report,
+    rows = rows.noting(
         total=absent.size,
         missing=int(absent.sum()),
         missing_by_column={name: count for name, count in counts if count},
@@ -412,50 +378,36 @@ def melt(rows: Observations) -> Observations:
         channel_names=rows.value_names,
         values=rows.values[row, column][:, None],
         value_names=("value",),
-        report=report,
     )
 
 
 def spread(rows: Observations) -> Observations:
-    """Turn channels into features: one row per (series, time, position) of sorted rows, NaN where none was observed."""
-    if rows.channels is None or rows.channel_names is None:
-        return rows
-    new = np.concatenate([[True], ~_repeats(rows.keys[:-1])])[: len(rows.times)]
-    first, width = np.flatnonzero(new), len(rows.value_names)
-    shape = (len(first), len(rows.channel_names), width)
-    cells = math.prod(shape)
-    if cells > MAX_CELLS and cells > 100 * rows.values.size:
-        raise InputError(
-            f"one token per time needs a value of all {shape[1]:,} channels at each of {shape[0]:,} times: {cells:,} "
-            f"numbers ({cells * rows.values.itemsize / 2**30:.1f} GiB), of which {rows.values.size:,} came.",
-            code="too-many-cells",
-            settings=[("tokens", "channel")],
-        )
-    values = np.full(shape, np.nan, rows.values.dtype)
-    values[np.cumsum(new) - 1, rows.channels] = rows.values
-    names = tuple(
-        str(channel) if width == 1 else f"{channel}_{name}"
-        for channel in rows.channel_names
-        for name in rows.value_names
-    )
-    rows = replace(rows, channels=None, channel_names=None).keep(first)
-    return replace(rows, values=values.reshape(len(first), -1), value_names=names)
+    """Turn channels into features: one row per (series, time, position) of sorted rows.
 
-
-def refuse_missing(rows: Observations, absent: np.ndarray) -> None:
-    row, column = np.argwhere(absent)[0]
-    counts = ", ".join(f"{rows.value_names[c]!r}: {n}" for c, n in enumerate(absent.sum(axis=0)) if n)
-    here = absent[rows.series == rows.series[row], column].sum()
-    raise InputError(
-        f"column {rows.value_names[column]!r} has {here} missing values (null or NaN) in series "
-        f"{listed([rows.ids[rows.series[row]]])}, the first at time {rows.times[row]:.10g}; over all series: {counts}. "
-        "Rows whose missing values mean that nothing was observed can be dropped.",
-        code="missing-values",
-        settings=[("missing", "drop")],
-    )
-
-
-def refuse_partial(rows: Observations) -> None:
+    Raises
+    ------
+    InputError
+        Channels that are observed at few of many times ("too-many-cells"), or not at all ("missing-values").
+    """
+    if rows.channels is not None and rows.channel_names is not None:
+        new = np.concatenate([[True], ~_repeats(rows.keys[:-1])])[: len(rows.times)]
+        first, width = np.flatnonzero(new), len(rows.value_names)
+        shape = (len(first), len(rows.channel_names), width)
+        cells = math.prod(shape)
+        if cells > MAX_CELLS and cells > 100 * rows.values.size:
+            raise InputError(
+                f"one token per time needs a value of all {shape[1]:,} channels at each of {shape[0]:,} times: "
+                f"{cells:,} numbers ({cells * rows.values.itemsize / 2**30:.1f} GiB), of which {rows.values.size:,} "
+                "are there.",
+                code="too-many-cells",
+                settings=[("tokens", "channel")],
+            )
+        values = np.full(shape, np.nan, rows.values.dtype)
+        values[np.cumsum(new) - 1, rows.channels] = rows.values
+        pairs = [(channel, name) for channel in rows.channel_names for name in rows.value_names]
+        names = tuple(str(channel) if width == 1 else f"{channel}_{name}" for channel, name in pairs)
+        rows = replace(rows, channels=None, channel_names=None).keep(first)
+        rows = replace(rows, values=values.reshape(len(first), -1), value_names=names)
     absent = np.isnan(rows.values)
     if absent.any():
         row, column = np.argwhere(absent)[0]
@@ -467,12 +419,21 @@ def refuse_partial(rows: Observations) -> None:
             code="missing-values",
             settings=[("tokens", "channel")],
         )
+    return rows
 
 
-def refuse_empty(lengths: np.ndarray, ids: np.ndarray, advice: str) -> None:
-    empty = ids[lengths == 0]
-    if len(empty):
-        raise InputError(f"{len(empty)} of {len(ids)} series have no observation left: {listed(empty)}. {advice}")
+def refuse_missing(rows: Observations, absent: np.ndarray) -> None:
+    """Refuse values that are missing, by column and series."""
+    row, column = np.argwhere(absent)[0]
+    counts = ", ".join(f"{rows.value_names[c]!r}: {n}" for c, n in enumerate(absent.sum(axis=0)) if n)
+    here = absent[rows.series == rows.series[row], column].sum()
+    raise InputError(
+        f"column {rows.value_names[column]!r} has {here} missing values (null or NaN) in series "
+        f"{listed([rows.ids[rows.series[row]]])}, the first at time {rows.times[row]:.10g}; over all series: {counts}. "
+        "Rows whose missing values mean that nothing was observed can be dropped.",
+        code="missing-values",
+        settings=[("missing", "drop")],
+    )
 
 
 def offsets_of(lengths: np.ndarray) -> np.ndarray:

@@ -16,7 +16,7 @@ from rotarymae.series.cells import to_arrow
 from rotarymae.series.dataset import Series, SeriesDataset
 from rotarymae.system import unmasked
 from rotarymae.tables.labels import align_labels
-from rotarymae.tables.read import TableReader
+from rotarymae.tables.read import TableReader, every_series
 from rotarymae.tables.schema import TableSchema
 
 if TYPE_CHECKING:
@@ -124,10 +124,7 @@ def _from_frame(
     else:
         names = None if like is None or columns.channel is None else like.channel_names
         found = TableReader.open(frame, replace(columns, unknown_channels="error"), names).read()
-    # Predictions and labels are matched by order: a series that is left out would shift all that follow.
-    if found.reading is not None and len(found.reading.empty):
-        raise InputError(f"series {listed(found.reading.empty)} have no observations; leave their rows out.")
-    return found
+    return every_series(found)
 
 
 def is_of_the_command(of_training: Mapping[str, Any]) -> bool:

@@ -6,6 +6,7 @@ A proposal never merges, drops or converts: what is doubtful is said in `unsure`
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -17,14 +18,16 @@ import pyarrow as pa
 
 from rotarymae.errors import InputError, listed
 from rotarymae.series import cells
+from rotarymae.series.dates import ELAPSED, ISO
 from rotarymae.tables.schema import TableSchema
-from rotarymae.tables.source import Source
+from rotarymae.tables.source import NUMBERED, Source, open_source
 
 ROWS = 20_000  # from the beginning, from which a table is guessed
 MAX_CHANNELS = 2_000
 ORDERS = ("%d/%m/%Y", "%m/%d/%Y", "%d/%m/%y", "%m/%d/%y", "%Y/%m/%d")
 CLOCK_TIMES = ("", " %H:%M", " %H:%M:%S", " %H:%M:%S.%f", " %I:%M %p", " %I:%M:%S %p")
 TIME_FORMATS = [day.replace("/", mark) + clock for mark in "/.-" for day in ORDERS for clock in CLOCK_TIMES]
+MIN_NUMBERED = 20  # columns of one stem that make a series of each row
 MIN_RUN = 3  # rows of a block, on average, that make a column look like one of ids
 
 # Whole names and pieces of names, in the order of preference; "objectId" has the pieces object and id.
@@ -46,20 +49,9 @@ BETTER_VALUES = ("psf", "pdc", "numeric", "num", "cal", "corr")
 ERRORS = {"err", "error", "errors", "sigma", "unc", "uncertainty", "std", "stddev", "stderr", "e"}
 LIMITS = ("lim", "limit", "limiting", "upperlimit", "maglim", "limmag", "diffmaglim")
 FLAGS = {"flag", "flags", "quality", "catflags", "qflag", "isdiffpos", "bad", "procstatus", "rb"}
-LABELS = (
-    "label",
-    "target",
-    "class",
-    "kind",
-    "type",
-    "outcome",
-    "died",
-    "diagnosis",
-    "species",
-    "mortality",
-    "death",
-    "y",
-)
+LABELS = ("label", "target", "class", "kind", "type", "outcome", "died", "diagnosis", "species", "mortality", "death",
+          "y")  # fmt: skip
+COORDINATES = ("ra", "dec", "lat", "lon", "long", "latitude", "longitude", "depth", "x", "y", "z", "altitude")
 OUTCOMES = {"futime", "survtime", "survival", "followup", "tte", "died", "death", "dead", "status", "event", "outcome",
             "mortality", "censor", "censored", "deathtime", "target", "label"}  # fmt: skip
 NOTHING = re.compile(r"^(__.*__|unnamed:? ?\d*|index|rownames?|row_?(id|number|nr)?|#|level_\d+|)$", re.IGNORECASE)
@@ -90,16 +82,9 @@ class Proposal:
 
 def pieces(name: str) -> list[str]:
     """Return the words of a column's name: "midpointMjdTai" and "Time (MJD)" have mjd among theirs."""
-    name = name.rpartition(".")[2]
-    split = re.sub(r"([a-z0-9])([A-Z])", r"\1 \2", name)
-    words = [word.lower() for word in re.findall(r"[A-Za-z]+|\d+", split)]
-    for known in ("psf", "sap"):  # glued names, such as magpsf and sigmapsf
-        words = [
-            part
-            for word in words
-            for part in ((word[: -len(known)], known) if word.endswith(known) and word != known else (word,))
-        ]
-    return words
+    split = re.sub(r"([a-z0-9])([A-Z])", r"\1 \2", name.rpartition(".")[2])
+    words = " ".join(re.findall(r"[A-Za-z]+|\d+", split)).lower()
+    return re.sub(r"(?<=[a-z])(psf|sap)\b", r" \1", words).split()  # glued names, such as magpsf and sigmapsf
 
 
 def looks_like_id(name: str) -> bool:
@@ -119,7 +104,6 @@ class Column:
 
     name: str
     words: tuple[str, ...]
-    numeric: bool
     dates: bool
     clock: bool
     text: bool
@@ -129,8 +113,23 @@ class Column:
     problem: str | None = None
 
     @property
+    def numeric(self) -> bool:
+        return self.numbers is not None
+
+    @property
+    def whole(self) -> bool:
+        """Whether it holds whole numbers."""
+        known = np.array([]) if self.numbers is None else self.numbers[np.isfinite(self.numbers)]
+        return bool(len(known)) and bool((known == np.rint(known)).all())
+
+    @property
     def distinct(self) -> int:
         return int(self.codes.max(initial=-1)) + 1
+
+    @property
+    def is_error(self) -> bool:
+        named = bool(set(self.words) & ERRORS) and len(self.words) > 1
+        return self.numeric and (named or "".join(self.words[-1:]).endswith("err"))
 
     def rank(self, known: Sequence[str], better: Sequence[str] = ()) -> float:
         """Return how well the name fits, the lowest best; infinity where no piece of it is known."""
@@ -138,8 +137,20 @@ class Column:
         if not places:
             return np.inf
         bonus = 0.5 * any(word in better for word in self.words) * len(known)
-        exact = 0 if len(self.words) == 1 else 0.25 + 0.01 * len(self.words)
-        return min(places) - bonus + exact
+        return min(places) - bonus + (0 if len(self.words) == 1 else 0.25 + 0.01 * len(self.words))
+
+    def called(self, known: Sequence[str]) -> bool:
+        return self.rank(known) < np.inf
+
+    def varies(self, series: np.ndarray) -> bool:
+        """Return whether it has more than one value in some series."""
+        there = self.codes >= 0
+        return _count(series[there], self.codes[there]) > _count(series[there])
+
+
+def _count(*keys: np.ndarray) -> int:
+    """Return the number of different rows of some columns of codes."""
+    return np.unique(np.stack(keys), axis=1).shape[1]
 
 
 def look(source: Source, rows: int = ROWS, na: Sequence[str] = ()) -> dict[str, Column]:
@@ -148,51 +159,46 @@ def look(source: Source, rows: int = ROWS, na: Sequence[str] = ()) -> dict[str, 
     lists = {name for name in names if cells.is_list(source.kinds[name])}
     read = source.read(names, max(1, rows // 100) if lists else rows)
     lengths = cells.list_lengths(read[min(lists)]) if lists else None
-    found = {}
+    columns = {}
     for name, column in read.items():
         if name in lists:
             column = cells.to_arrow(column.flatten())
         elif lengths is not None:
             column = column.take(pa.array(np.repeat(np.arange(len(lengths)), lengths)))
-        found[name] = _column(name, column, name in lists, na)
-    return found
+        columns[name] = _column(name, column, name in lists, na)
+    return columns
 
 
-def _column(name: str, column: pa.Array, listed: bool, na: Sequence[str]) -> Column:
+def _column(name: str, column: pa.Array, of_lists: bool, na: Sequence[str]) -> Column:
     kind, numbers, problem = column.type, None, None
-    dates = clock = False
-    text = cells.is_text(kind)
+    column, text = cells.trimmed(column), cells.is_text(kind)
+    is_date = pa.types.is_date(kind) or pa.types.is_timestamp(kind)
+    is_clock = pa.types.is_time(kind) or pa.types.is_duration(kind)
     if text:
-        column = cells.trimmed(column)
-        there = ~cells.missing_texts(column)
-        count = max(1, int(there.sum()))
-        dates = bool(2 * (cells.matches(column, cells.ISO) & there).sum() > count) and bool(there.any())
-        clock = bool(2 * cells.matches(column, cells.ELAPSED).sum() > count)
-    elif pa.types.is_temporal(kind):
-        clock, dates = (
-            pa.types.is_time(kind) or pa.types.is_duration(kind),
-            pa.types.is_date(kind) or pa.types.is_timestamp(kind),
-        )
-    if not dates and not clock:
-        try:
+        half = max(1, int((~cells.missing_texts(column)).sum())) / 2
+        is_date, is_clock = (bool(cells.matches(column, pattern).sum() > half) for pattern in (ISO, ELAPSED))
+    if not is_date and not is_clock:
+        with suppress(InputError):
             read = cells.numbers(column, name, na)
             good, words = int((~np.isnan(read.values)).sum()), sum(read.words.values())
             numbers = read.values.astype(np.float64) if good >= words or not text else None
             if read.words and numbers is not None:
                 problem = f"{name!r} has {words:,} cells that are no numbers ({', '.join(list(read.words)[:5])})"
-        except InputError:
-            numbers = None
-    try:
-        codes = cells.encode(
-            cells.labels(column, name, amounts=True)
-            if not pa.types.is_temporal(kind)
-            else column.cast(pa.large_string())
-        )[0]
-    except (InputError, pa.ArrowException):
-        codes = np.zeros(len(column), np.int64)
-    if numbers is not None and text:
-        text = False
-    return Column(name, tuple(pieces(name)), numbers is not None, dates, clock, text, listed, codes, numbers, problem)
+    codes = np.zeros(len(column), np.int64)
+    with suppress(InputError, pa.ArrowException):
+        texts = column.cast(pa.large_string()) if pa.types.is_temporal(kind) else column
+        codes = cells.encode(cells.labels(texts, name, amounts=True))[0]
+    text = text and numbers is None
+    return Column(name, tuple(pieces(name)), is_date, is_clock, text, of_lists, codes, numbers, problem)
+
+
+def _series_per_row(source: Source) -> str | None:
+    """Return what most columns of a table without times are called before their numbers: "FLUX." of FLUX.1, ..."""
+    stems = Counter(match[1] for match in map(NUMBERED.fullmatch, source.kinds) if match)
+    stem, count = max(stems.items(), key=lambda pair: pair[1], default=("", 0))
+    if count < MIN_NUMBERED or 2 * count < len(source.kinds):
+        return None
+    return None if any(c.called(TIMES) for c in look(source.without(stem)).values()) else stem
 
 
 def propose(source: Source, schema: TableSchema, told: set[str]) -> Proposal:
@@ -208,6 +214,18 @@ def propose(source: Source, schema: TableSchema, told: set[str]) -> Proposal:
     InputError
         No column that could hold times or values ("no-time", "no-values").
     """
+    stem = schema.numbered or (None if "time" in told else _series_per_row(source))
+    if stem is None:
+        return _propose(source, schema, told)
+    source = open_source(source, numbered=stem)
+    id = next(name for name in source.kinds if looks_like_id(name))  # the last is "series"
+    fields = {"id": id, "time": "number", "values": (stem.rstrip("._ "),), "numbered": stem}
+    fields = {name: value for name, value in fields.items() if name not in told}
+    rest = _propose(source, replace(schema, **fields), {*told, *fields, "channel"})
+    return replace(rest, given={**fields, **rest.given})
+
+
+def _propose(source: Source, schema: TableSchema, told: set[str]) -> Proposal:
     columns = look(source, na=schema.na)
     used = {name for role, name in schema.roles if role in told}
     unsure: list[str] = []
@@ -235,156 +253,108 @@ def propose(source: Source, schema: TableSchema, told: set[str]) -> Proposal:
             unsure.append(f"the times, such as {example!r}, are all dates as {formats[0]!r} alone (--time-format)")
     # ── id ──────────────────────────────────────────────────────────────────────────────────────────────────────────
     groups: list[Column] = []
+    several_files = len(source.paths) > 1
     if "id" not in told:
-        own, groups = _id(free, n, unsure, several_files=len(source.paths) > 1)
-        take("id", own)
-        if own is None:
+        chosen, groups = _id(free, n, unsure, several_files)
+        take("id", chosen)
+        if chosen is None:
             given["id"] = "file"
-            if len(source.paths) <= 1:
+            if not several_files:
                 unsure.append("no column of ids is seen: the table is read as one series (--id COLUMN otherwise)")
     name = given.get("id", schema.id)
-    if name in columns:
-        series = columns[name].codes
-    elif len(source.paths) > 1 and time is not None and not time.listed:
+    series = columns[name].codes if name in columns else np.zeros(n, np.int64)
+    if name not in columns and several_files and time is not None and not time.listed:
         series = cells.encode(source.with_ids_of_files().read(["file", time.name], ROWS)["file"])[0]
-    else:
-        series = np.zeros(n, np.int64)
-    if "clock" not in told and time is not None and time.dates:
-        clocks = [column for column in free.values() if column.clock and column.rank(CLOCKS) < np.inf]
-        whole = _only_days(source, time)
-        if clocks and whole:
-            take("clock", clocks[0])
+    if "clock" not in told and time is not None and time.dates and _only_days(source, time):
+        take("clock", next((c for c in free.values() if c.clock and c.called(CLOCKS)), None))
     # ── what is the same throughout each series ─────────────────────────────────────────────────────────────────────
-    varying = {name: column for name, column in free.items() if _varies(column, series)}
-    fixed = {name: column for name, column in free.items() if name not in varying and column.distinct > 0}
-    if int(series.max(initial=0)) == 0:  # one series shows nothing
-        varying, fixed = free, {}
-    # ── label, groups, facts ────────────────────────────────────────────────────────────────────────────────────────
     count = int(series.max(initial=-1)) + 1
-    labels = [c for c in fixed.values() if c.rank(LABELS) < np.inf and 1 < c.distinct <= max(2, count // 2)]
+    varying = {name: c for name, c in free.items() if count <= 1 or c.varies(series)}  # one series shows nothing
+    fixed = {name: c for name, c in free.items() if name not in varying and c.distinct > 0}
+    # ── label, groups, facts ────────────────────────────────────────────────────────────────────────────────────────
+    labels = [c for c in fixed.values() if c.called(LABELS) and 1 < c.distinct <= max(2, count // 2)]
     label = min(labels, key=lambda c: c.rank(LABELS)).name if labels else None
-    group = next((c for c in groups if c.name in fixed and 1 < c.distinct < count), None)
-    if group is None:
-        group = next((c for c in fixed.values() if looks_like_id(c.name) and 1 < c.distinct < count), None)
+    candidates = [*groups, *(c for c in fixed.values() if looks_like_id(c.name))]
+    group = next((c.name for c in candidates if c.name in fixed and 1 < c.distinct < count), None)
     if group is not None:
         unsure.append(
-            f"{group.name!r} repeats across series: a random split would put the same {group.name} on both sides; "
-            f"--split-by {group.name}?"
+            f"{group!r} repeats across series: a random split would put the same {group} on both sides; "
+            f"--split-by {group}?"
         )
     outcomes = [c.name for c in fixed.values() if set(c.words) & OUTCOMES and c.name != label]
-    changing = {c.name for c in varying.values() if c.numeric and set(c.words) & OUTCOMES}
+    changing = [c.name for c in varying.values() if c.numeric and set(c.words) & OUTCOMES]
     if any(c.numeric and c.name not in changing for c in varying.values()):
-        outcomes += [name for name in varying if name in changing]
+        outcomes += changing
     if outcomes:
         unsure.append(
             f"{listed(outcomes)} look like outcomes, and are not read: a model would see what it is to predict"
         )
-    left = {label, *(c.name for c in groups), *outcomes, group.name if group else None}
-    static = [
-        c
-        for c in fixed.values()
-        if c.name not in left and not looks_like_id(c.name) and c.distinct > 1 and not c.dates and not c.clock
-    ]
+    left = {label, group, *outcomes, *(c.name for c in groups)}
+    static = [c for c in fixed.values() if c.name not in left and not looks_like_id(c.name) and c.distinct > 1]
+    static = [c for c in static if not c.dates and not c.clock]
     many = [c.name for c in static if c.text and 2 * c.distinct > count]
     if many:
         unsure.append(f"{listed(many)} have a different text for most series, and are not read")
-    static = [c.name for c in static if c.name not in many]
-    # ── errors, limits, flags ───────────────────────────────────────────────────────────────────────────────────────
-    numeric = {name: c for name, c in varying.items() if c.numeric and name not in outcomes}
-    errors = {
-        name
-        for name, c in free.items()
-        if c.numeric
-        and ((set(c.words) & ERRORS and len(c.words) > 1) or (c.words[-1:] and c.words[-1].endswith("err")))  # pyright: ignore
-    }
-    limits = [name for name, c in numeric.items() if any(word in LIMITS or word.endswith("lim") for word in c.words)]
-    flags = [name for name, c in numeric.items() if set(c.words) & FLAGS or set("".join(c.words).split()) & FLAGS]
-    coordinates = [
-        name
-        for name, c in numeric.items()
-        if name.lower()
-        in ("ra", "dec", "lat", "lon", "long", "latitude", "longitude", "depth", "x", "y", "z", "altitude")
-    ]
+    if "static" not in told and (facts := tuple(c.name for c in static if c.name not in many)):
+        given["static"] = facts
     # ── channel and values ──────────────────────────────────────────────────────────────────────────────────────────
-    channel = None
-    times = time.codes if time is not None else np.arange(n)
+    numeric = {name: c for name, c in varying.items() if c.numeric and name not in outcomes}
+    errors = [name for name, c in free.items() if c.is_error]
+    limits = [name for name, c in numeric.items() if any(word in LIMITS or word.endswith("lim") for word in c.words)]
+    flags = [name for name, c in numeric.items() if set(c.words) & FLAGS]
+    coordinates = [name for name in numeric if name.lower() in COORDINATES]
     if not {"channel", "wide"} & told:
-        channel = _channel(varying, series, times, set(errors) | set(limits), unsure)
-        take("channel", channel)
-    if channel is not None:
-        numeric.pop(channel.name, None)
-    known = channel.name if channel is not None else schema.channel
-    others = [
-        name
-        for name in numeric
-        if name not in errors and name not in limits and name not in flags and not looks_like_id(name)
-    ]
+        times = time.codes if time is not None else np.arange(n)
+        take("channel", _channel(varying, series, times, {*errors, *limits}, unsure))
+    known = given.get("channel", schema.channel)
+    others = [name for name in numeric if name not in (known, *errors, *limits, *flags) and not looks_like_id(name)]
     if "values" not in told:
-        named = [name for name in others if numeric[name].rank(VALUES) < np.inf]
-        best = sorted(named, key=lambda name: numeric[name].rank(VALUES, BETTER_VALUES))
+        best = sorted(
+            (name for name in others if numeric[name].called(VALUES)),
+            key=lambda name: numeric[name].rank(VALUES, BETTER_VALUES),
+        )
         others = [name for name in others if name not in coordinates] or others
-        if best and (known or len(best) == len(others) or not schema.wide):
-            given["values"] = tuple(best[:1])
-            if len(best) > 1:
-                unsure.append(f"{listed(best[1:])} could be values, too (--values)")
-        elif others:
-            given["values"] = tuple(others)
-            if len(others) > 1 and not known and "wide" not in told:
-                given["wide"] = True
-            problems = [numeric[name].problem for name in others]
-            unsure += [problem for problem in problems if problem]
-        else:
+        if not others:
             words = [c.problem or c.name for c in varying.values()]
             raise InputError(
                 f"no column looks like values; name it by --values. There are {listed(free, 20)} ({listed(words)}).",
                 code="no-values",
             )
+        if best and (known or len(best) == len(others) or not schema.wide):
+            given["values"] = tuple(best[:1])
+            unsure += [f"{listed(best[1:])} could be values, too (--values)"] if len(best) > 1 else []
+        else:
+            given["values"] = tuple(others)
+            if len(others) > 1 and not known and "wide" not in told:
+                given["wide"] = True
+            unsure += [problem for name in others if (problem := numeric[name].problem)]
     values = given.get("values", schema.values)
+    # ── errors, positions, flags, limits ────────────────────────────────────────────────────────────────────────────
     if coordinates and "positions" not in told and not set(coordinates) <= set(values):
         unsure.append(
             f"{listed(coordinates)} could be positions of each observation: --positions {' '.join(coordinates)}"
         )
     if "errors" not in told and len(values) == 1 and not given.get("wide") and not schema.wide:
-        own = [name for name in errors if _stem(name) == _stem(values[0])]
-        if own:
-            given["errors"] = tuple(own[:1])
-    unused = [name for name in flags if name not in values]
-    for name in unused:
-        count_of = int((np.nan_to_num(varying[name].numbers) != 0).sum()) if varying[name].numbers is not None else 0  # pyright: ignore
-        if name.lower() != "isdiffpos" and 0 < count_of < n / 2:
-            unsure.append(f"{name!r} is not 0 in {count_of:,} of {n:,} rows: --flags {name} would leave them out")
+        of_value = [name for name in errors if _stem(name) == _stem(values[0])]
+        given |= {"errors": tuple(of_value[:1])} if of_value else {}
+    for name in flags:
+        marked = int((np.nan_to_num(numeric[name].numbers) != 0).sum()) if name in numeric else 0  # pyright: ignore
+        if name not in values and name.lower() != "isdiffpos" and 0 < marked < n / 2:
+            unsure.append(f"{name!r} is not 0 in {marked:,} of {n:,} rows: --flags {name} would leave them out")
     if limits:
         unsure.append(f"{listed(limits)} are limits of what could be seen, and are not read as values")
-    if static and "static" not in told:
-        given["static"] = tuple(static)
-    lists = {"values", "errors", "static"}
-    fields = {name: value for name, value in given.items() if name != "static"}
-    proposal = replace(
-        schema,
-        **{name: tuple(value) if name in lists else value for name, value in fields.items()},
-        static=schema.static or tuple(given.get("static", ())),
-    )
-    return Proposal(proposal, given, label, group.name if group else None, tuple(unsure))
+    return Proposal(replace(schema, **given), given, label, group, tuple(unsure))
 
 
 def _time(free: dict[str, Column], unsure: list[str]) -> Column | None:
     """Return the column of times: that of the best name, or the only one of dates."""
     dates = [c for c in free.values() if c.dates and c.distinct > 1]
-    named = [
-        c for c in free.values() if c.rank(TIMES) < np.inf and c.distinct > 1 and (c.numeric or c.dates or c.clock)
-    ]
-    named = [
-        c
-        for c in named
-        if not set(c.words) & (ERRORS | OUTCOMES | {"zone", "to", "id", "unit", "corr"})
-        and c.name.lower() not in ("timecorr",)
-    ]
-    best = sorted(named, key=lambda c: (not c.dates and bool(dates) and c.clock, c.rank(TIMES, BETTER_TIMES)))
-    if not best and dates:
-        best = dates
+    no_times = ERRORS | OUTCOMES | {"zone", "to", "id", "unit", "corr", "timecorr"}
+    named = [c for c in free.values() if c.called(TIMES) and c.distinct > 1 and not set(c.words) & no_times]
+    named = [c for c in named if c.numeric or c.dates or c.clock]
+    best = sorted(named, key=lambda c: (not c.dates and bool(dates) and c.clock, c.rank(TIMES, BETTER_TIMES))) or dates
     if not best:
-        texts = [c for c in free.values() if c.text and c.rank(TIMES) < np.inf]
-        return texts[0] if texts else None
+        return next((c for c in free.values() if c.text and c.called(TIMES)), None)
     others = [c.name for c in dates if c is not best[0]]
     if best[0].dates and others:
         unsure.append(f"{listed(others)} hold times, too; {best[0].name!r} is proposed (--time)")
@@ -419,12 +389,10 @@ def _id(free: dict[str, Column], n: int, unsure: list[str], several_files: bool)
         return best, [c for c in named if c not in same]
     if several_files:
         return None, []
-    blocks = []
-    for c in free.values():
-        if (c.text or (c.numeric and c.numbers is not None and _whole(c.numbers))) and c.distinct > 1 and not c.listed:
-            runs = 1 + int((np.diff(c.codes) != 0).sum())
-            if runs <= 1.1 * c.distinct and n / runs >= MIN_RUN and (c.codes >= 0).all():
-                blocks.append(c)
+    blocks = [c for c in free.values() if (c.text or c.whole) and c.distinct > 1 and not c.listed]
+    blocks = [c for c in blocks if (c.codes >= 0).all()]
+    runs = {c.name: 1 + int((np.diff(c.codes) != 0).sum()) for c in blocks}
+    blocks = [c for c in blocks if runs[c.name] <= 1.1 * c.distinct and n / runs[c.name] >= MIN_RUN]
     if not blocks:
         return None, []
     best = max(blocks, key=lambda c: (c.text, c.distinct))
@@ -432,48 +400,24 @@ def _id(free: dict[str, Column], n: int, unsure: list[str], several_files: bool)
     return best, []
 
 
-def _whole(numbers: np.ndarray) -> bool:
-    known = numbers[np.isfinite(numbers)]
-    return bool(len(known)) and bool((known == np.rint(known)).all())
-
-
-def _varies(column: Column, series: np.ndarray) -> bool:
-    """Return whether a column has more than one value in some series."""
-    there = column.codes >= 0
-    if not there.any():
-        return False
-    pairs = np.unique(np.stack([series[there], column.codes[there]]), axis=1)
-    return pairs.shape[1] > len(np.unique(series[there]))
-
-
-def _repeats(series: np.ndarray, times: np.ndarray, channel: np.ndarray | None) -> int:
-    keys = [series, times] if channel is None else [series, times, channel]
-    return len(series) - np.unique(np.stack(keys), axis=1).shape[1]
-
-
 def _channel(
     varying: dict[str, Column], series: np.ndarray, times: np.ndarray, others: set[str], unsure: list[str]
 ) -> Column | None:
     """Return the column of channels: a known name of few words, or what tells rows of one time apart."""
-    usual = [
-        c
-        for c in varying.values()
-        if 1 < c.distinct <= MAX_CHANNELS and not c.dates and not c.clock and c.name not in others
-    ]
-    usual = [c for c in usual if c.text or (c.numbers is not None and _whole(c.numbers))]
-    named = [
-        c
-        for c in usual
-        if c.rank(CHANNELS) < np.inf and not looks_like_id(c.name) and not (c.numeric and c.rank(VALUES) < np.inf)
-    ]
-    bare = _repeats(series, times, None)
+    usual = [c for c in varying.values() if 1 < c.distinct <= MAX_CHANNELS and c.name not in others]
+    usual = [c for c in usual if (c.text or c.whole) and not c.dates and not c.clock]
+    named = [c for c in usual if c.called(CHANNELS) and not looks_like_id(c.name)]
+    named = [c for c in named if not (c.numeric and c.called(VALUES))]
+
+    def repeats(*keys: np.ndarray) -> int:
+        return len(series) - _count(series, times, *keys)
+
     if named:
-        scored = [(_repeats(series, times, c.codes), c.rank(CHANNELS) + len(c.words) / 100, c) for c in named]
-        return min(scored, key=lambda one: one[:2])[2]
-    texts = [c for c in usual if c.text and c.distinct < len(series) / 3]
-    telling = [(count, c.distinct, c) for c in texts if (count := _repeats(series, times, c.codes)) < bare / 20]
+        return min(named, key=lambda c: (repeats(c.codes), c.rank(CHANNELS) + len(c.words) / 100))
+    bare = repeats()
+    telling = [c for c in usual if c.text and c.distinct < len(series) / 3 and repeats(c.codes) < bare / 20]
     if bare > len(series) / 20 and telling:
-        best = min(telling, key=lambda one: one[:2])[2]
+        best = min(telling, key=lambda c: (repeats(c.codes), c.distinct))
         unsure.append(f"{best.name!r} is proposed as the channel, as it tells rows of one time apart (--channel)")
         return best
     if bare:
@@ -502,24 +446,16 @@ def propose_objects(
     """Propose the label and the static columns of the objects' table, and say what is doubtful about them."""
     columns = {name: c for name, c in look(source).items() if name != id and c.distinct > 1}
     if label is None:
-        labels = [c for c in columns.values() if c.rank(LABELS) < np.inf and c.distinct <= max(2, count // 2)]
+        labels = [c for c in columns.values() if c.called(LABELS) and c.distinct <= max(2, count // 2)]
         label = min(labels, key=lambda c: c.rank(LABELS)).name if labels else None
+    no_facts = OUTCOMES | ERRORS | {"split", "fold", "true"}
+    usable = [c for c in columns.values() if c.name != label and not looks_like_id(c.name) and not c.dates]
     static, leaks = [], []
-    for name, c in columns.items():
-        if (
-            name == label
-            or looks_like_id(name)
-            or c.dates
-            or c.clock
-            or set(c.words) & (OUTCOMES | ERRORS | {"split", "fold", "true"})
-        ):
-            continue
-        if label in columns and 2 * c.distinct < len(c.codes):
-            pairs = np.unique(np.stack([c.codes, columns[label].codes]), axis=1)
-            if pairs.shape[1] == len(np.unique(c.codes)) and c.distinct >= columns[label].distinct:
-                leaks.append(name)
-                continue
-        if not (c.text and 2 * c.distinct > len(c.codes)):
-            static.append(name)
-    unsure = [f"{listed(leaks)} say the label itself, and are not read"] if leaks else []
-    return label, tuple(static), unsure
+    for c in (c for c in usable if not c.clock and not set(c.words) & no_facts):
+        many = 2 * c.distinct > len(c.codes)
+        says_label = label is not None and _count(c.codes, columns[label].codes) == _count(c.codes)
+        if says_label and not many and c.distinct >= columns[label].distinct:  # pyright: ignore
+            leaks.append(c.name)
+        elif not (c.text and many):
+            static.append(c.name)
+    return label, tuple(static), [f"{listed(leaks)} say the label itself, and are not read"] if leaks else []

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from rotarymae.errors import InputError, InputWarning, choose, listed
 from rotarymae.series import cells, dates
-from rotarymae.series.columns import static_column
+from rotarymae.series.columns import one_per_series, plain_cells, static_column, static_values
 from rotarymae.series.dataset import SeriesDataset
 from rotarymae.tables.source import Source, open_source
 
@@ -47,16 +47,32 @@ def align_labels(
         InputWarning: labels that belong to no series; texts such as N/A, which are classes like others.
     """
     choose("unlabelled", unlabelled, ("error", "none"))
-    ids, values = _read(source, id, label, na)
-    aligned = _align(dataset, ids, values, label, unlabelled, "label")
-    if aligned.dtype == object:
-        doubtful = Counter(
-            name for name in aligned if isinstance(name, str) and name.strip().lower() in WORDS_FOR_NO_LABEL
+    ids, cells_of = _read(source, id, label, na)
+    gone = cells_of.is_null().to_numpy(zero_copy_only=False)
+    if gone.any() and unlabelled == "error":
+        raise InputError(
+            f"column {label!r} is missing (null, NaN or empty) in {gone.sum()} of {len(gone)} rows, the first in row "
+            f"{gone.argmax()}; fill the column or drop those rows.",
+            code="missing-label",
         )
-        for name, count in doubtful.items():
-            text = f"{count:,} series have the label {name!r}, which is taken as a class"
-            text += f"; if it says that there is none, read it as missing (--na {name})."
-            warnings.warn(text, InputWarning, stacklevel=2)
+    if pa.types.is_floating(cells_of.type) and np.isinf(cells_of.to_numpy(zero_copy_only=False)).any():
+        raise InputError(f"column {label!r} is infinite in some row; a label must be finite.", code="infinite-label")
+    keep = pa.array(~gone)
+    labels, surplus = _aligned(dataset, ids.filter(keep), cells_of.filter(keep), label)
+    lost = dataset.ids[labels.is_null().to_numpy(zero_copy_only=False)]
+    if len(lost) and (unlabelled == "error" or len(lost) == len(dataset)):
+        raise InputError(f"{len(lost)} series have no label: {listed(lost)}; add their labels or select the others.")
+    if len(surplus):
+        text = f"{len(surplus):,} labels belong to no series and are not used: {listed(surplus)}."
+        warnings.warn(text, InputWarning, stacklevel=2)
+    aligned = _array(labels)
+    doubtful = Counter(
+        name for name in aligned.tolist() if isinstance(name, str) and name.lower() in WORDS_FOR_NO_LABEL
+    )
+    for name, count in doubtful.items():
+        text = f"{count:,} series have the label {name!r}, which is taken as a class"
+        text += f"; if it says that there is none, read it as missing (--na {name})."
+        warnings.warn(text, InputWarning, stacklevel=2)
     return aligned
 
 
@@ -69,12 +85,15 @@ def align_column(
     as_days = pa.types.is_temporal(values.type)
     if cells.is_text(values.type):
         there = values.is_valid().to_numpy(zero_copy_only=False)
-        as_days = bool(there.any()) and bool(cells.matches(values, cells.ISO)[there].all())
+        as_days = bool(there.any()) and bool(cells.matches(values, dates.ISO)[there].all())
         if not as_days:
             dates.refuse_other_dates(values, name)
     if as_days:
-        values = pa.array(cells.times(values, name).values, from_pandas=True)
-    return _align(dataset, ids, values, name, "none", f"value of {name!r}"), as_days
+        values = pa.array(dates.times(values, name).values, from_pandas=True)
+    aligned, _ = _aligned(dataset, ids, values, name)
+    if aligned.null_count == len(aligned):
+        raise InputError(f"no series has a value of {name!r}.")
+    return _array(aligned), as_days
 
 
 def with_static(
@@ -85,25 +104,22 @@ def with_static(
     table.need([id], advice=", by which its rows belong to series")
     columns = table.read([id, *names])
     codes, ids = cells.encode(_ids(table, columns[id], id))
-    if not len(ids):
-        raise InputError(f"{table.name} has no row with an id.", code="no-observations")
     place, there, _ = _match(dataset.ids, ids)
     for name in names:
         values, caution = static_column(columns[name], name, codes, ids, na, parse=table.is_text)
         if caution:
             warnings.warn(caution, InputWarning, stacklevel=3)
-        static[name] = values[place]
-        if not there.all():
-            static[name] = (
-                np.where(there, static[name].astype(float), np.nan)
-                if values.dtype.kind in "iuf"
-                else np.where(there, static[name], None)  # pyright: ignore
-            )
+        kept = pa.array(values, from_pandas=True).take(pa.array(place, mask=~there))
+        static[name] = static_values(kept)
     if not there.all():
         text = f"{(~there).sum():,} series are not in {table.name}: {listed(dataset.ids[~there])}; what is static of "
         text += "them is missing."
         warnings.warn(text, InputWarning, stacklevel=3)
     return replace(dataset, static=static)
+
+
+def _array(cells_of: pa.Array) -> np.ndarray:
+    return np.array(cells_of.to_pylist(), object) if cells_of.null_count else cells.label_values(cells_of)
 
 
 def _ids(table: Source, column: pa.Array, name: str) -> pa.Array:
@@ -112,7 +128,7 @@ def _ids(table: Source, column: pa.Array, name: str) -> pa.Array:
 
 
 def _read(source: Any, id: str, name: str, na: tuple[str, ...]) -> tuple[pa.Array, pa.Array]:
-    """Return the ids and the values of a column, as far as both are there."""
+    """Return the ids, as far as there are any, and the cells of a column beside them."""
     table = open_source(source)
     if id in ("file", "id") and id not in table.columns and name in table.columns:
         id, table = "file", table.with_ids_of_files()
@@ -125,58 +141,18 @@ def _read(source: Any, id: str, name: str, na: tuple[str, ...]) -> tuple[pa.Arra
     columns = table.read([id, name], distinct=not table.in_memory)
     if not len(columns[id]):
         raise InputError(f"the labels table has no rows (columns: {listed(table.columns)}).", code="no-observations")
-    ids, values = _ids(table, columns[id], id), cells.trimmed(columns[name])
-    if cells.is_text(values.type):
-        values = cells.without(values, ("", *na))
-        if table.is_text and cells.are_numbers(values):
-            values = cells.without_missing(values)
-            values = values.cast(pa.int64() if cells.are_integers(values) else pa.float64())
-    elif cells.is_numeric(values.type):
-        codes = [float(code) for code in na if cells.is_number(code)]
-        wrong = pc.is_in(values.cast(pa.float64(), safe=False), value_set=pa.array(codes, pa.float64()))  # pyright: ignore
-        values = pc.if_else(pc.or_(wrong, values.is_null(nan_is_null=True)), pa.scalar(None, values.type), values)  # pyright: ignore
-    keep = ids.is_valid()
-    return ids.filter(keep), values.filter(keep)
+    ids, values = _ids(table, columns[id], id), columns[name]
+    if not pa.types.is_temporal(values.type):
+        values = plain_cells(values, name, na, parse=table.is_text, words=False)
+    return ids.filter(ids.is_valid()), values.filter(ids.is_valid())
 
 
-def _align(
-    dataset: SeriesDataset, ids: pa.Array, values: pa.Array, label: str, unlabelled: str, what: str
-) -> np.ndarray:
-    """Return the values in the order of the series; messages call what is aligned `what`."""
-    gone = values.is_null(nan_is_null=True).to_numpy(zero_copy_only=False)
-    if gone.any() and unlabelled == "none":
-        ids, values = ids.filter(pa.array(~gone)), values.filter(pa.array(~gone))
-    elif gone.any():
-        raise InputError(
-            f"column {label!r} is missing (null, NaN or empty) in {gone.sum()} of {len(gone)} rows, the first in row "
-            f"{gone.argmax()}; fill the column or drop those rows.",
-            code="missing-label",
-        )
-    rows, labelled = cells.encode(ids)
-    exact = cells.labels(values, label, amounts=True)
-    if exact.null_count:
-        row = int(exact.is_null().to_numpy(zero_copy_only=False).argmax())
-        raise InputError(f"column {label!r} is infinite in row {row}; a label must be finite.", code="infinite-label")
-    each = cells.label_values(exact)
-    first = np.unique(rows, return_index=True)[1]
-    found = each[first]
-    differs = found[rows] != each
-    if differs.any():
-        twice = labelled[np.unique(rows[differs])]
-        raise InputError(f"{len(twice)} ids have more than one {what}: {listed(twice)}; keep one {what} per id.")
-    place, there, labelled = _match(dataset.ids, labelled)
-    lost = np.unique(dataset.ids[~there])
-    if len(lost) and (unlabelled == "error" or not there.any()):
-        raise InputError(f"{len(lost)} series have no {what}: {listed(lost)}; add their {what}s or select the others.")
-    surplus = np.delete(labelled, place[there])
-    if len(surplus) and what == "label":
-        text = f"{len(surplus):,} labels belong to no series and are not used: {listed(surplus)}."
-        warnings.warn(text, InputWarning, stacklevel=2)
-    if there.all():
-        return found[place]
-    every = np.full(len(dataset), None, object)
-    every[there] = found[place[there]]
-    return every
+def _aligned(dataset: SeriesDataset, ids: pa.Array, values: pa.Array, name: str) -> tuple[pa.Array, np.ndarray]:
+    """Return the value of each series [S], null where it has none, and the ids of values that belong to no series."""
+    codes, distinct = cells.encode(ids)
+    kept, _ = one_per_series(values, name, codes, distinct)
+    place, there, known = _match(dataset.ids, distinct)
+    return kept.take(pa.array(place, mask=~there)), np.delete(known, place[there])
 
 
 def _match(ids: np.ndarray, known: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -184,30 +160,29 @@ def _match(ids: np.ndarray, known: np.ndarray) -> tuple[np.ndarray, np.ndarray, 
 
     Raises as `_of_one_kind`.
     """
-    ids, known = _of_one_kind(ids, known)
     if not len(known):
         return np.zeros(len(ids), int), np.zeros(len(ids), bool), known
-    order = np.argsort(known, kind="stable")
-    place = order[np.minimum(np.searchsorted(known, ids, sorter=order), len(known) - 1)]
-    return place, known[place] == ids, known
+    ids, known = _of_one_kind(ids, known)
+    place = pc.index_in(pa.array(ids), value_set=pa.array(known))  # pyright: ignore
+    return place.fill_null(0).to_numpy(), place.is_valid().to_numpy(zero_copy_only=False), known
 
 
-def _of_one_kind(own: np.ndarray, labelled: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The ids of the series and of the labels; integers as texts where the others are texts.
+def _of_one_kind(ids: np.ndarray, labelled: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the ids of the series and of the labels; integers as texts where the others are texts.
 
     A text file's ids are integers or texts by what else stands in the column. Raises InputError where no text is one of
     the integers, or where one cannot tell what belongs together, as 001 might be 1.
     """
-    numeric = [array.dtype.kind in "iufb" for array in (own, labelled)]
+    numeric = [array.dtype.kind in "iufb" for array in (ids, labelled)]
     if numeric[0] == numeric[1]:
-        return own, labelled
-    numbers, texts = (own, labelled) if numeric[0] else (labelled, own)
+        return ids, labelled
+    numbers, texts = (ids, labelled) if numeric[0] else (labelled, ids)
     unclear = any(text.isdecimal() and str(int(text)) != text for text in texts)
     as_texts = numbers.astype(str).astype(object)
     if numbers.dtype.kind in "iu" and not unclear and np.isin(texts, as_texts).any():
-        return (as_texts, labelled) if numeric[0] else (own, as_texts)
+        return (as_texts, labelled) if numeric[0] else (ids, as_texts)
     kinds = ["numbers" if n else "strings" for n in numeric]
     raise InputError(
-        f"the ids of the series are {kinds[0]} ({listed(own[:1])}), those of the labels {kinds[1]} "
+        f"the ids of the series are {kinds[0]} ({listed(ids[:1])}), those of the labels {kinds[1]} "
         f"({listed(labelled[:1])}); convert one of them."
     )

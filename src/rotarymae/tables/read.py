@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from rotarymae.series.columns import encode_channels, error_columns, static_colu
 from rotarymae.series.dataset import SeriesDataset
 from rotarymae.series.mapped import map_parts, series_chunks
 from rotarymae.series.reading import NO_ZONE, LeftOut, ReadingReport
-from rotarymae.series.tidy import Observations, melt
+from rotarymae.series.tidy import Observations, dataset_fields, melt
 from rotarymae.tables.labels import with_static
 from rotarymae.tables.schema import TableSchema, option
 from rotarymae.tables.source import Source, open_source
@@ -93,6 +94,22 @@ def read_table(
     return dataset, dataset.reading
 
 
+def read_arrays(columns: dict[str, pa.Array], schema: TableSchema, channel_names: Any = None) -> SeriesDataset:
+    """Return the data set of arrays as columns of a table, of which no series and no cell may be left out."""
+    values, source = (*schema.values, *schema.errors), Source("the arrays", {}, {}, "")
+    dataset = TableReader(source=source, schema=schema, values=values, channel_names=channel_names).build(columns)
+    announce(every_series(dataset).reading)
+    return dataset
+
+
+def every_series(dataset: SeriesDataset) -> SeriesDataset:
+    """Refuse a data set of which series are left out: answers and labels that are matched by order would shift."""
+    if dataset.reading is not None and dataset.reading.empty:
+        empty, count = dataset.reading.empty, dataset.reading.series
+        raise InputError(f"{len(empty)} of {count} series have no observation left: {listed(empty)}. Leave them out.")
+    return dataset
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class TableReader:
     """A table with the columns of it that are read.
@@ -105,8 +122,14 @@ class TableReader:
         The columns of values, then those of errors.
     absent
         Channels of a wide table that it has no column of, and static columns that a model knows.
+    channel_names, value_names
+        Those of a model, or of a table that is read in parts.
     id_name
         What the ids are called in the data set.
+    objects
+        The objects' table, where it has static columns.
+    integers
+        Columns of labels of a text file in which every cell is written as an integer.
     """
 
     source: Source
@@ -118,6 +141,7 @@ class TableReader:
     unknown_channels: str = "error"
     id_name: str = "id"
     objects: Source | None = None
+    integers: frozenset[str] = frozenset()
 
     @classmethod
     def open(
@@ -130,51 +154,46 @@ class TableReader:
         id_name: str | None = None,
     ) -> TableReader:
         """Find the columns of a schema in a table; arguments as `read_table`."""
-        table, for_model = open_source(source, schema.header_row), channel_names is not None or value_names is not None
+        for_model = channel_names is not None or value_names is not None
+        table = open_source(source, schema.header_row, schema.numbered)
         names = table.columns
-        roles = {name for _, name in schema.roles if name not in schema.values} | set(others)
-        if others and set(others) & {schema.id, schema.time, schema.channel, *schema.values, *schema.errors}:
-            both = [
-                name
-                for name in others
-                if name in (schema.id, schema.time, schema.channel, *schema.values, *schema.errors)
-            ]
-            raise InputError(
-                f"column {both[0]!r} is the label, or what the series are split by, and is read as "
-                f"{_role(schema, both[0])}, too: the model would see the answer. Leave it out there.",
-                code="label-is-input",
-            )
-        table.need([name for _, name in schema.roles if name in table.twice])
+        role_of = {name: role for role, name in schema.roles}
+        for name in others:
+            if role_of.get(name, "static") not in ("static", "flags", "clock", "positions"):
+                raise InputError(
+                    f"column {name!r} is the label, or what the series are split by, and is read as {role_of[name]}, "
+                    "too: the model would see the answer. Leave it out there.",
+                    code="label-is-input",
+                )
+        table.need([name for name in role_of if name in table.twice])
         alone = schema.id == "file" and "file" not in names
         if schema.id == "id" and "id" not in names:
-            alone = _no_ids(table, schema, {*roles, *schema.values})
-        values = schema.values or tuple(name for name in names if name not in roles)
+            alone = _no_ids(table, {*role_of, *others})
+        values = schema.values or tuple(name for name in names if name not in role_of and name not in others)
         forgiving = for_model and schema.unknown_channels == "drop"
-        absent = [name for name in values if schema.wide and forgiving and name not in table.kinds]
         objects = None if schema.objects is None else open_source(schema.objects)
         elsewhere = [name for name in schema.static if objects and name not in names and name in objects.columns]
+        absent = [name for name in values if schema.wide and forgiving and name not in names]
         if for_model and schema.untimed == "static":  # facts that no series of this table may have
             absent += [name for name in schema.static if name not in names and name not in elsewhere]
-        for role, name in [*schema.roles, *(("values", name) for name in values)]:
+        role_of |= dict.fromkeys(values, "values")
+        for name, role in role_of.items():
             if name not in names and name not in absent and name not in elsewhere and not (role == "id" and alone):
                 what, advice = (f"{role} column", "") if table.in_memory else ("column", _advice(role, for_model))
                 table.need([name], what, advice)
-        wanted = {schema.id, *(name for _, name in schema.roles), *values}
-        unread = [name for name in names if name not in wanted and name not in others]
+        unread = [name for name in names if name not in role_of and name not in others]
         notes = [f"columns not read: {listed(unread)}"] if unread and not table.in_memory else []
         if absent:
             text = f"{table.name} has no column {listed(absent)}; it is taken as never observed."
             warnings.warn(text, InputWarning, stacklevel=3)
+        _warn_of_units(table, schema)
         table = table.with_ids_of_files() if alone else table
         every = (*values, *schema.errors)
         same = value_names is not None and _fields(every) == _fields(value_names)
+        tokens = schema.tokens if schema.channel or schema.wide else "channel"
         return cls(
             source=replace(table, notes=(*table.notes, *notes)),
-            schema=replace(
-                schema,
-                id="file" if alone else schema.id,
-                tokens=schema.tokens if schema.channel or schema.wide else "channel",
-            ),
+            schema=replace(schema, id="file" if alone else schema.id, tokens=tokens),
             values=every,
             absent=tuple(absent),
             channel_names=None if channel_names is None or schema.wide else tuple(channel_names),
@@ -184,14 +203,14 @@ class TableReader:
             objects=objects if elsewhere else None,
         )
 
+    @property
+    def id(self) -> str:
+        return self.schema.id
+
     @cached_property
     def _of_objects(self) -> tuple[str, ...]:
         """The static columns that the objects' table has, and not the table of observations."""
         return tuple(name for name in self.schema.static if self.objects and name not in self.source.columns)
-
-    @property
-    def id(self) -> str:
-        return self.schema.id
 
     @cached_property
     def columns(self) -> list[str]:
@@ -202,37 +221,36 @@ class TableReader:
         skipped = {None, *self.absent, *self._of_objects}
         return [name for name in dict.fromkeys(names) if name is not None and name not in skipped]
 
-    # ── whole ───────────────────────────────────────────────────────────────────────────────────────────────────────
+    # ── whole, and in parts ─────────────────────────────────────────────────────────────────────────────────────────
 
     def read(self, memory: float | None = None) -> SeriesDataset:
         """Return all series; of a table larger than `memory`, with memory-mapped columns."""
-        if not self.source.too_large(self.columns, memory):
-            read = self.source.read(self.columns)
-            dataset = self.build(read, Labels.of(self, read))
-            return self._announced(dataset)
+        whole = not self.source.too_large(self.columns, memory)
         parts: list[SeriesDataset] = []
         reports: list[ReadingReport] = []
         reason = NoObservations("the table has no rows; there is nothing to learn from.")
-        labels = Labels.of(self, None)
 
         def columns() -> Iterator[Any]:
             nonlocal reason
-            for columns in self.source.series(self.columns, self.id, READ):
-                try:
-                    part = self.build(columns, labels, part=True)
-                except NoObservations as error:
-                    reason = error
-                    reports.append(error.reading)
+            for _, dataset, error in self._pieces(READ, whole):
+                if dataset is None:
+                    reason = error or reason
+                    reports.extend([] if reason.reading is None else [reason.reading])
                     continue
-                assert part.reading is not None
-                reports.append(part.reading)
+                assert dataset.reading is not None
+                reports.append(dataset.reading)
                 # Of each part only what is one per series is kept.
-                parts.append(replace(part, **_no_columns(part)))
-                yield part.columns
+                parts.append(dataset if whole else replace(dataset, **_no_columns(dataset)))
+                yield dataset.columns
 
+        if whole:
+            list(columns())
+            if not parts:
+                raise reason
+            return self._announced(parts[0])
         folder = self.source.paths[0].parent if self.source.paths else None
         try:
-            mapped = map_parts(columns(), folder if folder is not None and _writable(folder) else None)
+            mapped = map_parts(columns(), folder if folder is not None and os.access(folder, os.W_OK) else None)
         except OSError as error:
             raise InputError(
                 f"{self.source.name} is larger than memory; its sorted columns cannot be written to {folder} "
@@ -241,8 +259,9 @@ class TableReader:
             ) from error
         if not parts:
             raise reason
-        lengths = np.concatenate([np.diff(part.offsets) for part in parts])
         report = _joined(reports)
+        report.refuse_costly(len(self.values))
+        lengths = np.concatenate([part.lengths for part in parts])
         dataset = replace(
             parts[0],
             **mapped._asdict(),
@@ -251,26 +270,7 @@ class TableReader:
             static={name: np.concatenate([part.static[name] for part in parts]) for name in parts[0].static},
             reading=report,
         )
-        report.refuse_costly(len(self.values))
         return self._announced(dataset)
-
-    def _announced(self, dataset: SeriesDataset) -> SeriesDataset:
-        """Return the data set with what is to say of the file, and warn once of what was left out."""
-        assert dataset.reading is not None
-        report = self._with_notes(dataset.reading)
-        announce(report)
-        return replace(dataset, reading=report)
-
-    def _with_notes(self, report: ReadingReport) -> ReadingReport:
-        count, first = self.source.rejected()
-        if count:
-            cut = LeftOut("line", "has another number of cells", count, first)
-            report = replace(report, total=report.total + count, left_out=(*report.left_out, cut))
-            if self.schema.strict:
-                report.refuse_any()
-        return replace(report, notes=(*self.source.notes, *report.notes))
-
-    # ── in parts ────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def parts(self) -> Iterator[Part]:
         """Yield all series in parts of whole series, as they first appear in the table.
@@ -286,45 +286,87 @@ class TableReader:
             As `read`, once for the whole table.
         """
         whole = self.source.in_memory or self.source.observations(self.columns) <= PART
-        columns = self.source.read(self.columns) if whole else None
-        labels, reports, observed_any = Labels.of(self, columns), [], False
-        if columns is not None:
-            pieces: Any = [columns] if len(columns[self.id]) else []
-        else:
-            pieces = self.source.series(self.columns, self.id, PART)
-        for columns in pieces:
-            codes, known = cells.encode(labels.ids(columns[self.id], self.id))
-            rows = np.unique(codes, return_index=True)[1][int((codes < 0).any()) :]
-            ids = cells.trimmed(columns[self.id]).take(pa.array(rows))
-            ids = ids.cast(pa.int64()) if self.id in labels.integers else ids
-            dataset, why = None, None
-            try:
-                dataset = self.build(columns, labels, part=not whole)
-                assert dataset.reading is not None
-                reports.append(dataset.reading)
-                observed_any = True
-            except NoObservations as error:
-                why = error
-                reports += [error.reading] if error.reading is not None else []
+        reports, observed_any = [], False
+        for ids, dataset, error in self._pieces(PART, whole):
             if dataset is None:
-                yield Part(ids, np.zeros(len(ids), bool), None, why)
+                reports += [error.reading] if error is not None and error.reading is not None else []
+                if len(ids):
+                    yield Part(ids, np.zeros(len(ids), bool), None, error)
                 continue
-            observed = _observed(known, dataset)
+            reports.append(dataset.reading)
+            observed_any = True
+            # Series without observations are not in the data set.
+            observed = np.ones(len(ids), bool)
+            if len(ids) != len(dataset):
+                there = set(dataset.ids.tolist())
+                observed = np.array([id in there for id in cells.label_values(cells.labels(ids, self.id)).tolist()])
             place, start = np.flatnonzero(observed), 0
-            for chunk in (np.arange(part.start, part.stop) for part in series_chunks(dataset.offsets, PART)):
-                stop = len(ids) if chunk[-1] == len(dataset) - 1 else int(place[chunk[-1]]) + 1
-                own = dataset if len(chunk) == len(dataset) else dataset.select(chunk)
-                yield Part(ids[start:stop], observed[start:stop], own)
+            for chunk in series_chunks(dataset.offsets, PART):
+                stop = len(ids) if chunk.stop == len(dataset) else int(place[chunk.stop - 1]) + 1
+                one = dataset if chunk == slice(0, len(dataset)) else dataset.select(np.arange(chunk.start, chunk.stop))
+                yield Part(ids[start:stop], observed[start:stop], one)
                 start = stop
-        if reports and observed_any:
+        if observed_any:
             report = self._with_notes(_joined(reports))
             if not whole:
                 report.refuse_costly(len(self.values))
             announce(report)
 
+    def _pieces(self, size: int, whole: bool) -> Iterator[tuple[pa.Array, SeriesDataset | None, NoObservations | None]]:
+        """Yield the ids of whole series, in the table's type, with their data set or why there is none."""
+        columns = self.source.read(self.columns) if whole else None
+        reader = self._settled(columns)
+        pieces: Any = self.source.series(self.columns, self.id, size) if columns is None else [columns]
+        for columns in pieces:
+            ids = cells.trimmed(columns[self.id])
+            ids = (ids if self.id not in reader.integers else reader.labels(columns[self.id], self.id)).unique()
+            ids = ids.filter(cells.labels(ids, self.id).is_valid())
+            try:
+                yield ids, reader.build(columns, part=not whole), None
+            except NoObservations as error:
+                yield ids, None, error
+
+    def _settled(self, columns: dict[str, pa.Array] | None) -> TableReader:
+        """Return the reader that reads labels alike in all parts: ids and channels of a text file are texts, unless
+        all of them are written as integers; and parts have the channels of the whole (`columns` is None)."""
+        source, schema, integers, channels = self.source, self.schema, set(), self.channel_names
+        for name in (schema.id, schema.channel):
+            if name not in source.kinds or not (source.is_text or (columns is None and name == schema.channel)):
+                continue
+            assert name is not None
+            labels = cells.labels(source.distinct(name) if columns is None else columns[name].unique(), name)
+            if source.is_text and cells.are_integers(labels) and labels.null_count < len(labels):
+                integers.add(name)
+                labels = labels.cast(pa.int64())
+            if name == schema.channel and columns is None and channels is None:
+                channels = tuple(sorted(set(cells.label_values(labels.drop_null()).tolist())))
+        return replace(self, integers=frozenset(integers), channel_names=channels)
+
+    def labels(self, column: pa.Array, name: str) -> pa.Array:
+        """Return ids, or channels, with nulls where they are missing."""
+        labels = cells.labels(column, name)
+        return labels.cast(pa.int64()) if name in self.integers and cells.is_text(labels.type) else labels
+
+    def _announced(self, dataset: SeriesDataset) -> SeriesDataset:
+        """Return the data set with what is to say of the file, and warn once of what was left out."""
+        assert dataset.reading is not None
+        report = self._with_notes(dataset.reading)
+        announce(report)
+        return replace(dataset, reading=report)
+
+    def _with_notes(self, report: ReadingReport) -> ReadingReport:
+        count, first = self.source.rejected()
+        if count:
+            cut = LeftOut("line", "has another number of cells", count, first)
+            report = replace(report, total=report.total + count, left_out=(*report.left_out, cut))
+            if self.schema.strict:
+                report.refuse_any()
+        units = {name: unit for name, unit in self.source.units.items() if name in self.columns}
+        return replace(report, notes=(*self.source.notes, *report.notes), units=units)
+
     # ── building ────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def build(self, columns: dict[str, pa.Array], labels: Labels, part: bool = False) -> SeriesDataset:
+    def build(self, columns: dict[str, pa.Array], part: bool = False) -> SeriesDataset:
         """Return the data set of columns of the table, or of a part of it with whole series."""
         schema = self.schema
         if not len(columns[schema.id]):
@@ -332,114 +374,99 @@ class TableReader:
             if count:
                 raise InputError(f"no line has as many cells as the header: {first}.", code="unequal-lines")
             raise NoObservations(f"the table has no rows (columns: {listed(columns)}); there is nothing to learn from.")
-        rows, static = self.observations(columns, labels)
+        rows, static = self._observations(columns)
         if schema.wide and schema.tokens == "channel":
             rows = melt(rows)
-        dataset = SeriesDataset.of_rows(
-            (rows, static),
-            schema.tokens,
-            schema.missing,
-            schema.duplicates,
-            id_name=self.id_name,
-            part=part,
-            strict=schema.strict,
+        fields, there = dataset_fields(rows, schema, part)
+        dataset = SeriesDataset(
+            **fields, static={name: column[there] for name, column in static.items()}, id_name=self.id_name
         )
         if self.objects is not None:
             dataset = with_static(dataset, self.objects, schema.id, self._of_objects, schema.na)
         return replace(dataset, value_names=self.value_names or dataset.value_names)
 
-    def observations(self, columns: dict[str, pa.Array], labels: Labels) -> tuple[Observations, dict[str, np.ndarray]]:
+    def _observations(self, columns: dict[str, pa.Array]) -> tuple[Observations, dict[str, np.ndarray]]:
         """Return the rows of some columns, in any order, and one value per series of every static column."""
         schema = self.schema
         cautions: list[str] = []
         notes: list[str] = []
-        series, ids = cells.encode(labels.ids(columns[schema.id], schema.id))
+        words: dict[str, dict[str, int]] = {}
+        series, ids = cells.encode(self.labels(columns[schema.id], schema.id))
         static = {}
         for name in schema.static:
-            if name in self._of_objects:
-                continue
-            column = columns.get(name, pa.nulls(len(series)))
-            static[name], caution = static_column(column, name, series, ids, schema.na, parse=self.source.is_text)
-            cautions += [caution] if caution else []
-        per_row = {name: column for name, column in columns.items() if name not in schema.static}
-        per_row, row_of = explode(per_row)
+            if name not in self._of_objects:
+                column = columns.get(name, pa.nulls(len(series)))
+                static[name], caution = static_column(column, name, series, ids, schema.na, parse=self.source.is_text)
+                cautions += [caution] if caution else []
+        per_row, row_of = explode({name: column for name, column in columns.items() if name not in schema.static})
         series = series if row_of is None else series[row_of]
-        total = len(series)
-        words: dict[str, dict[str, int]] = {}
-        numbers = []
-        for name in self.values:
+
+        def numbers(name: str, limits: bool = False) -> np.ndarray:
             if name in self.absent:
-                numbers.append(np.full(total, np.nan))
-                continue
-            read = cells.numbers(per_row[name], name, schema.na, schema.limits == "number")
-            words |= {name: read.words} if read.words else {}
-            notes += [read.note] if read.note else []
-            numbers.append(read.values)
-        values = np.stack(numbers, axis=1)
-        when = self._times(per_row)
+                return np.full(len(series), np.nan)
+            read = cells.numbers(per_row[name], name, schema.na, limits)
+            words.update({name: read.words} if read.words else {})
+            notes.extend([read.note] if read.note else [])
+            return read.values
+
+        values = np.stack([numbers(name, schema.limits == "number") for name in self.values], axis=1)
+        positions = [numbers(name) for name in schema.positions]
+        when = dates.times(per_row[schema.time], schema.time, schema.time_format, schema.na)
+        if schema.clock is not None:
+            when = dates.with_clock(when, per_row[schema.clock], schema.time)
         words |= {schema.time: when.words} if when.words else {}
         notes += [when.note] if when.note else []
-        keep, flagged = np.ones(total, bool), {}
+        keep, flagged = np.ones(len(series), bool), {}
         for name in schema.flags:
-            marked = np.nan_to_num(cells.numbers(per_row[name], name, schema.na).values) != 0
+            marked = np.nan_to_num(numbers(name)) != 0
             flagged[name] = int((marked & keep).sum())
             keep &= ~marked
-        missing = 0
-        if row_of is not None:  # lists may be filled up to one length: an entry without a time and values is none
-            blank = np.isnan(values).all(1) & keep & np.isnan(when.values)
-            missing = int(blank.sum())
-            keep &= ~blank
-        positions = [cells.numbers(per_row[name], name, schema.na).values for name in schema.positions]
-        which, known, unknown = None, None, {}
-        named = None if schema.channel is None else labels.channels(per_row[schema.channel], schema.channel)
-        if schema.untimed == "static":
-            untimed = np.isnan(when.values) & keep & (series >= 0)
-            # A fact's channel need be none that a model knows.
-            facts = _facts(untimed, series, len(ids), *cells.encode(named), values) if named is not None else {}
+        bare, untimed = np.isnan(values).all(1), np.isnan(when.values)
+        # Lists may be filled up to one length: an entry without a time and values is none.
+        blank = bare & keep & untimed & (row_of is not None)
+        keep &= ~blank
+        missing = int(blank.sum())
+        labels = None if schema.channel is None else self.labels(per_row[schema.channel], schema.channel)
+        facts: dict[str, np.ndarray] = {}
+        if schema.untimed == "static" and labels is not None:
+            untimed &= keep & (series >= 0)
+            facts = _facts(untimed, series, len(ids), *cells.encode(labels), values)  # a model need not know them
             if facts:
-                static |= facts
                 notes.append(f"{untimed.sum():,} rows without a time are static: {listed(facts)}")
                 keep &= ~untimed
-                total -= int(untimed.sum())
-                named = pc.if_else(pa.array(untimed), pa.scalar(None, named.type), named)  # pyright: ignore
-        if named is not None:
+                labels = pc.if_else(pa.array(untimed), pa.scalar(None, labels.type), labels)  # pyright: ignore
+        which, known, unknown = None, None, {}
+        if labels is not None:
             which, known, unknown = encode_channels(
-                named,
-                self.channel_names if self.channel_names is not None else labels.channel_names,
+                labels,
+                self.channel_names,
                 f"column {schema.channel!r}",
                 self.unknown_channels,
                 lambda row: f"series {listed([ids[series[row]]])}" if series[row] >= 0 else f"row {row}",
             )
             keep &= which != -2
-            unknown = {name: count for name, count in unknown.items() if count}
-        if which is not None and known is not None and self.channel_names is None and labels.channel_names is None:
-            usable = keep & ~np.isnan(when.values) & ~np.isnan(values).all(1) & (which >= 0)
-            there = np.bincount(which[usable], minlength=len(known)) > 0
-            if there.any():  # channels of which no row can be used are none
-                number = np.where(there, np.cumsum(there) - 1, 0)
-                which = np.append(number, [-2, -1])[which].astype(np.int32) if not there.all() else which
-                known = tuple(name for name, used in zip(known, there, strict=True) if used)
+            if self.channel_names is None:
+                which, known = _observed_channels(which, known, keep & ~np.isnan(when.values) & ~bare)
         report = ReadingReport(
-            total=total,
+            total=len(series) - (int(untimed.sum()) if facts else 0),
             missing=missing,
             missing_by_column=dict.fromkeys(self.values, missing) if missing else {},
             words=words,
-            unknown=unknown,
+            unknown={name: count for name, count in unknown.items() if count},
             flagged={name: count for name, count in flagged.items() if count},
             lists=0 if row_of is None else len(columns[schema.id]),
             cautions=tuple(cautions),
             notes=(*notes, *((NO_ZONE,) if when.zone == "" else ())),
         )
-        kind = per_row[schema.time].type
-        step = 0.0
-        if pa.types.is_float32(kind) or pa.types.is_float16(kind):
+        kind, step = per_row[schema.time].type, 0.0
+        if pa.types.is_float32(kind):
             largest = np.nanmax(np.abs(when.values[np.isfinite(when.values)]), initial=0)
-            step = float(np.spacing(np.asarray(largest, kind.to_pandas_dtype())))
+            step = float(np.spacing(np.float32(largest)))
         pairs = {**dict(error_columns(self.values)), **schema.error_of}
         rows = Observations(
             series=series,
             ids=ids,
-            times=when.values if when.values.flags.writeable else when.values.copy(),  # else torch warns
+            times=when.values,
             channels=which,
             channel_names=known,
             values=values,
@@ -453,68 +480,27 @@ class TableReader:
             errors={name: error for name, error in pairs.items() if name in self.values and error in self.values},
             time_step=step,
         )
-        rows = rows if keep.all() else rows.keep(keep)
-        return self._within(rows), static
-
-    def _times(self, columns: dict[str, pa.Array]) -> cells.Times:
-        schema = self.schema
-        if schema.clock is not None:
-            return cells.with_clock(
-                columns[schema.time], columns[schema.clock], schema.time, schema.time_format, schema.na
-            )
-        return cells.times(columns[schema.time], schema.time, schema.time_format, schema.na)
+        return self._within(rows if keep.all() else rows.keep(keep)), static | facts
 
     def _within(self, rows: Observations) -> Observations:
         """Leave out rows before `since` and after `until`."""
-        left = []
-        for text, reason in ((self.schema.since, "is before"), (self.schema.until, "is after")):
-            if text is None:
-                continue
-            limit = dates.parse_time(text, rows.time_zone)
-            beyond = rows.times < limit if reason == "is before" else rows.times > limit
-            if beyond.any():
-                left.append(
-                    LeftOut(self.schema.time, f"{reason} {text}", int(beyond.sum()), rows.name(int(beyond.argmax())))
-                )
-                rows = rows.keep(~beyond)
-        return replace(rows, report=replace(rows.report, left_out=(*rows.report.left_out, *left))) if left else rows
+        since, until, time = self.schema.since, self.schema.until, self.schema.time
+        reasons = []
+        if since is not None:
+            reasons.append((time, f"is before {since}", rows.times < dates.parse_time(since, rows.time_zone)))
+        if until is not None:
+            reasons.append((time, f"is after {until}", rows.times > dates.parse_time(until, rows.time_zone)))
+        return rows.leave_out(reasons)
 
 
-@dataclass(frozen=True, eq=False)
-class Labels:
-    """How the labels of a table are read, alike in all its parts.
-
-    Ids and channels of a text file are texts, unless all of them are written as integers.
-    """
-
-    integers: frozenset[str] = field(default_factory=frozenset)
-    channel_names: tuple[Any, ...] | None = None
-
-    @classmethod
-    def of(cls, reader: TableReader, columns: dict[str, pa.Array] | None) -> Labels:
-        """Look at all labels of a text file, and at the channels of one that is read in parts (`columns` is None)."""
-        source, schema = reader.source, reader.schema
-        if not source.is_text and columns is not None:
-            return cls()
-        integers, names = set(), None
-        for name in (schema.id, schema.channel):
-            if name is None or name not in source.kinds or (name == schema.id and not source.is_text):
-                continue
-            column = source.distinct(name) if columns is None else columns[name].unique()
-            column = cells.labels(column, name).drop_null()
-            if source.is_text and len(column) and cells.are_integers(column):
-                integers.add(name)
-                column = column.cast(pa.int64())
-            if name == schema.channel and columns is None:
-                names = tuple(sorted(set(cells.label_values(column).tolist())))
-        return cls(frozenset(integers), names)
-
-    def ids(self, column: pa.Array, name: str) -> pa.Array:
-        """Return ids, or channels, with nulls where they are missing."""
-        found = cells.labels(column, name)
-        return found.cast(pa.int64()) if name in self.integers and cells.is_text(found.type) else found
-
-    channels = ids
+def _observed_channels(which: np.ndarray, known: tuple[Any, ...], usable: np.ndarray) -> tuple[np.ndarray, tuple]:
+    """Leave out channels of which no row can be used, unless that is all of them."""
+    there = np.bincount(which[usable & (which >= 0)], minlength=len(known)) > 0
+    if there.all() or not there.any():
+        return which, known
+    number = np.where(there, np.cumsum(there) - 1, 0)
+    names = tuple(name for name, used in zip(known, there, strict=True) if used)
+    return np.append(number, [-2, -1])[which].astype(np.int32), names
 
 
 def _joined(reports: list[ReadingReport]) -> ReadingReport:
@@ -527,9 +513,9 @@ def _joined(reports: list[ReadingReport]) -> ReadingReport:
     return sum(reports[1:], reports[0])
 
 
-def announce(report: ReadingReport) -> None:
+def announce(report: ReadingReport | None) -> None:
     """Warn of what a user would not expect to be lost or changed."""
-    for loss in report.losses():
+    for loss in [] if report is None else report.losses():
         warnings.warn(loss, InputWarning, stacklevel=5)
 
 
@@ -584,23 +570,7 @@ def _no_columns(part: SeriesDataset) -> dict[str, Any]:
     }
 
 
-def _writable(folder: Path) -> bool:
-    return os.access(folder, os.W_OK)
-
-
-def _observed(ids: np.ndarray, dataset: SeriesDataset) -> np.ndarray:
-    """Return which of the ids are among the data set's, bool [S]."""
-    if len(ids) == len(dataset):
-        return np.ones(len(ids), bool)
-    there = set(dataset.ids.tolist())
-    return np.array([id in there for id in ids.tolist()], bool)
-
-
-def _role(schema: TableSchema, name: str) -> str:
-    return next((role for role, column in schema.roles if column == name), "values")
-
-
-def _no_ids(table: Source, schema: TableSchema, roles: set[str]) -> bool:
+def _no_ids(table: Source, roles: set[str]) -> bool:
     """Return True for a table without a column of ids: it is one series, or each of its files is.
 
     Raises
@@ -619,6 +589,23 @@ def _no_ids(table: Source, schema: TableSchema, roles: set[str]) -> bool:
             code="unknown-column",
         )
     return True
+
+
+def _warn_of_units(table: Source, schema: TableSchema) -> None:
+    """Warn of columns whose unit is not that of training, with the factor between them, if astropy knows it."""
+    for name, trained in schema.units.items():
+        unit = table.units.get(name, trained)
+        if unit == trained:
+            continue
+        factor = None
+        with suppress(Exception):  # no astropy, or a unit that it does not know
+            units = importlib.import_module("astropy.units")
+            factor = units.Unit(unit).to(units.Unit(trained))
+        if factor == 1:
+            continue
+        said = "" if factor is None else f": multiply by {factor:.6g}"
+        text = f"column {name!r} is in {unit}, and the model was trained on {trained}; convert it{said}."
+        warnings.warn(text, InputWarning, stacklevel=4)
 
 
 def _advice(role: str, for_model: bool) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Literal, get_args
 
 from rotarymae.errors import InputError, choose, did_you_mean, listed
@@ -46,6 +46,9 @@ class TableSchema:
         Have one value per series, in this table or in the objects' table.
     wide
         Whether each column of values is a channel.
+    numbered
+        Before the numbers of columns that are a series per row: "FLUX." of FLUX.1, FLUX.2, ...; the column "number"
+        then holds the numbers, "FLUX" the values, and "series" counts the rows.
     tokens
         Whether each (time, channel) is one token, or each time with all its channels.
     missing
@@ -70,6 +73,8 @@ class TableSchema:
         Whether a cell that cannot be used refuses the table.
     objects
         Another table with one row per series, which has the static columns that the table of observations lacks.
+    units
+        Column → its unit in the table that a model was trained on, as far as that says it.
     """
 
     id: str = "id"
@@ -82,6 +87,7 @@ class TableSchema:
     flags: tuple[str, ...] = ()
     static: tuple[str, ...] = ()
     wide: bool = False
+    numbered: str | None = None
     tokens: Tokenisation = "channel"
     missing: Missing = "drop"
     duplicates: Duplicates = "error"
@@ -95,6 +101,7 @@ class TableSchema:
     header_row: int | None = None
     strict: bool = False
     objects: str | None = None
+    units: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name in LISTS:
@@ -163,7 +170,7 @@ class TableSchema:
         InputError
             Options that exclude each other.
         """
-        known = {field.name for field in fields(cls)}
+        known = {one.name for one in fields(cls)}
         given = {name: value for name, value in given.items() if value and name in known}
         # Which objects there were in training says nothing of those of another table.
         before = {name: value for name, value in (of_model or {}).items() if name in known - {"objects"}}
@@ -187,8 +194,10 @@ class TableSchema:
         return replace(schema, static=static, errors=preprocessor.errors, positions=preprocessor.position_names)
 
     def with_values_of(self, dataset: Any) -> TableSchema:
-        """Return the same with the channels by name, where a wide table's were all columns that have no other role."""
-        return replace(self, values=tuple(dataset.channel_names or dataset.value_names)) if self.wide else self
+        """Return the same with the channels by name, where a wide table's were all columns that have no other role, and
+        with the units."""
+        values = tuple(dataset.channel_names or dataset.value_names) if self.wide else self.values
+        return replace(self, values=values, units=dataset.reading.units if dataset.reading else {})
 
     def to_json(self) -> dict[str, Any]:
         return json.loads(json.dumps(asdict(self)))
@@ -196,7 +205,7 @@ class TableSchema:
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> TableSchema:
         """Return the schema of `to_json`. Raises InputError for a field that there is not."""
-        names = [field.name for field in fields(cls)]
+        names = [one.name for one in fields(cls)]
         for name in content:
             if name not in names:
                 raise InputError(f"a table has no {name!r}.{did_you_mean(name, names)}", code="unknown-field")

@@ -52,6 +52,7 @@ BEGINNINGS = {
     b"{": ".jsonl",
     b"[": ".json",
 }
+NUMBERED = re.compile(r"(.*\D)(\d+)")  # columns FLUX.1, FLUX.2, ...
 COMMA = r"\s*[-+]?\d*,\d+([eE][-+]?\d+)?\s*"
 MAX_COLUMNS = 25_000
 COPIES = 4  # what reading and sorting a table takes at its peak, over the bytes of its numbers
@@ -115,6 +116,42 @@ class Source:
         alone = "the table is one series" if len(self.paths) <= 1 else "each file is one series"
         return replace(self, of_file="file", notes=(*self.notes, f"no column of ids: {alone}"))
 
+    def without(self, stem: str) -> Source:
+        """Return the same without the columns of one stem and a number."""
+        kinds = {name: kind for name, kind in self.kinds.items() if not _has_stem(name, stem)}
+        return replace(self, kinds=kinds)
+
+    def with_numbered(self, stem: str) -> Source:
+        """Return a table in which the columns of one stem and a number are one list per row, with their numbers in the
+        column "number"; the column "series" counts the rows.
+
+        Raises
+        ------
+        InputError
+            No such columns ("unknown-column").
+        """
+        names = sorted((name for name in self.kinds if _has_stem(name, stem)), key=lambda name: int(name[len(stem) :]))
+        if not names:
+            raise InputError(
+                f"{self.name} has no columns {stem}1, {stem}2, ...; its columns are {listed(self.columns, 20)}.",
+                code="unknown-column",
+            )
+        values = stem.rstrip("._ ")
+        numbers = ", ".join(name[len(stem) :] for name in names)
+        cells_of = {
+            "series": "_row",
+            "number": f"[{numbers}]",
+            values: f"[{', '.join(self.sql[name] for name in names)}]",
+        }
+        kinds = {"series": pa.int64(), "number": pa.list_(pa.int64()), values: pa.list_(self.kinds[names[0]])}
+        return replace(
+            self,
+            kinds={**self.without(stem).kinds, **kinds},
+            sql={**self.sql, **cells_of},
+            relation=f"(SELECT *, row_number() OVER () AS _row FROM {self.relation})",
+            notes=(*self.notes, f"each row is a series of {len(names):,} columns {stem}1, {stem}2, ..."),
+        )
+
     @functools.cached_property
     def file_ids(self) -> tuple[str, ...]:
         """The names of the files, or where two are alike their paths."""
@@ -146,7 +183,7 @@ class Source:
     # ── reading ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def read(self, columns: Sequence[str], rows: int | None = None, distinct: bool = False) -> dict[str, pa.Array]:
-        """Return some columns: of the first rows only where their number is given, or the distinct rows in any order."""
+        """Return some columns of the first rows, or of all; `distinct` rows come once, in any order."""
         columns = list(dict.fromkeys(columns))
         self.need(columns)
         limit = "" if rows is None else f" LIMIT {rows}"
@@ -168,12 +205,13 @@ class Source:
             return 0, ""
         paths = ", ".join(_literal(str(path)) for path in self.read_from)
         rejects = f"reject_errors JOIN reject_scans USING (scan_id, file_id) WHERE file_path IN ({paths})"
-        query = "SELECT count(DISTINCT (file_path, line)), arg_min(file_path, line), min(line), arg_min(error_message, line)"
+        query = "SELECT count(DISTINCT (file_path, line)), arg_min(file_path, line), min(line), "
+        query += f"arg_min(error_message, line) FROM {rejects}"
         try:
-            count, path, line, why = self._database.sql(f"{query} FROM {rejects}").fetchall()[0]
+            count, path, line, why = self._database.sql(query).fetchall()[0]
         except duckdb.CatalogException:  # all was read on other connections
             self.rows()
-            count, path, line, why = self._database.sql(f"{query} FROM {rejects}").fetchall()[0]
+            count, path, line, why = self._database.sql(query).fetchall()[0]
         where = f" of {Path(path).name}" if len(self.paths) > 1 and path else ""
         return count, f"line {line}{where}: {why}".replace("\n", " ") if count else ""
 
@@ -266,7 +304,7 @@ class Source:
         return ", ".join(f"{self._expression(name)} AS c{i}" for i, name in enumerate(columns)) or "1"
 
     def _restored(self, table: pa.Table, columns: Sequence[str]) -> dict[str, pa.Array]:
-        """Return columns in the types that the file says, of which DuckDB has no durations and no date in milliseconds."""
+        """Return columns in the types that the file says, of which DuckDB lacks some, such as durations."""
         arrays = {}
         for i, name in enumerate(columns):
             array, kind = to_arrow(table.column(i)), self.kinds.get(name, pa.string())
@@ -301,6 +339,10 @@ def _database_of(process: int) -> duckdb.DuckDBPyConnection:
 def connection() -> duckdb.DuckDBPyConnection:
     """Return this process's database in memory, which spills to a temporary folder."""
     return _database_of(os.getpid())
+
+
+def _has_stem(name: str, stem: str) -> bool:
+    return name.startswith(stem) and name[len(stem) :].isdecimal()
 
 
 def _quoted(name: str) -> str:
@@ -344,13 +386,15 @@ def _flat(schema: pa.Schema, columns: Sequence[str] | None = None) -> tuple[dict
 # ── opening ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def open_source(source: Any, header_row: int | None = None) -> Source:
+def open_source(source: Any, header_row: int | None = None, numbered: str | None = None) -> Source:
     """Open a table file, a folder of them, a pattern such as "night*.csv", "-" for standard input, or a data frame.
 
     Parameters
     ----------
     header_row
         The line of a text file, counted from 1, that names the columns.
+    numbered
+        The stem of numbered columns that are a series per row.
 
     Raises
     ------
@@ -358,6 +402,9 @@ def open_source(source: Any, header_row: int | None = None) -> Source:
         No such file ("no-file"), a suffix that is not known ("unknown-format"), files of several formats, a file that
         cannot be read ("unreadable"), an object that is no table ("no-frame").
     """
+    if numbered is not None:
+        opened = open_source(source, header_row)
+        return opened if "number" in opened.kinds else opened.with_numbered(numbered)
     if isinstance(source, Source):
         return source
     if not isinstance(source, str | os.PathLike):
