@@ -274,9 +274,9 @@ def ask_bank(
     of_unit[whole] = torch.arange(len(whole))
     for bucket, fitted in bank.buckets:
         mine = of_unit[bucket]
-        asked = mine >= 0
-        if asked.any():
-            part, mine = processes.Fitted(*(tensor[asked] for tensor in fitted)), mine[asked]
+        queried = mine >= 0
+        if queried.any():
+            part, mine = processes.Fitted(*(tensor[queried] for tensor in fitted)), mine[queried]
             width = int(units.real[mine].sum(1).max())
             for store, value in zip(parts, processes.answer(part, at[mine, :width]), strict=True):
                 store[mine, :width] = value

@@ -1,4 +1,4 @@
-"""Which observations of a series mattered to a model: by leaving each of them out."""
+"""Measure which observations of a series matter to a model, by leaving each of them out."""
 
 from __future__ import annotations
 

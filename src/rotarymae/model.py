@@ -324,13 +324,13 @@ class MaskedAutoencoder(nn.Module):
         if padding is not None and padding.shape != positions.shape[:2]:
             raise InputError(f"query padding has shape {tuple(padding.shape)}; expected {tuple(positions.shape[:2])}.")
         queries = positions.shape[1]
-        asked = self.mask_token.expand(batch, queries, -1)
+        query_tokens = self.mask_token.expand(batch, queries, -1)
         near = None
         if context.observed is not None:
             near = neighbours(context.observed, positions.to(context.positions.dtype), self.config.features)
-            near = Neighbours(*(part.to(asked.dtype) for part in near))
-            asked = asked + self.neighbour_projection(near.numbers.flatten(2)).to(asked.dtype)
-        x = torch.cat([context.tokens, asked], dim=1)
+            near = Neighbours(*(part.to(query_tokens.dtype) for part in near))
+            query_tokens = query_tokens + self.neighbour_projection(near.numbers.flatten(2)).to(query_tokens.dtype)
+        x = torch.cat([context.tokens, query_tokens], dim=1)
         positions = torch.cat([context.positions, positions.to(context.positions.dtype)], dim=1)
         if context.padding is not None or padding is not None:
             parts = (context.padding, visible), (padding, queries)

@@ -86,7 +86,7 @@ def embed_any(
 
 @dataclass(frozen=True)
 class BesideLine:
-    """How far answers and a straight line lie from observations that were hidden, a tenth of those of some series.
+    """Errors of answers and of a straight line at hidden observations, a tenth of those of some series.
 
     Attributes:
         series: how many the table has.
