@@ -20,12 +20,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from matplotlib.figure import Figure
 
 from benchmarks.measure import Settings, machine
 from benchmarks.memory import peak_during
 from benchmarks.workload import equal_tokens
 from rotarymae import Encoder, RoMAEConfig
-from rotarymae.plots.style import blank, style_axes, style_of
+from rotarymae.plots import style_of, styled
 
 FILE, PICTURE = Path("results/benchmark-attention.json"), Path("docs/images/attention.png")
 KINDS = {"softmax": ("softmax", 0), "linear": ("linear", 0), "softmax, windows of 4,096": ("softmax", 4096)}
@@ -86,7 +87,7 @@ def main() -> None:
         print(json.dumps(measure(attention, *map(int, numbers))))
         return
     if given.figure:
-        draw(json.loads(FILE.read_text())["rows"], PICTURE)
+        draw(json.loads(FILE.read_text())["rows"]).savefig(PICTURE, dpi=150)
         return
     jobs = [("embed", name, WHOLE) for name in EMBEDDED]
     if not given.embed:
@@ -105,20 +106,21 @@ def main() -> None:
         FILE.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
 
 
-def draw(rows: list[dict[str, Any]], path: Path) -> None:
-    """Seconds and memory of a step by length, on logarithmic axes."""
-    drawing = blank(8.0, 3.4)
+@styled
+def draw(rows: list[dict[str, Any]]) -> Figure:
+    """Draw seconds and memory of a step by length, on logarithmic axes."""
+    drawing = Figure((8.0, 3.4))
     for axes, key, unit, label in zip(drawing.subplots(1, 2), ("seconds", "bytes"), (1, 2**20), LABELS, strict=True):
         for i, name in enumerate(KINDS):
             own = [row for row in rows if (row["pass"], row["kind"]) == ("step", name)]
             points = sorted((row["length"], row[key] / unit) for row in own)
             colour, marker = style_of(i)
             axes.loglog(*zip(*points, strict=True), color=colour, marker=marker, markersize=5, label=name)
-        style_axes(axes, "observations of the series", label)
+        axes.set(xlabel="observations of the series", ylabel=label)
         axes.set_xticks(LENGTHS, [f"{length // 1024}k" for length in LENGTHS])
         axes.minorticks_off()
-    drawing.axes[0].legend(frameon=False, fontsize=9)
-    drawing.savefig(path, dpi=150)
+    drawing.axes[0].legend()
+    return drawing
 
 
 if __name__ == "__main__":

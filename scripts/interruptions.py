@@ -90,7 +90,7 @@ def run(scene: str, table: Path, folder: Path, pipe: int) -> None:
     Reporter.bar = saying_bar
     for module in (atomic_write, checkpointing):
         module.flush = saying(module.flush, say)
-    for module in (checkpointing, pipeline, base):
+    for module in (pipeline, base):
         module.save_file = saying(module.save_file, say, half=True)
     rotarymae(["fit", str(table), "--out", str(folder), *COMMON.split(), *scene.split(), "--resume"])
 
@@ -157,7 +157,7 @@ def contents(folder: Path) -> dict[str, object]:
     """What must be the same: each file's digest, and metrics.json but for what tells of this very run."""
     found: dict[str, object] = {}
     for path in sorted(folder.rglob("*")):
-        if path.is_dir() or path.name in (".lock", "report.html", "results.json") or "checkpoints" in path.parts:
+        if path.is_dir() or path.name in (".lock", "report.html", "results.json", "checkpoint.safetensors"):
             assert not path.name.startswith(".") or path.name == ".lock", f"{path} was left over"
         elif path.name == "metrics.json":
             metrics = json.loads(path.read_text())

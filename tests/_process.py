@@ -5,6 +5,7 @@ torchrun --nproc-per-node 3 tests/_process.py OUT JOB [RESUME]
 
 import json
 import os
+import shutil
 import sys
 import time
 from pathlib import Path
@@ -33,10 +34,16 @@ def train(out: Path, resume: str) -> dict:
         return inner(index, epoch)
 
     data.batch = batch
-    many = {"epochs": 3, "batch_size": 13, "checkpoint_steps": 5, "keep": 20}
+    many = {"epochs": 3, "batch_size": 13, "checkpoint_steps": 5}
     # Neither clipping nor Adam, which would hide a gradient of another size.
     many |= {"optimizer": "sgd", "gradient_clip": None, "base_lr": 0.01}
-    result = training.fit(what, data, settings(**many), validation=held, folder=out / "run", resume=resume)
+
+    def keep(step: int, steps: int, loss: float) -> None:
+        if step == 12 and resume == "never":
+            shutil.copy(out / "run" / "checkpoint.safetensors", out / "after-10.safetensors")
+
+    how = {"validation": held, "folder": out / "run", "resume": resume, "on_step": keep}
+    result = training.fit(what, data, settings(**many), **how)
     order.sort(key=str)
     return {"history": result.history, "tokens": result.tokens, "order": order}
 
@@ -68,7 +75,8 @@ def poisoned(out: Path, resume: str) -> dict:
 
 def refused(out: Path, resume: str) -> dict:
     """The folder has a run already: every rank must say so."""
-    (out / "run" / "checkpoints").mkdir(parents=True, exist_ok=True)
+    (out / "run").mkdir(parents=True, exist_ok=True)
+    (out / "run" / "log.jsonl").touch()
     try:
         training.fit(objective(), examples(), settings(epochs=1), folder=out / "run")
     except InputError as error:

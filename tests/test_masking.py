@@ -17,6 +17,7 @@ from conftest import place_rows, random_rows, random_tokens, refuses
 from rotarymae.counter_rng import counter_uniform
 from rotarymae.masking import (
     MASKINGS,
+    MaskBlocks,
     MaskChannels,
     MaskFuture,
     Masking,
@@ -50,6 +51,36 @@ def test_ratio_hides_the_ceiling_leaves_one_visible_and_never_hides_padding(leng
     assert not (mask & ~tokens.real).any()
     assert mask.sum(1).tolist() == [min(ceil(ratio * n - 1e-9), n - 1) for n in lengths]
     assert (tokens.real & ~mask).any(1).all()
+
+
+@given(lengths=LENGTHS, ratio=st.floats(0.01, 0.99), placement=PLACEMENTS, seed=st.integers(0, 99))
+@settings(max_examples=60, deadline=None)
+def test_blocks_hide_as_many_as_a_ratio_does(lengths, ratio, placement, seed):
+    tokens = ragged(lengths, placement, seed)
+    mask = MaskBlocks(ratio)(tokens)
+    assert not (mask & ~tokens.real).any()
+    assert mask.sum(1).tolist() == [min(ceil(ratio * n - 1e-9), n - 1) for n in lengths]
+
+
+def test_blocks_are_of_one_length_in_time_or_in_a_channel():
+    """200 rows of two channels at 30 times; hidden are runs in the order of time or, in other rows, of one channel."""
+    times, channels = np.repeat(np.arange(30.0), 2), np.tile([1.0, 2.0], 30)
+    shuffled = np.random.default_rng(0).permutation(60)
+    at = torch.tensor(np.stack([times, channels], -1)[shuffled], dtype=torch.float32).expand(200, -1, -1)
+    mask = MaskBlocks(0.5)(Tokens(torch.zeros(200, 60, 1), at), counter_uniform(0, 0, np.arange(200))).numpy()
+    by_time, by_channel = (
+        mask[:, np.lexsort(keys)]
+        for keys in ((channels[shuffled], times[shuffled]), (times[shuffled], channels[shuffled]))
+    )
+
+    def runs(ordered):
+        return (np.diff(ordered.astype(int), axis=1, prepend=0) == 1).sum(1)
+
+    fewest = np.minimum(runs(by_time), runs(by_channel))
+    assert (fewest == 1).sum() > 10 and (fewest > 10).sum() > 20, "single blocks and single tokens"
+    in_time, in_channel = (runs(by_time) < runs(by_channel)).sum(), (runs(by_time) > runs(by_channel)).sum()
+    assert in_time > 40 and in_channel > 40
+    assert mask[:, np.argmax(times[shuffled])].any(), "the end is hidden, too"
 
 
 def test_a_ratio_is_not_rounded_up():
@@ -136,10 +167,11 @@ def test_the_future_by_hand():
     assert mask.tolist() == [[False, True, False, False, True, False], [False] * 6]
 
 
-SHARES = [MaskRatio, MaskRows, MaskChannels, MaskTubes, MaskFuture]
+SHARES = [MaskRatio, MaskBlocks, MaskRows, MaskChannels, MaskTubes, MaskFuture]
 EXAMPLES = [
     MaskRatio(0.4),
     MaskRatio((0.2, 0.6)),
+    MaskBlocks((0.2, 0.6)),
     MaskRows(0.4),
     MaskChannels((0.2, 0.6)),
     MaskTubes(0.4),
@@ -167,10 +199,17 @@ def test_a_range_of_shares_gives_each_row_a_share_of_its_own(kind):
     assert kind((0.3, 0.3))(tokens).double().mean(1).allclose(torch.tensor(0.3).double())
 
 
-@pytest.mark.parametrize("name", get_args(MaskingStrategy))
+@pytest.mark.parametrize("name", sorted({*get_args(MaskingStrategy)} - {"auto"}))
 def test_what_the_command_calls_masking_and_mask_ratio_is_what_hides(name):
-    assert FitConfig(masking=name, mask_ratio=(0.1, 0.5)).strategy() == Masking.named(name, ratio=(0.1, 0.5))
-    assert FitConfig(masking=name, mask_ratio=0.4).strategy() == Masking.named(name, ratio=0.4)
+    assert FitConfig(masking=name, mask_ratio=(0.1, 0.5)).strategy("observations") == Masking.named(
+        name, ratio=(0.1, 0.5)
+    )
+    assert FitConfig(masking=name, mask_ratio=0.4).strategy("observations") == Masking.named(name, ratio=0.4)
+
+
+def test_by_itself_masking_hides_stretches_of_series_and_single_patches_of_pictures():
+    assert FitConfig().strategy("observations") == MaskBlocks((0.3, 0.8))
+    assert FitConfig().strategy("patches") == MaskRatio((0.3, 0.8))
 
 
 @pytest.mark.parametrize("kind", SHARES)
@@ -214,7 +253,7 @@ def test_split_is_an_exact_partition_of_rows_of_unequal_length(lengths, placemen
         (lambda t: MaskRatio((0.1, 0.2, 0.3)), ("mask_ratio is (0.1, 0.2, 0.3)", "one number")),
         (lambda t: MaskChannels(0.5)(t), ("masking 'channels'", "the last axis", "only that of time")),
         (lambda t: MaskTubes(0.5)(t), ("'tubes'", "only one axis")),
-        (lambda t: Masking.named("blocks"), ("'blocks'", "'ratio', 'rows', 'channels', 'tubes', 'future'")),
+        (lambda t: Masking.named("lumps"), ("'lumps'", "'ratio', 'blocks', 'rows', 'channels', 'tubes', 'future'")),
         (lambda t: Masking.named("row"), ("'row'", "Did you mean 'rows'?")),
     ],
 )

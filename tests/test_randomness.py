@@ -50,18 +50,15 @@ def test_two_trainings_in_two_threads_give_what_each_gives_alone(alone):
     assert together == alone
 
 
-@pytest.mark.parametrize("tune", ["full", "lora"])
-def test_the_callers_random_state_stays_also_while_it_trains(tune, alone):
-    if tune == "lora":
-        pytest.importorskip("peft")
+def test_the_callers_random_state_stays_also_while_it_trains(alone):
     torch.manual_seed(3)
     np.random.seed(3)
     before, seen = (torch.get_rng_state(), np.random.get_state()[1].copy()), []
-    found = train(on_step=lambda *_: seen.append(torch.get_rng_state()), tune=tune)
+    found = train(on_step=lambda *_: seen.append(torch.get_rng_state()))
     assert len(seen) > 10 and all(torch.equal(state, before[0]) for state in seen)
     assert torch.equal(torch.get_rng_state(), before[0]) and np.array_equal(np.random.get_state()[1], before[1])
     torch.manual_seed(4)
-    assert train(tune=tune) == found and (found == alone[0]) == (tune == "full")
+    assert train() == found == alone[0]
 
 
 @contextmanager

@@ -30,12 +30,6 @@ def hidden_losses(pipeline: Pipeline, hidden: SeriesDataset, answer: Interpolati
     return answer.scaled.likelihood.loss(answer.scaled.parameters, torch.from_numpy(truth)).numpy()
 
 
-def hidden_loss(pipeline: Pipeline, hidden: SeriesDataset, answer: Interpolation) -> np.ndarray:
-    """Return the mean of `hidden_losses` over each series' observations and values [S]."""
-    losses = hidden_losses(pipeline, hidden, answer).mean(1)
-    return np.add.reduceat(losses, hidden.offsets[:-1]) / hidden.lengths
-
-
 def observation_scores(
     pipeline: Pipeline, dataset: SeriesDataset, on_step: Callable[[int, int], None] | None = None
 ) -> np.ndarray:

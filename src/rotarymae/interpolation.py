@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from rotarymae.batch import Batch
+from rotarymae.calibration import outputs, surroundings
 from rotarymae.errors import InputError, InputWarning
 from rotarymae.likelihoods import Likelihood
 from rotarymae.model import MaskedAutoencoder
@@ -29,11 +30,7 @@ SHOWN = (0.68, 0.95)  # the bands that tables and figures show
 CHUNK = 4096  # queries per pass of the decoder
 # Pre-training hides at most some four observations for each that it shows: who asks for more wants a curve.
 CURVE = 4
-# Outside a series' span bands widen over this share of it, chosen on validation series of the recipe synthetic and of
-# PLAsTiCC: of 0.25 and 0.5 the one whose 95 % bands held 95 % or more up to half a span beyond the last observation.
-WIDENS_OVER = 0.25
-# A model that learnt to forecast has been asked up to a span behind the last observation: there its bands stay its own.
-AHEAD = 1.0
+DEVIATION = 0.6827  # of a normal distribution lies within one standard deviation
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,10 +81,10 @@ class Interpolation:
     """Predictions at n queries, all [n, V].
 
     Attributes:
-        extrapolated: [n] True before the first or after the last of a series' observations. There bands widen: over a
-            quarter of the series' span they grow to no less than the spread of the training values about the answer.
+        distance: [n] the time to the nearest observation of the series' same channel, in the table's unit; infinity
+            where there is none. Bands widen with it, see `calibration`.
         mean: centre of the predicted distribution, in the table's units.
-        std: half the distance between one deviation below and one above; None of a likelihood without a spread. Where a
+        std: half the width of the central interval that holds 68.27 %; None of a likelihood without a spread. Where a
             value was compressed (asinh), the distribution is skewed in its own unit and the bands say more.
         scaled: the distribution itself, standardised like the model's input.
         bands: share → (lower, upper) edges of the central interval that holds it; empty without a spread.
@@ -95,7 +92,7 @@ class Interpolation:
             by itself; None where the preprocessor does it.
     """
 
-    extrapolated: np.ndarray
+    distance: np.ndarray
     mean: np.ndarray
     std: np.ndarray | None
     scaled: Predicted
@@ -163,7 +160,8 @@ def interpolate(
     """
     model, preprocessor = pipeline.require_autoencoder(), pipeline.require_series()
     check_queries(queries, dataset, preprocessor)
-    windows, given, fade, outside = preprocessor.windows(dataset), queries, None, _spans_beyond(queries, dataset) > 0
+    windows, given, fade = preprocessor.windows(dataset), queries, None
+    distance = time_to_nearest(dataset, queries)
     if len(windows.series) > len(dataset):
         dataset, (queries, fade) = windows.dataset, queries.of_windows(windows)
     preprocessor.check(dataset)
@@ -173,14 +171,22 @@ def interpolate(
     if not asked.all():
         dataset, queries = dataset.select(asked), replace(queries, offsets=np.unique(queries.offsets))
 
+    calibration = pipeline.calibration
+
     def read(model: torch.nn.Module, batch: Batch) -> list[np.ndarray]:
         assert isinstance(model, MaskedAutoencoder) and batch.masked is not None
-        found = predict_at(model, batch.inputs, batch.masked.positions, batch.masked.padding, chunk)
-        parameters = found.parameters.cpu().double().numpy()
+        asked = batch.masked.positions
+        found = predict_at(model, batch.inputs, asked, batch.masked.padding, chunk)
+        parameters = found.parameters.double()
+        widens = parameters.new_zeros(*parameters.shape[:3], 1)
+        if calibration is not None:
+            around = surroundings(batch.inputs, asked, preprocessor)
+            parameters = calibration(parameters, around, outputs(asked, preprocessor))
+            widens = calibration.widens(around)[..., None]
+        parameters = torch.cat([parameters, widens], -1).cpu().numpy()
         return [row[:n] for row, n in zip(parameters, queries.lengths[batch.series], strict=True)]
 
     channels = channel_index(queries)
-    beyond = _spans_beyond(queries, dataset, AHEAD * pipeline.forecasts)
     place = np.arange(len(channels))
     if preprocessor.join_times:  # one query predicts all channels of a time
         queries, place = queries.distinct_times()
@@ -200,18 +206,16 @@ def interpolate(
         scaled = parts[place, channels]
     if fade is not None:
         scaled, channels = fade.mixed(scaled), channels[fade.first]
-        # Between windows is not outside; the span of a window may be 0, and how far beyond then infinite.
-        beyond = np.where(outside, np.minimum(beyond[fade.first], beyond[fade.second]), 0.0)
-    scaler, likelihood = preprocessor.values, model.likelihood
-    parameters = torch.from_numpy(scaled)
+    scaler = preprocessor.values
+    likelihood = model.likelihood if calibration is None else calibration.answers
+    parameters, widens = torch.from_numpy(scaled[..., :-1]), scaled[..., -1]
     mean = likelihood.mean(parameters).numpy()
     centre = scaler.inverse(mean, channels)
     if not likelihood.has_spread:
-        return Interpolation(outside, centre, None, Predicted(parameters, likelihood))
-    # What training never asked for, the model answers with the certainty of what it was asked for.
-    share = np.minimum(beyond / WIDENS_OVER, 1.0)[:, None]
+        return Interpolation(distance, centre, None, Predicted(parameters, likelihood))
+    # Farther from any observation than was ever measured, nothing is known but the spread of the channel.
     variance = likelihood.std(parameters).numpy() ** 2
-    extra = share * np.maximum(scaler.spread_about(mean, channels) ** 2 - variance, 0.0)
+    extra = widens * np.maximum(scaler.spread_about(mean, channels) ** 2 - variance, 0.0)
     if given.errors is not None:
         extra = extra + scaler.standard_errors(centre, given.errors, channels) ** 2
     predicted = Predicted(likelihood.widen(parameters, torch.from_numpy(extra).log()), likelihood)
@@ -219,24 +223,33 @@ def interpolate(
     def unscaled(edge: Tensor) -> np.ndarray:
         return scaler.inverse(edge.numpy(), channels)
 
-    std = likelihood.std(predicted.parameters)
-    spread = (unscaled(predicted.mean + std) - unscaled(predicted.mean - std)) / 2
     bands = {}
-    for share in SHOWN:
+    for share in (*SHOWN, DEVIATION):
         lower, upper = likelihood.interval(predicted.parameters, share)
         bands[share] = unscaled(lower), unscaled(upper)
-    return Interpolation(outside, centre, spread, predicted, bands)
+    lower, upper = bands.pop(DEVIATION)
+    return Interpolation(distance, centre, (upper - lower) / 2, predicted, bands)
 
 
-def _spans_beyond(queries: Queries, dataset: SeriesDataset, ahead: float = 0.0) -> np.ndarray:
-    """How far each query lies before its series' first or more than `ahead` after its last observation [n], in spans of
-    the series; 0 between them, infinity outside of a series of one time."""
-    first = np.repeat(dataset.times[dataset.offsets[:-1]], queries.lengths)
-    last = np.repeat(dataset.times[dataset.offsets[1:] - 1], queries.lengths)
-    behind = queries.times - last - ahead * (last - first)
-    away = np.maximum(np.maximum(first - queries.times, behind), 0.0)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(away > 0, away / (last - first), 0.0)
+def time_to_nearest(dataset: SeriesDataset, queries: Queries) -> np.ndarray:
+    """Return the time from each query to the nearest observation of the same channel of its series [n]."""
+    channels = len(dataset.channel_names or (None,))
+    times = np.concatenate([dataset.times, queries.times])
+    series = np.arange(len(dataset))
+    owner = np.concatenate([np.repeat(series, dataset.lengths), np.repeat(series, queries.lengths)])
+    group = owner * channels + np.concatenate([channel_index(dataset), channel_index(queries)])
+    order = np.lexsort((times, group))
+    times, group, seen = times[order], group[order], order < len(dataset.times)
+    place, nearest = np.arange(len(order)), np.full(len(order), np.inf)
+    before = np.maximum.accumulate(np.where(seen, place, -1))
+    after = np.minimum.accumulate(np.where(seen, place, len(order))[::-1])[::-1]
+    for neighbour in (before, after):
+        inside = neighbour.clip(0, len(order) - 1)
+        there = (inside == neighbour) & (group[inside] == group)
+        nearest = np.where(there, np.minimum(nearest, np.abs(times - times[inside])), nearest)
+    answer = np.empty(len(order))
+    answer[order] = nearest
+    return answer[len(dataset.times) :]
 
 
 def _warn_if_joint(model: MaskedAutoencoder, queries: Queries, dataset: SeriesDataset) -> None:

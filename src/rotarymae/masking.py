@@ -92,6 +92,32 @@ class MaskRatio(Masking):
 
 
 @dataclass(frozen=True)
+class MaskBlocks(Masking):
+    """Hide ceil(ratio · real tokens) of each row in blocks of consecutive tokens, as gaps in real records come.
+
+    The length of its blocks is drawn per row, log-uniformly from one token to all that is hidden. Half of the rows are
+    cut in the order of time, so that a block hides all channels for a stretch, and the other half channel by channel
+    (the last axis), so that it hides one. A block may reach the end of a row.
+    """
+
+    kind: str = field(default="blocks", init=False)
+
+    def __call__(self, tokens: Tokens, noise: Noise | None = None, phase: float | None = None) -> Bool[Tensor, "B N"]:
+        # Before the numbers of each token: a row's numbers must not depend on how far its batch is padded.
+        length, offset, order = _draw(tokens, noise, 3).cpu().double().unbind(1)
+        share, uniform = self._draw(tokens, noise, phase)
+        real = tokens.real
+        count = _count(real.sum(1), share)
+        length = ((count.cpu() + 1).double().log() * length).exp().long().clamp(min=1)
+        offset = (offset * length).long()
+        rank = torch.arange(tokens.length, device=real.device)
+        block = (rank + offset[:, None].to(rank.device)) // length[:, None].to(rank.device)
+        ordered = rank < real.sum(1, keepdim=True)
+        hidden = _hide(ordered, count, uniform.gather(1, block.clamp(max=tokens.length - 1)))
+        return hidden.gather(1, _ranks(tokens, order < 0.5)) & real
+
+
+@dataclass(frozen=True)
 class MaskRows(Masking):
     """Hide everything observed at a time (axis 0), for ceil(ratio · distinct times) times of each row."""
 
@@ -147,6 +173,7 @@ class MaskFuture(Masking):
 
 MASKINGS: dict[str, type[Masking]] = {
     "ratio": MaskRatio,
+    "blocks": MaskBlocks,
     "rows": MaskRows,
     "channels": MaskChannels,
     "tubes": MaskTubes,
@@ -193,11 +220,25 @@ def _count(counts: Int[Tensor, " B"], share: float | Float[Tensor, " B"]) -> Int
 
 
 def _hide(real: Bool[Tensor, "B N"], count: Int[Tensor, " B"], uniform: Float[Tensor, "B N"]) -> Bool[Tensor, "B N"]:
-    """Return True on the `count` real tokens of each row that drew the smallest numbers."""
-    order = uniform.masked_fill(~real, 2.0).argsort(dim=1)
+    """Return True on the `count` real tokens of each row that drew the smallest numbers, the first of equal ones."""
+    order = uniform.masked_fill(~real, 2.0).argsort(dim=1, stable=True)
     rank = torch.empty_like(order)
     rank.scatter_(1, order, torch.arange(real.shape[1], device=order.device).expand_as(order))
     return (rank < count[:, None]) & real
+
+
+def _ranks(tokens: Tokens, by_channel: Bool[Tensor, " B"]) -> Int[Tensor, "B N"]:
+    """Return the place of each token in the order of time, or of channel (the last axis) and time; padding is last."""
+    times, channels = tokens.positions[..., 0], tokens.positions[..., -1]
+    if tokens.axes > 1:
+        channels = torch.where(by_channel[:, None].to(channels.device), channels, 0.0)
+    else:
+        channels = torch.zeros_like(times)
+    order = times.argsort(dim=1, stable=True)
+    for key in (channels, tokens.real.logical_not().float()):
+        order = order.gather(1, key.gather(1, order).argsort(dim=1, stable=True))
+    places = torch.arange(tokens.length, device=order.device).expand_as(order)
+    return torch.empty_like(order).scatter_(1, order, places)
 
 
 def _hide_groups(

@@ -75,7 +75,7 @@ def rarest_class(truth: np.ndarray) -> int:
 
 
 def classification_metrics(
-    truth: np.ndarray, probabilities: np.ndarray, weights: Sequence[float] = (), rare: int | None = None
+    truth: np.ndarray, probabilities: np.ndarray, weights: Sequence[float] | np.ndarray = (), rare: int | None = None
 ) -> dict[str, float]:
     """Return metrics of probabilities [S, classes] for the true classes int [S].
 
@@ -148,7 +148,11 @@ def intervals(method: str, measure: Callable[..., dict[str, float]], truth: Any,
 
 
 def interval_words(content: Mapping[str, Any]) -> str:
-    """Return the intervals of metrics.json in a sentence; empty without any."""
+    """Return the intervals of metrics.json, or the spread over folds, in a sentence; empty without any."""
+    if "folds" in content:
+        chosen = content["predictor"]["chosen"]
+        spreads = [f"{metric} {text}" for metric, text in fold_rows(content)[method_words(chosen)].items()]
+        return f"Mean and standard deviation over folds of {method_words(chosen)!r}: {', '.join(spreads)}."
     found = content.get("intervals")
     if found is None:
         return ""
@@ -159,6 +163,16 @@ def interval_words(content: Mapping[str, Any]) -> str:
     )
 
 
+def fold_rows(content: Mapping[str, Any]) -> dict[str, dict[str, str]]:
+    """Return the mean and the standard deviation over folds of each method's metrics, in words."""
+    return {
+        method_words(method): {
+            metric_of(name).words: f"{spread['mean']:.3g} ± {spread['std']:.2g}" for name, spread in row.items()
+        }
+        for method, row in content["folds"].items()
+    }
+
+
 def scored_words(content: Mapping[str, Any]) -> str:
     """Return in words which examples the metrics are of."""
     noun, counts = content["noun"], content["series"]
@@ -166,5 +180,6 @@ def scored_words(content: Mapping[str, Any]) -> str:
         "test": f"held-out {noun}",
         "validation": f"the validation {noun}, which chose the epoch",
         "train": f"the training {noun}",
+        "folds": f"{counts.get('labelled', 0):,} {noun}, each by a model of the folds that it is not in",
         "labelled": f"{counts.get('labelled', 0):,} of {sum(counts.values()):,} {noun}",
     }[content["scored_on"]]

@@ -23,6 +23,7 @@ CONFIG, WEIGHTS, PREPROCESSOR, CARD = "config.json", "model.safetensors", "prepr
 PARTNERS = "partners"  # the folder of what predicts beside the model
 METRICS = "metrics.json"  # of a run
 MODEL = "model"  # the folder of a run in which its pipeline is saved
+FOLDS = "folds"  # the folder of a cross-validation in which each fold is a run: 1, 2, ..
 FILES = (CONFIG, WEIGHTS, PREPROCESSOR, CARD)
 PARTNER_FILE = re.compile(rf"{PARTNERS}/[a-z0-9_-]+\.(json|safetensors|txt)")
 MAX_JSON_BYTES = 64 << 20  # more is nothing that this library wrote
@@ -96,10 +97,18 @@ def known_file(name: str) -> bool:
 
 def files_of(folder: Path) -> list[str]:
     """Return the files of a saved pipeline that decide its answers, relative to its folder: all but the card."""
+    if (folder / FOLDS).is_dir():
+        inside = {path.relative_to(folder).as_posix(): path / MODEL for path in fold_folders(folder)}
+        return [f"{name}/{MODEL}/{file}" for name, path in inside.items() for file in files_of(path)]
     names = [name for name in FILES if name != CARD and (folder / name).is_file()]
     partners = folder / PARTNERS
     inside = sorted(f"{PARTNERS}/{path.name}" for path in partners.iterdir()) if partners.is_dir() else []
     return [*names, *inside]
+
+
+def fold_folders(run: Path) -> list[Path]:
+    """Return the run folders of a cross-validation's folds, in their order."""
+    return sorted((run / FOLDS).iterdir(), key=lambda path: int(path.name))
 
 
 def write_config(folder: Path, content: dict[str, Any]) -> None:

@@ -86,8 +86,8 @@ def neighbours(observed: Observed, positions: Float[Tensor, "B M A"], features: 
     shape = (*positions.shape[:2], features)
     times = positions.expand(shape).flatten(1)
     channel = torch.arange(features, device=times.device).to(times.dtype).expand(shape).flatten(1)
-    found = _neighbours(observed, times, channel)
-    return Neighbours(*(part.squeeze(2).unflatten(1, shape[1:]) for part in found))
+    near = _neighbours(observed, times, channel)
+    return Neighbours(*(part.unflatten(1, shape[1:]).flatten(2, 3) for part in near))
 
 
 def _neighbours(observed: Observed, times: Float[Tensor, "B Q"], channel: Float[Tensor, "B Q"]) -> Neighbours:

@@ -31,6 +31,8 @@ class Outcome:
         predicted: [S, classes] probabilities or [S, outputs] values of all series.
         baselines: the same of each other method, by its name, at the scored series only.
         embeddings: [S, D] of all series.
+        fold_of: [S] of a cross-validation, the fold of each series, from 1; 0 where it has no label.
+        fold_weights: [S, classes] of a cross-validation, by which each series' class was decided; see `ClassLabels`.
         seconds: wall time so far.
     """
 
@@ -46,6 +48,8 @@ class Outcome:
     predicted: np.ndarray | None = None
     baselines: dict[str, np.ndarray] = field(default_factory=dict)
     embeddings: np.ndarray | None = None
+    fold_of: np.ndarray | None = None
+    fold_weights: np.ndarray | None = None
     seconds: float = 0.0
     command: str = ""
     warnings: list[str] = field(default_factory=list)
@@ -60,6 +64,10 @@ class Outcome:
         """The parts of the series."""
         assert self.fit.split is not None, "a run has a split"
         return self.fit.split
+
+    def weights(self, rows: np.ndarray) -> Any:
+        """Return the weights of the classes by which those of the series at these rows are decided."""
+        return getattr(self.pipeline.labels, "weights", ()) if self.fold_weights is None else self.fold_weights[rows]
 
     @property
     def classes(self) -> tuple[Any, ...]:

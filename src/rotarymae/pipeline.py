@@ -30,6 +30,7 @@ import rotarymae
 from rotarymae.anomaly import anomaly_score, observation_scores
 from rotarymae.any_series import AnySeries
 from rotarymae.arrays import ArrayDataset, as_arrays
+from rotarymae.calibration import Calibration
 from rotarymae.config import Precision, RoMAEConfig
 from rotarymae.datasets import AnyPreprocessor, is_flat
 from rotarymae.errors import InputError, ModelDirectoryError, choose
@@ -42,6 +43,8 @@ from rotarymae.model_files import (
     CARD,
     CONFIG,
     FILES,
+    FOLDS,
+    METRICS,
     PARTNERS,
     PREPROCESSOR,
     WEIGHTS,
@@ -49,20 +52,21 @@ from rotarymae.model_files import (
     dump_json,
     fill_model,
     find_model,
+    fold_folders,
     push_folder,
     read_config,
     read_json,
     read_tensors,
     write_config,
 )
-from rotarymae.partners import Predictor
+from rotarymae.partners import EACH_CHOICE, Predictor
 from rotarymae.prediction import embed, predict_outputs
 from rotarymae.preprocess import ObservationPreprocessor, PatchPreprocessor, preprocessor_class
 from rotarymae.queries import Queries, queries_from, shape_answers
 from rotarymae.series import SeriesDataset, channel_index
 from rotarymae.system import from_fields, remove_leftovers, replacing_folder
 from rotarymae.tables import TableReader, TableSchema, as_dataset, is_frame, read_table
-from rotarymae.training.fit_config import FitConfig, ImportanceMethod
+from rotarymae.training.fit_config import FitConfig
 from rotarymae.untrained import BesideLine, beside_line, embed_any, interpolate_any
 
 FORMAT = 3  # 2 kept a model, a preprocessor and a predictor apart
@@ -87,6 +91,7 @@ class Described:
     parameters: dict[str, Any] = field(default_factory=dict)
     forecasts: bool = False
     trained_on: str = ""
+    calibrated: bool = False
 
 
 @dataclass(eq=False, repr=False)
@@ -104,6 +109,7 @@ class Pipeline:
         parameters: the options of the fit, as JSON.
         trained_on: the digest of the ids of the training examples.
         precision: of matrix products in predictions; no file holds it.
+        calibration: of interpolations, by the distance to the nearest observation; None where nothing was measured.
     """
 
     preprocessor: AnyPreprocessor | None
@@ -116,6 +122,7 @@ class Pipeline:
     parameters: dict[str, Any] = field(default_factory=dict)
     trained_on: str = ""
     precision: Precision = "auto"
+    calibration: Calibration | None = None
 
     def __post_init__(self) -> None:
         if KINDS.get(type(self.model).__name__) is not type(self.model):
@@ -153,6 +160,10 @@ class Pipeline:
         view = self.pretrained
         view.require_series()
         return view
+
+    def require_one(self) -> Pipeline:
+        """Return the pipeline itself. Raises InputError for an `Ensemble`."""
+        return self
 
     def require_labels(self) -> Labels:
         """Return what decodes the outputs. Raises InputError for a model that is not fine-tuned."""
@@ -202,6 +213,22 @@ class Pipeline:
         partners.check(predictor)
         return partners.predict(predict_outputs(self, dataset, on_step), dataset, predictor)
 
+    @property
+    def choice(self) -> str:
+        """Return what predicts: "model", "features" or "combined"."""
+        return "model" if self.partners is None else self.partners.choice
+
+    def every(self, X: Any, on_step: Any = None) -> dict[str, np.ndarray]:
+        """Return the outputs of the model, of each partner, and of their combination, by name."""
+        task, dataset = self.require_labels().task, self.dataset(X)
+        partners = self.partners or Predictor.of_model(task, "the pipeline has no partners")
+        return partners.every(predict_outputs(self, dataset, on_step), dataset)
+
+    def describe_choice(self) -> dict[str, Any]:
+        """Return what predicts and why, for people and metrics.json."""
+        task = self.require_labels().task
+        return (self.partners or Predictor.of_model(task, "the pipeline has no partners")).describe()
+
     def embed(self, X: Any, pool: str | None = None, on_step: Any = None) -> np.ndarray:
         """Return one vector [S, D] for each series: the mean over its tokens, or what the model's head pools.
 
@@ -249,17 +276,14 @@ class Pipeline:
         """Return standardised values [n, V] of these channels in the table's units."""
         return self.require_series().values.inverse(scaled, channels)
 
-    def importance(self, X: Any, method: ImportanceMethod = "occlusion", on_step: Any = None) -> list[np.ndarray]:
+    def importance(self, X: Any, on_step: Any = None) -> list[np.ndarray]:
         """Return how much each observation matters to the model; `importance.importance` says what the numbers are.
 
-        Args:
-            method: "occlusion" leaves out each observation by itself; "attention" is how much the model looks at it.
-
         Raises:
-            InputError: data that are not series, or a model that has no such weights.
+            InputError: data that are not series, or a model that predicts nothing.
         """
         self.require_series()
-        return importance(self, self.dataset(X), method, on_step=on_step)
+        return importance(self, self.dataset(X), on_step)
 
     def anomaly_score(self, X: Any, on_step: Any = None) -> np.ndarray:
         """Return how badly the pre-trained model predicts each series' observations from its others, in nats [S].
@@ -401,17 +425,22 @@ class Pipeline:
         """Load a saved pipeline, in evaluation mode.
 
         Args:
-            source: a run folder of `rotarymae fit`, a saved pipeline, or a name that `find_model` knows.
+            source: a run folder of `rotarymae fit`, a saved pipeline, or a name that `find_model` knows. The run of a
+                cross-validation is an `Ensemble` of its folds.
             precision: of matrix products in predictions.
 
         Raises:
-            InputError: no such folder or name.
+            InputError: no such folder or name; a cross-validation that is not finished.
             ModelDirectoryError: a file is missing, unreadable, changed, or says what no pipeline can be; the message
                 names it. Pickles are never read.
         """
         folder = find_model(source)
         if not folder.is_dir():
             raise ModelDirectoryError(f"{folder} is not a folder; wanted a saved model with {', '.join(FILES[:3])}.")
+        if (folder / FOLDS).is_dir():
+            if not (folder / METRICS).is_file():
+                raise InputError(f"the folds in {folder} are not finished; go on with `rotarymae fit` by --resume.")
+            return Ensemble.of([cls.load(fold, precision) for fold in fold_folders(folder)])  # pyright: ignore
         path = folder / CONFIG
         if not path.is_file():
             raise ModelDirectoryError(
@@ -429,6 +458,8 @@ class Pipeline:
             preprocessor = _preprocessor(folder / PREPROCESSOR, described.preprocessor)
             if preprocessor is not None:
                 modules["preprocessor"] = preprocessor
+            if described.calibrated:
+                modules["calibration"] = _calibration(modules)
         except (InputError, KeyError, TypeError, ValueError, RecursionError, OverflowError) as error:
             raise ModelDirectoryError(f"{path}: {error}") from None
         names = {f"{part}.{name}" for part, module in modules.items() for name in module.state_dict()}
@@ -451,6 +482,7 @@ class Pipeline:
                 described.parameters,
                 described.trained_on,
                 precision,
+                modules.get("calibration"),  # type: ignore[arg-type]
             )
             pipeline._check()
         except (InputError, TypeError, ValueError, AttributeError) as error:
@@ -460,14 +492,15 @@ class Pipeline:
     def _modules(self) -> dict[str, nn.Module]:
         own: dict[str, nn.Module] = {"model": self.model}
         own |= {} if self.autoencoder in (None, self.model) else {"autoencoder": self.autoencoder}
+        own |= {} if self.calibration is None else {"calibration": self.calibration}
         return own | ({} if self.preprocessor is None else {"preprocessor": self.preprocessor})
 
     def _described(self) -> Described:
         kind = None if self.preprocessor is None else self.preprocessor.kind
-        models = {part: module for part, module in self._modules().items() if part != "preprocessor"}
+        models = {part: module for part, module in self._modules().items() if part in ("model", "autoencoder")}
         modules = {part: _module_settings(module) for part, module in models.items()}
         labels = None if self.labels is None else {"task": self.labels.task, **dataclasses.asdict(self.labels)}
-        own = (self.columns, self.parameters, self.forecasts, self.trained_on)
+        own = (self.columns, self.parameters, self.forecasts, self.trained_on, self.calibration is not None)
         return Described(kind, modules["model"], modules.get("autoencoder"), labels, *own)
 
     def _check(self) -> None:
@@ -502,6 +535,8 @@ class Pipeline:
                     f"the preprocessor makes {known.static_features} static features; the model asks for "
                     f"{getattr(self.model, 'static_features', 0)}."
                 )
+        if self.calibration is not None:
+            self.calibration.check()
         if self.labels is not None:
             outputs = getattr(self.model, "classes", None) or getattr(self.model, "outputs", None)
             if not isinstance(self.model, self.labels.head) or outputs != self.labels.outputs:
@@ -538,6 +573,70 @@ class Pipeline:
             predicts=isinstance(model, Classifier | Regressor),
             interpolates=self.autoencoder is not None and known is not None and known.kind == "observations",
         )
+
+
+@dataclass(eq=False, repr=False)
+class Ensemble(Pipeline):
+    """The pipelines of a cross-validation's folds. It predicts with their average, and does nothing else.
+
+    Attributes:
+        members: the pipeline of each fold; the other attributes are those of the first, but for the weights of classes,
+            which are the geometric means.
+    """
+
+    members: tuple[Pipeline, ...] = ()
+
+    @classmethod
+    def of(cls, members: Sequence[Pipeline]) -> Self:
+        first = members[0]
+        labels = first.require_labels()
+        decided = [getattr(member.labels, "weights", ()) for member in members]
+        if any(decided):
+            weights = np.array([weights or (1.0,) * labels.outputs for weights in decided])
+            labels = replace(labels, weights=tuple(np.exp(np.log(weights).mean(0)).tolist()))  # pyright: ignore
+        shared = {"columns": first.columns, "parameters": first.parameters, "precision": first.precision}
+        return cls(first.preprocessor, first.model, labels=labels, members=tuple(members), **shared)
+
+    @property
+    def choice(self) -> str:
+        choices = {member.choice for member in self.members}
+        return choices.pop() if len(choices) == 1 else EACH_CHOICE
+
+    def outputs(self, X: Any, predictor: str = "auto", on_step: Any = None) -> np.ndarray:
+        dataset = self.dataset(X)
+        return np.mean([member.outputs(dataset, predictor, on_step) for member in self.members], axis=0)
+
+    def every(self, X: Any, on_step: Any = None) -> dict[str, np.ndarray]:
+        dataset = self.dataset(X)
+        each = [member.every(dataset, on_step) for member in self.members]
+        if self.choice == EACH_CHOICE:
+            each = [one | {EACH_CHOICE: one[member.choice]} for one, member in zip(each, self.members, strict=True)]
+        return {
+            name: np.mean([one[name] for one in each], axis=0) for name in each[0] if all(name in one for one in each)
+        }
+
+    def describe_choice(self) -> dict[str, Any]:
+        because = f"the validation series of each of {len(self.members)} folds chose"
+        return {"chosen": self.choice, "because": because, "folds": [m.describe_choice() for m in self.members]}
+
+    def require_one(self) -> Pipeline:
+        raise InputError(
+            f"these are {len(self.members)} models, one for each fold: together they predict and no more. Name the "
+            f"folder of one, such as {FOLDS}/1 in that of the run.",
+            code="several-models",
+        )
+
+    def require_autoencoder(self) -> Any:
+        return self.require_one()
+
+    def embed(self, X: Any, pool: str | None = None, on_step: Any = None) -> np.ndarray:
+        return self.require_one().embed(X, pool, on_step)
+
+    def importance(self, X: Any, on_step: Any = None) -> list[np.ndarray]:
+        return self.require_one().importance(X, on_step)
+
+    def save(self, folder: str | Path, note: str = "", license: str = "unknown", tags: Sequence[str] = ()) -> None:
+        self.require_one().save(folder, note, license, tags)
 
 
 class AnySeriesPipeline(Pipeline):
@@ -673,6 +772,14 @@ def _preprocessor(path: Path, kind: str | None) -> AnyPreprocessor | None:
         return preprocessor_class(kind).from_dict(content)  # type: ignore[return-value]
     except (InputError, TypeError, ValueError, KeyError, IndexError, OverflowError) as error:
         raise ModelDirectoryError(f"{path}: {error}") from None
+
+
+def _calibration(modules: dict[str, nn.Module]) -> Calibration:
+    """Return a calibration of the loaded model, to be filled."""
+    model, preprocessor = modules.get("autoencoder", modules["model"]), modules.get("preprocessor")
+    if not isinstance(model, MaskedAutoencoder) or not isinstance(preprocessor, ObservationPreprocessor):
+        raise InputError("a calibration is that of a model that interpolates series, and this one does not.")
+    return Calibration.of(preprocessor, model.likelihood)
 
 
 def _partners(folder: Path, labels: Labels | None) -> Predictor:

@@ -361,8 +361,8 @@ def _typed(column: pa.ChunkedArray) -> Any:
     array = cells.to_arrow(column)
     if not cells.is_text(array.type) or not cells.matches(cells.trimmed(array), cells.NUMBER).all():
         return column
-    whole = cells.are_integers(cells.trimmed(array))
-    return cells.trimmed(array).cast(pa.int64() if whole else pa.float64())
+    texts = cells.trimmed(array)
+    return texts.cast(pa.int64() if cells.are_integers(texts) else pa.float64())
 
 
 def as_queries(dataset: SeriesDataset, preprocessor: ObservationPreprocessor | None = None) -> Queries:

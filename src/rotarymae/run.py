@@ -1,7 +1,8 @@
 """From a data set to a run folder: train, score against simpler methods, and write everything down.
 
 A run folder holds `model/` (the pipeline), `training/` (logs and checkpoints), metrics.json, predictions.parquet,
-embeddings.parquet, interpolations.parquet and report.html.
+embeddings.parquet, interpolations.parquet and report.html. That of a cross-validation holds `folds/`, a run folder for
+each, and metrics.json, predictions.parquet and report.html of all.
 """
 
 from __future__ import annotations
@@ -16,14 +17,16 @@ import numpy as np
 
 from rotarymae.datasets import AnyDataset
 from rotarymae.errors import InputError
-from rotarymae.model_files import MODEL
+from rotarymae.labels import as_targets
+from rotarymae.model_files import FOLDS, METRICS, MODEL
 from rotarymae.outcome import Outcome
-from rotarymae.run_folder import check_folder, write_metrics, write_tables
-from rotarymae.scoring import score, without
-from rotarymae.splits import SplitColumn
+from rotarymae.pipeline import Ensemble, Pipeline
+from rotarymae.run_folder import check_folder, identify, open_folder, write_metrics, write_tables
+from rotarymae.scoring import score, score_folds, without
+from rotarymae.splits import Fold, Split, SplitColumn
 from rotarymae.system import Reporter
-from rotarymae.train import FitResult, train
-from rotarymae.training import is_main_process, single_process, taken_precision
+from rotarymae.train import FitResult, labelled, train
+from rotarymae.training import broadcast_from_main, is_main_process, single_process, taken_precision
 from rotarymae.training.fit_config import ClassificationOptions, FinetuningOptions, FitConfig
 
 
@@ -35,13 +38,13 @@ def run_fit(
     *,
     task: str = "auto",
     holdout: float = 0.25,
-    split_by: SplitColumn | None = None,
+    split_by: SplitColumn | Fold | None = None,
     columns: dict[str, Any] | None = None,
     resume: bool = False,
     command: str = "",
     started: float | None = None,
     reporter: Reporter | None = None,
-    report: Callable[[Outcome], object] | None = None,
+    report: Callable[[Outcome, Path], object] | None = None,
 ) -> Outcome:
     """Train on a data set, score the pipeline, and write a run folder.
 
@@ -50,7 +53,7 @@ def run_fit(
         task, holdout, split_by, resume: as `train`.
         columns: how the table was read; kept with the pipeline.
         started: time.monotonic() when the work on the table began; without it, now.
-        report: writes the report, once all else is there; if it fails, the run is finished without one.
+        report: writes the report to the folder, once all else is there; if it fails, the run is finished without one.
 
     Raises:
         InputError: before anything is written: an `out` that holds something already and no `resume`; and as `train`.
@@ -93,14 +96,87 @@ def run_fit(
     if not writes:
         return outcome
     fit.pipeline.save(out / MODEL, training_note(fit, dataset.noun, config))
+    _write(outcome, out, started, reporter, report)
+    return outcome
+
+
+def run_folds(
+    dataset: AnyDataset,
+    labels: np.ndarray | None,
+    config: FitConfig,
+    out: str | Path,
+    folds: int,
+    *,
+    task: str = "auto",
+    split_by: SplitColumn | None = None,
+    resume: bool = False,
+    command: str = "",
+    started: float | None = None,
+    reporter: Reporter | None = None,
+    report: Callable[[Outcome, Path], object] | None = None,
+    **how: Any,
+) -> Outcome:
+    """Train and score each fold of a cross-validation in a run folder of its own, and score all out of fold.
+
+    What is chosen (the epoch, the blend, the calibration, the decision) is chosen within a fold's training part. The
+    folder answers later as the average of the folds' models (`pipeline.Ensemble`).
+
+    Args:
+        labels: [S] classes or numbers; a series without one is in no fold, and pre-trained on in all.
+        folds: how many.
+        split_by: series of equal value in this column are in the same fold.
+        task, resume, command, started, reporter, report, how: as `run_fit`.
+
+    Raises:
+        InputError: before any training: no labels; folds that leave nothing to learn a class from; and as `run_fit`.
+    """
+    reporter = reporter or Reporter(quiet=True)
+    started, out, writes = time.monotonic() if started is None else started, Path(out), is_main_process()
+    if writes:
+        check_folder(out, resume)
+    if labels is None:
+        raise InputError("folds are scored by labels, and there are none; give labels (--labels, --label).")
+    _, rows, strata = labelled(dataset, as_targets(labels), task, config)
+    every = Fold.all(folds, len(dataset), split_by)
+    splits = [fold.split(rows, strata, 0.0, config.validation_fraction, config.seed)[0] for fold in every]
+    if writes:
+        open_folder(out, identify(dataset, labels, config, task, 0.0, split_by) | {"folds": folds})
+    each = config if config.minutes is None else dataclasses.replace(config, minutes=config.minutes / folds)
+    folders = [out / FOLDS / str(fold.number) for fold in every]
+    for fold, folder in zip(every, folders, strict=True):
+        if broadcast_from_main((folder / METRICS).exists()):
+            continue
+        reporter.say(f"fold {fold.number} of {folds} → {folder}")
+        again = (folder / "training").is_dir()
+        given: Any = {"command": command, "reporter": reporter, "report": report, **how}
+        run_fit(dataset, labels, each, folder, task=task, split_by=fold, resume=again, **given)
+    broadcast_from_main(None)  # the last fold's files are written
+    pipeline = Ensemble.of([Pipeline.load(folder, config.precision) for folder in folders])
+    others = np.setdiff1d(np.arange(len(dataset)), rows)
+    split = Split(rows[:0], rows[:0], rows, others)
+    outcome = Outcome(dataset, config, FitResult(pipeline, split), labels=as_targets(labels), command=command)
+    outcome.metrics["split"] = {"by": None if split_by is None else split_by.name, "method": "folds", "folds": folds}
+    score_folds(outcome, splits, reporter)
+    if writes:
+        _write(outcome, out, started, reporter, report)
+    return outcome
+
+
+def _write(
+    outcome: Outcome,
+    out: Path,
+    started: float,
+    reporter: Reporter,
+    report: Callable[[Outcome, Path], object] | None,
+) -> None:
+    """Write tables, the report and, last, the metrics."""
     write_tables(outcome, out)
     outcome.seconds, outcome.warnings = time.monotonic() - started, reporter.warnings
     if report is not None:
         with without("the report", reporter), reporter.bar("report"), single_process():
-            report(outcome)
+            report(outcome, out)
     outcome.seconds = time.monotonic() - started
     write_metrics(outcome, out)
-    return outcome
 
 
 def training_note(fit: FitResult, noun: str, config: FitConfig) -> str:

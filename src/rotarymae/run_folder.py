@@ -26,23 +26,18 @@ from rotarymae.errors import InputError
 from rotarymae.interpolation import Interpolation
 from rotarymae.labels import Labels
 from rotarymae.model_files import CONFIG, MODEL
+from rotarymae.partners.decide import decide
 from rotarymae.series import SeriesDataset, as_dates, plain
-from rotarymae.splits import SplitColumn
+from rotarymae.splits import Fold, SplitColumn
 from rotarymae.system import check_writable, hardware, remove_leftovers, replacing, sha256, versions, write_text
 from rotarymae.training import FREE_TO_CHANGE, taken_precision
+from rotarymae.training.checkpointing import digest_of
 from rotarymae.training.fit_config import FitConfig
 
 if TYPE_CHECKING:
     from rotarymae.outcome import Outcome
 
-RESULTS = (
-    "metrics.json",
-    "predictions.parquet",
-    "embeddings.parquet",
-    "interpolations.parquet",
-    "report.html",
-    "explore.html",
-)
+RESULTS = ("metrics.json", "predictions.parquet", "embeddings.parquet", "interpolations.parquet", "report.html")
 IDENTITY = Path("training/identity.json")
 # What is kept of it as a digest, and what messages call it.
 DIGESTS = {"table": "table", "labels": "labels", "split_by": "split", "pretrained": "pretrained model"}
@@ -69,14 +64,14 @@ def identify(
     config: FitConfig,
     task: str,
     holdout: float,
-    split_by: SplitColumn | None = None,
+    split_by: SplitColumn | Fold | None = None,
     start: torch.nn.Module | None = None,
 ) -> Any:
     """Return all that a run's results depend on, as JSON; `start` is the trained model that it starts from."""
     settings = {name: value for name, value in dataclasses.asdict(config).items() if name not in FREE_TO_CHANGE}
     digest = None if labels is None else _digest_of(labels)
     settings["precision"] = taken_precision(config.precision)
-    settings["pretrained"] = None if start is None else _digest(start)  # wherever it lies
+    settings["pretrained"] = None if start is None else digest_of(start.state_dict())  # wherever it lies
     settings["split_by"] = None if split_by is None else [split_by.name, _digest_of(split_by.values)]
     parts = {**settings, "task": task, "holdout": holdout, "labels": digest, "table": dataset.fingerprint()}
     return json.loads(json.dumps(parts))
@@ -116,25 +111,21 @@ def _digest_of(column: np.ndarray) -> str:
     return hashlib.sha256(repr(column.tolist()).encode()).hexdigest()
 
 
-def _digest(model: torch.nn.Module) -> str:
-    """Return the SHA-256 of a model's tensors."""
-    digest = hashlib.sha256()
-    for name, tensor in sorted(model.state_dict().items()):
-        digest.update(name.encode())
-        digest.update(tensor.detach().cpu().contiguous().view(torch.uint8).numpy().tobytes())
-    return digest.hexdigest()
-
-
 def write_tables(outcome: Outcome, out: Path) -> None:
     """Write the tables of predictions, embeddings and interpolations, where the run has some."""
     dataset, split = outcome.dataset, outcome.split
     part = np.empty(len(dataset), object)
     for name, rows in vars(split).items():
         part[rows] = name.replace("_", " ")
+    if outcome.fold_of is not None:
+        part[split.test] = [f"fold {number}" for number in outcome.fold_of[split.test]]
     ids, name = pa.array(dataset.ids.tolist()), dataset.id_name
     if outcome.predicted is not None and outcome.pipeline.labels is not None and outcome.labels is not None:
         columns: dict[str, Any] = {"part": pa.array(part.tolist()), "label": pa.array(list(outcome.labels))}
         columns |= prediction_columns(outcome.pipeline.labels, outcome.predicted)
+        if outcome.fold_weights is not None:
+            decided = decide(outcome.predicted, outcome.fold_weights)
+            columns["predicted"] = pa.array([outcome.classes[i] for i in decided])
         write_table(with_ids(pa.table(columns), ids, name), out / "predictions.parquet")
     if outcome.embeddings is not None:
         vectors = pa.table(embedding_columns(outcome.embeddings))
@@ -155,7 +146,7 @@ def write_metrics(outcome: Outcome, out: Path) -> None:
     preprocessor = outcome.pipeline.preprocessor
     content = {
         "run": uuid.uuid4().hex,
-        "model": sha256(out / MODEL / CONFIG),
+        "model": sha256(out / MODEL / CONFIG) if outcome.fold_of is None else None,
         **outcome.metrics,
         "seconds": round(outcome.seconds, 1),
         "command": outcome.command,
@@ -231,10 +222,10 @@ def interpolation_columns(
     found: Interpolation,
     time_zone: str | None = None,
 ) -> dict[str, Any]:
-    """A row per query: time (a date, if there is a zone), channel, for each value its mean, std and bands, and
-    whether the query lies outside its series' observations."""
+    """Return a row per query: time (a date, if there is a zone), channel, for each value its mean, std and bands, and
+    the time to the nearest observation of its channel."""
     columns = _at(times, channels, channel_names, time_zone)
-    taken = ("extrapolated", *columns)
+    taken = ("distance", *columns)
     for v, name in enumerate(value_names):
         columns[_not_among(name, taken)] = pa.array(found.mean[:, v])
         if found.std is not None:
@@ -242,7 +233,7 @@ def interpolation_columns(
         for share, (lower, upper) in found.bands.items():
             columns[_beside(name, f"lower{100 * share:.0f}", value_names)] = pa.array(lower[:, v])
             columns[_beside(name, f"upper{100 * share:.0f}", value_names)] = pa.array(upper[:, v])
-    return columns | {"extrapolated": pa.array(found.extrapolated)}
+    return columns | {"distance": pa.array(found.distance, mask=np.isinf(found.distance))}
 
 
 def _beside(name: str, what: str, value_names: Sequence[str]) -> str:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -27,14 +27,16 @@ from rotarymae.metrics import (
     regression_metrics,
 )
 from rotarymae.outcome import Outcome
-from rotarymae.partners import Predictor, baselines
-from rotarymae.pipeline import Pipeline
+from rotarymae.partners import EACH_CHOICE, baselines
+from rotarymae.pipeline import Ensemble, Pipeline
 from rotarymae.prediction import embed, predict_and_embed
 from rotarymae.queries import as_queries
 from rotarymae.reconstruction import reconstruct
 from rotarymae.series import SeriesDataset, channel_index, hide
+from rotarymae.splits import Split
 from rotarymae.system import Reporter
 
+DISTANCES = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)  # edges of the groups of hidden observations, in units of position
 BEHIND, ENOUGH = 1.05, 20  # times the error of a simpler method, and hidden observations: less is chance
 
 
@@ -77,22 +79,18 @@ def _score_predictions(outcome: Outcome, labels: Labels, reporter: Reporter) -> 
     assert predictor is not None and outcome.predicted is not None and outcome.labels is not None
     dataset, split = outcome.dataset, outcome.split
     truth = truth_at(labels, outcome.labels, split.labelled)
-    methods, measure = BY_TASK[labels.task][0], _measure(labels, truth[split.scored])
+    measure = _measure(labels, truth[split.scored])
     scored, raw, parts = split.scored, outcome.predicted, (split.train, split.validation)
     # The same series as the model in all: those it was trained on and, unless they are scored, those that chose the
     # epoch.
     known = np.sort(np.concatenate(parts)) if len(split.test) else split.train
-    train, test = dataset.select(known), dataset.select(scored)
     with reporter.bar("predicting"):
         every = predictor.every(raw, dataset)
     for name, predicted in outcome.fit.validation_outputs.items():  # of members that had not learnt these series
         every[name][split.validation] = predicted
     outcome.predicted = every[predictor.choice]
     guesses = {name: predicted[scored] for name, predicted in every.items()}
-    with reporter.bar("baselines"):
-        for method in methods:
-            with without(f"the baseline {method_words(method.name)!r}", reporter):
-                guesses[method.name] = method().fit(train, truth[known]).predict(test)
+    guesses |= _of_baselines(labels.task, dataset, truth, known, scored, reporter)
     chosen = predictor.choice
     outcome.baselines = {name: guess for name, guess in guesses.items() if name != chosen}
     outcome.metrics[labels.task] = {name: measure(truth[scored], guess) for name, guess in guesses.items()}
@@ -116,11 +114,11 @@ BY_TASK = {
 }
 
 
-def _measure(labels: Labels, truth: np.ndarray) -> Callable[..., dict[str, float]]:
-    """Return what computes the metrics of predictions, as the labels decide classes."""
+def _measure(labels: Labels, truth: np.ndarray, weights: Any = None) -> Callable[..., dict[str, float]]:
+    """Return what computes the metrics of predictions; classes are decided by the labels' weights, or by others."""
     measure = BY_TASK[labels.task][1]
     if isinstance(labels, ClassLabels):
-        return partial(measure, weights=labels.weights, rare=rarest_class(truth))
+        return partial(measure, weights=labels.weights if weights is None else weights, rare=rarest_class(truth))
     return measure
 
 
@@ -136,23 +134,90 @@ def evaluate_predictions(
             no label at all.
     """
     labels = pipeline.require_labels()
-    predictor = pipeline.partners or Predictor.of_model(labels.task, "the pipeline has no partners")
     targets = one_per_series(targets, len(dataset))
     rows = np.flatnonzero(has_label(targets))
     if not len(rows):
         raise InputError("no series has a label; give the labels of some.")
     truth = labels.truth(narrowed(targets[rows]))
     part = dataset.select(rows)
-    every = predictor.every(predict_and_embed(pipeline, part, on_step=on_step)[0], part)
+    every = pipeline.every(part, on_step)
     measure = _measure(labels, truth)
     return {
         "series": {"labelled": len(rows), "unlabelled": len(dataset) - len(rows)},
         "scored_on": "labelled",
         "noun": dataset.noun,
         labels.task: {name: measure(truth, predicted) for name, predicted in every.items()},
-        "intervals": intervals(predictor.choice, measure, truth, every[predictor.choice]),
-        "predictor": predictor.describe(),
+        "intervals": intervals(pipeline.choice, measure, truth, every[pipeline.choice]),
+        "predictor": pipeline.describe_choice(),
     }
+
+
+def score_folds(outcome: Outcome, splits: Sequence[Split], reporter: Reporter) -> None:
+    """Fill in what each fold's pipeline predicts of the series that it has not seen, and score it.
+
+    All of it is computed from the pipelines as they are saved, so that a run that was resumed has the same metrics.
+
+    Args:
+        splits: of each fold, in the order of `Ensemble.members`.
+    """
+    pipeline, dataset, rows = cast(Ensemble, outcome.pipeline), outcome.dataset, outcome.split.test
+    labels = pipeline.require_labels()
+    truth = truth_at(labels, cast(np.ndarray, outcome.labels), rows)
+    choice, series, noun = pipeline.choice, len(dataset), dataset.noun
+    weights, outcome.fold_of = np.ones((series, labels.outputs)), np.zeros(series, np.int64)
+    predicted: dict[str, np.ndarray] = {}
+    folds: list[dict[str, dict[str, float]]] = []
+    for number, (member, split) in enumerate(zip(pipeline.members, splits, strict=True), 1):
+        with reporter.bar(f"predicting fold {number}") as on_step:
+            guesses = member.every(dataset.select(split.test), on_step)
+        if choice not in guesses or choice == EACH_CHOICE:
+            guesses[choice] = guesses[member.choice]
+        known = np.sort(np.concatenate([split.train, split.validation]))
+        guesses |= _of_baselines(labels.task, dataset, truth, known, split.test, reporter)
+        for name, guess in guesses.items():
+            predicted.setdefault(name, np.zeros((series, labels.outputs)))[split.test] = guess
+        measure = _measure(member.require_labels(), truth[rows])
+        folds.append({name: measure(truth[split.test], guess) for name, guess in guesses.items()})
+        weights[split.test] = getattr(member.labels, "weights", ()) or 1.0
+        outcome.fold_of[split.test] = number
+    names = [name for name in predicted if all(name in fold for fold in folds)]
+    if labels.task == "classification":
+        outcome.fold_weights = weights
+    measure = _measure(labels, truth[rows], weights[rows])
+    outcome.predicted = predicted[choice]
+    if len(outcome.split.unlabelled):
+        outcome.predicted[outcome.split.unlabelled] = pipeline.outputs(dataset.select(outcome.split.unlabelled))
+        weights[outcome.split.unlabelled] = getattr(labels, "weights", ()) or 1.0
+    outcome.baselines = {name: predicted[name][rows] for name in names if name != choice}
+    outcome.metrics |= {
+        "series": {"labelled": len(rows), "unlabelled": len(outcome.split.unlabelled)},
+        "scored_on": "folds",
+        "noun": noun,
+        labels.task: {name: measure(truth[rows], predicted[name][rows]) for name in names},
+        "folds": {
+            name: {metric: _spread([fold[name][metric] for fold in folds]) for metric in folds[0][name]}
+            for name in names
+        },
+        "predictor": pipeline.describe_choice(),
+    }
+    reporter.say(f"predictions are those of {method_words(choice)!r}: {outcome.metrics['predictor']['because']}")
+
+
+def _spread(values: list[float]) -> dict[str, Any]:
+    """Return a metric of each fold, with its mean and standard deviation over them."""
+    return {"mean": float(np.mean(values)), "std": float(np.std(values, ddof=1)), "folds": values}
+
+
+def _of_baselines(
+    task: str, dataset: AnyDataset, truth: np.ndarray, train: np.ndarray, test: np.ndarray, reporter: Reporter
+) -> dict[str, np.ndarray]:
+    """Return what each simpler method predicts of some series, by its name, having learnt from others."""
+    guesses, known, asked = {}, dataset.select(train), dataset.select(test)
+    with reporter.bar("baselines"):
+        for method in BY_TASK[task][0]:
+            with without(f"the baseline {method_words(method.name)!r}", reporter):
+                guesses[method.name] = method().fit(known, truth[train]).predict(asked)
+    return guesses
 
 
 def _score_reconstruction(outcome: Outcome, train: ArrayDataset, part: ArrayDataset, reporter: Reporter) -> None:
@@ -161,7 +226,7 @@ def _score_reconstruction(outcome: Outcome, train: ArrayDataset, part: ArrayData
     if not len(several):
         return
     with reporter.bar("reconstructing") as on_step:
-        found = reconstruct(outcome.pipeline, part.select(several), outcome.config.strategy(), on_step=on_step)
+        found = reconstruct(outcome.pipeline, part.select(several), outcome.config.strategy("patches"), on_step=on_step)
     outcome.reconstructions = found
     channels = outcome.pipeline.require_arrays().channels
     away: dict[str, float] = {"model": 0.0, "mean_of_visible_patches": 0.0, "training_mean": 0.0}
@@ -184,7 +249,7 @@ def _score_interpolation(outcome: Outcome, train: SeriesDataset, part: SeriesDat
     if not any(len(np.unique(one.times)) > 1 if forecasts else len(one.times) > 1 for one in part):
         return
     # A model that learnt to forecast is asked to.
-    visible, hidden, _ = hide(part, HIDDEN, seed=0, by="latest" if outcome.pipeline.forecasts else "observation")
+    visible, hidden, _ = hide(part, HIDDEN, seed=0, by="latest" if forecasts else "stretch")
     with reporter.bar("interpolating") as on_step:
         queries = as_queries(hidden, preprocessor)
         found = interpolate(outcome.pipeline, visible, queries, on_step=on_step)
@@ -229,6 +294,13 @@ def _score_interpolation(outcome: Outcome, train: SeriesDataset, part: SeriesDat
                 for c, channel in enumerate(hidden.channel_names)
                 if (channels == c).any()
             }
+        # How far a hidden observation lies from any that is left, in units of position: some median gaps.
+        far = np.searchsorted(DISTANCES, found.distance / preprocessor.positions.unit)
+        row["by_distance"] = [
+            {"above": ([0.0, *DISTANCES])[k], **measure(every[far == k], v, own_unit=False)}
+            for k in range(len(DISTANCES) + 1)
+            if (far == k).sum() >= ENOUGH
+        ]
         outcome.metrics["interpolation"][name] = row
         _warn_if_behind(outcome, name, row, reporter)
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, field
-from typing import Any
+from functools import cached_property
+from typing import Any, Self
 
 import numpy as np
 
@@ -76,9 +78,9 @@ class SplitColumn:
 
         Words train, validation (or valid, val) and test, also training and testing, whatever their case, are obeyed;
         of validation and test one that is lacking is drawn from train. Others beside train or test are refused.
-        Otherwise words name groups: groups drawn at random are held out whole, and as near to the share as whole groups
-        come. Of numbers and dates the latest are held out; equal ones stay together. Series without a label share the
-        fate of their group, and where that is held out, nothing is trained on them.
+        Otherwise words name groups, which are held out whole. Of numbers and dates the latest are held out; equal ones
+        stay together. Series without a label share the fate of their group, and where that is held out, nothing is
+        trained on them.
 
         Args:
             rows: the series with labels, among all.
@@ -91,17 +93,55 @@ class SplitColumn:
             InputError: a labelled series without a value; one value in all; words beside train or test; a class that is
                 held out as a whole.
         """
-        for name, share in (("holdout", holdout), ("validation_fraction", validation)):
-            if not 0 <= share < 1:
-                raise InputError(f"{name} is {share}; wanted at least 0 and less than 1, a share of the series.")
-        known = np.array([value is not None and value == value for value in self.values.tolist()], bool)
+        group = self.groups(rows)
+        part_of = self._named_parts()
+        if part_of is not None:
+            method, group = "column", None
+        else:
+            method, part_of = ("latest" if self._ordered else "groups"), np.full(len(self.values), TRAIN)
+            if len(np.unique(group[rows])) < 2:
+                raise InputError(
+                    f"every series has the value {plain(self.values[rows[0]])!r} in the column {self.name!r}; a split "
+                    "needs two different ones."
+                )
+        drawn = []
+        for part, share in ((TEST, holdout), (VALIDATION, validation)):
+            if method != "column" or part not in part_of[rows]:
+                random = _hold_out(part_of, part, share, rows, classes, group, seed, latest_first=method == "latest")
+                drawn += [PARTS[part]] if random else []
+        split = _parts(part_of, rows, classes, f"by the column {self.name!r}")
+        return split, self._describe(split, method, drawn)
+
+    def groups(self, rows: np.ndarray) -> np.ndarray:
+        """Return the number [S] of each series' value; series without one have numbers of their own.
+
+        Raises:
+            InputError: one of these rows has no value.
+        """
+        known = self._known
         if not known[rows].all():
             lost = rows[~known[rows]]
             raise InputError(
                 f"{len(lost):,} series have no value in the column {self.name!r}, by which they are to be split "
                 f"(series {listed(lost)}, counted from 0); fill it in."
             )
-        there = self.values[known].tolist()
+        different, numbers = np.unique(self.values[known].astype(float if self._ordered else str), return_inverse=True)
+        group = np.arange(len(known)) + len(different)
+        group[known] = numbers
+        return group
+
+    @cached_property
+    def _known(self) -> np.ndarray:
+        return np.array([value is not None and value == value for value in self.values.tolist()], bool)
+
+    @cached_property
+    def _ordered(self) -> bool:
+        there = self.values[self._known].tolist()
+        return all(isinstance(value, int | float) and not isinstance(value, bool) for value in there)
+
+    def _named_parts(self) -> np.ndarray | None:
+        """Return the part [S] of each series where the column names parts; None where it does not."""
+        there = self.values[self._known].tolist()
         words = {value.strip().lower() for value in there if isinstance(value, str)}
         others = sorted(words - set(WORDS))
         if others and {WORDS.get(word) for word in words} & {TRAIN, TEST}:
@@ -109,83 +149,11 @@ class SplitColumn:
                 f"the column {self.name!r} says {listed(sorted(words & set(WORDS)))} and also {listed(others)}; only "
                 "train, validation and test are parts. Write one of these, or leave the other series out."
             )
-        if words and not others and all(isinstance(value, str) for value in there):
-            part_of, method, drawn = self._as_it_says(known, rows, classes, (holdout, validation), seed)
-        else:
-            ordered = all(isinstance(value, int | float) and not isinstance(value, bool) for value in there)
-            part_of, method, drawn = self._drawn(known, rows, classes, (holdout, validation), seed, ordered)
-        self._check_classes(part_of[rows], classes)
-        labelled = np.isin(np.arange(len(part_of)), rows)
-        train, choosing, test = (np.flatnonzero(labelled & (part_of == part)) for part in (TRAIN, VALIDATION, TEST))
-        unlabelled, left_out = np.flatnonzero(~labelled & (part_of == TRAIN)), ~labelled & (part_of != TRAIN)
-        split = Split(train, choosing, test, unlabelled, np.flatnonzero(left_out))
-        if not len(split.train):
-            raise InputError(f"by the column {self.name!r} no series is left to train on.")
-        return split, self._describe(split, method, drawn)
-
-    def _as_it_says(
-        self,
-        known: np.ndarray,
-        rows: np.ndarray,
-        classes: np.ndarray | None,
-        shares: tuple[float, float],
-        seed: int,
-    ) -> tuple[np.ndarray, str, list[str]]:
-        part_of, drawn = np.full(len(known), TRAIN), []
-        part_of[known] = [WORDS[value.strip().lower()] for value in self.values[known]]
-        for part, name, share in zip((TEST, VALIDATION), ("test", "validation"), shares, strict=True):
-            train = np.flatnonzero(part_of[rows] == TRAIN)
-            if part not in part_of[rows] and share > 0 and len(train) > 1:
-                part_of[rows[split_off(train, classes, share, seed)[1]]] = part
-                drawn.append(name)
-        return part_of, "column", drawn
-
-    def _drawn(
-        self,
-        known: np.ndarray,
-        rows: np.ndarray,
-        classes: np.ndarray | None,
-        shares: tuple[float, float],
-        seed: int,
-        ordered: bool,
-    ) -> tuple[np.ndarray, str, list[str]]:
-        """Return the part of each series: the test part is drawn first, then the validation part of the rest."""
-        different, numbers = np.unique(self.values[known].astype(float if ordered else str), return_inverse=True)
-        group = np.full(len(known), len(different))  # of a series without a value: one more, which is trained on
-        group[known] = numbers
-        part_of_group = np.full(len(different) + 1, TRAIN)
-        if len(np.unique(group[rows])) < 2:
-            raise InputError(
-                f"every series has the value {plain(self.values[rows[0]])!r} in the column {self.name!r}; a split "
-                "needs two different ones."
-            )
-        method = "latest" if ordered else "groups"
-        draw, left = np.random.default_rng(seed), np.arange(len(rows))
-        for part, share in zip((TEST, VALIDATION), shares, strict=True):
-            own = group[rows[left]]
-            if share == 0:
-                continue
-            if len(np.unique(own)) < 2:
-                part_of = part_of_group[group]
-                part_of[rows[split_off(left, classes, share, seed)[1]]] = part
-                return part_of, method, [PARTS[part]]
-            if ordered:
-                later = (np.arange(len(part_of_group) - 1) >= latest(own, share)) & (part_of_group[:-1] == TRAIN)
-                part_of_group[:-1][later] = part
-            else:
-                part_of_group[whole_groups(own, None if classes is None else classes[left], share, draw)] = part
-            left = left[part_of_group[own] == TRAIN]
-        return part_of_group[group], method, []
-
-    def _check_classes(self, part_of: np.ndarray, classes: np.ndarray | None) -> None:
-        if classes is None:
-            return
-        lost = np.setdiff1d(classes[part_of != TRAIN], classes[part_of == TRAIN])
-        if len(lost):
-            raise InputError(
-                f"by the column {self.name!r} every series of the class {listed(lost)} is held out, so that nothing "
-                "could learn it. Hold out less (holdout), split by another column, or leave this class out."
-            )
+        if not words or others or not all(isinstance(value, str) for value in there):
+            return None
+        part_of = np.full(len(self.values), TRAIN)
+        part_of[self._known] = [WORDS[value.strip().lower()] for value in there]
+        return part_of
 
     def _describe(self, split: Split, method: str, drawn: list[str]) -> dict[str, Any]:
         parts = {}
@@ -205,11 +173,69 @@ class SplitColumn:
         return as_dates(np.array([value]))[0].as_py().strftime("%Y-%m-%d") if self.dates else f"{value:.10g}"
 
 
+@dataclass(frozen=True, eq=False)
+class Fold:
+    """One fold of a cross-validation: its series are scored, the others are trained on, and some of these choose.
+
+    The folds of one seed have no series in common, and each labelled series is in one of them. Classes keep their
+    proportions, and series of equal value in the column stay together.
+
+    Attributes:
+        number: of this fold, from 1.
+        folds: how many there are.
+        values: [S] the groups of the series; without a column, numbers of the series.
+        column: that the values are of; None where every series is a group of its own.
+    """
+
+    number: int
+    folds: int
+    values: np.ndarray
+    column: SplitColumn | None = None
+
+    @classmethod
+    def all(cls, folds: int, series: int, column: SplitColumn | None) -> list[Self]:
+        """Return the folds of a data set. Raises InputError for a column that names parts."""
+        if column is not None and column._named_parts() is not None:
+            raise InputError(
+                f"the column {column.name!r} names the parts itself, and folds are to be drawn; leave out one of folds "
+                "and split_by."
+            )
+        values = np.arange(series) if column is None else column.values
+        return [cls(number + 1, folds, values, column) for number in range(folds)]
+
+    @property
+    def name(self) -> str:
+        """Return what the split is called among the settings of a run."""
+        return f"fold {self.number} of {self.folds}" + ("" if self.column is None else f" by {self.column.name}")
+
+    def split(
+        self, rows: np.ndarray, classes: np.ndarray | None, holdout: float, validation: float, seed: int
+    ) -> tuple[Split, dict[str, Any]]:
+        """Return the parts, and how they came about; as `SplitColumn.split`, but for `holdout`, which is the fold."""
+        group = None if self.column is None else self.column.groups(rows)
+        of_rows = None if group is None else group[rows]
+        held = rows[fold_of(len(rows), classes, of_rows, self.folds, seed) == self.number - 1]
+        part_of = np.full(len(self.values), TRAIN)
+        part_of[held if group is None else np.isin(group, group[held])] = TEST
+        _hold_out(part_of, VALIDATION, validation, rows, classes, group, seed)
+        split = _parts(part_of, rows, classes, self.name)
+        by = None if self.column is None else self.column.name
+        parts = {name: {"series": len(getattr(split, name))} for name in PARTS if len(getattr(split, name))}
+        how = {"by": by, "method": "fold", "fold": self.number, "folds": self.folds, "drawn": []}
+        return split, {**how, "parts": parts, "left_out": len(split.left_out)}
+
+
 RANDOM_SPLIT = {"by": None, "method": "random"}
 
 
 def split_words(split: dict[str, Any], private: bool = True) -> str:
     """Return the "split" of metrics.json in words; unless `private`, without names and dates of series."""
+    if split["method"] == "fold":
+        by = "" if split["by"] is None else f", with series of the same {split['by']!r} in one fold"
+        return f"fold {split['fold']} of {split['folds']} is held out{by}"
+    if split["method"] == "folds":
+        by = "" if split["by"] is None else f"; series of the same {split['by']!r} are in one fold"
+        return f"{split['folds']} folds{by}"
     if split["by"] is None:
         return "at random"
     text = f"split by {split['by']!r}, {METHODS[split['method']]}"
@@ -233,36 +259,100 @@ def split_words(split: dict[str, Any], private: bool = True) -> str:
     return f"{text}: {', '.join(parts)}"
 
 
-def whole_groups(group: np.ndarray, classes: np.ndarray | None, share: float, draw: np.random.Generator) -> np.ndarray:
-    """Draw the groups to hold out: together nearest to the share of all series; one group and every class remain.
-
-    Args:
-        group: [S] the group's number of each series, from 0; not all numbers need occur.
-        classes: [S], or None.
+def fold_of(series: int, classes: np.ndarray | None, groups: np.ndarray | None, folds: int, seed: int) -> np.ndarray:
+    """Return the fold [S] of each series, 0 .. folds - 1: classes [S] in proportion, and groups [S] whole.
 
     Raises:
-        InputError: no group can be set aside without a class.
+        InputError: fewer than two folds, or more than there are series or groups.
     """
-    numbers, own = np.unique(group, return_inverse=True)
-    kinds = np.zeros(len(group), np.int64) if classes is None else np.unique(classes, return_inverse=True)[1]
-    table = np.zeros((len(numbers), kinds.max() + 1), np.int64)
-    np.add.at(table, (own, kinds), 1)
-    sizes, left, wanted, count = table.sum(1), table.sum(0), share * len(group), 0
-    chosen: list[int] = []
-    order = draw.permutation(len(numbers))
-    # A second round, the smallest group first, where the share is smaller than half of each.
-    for enough, candidates in ((False, order), (True, order[np.argsort(sizes[order], kind="stable")])):
-        for g in candidates.tolist():
-            fits = count + sizes[g] / 2 < wanted or (enough and not chosen)
-            if g not in chosen and fits and (left > table[g]).all() and len(chosen) < len(numbers) - 1:
-                chosen.append(g)
-                left, count = left - table[g], count + sizes[g]
-        if chosen:
-            return np.sort(numbers[chosen])
+    from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
+
+    count, noun = (series, "series") if groups is None else (len(np.unique(groups)), "groups")
+    if not 2 <= folds <= count:
+        raise InputError(
+            f"there are to be {folds} folds of {count:,} {noun}; wanted at least 2, and one of these each."
+        )
+    kinds = np.zeros(series, np.int64) if classes is None else np.unique(classes, return_inverse=True)[1]
+    if groups is None and np.bincount(kinds).max() < folds:  # no class can be in each: there is nothing to stratify
+        kinds = np.zeros(series, np.int64)
+    splitter = (StratifiedKFold if groups is None else StratifiedGroupKFold)(
+        folds, shuffle=True, random_state=seed % 2**32
+    )
+    number = np.zeros(series, np.int64)
+    with warnings.catch_warnings():  # of a class with fewer series than folds: `_parts` says what matters of it
+        warnings.simplefilter("ignore", UserWarning)
+        for fold, (_, held) in enumerate(splitter.split(kinds, kinds, groups)):
+            number[held] = fold
+    return number
+
+
+def some_groups(groups: np.ndarray, classes: np.ndarray | None, share: float, seed: int) -> np.ndarray:
+    """Return which series [S] to hold out: the fold nearest to this share that has no class as a whole.
+
+    Raises:
+        InputError: no groups can be set aside without a class.
+    """
+    folds = min(max(2, round(1 / min(share, 1 - share))), len(np.unique(groups)))
+    number = fold_of(len(groups), classes, groups, folds, seed)
+    several = [(number == fold) == (share <= 0.5) for fold in range(folds)]
+    for held in sorted(several, key=lambda held: abs(held.mean() - share)):
+        whole = held.all() or not held.any()
+        if not whole and (classes is None or np.isin(classes, classes[~held]).all()):
+            return held
     raise InputError(
         "no whole group can be held out: each is all there is of a class. Split by another column, or leave that class "
         "out."
     )
+
+
+def _hold_out(
+    part_of: np.ndarray,
+    part: int,
+    share: float,
+    rows: np.ndarray,
+    classes: np.ndarray | None,
+    group: np.ndarray | None,
+    seed: int,
+    latest_first: bool = False,
+) -> bool:
+    """Move a share of what is trained on to another part: whole groups, the latest ones, or series at random.
+
+    Return whether series were drawn at random, as there are no groups, or one that is left.
+    """
+    if not 0 <= share < 1:
+        name = "holdout" if part == TEST else "validation_fraction"
+        raise InputError(f"{name} is {share}; wanted at least 0 and less than 1, a share of the series.")
+    left = np.flatnonzero(part_of[rows] == TRAIN)
+    if share == 0 or len(left) < 2:
+        return False
+    if group is None or len(np.unique(group[rows[left]])) < 2:
+        part_of[rows[split_off(left, classes, share, seed)[1]]] = part
+        return True
+    groups = group[rows[left]]
+    if latest_first:
+        held = groups >= latest(groups, share)
+    else:
+        held = some_groups(groups, None if classes is None else classes[left], share, seed)
+    part_of[np.isin(group, groups[held])] = part
+    return False
+
+
+def _parts(part_of: np.ndarray, rows: np.ndarray, classes: np.ndarray | None, by: str) -> Split:
+    """Return the parts of the labelled and the other series. Raises InputError where a class has none to train on."""
+    if classes is not None:
+        trained = part_of[rows] == TRAIN
+        lost = np.setdiff1d(classes[~trained], classes[trained])
+        if len(lost):
+            raise InputError(
+                f"{by} every series of the class {listed(lost)} is held out, so that nothing could learn it. Hold out "
+                "less (holdout), split by another column, or leave this class out."
+            )
+    labelled = np.isin(np.arange(len(part_of)), rows)
+    train, choosing, test = (np.flatnonzero(labelled & (part_of == part)) for part in (TRAIN, VALIDATION, TEST))
+    if not len(train):
+        raise InputError(f"{by} no series is left to train on.")
+    unlabelled, left_out = (np.flatnonzero(~labelled & one) for one in (part_of == TRAIN, part_of != TRAIN))
+    return Split(train, choosing, test, unlabelled, left_out)
 
 
 def latest(number: np.ndarray, share: float) -> int:

@@ -21,6 +21,7 @@ import torch
 
 from rotarymae.arrays import ArrayDataset
 from rotarymae.batch import Examples
+from rotarymae.calibration import calibrate
 from rotarymae.counter_rng import make_generator
 from rotarymae.datasets import AnyDataset, AnyPreprocessor
 from rotarymae.errors import InputError, InputWarning, choose
@@ -41,13 +42,13 @@ from rotarymae.preprocess import (
 )
 from rotarymae.run_folder import identify, open_folder
 from rotarymae.series import SeriesDataset, Windows
-from rotarymae.splits import RANDOM_SPLIT, Split, SplitColumn, make_split, split_words
+from rotarymae.splits import RANDOM_SPLIT, Fold, Split, SplitColumn, make_split, split_words
 from rotarymae.system import Reporter
 from rotarymae.training import Objective, Pretraining, TrainConfig, TrainResult, fit, is_main_process, learning
 from rotarymae.training.cost import check_memory
 from rotarymae.training.fit_config import FitConfig
 from rotarymae.training.schedule import Plan, Schedule
-from rotarymae.training.tuning import check_tune, freeze, merge_adapters
+from rotarymae.training.tuning import check_tune, freeze
 
 # Options that mean nothing to pictures, videos and sounds.
 SERIES_ONLY = ("time_unit", "time_origin", "channel_spacing", "join_times", "channel_one_hot", "signal_to_noise")
@@ -101,7 +102,7 @@ def train(
     start: Pipeline | None = None,
     task: str = "auto",
     holdout: float = 0.0,
-    split_by: SplitColumn | None = None,
+    split_by: SplitColumn | Fold | None = None,
     columns: Mapping[str, Any] | None = None,
     folder: str | Path | None = None,
     resume: bool = False,
@@ -118,7 +119,7 @@ def train(
         start: the trained pipeline to start from; without it, that of `config.pretrained`, or random weights.
         task: "classification", "regression", or "auto": regression for numbers that are not whole.
         holdout: share of the labelled series that nothing learns from; none with fewer than ten series.
-        split_by: what decides the parts instead of chance; see `SplitColumn.split`.
+        split_by: what decides the parts instead of chance; see `SplitColumn.split` and `Fold`.
         columns: how the table was laid out; kept with the pipeline.
         folder: a run folder, where checkpoints go; it must be empty, or that of the same run to resume.
         resume: continue an interrupted run in the folder.
@@ -141,7 +142,7 @@ def train(
         targets = as_targets(targets)
     if targets is None and not continue_training:
         config = to_interpolate(config, dataset)
-    kind, rows, strata = _labelled(dataset, targets, task, config)
+    kind, rows, strata = labelled(dataset, targets, task, config)
     split, method = _split(dataset, rows, strata, holdout, split_by, config, reporter)
     if kind is not None and targets is not None:  # before a training that could not be used
         kind.check(narrowed(targets[split.train]), len(split.train))
@@ -179,6 +180,10 @@ def train(
             )
         result.pipeline, result.pretraining = pretrained.pipeline, pretrained.pretraining
         result.pretrained_on = len(part)
+        if dataset.kind == "observations":
+            with reporter.bar("calibrating"):
+                unseen: Any = validation if validation is not None else part
+                result.pipeline = replace(result.pipeline, calibration=calibrate(result.pipeline, unseen, config.seed))
     if kind is not None and targets is not None:
         with reporter.bar("fine-tuning") as on_step:
             tuned = finetune(
@@ -207,7 +212,7 @@ def train(
     return result
 
 
-def _labelled(
+def labelled(
     dataset: AnyDataset, targets: np.ndarray | None, task: str, config: FitConfig
 ) -> tuple[type[Labels] | None, np.ndarray, np.ndarray | None]:
     """Return the kind of labels, which series have one, and what a split keeps in proportion among these."""
@@ -230,7 +235,7 @@ def _split(
     rows: np.ndarray,
     strata: np.ndarray | None,
     holdout: float,
-    split_by: SplitColumn | None,
+    split_by: SplitColumn | Fold | None,
     config: FitConfig,
     reporter: Reporter,
 ) -> tuple[Split, dict[str, Any]]:
@@ -320,6 +325,7 @@ def open_start(source: Any) -> Pipeline:
             f"pretrained is a {type(source).__name__}; wanted a Pipeline, or the name or folder of one "
             "(rotarymae.load): the weights alone do not say how values are scaled."
         )
+    source.require_one()
     if source.preprocessor is None:
         raise InputError("the pretrained model has no preprocessor; it was not made from series.")
     return source
@@ -403,7 +409,7 @@ def prepare(dataset: AnyDataset, config: FitConfig, start: Pipeline | None = Non
     check_tune(config.tune, sizes.depth)
     check_memory(config, sizes, preprocessor.lengths(windows), dataset.noun)
     if config.pretrains:
-        require_maskable(windows, preprocessor, config.strategy())
+        require_maskable(windows, preprocessor, config.strategy(dataset.kind))
     return preprocessor
 
 
@@ -510,7 +516,7 @@ def pretrain(
         sizes = config.model_config(scaling.axes, scaling.features, scaling.input_features)
         model = build(lambda: MaskedAutoencoder(sizes), make_generator(config.seed, 0))
 
-    masking = config.strategy()
+    masking = config.strategy(dataset.kind)
 
     def examples(part: AnyDataset) -> Examples:
         return scaling.examples(part, seed=config.seed, masking=masking)
@@ -520,7 +526,7 @@ def pretrain(
     hides = maskable(train, scaling, masking)
     if not hides.all():
         warnings.warn(
-            f"{(~hides).sum():,} of {len(train):,} {train.noun} have nothing that masking {config.masking!r} could "
+            f"{(~hides).sum():,} of {len(train):,} {train.noun} have nothing that masking {masking.kind!r} could "
             "hide, and are left out of pre-training.",
             InputWarning,
             stacklevel=2,
@@ -596,7 +602,7 @@ def finetune(
             )
         model.load_state_dict(pretrained.model.state_dict())
     check_tune(config.tune, model.encoder.config.depth)
-    freeze(model, config.tune, generator)
+    freeze(model, config.tune)
     trained_weights = sum(weights.numel() for weights in model.parameters() if weights.requires_grad)
     windows = preprocessor.windows(dataset)
     preprocessor.check(windows.dataset)
@@ -604,8 +610,6 @@ def finetune(
     data = preprocessor.examples(windows.dataset, seed=config.seed, **shown)
     objective = labels.objective(model, shown["targets"], config)  # class weights count windows, as batches do
     result = fit(objective, data, schedule(objective, data, config.finetuning()), validation=held, **how)
-    if config.tune == "lora":
-        merge_adapters(model)
     model.requires_grad_(True)
     loaded = tuple(f"encoder.{name}" for name in model.encoder.state_dict())
     pipeline = replace(pretrained, preprocessor=preprocessor, model=model, labels=labels, partners=None)

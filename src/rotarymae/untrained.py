@@ -18,7 +18,7 @@ from torch import Tensor
 
 from rotarymae.any_series import AnySeries, standardise
 from rotarymae.errors import InputError
-from rotarymae.interpolation import SHOWN, Interpolation, Predicted
+from rotarymae.interpolation import SHOWN, Interpolation, Predicted, time_to_nearest
 from rotarymae.partners.baselines import LinearInterpolation
 from rotarymae.queries import Queries, as_queries
 from rotarymae.series import SeriesDataset, Windows, channel_index, hide
@@ -61,11 +61,10 @@ def interpolate_any(
     for share in SHOWN:
         lower, upper = likelihood.interval(parameters, share)
         bands[share] = lower.numpy() * width + centre, upper.numpy() * width + centre
-    first = np.repeat(dataset.times[dataset.offsets[:-1]], queries.lengths)
-    last = np.repeat(dataset.times[dataset.offsets[1:] - 1], queries.lengths)
-    outside = (queries.times < first) | (queries.times > last)
     mean = likelihood.mean(parameters).numpy() * width + centre
-    return Interpolation(outside, mean, std, Predicted(parameters, likelihood), bands, centre, width)
+    return Interpolation(
+        time_to_nearest(dataset, queries), mean, std, Predicted(parameters, likelihood), bands, centre, width
+    )
 
 
 def embed_any(

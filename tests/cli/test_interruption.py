@@ -89,9 +89,9 @@ STAGES = {
     "rotarymae.tables.TableReader.read": ["Nothing was saved."],
     "rotarymae.train.prepare": ["Nothing was saved."],
     "rotarymae.train.Pretraining": ["No state was saved", "--resume begins at the beginning"],
-    "rotarymae.train.copy_encoder": ["The state after step 2 of pre-training is saved", "--resume"],
-    "rotarymae.partners.baselines.MostCommonClass.fit": ["The state after step 2 of fine-tuning is saved", "--resume"],
-    "rotarymae.report.build.render": ["The state after step 2 of fine-tuning is saved", "--resume"],
+    "rotarymae.train.copy_encoder": ["The state of the training is saved", "--resume"],
+    "rotarymae.partners.baselines.MostCommonClass.fit": ["The state of the training is saved", "--resume"],
+    "rotarymae.report.build.render": ["The state of the training is saved", "--resume"],
 }
 
 

@@ -330,13 +330,9 @@ def test_only_what_is_drawn_can_be_inverted(fitted, tmp_path, monkeypatch, capsy
     assert command(*given, "fluxx", "--out", tmp_path / "run") == 2
     assert says_all(capsys.readouterr().err, ["--invert fluxx", "'flux', 'g', 'r'", "'flux'"])
     assert not (tmp_path / "run").exists()
-    for name in ("write_report", "write_explorer"):
-        monkeypatch.setattr(report, name, lambda *_, invert, **__: asked.append(invert))
+    monkeypatch.setattr(report, "write_report", lambda *_, invert, **__: asked.append(invert))
     assert command(*given, "flux", "--out", tmp_path / "run") == 0
     assert asked == [("flux",)]
-    assert command(*given, "flux", "--explore", "--out", tmp_path / "run2") == 0
-    assert asked == [("flux",)] * 3
-    assert command(*given, "flux", "--explore", "--anonymous", "--out", tmp_path / "run3") == 2
 
 
 def test_labels_of_some_series_in_the_table_itself(tmp_path, capsys):
@@ -489,9 +485,6 @@ def test_explain_writes_a_row_per_observation(fitted, tmp_path, capfd):
     assert np.allclose(found.importance, np.concatenate(model.importance(stars)))
     best = model.classes_[model.pipeline_.outputs(stars).argmax(1)]
     assert found.predicted.tolist() == np.repeat(best, stars.lengths).tolist()
-    assert command("explain", run, fitted / "stars.csv", "--method", "attention", "--out", tmp_path / "a.csv") == 0
-    shares = pyarrow.csv.read_csv(tmp_path / "a.csv").to_pandas().groupby("star").importance.sum()
-    assert np.allclose(shares, 1)
     assert command("explain", fitted / "autoencoder", fitted / "stars.csv", "--out", tmp_path / "b.csv") == 2
     assert says_all(capfd.readouterr().err, ["model", "tuned", "rotarymae", "labels"])
 

@@ -57,7 +57,7 @@ class Page(HTMLParser):
 
 def full(text="plain"):
     """A report with every part; `text` stands wherever a user's own words can."""
-    figure = plots.figure_of(plots.curves([1, 2], {text: [1, 2]}, x_label="x", y_label="y"))
+    figure = plots.interpolation([1, 2], [1, 2], time_label=text, value_label=text)
     section = Section(
         "part",
         text,
@@ -117,8 +117,8 @@ def test_the_same_report_gives_the_same_page():
 
 def test_large_figures_become_pixels():
     many = np.random.default_rng(0).normal(size=(1400, 2))
-    assert build.data_uri(plots.figure_of(plots.embedding_map(many))).startswith("data:image/png")
-    assert build.data_uri(plots.figure_of(plots.embedding_map(many[:5]))).startswith("data:image/svg+xml")
+    assert build.data_uri(plots.embedding_map(many, None, None, "PCA")).startswith("data:image/png")
+    assert build.data_uri(plots.embedding_map(many[:5], None, None, "PCA")).startswith("data:image/svg+xml")
 
 
 def test_headlines_stand_beside_their_baselines():

@@ -132,7 +132,8 @@ def test_training_draws_anew_and_evaluation_does_not():
     dataset = SeriesDataset.from_arrays(times, [np.sin(t) for t in times])
     preprocessor = ObservationPreprocessor.fit(dataset).replace(max_tokens=40)
     with pytest.warns(InputWarning, match="more than 40 observations"):
-        examples = SeriesExamples(dataset, preprocessor)
+        preprocessor.check(dataset)
+    examples = SeriesExamples(dataset, preprocessor)
     assert examples.lengths.tolist() == [40, 30]
 
     def positions(index, epoch):

@@ -1,4 +1,4 @@
-"""Which observations mattered: the one that carries the class comes first, and attention is shared out whole."""
+"""Which observations mattered: the one that carries the class comes first."""
 
 import dataclasses
 
@@ -71,18 +71,6 @@ def test_occlusion_is_what_a_prediction_without_the_observation_says(tuned):
             assert found[i][k] == pytest.approx(np.log(before[i, best[i]] / after), abs=1e-5)
 
 
-def test_attention_is_shared_out_among_the_observations(tuned):
-    data, directory = tuned
-    if directory.model.pool in ("mean", "max"):
-        with refuses("alike" if directory.model.pool == "mean" else "maxima", "occlusion"):
-            importance(directory, data, "attention")
-        return
-    found, alone = importance(directory, data, "attention"), importance(directory, data.select([3]), "attention")
-    assert [len(one) for one in found] == data.lengths.tolist()
-    assert np.allclose([one.sum() for one in found], 1, atol=1e-6)
-    assert np.allclose(found[3], alone[0], atol=1e-6) and not np.allclose(found[3], 1 / data.lengths[3], atol=1e-4)
-
-
 def test_a_regressor_moves_by_standard_deviations():
     config = dataclasses.replace(FIT, base_lr=1e-2)
     targets = 50 + 10 * np.stack([np.arange(16.0), -np.arange(16.0)], 1)
@@ -97,15 +85,10 @@ def test_a_regressor_moves_by_standard_deviations():
 
 def test_what_cannot_be_asked_is_refused(tuned):
     data, directory = tuned
-    with refuses("'gradient'", "'occlusion', 'attention'"):
-        importance(directory, data, "gradient")
     short = dataclasses.replace(directory, preprocessor=directory.preprocessor.replace(max_tokens=6))
     with refuses("6", "observations"):
         importance(short, data)
     lonely = data.mask_observations(np.arange(len(data.times)) == np.repeat(data.offsets[:-1], data.lengths))
     assert all(np.isnan(one).all() and len(one) == 1 for one in importance(directory, lonely))
-    linear = pretrain(waves(), dataclasses.replace(FIT, attention="linear")).pipeline
-    with refuses("attends linearly", "occlusion"):
-        importance(linear, waves(), "attention")
-    with refuses("MaskedAutoencoder", "attention"):
+    with refuses("MaskedAutoencoder", "fine-tuned"):
         importance(pretrain(waves(), FIT).pipeline, waves())

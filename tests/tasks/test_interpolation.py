@@ -9,6 +9,7 @@ from scipy.stats import norm
 
 from _runs import FIT, waves
 from conftest import refuses
+from rotarymae.calibration import calibrate
 from rotarymae.errors import InputWarning
 from rotarymae.interpolation import CHUNK, interpolate
 from rotarymae.model import MaskedAutoencoder
@@ -128,8 +129,8 @@ def test_bands_are_quantiles_in_the_tables_unit(pretrained, data):
     found = interpolate(pretrained, data, grid(data, 4))
     for share, (lower, upper) in found.bands.items():  # no asinh here: symmetric
         assert np.allclose((lower + upper) / 2, found.mean)
-        assert np.allclose((upper - lower) / 2, norm.ppf(0.5 + share / 2) * found.std, rtol=1e-9)
-    assert np.allclose(found.bands[0.95][0], found.mean - 1.959964 * found.std, rtol=1e-6)
+        assert np.allclose((upper - lower) / 2, norm.ppf(0.5 + share / 2) * found.std, rtol=1e-4)
+    assert np.allclose(found.bands[0.95][0], found.mean - 1.959964 * found.std, rtol=1e-4)
     assert set(found.bands) == {0.68, 0.95}
 
 
@@ -145,41 +146,6 @@ def test_the_scaled_distribution_is_the_one_behind_the_bands(data):
     assert np.allclose(scaler.transform(found.mean, queries.channels), found.scaled_mean, atol=1e-6)
 
 
-def test_bands_widen_outside_the_observations_of_a_series(pretrained, data):
-    """Over a quarter of the span to the training values' own spread, as it would be about the answer; nowhere less
-    than the model's own, and within the span nothing changes."""
-    first, last = data[0].times[[0, -1]]
-    quarter = (last - first) / 4
-    asked = [first - 2 * quarter, first - quarter, first, last, last + quarter / 100, last + quarter / 2]
-    asked += [last + quarter, last + 2 * quarter]
-    found = ask(pretrained, data.select([0]), [np.array(asked)])
-    assert found.extrapolated.tolist() == [True, True, False, False, True, True, True, True] * 2
-    values, channels = np.asarray(data.values, np.float64), np.asarray(data.channels)
-    for channel, part in enumerate((slice(0, 8), slice(8, 16))):
-        mean, std = found.mean[part, 0], found.std[part, 0]
-        spread = np.array([np.sqrt(np.mean((values[channels == channel, 0] - one) ** 2)) for one in mean])
-        assert (std[[0, 1, 6, 7]] >= spread[[0, 1, 6, 7]] * 0.99).all()
-        assert (std[2:4] < 0.99 * spread[2:4]).all() and std[4] < 1.1 * std[3] and std[3] < std[5] < std[6]
-    one = data.select([0])
-    alone = one.mask_observations(np.arange(len(one.times)) == 0)  # of one observation, which has no span
-    found = ask(pretrained, alone, [np.array([first, first + 1e-6])])
-    spread = pretrained.preprocessor.values.spread_about(found.scaled_mean, np.array([0, 0, 1, 1]))
-    assert found.extrapolated.tolist() == (found.scaled_std >= spread - 1e-9)[:, 0].tolist() == [False, True] * 2
-
-
-@pytest.mark.filterwarnings("ignore:.*extrapolations:rotarymae.errors.InputWarning")
-def test_bands_of_a_forecast_are_the_models_own_for_one_span(pretrained, data):
-    assert pretrain(data, dataclasses.replace(FIT, masking="future")).pipeline.forecasts and not pretrained.forecasts
-    model = dataclasses.replace(pretrained, forecasts=True)
-    first, last = data[0].times[[0, -1]]
-    span = last - first
-    asked = [np.array([first - span, last + 0.5 * span, last + span, last + 1.3 * span])]
-    found, widened = (ask(one, data.select([0]), asked) for one in (model, pretrained))
-    assert found.extrapolated.all() and np.array_equal(found.mean, widened.mean)
-    same = (found.std == widened.std)[:, 0].reshape(2, 4)
-    assert same.tolist() == [[True, False, False, True]] * 2 and (found.std <= widened.std).all()
-
-
 @pytest.mark.parametrize("transform", ["standard", "asinh", "none"])
 def test_bands_beyond_the_training_range_hold_what_they_promise(transform):
     """Steps that no model foresees: seen and trained on up to two thirds of the time only."""
@@ -188,9 +154,10 @@ def test_bands_beyond_the_training_range_hold_what_they_promise(transform):
     curves = 5 + 3 * np.repeat(draw.standard_normal((n, 11)), 3, axis=1)[:, :31]
     early = SeriesDataset.from_arrays([times[:21]] * n, list(curves[:, :21]))
     config = dataclasses.replace(FIT, transforms={"value": transform}, pretrain_epochs=3)
-    found = ask(pretrain(early, config).pipeline, early, [times[21:]] * n)
+    model = pretrain(early, config).pipeline
+    found = ask(dataclasses.replace(model, calibration=calibrate(model, early)), early, [times[21:]] * n)
     low, high = found.bands[0.95]
-    assert found.extrapolated.all()
+    assert np.allclose(found.distance, np.tile(times[21:] - times[20], n))
     inside = (curves[:, 21:].ravel() >= low[:, 0]) & (curves[:, 21:].ravel() <= high[:, 0])
     assert 0.92 < inside.mean() < 0.995
 
@@ -199,23 +166,11 @@ def test_without_a_likelihood_there_is_no_deviation(data):
     plain = pretrain(data, dataclasses.replace(FIT, likelihood="point")).pipeline
     found = interpolate(plain, data, grid(data, 2))
     assert found.std is None and found.scaled_std is None and not found.bands and np.isfinite(found.mean).all()
-    assert not found.extrapolated.any()
-
-
-def test_between_two_windows_is_not_outside_of_a_series(data, pretrained):
-    one = data.select([0])
-    cut = pretrained.preprocessor.replace(window=3, overlap=0)
-    model = dataclasses.replace(pretrained, preprocessor=cut)
-    times = np.unique(one.times)
-    middles = (times[1:] + times[:-1]) / 2
-    assert not ask(model, one, [middles]).extrapolated.any()
-    assert ask(model, one, [np.array([times[0] - 1, times[-1] + 1])]).extrapolated.all()
 
 
 def test_windows_of_one_time_have_bands_between_them(data, pretrained):
-    """Their span is 0, and what lies beyond them infinitely far."""
     model = dataclasses.replace(pretrained, preprocessor=pretrained.preprocessor.replace(window=2))
     times, channels = np.repeat(np.arange(5.0), 2), np.tile([0, 1], 5)
     one = SeriesDataset.from_arrays([times], [np.sin(times)], [channels], channel_names=data.channel_names)
     found = ask(model, one, [np.arange(4) + 0.5])
-    assert not found.extrapolated.any() and found.std is not None and np.isfinite(found.std).all()
+    assert found.std is not None and np.isfinite(found.std).all()

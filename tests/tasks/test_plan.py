@@ -1,19 +1,18 @@
 """A time budget decides the epochs of both trainings, and a resumed run keeps them."""
 
-import itertools
 import json
 import os
 import time
 from dataclasses import replace
-from types import SimpleNamespace
 
 import pytest
 
 from conftest import command
 from rotarymae.system import Reporter
 from rotarymae.training import schedule as plan
+from rotarymae.training.checkpointing import read_checkpoint
 from rotarymae.training.fit_config import FitConfig
-from rotarymae.training.schedule import Plan, clock
+from rotarymae.training.schedule import Plan
 
 STARS = ["--id", "star", "--time", "day", "--channel", "band", "--values", "flux"]
 
@@ -30,8 +29,8 @@ def test_a_budget_decides_the_epochs_and_a_resumed_run_keeps_them(fitted, tmp_pa
     # A quarter of 12 s, less what was used before, at 0.08 s for the only batch of an epoch.
     assert list(epochs) == ["pre-training"] and 1 <= epochs["pre-training"] <= 37
     assert f"plan: pre-training makes {epochs['pre-training']} epochs of 1 steps" in err
-    log = (tmp_path / "run/training/pretrain/checkpoints").iterdir()
-    assert any(path.name.endswith(f"epoch-{epochs['pre-training']:04d}") for path in log)
+    manifest, _ = read_checkpoint(tmp_path / "run/training/pretrain/checkpoint.safetensors")
+    assert manifest["state"]["epoch"] == epochs["pre-training"]
     monkeypatch.setattr(plan, "measure_step", lambda *_: 1.0)
     assert command("fit", *given, "--resume") == 0
     both = json.loads((tmp_path / "run/training/plan.json").read_text())
@@ -83,36 +82,6 @@ def test_without_a_budget_nothing_is_measured_and_nothing_changes(tmp_path, monk
     made = Plan(tmp_path, FitConfig(), True, time.monotonic(), Reporter())
     long = settings(epochs=1000)
     assert made.schedule("pre-training", objective(), examples(), long) == long and not list(tmp_path.iterdir())
-
-
-@pytest.mark.parametrize("slow", [0, 5, 13])
-def test_the_end_is_said_from_the_median_of_some_real_steps(slow, tmp_path, monkeypatch, capfd):
-    """One step of ten minutes, the first or a later one, must not make hours of 400 s."""
-    ticks = itertools.chain([600.0 if step == slow else 1.0 for step in range(25)], itertools.repeat(1.0))
-    now = itertools.accumulate(ticks)
-    clocks = {"monotonic": lambda: next(now), "time": time.time, "localtime": time.localtime, "strftime": time.strftime}
-    monkeypatch.setattr(plan, "time", SimpleNamespace(**clocks))
-    steps = []
-    on_step = Plan(tmp_path, FitConfig(), True, 0.0, Reporter()).watch("pre-training", lambda *done: steps.append(done))
-    for step in range(1, 401):
-        on_step(step, 400, 0.5)
-    assert steps == [(step, 400, 0.5) for step in range(1, 401)]
-    said = " ".join(capfd.readouterr().err.split())
-    assert said.count("pre-training: 379 of 400 steps are left, about 6 min 19 s; it ends at about") == 1
-
-
-def test_the_end_of_few_steps_is_not_said(tmp_path, capfd):
-    on_step = Plan(tmp_path, FitConfig(), True, 0.0, Reporter()).watch("pre-training", lambda *_: None)
-    for step in range(1, 51):
-        on_step(step, 50, 0.5)
-    assert capfd.readouterr().err == ""
-
-
-def test_the_end_has_its_date_when_it_is_not_today(monkeypatch):
-    noon = time.mktime((2026, 11, 25, 12, 0, 0, 0, 0, -1))
-    clocks = {"localtime": lambda *when: time.localtime(*(when or (noon,))), "strftime": time.strftime}
-    monkeypatch.setattr(plan, "time", SimpleNamespace(**clocks))
-    assert clock(noon + 3600) == "13:00" and clock(noon + 14 * 3600) == "02:00 on Thursday, 26 November 2026"
 
 
 def test_epochs_beside_minutes_are_warned_of(tmp_path, capfd):

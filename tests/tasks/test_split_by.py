@@ -12,7 +12,7 @@ import pytest
 from _runs import FIT, series
 from conftest import TINY, command, refuses, two_kinds, write_csv
 from rotarymae.run import run_fit
-from rotarymae.splits import SplitColumn, latest, split_off, split_words, whole_groups
+from rotarymae.splits import Fold, SplitColumn, latest, some_groups, split_off, split_words
 from rotarymae.tables import align_column
 
 
@@ -42,11 +42,41 @@ def test_no_group_is_in_two_parts_and_every_class_is_trained_on(seed):
 
 def test_the_share_is_met_as_nearly_as_groups_allow():
     sizes = np.repeat(np.arange(40), 5)
-    held = whole_groups(sizes, None, 0.25, np.random.default_rng(0))
-    assert len(held) == 10
-    assert len(whole_groups(np.array([0, 0, 0, 0, 1, 1]), None, 0.1, np.random.default_rng(0))) == 1  # at least one
+    for share in (0.25, 0.75):
+        assert some_groups(sizes, None, share, 0).mean() == share
+    assert some_groups(np.array([0, 0, 0, 0, 1, 1]), None, 0.1, 0).tolist() == [False] * 4 + [True] * 2  # at least one
     with refuses("no whole group", "class"):
-        whole_groups(np.array([0, 0, 1, 1]), np.array(["x", "x", "y", "y"]), 0.5, np.random.default_rng(0))
+        some_groups(np.array([0, 0, 1, 1]), np.array(["x", "x", "y", "y"]), 0.5, 0)
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+def test_each_labelled_series_is_in_one_fold(grouped):
+    draw = np.random.default_rng(0)
+    site, labels = draw.integers(12, size=80).astype(str), draw.choice(["common", "common", "rare"], 80)
+    site, rows = np.where(np.arange(80) % 20, site, "north").astype(object), np.flatnonzero(np.arange(80) % 8)
+    folds = Fold.all(4, 80, SplitColumn("site", site) if grouped else None)
+    splits = [fold.split(rows, labels[rows], 0.25, 0.2, seed=3)[0] for fold in folds]
+    assert sorted(np.concatenate([one.test for one in splits]).tolist()) == rows.tolist()
+    for one in splits:
+        used = np.concatenate([one.train, one.validation])
+        assert sorted([*used, *one.test]) == rows.tolist() and len(one.validation)
+        assert 0.15 < np.mean(labels[one.test] == "rare") < 0.55
+        if grouped:
+            parts = [set(site[part]) for part in (one.test, one.validation, np.sort([*one.train, *one.unlabelled]))]
+            assert sum(map(len, parts)) == len(set.union(*parts))
+    assert any(len(one.left_out) for one in splits) is grouped
+    said = split_words(folds[1].split(rows, labels[rows], 0.25, 0.2, seed=3)[1])
+    assert said.startswith("fold 2 of 4") and ("'site'" in said) is grouped
+
+
+def test_folds_that_cannot_be_are_refused():
+    kinds = np.array(["a"] * 6 + ["b"])
+    with refuses("class 'b'"):
+        [fold.split(np.arange(7), kinds, 0.0, 0.2, 0) for fold in Fold.all(3, 7, None)]
+    with refuses("9 folds of 7 series"):
+        Fold.all(9, 7, None)[0].split(np.arange(7), None, 0.0, 0.2, 0)
+    with refuses("'part'", "leave out one"):
+        Fold.all(2, 3, SplitColumn("part", np.array(["train", "test", "train"])))
 
 
 def test_the_latest_are_held_out_and_equal_ones_stay_together():
@@ -120,7 +150,7 @@ def test_a_run_keeps_its_split_and_says_it(tmp_path):
     assert (said["by"], said["method"], said["parts"]["train"]) == (
         "site",
         "groups",
-        {"series": 16, "groups": 4, "names": []},
+        {"series": 12, "groups": 3, "names": ["site 0", "site 1", "site 5"]},
     )
     (tmp_path / "run/metrics.json").unlink()
     with refuses("the split changed"):

@@ -17,7 +17,6 @@ from tyro.conf import DisallowNone, FlagCreatePairsOff, OmitArgPrefixes, Positio
 
 import rotarymae_experiments as experiments
 from rotarymae import system
-from rotarymae.cli.inputs import Quiet
 from rotarymae.errors import InputError, Interrupted, RotaryMAEError, did_you_mean
 from rotarymae_experiments import recipes
 
@@ -172,21 +171,16 @@ def results(folder: Positional[Folder] = Path("results"), page: Path | None = No
         console.print(shown)
 
 
-def fetch_data(
-    name: Positional[Name] = "",
-    to: Annotated[Path | None, arg(metavar="FOLDER", help_behavior_hint="(default: data/NAME)")] = None,
-    quiet: Quiet = False,
-) -> None:
-    """Fetch a data set of the recipes from its official address, or go on with one that was cut off.
+def data(name: Positional[Name] = "") -> None:
+    """Print the shell's commands that fetch a data set of the recipes from its official address.
 
     Without a name it lists the data sets with address, size and licence. For example:
-    rotarymae-experiments data uea --to data/uea
+    rotarymae-experiments data uea | sh
 
     Args:
-        name: Fetch this data set.
-        to: The files go to this folder, which is a recipe's --data-dir.
+        name: This data set; the folder in which the commands run is a recipe's --data-dir.
     """
-    from rotarymae_experiments.data import download, sources
+    from rotarymae_experiments.data import sources
 
     if not name:
         for key, source in sources.SOURCES.items():
@@ -194,13 +188,12 @@ def fetch_data(
             if source.note:
                 print(f"    {source.note}")
         return
-    source, folder, reporter = sources.find(name), to or Path("data") / name, system.Reporter(quiet)
-    reporter.say(f"{source.what}: {source.home} ({source.size}). Licence: {source.licence}. {source.note}".strip())
-    download.fetch(source, folder, reporter)
-    reporter.say(f"{name} is in {folder}")
+    source = sources.find(name)
+    about = f"{source.what}: {source.home} ({source.size}). Licence: {source.licence}. {source.note}"
+    print(f"# {about.strip()}", *sources.commands(source), sep="\n")
 
 
-COMMANDS = {"list": list_recipes, "show": show, "run": run, "data": fetch_data, "results": results}
+COMMANDS = {"list": list_recipes, "show": show, "run": run, "data": data, "results": results}
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -218,7 +211,7 @@ def main(argv: list[str] | None = None) -> None:
             COMMANDS,
             args=arguments,
             prog="rotarymae-experiments",
-            description="Run the experiments of the paper and ours, fetch their data, and show their results.",
+            description="Run the experiments of the paper and ours, say where their data are, and show their results.",
             config=(FlagCreatePairsOff, DisallowNone, OmitArgPrefixes),
         )
     except Interrupted as error:

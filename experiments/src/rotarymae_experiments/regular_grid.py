@@ -19,7 +19,7 @@ from rotarymae.tokens import Tokens, compact
 from rotarymae_experiments.runner import Row
 
 if TYPE_CHECKING:
-    from rotarymae.plots import Panel
+    from rotarymae_experiments.figures import Panel
 
 SHARES = (0.5, 0.68, 0.95)  # of the central bands that are scored
 HALF_WIDTHS = {share: NormalDist().inv_cdf(0.5 + share / 2) for share in SHARES}  # of these bands, in deviations
@@ -126,7 +126,7 @@ def panel(times: np.ndarray, shown: dict[str, Any], optimum: str) -> Panel:
         shown: "values", "seen", "mean", "exact" and perhaps "std" [T], as a result file has them.
         optimum: what the exact answer is called.
     """
-    from rotarymae.plots import Panel
+    from rotarymae_experiments.figures import Panel
 
     seen, values = np.array(shown["seen"]), np.array(shown["values"])
     mean, band = np.array(shown["mean"], np.float64)[~seen], None

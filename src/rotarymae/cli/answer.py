@@ -28,7 +28,7 @@ from rotarymae.cli.inputs import (
 from rotarymae.cli.output import are_shards, as_file, check_new, new_reporter, print_metrics
 from rotarymae.config import AutoPool
 from rotarymae.errors import InputError, InputWarning
-from rotarymae.training.fit_config import ImportanceMethod, Predicting
+from rotarymae.training.fit_config import Predicting
 
 if TYPE_CHECKING:
     from rotarymae import scale
@@ -110,10 +110,9 @@ def explain(
     table: Positional[Table],
     out: Path,
     columns: Columns,
-    method: ImportanceMethod = "occlusion",
     quiet: Quiet = False,
 ) -> None:
-    """Say how much each observation matters to the model's prediction.
+    """Say how much each observation matters to the model's prediction, by leaving out each in turn.
 
     For example: rotarymae explain run new.csv --out importance.csv
 
@@ -123,8 +122,6 @@ def explain(
         out: The answers go to this new .csv or .parquet file, with a row per observation: its time, channel and values,
             what the model predicts for the series, and the observation's importance. A series that is longer than the
             model reads at a time has an empty row.
-        method: Each observation is left out in turn (occlusion, as slow as a prediction per observation), or the
-            attention that it gets is taken (attention).
     """
     from rotarymae import scale
     from rotarymae.importance import most_observations
@@ -134,7 +131,7 @@ def explain(
     check_new(out)
     with reporter.catching_warnings():
         pipeline = Pipeline.load(model)
-        totals = _answer_table(scale.importances(pipeline, method), table, out, columns, "explaining", reporter)
+        totals = _answer_table(scale.importances(pipeline), table, out, columns, "explaining", reporter)
     if pipeline.partners is not None and pipeline.partners.choice != "model":
         choice = pipeline.partners.choice
         reporter.say(f"explained and predicted by the model alone; `predict` takes {choice} for this run")
@@ -188,7 +185,6 @@ def interpolate(
         totals = _answer_table(question, table, out, columns, "interpolating", reporter)
     values, observed = totals.rows - totals.empty, totals.answered
     said = f"{values:,} values of {observed if asked is None else len(asked.ids):,} series"
-    said += f", {totals.extrapolated:,} of them extrapolated" if totals.extrapolated else ""
     reporter.say(f"{said} → {out}{totals.said_of_empty}")
     _say_if_untrained(pipeline, table, columns, reporter)
 

@@ -14,7 +14,7 @@ from rotarymae.config import AutoPool
 from rotarymae.errors import InputError, InputWarning
 
 if TYPE_CHECKING:
-    from rotarymae.export import Answers
+    from rotarymae.export import Program
 
 
 def export(
@@ -33,7 +33,7 @@ def export(
 
     Args:
         model: This folder was written by `fit`, or is a model directory.
-        out: The program goes to this new file; with a contract, light curves to test it by go to FILE.test.parquet.
+        out: The program goes to this new file.
         format: The file is for ONNX runtimes, or a PyTorch program (torch.export.load).
         job: The program predicts labels, embeds or interpolates; auto predicts by a fine-tuned model, and else
             interpolates or embeds.
@@ -42,27 +42,21 @@ def export(
             to use.
         stage: This model of the folder that `fit` wrote makes embeddings.
     """
-    from rotarymae.export import LightCurves, export_program, write_test_table
+    from rotarymae.export import export_program
 
     reporter = new_reporter(quiet)
-    table = out.with_name(f"{out.name}.test.parquet")
-    if contract != "none" and table.exists():
-        raise InputError(f"{table} exists; choose another name for the program, or remove it.")
     with reporter.catching_warnings():
         program = _program(model, job, contract, None if pool == "auto" else pool, stage)
         with reporter.bar("exporting"):
-            found = export_program(program, out, format)
-        if isinstance(program, LightCurves):
-            write_test_table(program, table)
-    reporter.say(f"{out}: {found.megabytes:.2f} MB, {', '.join(program.needs)} → {', '.join(program.outputs)}")
-    reporter.say(f"the largest difference from the library is {found.difference:.1e}")
-    for (series, observations), file, torch in zip(found.shapes, found.milliseconds, found.in_torch, strict=True):
-        reporter.say(f"{series} × {observations} observations: {file:.1f} ms; in PyTorch {torch:.1f} ms")
+            difference = export_program(program, out, format)
+    size = out.stat().st_size / 1e6
+    reporter.say(f"{out}: {size:.2f} MB, {', '.join(program.needs)} → {', '.join(program.outputs)}")
+    reporter.say(f"the largest difference from PyTorch is {difference:.1e}")
 
 
 def _program(
     model: Path, job: str, contract: str, pool: str | None, stage: Literal["pretrained", "finetuned"]
-) -> Answers:
+) -> Program:
     from rotarymae.export import make_program
     from rotarymae.pipeline import Pipeline
     from rotarymae.scale import open_stage

@@ -15,7 +15,7 @@ from rotarymae import series, tables
 from rotarymae.cli.inputs import Columns, FolderOptions, LabelColumn, Quiet, Table
 from rotarymae.cli.interruption import how_to_resume, saying
 from rotarymae.cli.output import first_process, new_reporter, print_end, print_metrics, typed_command
-from rotarymae.errors import InputError, InputWarning, did_you_mean, import_extra, listed
+from rotarymae.errors import InputError, InputWarning, did_you_mean, listed
 from rotarymae.training.fit_config import (
     ClassificationOptions,
     FinetuningOptions,
@@ -29,9 +29,11 @@ from rotarymae.training.fit_config import (
 
 if TYPE_CHECKING:
     from rotarymae.datasets import AnyDataset
-    from rotarymae.outcome import Outcome
     from rotarymae.pipeline import Pipeline
     from rotarymae.splits import SplitColumn
+
+
+PAGE = "report.html"
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,8 @@ class Labels(LabelColumn):
     """This share of the series is only scored; with fewer than ten series none are."""
     split_by: Annotated[str | None, arg(help_behavior_hint="(default: at random)")] = None
     """Whole groups (words) or latest series (dates, numbers) of this column are held out, or what it calls test."""
+    folds: Annotated[int | None, arg(help_behavior_hint="(default: one part held out)")] = None
+    """Cross-validate: train this many times, score each series by a model without it, and predict with the average."""
 
     def read_split(self, dataset: series.SeriesDataset, layout: tables.TableSchema, table: Path) -> SplitColumn | None:
         """The column that decides the split, in the order of the series: of the labels' table, or of the table itself.
@@ -63,10 +67,10 @@ class Labels(LabelColumn):
 
     def check(self) -> None:
         """Raises InputError for an option that says how labels are read where there are none."""
-        given = {"--label-id": self.label_id, "--task": self.task.replace("auto", "")}
+        given = {"--label-id": self.label_id, "--task": self.task.replace("auto", ""), "--folds": self.folds}
         for option, value in given.items():
-            if self.labels is None and self.label is None and value:
-                raise InputError(f"{option} {value} says how labels are read; name their table by --labels.")
+            if self.labels is None and self.label is None and value is not None and value != "":
+                raise InputError(f"{option} {value} concerns labels; name their table by --labels.")
 
 
 def fit(
@@ -85,7 +89,6 @@ def fit(
     resume: bool = False,
     invert: Annotated[tuple[str, ...], arg(help_behavior_hint="(default: none)")] = (),
     anonymous: bool = False,
-    explore: bool = False,
     quiet: Quiet = False,
 ) -> None:
     """Pre-train a model on a table of irregular observations, and fine-tune it when there are labels.
@@ -102,25 +105,23 @@ def fit(
         resume: Continue the interrupted run in the folder.
         invert: The report draws this column of values, or these channels, on a reversed axis, as magnitudes are.
         anonymous: Leave ids and values of single series out of the report; the tables hold both.
-        explore: Also write explore.html, an interactive map of the series and their curves (extra "explore").
     """
-    from rotarymae.run import run_fit
+    from rotarymae import report
+    from rotarymae.run import run_fit, run_folds
     from rotarymae.run_folder import check_folder
     from rotarymae.train import open_start
 
-    started, reporter, page = time.monotonic(), new_reporter(quiet), out / "report.html"
+    started, reporter = time.monotonic(), new_reporter(quiet)
     groups = (model, scaling, masking, training, finetuning, classification, run)
     config = FitConfig(**{name: value for group in groups for name, value in vars(group).items()})
     if not folder.given:
         labels.check()
     if first_process():
         check_folder(out, resume)
-    others = {name: value for name, value in vars(labels).items() if name not in ("task", "holdout")}
+    if labels.folds is not None and labels.holdout != Labels.holdout:
+        raise InputError("--holdout is one held-out part, and --folds holds out each series once; leave out one.")
+    others = {name: value for name, value in vars(labels).items() if name not in ("task", "holdout", "folds")}
     folder.check(columns, {**others, "invert": invert})
-    if explore:
-        if anonymous or folder.given:
-            raise InputError("--explore shows single series of a table: leave out --anonymous, --images and --audio.")
-        import_extra("bokeh", "explore")  # before a training that would end without its page
     start = None if config.pretrained is None else open_start(config.pretrained)
     with saying(lambda: how_to_resume(out)), reporter.catching_warnings():
         with reporter.bar("reading") as on_file:
@@ -134,25 +135,29 @@ def fit(
                     config = replace(config, static=tuple(given.dataset.static))  # pyright: ignore
         reporter.say(f"{given.dataset.describe()} → {out}")
         reporter.say(f"read {table.name}: {given.dataset.reading}")
-        outcome = run_fit(
-            given.dataset,
-            given.targets,
-            config,
-            out,
-            task=labels.task,
-            holdout=labels.holdout,
-            split_by=given.split_by,
-            columns=given.columns,
-            resume=resume,
-            command=typed_command(),
-            started=started,
-            reporter=reporter,
-            report=lambda outcome: _write_pages(
-                outcome, page, table.name, given.columns.get("time"), invert, anonymous, explore
+        how: dict[str, Any] = {
+            "task": labels.task,
+            "split_by": given.split_by,
+            "columns": given.columns,
+            "resume": resume,
+            "command": typed_command(),
+            "started": started,
+            "reporter": reporter,
+            "report": lambda outcome, folder: report.write_report(
+                outcome,
+                folder / PAGE,
+                title=table.name,
+                time_label=given.columns.get("time"),
+                invert=invert,
+                anonymous=anonymous,
             ),
-        )
+        }
+        if labels.folds is None:
+            outcome = run_fit(given.dataset, given.targets, config, out, holdout=labels.holdout, **how)
+        else:
+            outcome = run_folds(given.dataset, given.targets, config, out, labels.folds, **how)
     print_metrics(outcome.metrics, reporter)
-    print_end(outcome.seconds, page, reporter)
+    print_end(outcome.seconds, out / PAGE, reporter)
 
 
 def _several(labels: np.ndarray | None) -> np.ndarray | None:
@@ -167,23 +172,6 @@ def _several(labels: np.ndarray | None) -> np.ndarray | None:
         stacklevel=2,
     )
     return None
-
-
-def _write_pages(
-    outcome: Outcome,
-    page: Path,
-    title: str,
-    time_label: str | None,
-    invert: tuple[str, ...],
-    anonymous: bool,
-    explore: bool,
-) -> None:
-    """Write the report and, if asked for, explore.html."""
-    from rotarymae import report
-
-    report.write_report(outcome, page, title=title, time_label=time_label, invert=invert, anonymous=anonymous)
-    if explore:
-        report.write_explorer(outcome, page.with_name("explore.html"), title=title, invert=invert)
 
 
 def _check_drawn(invert: tuple[str, ...], dataset: Any) -> None:
@@ -251,7 +239,6 @@ def demo(
     reporter = new_reporter(quiet)
     folder = out or _free(Path("runs/demo"))
     check_folder(folder, resume=False)
-    page = folder / "report.html"
     dataset, labels = plasticc.sample()
     reporter.say(f"{dataset.describe()}, {len(set(labels.tolist()))} classes → {folder}")
     with saying(lambda: "The demo begins anew next time."), reporter.catching_warnings():
@@ -263,9 +250,9 @@ def demo(
             task="classification",
             command=typed_command(),
             reporter=reporter,
-            report=lambda outcome: report.write_report(
+            report=lambda outcome, folder: report.write_report(
                 outcome,
-                page,
+                folder / PAGE,
                 title="Light curves of PLAsTiCC",
                 summary=(
                     f"A Rotary Masked Autoencoder pre-trained on {len(outcome.split.train):,} light curves by hiding "
@@ -283,7 +270,7 @@ def demo(
             ),
         )
     print_metrics(outcome.metrics, reporter)
-    print_end(outcome.seconds, page, reporter)
+    print_end(outcome.seconds, folder / PAGE, reporter)
 
 
 def configure(seed: int = 0, quick: bool = False) -> FitConfig:

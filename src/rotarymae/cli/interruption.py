@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import re
 import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-
-STAGES = {"finetune": "fine-tuning", "pretrain": "pre-training"}  # below training/, the later one first
 
 
 class Stopped(KeyboardInterrupt):
@@ -60,11 +57,8 @@ def saying(advise: Callable[[], str]) -> Iterator[None]:
 
 def how_to_resume(out: Path) -> str:
     """Return what an interrupted `fit` has saved in its folder."""
-    for stage, name in STAGES.items():
-        matches = [re.match(r"step-(\d+)-", path.name) for path in (out / "training" / stage / "checkpoints").glob("*")]
-        steps = [int(match[1]) for match in matches if match]
-        if steps:
-            return f"The state after step {max(steps)} of {name} is saved in {out}; --resume goes on from there."
+    if any((out / "training").glob("*/checkpoint.safetensors")):
+        return f"The state of the training is saved in {out}; --resume goes on from there."
     if (out / "training").is_dir():
         return f"No state was saved in {out} yet; --resume begins at the beginning."
     return "Nothing was saved."

@@ -59,19 +59,18 @@ class _Supervised(Estimator):
             )
         self._train(X, y, self.task, self._config())
 
-    def importance(self, X: Any, method: str = "occlusion") -> list[np.ndarray]:
+    def importance(self, X: Any) -> list[np.ndarray]:
         """Return how much each observation matters to the model: for each series an array [n], in the order of time.
 
         The model is meant, not what may predict instead of it. `rotarymae.importance` says what the numbers are.
 
         Args:
             X: as `predict`; no pictures or sounds.
-            method: "occlusion" leaves out each observation by itself; "attention" is how much the model looks at it.
 
         Raises:
             InputError: series that cannot be used, and as `rotarymae.importance`.
         """
-        return self._fitted().importance(self._read(X), method)  # pyright: ignore
+        return self._fitted().importance(self._read(X))
 
     def _labelled(self, dataset: Any, X: Any, y: Any, predicted: np.ndarray) -> tuple[Any, np.ndarray]:
         """Return the labels of the series, read as `dataset`, that have one, and what is predicted of these."""

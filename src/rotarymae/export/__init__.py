@@ -1,14 +1,6 @@
-"""Models for others: as one file that runs without this library, and on the Hugging Face Hub."""
+"""Models for others: as one file that runs without this library."""
 
-from rotarymae.export.graph import Answers, LightCurves
-from rotarymae.export.onnx import Check, check_program, export_program, make_program, write_test_table
+from rotarymae.export.graph import LightCurves, Program
+from rotarymae.export.onnx import export_program, make_program
 
-__all__ = [
-    "Answers",
-    "Check",
-    "LightCurves",
-    "check_program",
-    "export_program",
-    "make_program",
-    "write_test_table",
-]
+__all__ = ["LightCurves", "Program", "export_program", "make_program"]

@@ -17,33 +17,28 @@ A head that reads columns with one value per series takes another:
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
+from rotarymae.calibration import outputs, student_t, surroundings
 from rotarymae.errors import InputError
 from rotarymae.heads import embedding, encoder_of, mean_of_real
-from rotarymae.interpolation import AHEAD, WIDENS_OVER, interpolate
+from rotarymae.interpolation import DEVIATION
 from rotarymae.labels import ClassLabels, NumberTargets
 from rotarymae.model import MaskedAutoencoder
 from rotarymae.pipeline import Pipeline
 from rotarymae.preprocess import Rows, code_features
-from rotarymae.queries import Queries
-from rotarymae.series import SeriesDataset
 
 
-class Answers(nn.Module, ABC):
-    """A program: its inputs and outputs by name, and what the library itself answers in its place."""
+class Program(nn.Module):
+    """What is exported: a module whose inputs and outputs have names."""
 
     outputs: tuple[str, ...]
 
     def __init__(self, pipeline: Pipeline) -> None:
         super().__init__()
-        self.pipeline = replace(pipeline, precision="fp32")
         self.preprocessor, self.model = pipeline.require_series(), pipeline.model
 
     @property
@@ -55,12 +50,8 @@ class Answers(nn.Module, ABC):
         channel = () if self.preprocessor.channel_names is None else (f"{prefix}channel",)
         return (*channel, f"{prefix}position") if self.preprocessor.position_names else channel
 
-    @abstractmethod
-    def of_library(self, dataset: SeriesDataset, feeds: dict[str, Tensor]) -> tuple[np.ndarray, ...]:
-        """What the library answers for the same series, in the order of `outputs`."""
 
-
-class Predictions(Answers):
+class Predictions(Program):
     """`probabilities` float32 [B, classes], in the order of `classes`, or `predicted` float64 [B, outputs].
 
     The logarithms of probabilities are divided by the temperature of the model that the fit found.
@@ -95,11 +86,8 @@ class Predictions(Answers):
             return out.double() * self.target[1] + self.target[0]
         return (out / self.temperature).softmax(-1)
 
-    def of_library(self, dataset: SeriesDataset, feeds: dict[str, Tensor]) -> tuple[np.ndarray, ...]:
-        return (self.pipeline.outputs(dataset, "model"),)
 
-
-class Embeddings(Answers):
+class Embeddings(Program):
     """`embedding` float32 [B, D], as `embed` pools it."""
 
     outputs = ("embedding",)
@@ -120,21 +108,27 @@ class Embeddings(Answers):
     ) -> Tensor:
         return embedding(self.model, self.preprocessor(Rows(time, values, mask, channel, position)), self.pool)
 
-    def of_library(self, dataset: SeriesDataset, feeds: dict[str, Tensor]) -> tuple[np.ndarray, ...]:
-        return (self.pipeline.embed(dataset, self.pool),)
 
-
-class Interpolations(Answers):
+class Interpolations(Program):
     """`mean` and `std` float64 [B, M, V] at `query_time` float64 [B, M] (and `query_channel` int64 [B, M], and
     `query_position` float64 [B, M, P]).
 
-    As `interpolate`: beyond a series' observations the deviation grows to the spread of the training values. A
-    model without a likelihood has no `std`.
+    As `interpolate`, with the calibration by distance. A model without a likelihood has no `std`.
     """
+
+    deviations: Tensor
 
     def __init__(self, pipeline: Pipeline) -> None:
         super().__init__(pipeline.pretrained)
+        self.calibration = pipeline.calibration
         self.outputs = ("mean", "std") if pipeline.require_autoencoder().likelihood.has_spread else ("mean",)
+        if pipeline.calibration is not None and len(self.outputs) > 1:
+            # Programs have no quantiles of Student's t; there are but three numbers of degrees of freedom.
+            freedom = pipeline.calibration.freedom
+            answers = student_t(torch.zeros_like(freedom), torch.zeros_like(freedom), freedom)
+            student = pipeline.calibration.answers
+            edge = student.quantile(answers, 0.5 + DEVIATION / 2)
+            self.register_buffer("deviations", edge / student.std(answers))
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -152,47 +146,40 @@ class Interpolations(Answers):
         query_position: Tensor | None = None,
     ) -> Any:
         assert isinstance(self.model, MaskedAutoencoder)
-        known, likelihood, asked = self.preprocessor, self.model.likelihood, query_time.double()
-        rows = Rows(time.double(), values, mask, channel, position)
+        known, likelihood, calibration = self.preprocessor, self.model.likelihood, self.calibration
+        rows, asked = Rows(time.double(), values, mask, channel, position), query_time.double()
         positions = known.positions_of(asked, query_channel, query_position, known.origins(rows))
-        parameters = self.model.decode(self.model.context(known(rows)), positions).double()
+        visible = known(rows)
+        parameters = self.model.decode(self.model.context(visible), positions).double()
+        widens = torch.zeros_like(parameters[..., 0])
+        deviation = torch.ones_like(widens)
+        if calibration is not None:
+            around = surroundings(visible, positions, known)
+            parameters, widens = calibration(parameters, around, outputs(positions, known)), calibration.widens(around)
+            likelihood, deviation = calibration.answers, self.deviations[around.side]
         number = torch.zeros_like(asked, dtype=torch.int64) if query_channel is None else query_channel
         if known.join_times:  # a query is answered for all channels of its time
-            each = parameters.unflatten(2, (len(known.channel_names or ()), -1))
-            parameters = each.gather(2, number[..., None, None, None].expand(-1, -1, 1, *each.shape[3:]))[:, :, 0]
+            parameters, widens, deviation = (
+                _of_channel(part, number, len(known.channel_names or ())) for part in (parameters, widens, deviation)
+            )
         scaler, mean = known.values, likelihood.mean(parameters)
         if not likelihood.has_spread:
             return scaler.inverse(mean, number)
-        first = torch.where(mask, rows.times, torch.inf).amin(1, keepdim=True)
-        last = torch.where(mask, rows.times, -torch.inf).amax(1, keepdim=True)
-        behind = asked - last - AHEAD * self.pipeline.forecasts * (last - first)
-        away = torch.maximum(first - asked, behind).clamp(min=0.0)
-        span = (last - first) * WIDENS_OVER
-        share = torch.where(away > 0, torch.where(span > 0, away / torch.where(span > 0, span, 1.0), 1.0), 0.0)
         variance = likelihood.std(parameters) ** 2
-        least = scaler.spread_about(mean, number) ** 2
-        std = (variance + share.clamp(max=1.0)[..., None] * (least - variance).clamp(min=0.0)).sqrt()
-        upper, lower = scaler.inverse(mean + std, number), scaler.inverse(mean - std, number)
+        extra = widens * (scaler.spread_about(mean, number) ** 2 - variance).clamp(min=0.0)
+        half = deviation * likelihood.std(likelihood.widen(parameters, extra.log()))
+        upper, lower = scaler.inverse(mean + half, number), scaler.inverse(mean - half, number)
         return scaler.inverse(mean, number), (upper - lower) / 2
 
-    def of_library(self, dataset: SeriesDataset, feeds: dict[str, Tensor]) -> tuple[np.ndarray, ...]:
-        times, offsets = (
-            feeds["query_time"].numpy(),
-            np.arange(len(feeds["query_time"]) + 1) * feeds["query_time"].shape[1],
-        )
-        channel, position = feeds.get("query_channel"), feeds.get("query_position")
-        queries = Queries(
-            times.ravel(),
-            None if channel is None else channel.numpy().ravel(),
-            offsets,
-            positions=None if position is None else position.numpy().reshape(len(times) * times.shape[1], -1),
-        )
-        found = interpolate(self.pipeline, dataset, queries)
-        both = [found.mean] if found.std is None else [found.mean, found.std]
-        return tuple(part.reshape(*times.shape, -1) for part in both)
+
+def _of_channel(part: Tensor, number: Tensor, channels: int) -> Tensor:
+    """Return of each query [B, M, C · V, ...] what concerns its channel [B, M, V, ...]."""
+    each = part.unflatten(2, (channels, -1))
+    index = number.view(*number.shape, *(1 for _ in each.shape[2:]))
+    return each.gather(2, index.expand(-1, -1, 1, *each.shape[3:]))[:, :, 0]
 
 
-class LightCurves(Answers):
+class LightCurves(Program):
     """What `light_curve.embed` 0.13 asks of a multi-band model.
 
     Inputs `flux`, `flux_err`, `time` float32 [B, N], `mask` bool [B, N] (True = valid), `channel_index` int64 [B, N];
@@ -234,8 +221,3 @@ class LightCurves(Answers):
         assert latent.cls is not None
         sequence = torch.where(tokens.real[..., None], latent.tokens, 0.0)
         return latent.cls, mean_of_real(latent.tokens, tokens.padding), sequence
-
-    def of_library(self, dataset: SeriesDataset, feeds: dict[str, Tensor]) -> tuple[np.ndarray, ...]:
-        """Without the sequence, which the library gives nobody; its mean is compared."""
-        alone = replace(self.pipeline, model=self.encoder, autoencoder=None, labels=None, partners=None)
-        return tuple(alone.embed(dataset, pool) for pool in ("cls", "mean"))

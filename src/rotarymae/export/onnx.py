@@ -1,4 +1,4 @@
-"""Writes a model to one file, ONNX or a PyTorch program, and compares what the file answers with the library.
+"""Write a model to one file, ONNX or a PyTorch program, and compare what the file answers with PyTorch.
 
 See `export.graph` for the inputs and outputs. The number of series, of observations and of queries is free.
 """
@@ -6,26 +6,19 @@ See `export.graph` for the inputs and outputs. The number of series, of observat
 from __future__ import annotations
 
 import logging
-import statistics
-import timeit
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import torch
 
 from rotarymae.errors import InputError, InputWarning, RotaryMAEError, choose, import_extra
-from rotarymae.export.graph import Answers, Embeddings, Interpolations, LightCurves, Predictions
+from rotarymae.export.graph import Embeddings, Interpolations, LightCurves, Predictions, Program
 from rotarymae.pipeline import Pipeline
 from rotarymae.preprocess import ObservationPreprocessor
-from rotarymae.series import SeriesDataset
 from rotarymae.system import check_writable, replacing
-from rotarymae.tokens import pad_rows
 
 Job = Literal["predict", "embed", "interpolate", "light-curve"]
 Format = Literal["onnx", "torch"]
@@ -38,25 +31,7 @@ LARGEST = 1e-4  # difference that a written file may have; a largest answer abov
 FIRST_TIME = 59_000.0  # where the times of the comparison begin, as dates of today do
 
 
-@dataclass(frozen=True)
-class Check:
-    """What a written file answers, compared with the library.
-
-    Attributes:
-        difference: the largest one, over all outputs and shapes; relative where the answers go beyond 1.
-        shapes: (series, observations) that were compared.
-        milliseconds: per call of the file, at each shape; and per call of the same program in PyTorch.
-        megabytes: size of the file.
-    """
-
-    difference: float
-    shapes: tuple[tuple[int, int], ...]
-    milliseconds: tuple[float, ...]
-    in_torch: tuple[float, ...]
-    megabytes: float
-
-
-def make_program(pipeline: Pipeline, job: Job, pool: str | None = None) -> Answers:
+def make_program(pipeline: Pipeline, job: Job, pool: str | None = None) -> Program:
     """Return a pipeline as a program that takes observations in the table's units.
 
     Args:
@@ -72,7 +47,7 @@ def make_program(pipeline: Pipeline, job: Job, pool: str | None = None) -> Answe
         InputWarning: a model that reads long series in parts.
     """
     choose("job", job, ("predict", "embed", "interpolate", "light-curve"))
-    preprocessor = pipeline.require_series()
+    preprocessor = pipeline.require_one().require_series()
     most = preprocessor.window or preprocessor.max_tokens
     if most is not None:
         warnings.warn(
@@ -90,20 +65,23 @@ def make_program(pipeline: Pipeline, job: Job, pool: str | None = None) -> Answe
     return Interpolations(pipeline).eval()
 
 
-def export_program(program: Answers, path: str | Path, format: Format = "onnx") -> Check:
-    """Writes the program and checks the file; a file that answers otherwise is not left behind.
+def export_program(program: Program, path: str | Path, format: Format = "onnx") -> float:
+    """Write the program and check the file, which is not left behind if it answers otherwise.
+
+    Returns:
+        The largest difference of the file's answers from the program's.
 
     Raises:
         InputError: another format, a file that exists.
         MissingExtra: ONNX without the extra `export`.
-        RotaryMAEError: the file's answers differ from the library's by more than 1e-4.
+        RotaryMAEError: the file's answers differ from the program's by more than 1e-4.
     """
     choose("format", format, ("onnx", "torch"))
     path = Path(path)
     check_writable(path)
     if path.exists():
         raise InputError(f"{path} exists; choose another name, or remove it.")
-    _, feeds = examples_of(program, *SHAPES[1])
+    feeds = random_feeds(program, *SHAPES[1])
     with replacing(path) as beside, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the exporter's own, about its insides
         if format == "onnx":
@@ -124,12 +102,10 @@ def export_program(program: Answers, path: str | Path, format: Format = "onnx") 
             exported.save(beside)
         else:
             torch.export.save(torch.export.export(program, (), feeds, dynamic_shapes=_dynamic(feeds)), beside)
-        found = check_program(program, beside, format)
-        if not found.difference <= LARGEST:
-            raise RotaryMAEError(
-                f"the {format} file and the library differ by up to {found.difference:.2g}; the file is not kept."
-            )
-    return found
+        difference = largest_difference(program, beside, format)
+        if not difference <= LARGEST:
+            raise RotaryMAEError(f"the {format} file and PyTorch differ by up to {difference:.2g}; it is not kept.")
+    return difference
 
 
 def _stable_sort() -> Callable[..., Any]:
@@ -145,113 +121,68 @@ def _stable_sort() -> Callable[..., Any]:
     return stable_sort
 
 
-def check_program(program: Answers, path: str | Path, format: Format = "onnx") -> Check:
-    """Compares a written file with the library, at three shapes, on random series like those of training."""
-    answer = _opened(Path(path), format)
-    difference, took, in_torch = 0.0, [], []
-    most = min(program.preprocessor.window or LONGEST, program.preprocessor.max_tokens or LONGEST)
-    shapes = tuple((series, min(observations, most)) for series, observations in SHAPES)
-    for series, observations in shapes:
-        dataset, feeds = examples_of(program, series, observations)
-        with torch.no_grad():
-            for want, found in zip(program.of_library(dataset, feeds), answer(feeds), strict=False):
-                away = float(np.abs(np.asarray(found, np.float64) - want).max()) / max(1.0, float(np.abs(want).max()))
-                difference = max(difference, away if np.isfinite(away) else np.inf)
-            took.append(_milliseconds(lambda feeds=feeds: answer(feeds)))
-            in_torch.append(_milliseconds(lambda feeds=feeds: program(**feeds)))
-    return Check(difference, shapes, tuple(took), tuple(in_torch), Path(path).stat().st_size / 1e6)
+def largest_difference(program: Program, path: Path, format: Format) -> float:
+    """Return by how much a file differs from its program, at three shapes, on random series like those of training.
 
-
-def write_test_table(program: LightCurves, path: str | Path) -> None:
-    """Light curves and the library's embeddings of them, to test another's use of an exported file.
-
-    One row per light curve: its `flux`, `flux_err`, `time`, `channel_index` as lists, and `cls` and `mean`.
+    It is relative where the answers go beyond 1, and infinite where one of them is not finite.
     """
-    dataset, feeds = examples_of(program, *SHAPES[1])
-    real = feeds["mask"].numpy()
-    columns: dict[str, Any] = {
-        name: [row[there].tolist() for row, there in zip(feeds[name].numpy(), real, strict=True)]
-        for name in ("flux", "flux_err", "time", "channel_index")
-    }
-    for name, found in zip(("cls", "mean"), program.of_library(dataset, feeds), strict=True):
-        columns[name] = found.tolist()
-    with replacing(Path(path)) as beside:
-        pq.write_table(pa.table(columns), beside)
+    answer, worst = _opened(path, format), 0.0
+    most = min(program.preprocessor.window or LONGEST, program.preprocessor.max_tokens or LONGEST)
+    for series, observations in SHAPES:
+        feeds = random_feeds(program, series, min(observations, most))
+        with torch.no_grad():
+            answers = program(**feeds)
+        for expected, found in zip(answers if isinstance(answers, tuple) else (answers,), answer(feeds), strict=True):
+            away = float(np.abs(found - expected.numpy()).max()) / max(1.0, float(expected.abs().max()))
+            worst = max(worst, away if np.isfinite(away) else np.inf)
+    return worst
 
 
-def examples_of(program: Answers, series: int, observations: int) -> tuple[SeriesDataset, Feeds]:
-    """Random series like those of training, of different lengths, and the same as inputs of the program.
+def random_feeds(program: Program, series: int, observations: int) -> Feeds:
+    """Draw inputs of a program: series like those of training, of different lengths.
 
     Their times reach as far as training's did; queries lie a little beyond on both sides.
     """
     draw, known = np.random.default_rng(series), program.preprocessor
-    lengths = np.concatenate([[observations], draw.integers(2, observations + 1, series - 1)])
-    total, channels = int(lengths.sum()), len(known.channel_names or (None,))
-    curves = isinstance(program, LightCurves)
+    curves, shape = isinstance(program, LightCurves), (series, observations)
+    channels = len(known.channel_names or (None,))
     start = 0.0 if curves or known.origin == "zero" else FIRST_TIME
     span = max(known.positions.reach, 1.0) * known.positions.unit
-    owner = np.repeat(np.arange(series), lengths)
-    times = start + span * draw.random(total)
-    number = draw.integers(0, channels, total)
+    times, number = start + span * draw.random(shape), draw.integers(0, channels, shape)
     if known.join_times:  # several channels at one time, each once
-        cells = np.concatenate([draw.permutation(observations * channels)[:n] for n in lengths])
+        cells = np.stack([draw.permutation(observations * channels)[:observations] for _ in range(series)])
         times, number = start + span * (cells // channels) / observations, cells % channels
-    values = known.values.inverse(draw.normal(size=(total, len(known.value_names))), number)
+    values = known.values.inverse(draw.normal(size=(*shape, len(known.value_names))), number)
     if known.errors:  # from no error to one that is larger than its value
-        values = np.concatenate([values, np.abs(values) * draw.uniform(0, 2, values.shape)], axis=1)
-    places = _places(known, draw, total)
-    if curves:  # as its inputs are
-        times, values = times.astype(np.float32).astype(np.float64), values.astype(np.float32).astype(np.float64)
-    order = np.lexsort((number, times, owner))
-    times, number, values, places = times[order], number[order], values[order], places[order]
-    static, codes = _static(known, series, draw)
-    dataset = SeriesDataset(
-        times=times,
-        values=values,
-        offsets=np.concatenate([[0], np.cumsum(lengths)]),
-        ids=np.arange(series),
-        value_names=known.value_columns,
-        channels=None if known.channel_names is None else number.astype(np.int32),
-        channel_names=known.channel_names,
-        static=static,
-        positions=places if known.position_names else None,
-        position_names=known.position_names,
-    )
-    padded = [pad_rows(flat, lengths)[0] for flat in (times[:, None], values, number[:, None], places)]
-    mask = torch.arange(observations) < torch.as_tensor(lengths)[:, None]
-    feeds = {"time": padded[0][..., 0], "values": padded[1], "channel": padded[2][..., 0], "mask": mask}
-    feeds |= {"static": torch.from_numpy(codes), "position": padded[3]}
-    asked = start + span * draw.uniform(-0.1, 1.1, (series, QUERIES))
-    feeds |= {"query_time": torch.from_numpy(asked), "channel_index": feeds["channel"]}
-    feeds["query_channel"] = torch.from_numpy(draw.integers(0, channels, (series, QUERIES)))
-    feeds["query_position"] = torch.from_numpy(_places(known, draw, series * QUERIES)).unflatten(0, (series, QUERIES))
+        values = np.concatenate([values, np.abs(values) * draw.uniform(0, 2, values.shape)], axis=-1)
+    lengths = np.concatenate([[observations], draw.integers(2, observations + 1, series - 1)])
+    feeds = {"time": times, "values": values, "channel": number, "position": _places(known, draw, shape)}
+    feeds |= {"mask": np.arange(observations) < lengths[:, None], "static": _static_codes(known, series, draw)}
+    feeds |= {"query_time": start + span * draw.uniform(-0.1, 1.1, (series, QUERIES)), "channel_index": number}
+    feeds |= {"query_channel": draw.integers(0, channels, (series, QUERIES))}
+    feeds |= {"query_position": _places(known, draw, (series, QUERIES))}
+    feeds |= {"flux": values[..., 0].astype(np.float32), "flux_err": values[..., -1].astype(np.float32)}
     if curves:
-        feeds["time"], both = feeds["time"].float(), feeds["values"].float()
-        feeds |= {"flux": both[..., 0].contiguous(), "flux_err": both[..., -1].contiguous()}
-    return dataset, {name: feeds[name] for name in program.needs}
+        feeds["time"] = times.astype(np.float32)
+    return {name: torch.from_numpy(np.ascontiguousarray(feeds[name])) for name in program.needs}
 
 
-def _places(known: ObservationPreprocessor, draw: np.random.Generator, count: int) -> np.ndarray:
-    """Draw further positions [count, P] over the range of training."""
+def _places(known: ObservationPreprocessor, draw: np.random.Generator, shape: tuple[int, int]) -> np.ndarray:
+    """Draw further positions [*shape, P] over the range of training."""
     scaling = known.positions
     reach = (scaling.training_reach[1:] * scaling.units[1:]).numpy()
-    return scaling.column_origins.numpy() + reach * draw.uniform(-1, 1, (count, len(reach)))
+    return scaling.column_origins.numpy() + reach * draw.uniform(-1, 1, (*shape, len(reach)))
 
 
-def _static(
-    known: ObservationPreprocessor, series: int, draw: np.random.Generator
-) -> tuple[dict[str, np.ndarray], np.ndarray]:
-    """Static columns of a data set, and the same as the program takes them [series, columns]."""
-    columns, codes = {}, np.zeros((series, len(known.static)))
+def _static_codes(known: ObservationPreprocessor, series: int, draw: np.random.Generator) -> np.ndarray:
+    """Draw static columns as a program takes them [series, columns]; some numbers are missing."""
+    codes = np.zeros((series, len(known.static)))
     for i, column in enumerate(known.static):
         if column.categories is None:
-            codes[:, i] = draw.normal(column.mean, column.std, series)
-            codes[draw.random(series) < 0.2, i] = np.nan
-            columns[column.name] = codes[:, i].copy()
+            codes[:, i] = np.where(draw.random(series) < 0.2, np.nan, draw.normal(column.mean, column.std, series))
         else:
             codes[:, i] = draw.integers(0, len(column.categories), series)
-            columns[column.name] = np.array([column.categories[int(code)] for code in codes[:, i]], object)
-    return columns, codes
+    return codes
 
 
 def _dynamic(feeds: Feeds) -> dict[str, dict[int, Any]]:
@@ -282,8 +213,3 @@ def _opened(path: Path, format: Format) -> Callable[[Feeds], list[np.ndarray]]:
         return answer
     session = import_extra("onnxruntime", "export").InferenceSession(str(path), providers=["CPUExecutionProvider"])
     return lambda feeds: session.run(None, {name: tensor.numpy() for name, tensor in feeds.items()})
-
-
-def _milliseconds(call: Callable[[], Any]) -> float:
-    """The median of a few calls."""
-    return 1000 * statistics.median(timeit.repeat(call, number=1))

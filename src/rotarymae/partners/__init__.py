@@ -4,10 +4,11 @@ from rotarymae.partners.base import AnyDataset, Partner
 from rotarymae.partners.boosting import BoostedFeatures
 from rotarymae.partners.convolutions import RandomConvolutions
 from rotarymae.partners.features import features
-from rotarymae.partners.predictor import TITLES, Predictor, fit_predictor
+from rotarymae.partners.predictor import EACH_CHOICE, TITLES, Predictor, fit_predictor
 from rotarymae.partners.shapes import FEATURES
 
 __all__ = [
+    "EACH_CHOICE",
     "FEATURES",
     "TITLES",
     "AnyDataset",

@@ -25,8 +25,11 @@ EXPONENTS = np.linspace(0, 1.5, 61)
 RESAMPLES = 30  # of the series that choose the exponent: a threshold between two of a few positives is chance
 
 
-def decide(probabilities: Floats, weights: Sequence[float] = ()) -> NDArray[np.int64]:
-    """Return the class numbers [S] for probabilities [S, K]; without weights, those of the most probable classes."""
+def decide(probabilities: Floats, weights: Sequence[float] | Floats = ()) -> NDArray[np.int64]:
+    """Return the class numbers [S] for probabilities [S, K] and weights [K], or [S, K] of each series.
+
+    Without weights, those of the most probable classes.
+    """
     return (probabilities * np.asarray(weights) if len(weights) else probabilities).argmax(1)
 
 

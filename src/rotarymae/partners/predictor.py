@@ -29,8 +29,11 @@ JSON = "predictor.json"
 # A new partner is a class that follows the protocol `Partner`, and its entry here.
 PARTNERS: dict[str, type[Partner]] = {partner.name: partner for partner in (BoostedFeatures, RandomConvolutions)}
 MODEL, FEATURES, COMBINED = "model", BoostedFeatures.name, "combined"
+EACH_CHOICE = "chosen"  # of folds that chose differently, what each of them chose
 CHOICES = (MODEL, FEATURES, COMBINED)
-TITLES = {MODEL: "model", COMBINED: "combined"} | {name: kind.title for name, kind in PARTNERS.items()}  # in tables
+TITLES = {MODEL: "model", COMBINED: "combined", EACH_CHOICE: "as each fold chose"} | {
+    name: kind.title for name, kind in PARTNERS.items()
+}  # in tables
 TASKS = ("classification", "regression")
 
 

@@ -18,7 +18,7 @@ from rotarymae.arrays.dataset import ArrayDataset
 from rotarymae.batch import Batch, DatasetExamples
 from rotarymae.counter_rng import counter_uniform
 from rotarymae.errors import InputError
-from rotarymae.masking import Masking, MaskRatio
+from rotarymae.masking import MaskBlocks, Masking, MaskRatio
 from rotarymae.preprocess.base import Preprocessor
 from rotarymae.preprocess.joined import drop_values, observations, split_joined
 from rotarymae.preprocess.observations import ObservationPreprocessor, opens_token
@@ -166,7 +166,7 @@ def require_maskable(dataset: Any, preprocessor: Preprocessor, masking: Masking)
 
 
 def _maskable(dataset: Any, preprocessor: Preprocessor, masking: Masking) -> Iterator[np.ndarray]:
-    if isinstance(masking, MaskRatio):
+    if isinstance(masking, MaskRatio | MaskBlocks):
         yield dataset.lengths >= 2
         return
     examples = preprocessor.examples(dataset)

@@ -18,7 +18,16 @@ from matplotlib.figure import Figure
 
 from rotarymae.anomaly import HIDDEN
 from rotarymae.heads import encoder_of
-from rotarymae.metrics import RMSE, SCALED_RMSE, interval_words, method_words, metric_of, rows_in_words, scored_words
+from rotarymae.metrics import (
+    RMSE,
+    SCALED_RMSE,
+    fold_rows,
+    interval_words,
+    method_words,
+    metric_of,
+    rows_in_words,
+    scored_words,
+)
 from rotarymae.outcome import Outcome
 from rotarymae.preprocess import WORDS
 from rotarymae.report.content import Headline, Image, Report, Section, Table
@@ -125,6 +134,10 @@ def _comparisons(outcome: Outcome) -> Section | None:
     for task, name in (("classification", "Classes"), ("regression", "Regression")):
         if task in metrics:
             tables.append(_methods(f"{name}, {where}", metrics[task], interval_words(metrics)))
+            if "folds" in metrics:
+                tables.append(
+                    Table(list(fold_rows(metrics).items()), "Mean and standard deviation over folds", "method")
+                )
     tables += _interpolations(metrics.get("interpolation", {}), where)
     if "reconstruction" in metrics:
         found = metrics["reconstruction"]
@@ -204,7 +217,7 @@ def _data(outcome: Outcome, anonymous: bool) -> Section:
         dataset.noun: len(dataset),
         f"{preprocessor.parts} of each": f"{lengths.min()} to {lengths.max()}, median {np.median(lengths):.0f}",
         f"{preprocessor.parts} of all": int(lengths.sum()),
-        "trained on, for validation, held out": f"{split['train']}, {split['validation']}, {split['test']}",
+        ", ".join(split): ", ".join(f"{count:,}" for count in split.values()),
         "read": str(dataset.reading or "–"),
         "split": split_words(outcome.metrics["split"], private=not anonymous),
     }

@@ -10,9 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from numpy.typing import ArrayLike
 from sklearn.metrics import accuracy_score, confusion_matrix, precision_recall_fscore_support
 
 from rotarymae import plots
@@ -44,10 +42,6 @@ class Drawing:
     alt: str
     caption: str = ""
     heading: str = ""
-
-    @staticmethod
-    def of(axes: Axes, alt: str, caption: str = "") -> Drawing:
-        return Drawing(plots.figure_of(axes), alt, caption)
 
 
 @dataclass(frozen=True)
@@ -123,8 +117,9 @@ def series(outcome: Outcome, words: Words) -> Iterator[Drawing]:
             asked[at],
         )
         times, errors = np.concatenate([seen.times, left.times]), None if error is None else values[:, error]
+        late = np.arange(len(channels)) >= len(seen.times)
         figure = _observed(
-            preprocessor, words, times, values[:, 0], channels, shown, errors, shown >= len(seen.times), curve=curve
+            preprocessor, words, times, values[:, 0], channels, shown, errors=errors, hidden=late, curve=curve
         )
         alt = (
             f"{words.value} of {seen.id} by {words.time}: {len(seen.times)} observations seen, {len(left.times)} hidden"
@@ -144,28 +139,32 @@ def _observed(
     values: np.ndarray,
     channels: np.ndarray,
     shown: np.ndarray,
-    errors: np.ndarray | None = None,
-    hidden: np.ndarray | None = None,
-    importance: np.ndarray | None = None,
     curve: plots.Curve | None = None,
+    **marks: np.ndarray | None,
 ) -> Figure:
-    """Draw the observations `shown` of a series, in the user's words and on the scale that its values were read on."""
-    away = np.abs(values - np.median(values))
+    """Draw the observations `shown` of a series, in the user's words and on the scale that its values were read on.
+
+    Args:
+        marks: errors, hidden and importance [n], as `plots.interpolation` takes them.
+    """
+    middle = float(np.median(values))
+    away = np.abs(values - middle)
     spread = float(np.median(away)) or 1.0
+    heavy = abs(middle) < HEAVY_TAILED * spread < away.max()  # far from zero, asinh is a logarithm with hardly a tick
+    names = [str(name) for name in preprocessor.channel_names or ("",)]
+    of_shown: Any = {name: None if mark is None else mark[shown] for name, mark in marks.items()}
     return plots.interpolation(
         times[shown],
         values[shown],
         channels=channels[shown],
-        errors=None if errors is None else errors[shown],
-        hidden=hidden,
-        importance=importance,
         curve=curve,
-        channel_names=None if preprocessor.channel_names is None else [str(x) for x in preprocessor.channel_names],
+        channel_names=names,
         time_label=words.time,
         value_label=words.value,
-        asinh_scale=spread if away.max() > HEAVY_TAILED * spread else None,
+        asinh_scale=spread if heavy else None,
         dates=words.dates,
-        invert=preprocessor.value_names[0] in words.invert or words.invert,
+        invert=names if preprocessor.value_names[0] in words.invert else words.invert,
+        **of_shown,
     )
 
 
@@ -176,10 +175,10 @@ def error_column(preprocessor: ObservationPreprocessor) -> int | None:
     return columns.index(named[0]) if named else None
 
 
-def most_observed(channels: np.ndarray, count: int = PANELS) -> np.ndarray:
-    """Return the `count` channels with most observations."""
+def most_observed(channels: np.ndarray) -> np.ndarray:
+    """Return the channels with most observations, as many as there are panels for."""
     present, counts = np.unique(channels, return_counts=True)
-    return present[np.argsort(-counts, kind="stable")[:count]]
+    return present[np.argsort(-counts, kind="stable")[:PANELS]]
 
 
 def reconstructions(outcome: Outcome, words: Words) -> Iterator[Drawing]:
@@ -240,7 +239,7 @@ def bands(outcome: Outcome, words: Words) -> Iterator[Drawing | Table]:
         "errors where that is more."
     )
     yield Table(rows, first="band", caption=caption)
-    yield Drawing.of(
+    yield Drawing(
         plots.calibration(LEVELS, list(shares.values())), "Share of hidden points inside bands, by the bands' promise"
     )
 
@@ -267,7 +266,8 @@ class ClassPredictions:
         if not outcome.classes or outcome.predicted is None or outcome.labels is None:
             return None
         index = {name: i for i, name in enumerate(outcome.classes)}
-        at, weights = outcome.split.scored, getattr(outcome.pipeline.labels, "weights", ())
+        at = outcome.split.scored
+        weights = outcome.weights(at)
         return cls(
             np.array([index[plain(label)] for label in outcome.labels[at]]),
             decide(outcome.predicted[at], weights),
@@ -302,7 +302,7 @@ def classes(outcome: Outcome, words: Words) -> Iterator[Drawing | Table]:
     if not support.all():
         caption += " Classes that none of them has, and that none is taken for, are left out of the means."
     counts = confusion_matrix(found.labels, found.predicted, labels=range(k))
-    yield Drawing.of(plots.confusion(counts, words.classes), f"Confusion matrix of {k} classes")
+    yield Drawing(plots.confusion(counts, words.classes), f"Confusion matrix of {k} classes")
     yield Table(rows, first="class", caption=caption)
 
 
@@ -317,8 +317,8 @@ def thresholds(outcome: Outcome, words: Words) -> Iterator[Drawing]:
     if found is None or len(words.classes) != 2 or len(np.unique(found.labels)) < 2:
         return
     name, positive, score = words.classes[1], found.labels == 1, found.probabilities[:, 1]
-    yield Drawing.of(plots.roc(positive, score, name=name), f"ROC curve of {name}")
-    yield Drawing.of(plots.precision_recall(positive, score, name=name), f"Precision-recall curve of {name}")
+    yield Drawing(plots.roc(positive, score, name=name), f"ROC curve of {name}")
+    yield Drawing(plots.precision_recall(positive, score, name=name), f"Precision-recall curve of {name}")
 
 
 def reliability(outcome: Outcome, words: Words) -> Iterator[Drawing]:
@@ -326,8 +326,8 @@ def reliability(outcome: Outcome, words: Words) -> Iterator[Drawing]:
     found = ClassPredictions.of(outcome)
     if found is None or len(found.labels) < 20:
         return
-    axes = plots.reliability(found.labels == found.predicted, found.probabilities.max(1))
-    yield Drawing.of(axes, "Share of right verdicts by the probability given to them")
+    figure = plots.reliability(found.labels == found.predicted, found.probabilities.max(1))
+    yield Drawing(figure, "Share of right verdicts by the probability given to them")
 
 
 def regression(outcome: Outcome, words: Words) -> Iterator[Drawing]:
@@ -337,17 +337,17 @@ def regression(outcome: Outcome, words: Words) -> Iterator[Drawing]:
     truth = np.asarray(outcome.labels, np.float64).reshape(len(outcome.labels), -1)
     for k in range(truth.shape[1]):
         there = at[np.isfinite(truth[at, k])]
-        axes = plots.regression(truth[there, k], outcome.predicted[there, k])
+        figure = plots.regression(truth[there, k], outcome.predicted[there, k])
         which = "" if truth.shape[1] == 1 else f"Output {k + 1} of {truth.shape[1]}. "
         where = scored_words(outcome.metrics)
         caption = f"{which}Each point is one of {len(there):,} {outcome.dataset.noun}, on {where}."
-        yield Drawing.of(axes, "Predicted against true values", caption)
+        yield Drawing(figure, "Predicted against true values", caption)
 
 
 def important_observations(outcome: Outcome, words: Words) -> Iterator[Drawing]:
     """Draw some scored series, with markers as large as their observations' importance to the model."""
     pipeline, dataset = outcome.pipeline, outcome.dataset
-    if pipeline.labels is None or outcome.labels is None:
+    if pipeline.labels is None or outcome.labels is None or "folds" in outcome.metrics:  # which show their own
         return
     preprocessor, lengths = pipeline.require_series(), dataset.lengths
     # A series of n costs n passes over n observations: together no more than five passes over the table, or a moment's.
@@ -365,7 +365,7 @@ def important_observations(outcome: Outcome, words: Words) -> Iterator[Drawing]:
         channels = channel_index(one)
         shown = np.flatnonzero(np.isin(channels, most_observed(channels)))
         values = one.values[:, 0]
-        figure = _observed(preprocessor, words, one.times, values, channels, shown, importance=weights[shown])
+        figure = _observed(preprocessor, words, one.times, values, channels, shown, importance=weights)
         if not outcome.classes:
             caption = f"The model{alone} says {', '.join(f'{x:.4g}' for x in answer)}; true: {label}."
         else:
@@ -390,19 +390,19 @@ def embedding(outcome: Outcome, words: Words) -> Iterator[Drawing]:
     some, noun = np.sort(np.random.default_rng(0).permutation(len(at))[:MAPPED]), outcome.dataset.noun
     if len(some) < len(at):
         caption += f" These are {MAPPED:,} of {len(at):,} {noun}, drawn at random."
-    points = plots.project(outcome.embeddings[at[some]], method.replace("-", "").lower())
-    axes = plots.embedding_map(points, known[0] if known[0] is None else known[0][some], known[1], method=method)
-    yield Drawing.of(axes, f"Embeddings of {len(some):,} {noun} in two dimensions ({method})", caption)
+    points = plots.project(outcome.embeddings[at[some]], method)
+    figure = plots.embedding_map(points, known[0] if known[0] is None else known[0][some], known[1], method)
+    yield Drawing(figure, f"Embeddings of {len(some):,} {noun} in two dimensions ({method})", caption)
 
 
 def learning(outcome: Outcome, words: Words) -> Iterator[Drawing]:
     for stage, result in (("pre-training", outcome.fit.pretraining), ("fine-tuning", outcome.fit.finetuning)):
         losses = {} if result is None else learning_curves(result)
         if losses:
-            yield Drawing.of(plots.learning_curves(losses, title=stage), f"Losses of {stage} by epoch")
+            yield Drawing(plots.learning_curves(losses, title=stage), f"Losses of {stage} by epoch")
 
 
-def learning_curves(result: TrainResult) -> dict[str, tuple[ArrayLike, ArrayLike]]:
+def learning_curves(result: TrainResult) -> dict[str, tuple[list[int], list[float]]]:
     """Return (epochs, losses): the mean of training losses in each epoch, and validation losses if there are any."""
     by_epoch: dict[int, list[float]] = {}
     for line in result.history:
@@ -414,7 +414,7 @@ def learning_curves(result: TrainResult) -> dict[str, tuple[ArrayLike, ArrayLike
     tested = {int(line["epoch"]): line["validation"] for line in result.history if "validation" in line}
     if tested:
         losses["validation"] = (sorted(tested), [tested[epoch] for epoch in sorted(tested)])
-    return losses  # type: ignore[return-value]
+    return losses
 
 
 PICTURES = [

@@ -6,8 +6,6 @@ function here.
 
 from __future__ import annotations
 
-import functools
-import threading
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -22,7 +20,6 @@ from rotarymae.datasets import AnyDataset
 from rotarymae.errors import InputWarning, choose, listed
 from rotarymae.heads import encoder_of
 from rotarymae.importance import most_observations
-from rotarymae.model_files import find_model
 from rotarymae.pipeline import Pipeline
 from rotarymae.queries import Queries, QueryTable, grid, queries_at
 from rotarymae.run_folder import (
@@ -33,7 +30,6 @@ from rotarymae.run_folder import (
     score_columns,
 )
 from rotarymae.series import SeriesDataset
-from rotarymae.training.fit_config import ImportanceMethod
 
 Stage = Literal["pretrained", "finetuned"]
 POINTS = 1 << 22  # queries of a series' values that are answered at a time, with all their bands some 400 MB
@@ -107,26 +103,6 @@ def open_stage(model: str | Path, stage: Stage, precision: Precision = "auto") -
     return pipeline if pipeline.autoencoder is None else pipeline.pretrained
 
 
-_OPENING = threading.Lock()
-
-
-def open_once(
-    model: str, stage: Stage = "pretrained", pool: AutoPool = "auto", precision: Precision = "auto"
-) -> Question:
-    """Ask for embeddings of a pipeline that a process loads once, also when several of its threads ask for it.
-
-    One in a folder is loaded anew after it was written anew.
-    """
-    written = tuple(path.stat().st_mtime_ns for path in sorted(find_model(model).rglob("*.safetensors")))
-    with _OPENING:
-        return _open(model, stage, pool, precision, written)
-
-
-@functools.cache
-def _open(model: str, stage: Stage, pool: AutoPool, precision: Precision, written: tuple[int, ...]) -> Question:
-    return open_embeddings(model, stage, pool, precision)
-
-
 def predictions(pipeline: Pipeline, predictor: str = "auto", anomaly_score: bool = False) -> Question:
     """Ask for the class and a probability of each, or the value; with `anomaly_score` as a column of its own, too.
 
@@ -184,7 +160,7 @@ def observation_scores(pipeline: Pipeline) -> Question:
     return Question(pipeline, answer, "observations")
 
 
-def importances(pipeline: Pipeline, method: ImportanceMethod = "occlusion") -> Question:
+def importances(pipeline: Pipeline) -> Question:
     """Ask how much each observation matters to the model, one row per observation; see `Pipeline.importance`."""
     labels, preprocessor = pipeline.require_labels(), pipeline.require_series()
     limit = most_observations(preprocessor)
@@ -201,7 +177,7 @@ def importances(pipeline: Pipeline, method: ImportanceMethod = "occlusion") -> Q
         return fits
 
     def answer(dataset: SeriesDataset, on_step: Any) -> Answers:
-        columns = importance_columns(dataset, pipeline.importance(dataset, method, on_step))
+        columns = importance_columns(dataset, pipeline.importance(dataset, on_step))
         rows = pa.array(np.repeat(np.arange(len(dataset)), dataset.lengths))
         predicted = prediction_columns(labels, pipeline.outputs(dataset, "model"))
         columns |= {name: cells.take(rows) for name, cells in predicted.items() if name.startswith("predicted")}

@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from rotarymae.arrays import ArrayDataset
 from rotarymae.config import AutoPool
@@ -37,13 +36,11 @@ OnStep = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class Totals:
-    """What came of a table: its series, how many of them have no observation, the rows that were written, and how
-    many of these are extrapolated."""
+    """The numbers of a table's series, of those without any observation, and of the rows that were written."""
 
     series: int = 0
     empty: int = 0
     rows: int = 0
-    extrapolated: int = 0
     what: str = "series without observations"
 
     @property
@@ -56,12 +53,10 @@ class Totals:
         return f"; {self.empty:,} {self.what} have an empty row" if self.empty else ""
 
     def and_of(self, part: Part, answers: pa.Table) -> Totals:
-        beyond = answers["extrapolated"].cast(pa.int64()) if "extrapolated" in answers.column_names else pa.array([0])
         return Totals(
             self.series + len(part.ids),
             self.empty + int((~part.observed).sum()),
             self.rows + len(answers),
-            self.extrapolated + (pc.sum(beyond).as_py() or 0),  # pyright: ignore
         )
 
 

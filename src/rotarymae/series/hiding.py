@@ -11,7 +11,10 @@ from rotarymae.series.dataset import SeriesDataset
 
 
 def hide(
-    dataset: SeriesDataset, share: float, seed: int = 0, by: Literal["observation", "time", "latest"] = "observation"
+    dataset: SeriesDataset,
+    share: float,
+    seed: int = 0,
+    by: Literal["observation", "stretch", "time", "latest"] = "observation",
 ) -> tuple[SeriesDataset, SeriesDataset, np.ndarray]:
     """A share of each series is hidden: (what stays visible, what is hidden, which observations that is).
 
@@ -19,7 +22,8 @@ def hide(
         dataset: the series.
         share: of each series' observations or times, more than 0 and less than 1; rounded up, but one stays visible.
         seed: of the draw.
-        by: "observation" draws single observations, "time" draws times with all that was observed then, and "latest"
+        by: "observation" draws single observations, "stretch" consecutive ones, whose number is drawn per series,
+            log-uniformly up to all that is hidden, "time" draws times with all that was observed then, and "latest"
             takes the last of these times.
 
     Returns:
@@ -31,16 +35,23 @@ def hide(
     """
     if not 0 < share < 1:
         raise InputError(f"share {share}; wanted more than 0 and less than 1.")
-    choose("by", by, ("observation", "time", "latest"))
+    choose("by", by, ("observation", "stretch", "time", "latest"))
     series = np.repeat(np.arange(len(dataset)), dataset.lengths)
     unit = np.arange(len(series))
-    if by != "observation":
+    if by in ("time", "latest"):
         first = np.ones(len(series), bool)
         first[1:] = (series[1:] != series[:-1]) | (np.diff(dataset.times) != 0)
         unit = np.cumsum(first) - 1
     owner = series[np.searchsorted(unit, np.arange(unit[-1] + 1))]  # the series of each unit
     count = np.bincount(owner)
-    draw = np.arange(len(owner)) if by == "latest" else np.random.default_rng(seed).random(len(owner))
+    random = np.random.default_rng(seed)
+    draw = np.arange(len(owner)) if by == "latest" else random.random(len(owner))
+    if by == "stretch":
+        most = np.ceil(count * share)
+        length = np.floor((most + 1) ** random.random(len(count))).astype(np.int64)
+        first = np.cumsum(count) - count
+        place = np.arange(len(owner)) - first[owner] + (random.random(len(count)) * length).astype(np.int64)[owner]
+        draw = draw[first[owner] + np.minimum(place // length[owner], count[owner] - 1)]
     order = np.lexsort((draw, owner))
     rank = np.empty(len(owner), np.int64)
     rank[order] = np.arange(len(owner)) - np.repeat(np.cumsum(count) - count, count)

@@ -1,39 +1,34 @@
-"""The folder of a training run: its log, and checkpoints that are whole or absent.
+"""The folder of a training run: its log, and one checkpoint, which is whole or absent.
 
-A checkpoint is a folder `checkpoints/step-00001234-epoch-0005` (steps and epochs done) with the weights, the state of
-the optimiser, the weights of the best validation loss so far, and a manifest: where the run is, what the run is of, and
-the SHA-256 of every file and of the manifest itself. It is written to a hidden folder, flushed and renamed. Nothing in
-it is code: numbers are safetensors, the rest JSON. Anybody can write files with right checksums, so `read_manifest` and
-`restore` check every field and tensor before it is used.
+`checkpoint.safetensors` holds the weights, the state of the optimiser and the weights of the best validation loss so
+far; its header says where the run is, what the run is of, and what the SHA-256 of all that is. It is written beside,
+flushed and renamed over the one before. Nothing in it is code. Anybody can write a file with a right checksum, so
+`read` and `restore` check every field and tensor before it is used.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import json
 import math
-import platform
-import re
-import shutil
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
 from torch import Tensor, nn
 
-import rotarymae
 from rotarymae.errors import InputError, InputWarning, ModelDirectoryError, choose
-from rotarymae.system import FolderLock, flush, remove_leftovers, replacing, replacing_folder, sha256, sha256_of
+from rotarymae.system import FolderLock, flush, from_fields, remove_leftovers, replacing, sha256_of, versions
 from rotarymae.training.optimizer import check_state
 
-MANIFEST = "manifest.json"
-FILES = WEIGHTS, OPTIMIZER, BEST = "model.safetensors", "optimizer.safetensors", "best.safetensors"
-MAX_MANIFEST_BYTES = 1 << 26
-NAME = re.compile(r"step-(\d{8,})-epoch-(\d{4,})")
+CHECKPOINT = "checkpoint.safetensors"
+MODEL, OPTIMIZER, BEST = "model", "optimizer", "best"  # what the names of tensors begin with
 
 
 @dataclass
@@ -57,22 +52,27 @@ class RunState:
     epochs_without_improvement: int = 0
     stopped: bool = False
 
+    def __post_init__(self) -> None:
+        counts = ("step", "epoch", "batch_index", "tokens", "skipped", "loss_count", "epochs_without_improvement")
+        for name in counts:
+            if getattr(self, name) < 0:
+                raise InputError(f"{name} is {getattr(self, name)}; wanted a number of at least 0.")
+
 
 class RunFolder:
-    """Log and checkpoints of one run, for one process at a time; with `writes=False` only `restore` and the like."""
+    """Log and checkpoint of one run, for one process at a time; with `writes=False` only `restore` and the like."""
 
     def __init__(self, path: Path, writes: bool = True) -> None:
         self.path = path
         self.writes = writes
-        self.restored: Path | None = None
+        self.checkpoint = path / CHECKPOINT
         self._log = path / "log.jsonl"
-        self._checkpoints = path / "checkpoints"
         self._identity: dict[str, Any] = {}
         self._saved: RunState | None = None
         self._lock: FolderLock | None = None
 
     def open(self, resume: str, identity: dict[str, Any]) -> list[dict[str, Any]]:
-        """Lock the folder, find the newest checkpoint, and return the log up to it.
+        """Lock the folder, and return the log up to the checkpoint, if there is one.
 
         Args:
             resume: "never" or "auto", see `training.fit`.
@@ -80,33 +80,24 @@ class RunFolder:
 
         Raises:
             InputError: resume="never" and the folder has a run in it; a checkpoint of other data or another
-                configuration (the message names the difference); another process trains here; a log or a folder of
-                checkpoints that this library did not write.
-            ModelDirectoryError: the newest checkpoint is damaged.
+                configuration (the message names the difference); another process trains here; a log that this library
+                did not write.
+            ModelDirectoryError: the checkpoint is damaged.
         """
         choose("resume", resume, ("never", "auto"))
         self._identity = json.loads(json.dumps(identity))
-        if self._checkpoints.is_symlink() or (self._checkpoints.exists() and not self._checkpoints.is_dir()):
-            raise InputError(f"{self._checkpoints} is no plain folder; move it away, or choose another folder.")
         if self.writes:
             self.path.mkdir(parents=True, exist_ok=True)
             self._lock = FolderLock(self.path)
-        if resume == "never" and (self._log.exists() or self._checkpoints.exists()):
+        if resume == "never" and (self._log.exists() or self.checkpoint.exists()):
             raise InputError(f"{self.path} holds a run already; resume it (--resume), or choose another folder.")
-        self.restored = self.newest()
         history = self._read_log()
-        if self.restored is None:
-            history = []
-        else:
-            try:
-                manifest = read_manifest(self.restored)
-            except ModelDirectoryError as error:
-                advice = "the checkpoint before it" if len(self._list()) > 1 else "the beginning"
-                raise ModelDirectoryError(f"{error} Remove {self.restored} to resume from {advice}.") from None
+        if self.checkpoint.exists():
+            manifest, _ = read_checkpoint(self.checkpoint)
             differences = _differences(manifest["identity"], self._identity)
             if differences:
                 raise InputError(
-                    f"{self.restored} is of another run: {'; '.join(differences[:5])}. Resume with the same data and "
+                    f"{self.checkpoint} is of another run: {'; '.join(differences[:5])}. Resume with the same data and "
                     "settings, or choose another folder."
                 )
             step, epoch = manifest["state"]["step"], manifest["state"]["epoch"]
@@ -116,10 +107,10 @@ class RunFolder:
                 for line in history
                 if line["step"] <= step and ("validation" not in line or line["epoch"] <= epoch)
             ]
+        else:
+            history = []
         if self.writes:
-            if self._checkpoints.exists():
-                remove_leftovers(self._checkpoints)
-            remove_leftovers(self.path, [self._log.name])
+            remove_leftovers(self.path, [self._log.name, CHECKPOINT])
             with replacing(self._log) as partial:
                 partial.write_text("".join(_line(line) for line in history), encoding="utf-8")
         return history
@@ -139,10 +130,6 @@ class RunFolder:
             except OSError as error:
                 raise OSError(f"{self._log} could not be written to ({error}).") from error
 
-    def newest(self) -> Path | None:
-        """Return the newest checkpoint, or None when there is none yet."""
-        return max(self._list(), key=_order, default=None)
-
     def save(
         self,
         model: nn.Module,
@@ -150,41 +137,32 @@ class RunFolder:
         scaler: torch.amp.GradScaler,
         state: RunState,
         best: dict[str, Tensor] | None,
-        keep: int,
     ) -> None:
-        """Write a checkpoint, the `best` weights included, then remove older ones beyond `keep`.
+        """Write the checkpoint, the `best` weights included, over the one before.
 
         Raises:
-            OSError: the disk is full or not writable; earlier checkpoints stand, and nothing half-written is left.
+            OSError: the disk is full or not writable; the checkpoint before stands, and nothing half-written is left.
         """
         if not self.writes or state == self._saved:
             return
-        tensors = {name: torch.as_tensor(value) for name, value in _optimizer_state(model, optimizer).items()}
-        files = {WEIGHTS: model.state_dict(), OPTIMIZER: tensors} | ({} if best is None else {BEST: best})
-        versions = {"rotarymae": rotarymae.__version__, "torch": torch.__version__, "python": platform.python_version()}
-        manifest = {"format": 1, "versions": versions, "identity": self._identity, "scaler": scaler.state_dict()}
-        manifest["state"] = dataclasses.asdict(state)
-        path = self._checkpoints / f"step-{state.step:08d}-epoch-{state.epoch:04d}"
+        parts = {MODEL: model.state_dict(), OPTIMIZER: _optimizer_state(model, optimizer), BEST: best or {}}
+        tensors = {
+            f"{part}.{name}": torch.as_tensor(value).detach().cpu().contiguous()
+            for part, values in parts.items()
+            for name, value in values.items()
+        }
+        manifest = {"format": 2, "versions": versions(), "identity": self._identity, "scaler": scaler.state_dict()}
+        manifest |= {"state": dataclasses.asdict(state), "tensors": digest_of(tensors)}
+        # One field, as safetensors writes several in any order.
+        header = {"manifest": json.dumps(manifest | {"sha256": sha256_of(manifest)})}
         try:
-            with replacing_folder(path) as partial:
-                for file, content in files.items():
-                    plain = {name: tensor.detach().cpu().contiguous() for name, tensor in content.items()}
-                    save_file(plain, partial / file)
-                manifest["files"] = {file: sha256(partial / file) for file in files}
-                manifest["sha256"] = sha256_of(manifest)
-                (partial / MANIFEST).write_text(json.dumps(manifest, indent=1), encoding="utf-8")
+            with replacing(self.checkpoint) as partial:
+                partial.write_bytes(save(tensors, header))  # save_file would leave a file of its own if killed
             flush(self._log)
-        except (OSError, SafetensorError) as error:
-            before = self.newest()
-            raise OSError(
-                f"{path.name} could not be written to {self._checkpoints} ({error}); "
-                f"{'there is no earlier checkpoint' if before is None else f'{before.name} before it stands'}."
-            ) from error
+        except OSError as error:
+            before = "the one before it stands" if self.checkpoint.exists() else "there is none before it"
+            raise OSError(f"{self.checkpoint} could not be written ({error}); {before}.") from error
         self._saved = dataclasses.replace(state)
-        for old in self._list()[:-keep]:
-            if {file.name for file in old.iterdir()} <= {MANIFEST, *FILES}:  # else somebody's notes
-                # Renamed first, so that half a checkpoint is never taken for one.
-                shutil.rmtree(old.replace(old.with_name(f".{old.name}.00000000.old")))
 
     def restore(
         self,
@@ -198,27 +176,25 @@ class RunFolder:
         Raises:
             ModelDirectoryError: the checkpoint does not fit the model or its optimiser.
         """
-        assert self.restored is not None, "open() has no checkpoint to restore"
-        manifest = read_manifest(self.restored)
+        manifest, tensors = read_checkpoint(self.checkpoint)
+        parts: dict[str, dict[str, Tensor]] = {MODEL: {}, OPTIMIZER: {}, BEST: {}}
         try:
-            tensors = {name: _finite(load_file(self.restored / name)) for name in manifest["files"]}
-            model.load_state_dict(tensors[WEIGHTS])
-            if BEST in tensors and _shapes(tensors[BEST]) != _shapes(tensors[WEIGHTS]):
+            for name, tensor in tensors.items():
+                part, _, name = name.partition(".")
+                parts[part][name] = tensor
+                if not torch.isfinite(tensor).all():
+                    raise ValueError(f"{name} holds numbers that are not finite")
+            model.load_state_dict(parts[MODEL])
+            if parts[BEST] and _shapes(parts[BEST]) != _shapes(parts[MODEL]):
                 raise ValueError("the best weights are of other shapes or types than the last ones")
-            _restore_optimizer(model, optimizer, tensors[OPTIMIZER])
+            _restore_optimizer(model, optimizer, parts[OPTIMIZER])
             if scaler.is_enabled() and manifest["scaler"]:
                 scaler.load_state_dict(manifest["scaler"])
-        except (RuntimeError, ValueError, KeyError, OSError, SafetensorError) as error:
-            raise ModelDirectoryError(f"{self.restored} does not fit this model: {error}") from None
+        except (RuntimeError, ValueError, KeyError) as error:
+            raise ModelDirectoryError(f"{self.checkpoint} does not fit this model: {error}") from None
         vars(state).update(manifest["state"])
         self._saved = dataclasses.replace(state)
-        return tensors.get(BEST)
-
-    def _list(self) -> list[Path]:
-        """Return the folders with the name of a checkpoint, oldest first."""
-        folders = self._checkpoints.iterdir() if self._checkpoints.is_dir() else ()
-        named = [path for path in folders if NAME.fullmatch(path.name) and path.is_dir() and not path.is_symlink()]
-        return sorted(named, key=_order)
+        return parts[BEST] or None
 
     def _read_log(self) -> list[dict[str, Any]]:
         """Return the good lines up to the first bad one; a run that was killed may have left half of the last one.
@@ -226,7 +202,7 @@ class RunFolder:
         Raises:
             InputError: the file is not a log of this library.
         """
-        if not self._log.exists() and not self._log.is_symlink():
+        if not self._log.exists():
             return []
         history: list[dict[str, Any]] = []
         *lines, last = self._log.read_bytes().split(b"\n")
@@ -235,59 +211,51 @@ class RunFolder:
                 history.append(_parsed(text))
             except (ValueError, KeyError, TypeError, RecursionError):
                 break
-        start = b'{"step": '
-        if len(history) == len(lines) and (last.startswith(start) or start.startswith(last)):
+        if len(history) == len(lines) and (not last or last.startswith(b"{")):
             return history
-        if not history and self.restored is None:
+        if not history and not self.checkpoint.exists():
             raise InputError(f"{self._log} is not a log of this library; move it away, or choose another folder.")
         damage = f"{self._log} is damaged behind line {len(history)}; the rest is dropped."
         warnings.warn(damage, InputWarning, stacklevel=6)
         return history
 
 
-def read_manifest(path: Path) -> dict[str, Any]:
-    """Return the manifest of a checkpoint whose files have its checksums.
+def read_checkpoint(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """Return the manifest and the tensors of a checkpoint that agree with its checksums.
 
     Raises:
-        ModelDirectoryError: the manifest or a file is missing or damaged, or is not what `save` writes.
+        ModelDirectoryError: the file is damaged, or is not what `save` writes.
     """
-    where = path / MANIFEST
     try:
-        if not where.is_file() or where.stat().st_size > MAX_MANIFEST_BYTES:
-            raise ValueError("it is missing, no file, or too large for one")
-        manifest = json.loads(where.read_text(encoding="utf-8"))
-        if manifest.pop("sha256") != sha256_of(manifest) or manifest["format"] != 1:
-            raise ValueError("it does not match its checksum, or is of another version")
-        _check_fields(manifest)
-        if _order(path) != (manifest["state"]["step"], manifest["state"]["epoch"]):
-            raise ValueError("it is the manifest of another checkpoint")
-        for name, digest in manifest["files"].items():
-            if not (path / name).is_file() or sha256(path / name) != digest:
-                raise ModelDirectoryError(f"{path / name} is missing or does not match its checksum.")
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise ModelDirectoryError(f"{where} is damaged or no checkpoint's: {error}.") from None
-    return manifest
+        if not path.is_file():
+            raise ValueError("it is no file")
+        with safe_open(path, "pt") as file:
+            header, tensors = file.metadata() or {}, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        manifest = json.loads(header["manifest"])
+        if manifest.pop("sha256") != sha256_of(manifest) or manifest["tensors"] != digest_of(tensors):
+            raise ValueError("it does not match its checksums")
+        if manifest["format"] != 2 or not isinstance(manifest["identity"], dict):
+            raise ValueError("it is of another version, or says not of what run it is")
+        from_fields(RunState, manifest["state"], "its state")
+        if manifest["state"].keys() != {field.name for field in dataclasses.fields(RunState)}:
+            raise ValueError(f"its state has the fields {', '.join(manifest['state'])}")
+        for name, value in manifest["scaler"].items():
+            if type(value) not in (int, float) or not 0 <= value < math.inf:
+                raise ValueError(f"{name} of the scaler is {value!r}")
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, SafetensorError) as error:
+        raise ModelDirectoryError(
+            f"{path} is damaged or no checkpoint: {error}. Remove it to begin the training anew."
+        ) from None
+    return manifest, tensors
 
 
-def _check_fields(manifest: dict[str, Any]) -> None:
-    """Raise ValueError, KeyError or TypeError for what `save` does not write, whatever its checksum."""
-    files, state = manifest["files"], manifest["state"]
-    if not isinstance(manifest["identity"], dict) or not isinstance(files, dict) or not isinstance(state, dict):
-        raise ValueError("identity, files or state is no object")
-    if not {WEIGHTS, OPTIMIZER} <= files.keys() <= set(FILES):
-        raise ValueError(f"its files are {', '.join(files)}; wanted {', '.join(FILES)}")
-    if state.keys() != {field.name for field in dataclasses.fields(RunState)}:
-        raise ValueError(f"its state has the fields {', '.join(state)}")
-    for name, value in state.items():
-        default = getattr(RunState, name)
-        kind = float if default is None else type(default)
-        if value is None and default is None:
-            continue
-        if type(value) is not kind or not math.isfinite(value) or (kind is int and value < 0):  # pyright: ignore
-            raise ValueError(f"{name} is {value!r}")
-    for name, value in manifest["scaler"].items():
-        if type(value) not in (int, float) or not 0 <= value < math.inf:
-            raise ValueError(f"{name} of the scaler is {value!r}")
+def digest_of(tensors: Mapping[str, Tensor]) -> str:
+    """Return the SHA-256 of names, types, shapes and numbers of tensors, hexadecimal."""
+    digest = hashlib.sha256()
+    for name, tensor in sorted(tensors.items()):
+        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)} ".encode())
+        digest.update(tensor.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy().tobytes())
+    return digest.hexdigest()
 
 
 def _optimizer_state(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
@@ -316,21 +284,8 @@ def _restore_optimizer(model: nn.Module, optimizer: torch.optim.Optimizer, saved
     optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
 
 
-def _finite(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    for name, tensor in tensors.items():
-        if not torch.isfinite(tensor).all():
-            raise ValueError(f"{name} holds numbers that are not finite")
-    return tensors
-
-
 def _shapes(tensors: dict[str, Tensor]) -> dict[str, tuple[torch.Size, torch.dtype]]:
     return {name: (tensor.shape, tensor.dtype) for name, tensor in tensors.items()}
-
-
-def _order(path: Path) -> tuple[int, ...]:
-    name = NAME.fullmatch(path.name)
-    assert name is not None
-    return tuple(int(number) for number in name.groups() if number)
 
 
 def _line(line: dict[str, Any]) -> str:

@@ -12,7 +12,7 @@ from rotarymae.errors import InputError, check_choices, check_number, check_sett
 Optimizer = Literal["adamw", "sgd"]
 # How `TrainConfig` checks its fields.
 RULES: list[tuple[Any, tuple[str, ...], dict[str, Any]]] = [
-    (check_whole, ("epochs", "log_every", "keep"), {"least": 1}),
+    (check_whole, ("epochs", "log_every"), {"least": 1}),
     (check_whole, ("min_steps", "workers", "seed", "max_skipped"), {"least": 0}),
     (check_whole, ("batch_size", "batch_tokens", "epoch_steps", "patience"), {"least": 1, "optional": True}),
     (check_whole, ("checkpoint_steps",), {"least": 1, "optional": True}),
@@ -83,8 +83,6 @@ class TrainConfig(LoopOptions):
     """A run that has a folder writes a checkpoint at least this often, in minutes."""
     checkpoint_steps: int | None = None
     """A checkpoint is written after this many steps, too; None goes by the clock alone."""
-    keep: int = 2
-    """This many checkpoints are kept; the weights of the best validation loss are kept besides."""
     max_skipped: int = 10
     """Training ends after this many steps were skipped for a non-finite loss or gradient."""
 

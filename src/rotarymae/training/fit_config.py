@@ -32,9 +32,8 @@ if TYPE_CHECKING:
     from rotarymae.masking import Masking
 
 # The strategies of `masking.MASKINGS`.
-MaskingStrategy = Literal["ratio", "rows", "channels", "tubes", "future"]
+MaskingStrategy = Literal["auto", "ratio", "blocks", "rows", "channels", "tubes", "future"]
 Predicting = Literal["auto", "model", "features", "combined"]
-ImportanceMethod = Literal["occlusion", "attention"]
 Transform = Literal["robust", "standard", "asinh", "none"]
 PRETRAIN_EPOCHS = 5
 # By so much larger steps a head alone is trained: of 1, 10 and 30 the best on a part of PLAsTiCC's training objects
@@ -103,8 +102,8 @@ class ScalingOptions:
 class MaskingOptions:
     """What pre-training hides, and how it scores what is predicted."""
 
-    masking: MaskingStrategy = "ratio"
-    """Pre-training hides single observations (ratio), times (rows), channels, tubes of videos, or the end (future)."""
+    masking: MaskingStrategy = "auto"
+    """Pre-training hides stretches (auto, blocks), single ones (ratio), rows, channels, tubes, or the end (future)."""
     mask_ratio: float | tuple[float, float] = (0.3, 0.8)
     """Pre-training hides this share of each series; with two numbers, a share between them drawn per series."""
     beta: float | None = None
@@ -146,7 +145,7 @@ class FinetuningOptions:
     loss: TargetLoss = "auto"
     """Fine-tuning minimises cross-entropy or squared errors (auto), or absolute errors, which outliers move less."""
     tune: str = "full"
-    """Fine-tuning trains all weights (full), the head (probe), also the last N blocks (top:N), or adapters (lora)."""
+    """Fine-tuning trains all weights (full), the head alone (probe), or the head and the last N blocks (top:N)."""
     layer_decay: float = 1.0
     """Each block of the encoder is fine-tuned at this times the learning rate of the block above it."""
     predictor: Predicting = "auto"
@@ -220,9 +219,9 @@ class FitConfig(
             raise InputError(f"beta ({self.beta}) weights by the predicted variance; leave it out, or use a gaussian.")
         check_beta(self.reconstruction_beta)
         self._check_pretrained()
-        if not re.fullmatch(r"full|probe|lora|top:[1-9]\d*", self.tune):
+        if not re.fullmatch(r"full|probe|top:[1-9]\d*", self.tune):
             raise InputError(
-                f"tune={self.tune!r} is not known; use 'full', 'probe', 'lora', or 'top:2' for the last two blocks."
+                f"tune={self.tune!r} is not known; use 'full', 'probe', or 'top:2' for the last two blocks."
             )
         if self.tune == "probe" and self.layer_decay != 1:
             raise InputError(
@@ -326,12 +325,13 @@ class FitConfig(
         same = {name: getattr(self, name) for name in ours & theirs}
         return TrainConfig(**{**same, **own}, keep_best=True)
 
-    def strategy(self) -> Masking:
-        """Return the strategy by which pre-training hides tokens."""
+    def strategy(self, kind: str) -> Masking:
+        """Return the strategy by which pre-training hides tokens of data of this kind ("observations", "patches")."""
         from rotarymae.masking import MASKINGS
 
         low, high = mask_range(self.mask_ratio)
-        return MASKINGS[self.masking](low if low == high else (low, high))  # type: ignore[arg-type]
+        by_kind = "blocks" if kind == "observations" else "ratio"
+        return MASKINGS[by_kind if self.masking == "auto" else self.masking](low if low == high else (low, high))  # type: ignore[arg-type]
 
     def model_config(self, axes: int, features: int, input_features: int = 0) -> RoMAEConfig:
         """The shape of a masked autoencoder for tokens with so many position axes, values and further inputs.

@@ -39,13 +39,12 @@ from rotarymae.training.distributed import (
     watched_signals,
 )
 from rotarymae.training.evaluation import evaluate
-from rotarymae.training.nonfinite import NonFinite, first_non_finite
 from rotarymae.training.objectives import Objective
 from rotarymae.training.optimizer import learning_rate, make_optimizer
 from rotarymae.transformer import Block
 
 # Settings that change nothing in the weights, and so may differ when a run is resumed.
-FREE_TO_CHANGE = ("log_every", "checkpoint_minutes", "checkpoint_steps", "keep", "workers", "compile", "max_skipped")
+FREE_TO_CHANGE = ("log_every", "checkpoint_minutes", "checkpoint_steps", "workers", "compile", "max_skipped")
 MANY_SKIPPED = 0.03  # share of skipped steps from which on a warning is given
 WORSE = 0.5  # than where it began, at least, before a loss has diverged: data are standardised
 TOO_FEW_STEPS = 20  # below which the first and the last loss are not compared
@@ -98,7 +97,7 @@ def fit(
         config: settings.
         validation: evaluated after every epoch, with the same masks each time.
         folder: where log.jsonl and checkpoints go, seen by all processes; None keeps nothing.
-        resume: "never" (refuses a folder with a run in it), "auto" (continues from the newest checkpoint, of the same
+        resume: "never" (refuses a folder with a run in it), "auto" (continues from the checkpoint, of the same
             data and configuration, if there is one).
         on_step: called with (step, steps in all, running mean loss), for progress bars.
         on_resume: called with a sentence that says where a run with resume="auto" begins.
@@ -202,15 +201,15 @@ class _Loop:
         opened: list[Any] = [None]
         if self.accelerator.is_main_process:
             try:
-                opened = [(folder.open(resume, self._identity()), folder.restored)]
+                opened = [(folder.open(resume, self._identity()), folder.checkpoint.exists())]
             except (RotaryMAEError, OSError) as error:
                 opened = [error]
         if self.accelerator.num_processes > 1:
             broadcast_object_list(opened)
         if isinstance(opened[0], Exception):
             raise opened[0]
-        self.result.history, folder.restored = opened[0]
-        if folder.restored is not None:
+        self.result.history, resumes = opened[0]
+        if resumes:
             self.best_weights = folder.restore(self.objective.model, self.optimizer, self.scaler, self.state)
             self.result.resumed_step = self.state.step
         if self.accelerator.is_main_process and on_resume is not None and resume != "never":
@@ -259,11 +258,10 @@ class _Loop:
             if config.gradient_clip is not None:
                 nn.utils.clip_grads_with_norm_(self.parameters, config.gradient_clip, norm)
             self.scaler.step(self.optimizer)
-        bad = None if finite or overflow else self._locate_nonfinite(batch)
         self.scaler.update()
         self.optimizer.zero_grad(set_to_none=True)
-        if bad is not None:
-            self._record_skipped_step(bad, batch, real)
+        if not (finite or overflow):
+            self._record_skipped_step(batch, real)
             return None
         return summed / count if count else None
 
@@ -279,22 +277,15 @@ class _Loop:
         self.scaler.scale(loss.sum * (real / self._divisor)).backward()
         return (float(loss.sum.detach()), float(loss.count)) if real else (0.0, 0.0)
 
-    def _locate_nonfinite(self, batch: Batch) -> NonFinite:
-        return first_non_finite(self.objective, batch, self.device, autocast(self.config, self.device))
-
-    def _record_skipped_step(self, nonfinite: NonFinite, batch: Batch, real: bool) -> None:
+    def _record_skipped_step(self, batch: Batch, real: bool) -> None:
         """Count and log a step left out, with the series of all processes."""
-        records = [(nonfinite, self.examples.names(batch.series if real else []))]
+        series = self.examples.names(batch.series if real else [])
         if self.accelerator.num_processes > 1:
-            records = gather_object(records)
-        series = [name for _, names in records for name in names]
-        # Where one process saw bad input, the others saw only what came of it.
-        bad = next((one for one, _ in records if one.in_data), records[0][0]).where
+            series = gather_object(series)
         state = self.state
         state.skipped += 1
-        self.last_skip_message = f"first {bad}; series {', '.join(series[:5])}{', …' if len(series) > 5 else ''}"
-        line = {"step": state.step + 1, "epoch": state.epoch, "skipped": state.skipped, "bad": bad, "series": series}
-        self._record(line)
+        self.last_skip_message = f"with series {', '.join(series[:5])}{', …' if len(series) > 5 else ''}"
+        self._record({"step": state.step + 1, "epoch": state.epoch, "skipped": state.skipped, "series": series})
 
     def _end_if_diverged(self) -> None:
         """Raise when a run has skipped too many steps or its weights are lost, before a checkpoint holds them."""
@@ -317,9 +308,9 @@ class _Loop:
             )
 
     def _last_good(self) -> str:
-        if self.run_folder is None or self.run_folder.newest() is None:
+        if self.run_folder is None or not self.run_folder.checkpoint.exists():
             return ""
-        return f" The last good checkpoint is in {self.run_folder.path}."
+        return f" The last good checkpoint is {self.run_folder.checkpoint}."
 
     def _warn_of_a_poor_run(self) -> None:
         state, config = self.state, self.config
@@ -411,8 +402,8 @@ class _Loop:
 
     def _write(self) -> None:
         if self.run_folder is not None:
-            what = (self.objective.model, self.optimizer, self.scaler, self.state, self.best_weights)
-            self.run_folder.save(*what, self.config.keep)
+            model, best = self.objective.model, self.best_weights
+            self.run_folder.save(model, self.optimizer, self.scaler, self.state, best)
         self.last_checkpoint = time.monotonic()
 
     def _identity(self) -> dict[str, Any]:

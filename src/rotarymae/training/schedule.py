@@ -1,4 +1,4 @@
-"""When a run ends: how many steps fit into `minutes`, and what the first steps of a stage say of its end.
+"""When a run ends: how many steps fit into `minutes`.
 
 The steps of a run with `minutes` are kept in its folder, so that a resumed run has the learning rates of the
 interrupted one.
@@ -20,7 +20,7 @@ from typing import Any, Literal
 import numpy as np
 
 from rotarymae.batch import Examples
-from rotarymae.system import Reporter, duration, write_text
+from rotarymae.system import Reporter, write_text
 from rotarymae.training import Objective, TrainConfig, broadcast_from_main, fit, is_main_process
 from rotarymae.training import plan as plan_batches
 from rotarymae.training.fit_config import FitConfig
@@ -35,7 +35,7 @@ OnStep = Callable[[int, int, float], None]
 PRETRAINED, TRAINED = 0.25, 0.85
 # Steps that are slower than the others, steps that are measured, and seconds after which two of them are enough.
 WARMUP_STEPS, MEASURED_STEPS, PATIENCE = 10, 10, 15.0
-MIN_STEPS = 100  # which are over before their end is worth a word, and too few to learn from
+MIN_STEPS = 100  # fewer are too few to learn from
 
 
 class Plan:
@@ -70,7 +70,7 @@ class Plan:
         """Return the arguments of `train.pretrain` or `train.finetune` that say when it ends and where it is saved."""
         return {
             "schedule": partial(self.schedule, stage),
-            "on_step": self.watch(stage, on_step),
+            "on_step": on_step,
             "folder": self.path.parent / FOLDERS[stage],
             "resume": "auto" if self.resume else "never",
             "on_resume": self.reporter.say,
@@ -104,24 +104,6 @@ class Plan:
             self.reporter.warn(f"{few}: give more minutes, or a smaller batch_size.")
         return _of_steps(training, steps, per_epoch)
 
-    def watch(self, stage: Stage, on_step: OnStep) -> OnStep:
-        """Return an `on_step` that also says, once the first steps are over, when the stage will end."""
-        ends: list[float] = []
-
-        def watching(step: int, steps: int, loss: float) -> None:
-            on_step(step, steps, loss)
-            if len(ends) > WARMUP_STEPS + MEASURED_STEPS:
-                return
-            ends.append(time.monotonic())
-            if len(ends) > WARMUP_STEPS + MEASURED_STEPS and steps >= MIN_STEPS:
-                seconds = (steps - step) * median_step(ends)
-                self.reporter.say(
-                    f"{stage}: {steps - step:,} of {steps:,} steps are left, about {duration(seconds)}; it ends at "
-                    f"about {clock(time.time() + seconds)}"
-                )
-
-        return watching
-
     def _read(self) -> dict[str, int]:
         try:
             kept = json.loads(self.path.read_text(encoding="utf-8"))
@@ -134,12 +116,6 @@ def _of_steps(training: TrainConfig, steps: int, per_epoch: int) -> TrainConfig:
     """Return the settings that make about `steps` steps, in epochs of equal length."""
     epochs = math.ceil(steps / per_epoch)
     return replace(training, epochs=epochs, epoch_steps=steps // epochs, min_steps=0)
-
-
-def clock(when: float) -> str:
-    """Return the local time of a moment in seconds since 1970, with its date when that is not today."""
-    at, today = time.localtime(when), time.localtime()
-    return time.strftime("%H:%M" if at[:3] == today[:3] else "%H:%M on %A, %d %B %Y", at)
 
 
 def median_step(ends: list[float]) -> float:

@@ -1,8 +1,7 @@
 """Where the data sets of the recipes come from: official addresses, sizes, licences, and published checksums.
 
-`rotarymae-experiments data NAME --to FOLDER` fetches one; a reader that misses a file says so
-in the words of `missing`. A size or a checksum is here only where its publisher, or long use of the same file,
-vouches for it.
+`rotarymae-experiments data NAME` prints the commands that fetch one; a reader that misses a file says so in the words
+of `missing`. A checksum is here only where its publisher, or long use of the same file, vouches for it.
 """
 
 from __future__ import annotations
@@ -22,23 +21,14 @@ class File:
     Attributes:
         url: its address.
         name: its name in the folder.
-        size: bytes, where published.
         md5: hexadecimal, where published.
-        unpack: the archive is unpacked into this folder inside the folder ("." is the folder itself) and removed;
-            None keeps the file as it is, because the reader takes it packed.
-        strip: so many leading folders of the archive's names are left out.
-        gives: what there must be after unpacking; when it is there already, nothing is fetched.
-        limit: an archive that unpacks to more bytes is refused.
+        unpack: the command that unpacks it; empty where the reader takes it packed.
     """
 
     url: str
     name: str
-    size: int | None = None
-    md5: str | None = None
-    unpack: str | None = None
-    strip: int = 0
-    gives: str = ""
-    limit: int = 10**9
+    md5: str = ""
+    unpack: str = ""
 
 
 @dataclass(frozen=True)
@@ -75,7 +65,7 @@ SOURCES: dict[str, Source] = {
         _TINY,
         "248 MB",
         "ImageNet's terms: research and education only, no redistribution",
-        (File(_TINY, "tiny-imagenet-200.zip", 248_100_043, "90528d7ca1a48142e341f4ef8d21d0de"),),
+        (File(_TINY, "tiny-imagenet-200.zip", "90528d7ca1a48142e341f4ef8d21d0de"),),
         note="It stays packed: the reader takes the zip.",
     ),
     "esc50": Source(
@@ -87,10 +77,7 @@ SOURCES: dict[str, Source] = {
             File(
                 f"{_ESC50}/archive/refs/heads/master.zip",
                 "ESC-50-master.zip",
-                unpack=".",
-                strip=1,
-                gives="meta/esc50.csv",
-                limit=3 * 10**9,
+                unpack="unzip -q ESC-50-master.zip && mv ESC-50-master/* .",
             ),
         ),
     ),
@@ -110,11 +97,8 @@ SOURCES: dict[str, Source] = {
             File(
                 "https://www.openslr.org/resources/12/train-clean-100.tar.gz",
                 "train-clean-100.tar.gz",
-                6_387_309_499,
                 "2a93770f6d5c6c964bc36631d331a522",
-                unpack=".",
-                gives="LibriSpeech/train-clean-100",
-                limit=10**10,
+                unpack="tar xzf train-clean-100.tar.gz",
             ),
         ),
     ),
@@ -135,9 +119,7 @@ SOURCES: dict[str, Source] = {
             File(
                 f"{_ELASTICC}/TRAINING_SAMPLES/FULL_ELASTICC_TRAIN.tar",
                 "FULL_ELASTICC_TRAIN.tar",
-                unpack=".",
-                gives="FULL_ELASTICC_TRAIN",
-                limit=10**10,
+                unpack="tar xf FULL_ELASTICC_TRAIN.tar",
             ),
         ),
     ),
@@ -150,13 +132,11 @@ SOURCES: dict[str, Source] = {
             File(
                 f"{_ZENODO}/files/plasticc_train_lightcurves.csv.gz",
                 "plasticc_train_lightcurves.csv.gz",
-                21_553_100,
                 "1aa1605908b5a6398bd46bf9120b6400",
             ),
             File(
                 f"{_ZENODO}/files/plasticc_train_metadata.csv.gz",
                 "plasticc_train_metadata.csv.gz",
-                370_350,
                 "8c6b00fd503d6cf3d9a42bfb53046e0f",
             ),
         ),
@@ -167,7 +147,7 @@ SOURCES: dict[str, Source] = {
         "tens of MB",
         "research use; each problem's page names its origin",
         tuple(
-            File(f"{_ARCHIVE}/aeon-toolkit/{name}.zip", f"{name}.zip", unpack=name, gives=f"{name}/{name}_TRAIN.ts")
+            File(f"{_ARCHIVE}/aeon-toolkit/{name}.zip", f"{name}.zip", unpack=f"unzip -q {name}.zip -d {name}")
             for name in UEA
         ),
     ),
@@ -192,6 +172,22 @@ def find(name: str) -> Source:
     return SOURCES[name]
 
 
+def commands(source: Source) -> list[str]:
+    """Return the lines of a shell that fetch a data set into the folder they are typed in, or go on where one was cut.
+
+    Raises:
+        InputError: a data set that cannot be fetched.
+    """
+    if not source.files:
+        raise InputError(f"{source.what} cannot be fetched. {source.note} About it: {source.home}")
+    lines = []
+    for file in source.files:
+        lines.append(f"curl --fail --location --continue-at - --output {file.name} {file.url}")
+        lines += [f"echo '{file.md5}  {file.name}' | md5sum --check"] if file.md5 else []
+        lines += [file.unpack] if file.unpack else []
+    return lines
+
+
 def missing(path: str | Path, name: str) -> InputError:
     """The error of a reader whose file is missing: what it is part of, address, size, licence, and the command."""
     source = find(name)
@@ -200,7 +196,7 @@ def missing(path: str | Path, name: str) -> InputError:
         where = "--pictures-dir, or leave out by --cases what needs it" if name == "esc50_logmel" else "--data-dir"
         return InputError(f"{about} {source.note} If you have it, say where by {where}.")
     return InputError(
-        f"{about} `rotarymae-experiments data {name} --to FOLDER` fetches it; --data-dir FOLDER says where it is."
+        f"{about} `rotarymae-experiments data {name}` prints how to fetch it; --data-dir FOLDER says where it is."
     )
 
 

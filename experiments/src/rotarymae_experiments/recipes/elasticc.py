@@ -95,7 +95,7 @@ RECIPE = Recipe(
     ),
     ours=ELAsTiCCSetup(
         seeds=(0, 1, 2, 3, 4),
-        fit=FitConfig(min_steps=0, time_unit=3.0, time_origin="zero", channel_spacing=3.0),
+        fit=FitConfig(masking="ratio", min_steps=0, time_unit=3.0, time_origin="zero", channel_spacing=3.0),
     ),
     small={"seeds": (0,), "most_per_model": 2000, "test_per_class": 200},
     paper_small={

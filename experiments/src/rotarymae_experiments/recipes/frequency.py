@@ -169,19 +169,19 @@ def _by_pair(
 
 def figures(result: Result) -> Figures:
     """Figures 3 to 5 for each waveform: error by frequency, by pair of frequencies, and an example."""
-    from rotarymae import plots
+    from rotarymae_experiments import figures as draw
 
     drawn = {}
     for case, part in result["cases"].items():
         shown = part["curves"][0]
         names = {"RoMAE": "MSE", "optimum": "optimum MSE", "RoMAE, against clean": "clean MSE"}
         lines = {name: shown[metric] for name, metric in names.items()}
-        axes = plots.curves(shown["frequency"], lines, x_label="frequency (Hz)", y_label="mean squared error")
-        drawn[case] = plots.figure_of(axes)
+        figure = draw.curves(shown["frequency"], lines, x_label="frequency (Hz)", y_label="mean squared error")
+        drawn[case] = figure
         drawn[f"{case}-pairs"] = _matrix(np.array(shown["pairs, MSE"], np.float64))
         names = [f"{pair[0]} and {pair[1]} Hz" for pair in EXAMPLES]
         panels = {name: regular_grid.panel(TIMES, shown[name], "optimum") for name in names}
-        drawn[f"{case}-examples"] = plots.predictions(panels, x_label="time (s)")
+        drawn[f"{case}-examples"] = draw.predictions(panels, x_label="time (s)")
     return drawn
 
 

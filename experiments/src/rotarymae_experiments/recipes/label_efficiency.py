@@ -127,20 +127,23 @@ def draw(labels: np.ndarray, rows: np.ndarray, count: int | None, seed: int) -> 
 
 def figures(result: Result) -> Figures:
     """Macro-F1 by labels per class: a line per method, and its spread over the seeds."""
-    from rotarymae import plots
+    from rotarymae_experiments import figures as draw
 
     cases = [result["cases"][case]["metrics"] for case in COUNTS if case in result["cases"]]
     counts = [case["labels per class, mean"]["mean"] for case in cases]
     found = {name: np.array([case[f"macro-F1, {name}"]["mean"] for case in cases]) for name in METHODS}
-    axes = plots.curves(counts, found, x_label="labels per class (mean)", y_label="macro-F1", log_x=True)
+    figure = draw.curves(counts, found, x_label="labels per class (mean)", y_label="macro-F1", log_x=True)
+    axes = figure.axes[0]
     axes.set_yscale("linear")
     for line, (name, mean) in zip(axes.get_lines(), found.items(), strict=False):
         spread = np.array([case[f"macro-F1, {name}"]["std"] or 0.0 for case in cases])
         axes.fill_between(counts, mean - spread, mean + spread, color=line.get_color(), alpha=0.15, linewidth=0)
-    return {"labels": plots.figure_of(axes)}
+    return {"labels": figure}
 
 
-OURS = FitConfig(pretrain_epochs=60, finetune_epochs=14, min_steps=300, finetune_batch_size=16, pool="max")
+OURS = FitConfig(
+    masking="ratio", pretrain_epochs=60, finetune_epochs=14, min_steps=300, finetune_batch_size=16, pool="max"
+)
 RECIPE = Recipe(
     name="label_efficiency",
     # The paper has no such experiment: its setting is ours with its mask ratio, its pooling and no augmentation.

@@ -85,6 +85,7 @@ def _train(setup: MortalitySetup, trial: Trial, train: Labelled, validation: Lab
 
 
 OURS = FitConfig(
+    masking="ratio",
     embed_dim=64,
     num_heads=4,
     depth=2,

@@ -138,16 +138,16 @@ def _predict(model: TokenRegressor | Regressor, part: data.PendulumSet, setup: P
 
 def figures(result: Result) -> Figures:
     """Three test sequences: the sine of the angle by frame."""
-    from rotarymae import plots
+    from rotarymae_experiments import figures as draw
 
     drawn = {}
     for case, part in result["cases"].items():
         shown, panels = part["curves"][0], {}
         for i, (times, targets, predicted) in enumerate(zip(shown["times"], shown["targets"], shown["predicted"])):
             truth, guess = np.array(targets)[:, 0], np.array(predicted)[:, 0]
-            panels[f"test sequence {i + 1}"] = plots.Panel({"RoMAE": (times, guess)}, seen=(times, truth))
+            panels[f"test sequence {i + 1}"] = draw.Panel({"RoMAE": (times, guess)}, seen=(times, truth))
         name = "table-14" if case == SMALL else "deeper"
-        drawn[name] = plots.predictions(panels, x_label="frame", y_label="sine of the angle", seen_name="truth")
+        drawn[name] = draw.predictions(panels, x_label="frame", y_label="sine of the angle", seen_name="truth")
     return drawn
 
 

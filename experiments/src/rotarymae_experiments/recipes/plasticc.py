@@ -37,6 +37,7 @@ from rotarymae_experiments.data import plasticc as data
 FOUR, SHALLOW, TINY = "four layers", "tiny-shallow", "tiny"
 FOLDS = 5
 PAPER = FitConfig(  # of Table 18; its batches are of 16,384 and 4,096: more than there are objects here
+    masking="ratio",
     pool="cls",
     drop=0.0,
     noise=0.0,
@@ -119,6 +120,7 @@ RECIPE = Recipe(
     ),
     ours=PLAsTiCCSetup(
         fit=FitConfig(
+            masking="ratio",
             pretrain_epochs=10,
             finetune_epochs=30,
             min_steps=0,

@@ -65,14 +65,14 @@ def run(setup: RangeSetup, case: str, trial: Trial) -> Score:
 
 def figures(result: Result) -> Figures:
     """Figure 2: both curves."""
-    from rotarymae import plots
+    from rotarymae_experiments import figures as draw
 
     cases = result["cases"]
     curves = {case: np.nanmean([[np.nan if v is None else v for v in c["mse"]] for c in cases[case]["curves"]], axis=0)
               for case in cases}  # fmt: skip
     fraction = next(iter(cases.values()))["curves"][0]["fraction"]
     label = "position, as a fraction of the domain"
-    return {"curve": plots.figure_of(plots.curves(fraction, curves, x_label=label, y_label="mean squared error"))}
+    return {"curve": draw.curves(fraction, curves, x_label=label, y_label="mean squared error")}
 
 
 RECIPE = Recipe(

@@ -39,7 +39,7 @@ def run(setup: ScaleSetup, case: str, trial: Trial) -> Score:
 
 def figures(result: Result) -> Figures:
     """Error over the optimum's by scale, for each set that was swept."""
-    from rotarymae import plots
+    from rotarymae_experiments import figures as draw
 
     drawn = {}
     for name in SCALES:
@@ -49,8 +49,8 @@ def figures(result: Result) -> Figures:
             metrics = [part["metrics"] for part in cases.values()]
             ratio = {name: [each["MSE"]["mean"] / each["optimum MSE"]["mean"] for each in metrics]}
             label = "scale of positions (units a series spans)"
-            axes = plots.curves(scales, ratio, x_label=label, y_label="MSE over the optimum's", log_x=True)
-            drawn[name] = plots.figure_of(axes)
+            figure = draw.curves(scales, ratio, x_label=label, y_label="MSE over the optimum's", log_x=True)
+            drawn[name] = figure
     return drawn
 
 

@@ -209,7 +209,7 @@ def _shown(test: data.Spirals, seen: np.ndarray, predicted: np.ndarray) -> dict[
 
 def figures(result: Result) -> Figures:
     """Figure 7: a spiral of each chirality, by each protocol."""
-    from rotarymae import plots
+    from rotarymae_experiments import figures as draw
 
     drawn = {}
     for case, part in result["cases"].items():
@@ -219,9 +219,9 @@ def figures(result: Result) -> Figures:
             predicted, seen = np.array(shown["predicted"], np.float64), np.array(shown["seen"])
             known = np.isfinite(predicted[:, 0])
             lines = {"RoMAE": tuple(predicted[known].T), "clean": tuple(clean.T)}
-            panels[kind] = plots.Panel(lines, tuple(noisy[seen].T), tuple(noisy[~seen].T))
+            panels[kind] = draw.Panel(lines, tuple(noisy[seen].T), tuple(noisy[~seen].T))
         name = "contiformer" if case == CONTIFORMER else "romae"
-        drawn[name] = plots.predictions(panels, x_label="x", y_label="y", equal=True)
+        drawn[name] = draw.predictions(panels, x_label="x", y_label="y")
     return drawn
 
 

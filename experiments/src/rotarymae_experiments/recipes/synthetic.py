@@ -156,11 +156,11 @@ def _score(
 
 def figures(result: Result) -> Figures:
     """Figure 8: a test series at 3, 10 and 20 points, with the exact posterior mean."""
-    from rotarymae import plots
+    from rotarymae_experiments import figures as draw
 
     curves = result["cases"][CASE]["curves"][0]
     panels = {name: regular_grid.panel(TIMES, shown, "exact posterior mean") for name, shown in curves.items()}
-    return {"examples": plots.predictions(panels)}
+    return {"examples": draw.predictions(panels)}
 
 
 PAPER: dict[str, Any] = {"base_lr": 1e-3, "weight_decay": 0.01, "betas": (0.9, 0.999), "keep_best": True}

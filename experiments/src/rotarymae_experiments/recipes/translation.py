@@ -67,11 +67,11 @@ def largest_change(model: MaskedAutoencoder, tokens: Tokens, shift: float, doubl
 
 
 def figures(result: Result) -> Figures:
-    from rotarymae import plots
+    from rotarymae_experiments import figures as draw
 
     curves = {case: np.mean([c["change"] for c in part["curves"]], axis=0) for case, part in result["cases"].items()}
-    axes = plots.curves(SHIFTS, curves, x_label="shift of positions", y_label="largest change of outputs", log_x=True)
-    return {"shift": plots.figure_of(axes)}
+    figure = draw.curves(SHIFTS, curves, x_label="shift of positions", y_label="largest change of outputs", log_x=True)
+    return {"shift": figure}
 
 
 RECIPE = Recipe(

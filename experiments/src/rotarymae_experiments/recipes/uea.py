@@ -171,6 +171,7 @@ RECIPE = Recipe(
         cases=tuple(PUBLISHED),
         published=True,
         fit=FitConfig(
+            masking="ratio",
             size="tiny",
             pool="cls",
             drop=0.0,

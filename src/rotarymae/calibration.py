@@ -1,0 +1,380 @@
+"""Calibrate answers by how far the nearest observation is: blend them with simple methods, and set their bands.
+
+A model is surest of what its training asked most, and a straight line is hard to beat between near neighbours. Which
+method is right how far from the observations is measured: stretches of series that the model did not learn from are
+hidden, and a few coefficients are fitted to the errors. At each distance these are
+
+    mean     weights, which add up to 1, of the model, the line, the latest value, and the series' own mean
+    spread   log variance = a + b · the model's own log variance
+
+Logits, a and b are linear in three numbers of the series: how rough it is (the error of the line at each of its
+observations from the two next to it), how much it varies, and how far it lies from the mean of all series. They are
+piecewise linear in the logarithm of the distance, apart for queries between two observations and for those beyond the
+first or last. The answer is Student's t, with one number of degrees of freedom between and one beyond, so that the
+bands of 68 and of 95 % can both be right. The mean is fitted by squared errors, the rest by likelihood.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from rotarymae.batch import Batch
+from rotarymae.errors import InputError
+from rotarymae.likelihoods import LIKELIHOODS, Likelihood
+from rotarymae.masking import MaskBlocks, MaskFuture
+from rotarymae.model import MaskedAutoencoder
+from rotarymae.neighbours import PACE, Observed, neighbours, observe
+from rotarymae.prediction import inference
+from rotarymae.preprocess import ObservationPreprocessor
+from rotarymae.series import SeriesDataset
+from rotarymae.tokens import Tokens
+from rotarymae.training import predict
+
+if TYPE_CHECKING:
+    from rotarymae.pipeline import Pipeline
+
+METHODS = ("model", "line", "latest", "mean")
+KNOTS = 12  # at distances 0, 1, 3, 7, ... 2047 units of position
+BETWEEN, BEYOND, NOWHERE = range(3)  # nowhere: the channel has no observation
+WIDENS_OVER = 2.0  # doublings of the distance beyond the largest that was measured
+PRIOR = (0.0, *(-2.0 for _ in METHODS[1:]), 0.0, 1.0)  # where nothing was measured: mostly the model, with its spread
+PRIOR_FREEDOM = 3.0  # before the softplus: some five degrees of freedom
+CORRELATED = 10.0  # neighbours in a hidden stretch are alike: so many count as one
+HIDDEN = 0.25  # of the values of a series, about, are hidden by each of these
+TRAITS = 4  # numbers by which series differ
+STEPS = 60  # of the optimiser
+LEAST_VARIANCE, MAX_TRAIT = 1e-6, 6.0  # standardised; of a logarithm
+HIDES = (MaskBlocks((0.05, 0.5)), MaskBlocks((0.05, 0.5)), MaskFuture((0.05, 0.4)))
+MAX_HIDDEN, MAX_DRAWS = 24_000, 24  # values in all; of few series more draws are made
+
+
+class Surroundings(NamedTuple):
+    """Where M queries of V values lie among the observations of their series.
+
+    Attributes:
+        guesses: [B, M, V, G] answers of the simple methods, in the order of `METHODS` after the model.
+        distance: [B, M, V] to the nearest observation of the same value, in units of position; 0 where there is none.
+        side: [B, M, V] `BETWEEN`, `BEYOND` or `NOWHERE`.
+        traits: [B, M, V, T] of the channel of the series: 1, and what `traits` returns.
+    """
+
+    guesses: Float[Tensor, "B M V G"]
+    distance: Float[Tensor, "B M V"]
+    side: Int[Tensor, "B M V"]
+    traits: Float[Tensor, "B M V T"]
+
+
+def surroundings(
+    visible: Tokens, positions: Float[Tensor, "B M A"], preprocessor: ObservationPreprocessor
+) -> Surroundings:
+    """Return what lies around queries.
+
+    Of positions with axes next to time and channel the nearest token on all axes together is the only neighbour.
+    """
+    features = preprocessor.features
+    if preprocessor.position_names:
+        return _surroundings_in_space(visible, positions, features)
+    observed = observe(visible, features)
+    width = observed.values.shape[-1]
+    # What is the same for all observations of a channel lies on any line between two of them.
+    values = torch.cat([observed.values, *traits(observed)], -1)
+    every = observed._replace(values=values, mean=observed.mean.repeat(1, 1, TRAITS))
+    near = neighbours(every, positions.to(visible.positions.dtype), features)
+    numbers = near.numbers.unflatten(2, (-1, TRAITS, width)).movedim(3, 0).flatten(3, 4)
+    line, before, after, nearness, nearness2, _, _, mean, count = numbers[0].unbind(-1)
+    opened, closed = nearness > 0, nearness2 > 0
+    gap, gap2 = (
+        torch.where(there, PACE * (1 / nearness.clamp(min=1e-9) - 1), torch.inf)
+        for there, nearness in ((opened, nearness), (closed, nearness2))
+    )
+    known = opened | closed
+    distance = torch.where(known, torch.minimum(gap, gap2), 0.0)
+    side = torch.where(opened & closed, BETWEEN, torch.where(known, BEYOND, NOWHERE))
+    number = (3 * count).expm1()
+    # As if one more observation had the mean of the training values, 0: a mean of two is no better than it.
+    guesses = torch.stack([line, torch.where(opened, before, after), mean * number / (number + 1)], -1)
+    described = torch.stack([torch.ones_like(line), *numbers[1:, ..., 0]], -1)
+    return Surroundings(guesses, distance, side, described)
+
+
+def traits(observed: Observed) -> tuple[Float[Tensor, "B E W"], ...]:
+    """Return how rough each observation's channel is, how much it varies, and how far it lies from 0, as logarithms.
+
+    Variation is the deviation of the channel's values in its series. Roughness is the deviation of the observations
+    from the line between the two next to each, in units of that; of a channel with few, nearly 1.
+    """
+    values, times, channel = observed.values, observed.times, observed.channel
+    real = channel.isfinite()
+    inner = real & (channel == channel.roll(1, 1)) & (channel == channel.roll(-1, 1))
+    inner[:, 0], inner[:, -1] = False, False
+    gap, gap2 = times - times.roll(1, 1), times.roll(-1, 1) - times
+    share = (gap / (gap + gap2).clamp(min=1e-6)).masked_fill(~inner, 0.0)[..., None]
+    line = (1 - share) * values.roll(1, 1) + share * values.roll(-1, 1)
+    number = (channel != channel.roll(1, 1)).cumsum(1)[..., None].expand_as(values) - 1
+    number = number.clamp(min=0)
+
+    def total(part: Tensor) -> Tensor:
+        return torch.zeros_like(part).scatter_add(1, number, part).gather(1, number)
+
+    variance = total((values - observed.mean).square() * real[..., None]) / observed.count.clamp(min=1) + LEAST_VARIANCE
+    away = total((values - line).square() * inner[..., None]) + variance
+    rough = (away / (1 + total(inner[..., None].expand_as(values).to(values.dtype))) / variance).log()
+    size = variance + observed.mean.square()
+    logarithms = (rough / 2, variance.log() / 2, size.log() / 2)
+    return tuple(part.clamp(-MAX_TRAIT, MAX_TRAIT) * real[..., None] for part in logarithms)
+
+
+def _surroundings_in_space(visible: Tokens, positions: Float[Tensor, "B M A"], features: int) -> Surroundings:
+    away = torch.cdist(positions.float(), visible.positions.float())
+    distance, index = away.masked_fill(~visible.real[:, None], torch.inf).min(-1)
+    nearest = visible.values[..., :features].gather(1, index[..., None].expand(-1, -1, features))
+    guesses = nearest[..., None].expand(*nearest.shape, len(METHODS) - 1)
+    between = torch.full(nearest.shape, BETWEEN, device=positions.device)
+    alike = torch.eye(TRAITS, device=positions.device)[0].expand(*nearest.shape, -1)
+    return Surroundings(guesses, distance[..., None].expand(nearest.shape), between, alike)
+
+
+def outputs(positions: Float[Tensor, "B M A"], preprocessor: ObservationPreprocessor) -> Int[Tensor, "B M V"]:
+    """Return the number of each query's channel and value column; of joined times that of each feature."""
+    value = torch.arange(preprocessor.features, device=positions.device)
+    if preprocessor.channel_names is None or preprocessor.join_times:
+        return value.expand(*positions.shape[:2], -1)
+    channel = (positions[..., -1:] / preprocessor.channel_spacing).round().long() - 1
+    return channel.clamp(0, len(preprocessor.channel_names) - 1) * preprocessor.features + value
+
+
+class Calibration(nn.Module):
+    """The blend and the bands by distance.
+
+    Args:
+        outputs: the number of channels times that of value columns, each of which has offsets of its own.
+        likelihood: of the model's answers.
+
+    Attributes:
+        knots: [3, K, T, P] by side, distance and trait: logits of the methods' weights, then a and b.
+        offsets: [outputs, P] to be added to these.
+        freedom: [3] by side, before the softplus.
+        reach: [3] the largest log distance that was measured. Farther away bands widen to the spread of the channel.
+    """
+
+    knots: Tensor
+    offsets: Tensor
+    freedom: Tensor
+    reach: Tensor
+
+    def __init__(self, outputs: int, likelihood: Likelihood) -> None:
+        super().__init__()
+        self.likelihood = likelihood
+        self.register_buffer("knots", prior().expand(3, KNOTS, -1, -1).clone())
+        self.register_buffer("offsets", torch.zeros(outputs, len(PRIOR), dtype=torch.float64))
+        self.register_buffer("freedom", torch.full((3,), PRIOR_FREEDOM, dtype=torch.float64))
+        self.register_buffer("reach", torch.tensor([KNOTS, 0.0, 0.0], dtype=torch.float64))
+
+    @classmethod
+    def of(cls, preprocessor: ObservationPreprocessor, likelihood: Likelihood) -> Calibration:
+        """Return an unfitted calibration of a model with this preprocessor."""
+        separate = preprocessor.channel_names is not None and not preprocessor.join_times
+        channels = len(preprocessor.channel_names or ()) if separate else 1
+        return cls(channels * preprocessor.features, likelihood)
+
+    def check(self) -> None:
+        """Raise InputError where loaded coefficients are no numbers."""
+        if not all(part.isfinite().all() for part in self.buffers()) or (self.reach < 0).any():
+            raise InputError("the calibration holds NaN, infinity or a negative reach.")
+
+    @property
+    def answers(self) -> Likelihood:
+        """The likelihood of calibrated answers."""
+        return LIKELIHOODS["student_t"] if self.likelihood.has_spread else self.likelihood
+
+    def forward(
+        self, parameters: Float[Tensor, "*shape P"], around: Surroundings, output: Int[Tensor, "*shape"]
+    ) -> Float[Tensor, "*shape Q"]:
+        """Return calibrated parameters of `answers`, float64.
+
+        Args:
+            parameters: the model's answers to queries.
+            around: of the same queries and values.
+            output: of each the number of its channel and value column.
+        """
+        parameters = parameters.double()
+        coefficients = at(self.knots, around) + self.offsets[output]
+        mean = blend(coefficients, self.likelihood.mean(parameters), around.guesses.double())
+        if not self.likelihood.has_spread:
+            return mean[..., None]
+        log_variance = spread(coefficients, self.likelihood.log_variance(parameters))
+        return student_t(mean, log_variance, self.freedom[around.side])
+
+    def widens(self, around: Surroundings) -> Float[Tensor, "*shape"]:
+        """Return the share [0, 1] by which bands have widened to the spread of the channel."""
+        return ((log_distance(around) - self.reach[around.side]) / WIDENS_OVER).clamp(0, 1)
+
+    def fit(
+        self,
+        parameters: Float[Tensor, "n P"],
+        around: Surroundings,
+        output: Int[Tensor, " n"],
+        truth: Float[Tensor, " n"],
+        log_errors: Float[Tensor, " n"] | None = None,
+    ) -> None:
+        """Fit to n hidden values; `around` holds [n, G], [n], [n] and [n, T].
+
+        Args:
+            log_errors: logarithms of the standard errors of the hidden values, where these are known.
+        """
+        parameters, truth, guesses = parameters.double(), truth.double(), around.guesses.double()
+        distance, side = log_distance(around), around.side
+        for number in range(3):
+            measured = distance[side == number]
+            self.reach[number] = measured.quantile(0.99) if len(measured) else 0.0
+        predicted = self.likelihood.mean(parameters)
+        scale = self._local_error(predicted, guesses, truth, distance, side)
+
+        def mean(knots: Tensor, offsets: Tensor) -> Tensor:
+            return blend(at(knots, around) + offsets[output], predicted, guesses)
+
+        def squared(knots: Tensor, offsets: Tensor, freedom: Tensor) -> Tensor:
+            return ((mean(knots, offsets) - truth).square() / scale).sum() / 2
+
+        self._minimise(squared, slice(0, len(METHODS)))
+        if not self.likelihood.has_spread:
+            return
+        with torch.no_grad():
+            blended = mean(self.knots, self.offsets)
+        uncalibrated, density = self.likelihood.log_variance(parameters), LIKELIHOODS["student_t"]
+
+        def unlikely(knots: Tensor, offsets: Tensor, freedom: Tensor) -> Tensor:
+            log_variance = spread(at(knots, around) + offsets[output], uncalibrated)
+            answer = student_t(blended, log_variance, freedom[side])
+            if log_errors is not None:
+                answer = density.widen(answer, 2 * log_errors.double())
+            return density.loss(answer, truth).sum()
+
+        self._minimise(unlikely, slice(len(METHODS), len(PRIOR)))
+
+    def _local_error(
+        self, predicted: Tensor, guesses: Tensor, truth: Tensor, distance: Tensor, side: Tensor
+    ) -> Float[Tensor, " n"]:
+        """Return the mean squared error at a like distance, of the method that is best there: far errors are larger."""
+        errors = (torch.cat([predicted[:, None], guesses], -1) - truth[:, None]).square()
+        group = side * KNOTS + distance.round().long().clamp(max=KNOTS - 1)
+        total = torch.zeros(3 * KNOTS, errors.shape[1], dtype=torch.float64).index_add_(0, group, errors)
+        count = torch.bincount(group, minlength=3 * KNOTS)[:, None]
+        return (total / count).amin(1).clamp(min=1e-12)[group]
+
+    def _minimise(self, loss: Callable[[Tensor, Tensor, Tensor], Tensor], columns: slice) -> None:
+        """Minimise a loss over some columns: neighbouring knots are alike, and offsets small."""
+        free = [part.clone().requires_grad_() for part in (self.knots[..., columns], self.offsets[..., columns])]
+        free.append(self.freedom.clone().requires_grad_())
+        optimizer = torch.optim.LBFGS(free, max_iter=STEPS, line_search_fn="strong_wolfe")
+
+        def whole() -> tuple[Tensor, Tensor, Tensor]:
+            knots, offsets = self.knots.clone(), self.offsets.clone()
+            knots[..., columns], offsets[..., columns] = free[:2]
+            return knots, offsets, free[2]
+
+        def closure() -> Tensor:
+            optimizer.zero_grad()
+            rough = free[0].diff(dim=1).square().sum() + (free[0] - prior()[:, columns]).square().sum() / 50
+            rough = rough + free[1].square().sum() + (free[2] - PRIOR_FREEDOM).square().sum() / 10
+            total = loss(*whole()) / CORRELATED + rough
+            total.backward()
+            return total
+
+        with torch.enable_grad():
+            optimizer.step(closure)
+        with torch.no_grad():
+            self.knots, self.offsets, self.freedom = (part.detach().clone() for part in whole())
+
+
+def log_distance(around: Surroundings) -> Float[Tensor, "*shape"]:
+    """Return log2(1 + distance)."""
+    return (1 + around.distance.double()).log2()
+
+
+def prior() -> Float[Tensor, "T P"]:
+    """Return the coefficients by trait where nothing was measured: the same for all series."""
+    return torch.tensor([PRIOR, *((0.0,) * len(PRIOR),) * (TRAITS - 1)], dtype=torch.float64)
+
+
+def at(knots: Float[Tensor, "3 K T P"], around: Surroundings) -> Float[Tensor, "*shape P"]:
+    """Return the coefficients of queries: linear between two knots, and in the traits."""
+    distance = log_distance(around)
+    low = distance.floor().clamp(0, KNOTS - 2).long()
+    share = (distance - low).clamp(0, 1)[..., None, None]
+    near = (1 - share) * knots[around.side, low] + share * knots[around.side, low + 1]
+    return (around.traits.double()[..., None] * near).sum(-2)
+
+
+def blend(
+    coefficients: Float[Tensor, "*shape P"], predicted: Float[Tensor, "*shape"], guesses: Float[Tensor, "*shape G"]
+) -> Float[Tensor, "*shape"]:
+    """Return the weighted mean of the model's answer and the simple methods'."""
+    weights = coefficients[..., : len(METHODS)].softmax(-1)
+    return (weights * torch.cat([predicted[..., None], guesses], -1)).sum(-1)
+
+
+def spread(coefficients: Float[Tensor, "*shape P"], log_variance: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
+    """Return the calibrated log variance."""
+    constant, slope = coefficients[..., len(METHODS) :].unbind(-1)
+    return constant + slope * log_variance
+
+
+def student_t(mean: Tensor, log_scale: Tensor, freedom: Tensor) -> Float[Tensor, "*shape 3"]:
+    """Return the parameters of Student's t with this mean, log squared scale and raw degrees of freedom."""
+    return LIKELIHOODS["student_t"].clamp(torch.stack([mean, log_scale, freedom.expand_as(mean)], -1))
+
+
+def calibrate(pipeline: Pipeline, dataset: SeriesDataset, seed: int = 0) -> Calibration:
+    """Return the calibration of a pre-trained model, measured on series of which stretches and ends are hidden.
+
+    Args:
+        dataset: series that the model did not learn from; those that it did, if there are no others.
+    """
+    model, preprocessor = pipeline.require_autoencoder(), pipeline.require_series()
+    calibration = Calibration.of(preprocessor, model.likelihood)
+    windows = preprocessor.windows(dataset).dataset
+    if not (windows.lengths >= 2).any():
+        return calibration
+    windows = windows.select(windows.lengths >= 2)
+
+    def read(model: nn.Module, batch: Batch) -> list[list[Tensor]]:
+        assert isinstance(model, MaskedAutoencoder) and batch.masked is not None
+        masked, rows = batch.masked, []
+        parameters = model.decode(model.context(batch.inputs), masked.positions, masked.padding)
+        around = surroundings(batch.inputs, masked.positions, preprocessor)
+        truth = masked.values[..., : preprocessor.features]
+        parts = [parameters.double(), *around, outputs(masked.positions, preprocessor), truth]
+        if batch.log_errors is not None:
+            parts.append(batch.log_errors)
+        known = masked.observed_values[..., : preprocessor.features]
+        for row in range(len(known)):
+            rows.append([part[row][known[row]].cpu() for part in parts])
+        return rows
+
+    rows: list[list[Tensor]] = []
+    for draw in range(MAX_DRAWS):
+        some = _sample(windows, draw)
+        examples = preprocessor.examples(some, seed=seed + draw, masking=HIDES[draw % len(HIDES)])
+        rows += predict(model, examples, read, inference(pipeline))
+        if draw + 1 >= len(HIDES) and sum(len(row[0]) for row in rows) > MAX_HIDDEN:
+            break
+    parameters, guesses, distance, side, described, output, truth, *errors = (
+        torch.cat(part) for part in zip(*rows, strict=True)
+    )
+    if len(truth):
+        calibration.fit(parameters, Surroundings(guesses, distance, side, described), output, truth, *errors)
+    return calibration
+
+
+def _sample(dataset: SeriesDataset, seed: int) -> SeriesDataset:
+    """Return random series, so many that in `HIDES` about `MAX_HIDDEN` of their values are hidden."""
+    order = np.random.default_rng(seed).permutation(len(dataset))
+    hidden = np.cumsum(dataset.lengths[order]) * len(dataset.value_names) * HIDDEN
+    return dataset.select(np.sort(order[: int(np.searchsorted(hidden, MAX_HIDDEN / len(HIDES))) + 1]))

@@ -1,0 +1,435 @@
+"""The figures of a report, from numpy arrays.
+
+Each function returns a new Figure in one style, whatever global settings are, and leaves them as they are; no window
+system is needed. `figure.savefig("name.png")` writes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import wraps
+from typing import Any, NamedTuple, ParamSpec
+
+import matplotlib
+import matplotlib.dates
+import matplotlib.style
+import numpy as np
+from cycler import cycler
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from matplotlib.ticker import FuncFormatter, MaxNLocator
+from numpy.typing import ArrayLike, NDArray
+from sklearn.calibration import calibration_curve
+from sklearn.metrics import ConfusionMatrixDisplay, PrecisionRecallDisplay, PredictionErrorDisplay, RocCurveDisplay
+
+# The colours and symbols that Rubin Observatory uses for its bands on white; told apart with any colour vision
+# because each band also has its own symbol.
+LSST_BANDS = {
+    "u": ("#0c71ff", "o"),
+    "g": ("#49be61", "^"),
+    "r": ("#c61c00", "v"),
+    "i": ("#ffc200", "s"),
+    "z": ("#f341a2", "D"),
+    "y": ("#5d0000", "p"),
+}
+# Okabe and Ito's eight colours (yellow darkened, black last), then eight of Tol's muted ones for longer lists.
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c6d1f", "#000000")
+COLOURS += ("#332288", "#44aa99", "#cc6677", "#117733", "#ddcc77", "#882255", "#999933", "#888888")
+MARKERS = ("o", "^", "s", "D", "v", "p", "P", "X")
+INK, FAINT = "#1f2430", "#5b6270"
+DASHED = {"color": FAINT, "linewidth": 1.2, "linestyle": (0, (4, 3))}
+SQUARE = (4.6, 4.4)  # inches
+STYLE = {
+    "axes.axisbelow": True,
+    "axes.edgecolor": "#9aa1ad",
+    "axes.grid": True,
+    "axes.labelcolor": INK,
+    "axes.labelsize": 10,
+    "axes.prop_cycle": cycler(color=COLOURS),
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.titlelocation": "left",
+    "axes.titlepad": 3,
+    "axes.titlesize": 10.5,
+    "axes.titleweight": "bold",
+    "figure.constrained_layout.use": True,
+    "figure.dpi": 110,
+    "font.size": 9,
+    "grid.color": "#e3e6eb",
+    "grid.linewidth": 0.7,
+    "legend.fontsize": 9,
+    "legend.frameon": False,
+    "legend.labelcolor": INK,
+    "text.color": INK,
+    "xtick.color": FAINT,
+    "xtick.labelcolor": INK,
+    "ytick.color": FAINT,
+    "ytick.labelcolor": INK,
+}
+Arguments = ParamSpec("Arguments")
+
+
+def styled(draw: Callable[Arguments, Figure]) -> Callable[Arguments, Figure]:
+    """Decorate a function that draws: its figure has the style of all, whatever the caller has set."""
+
+    @wraps(draw)
+    def drawing(*arguments: Arguments.args, **named: Arguments.kwargs) -> Figure:
+        with matplotlib.style.context(["default", STYLE]):
+            return draw(*arguments, **named)
+
+    return drawing
+
+
+def channel_style(names: Sequence[str]) -> list[tuple[str, str]]:
+    """Return a colour and a marker per channel: LSST's if every name is one of its bands (u g r i z y, either case)."""
+    if names and all(name.lower() in LSST_BANDS for name in names):
+        return [LSST_BANDS[name.lower()] for name in names]
+    return [style_of(i) for i in range(len(names))]
+
+
+def style_of(i: int) -> tuple[str, str]:
+    """Return colour and marker i; the markers move on by one in every round of colours, so that 128 are distinct."""
+    return COLOURS[i % len(COLOURS)], MARKERS[(i + i // 8 - i // 16) % len(MARKERS)]
+
+
+def plain(text: object) -> str:
+    """Return a user's name so that matplotlib draws it as it is, at most 32 characters long.
+
+    It would read a formula between two dollar signs, and leave a name with a leading underscore out of legends.
+    """
+    name = str(text)
+    name = name if len(name) <= 32 else f"{name[:31]}…"
+    return ("\u200b" if name.startswith("_") else "") + name.replace("$", r"\$")
+
+
+def legend_below(figure: Figure, entries: Sequence[tuple[Any, str]]) -> None:
+    """Put (handle, name) pairs under the panels, where they cover nothing."""
+    handles, labels = zip(*entries)
+    # A column takes its longest name and the handle; a line of 9 pt text has about 13 characters per inch.
+    columns = int(np.clip(13 * figure.get_figwidth() // (max(map(len, labels)) + 6), 1, len(labels)))
+    figure.legend(handles, labels, loc="outside lower center", ncols=columns)
+
+
+# ── one series ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Curve(NamedTuple):
+    """A predicted curve: times and mean [q], bands by their probability (lower [q], upper [q]), channels int [q]."""
+
+    times: ArrayLike
+    mean: ArrayLike
+    bands: Mapping[float, tuple[ArrayLike, ArrayLike]]
+    channels: ArrayLike | None = None
+
+
+@styled
+def interpolation(
+    times: ArrayLike,
+    values: ArrayLike,
+    *,
+    channels: ArrayLike | None = None,
+    errors: ArrayLike | None = None,
+    hidden: ArrayLike | None = None,
+    importance: ArrayLike | None = None,
+    curve: Curve | None = None,
+    channel_names: Sequence[str] = ("",),
+    title: str = "",
+    time_label: str = "time",
+    value_label: str = "value",
+    asinh_scale: float | None = None,
+    dates: bool = False,
+    invert: Collection[str] = (),
+) -> Figure:
+    """Draw one series, a panel per channel: observations the model saw (filled), hidden ones (hollow), its prediction.
+
+    Args:
+        times: [n]; values: [n], in one unit, which belongs into `value_label`.
+        channels: int [n], an index into `channel_names`.
+        errors: [n], one standard deviation in the unit of the values.
+        hidden: bool [n].
+        importance: [n], instead of `hidden`: the area of each observation grows with it, and negative ones are hollow.
+        asinh_scale: makes the value axis linear up to about that value and logarithmic beyond, of either sign.
+        dates: times are days since 1970-01-01 UTC, and are labelled as dates.
+        invert: the channels in which large values are at the bottom, as magnitudes are drawn.
+    """
+    t, y = _on_axis(times, dates), np.asarray(values, np.float64)
+    channel = np.zeros(len(y), np.int64) if channels is None else np.asarray(channels)
+    hollow = np.zeros(len(y), bool) if hidden is None else np.asarray(hidden, bool)
+    area: NDArray[np.float64] | float = 21.0
+    words = ("seen" if hollow.any() else "observed", "hidden")
+    if importance is not None:
+        weight = np.nan_to_num(np.asarray(importance, np.float64))
+        hollow, area = weight < 0, 4 + 160 * np.abs(weight) / max(np.abs(weight).max(), 1e-30)
+        words = ("speaks for it", "speaks against it")
+    curve = Curve([], [], {}) if curve is None else curve
+    at, mean = _on_axis(curve.times, dates), np.asarray(curve.mean)
+    of_curve = np.zeros(len(at), np.int64) if curve.channels is None else np.asarray(curve.channels)
+    present, styles = np.union1d(channel, of_curve), channel_style(channel_names)
+    figure, panels = _panels(len(present))
+    for i, (axes, c) in enumerate(zip(panels, present)):
+        colour, marker = styles[c]
+        order = np.flatnonzero(of_curve == c)
+        order = order[np.argsort(at[order], kind="stable")]
+        for level in sorted(curve.bands, reverse=True):
+            lower, upper = (np.asarray(edge)[order] for edge in curve.bands[level])
+            axes.fill_between(at[order], lower, upper, color=colour, alpha=_strength(level), linewidth=0)
+        if len(order):
+            axes.plot(at[order], mean[order], color=colour, linewidth=1.4, zorder=3)
+        for late in (False, True):
+            pick = (channel == c) & (hollow == late)
+            face, edge, width = ("white", colour, 1.3) if late else (colour, INK, 0.4)
+            if errors is not None and pick.any():
+                bars = np.abs(np.asarray(errors, np.float64)[pick])
+                axes.errorbar(t[pick], y[pick], bars, fmt="none", ecolor=colour, elinewidth=0.8, zorder=3)
+            size = np.broadcast_to(area, len(y))[pick]
+            look: dict[str, Any] = {"marker": marker, "facecolor": face, "edgecolor": edge, "linewidth": width}
+            axes.scatter(t[pick], y[pick], size, zorder=5 if late else 4, **look)
+        # A label of the whole figure would lie on the legend.
+        axes.set(title=plain(channel_names[c]), xlabel=plain(time_label) if i >= len(panels) - 2 else "")
+        _date_ticks(axes.xaxis) if dates else _plain_numbers(axes.xaxis, 4)
+        if asinh_scale is None:
+            _plain_numbers(axes.yaxis)
+        else:
+            axes.set_yscale("asinh", linear_width=asinh_scale)
+        if channel_names[c] in invert:
+            axes.invert_yaxis()
+    figure.supylabel(value_label.replace("$", r"\$"), fontsize=10)
+    if title:
+        figure.suptitle(title.replace("$", r"\$"), x=0.01, ha="left", fontsize=11.5, fontweight="bold")
+    legend_below(figure, _entries(hollow, words, errors is not None, curve))
+    return figure
+
+
+def _panels(count: int) -> tuple[Figure, list[Axes]]:
+    """Lay out two columns of panels that share their time axis; the lowest of each has the tick labels."""
+    columns = min(2, count)
+    rows = -(-count // columns)
+    figure = Figure((5.6, 0.9 + (1.5 * rows if count > 1 else 2.4)))
+    grid = figure.subplots(rows, columns, sharex=True, squeeze=False)
+    for spare in grid.flat[count:]:
+        spare.set_visible(False)
+        grid[rows - 2, columns - 1].tick_params(labelbottom=True)
+    return figure, list(grid.flat[:count])
+
+
+def _on_axis(times: ArrayLike, dates: bool) -> NDArray[Any]:
+    """Return times as matplotlib takes them: dates as datetime64, whatever epoch the user has set for it."""
+    days = np.asarray(times, np.float64)
+    return np.round(days * 86_400e3).astype("datetime64[ms]") if dates else days
+
+
+def _strength(level: float) -> float:
+    return 0.16 if level > 0.8 else 0.26
+
+
+def _entries(
+    hollow: NDArray[np.bool_], words: tuple[str, str], with_errors: bool, curve: Curve
+) -> list[tuple[Any, str]]:
+    """Return a neutral legend entry per kind of mark; panels' titles name the channels."""
+    dot, entries = {"marker": "o", "linestyle": "", "color": FAINT, "markersize": 5}, []
+    spread = " ± 1σ" if with_errors else ""
+    if not hollow.all():
+        entries.append((Line2D([], [], **dot), words[0] + spread))
+    if hollow.any():
+        entries.append((Line2D([], [], markerfacecolor="white", **dot), words[1] + spread))
+    if np.size(curve.times):
+        entries.append((Line2D([], [], color=FAINT, linewidth=1.6), "prediction"))
+    for level in sorted(curve.bands):
+        entries.append((Patch(color=FAINT, alpha=2 * _strength(level), linewidth=0), f"{level:.0%} band"))
+    return entries
+
+
+def _plain_numbers(axis: Axis, most: int = 6) -> None:
+    """Label ticks of a linear axis as whole numbers: 59,580, and neither "+5.958e4" nor "1e3" next to the axis."""
+    axis.set_major_locator(MaxNLocator(most, steps=[1, 2, 2.5, 5, 10]))
+    axis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:,.10g}".replace("-", "−")))
+
+
+def _date_ticks(axis: Axis) -> None:
+    """Label ticks of an axis of datetime64 as briefly as its span allows."""
+    locator = matplotlib.dates.AutoDateLocator(minticks=3, maxticks=7)
+    axis.set_major_locator(locator)
+    axis.set_major_formatter(matplotlib.dates.ConciseDateFormatter(locator))
+
+
+# ── pictures ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@styled
+def reconstruction(original: ArrayLike, masked: ArrayLike, reconstructed: ArrayLike, cmap: str = "gray") -> Figure:
+    """Draw pictures [H, W] or [H, W, 3] side by side: input, with hidden patches (NaN, drawn grey), reconstructed.
+
+    Colours are from 0 to 1; grey ones have the range of the input.
+    """
+    parts = [np.asarray(part, np.float64) for part in (original, masked, reconstructed)]
+    height, width = parts[0].shape[:2]
+    figure = Figure((8.4, max(1.6, 2.8 * float(np.clip(height / width, 0.2, 3))) + 0.4))
+    grey = matplotlib.colormaps[cmap].with_extremes(bad="#b9bec8")
+    low, high = float(np.nanmin(parts[0])), float(np.nanmax(parts[0]))
+    titles = ("input", "what the model saw", "reconstruction")
+    for axes, part, title in zip(figure.subplots(1, 3), parts, titles):
+        if part.ndim == 3:
+            part = np.where(np.isnan(part).any(-1, keepdims=True), 0.74, np.clip(part, 0, 1))
+        axes.imshow(part, cmap=grey, vmin=low, vmax=high, interpolation="nearest")
+        axes.set(title=title, xticks=[], yticks=[])
+        axes.spines[:].set_visible(False)
+    return figure
+
+
+# ── how good predictions are ────────────────────────────────────────────────────────────────────────────────────────
+
+
+@styled
+def confusion(counts: ArrayLike, names: Sequence[str]) -> Figure:
+    """Draw counts [classes, classes] as shares of each row in per cent: rows are the truth, columns the prediction.
+
+    A row's label carries its number of objects.
+    """
+    table, names, k = np.asarray(counts, np.float64), [plain(name) for name in names], len(names)
+    totals = table.sum(1)
+    percent = 100 * np.divide(table, totals[:, None], out=np.zeros_like(table), where=totals[:, None] > 0)
+    size = float(np.clip(0.5 * k, 2.6, 14))
+    figure = Figure((size + 2.2, size + 1.3))
+    axes = figure.subplots()
+    look = {"cmap": "Blues", "im_kw": {"vmin": 0, "vmax": 100}, "text_kw": {"fontsize": 8.5}}
+    show = ConfusionMatrixDisplay(percent, display_labels=names)
+    show.plot(include_values=k <= 30, values_format=".0f", colorbar=False, ax=axes, **look)
+    axes.set(xlabel="predicted class (cells: % of the true class)", ylabel="true class (number of objects)")
+    axes.set_xticks(np.arange(k), names, rotation=45, ha="right", rotation_mode="anchor")
+    axes.set_yticks(np.arange(k), [f"{name}  ({int(total):,})" for name, total in zip(names, totals)])
+    axes.grid(False)
+    return figure
+
+
+@styled
+def roc(positive: ArrayLike, scores: ArrayLike, name: str) -> Figure:
+    """Draw the receiver operating characteristic of `positive` bool [n] by `scores` [n], larger for likelier ones."""
+    figure, named = Figure(SQUARE), {"name": "model", "plot_chance_level": True}
+    show = RocCurveDisplay.from_predictions(positive, scores, ax=figure.subplots(), **named)
+    show.ax_.set(xlabel="false positive rate", ylabel=f"true positive rate of {plain(name)}")
+    return figure
+
+
+@styled
+def precision_recall(positive: ArrayLike, scores: ArrayLike, name: str) -> Figure:
+    """Draw precision against recall, over all thresholds; arguments as `roc`."""
+    figure, named = Figure(SQUARE), {"name": "model", "plot_chance_level": True}
+    show = PrecisionRecallDisplay.from_predictions(positive, scores, ax=figure.subplots(), **named)
+    show.ax_.set(xlabel=f"recall of {plain(name)}", ylabel="precision")
+    return figure
+
+
+@styled
+def reliability(correct: ArrayLike, confidence: ArrayLike) -> Figure:
+    """Draw the share of correct predictions bool [n] against the probability [n] that the model gave them.
+
+    Predictions are sorted by confidence into at most ten bins of equal number.
+    """
+    bins = int(np.clip(np.size(correct) // 10, 1, 10))
+    share, mean = calibration_curve(correct, confidence, n_bins=bins, strategy="quantile")
+    return _promise(mean, share, "probability given to the predicted class", "share that is right")
+
+
+@styled
+def calibration(nominal: ArrayLike, observed: ArrayLike) -> Figure:
+    """Draw the share of hidden points inside a band (observed [L]) against the nominal share [L], both 0 to 1."""
+    return _promise(nominal, observed, "nominal share of the band", "hidden points inside the band")
+
+
+def _promise(promised: ArrayLike, kept: ArrayLike, x_label: str, y_label: str) -> Figure:
+    figure = Figure(SQUARE)
+    axes = figure.subplots()
+    axes.plot(promised, kept, "o-", label="observed")
+    axes.plot([0, 1], [0, 1], label="as promised", **DASHED)
+    axes.set(xlim=(0, 1), ylim=(0, 1.02), aspect="equal", xlabel=x_label, ylabel=y_label)
+    axes.text(0.04, 0.93, "too cautious", color=FAINT)
+    axes.text(0.96, 0.3, "too sure", color=FAINT, ha="right")
+    axes.legend(loc="lower right")
+    return figure
+
+
+@styled
+def regression(truth: ArrayLike, predicted: ArrayLike, name: str = "label") -> Figure:
+    """Draw predicted against true values, both [n]; they agree on the dashed line."""
+    figure, n = Figure(SQUARE), np.size(truth)
+    show = PredictionErrorDisplay(y_true=np.asarray(truth), y_pred=np.asarray(predicted))
+    points = {"color": COLOURS[0], "s": 21, "alpha": 0.8 if n < 200 else 0.35}
+    show.plot(kind="actual_vs_predicted", ax=figure.subplots(), scatter_kwargs=points, line_kwargs=DASHED)
+    show.ax_.set_aspect("equal", adjustable="datalim")
+    for axis in (show.ax_.xaxis, show.ax_.yaxis):  # the class sets ticks at odd numbers
+        axis.set_major_locator(MaxNLocator(6))
+    show.ax_.set(xlabel=f"predicted {plain(name)}", ylabel=f"true {plain(name)}")
+    return figure
+
+
+# ── embeddings and losses ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+def project(embeddings: NDArray[Any], method: str, seed: int = 0) -> NDArray[np.float64]:
+    """Project embeddings [S, D] to [S, 2] for a map: "PCA" keeps distances best, "t-SNE" neighbourhoods."""
+    x = np.asarray(embeddings, np.float64)
+    if method == "PCA":
+        from sklearn.decomposition import PCA
+
+        with np.errstate(invalid="ignore"):  # of points that are all the same, no share of the variance is explained
+            return PCA(2, svd_solver="full").fit_transform(x)
+    from sklearn.manifold import TSNE
+    from sklearn.preprocessing import scale
+
+    perplexity = min(30.0, (len(x) - 1) / 3)
+    return np.asarray(TSNE(perplexity=perplexity, init="pca", random_state=seed).fit_transform(scale(x)), float)
+
+
+@styled
+def embedding_map(
+    points: NDArray[Any], labels: NDArray[Any] | None, names: Sequence[str] | None, method: str
+) -> Figure:
+    """Draw embedded series as points [S, 2], coloured by labels int [S], an index into the class names.
+
+    `method` names the axes ("PCA" gives "PCA 1" and "PCA 2").
+    """
+    names = names if labels is not None and names is not None else [""]
+    label = np.zeros(len(points), np.int64) if labels is None else labels
+    figure = Figure((5.6, 5.0 + 0.12 * len(names)))
+    axes, counts = figure.subplots(), np.bincount(label, minlength=len(names))
+    size = float(np.clip(20000 / len(points), 10, 38))
+    for i in np.argsort(-counts, kind="stable"):  # largest classes first, so that the rare ones stay on top
+        colour, marker = style_of(int(i))
+        look = {"alpha": 0.75, "linewidths": 0.3, "edgecolors": "white", "rasterized": len(points) > 1500}
+        if counts[i]:
+            axes.scatter(*points[label == i].T, s=size, c=colour, marker=marker, **look)
+    axes.set(xlabel=f"{method} 1", ylabel=f"{method} 2")
+    if len(names) > 1:
+        styles = map(style_of, range(len(names)))
+        handles = [Line2D([], [], linestyle="", marker=marker, color=colour, markersize=6) for colour, marker in styles]
+        legend_below(figure, list(zip(handles, [f"{plain(name)} ({n:,})" for name, n in zip(names, counts)])))
+    return figure
+
+
+@styled
+def learning_curves(curves: Mapping[str, tuple[Sequence[float], Sequence[float]]], title: str) -> Figure:
+    """Draw losses of one training: (epochs [n], losses [n]) by the name of the curve.
+
+    The curve "validation" is drawn strong, with its lowest point marked. The axis of losses is logarithmic where all
+    are positive and span more than a factor of ten.
+    """
+    figure = Figure((5.2, 3.7))
+    axes, entries = figure.subplots(), []
+    for i, (name, (epochs, losses)) in enumerate(curves.items()):
+        x, y = np.asarray(epochs), np.asarray(losses)
+        width, dot = 1.8 if name == "validation" else 1.3, "o" if len(x) == 1 else ""
+        entries.append((axes.plot(x, y, color=COLOURS[i], linewidth=width, marker=dot)[0], name))
+        if name == "validation" and np.isfinite(y).any():
+            best = int(np.nanargmin(y))
+            mark = axes.plot(x[best], y[best], "o", color=COLOURS[i], markersize=6)[0]
+            entries.append((mark, f"lowest: {y[best]:.4g}"))
+    together = np.concatenate([np.asarray(losses)[np.isfinite(losses)] for _, losses in curves.values()])
+    if together.size and together.min() > 0 and together.max() > 10 * together.min():
+        axes.set_yscale("log")
+    axes.xaxis.set_major_locator(MaxNLocator(7, integer=True))
+    axes.set(xlabel="epoch", ylabel="loss", title=title)
+    legend_below(figure, entries)
+    return figure

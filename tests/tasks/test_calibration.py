@@ -1,0 +1,143 @@
+"""Answers by the distance to the nearest observation: no worse than simple methods, and with honest bands."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+
+from _runs import FIT, waves
+from conftest import refuses
+from rotarymae import load
+from rotarymae.calibration import BETWEEN, BEYOND, NOWHERE, Calibration, calibrate, outputs, surroundings, traits
+from rotarymae.errors import ModelDirectoryError
+from rotarymae.interpolation import interpolate, time_to_nearest
+from rotarymae.neighbours import observe
+from rotarymae.partners.baselines import ChannelMean, LinearInterpolation
+from rotarymae.queries import Queries, as_queries, grid
+from rotarymae.series import SeriesDataset, hide
+from rotarymae.tokens import Tokens
+from rotarymae.train import pretrain, train
+
+
+def rough_and_smooth(count, seed):
+    """Slow sines, each with steps of a random walk, seen every minute."""
+    draw, times = np.random.default_rng(seed), np.arange(120.0)
+    curves = [
+        3 * np.sin(times / 40 + draw.uniform(0, 6)) + 0.1 * np.cumsum(draw.standard_normal(120)) for _ in range(count)
+    ]
+    return SeriesDataset.from_arrays([times] * count, curves)
+
+
+@pytest.fixture(scope="module")
+def untrained():
+    """A model that has learnt nothing, and its calibration on other series than those it is asked of."""
+    train_part = rough_and_smooth(40, 0)
+    model = pretrain(train_part, dataclasses.replace(FIT, pretrain_epochs=1, base_lr=1e-9)).pipeline
+    return dataclasses.replace(model, calibration=calibrate(model, rough_and_smooth(60, 1))), train_part
+
+
+@pytest.mark.parametrize("length", [1, 6, 24])
+def test_even_an_untrained_model_is_no_worse_than_the_line_or_the_mean(untrained, length):
+    pipeline, train_part = untrained
+    data = rough_and_smooth(60, 2)
+    place = np.tile(np.arange(120), 60)
+    gone = (place >= 50) & (place < 50 + length)
+    visible, hidden = data.mask_observations(~gone), data.mask_observations(gone)
+    found, truth = interpolate(pipeline, visible, as_queries(hidden)), np.asarray(hidden.values)
+    errors = [
+        np.sqrt(np.mean((guess - truth) ** 2))
+        for guess in (
+            found.mean,
+            LinearInterpolation().fit(train_part).predict(visible, hidden),
+            ChannelMean().fit(train_part).predict(visible, hidden),
+        )
+    ]
+    assert errors[0] < 1.02 * min(errors[1:])
+    for share, (lower, upper) in found.bands.items():
+        assert abs(np.mean((truth >= lower) & (truth <= upper)) - share) < (0.12 if length > 1 else 0.15)
+    raw = interpolate(dataclasses.replace(pipeline, calibration=None), visible, as_queries(hidden))
+    assert np.sqrt(np.mean((raw.mean - truth) ** 2)) > 2 * errors[0], "the calibration does nothing"
+
+
+@pytest.mark.filterwarnings("ignore:.*extrapolations:rotarymae.errors.InputWarning")
+def test_bands_widen_with_the_distance_and_at_last_to_the_spread_of_the_channel(untrained):
+    pipeline, train_part = untrained
+    one = rough_and_smooth(1, 3)
+    asked = 119 + np.array([1.0, 10.0, 40.0, 4000.0])
+    found = interpolate(pipeline, one, Queries(asked, None, np.array([0, 4])))
+    assert (np.diff(found.std[:, 0]) > 0).all()
+    assert found.std[-1, 0] >= 0.95 * np.std(np.asarray(train_part.values))
+    assert found.distance.tolist() == [1, 10, 40, 4000]
+
+
+def test_train_calibrates_and_a_saved_pipeline_answers_alike(tmp_path):
+    data = waves()
+    result = train(data, None, FIT)
+    assert result.pipeline.calibration is not None
+    result.pipeline.save(tmp_path / "model")
+    loaded, queries = load(tmp_path / "model"), grid(data, 5)
+    before, after = (interpolate(each, data, queries) for each in (result.pipeline, loaded))
+    assert np.array_equal(before.mean, after.mean) and np.array_equal(before.std, after.std)
+    again = train(data, None, FIT).pipeline.calibration
+    assert all(torch.equal(a, b) for a, b in zip(again.buffers(), result.pipeline.calibration.buffers(), strict=True))
+
+
+def test_a_damaged_calibration_is_refused(tmp_path):
+    pipeline = train(waves(), None, FIT).pipeline
+    pipeline.calibration.knots[0, 0, 0, 0] = torch.nan
+    pipeline.save(tmp_path / "model")
+    with refuses("calibration", "NaN", error=ModelDirectoryError):
+        load(tmp_path / "model")
+
+
+def test_what_lies_around_a_query():
+    """Channel 1 at times 0, 1, 4 with 0, 2, 2; channel 2 at time 1 alone."""
+    positions = torch.tensor([[[0.0, 1], [1, 1], [4, 1], [1, 2]]])
+    visible = Tokens(torch.tensor([[[0.0], [2], [2], [5]]]), positions)
+    asked = torch.tensor([[[2.0, 1], [6.0, 1], [3.0, 2], [3.0, 3]]])
+    preprocessor = pretrain(waves(), FIT).pipeline.preprocessor
+    around = surroundings(visible, asked, preprocessor)
+    assert around.side.flatten().tolist() == [BETWEEN, BEYOND, BEYOND, NOWHERE]
+    assert torch.allclose(around.distance.flatten(), torch.tensor([1.0, 2, 2, 0]), atol=1e-4)
+    line, latest, mean = around.guesses[0, :, 0].unbind(-1)
+    assert torch.allclose(line, torch.tensor([2.0, 2, 5, 0])) and torch.allclose(latest, torch.tensor([2.0, 2, 5, 0]))
+    assert torch.allclose(mean, torch.tensor([1.0, 1, 2.5, 0]), atol=1e-4)  # 4 / 3 as one of four, 5 as one of two
+    assert outputs(asked, preprocessor).flatten().tolist() == [0, 0, 1, 1]
+
+
+def test_traits_by_hand():
+    times = torch.tensor([0.0, 1, 2, 3])
+    observed = observe(Tokens(torch.tensor([[[0.0], [1], [0], [1]]]), times[None, :, None]), 1)
+    rough, varied, size = (part[0, 0, 0] for part in traits(observed))
+    # The line misses both inner observations by 1; the variance is 1/4, and counts as one more such error.
+    assert rough.exp() == pytest.approx(np.sqrt((1 + 1 + 0.25) / 3 / 0.25), rel=1e-4)
+    assert varied.exp() == pytest.approx(0.5, rel=1e-4) and size.exp() == pytest.approx(np.sqrt(0.5), rel=1e-4)
+
+
+def test_time_to_nearest():
+    data = SeriesDataset.from_arrays(
+        [np.array([0.0, 5, 9]), np.array([2.0])],
+        [np.zeros(3), np.zeros(1)],
+        [np.array(["a", "b", "a"]), np.array(["a"])],
+    )
+    asked = Queries(np.array([4.0, 4.0, 20.0, 3.0, 3.0]), np.array([0, 1, 1, 0, 1]), np.array([0, 3, 5]))
+    assert time_to_nearest(data, asked).tolist() == [4, 1, 15, 1, np.inf]
+
+
+def test_stretches_are_hidden_whole():
+    data = SeriesDataset.from_arrays([np.arange(80.0)] * 50, [np.zeros(80)] * 50)
+    visible, hidden, which = hide(data, 0.25, seed=0, by="stretch")
+    assert (hidden.lengths == 20).all() and (visible.lengths == 60).all()
+    opened = np.diff(which.reshape(50, 80).astype(int), axis=1, prepend=0) == 1
+    runs = opened.sum(1)
+    assert runs.min() == 1 and runs.max() > 8, "of one stretch and of many"
+    assert which.reshape(50, 80)[:, -1].any()
+
+
+def test_a_calibration_without_data_leaves_answers_mostly_as_they_are():
+    model = pretrain(waves(), FIT).pipeline
+    lonely = waves().mask_observations(np.isin(np.arange(len(waves().times)), waves().offsets[:-1]))
+    calibration = calibrate(model, lonely)
+    fresh = Calibration.of(model.preprocessor, model.model.likelihood)
+    assert all(torch.equal(a, b) for a, b in zip(calibration.buffers(), fresh.buffers(), strict=True))
