@@ -14,7 +14,8 @@ import numpy as np
 import torch
 from torch import nn
 
-from rotarymae.system import commit, processor
+from rotarymae.system import processor
+from rotarymae_experiments.checkout import commit
 
 
 @dataclass(frozen=True)

@@ -48,7 +48,7 @@ SIZES = "--embed-dim 24 --num-heads 2 --depth 2 --decoder-embed-dim 12 --decoder
 COMMON = f"--channel channel --min-steps 0 --batch-size 10 --log-every 1 {SIZES} --pretrain-epochs 3 --quiet"
 SCENES = [
     "--label kind --finetune-epochs 3 --checkpoint-minutes 0 --dropout 0.1 --drop-path 0.2",
-    "--label size --finetune-epochs 2 --checkpoint-minutes 1e-3 --workers 2 --optimizer sgd",
+    "--label size --finetune-epochs 2 --checkpoint-minutes 1e-3 --optimizer sgd",
     "--checkpoint-minutes 0 --masking rows",
 ]
 

@@ -1,7 +1,8 @@
-"""Lets the documentation show files that lie outside docs/: the results with their pictures, and the changelog."""
+"""Show files outside docs/ (results, changelog) in the documentation, and the dark picture on dark pages."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -18,4 +19,13 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    return markdown.replace("](../results/", "](results/").replace("](docs/", "](")  # of CHANGELOG.md
+    markdown = markdown.replace("](../results/", "](results/").replace("](docs/", "](")  # of CHANGELOG.md
+    return re.sub(r"!\[([^]]*)\]\(images/([\w-]+)\.png\)", both, markdown)
+
+
+def both(image: re.Match[str]) -> str:
+    """Show a picture on light pages alone where there is one for dark pages."""
+    text, name = image.groups()
+    if not (ROOT / f"docs/images/{name}-dark.png").exists():
+        return image[0]
+    return f"![{text}](images/{name}.png#only-light)![{text}](images/{name}-dark.png#only-dark)"

@@ -130,7 +130,7 @@ class Poisoned:
     def __init__(self, inner: SeriesExamples, bad: set[int], epoch: int | None = None) -> None:
         self.inner, self.bad, self.epoch = inner, bad, epoch
         self.lengths = inner.lengths
-        self.identity, self.names = inner.identity, inner.names
+        self.names = inner.names
 
     def batch(self, index: np.ndarray, epoch: int | None) -> Batch:
         batch = self.inner.batch(index, epoch)

@@ -1,12 +1,13 @@
-"""The documentation says what is so: its code runs, and its links and the names of the code exist."""
+"""Check the documentation: its code runs, and its links and the names of the code exist."""
 
 import functools
+import importlib.util
 import inspect
 import re
-import shlex
 from pathlib import Path
 
 import matplotlib
+import matplotlib.pyplot as plt
 import pytest
 
 from rotarymae import RoMAEClassifier, RoMAEEmbedder, RoMAEInterpolator, RoMAERegressor
@@ -16,14 +17,26 @@ from rotarymae.training.fit_config import FitConfig
 matplotlib.use("Agg")
 ROOT = Path(__file__).parents[1]
 PAGES = sorted(path for path in (ROOT / "docs").glob("*.md") if path.name != "results.md")
-BLOCK = re.compile(r"^(?:```|<!-- )(?P<kind>python|bash|setup)\n(?P<code>.*?)^(?:```|-->)$", re.MULTILINE | re.DOTALL)
+QUESTIONS = ("light-curves", "interpolation", "intensive-care", "anomalies", "bands", "few-labels", "field")
+QUESTIONS += ("scale-out", "paper-to-code", "images-and-sound")
 # A page shows the defaults, which train for minutes; here one epoch of a shallow model must do.
 QUICK = {"pretrain_epochs": 1, "finetune_epochs": 1, "min_steps": 0, "depth": 1, "decoder_depth": 1}
 OPTIONS = [word for name, value in QUICK.items() for word in (f"--{name.replace('_', '-')}", str(value))]
 
 
-def blocks(page):
-    return [(match["kind"], match["code"]) for match in BLOCK.finditer(page)]
+def load_script(name):
+    spec = importlib.util.spec_from_file_location(name, ROOT / "scripts" / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+pictures = load_script("pictures")
+
+
+def at_test_size(code):
+    """Return the code with what its comments give for tests: `objects = 1400  # in tests: 60`."""
+    return re.sub(r"= [^\n]*?  # in tests: ([^\n]*)", r"= \1", code)
 
 
 @pytest.fixture
@@ -39,25 +52,37 @@ def quickly(init):
 
     @functools.wraps(init)
     def start(self, **given):
-        init(self, **{name: QUICK[name] for name in QUICK.keys() & inspect.signature(init).parameters.keys()} | given)
+        shape = {"depth", "decoder_depth"} if given.get("pretrained") else set()  # a trained model has its shape
+        small = QUICK.keys() & inspect.signature(init).parameters.keys() - shape
+        init(self, **{name: QUICK[name] for name in small} | given)
 
     return start
 
 
 @pytest.mark.parametrize(
-    "page", [path for path in PAGES if blocks(path.read_text(encoding="utf-8"))], ids=lambda p: p.stem
+    "page", [path for path in PAGES if pictures.blocks(path.read_text(encoding="utf-8"))], ids=lambda p: p.stem
 )
 def test_every_block_of_code_runs(page, tmp_path, monkeypatch, quick):
     monkeypatch.chdir(tmp_path)
     names = {}
-    for kind, code in blocks(page.read_text(encoding="utf-8")):
+    for kind, code in pictures.blocks(page.read_text(encoding="utf-8")):
         if kind != "bash":
-            exec(compile(code, page.name, "exec"), names)
+            exec(compile(at_test_size(code), page.name, "exec"), names)
             continue
-        for line in filter(None, code.replace("\\\n", " ").splitlines()):
-            words = shlex.split(line, comments=True)
-            assert words[0] == "rotarymae", f"{page.name}: {line!r} cannot be run here; mark it as text"
+        for words in pictures.commands(code):
+            assert words[0] == "rotarymae", f"{page.name}: {words} cannot be run here; mark it as text"
             main([*words[1:], *(OPTIONS if words[1] == "fit" else [])])
+    plt.close("all")
+
+
+@pytest.mark.parametrize("page", QUESTIONS)
+def test_a_page_opens_with_a_picture_that_its_code_makes(page):
+    text = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
+    first = re.search(r"!\[[^]]+\]\(images/([\w-]+)\.png\)", text)
+    assert first and text.index(first[0]) < text.index("\n## ")
+    assert f'figure.savefig("{first[1]}.png")' in text
+    assert all((ROOT / "docs/images" / f"{first[1]}{kind}.png").exists() for kind in ("", "-dark"))
+    assert re.search(r"^\| .*\|\n\| ---", text, re.MULTILINE) and "## What can go wrong" in text
 
 
 def test_links_between_pages_lead_somewhere():
@@ -78,3 +103,22 @@ def test_the_code_that_the_page_of_the_paper_names_exists():
     assert entries and page.count("src/") == len(entries)
     for file, name in entries:
         assert re.search(rf"^ *(class|def) {name}\b|^{name}\b", (ROOT / file).read_text(encoding="utf-8"), re.MULTILINE)
+
+
+def test_the_map_of_the_code_names_what_is_there():
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    for folder in ("src/rotarymae/", "scripts/"):
+        tree = re.search(rf"^```text\n{folder}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+        assert tree
+        named = [line.split()[0] for line in tree[1].splitlines()]
+        assert all(len(line.split()) > 1 for line in tree[1].splitlines()) and len(named) == len(set(named))
+        real = {path.name + "/" * path.is_dir() for path in (ROOT / folder).iterdir()}
+        assert set(named) == real - {"__pycache__/"}
+    for path in set(re.findall(r"`((?:src|docs|tests|results|experiments)/[\w./]*)`", text)) - {
+        "results/notes/NAME.md"
+    }:
+        assert (ROOT / path).exists(), path
+
+
+def test_the_readme_is_two_screens():
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 90

@@ -131,5 +131,5 @@ def test_losses_are_computed_in_float32_at_least():
 
 def test_targets_of_another_shape_than_predictions_are_refused():
     """torch would compare every prediction with every target."""
-    with refuses("(4, 1)", "(4,)", "wanted the same"):
+    with refuses("(4, 1)", "(4,)", "expected the same"):
         regression(torch.zeros(4, 1), torch.arange(4.0))

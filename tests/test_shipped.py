@@ -124,6 +124,3 @@ def test_the_interpolator_answers_before_fit_and_says_so(waves):
     assert mean.shape == (6, 2, 1) and (std > 0).all() and not hasattr(estimator, "pipeline_")
     with pytest.warns(InputWarning, match="no training"):
         assert estimator.score(curves) > 0.5
-    with pytest.warns(InputWarning, match="no training"):
-        draws = estimator.sample(curves, at=[10.0, 20.0], draws=400)
-    assert np.abs(np.median(draws, axis=0) - mean).max() < std.max()

@@ -331,20 +331,3 @@ def test_the_interpolator_is_scored_at_hidden_points(gappy):
 
     assert score == pytest.approx(r2_score(scaled([one.values[:, 0] for one in hidden]), scaled(found)), abs=1e-5)
     assert model.set_params(base_lr=1e-2, pretrain_epochs=60).fit(array).score(array) > score
-
-
-def test_draws_have_the_spread_of_the_prediction(gappy):
-    array, _ = gappy
-    model = RoMAEInterpolator(**SMALL).fit(array)
-    mean, std = model.predict(array, at=[1.0, 7.5], return_std=True)
-    drawn = model.sample(array, at=[1.0, 7.5], draws=2000)
-    assert drawn.shape == (2000, 16, 3, 2)
-    assert np.allclose(drawn.mean(0), mean, atol=6 * std.max() / 2000**0.5)
-    assert np.allclose(drawn.std(0) / std, 1, atol=0.1)
-    assert np.array_equal(model.sample(array, at=[1.0, 7.5], draws=2000), drawn)
-    ragged = model.sample([(np.arange(4.0), np.ones(4), ["channel_0"] * 4)] * 2, at=[[1.0], [2.0, 3.0]], draws=5)
-    assert [one.shape for one in ragged] == [(5, 3, 1, 1), (5, 3, 2, 1)]
-    with refuses("draws is 0"):
-        model.sample(array, at=[1.0], draws=0)
-    with refuses("without a likelihood"):
-        RoMAEInterpolator(**SMALL, likelihood="point").fit(array).sample(array)

@@ -38,7 +38,6 @@ def test_the_command_and_the_estimator_make_the_same_pipeline(case, tmp_path):
     assert same(weights(ours.model), weights(theirs.model))
     assert same(weights(ours.require_autoencoder()), weights(theirs.require_autoencoder()))
     assert ours.preprocessor.identity() == theirs.preprocessor.identity() and ours.labels == theirs.labels
-    assert ours.trained_on == theirs.trained_on
     if targets is not None:
         assert ours.partners.describe() == theirs.partners.describe()
         saved = load(tmp_path / "run")

@@ -30,14 +30,14 @@ HIDDEN_DIM = 96
 # Where corrections start: log squared scale in squared deviations of the bank, and the raw degrees of freedom (3.5).
 # The band of 68 % is then 0.9, that of 95 % 2.3 deviations of the bank: real series have heavier tails than it.
 START = (-0.5, 1.25)
-CLIP = 8.0  # deviations, beyond which the network is told no more
+CLIP = 8.0  # deviations, at which what the network reads is cut off
 PACE = 2.0  # median gaps after which a neighbour counts as half as near
 CURVE_TIMES = 48  # at which channels are compared
 BUCKETS = (6, 12, 20, 32, 48, 72, 104, 160, 240, 1 << 30)  # channels of similar length are fitted together
 
 
 class Scale(NamedTuple):
-    """What undoes `standardise`: value · width + centre of the channel, position · unit + origin of the series."""
+    """Scale that undoes `standardise`: value · width + centre of a channel, position · unit + origin of a series."""
 
     origin: Float[Tensor, " B"]
     unit: Float[Tensor, " B"]
@@ -60,10 +60,10 @@ def standardise(
     """
     batch, most = len(times), int(channels.max()) + 1
     units = Units.of(channels, times, visible, most)
-    at, own = units.take(times), torch.where(units.real, units.take(values), torch.nan)
+    at, observed = units.take(times), torch.where(units.real, units.take(values), torch.nan)
     count = units.real.sum(1)
-    median = own.nanmedian(1).values
-    away = (own - median[:, None]).abs()
+    median = observed.nanmedian(1).values
+    away = (observed - median[:, None]).abs()
     limit = 1.4826 * away.nanmedian(1).values
     limit = torch.where(limit > 0, limit, away.nansum(1) / count)
     spread = (torch.minimum(away, 5 * limit[:, None]).square().nansum(1) / count).sqrt()
@@ -110,7 +110,7 @@ class Units(NamedTuple):
     def of(
         cls, channels: Int[Tensor, "B N"], times: Float[Tensor, "B N"], real: Bool[Tensor, "B N"], most: int
     ) -> Units:
-        """Group the real tokens by series and channel; `most` channels there may be."""
+        """Group the real tokens by series and channel, at most `most` channels."""
         batch = len(channels)
         flat = real.flatten().nonzero()[:, 0]
         key = (torch.arange(batch)[:, None] * most + channels).flatten()[flat]
@@ -127,7 +127,7 @@ class Units(NamedTuple):
         return cls(index, there, keys // most, keys % most, lookup.view(batch, most))
 
     def take(self, part: Shaped[Tensor, "B N"]) -> Shaped[Tensor, "U n"]:
-        """Return a part of the tokens by channel; 0 where there is none."""
+        """Return a part of the tokens by channel; 0 where a channel has no token."""
         return part.flatten()[self.index] * self.real
 
     def put(self, part: Shaped[Tensor, "U n *rest"], shape: tuple[int, int]) -> Shaped[Tensor, "B N *rest"]:
@@ -169,7 +169,7 @@ def fit_bank(
     """Fit processes to standardised observations."""
     most = int(channels.max()) + 1
     units = Units.of(channels, times, real, most)
-    at, own, relative = units.take(times), units.take(values), units.take(noise)
+    at, observed, relative = units.take(times), units.take(values), units.take(noise)
     counts = units.real.sum(1)
     buckets, described = [], torch.zeros(len(counts), processes.DESCRIPTORS)
     left_out = Answer(*(torch.zeros(at.shape, dtype=torch.float64) for _ in Answer._fields))
@@ -177,14 +177,14 @@ def fit_bank(
         bucket = ((counts > low) & (counts <= high)).nonzero()[:, 0]
         if len(bucket):
             n = int(counts[bucket].max())
-            y = own[bucket, :n]
+            y = observed[bucket, :n]
             fitted, described[bucket] = processes.fit(at[bucket, :n], y, units.real[bucket, :n], relative[bucket, :n])
             for store, part in zip(left_out, processes.leave_one_out(fitted, y), strict=True):
                 store[bucket, :n] = part
             buckets.append((bucket, fitted))
     alone = Answer(*(units.put(part, tuple(times.shape)) for part in left_out))  # pyright: ignore
     padded = at.masked_fill(~units.real, torch.inf)
-    bank = Bank(units, padded, own, own, buckets, described, counts[:0], None, alone)
+    bank = Bank(units, padded, observed, observed, buckets, described, counts[:0], None, alone)
     if most > 1:
         bank = _with_joint(bank, times, channels, values, real, noise)
     return bank._replace(residual=units.take(residuals(values, bank.left_out)))
@@ -215,9 +215,9 @@ def _with_joint(bank: Bank, times: Tensor, channels: Tensor, values: Tensor, rea
     present = units.lookup[rows] >= 0
     joint = processes.fit_joint(t, c, y, there, w, correlation, tables, present, periods, alone)
     place = rows[:, None].expand_as(order)[there], order[there]
-    own = Answer(*(part[place] for part in bank.left_out))
+    alone = Answer(*(part[place] for part in bank.left_out))
     together = Answer(*(part[there] for part in processes.leave_one_out_joint(joint, y, w)))
-    both = processes.blend(own, together, joint.share[:, None].expand_as(t)[there])
+    both = processes.blend(alone, together, joint.share[:, None].expand_as(t)[there])
     merged = Answer(*(old.index_put(place, new) for old, new in zip(bank.left_out, both, strict=True)))
     return bank._replace(joint_rows=rows, joint=joint, left_out=merged)
 
@@ -246,10 +246,10 @@ def _compare(
         row, channel = at[mine], bank.units.channel[bucket][mine]
         if len(row):
             part = processes.Fitted(*(tensor[mine] for tensor in fitted))
-            found = processes.answer(part, grid[row])
+            curve = processes.answer(part, grid[row])
             prior = (1 + processes.OFFSET) * (part.weight * part.amplitude).sum(1, keepdim=True)
-            curves[row, channel] = found.mean
-            trust[row, channel] = (1 - (2 * found.curve_log_std).exp() / prior).clamp(0, 1)
+            curves[row, channel] = curve.mean
+            trust[row, channel] = (1 - (2 * curve.curve_log_std).exp() / prior).clamp(0, 1)
             tables[row, channel], every[row, channel] = part.tables, part.periods
             periodic[row, channel] = part.tables[:, len(processes.SHAPES) :, 0].sum(1)
             alone.index_add_(0, row, part.log_evidence)
@@ -289,9 +289,9 @@ def ask_bank(
         both = processes.blend(Answer(*(part[rows] for part in alone)), together, share[rows])
         answer = Answer(*(old.index_copy(0, rows, new) for old, new in zip(alone, both, strict=True)))
     near = _nearest(bank, units, whole, at, units.take(answer.mean), units.take(answer.log_std))
-    own = [answer.mean.asinh(), answer.log_std, answer.curve_log_std.clamp(min=-7), answer.disagreement, share]
-    own += [residuals(alone.mean, answer), alone.log_std - answer.log_std, known.double()]
-    return answer, torch.cat([units.put(near, shape), torch.stack(own, -1).float()], -1)
+    numbers = [answer.mean.asinh(), answer.log_std, answer.curve_log_std.clamp(min=-7), answer.disagreement, share]
+    numbers += [residuals(alone.mean, answer), alone.log_std - answer.log_std, known.double()]
+    return answer, torch.cat([units.put(near, shape), torch.stack(numbers, -1).float()], -1)
 
 
 def _nearest(
@@ -299,8 +299,8 @@ def _nearest(
 ) -> Float[Tensor, "U m K"]:
     """Return what lies next to each query: two observations on either side and the line, in deviations from its answer.
 
-    Of each neighbour also how near it is and how badly its own neighbours predict it; then the gaps on both sides,
-    whether the query is between observations, how many there are, and the channel's hyperparameters.
+    Also, for each neighbour, how near it is and how badly its neighbours predict it; then the gaps on both sides,
+    whether the query is between observations, the number of observations, and the channel's hyperparameters.
     """
     times, values, residual = bank.times[whole], bank.values[whole], bank.residual[whole]
     count = bank.units.real[whole].sum(1, keepdim=True)
@@ -330,7 +330,7 @@ def _nearest(
 
 
 class Correction(nn.Module):
-    """The parameters of Student's t at each query: the processes' answer, corrected. It starts as no correction."""
+    """Correct the processes' answer: the parameters of Student's t at each query. It starts as no correction."""
 
     def __init__(self, dim: int) -> None:
         super().__init__()
@@ -391,9 +391,9 @@ class AnySeries(MaskedAutoencoder):
         context: Context,
         positions: Float[Tensor, "B M A"],
         padding: Bool[Tensor, "B M"] | None = None,
-        wanted: Bool[Tensor, "B M V"] | None = None,
+        target_mask: Bool[Tensor, "B M V"] | None = None,
     ) -> Float[Tensor, "B M V P"]:
-        """Return the parameters of Student's t at the queries, standardised. `wanted` has no effect."""
+        """Return the parameters of Student's t at the queries, standardised. `target_mask` has no effect."""
         batch, queries = positions.shape[:2]
         visible = context.positions.shape[1]
         real = positions.new_ones(batch, queries, dtype=torch.bool) if padding is None else ~padding

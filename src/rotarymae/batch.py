@@ -5,10 +5,9 @@ Everything that is drawn is a pure function of (seed, epoch, example): it does n
 
 from __future__ import annotations
 
-import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -60,10 +59,6 @@ class Examples(Protocol):
         """Return the batch of these examples; epoch None gives the fixed one that evaluation uses."""
         ...
 
-    def identity(self) -> dict[str, Any]:
-        """Return all that the batches are made of, as JSON, targets included: a run is resumed only with the same."""
-        ...
-
     def names(self, index: Sequence[int] | np.ndarray) -> list[str]:
         """Return the names of these examples in messages and logs."""
         ...
@@ -103,18 +98,6 @@ class DatasetExamples(ABC):
     @abstractmethod
     def tokens(self, index: np.ndarray, epoch: int | None) -> Tokens:
         """Return the members at `index`, as this epoch sees them before augmentation and masks."""
-
-    def identity(self) -> dict[str, Any]:
-        """Return all that batches are made of, as JSON: a run is resumed only with the same."""
-        return {
-            self.dataset.noun: self.dataset.fingerprint(),
-            "preprocessor": self.preprocessor.identity(),
-            "targets": None if self.targets is None else hashlib.sha256(self.targets.numpy().tobytes()).hexdigest(),
-            "seed": self.seed,
-            "masking": None if self.masking is None else asdict(self.masking),
-            "drop": self.drop,
-            "noise": self.noise,
-        }
 
     def names(self, index: Sequence[int] | np.ndarray) -> list[str]:
         return [str(name) for name in self.dataset.ids[np.asarray(index, np.int64)]]

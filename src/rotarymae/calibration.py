@@ -222,12 +222,15 @@ class Calibration(nn.Module):
         output: Int[Tensor, " n"],
         truth: Float[Tensor, " n"],
         log_errors: Float[Tensor, " n"] | None = None,
+        distinct: int | None = None,
     ) -> None:
         """Fit to n hidden values; `around` holds [n, G], [n], [n] and [n, T].
 
         Args:
             log_errors: logarithms of the standard errors of the hidden values, where these are known.
+            distinct: the number of different values among the n, each of which counts once; n without it.
         """
+        weight = min(1.0, (distinct or len(truth)) / len(truth)) / CORRELATED
         parameters, truth, guesses = parameters.double(), truth.double(), around.guesses.double()
         distance, side = log_distance(around), around.side
         for number in range(3):
@@ -242,7 +245,7 @@ class Calibration(nn.Module):
         def squared(knots: Tensor, offsets: Tensor, freedom: Tensor) -> Tensor:
             return ((mean(knots, offsets) - truth).square() / scale).sum() / 2
 
-        self._minimise(squared, slice(0, len(METHODS)))
+        self._minimise(squared, slice(0, len(METHODS)), weight)
         if not self.likelihood.has_spread:
             return
         with torch.no_grad():
@@ -256,7 +259,7 @@ class Calibration(nn.Module):
                 answer = density.widen(answer, 2 * log_errors.double())
             return density.loss(answer, truth).sum()
 
-        self._minimise(unlikely, slice(len(METHODS), len(PRIOR)))
+        self._minimise(unlikely, slice(len(METHODS), len(PRIOR)), weight)
 
     def _local_error(
         self, predicted: Tensor, guesses: Tensor, truth: Tensor, distance: Tensor, side: Tensor
@@ -268,7 +271,7 @@ class Calibration(nn.Module):
         count = torch.bincount(group, minlength=3 * KNOTS)[:, None]
         return (total / count).amin(1).clamp(min=1e-12)[group]
 
-    def _minimise(self, loss: Callable[[Tensor, Tensor, Tensor], Tensor], columns: slice) -> None:
+    def _minimise(self, loss: Callable[[Tensor, Tensor, Tensor], Tensor], columns: slice, weight: float) -> None:
         """Minimise a loss over some columns: neighbouring knots are alike, and offsets small."""
         free = [part.clone().requires_grad_() for part in (self.knots[..., columns], self.offsets[..., columns])]
         free.append(self.freedom.clone().requires_grad_())
@@ -283,7 +286,7 @@ class Calibration(nn.Module):
             optimizer.zero_grad()
             rough = free[0].diff(dim=1).square().sum() + (free[0] - prior()[:, columns]).square().sum() / 50
             rough = rough + free[1].square().sum() + (free[2] - PRIOR_FREEDOM).square().sum() / 10
-            total = loss(*whole()) / CORRELATED + rough
+            total = weight * loss(*whole()) + rough
             total.backward()
             return total
 
@@ -369,7 +372,9 @@ def calibrate(pipeline: Pipeline, dataset: SeriesDataset, seed: int = 0) -> Cali
         torch.cat(part) for part in zip(*rows, strict=True)
     )
     if len(truth):
-        calibration.fit(parameters, Surroundings(guesses, distance, side, described), output, truth, *errors)
+        around = Surroundings(guesses, distance, side, described)
+        distinct = int(windows.lengths.sum()) * len(preprocessor.value_names)
+        calibration.fit(parameters, around, output, truth, errors[0] if errors else None, distinct)
     return calibration
 
 

@@ -41,7 +41,7 @@ SIZES: dict[Size, tuple[int, int, int, float]] = {
 
 @dataclass(frozen=True)
 class BlockSizes:
-    """What one transformer is made of: `depth` blocks, whose MLPs are `hidden_dim` wide."""
+    """Sizes of one transformer: `depth` blocks, whose MLPs are `hidden_dim` wide."""
 
     embed_dim: int
     num_heads: int
@@ -59,40 +59,65 @@ class BlockSizes:
 
 @dataclass(frozen=True)
 class RoMAEConfig:
-    """Everything that shapes a model; saved with it as config.json.
+    """Configuration of a model's shape; saved with it as config.json.
 
-    Attributes:
-        axes: A token has this number A of position axes (time; time and band; row and column).
-        features: A token has this number V of values, which the decoder predicts.
-        input_features: A token has this number E of further values, which the encoder reads and nothing predicts.
-        embed_dim: The encoder's tokens have this width.
-        num_heads: The encoder's blocks have this many attention heads.
-        depth: The encoder has this many blocks.
-        mlp_ratio: The MLPs of the encoder are embed_dim times this wide.
-        decoder_embed_dim: The decoder's tokens have this width; the paper's decoder is tiny-shallow.
-        decoder_num_heads: The decoder's blocks have this many attention heads.
-        decoder_depth: The decoder has this many blocks.
-        decoder_mlp_ratio: The MLPs of the decoder are decoder_embed_dim times this wide.
-        attention: In encoder and decoder the weights of attention are a softmax, whose time grows with the square of
-            the tokens, or products of features (linear), whose time grows in proportion to them.
-        decoder_attention: The decoder's tokens attend to the visible ones only (context), so that an answer
-            does not depend on what else is asked (as CrossMAE, arXiv:2401.14391), or queries to one another as
-            well (joint), as in the paper and its published checkpoints.
-        position_encoding: Positions rotate queries and keys (rotary), or are added to tokens as sines and
-            cosines (absolute, the baseline).
-        p: This share of the rotary frequencies of each axis is kept, the fastest first.
-        base: Frequencies fall from 1 radian per unit towards 1 / base; the slowest that is kept is about base^-p.
-        cls_token: A learned [CLS] token stands at position 0, which anchors absolute positions.
-        dropout: Training drops this share of the attention weights and of the MLPs' hidden units.
-        drop_path: Training skips the last block at this rate, and earlier ones at lower rates, linearly.
-        norm_eps: RMSNorm adds this number to the mean square.
-        likelihood: The decoder predicts each value (point), or a distribution of it: normal (gaussian), or with the
-            heavier tails of Student's t (student_t).
-        neighbours: A query also reads the nearest visible values of its channel, before and after it, and the decoder
-            predicts what to add to the straight line between them. Positions must be times, or times and channels.
+    Parameters
+    ----------
+    axes : int
+        Number A of position axes of a token (time; time and band; row and column).
+    features : int
+        Number V of values of a token, which the decoder predicts.
+    input_features : int
+        Number E of further values of a token, which the encoder reads and nothing predicts.
+    embed_dim : int
+        Width of the encoder's tokens.
+    num_heads : int
+        Number of attention heads in the encoder's blocks.
+    depth : int
+        Number of the encoder's blocks.
+    mlp_ratio : float
+        Width of the encoder's MLPs, in units of embed_dim.
+    decoder_embed_dim : int
+        Width of the decoder's tokens; the paper's decoder is tiny-shallow.
+    decoder_num_heads : int
+        Number of attention heads in the decoder's blocks.
+    decoder_depth : int
+        Number of the decoder's blocks.
+    decoder_mlp_ratio : float
+        Width of the decoder's MLPs, in units of decoder_embed_dim.
+    attention : {"softmax", "linear"}
+        Weights of attention are a softmax, whose time grows with the square of the number of tokens, or products of
+        features (linear), whose time grows in proportion to it.
+    decoder_attention : {"context", "joint"}
+        The decoder's tokens attend to the visible ones only (context), so that an answer does not depend on the other
+        queries (as CrossMAE, arXiv:2401.14391), or queries to one another as well (joint), as in the paper and its
+        published checkpoints.
+    position_encoding : {"rotary", "absolute"}
+        Positions rotate queries and keys (rotary), or are added to tokens as sines and cosines (absolute, the
+        baseline).
+    p : float
+        Share of the rotary frequencies of each axis that is kept, the fastest first.
+    base : float
+        Frequencies fall from 1 radian per unit towards 1 / base; the slowest that is kept is about base^-p.
+    cls_token : bool
+        Whether a learned [CLS] token stands at position 0, which anchors absolute positions.
+    dropout : float
+        Share of the attention weights and of the MLPs' hidden units that training drops.
+    drop_path : float
+        Rate at which training skips the last block; earlier ones are skipped at lower rates, linearly.
+    norm_eps : float
+        RMSNorm adds this number to the mean square.
+    likelihood : {"point", "gaussian", "student_t"}
+        The decoder predicts each value (point), or a distribution of it: normal (gaussian), or with the heavier tails
+        of Student's t (student_t).
+    neighbours : bool
+        A query also reads the nearest visible values of its channel, before and after it, and the decoder predicts what
+        to add to the straight line between them. Positions must be times, or times and channels.
 
-    Raises:
-        InputError: a value out of its range, or sizes that do not divide; the message gives the numbers.
+    Raises
+    ------
+    InputError
+        A value out of its range, or sizes that do not divide; the message gives the numbers.
     """
 
     axes: int = 1
@@ -123,10 +148,10 @@ class RoMAEConfig:
         for name, kind in get_type_hints(type(self)).items():
             _check_number(name, getattr(self, name), kind)
         if not 0 <= self.p <= 1:
-            raise InputError(f"p is {self.p}; wanted 0 to 1, the share of rotary frequencies kept.")
+            raise InputError(f"p is {self.p}; expected 0 to 1, the share of rotary frequencies kept.")
         # A base below 1 would turn the order of the frequencies round, and their powers overflow.
         if self.base < 1:
-            raise InputError(f"base is {self.base}; wanted at least 1.")
+            raise InputError(f"base is {self.base}; expected at least 1.")
         check_settings(
             self,
             (check_number, ("norm_eps",), {"wanted": "a positive number", "above": 0}),
@@ -147,16 +172,32 @@ class RoMAEConfig:
 
     @classmethod
     def named(cls, name: str, **changes: Any) -> RoMAEConfig:
-        """Return the encoder size `name` (one of `SIZES`) with the fields in `changes` set.
+        """Return the configuration of a named encoder size.
 
         The decoder is tiny-shallow, or as wide as the encoder where that is narrower. Heads are widened to the next
         multiple of 2 · axes where `changes` says nothing of their sizes.
 
-        Raises:
-            InputError: an unknown name or field; the nearest one is named.
+        Parameters
+        ----------
+        name : str
+            One of `SIZES`: "light", "tiny-shallow", "tiny", "small", "base", "pendulum".
+        **changes : Any
+            Other fields of the configuration.
 
-        Warns:
-            InputWarning: heads that are wider than the name says.
+        Returns
+        -------
+        RoMAEConfig
+            The size with the changes.
+
+        Raises
+        ------
+        InputError
+            An unknown name or field; the nearest one is named.
+
+        Warns
+        -----
+        InputWarning
+            Heads that are wider than the name says.
         """
         if name not in SIZES:
             raise InputError(f"no model size {name!r}; there are {', '.join(SIZES)}.{did_you_mean(name, SIZES)}")
@@ -178,7 +219,7 @@ class RoMAEConfig:
 
     @classmethod
     def _widened_heads(cls, sizes: dict[str, Any], changes: dict[str, Any]) -> dict[str, int]:
-        """Return the widths that make heads a multiple of 2 · axes wide, where they are not and nobody chose them."""
+        """Return the widths that make heads a multiple of 2 · axes wide, where the caller chose none."""
         axes, widened = changes.get("axes", cls.axes), {}
         if type(axes) is not int or axes < 1 or changes.get("position_encoding", "rotary") != "rotary":
             return widened
@@ -190,7 +231,23 @@ class RoMAEConfig:
 
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> RoMAEConfig:
-        """From the dictionary `to_dict` gives. An unknown key is an InputError that names the nearest one."""
+        """Return the configuration that a dictionary of `to_dict` describes.
+
+        Parameters
+        ----------
+        fields : dict
+            Values by the names of fields.
+
+        Returns
+        -------
+        RoMAEConfig
+            The configuration.
+
+        Raises
+        ------
+        InputError
+            An unknown key; the nearest one is named.
+        """
         known = [field.name for field in dataclasses.fields(cls)]
         for key in fields:
             if key not in known:
@@ -198,22 +255,33 @@ class RoMAEConfig:
         return cls(**fields)
 
     def to_dict(self) -> dict[str, Any]:
+        """Return the fields as a dictionary, as config.json keeps them.
+
+        Returns
+        -------
+        dict
+            Values by the names of fields.
+        """
         return dataclasses.asdict(self)
 
     @property
     def head_dim(self) -> int:
+        """Width K of an attention head of the encoder."""
         return self.embed_dim // self.num_heads
 
     @property
     def predicts_spread(self) -> bool:
+        """Whether the decoder predicts a spread next to the mean."""
         return predicts_spread(self.likelihood)
 
     @property
     def encoder_sizes(self) -> BlockSizes:
+        """Sizes of the encoder's blocks."""
         return self._sizes("")
 
     @property
     def decoder_sizes(self) -> BlockSizes:
+        """Sizes of the decoder's blocks."""
         return self._sizes("decoder_")
 
     def _sizes(self, prefix: str) -> BlockSizes:
@@ -253,7 +321,7 @@ def predicts_spread(likelihood: LikelihoodKind) -> bool:
 
 
 def check_head_dim(head_dim: int, axes: int) -> None:
-    """Raises InputError unless a head's channels can be halved on every axis."""
+    """Raise InputError unless a head's channels can be halved on every axis."""
     if head_dim % (2 * axes):
         raise InputError(
             f"head_dim ({head_dim}) must be a multiple of 2 × axes ({2 * axes}); choose embed_dim or num_heads so "
@@ -262,38 +330,38 @@ def check_head_dim(head_dim: int, axes: int) -> None:
 
 
 def mask_range(ratio: Any) -> tuple[float, float]:
-    """The smallest and the largest share that a mask hides. Raises InputError unless 0 < smallest ≤ largest < 1."""
+    """Return the smallest and the largest share to hide; raise InputError unless 0 < smallest ≤ largest < 1."""
     shares = tuple(ratio) if hasattr(ratio, "__len__") else (ratio, ratio)
     if len(shares) != 2:
-        raise InputError(f"mask_ratio is {ratio}; wanted one number, or the smallest and the largest.")
+        raise InputError(f"mask_ratio is {ratio}; expected one number, or the smallest and the largest.")
     for share in shares:
         if not 0 < share < 1:
-            raise InputError(f"mask_ratio is {share}; wanted more than 0 and less than 1, the share to hide.")
+            raise InputError(f"mask_ratio is {share}; expected more than 0 and less than 1, the share to hide.")
     low, high = shares
     if low > high:
-        raise InputError(f"mask_ratio goes from {low} to {high}; wanted the smaller first.")
+        raise InputError(f"mask_ratio goes from {low} to {high}; the smaller must come first.")
     return float(low), float(high)
 
 
 def check_beta(beta: float) -> None:
-    """Raises InputError unless 0 ≤ beta ≤ 1."""
+    """Raise InputError unless 0 ≤ beta ≤ 1."""
     if not 0 <= beta <= 1:
-        raise InputError(f"beta is {beta}; wanted 0 (plain likelihood) to 1 (means learn as under squared error).")
+        raise InputError(f"beta is {beta}; expected 0 (plain likelihood) to 1 (means learn as under squared error).")
 
 
 def _nearest(number: int, divisor: int) -> str:
-    """The multiples on both sides of a number."""
+    """Return the multiples of a divisor on both sides of a number."""
     below = number - number % divisor
     return " or ".join(str(k) for k in (below, below + divisor) if k > 0)
 
 
 def _check_number(name: str, value: Any, kind: Any) -> None:
-    """Check that an int is at least 1 (input_features: 0), a float finite, and a truth value one."""
+    """Check that an int is at least 1 (input_features: 0), a float finite, and a flag a bool."""
     if get_origin(kind) is Literal:
         return
     if type(value) is not kind and not (kind is float and type(value) is int):
-        raise InputError(f"{name} is {value!r} ({type(value).__name__}); wanted {kind.__name__}.")
+        raise InputError(f"{name} is {value!r} ({type(value).__name__}); expected {kind.__name__}.")
     elif kind is int and value < (least := 0 if name == "input_features" else 1):
-        raise InputError(f"{name} is {value}; wanted at least {least}.")
+        raise InputError(f"{name} is {value}; expected at least {least}.")
     elif kind is float and not math.isfinite(value):
-        raise InputError(f"{name} is {value}; wanted a finite number.")
+        raise InputError(f"{name} is {value}; expected a finite number.")

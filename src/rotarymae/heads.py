@@ -22,23 +22,23 @@ SETTINGS = ("classes", "outputs", "pool", "static_features")  # of some head, be
 
 
 def encoder_of(model: nn.Module) -> Encoder:
-    """The encoder of a model, which may be one itself."""
+    """Return the encoder of a model, which may be one itself."""
     encoder = model if isinstance(model, Encoder) else model.encoder
     assert isinstance(encoder, Encoder), "every model of this library has an encoder"
     return encoder
 
 
 def head_settings(model: nn.Module) -> dict[str, Any] | None:
-    """What the head of a model was built with, as JSON; None of a model without a head."""
+    """Return the arguments with which a model's head was built, as JSON; None of a model without a head."""
     if isinstance(model, Encoder | MaskedAutoencoder):
         return None
     assert isinstance(model.dropout, Dropout), "every head of this library has a dropout"
-    own = {name: getattr(model, name) for name in SETTINGS if hasattr(model, name)}
-    return own | {"dropout": model.dropout.rate}
+    settings = {name: getattr(model, name) for name in SETTINGS if hasattr(model, name)}
+    return settings | {"dropout": model.dropout.rate}
 
 
 def pooled(encoder: Encoder, tokens: Tokens, pool: str) -> Float[Tensor, "B D"]:
-    """One vector per row: the [CLS] token ("cls"), or the mean or maximum over real tokens ("mean", "max").
+    """Return one vector per row: the [CLS] token ("cls"), or the mean or maximum over real tokens ("mean", "max").
 
     Raises:
         InputError: another pool; "cls" of an encoder without [CLS].
@@ -53,24 +53,24 @@ def pooled(encoder: Encoder, tokens: Tokens, pool: str) -> Float[Tensor, "B D"]:
 
 
 def mean_of_real(x: Float[Tensor, "B N D"], padding: Bool[Tensor, "B N"] | None) -> Float[Tensor, "B D"]:
-    """The mean of a row; padding never counts."""
+    """Return the mean of each row over its real tokens."""
     if padding is None:
         return x.mean(1)
     return x.masked_fill(padding[..., None], 0.0).sum(1) / (~padding).sum(1, keepdim=True)
 
 
 def embedding(model: nn.Module, tokens: Tokens, pool: str) -> Float[Tensor, "B D"]:
-    """One vector per row of any model: as its head pools, where that is the `pool`, else `pooled`. Raises as that."""
+    """Return one vector per row of any model: as its head pools, if that is the `pool`, else by `pooled`."""
     if isinstance(model, _PooledHead) and pool == model.pool:
         return model.vector(tokens)
     return pooled(encoder_of(model), tokens, pool)
 
 
 class AttentionPool(nn.Module):
-    """One vector per row: the mean of its normalised tokens, weighted by attention to learned queries.
+    """Pool each row: the mean of its normalised tokens, weighted by attention to learned queries.
 
-    Each of the `heads` weighs its own share of the channels, by a softmax of one linear score over the row's tokens.
-    The scores start at zero, so that it starts as the mean.
+    Each of the `heads` weighs its share of the channels, by a softmax of one linear score over the row's tokens. The
+    scores start at zero, so that the pool starts as the mean.
     """
 
     def __init__(self, dim: int, heads: int, eps: float) -> None:
@@ -89,7 +89,7 @@ class AttentionPool(nn.Module):
     def weights(
         self, normalised: Float[Tensor, "B N D"], padding: Bool[Tensor, "B N"] | None
     ) -> Float[Tensor, "B N H"]:
-        """How much of each normalised token the mean takes; 0 under padding."""
+        """Return the weight of each normalised token in the mean [B, N, H]; 0 at padded positions."""
         scores = self.scores(normalised).to(normalised.dtype)
         return (scores if padding is None else scores.masked_fill(padding[..., None], -torch.inf)).softmax(1)
 
@@ -102,7 +102,7 @@ class _PooledHead(nn.Module):
             raise InputError("pool='cls' of an encoder without [CLS]; use pool='mean', or set cls_token=True.")
         check_share("dropout", dropout)
         if static_features < 0:
-            raise InputError(f"static_features is {static_features}; wanted at least 0.")
+            raise InputError(f"static_features is {static_features}; expected at least 0.")
         sizes = encoder.config
         self.pool = pool
         self.static_features = static_features
@@ -122,15 +122,40 @@ class _PooledHead(nn.Module):
         self.encoder = encoder  # after initialise: a pre-trained encoder comes as it is
 
     def forward(self, tokens: Tokens, static: Float[Tensor, "B F"] | None = None) -> Float[Tensor, "B outputs"]:
-        """Predictions [B, outputs] for a batch; `static` are the features that the head reads beside each series.
+        """Predict from a batch of tokens.
 
-        Raises:
-            InputError: static features for a head that reads none, none for one that does, or another number of them.
+        Parameters
+        ----------
+        tokens : Tokens
+            The batch [B, N].
+        static : Tensor of shape [B, F] or None
+            Features of each series that the head reads next to its tokens; None for a head that reads none.
+
+        Returns
+        -------
+        Tensor
+            Logits or values [B, outputs].
+
+        Raises
+        ------
+        InputError
+            Static features for a head that reads none, none for one that does, or another number of them.
         """
         return self.from_vector(self.vector(tokens), static)
 
     def vector(self, tokens: Tokens) -> Float[Tensor, "B D"]:
-        """The pooled vector that the head reads."""
+        """Return the pooled vector that the head reads.
+
+        Parameters
+        ----------
+        tokens : Tokens
+            The batch [B, N].
+
+        Returns
+        -------
+        Tensor
+            One vector per row [B, D].
+        """
         if self.attention is None:
             return pooled(self.encoder, tokens, self.pool)
         x, cls = self.encoder(tokens)
@@ -143,10 +168,28 @@ class _PooledHead(nn.Module):
     def from_vector(
         self, vector: Float[Tensor, "B D"], static: Float[Tensor, "B F"] | None = None
     ) -> Float[Tensor, "B outputs"]:
-        """As `forward`, for a batch that is turned into vectors already."""
-        came = 0 if static is None else static.shape[1]
-        if came != self.static_features:
-            raise InputError(f"{came} static features came; the head was made for {self.static_features}.")
+        """Predict from pooled vectors.
+
+        Parameters
+        ----------
+        vector : Tensor of shape [B, D]
+            One vector per row, as `vector` returns it.
+        static : Tensor of shape [B, F] or None
+            As in `forward`.
+
+        Returns
+        -------
+        Tensor
+            Logits or values [B, outputs].
+
+        Raises
+        ------
+        InputError
+            As `forward`.
+        """
+        given = 0 if static is None else static.shape[1]
+        if given != self.static_features:
+            raise InputError(f"{given} static features are given; the head was made for {self.static_features}.")
         x = self.dropout(self.norm(vector))
         with torch.autocast(x.device.type, enabled=False):  # answers in bfloat16 would have three digits
             if self.static is not None and static is not None:
@@ -155,17 +198,25 @@ class _PooledHead(nn.Module):
 
 
 class Classifier(_PooledHead):
-    """Logits [B, classes] from an encoder.
+    """Head that predicts logits [B, classes] from an encoder.
 
-    Args:
-        encoder: fine-tuned as it is; the same object, not a copy.
-        classes: at least 2.
-        pool: "cls", "mean" or "max" over real tokens, or "attention" over them and [CLS].
-        dropout: on the pooled vector.
-        static_features: F, features of each series that the head reads beside its vector.
+    Parameters
+    ----------
+    encoder : Encoder
+        The encoder to fine-tune; the same object, not a copy.
+    classes : int
+        Number of classes, at least 2.
+    pool : {"cls", "mean", "max", "attention"}
+        The head reads [CLS], the mean or maximum over real tokens, or what attention picks among them and [CLS].
+    dropout : float
+        Share of the pooled vector that training drops.
+    static_features : int
+        Number F of features of each series that the head reads next to its vector.
 
-    Raises:
-        InputError: a bad argument, or pool="cls" without a [CLS] token.
+    Raises
+    ------
+    InputError
+        An argument out of its range, or pool="cls" without a [CLS] token.
     """
 
     def __init__(
@@ -178,24 +229,58 @@ class Classifier(_PooledHead):
 
 
 class Regressor(_PooledHead):
-    """Values [B, outputs] from an encoder; arguments as `Classifier`."""
+    """Head that predicts values [B, outputs] from an encoder.
+
+    Parameters
+    ----------
+    encoder : Encoder
+        The encoder to fine-tune; the same object, not a copy.
+    outputs : int
+        Number of values for each row, at least 1.
+    pool : {"cls", "mean", "max", "attention"}
+        The head reads [CLS], the mean or maximum over real tokens, or what attention picks among them and [CLS].
+    dropout : float
+        Share of the pooled vector that training drops.
+    static_features : int
+        Number F of features of each series that the head reads next to its vector.
+
+    Raises
+    ------
+    InputError
+        An argument out of its range, or pool="cls" without a [CLS] token.
+    """
 
     def __init__(
         self, encoder: Encoder, outputs: int = 1, pool: str = "cls", dropout: float = 0.0, static_features: int = 0
     ) -> None:
         if outputs < 1:
-            raise InputError(f"outputs is {outputs}; wanted at least 1.")
+            raise InputError(f"outputs is {outputs}; expected at least 1.")
         super().__init__(encoder, outputs, pool, dropout, static_features)
         self.outputs = outputs
 
 
 class TokenRegressor(nn.Module):
-    """Values [B, N, outputs], one prediction for each token."""
+    """Head that predicts values [B, N, outputs], one prediction for each token.
+
+    Parameters
+    ----------
+    encoder : Encoder
+        The encoder to fine-tune; the same object, not a copy.
+    outputs : int
+        Number of values for each token, at least 1.
+    dropout : float
+        Share of each token's vector that training drops.
+
+    Raises
+    ------
+    InputError
+        An argument out of its range.
+    """
 
     def __init__(self, encoder: Encoder, outputs: int = 1, dropout: float = 0.0) -> None:
         super().__init__()
         if outputs < 1:
-            raise InputError(f"outputs is {outputs}; wanted at least 1.")
+            raise InputError(f"outputs is {outputs}; expected at least 1.")
         check_share("dropout", dropout)
         self.outputs = outputs
         self.norm = nn.RMSNorm(encoder.config.embed_dim, eps=encoder.config.norm_eps)
@@ -205,7 +290,18 @@ class TokenRegressor(nn.Module):
         self.encoder = encoder
 
     def forward(self, tokens: Tokens) -> Float[Tensor, "B N outputs"]:
-        """Predictions for every token; under padding they are zero."""
+        """Predict for every token.
+
+        Parameters
+        ----------
+        tokens : Tokens
+            The batch [B, N].
+
+        Returns
+        -------
+        Tensor
+            Values [B, N, outputs]; zero at padded positions.
+        """
         latent = self.encoder(tokens).tokens
         with torch.autocast(latent.device.type, enabled=False):
             out = self.head(self.dropout(self.norm(latent)))

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def importance(pipeline: Pipeline, dataset: SeriesDataset, on_step: Any = None) -> list[np.ndarray]:
-    """Return how much each observation matters to the model: for each series an array [n], in the order of time.
+    """Measure how much each observation matters to the model: for each series an array [n], in the order of time.
 
     Each observation is left out by itself, which takes a series of n observations as long as n predictions. Of a
     classifier its importance is by how many nats the log-probability of the predicted class falls: what speaks against
@@ -48,7 +48,7 @@ def importance(pipeline: Pipeline, dataset: SeriesDataset, on_step: Any = None) 
             "time; cut them (mask_observations) to ask what mattered."
         )
     preprocessor.check(dataset)
-    # Predictions that differ by one observation are told apart in float32 only.
+    # Predictions that differ by one observation are distinguishable in float32 only.
     config = inference(replace(pipeline, precision="fp32"))
     examples = SeriesExamples(dataset, preprocessor)
     read = _occlusion(examples, config.batch_tokens or 8192)
@@ -56,7 +56,7 @@ def importance(pipeline: Pipeline, dataset: SeriesDataset, on_step: Any = None) 
 
 
 def most_observations(preprocessor: ObservationPreprocessor) -> float:
-    """So many of a series the model reads at a time; of a longer one it reads windows, or a sample."""
+    """Return the largest number of observations that the model reads of a series at a time."""
     return min(filter(None, (preprocessor.max_tokens, preprocessor.window)), default=np.inf)
 
 

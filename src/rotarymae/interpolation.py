@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -30,7 +31,7 @@ SHOWN = (0.68, 0.95)  # the bands that tables and figures show
 CHUNK = 4096  # queries per pass of the decoder
 # Pre-training hides at most some four observations for each that it shows: who asks for more wants a curve.
 CURVE = 4
-DEVIATION = 0.6827  # of a normal distribution lies within one standard deviation
+DEVIATION = math.erf(math.sqrt(0.5))  # of a normal distribution lies within one standard deviation
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,9 +118,6 @@ class _Interpolating:
         self.dataset, self.queries, self.preprocessor = dataset, queries, preprocessor
         self.origins = preprocessor.positions.origins(dataset)
         self.lengths = preprocessor.lengths(dataset) + np.minimum(queries.lengths, CHUNK)
-
-    def identity(self) -> dict[str, Any]:
-        return {"series": self.dataset.fingerprint()}
 
     def names(self, index: Any) -> list[str]:
         return [str(name) for name in self.dataset.ids[np.asarray(index, np.int64)]]

@@ -175,7 +175,7 @@ class NumberTargets:
     @staticmethod
     def check_config(config: FitConfig, targets: np.ndarray) -> None:
         """Raise InputError for options that a regression does not have."""
-        defaults = {"label_smoothing": 0.0, "class_weights": "none", "decide": "accuracy", "costs": ()}
+        defaults = {"label_smoothing": 0.0, "class_weights": "none", "decide": "auto", "costs": ()}
         for name, unused in defaults.items():
             if getattr(config, name) != unused:
                 raise InputError(f"{name}={getattr(config, name)!r} concerns classes; leave it out of a regression.")

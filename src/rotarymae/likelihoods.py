@@ -1,4 +1,4 @@
-"""What the decoder predicts of a value: the parameters of a distribution, its density, and its quantiles.
+"""Predictions of a value: the parameters of a distribution, its density, and its quantiles.
 
 The decoder gives P numbers for each value. A likelihood says what they mean; nothing else in the library knows. To add
 one: a class here, and its name in `config.LikelihoodKind`.
@@ -24,7 +24,7 @@ MIN_FREEDOM = 2.0  # degrees of freedom of Student's t at and below which it has
 
 
 class Likelihood(ABC):
-    """The meaning of P numbers for each value, in the last dimension of a tensor of parameters; the first is the mean.
+    """Base class: the meaning of the P parameters of each value, the last dimension of a tensor; the first is the mean.
 
     Attributes:
         outputs: P.

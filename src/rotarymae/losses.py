@@ -94,7 +94,7 @@ def regression(predicted: Float[Tensor, "*shape"], target: Float[Tensor, "*shape
     """
     if predicted.shape != target.shape:
         raise InputError(
-            f"predictions have the shape {tuple(predicted.shape)} and targets {tuple(target.shape)}; wanted the same."
+            f"predictions have the shape {tuple(predicted.shape)}, targets {tuple(target.shape)}; expected the same."
         )
     predicted, target = _wide(predicted), _wide(target)
     missing = target.isnan()

@@ -24,7 +24,7 @@ Module = TypeVar("Module", bound=nn.Module)
 
 
 class Latent(NamedTuple):
-    """What the encoder makes of a batch; without a final norm, which the heads bring."""
+    """Output of the encoder for a batch; without a final norm, which the heads bring."""
 
     tokens: Float[Tensor, "B N D"]
     cls: Float[Tensor, "B D"] | None
@@ -32,12 +32,16 @@ class Latent(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Reconstruction:
-    """What the autoencoder predicts for the masked tokens, standardised like its input.
+    """Predictions of the autoencoder for the masked tokens, standardised like its input.
 
-    Attributes:
-        parameters: [B, M, V, P] of the likelihood of each value; the first is the mean.
-        masked: the hidden tokens with the V values that are to be predicted; its padding says which of the M are real.
-        likelihood: the configuration's, by which the loss scores them.
+    Parameters
+    ----------
+    parameters : Tensor of shape [B, M, V, P]
+        Parameters of the likelihood of each value; the first is the mean.
+    masked : Tokens
+        The hidden tokens with the V values to predict; its padding marks which of the M are real.
+    likelihood : {"point", "gaussian", "student_t"}
+        The configuration's likelihood, by which the loss scores the predictions.
     """
 
     parameters: Float[Tensor, "B M V P"]
@@ -46,20 +50,20 @@ class Reconstruction:
 
     @property
     def predicted(self) -> Float[Tensor, "B M V"]:
-        """The mean of each value."""
+        """Mean of each value [B, M, V]."""
         return LIKELIHOODS[self.likelihood].mean(self.parameters)
 
     @property
     def std(self) -> Float[Tensor, "B M V"] | None:
-        """The standard deviation of each value; None where the likelihood has no spread."""
+        """Standard deviation of each value [B, M, V]; None where the likelihood has no spread."""
         likelihood = LIKELIHOODS[self.likelihood]
         return likelihood.std(self.parameters) if likelihood.has_spread else None
 
 
 class Context(NamedTuple):
-    """The visible tokens, encoded once, as the decoder takes them; [CLS] first, if there is one.
+    """Visible tokens, encoded once, as the decoder takes them; [CLS] first, if there is one.
 
-    Every query of the same series can be answered from it, in as many calls of `MaskedAutoencoder.decode` as one likes.
+    Every query of the same series can be answered from it, in any number of calls of `MaskedAutoencoder.decode`.
     """
 
     tokens: Float[Tensor, "B C E"]
@@ -69,7 +73,13 @@ class Context(NamedTuple):
 
 
 class Encoder(nn.Module):
-    """Input projection, [CLS] and blocks: all that fine-tuning keeps."""
+    """Encoder of tokens: input projection, [CLS] and blocks; all that fine-tuning keeps.
+
+    Parameters
+    ----------
+    config : RoMAEConfig
+        Its shape.
+    """
 
     def __init__(self, config: RoMAEConfig) -> None:
         super().__init__()
@@ -81,19 +91,43 @@ class Encoder(nn.Module):
         initialise(self)
 
     def forward(self, tokens: Tokens) -> Latent:
-        """Encodes a batch. What `Latent.tokens` holds under padding has no meaning.
+        """Encode a batch.
 
-        Raises:
-            InputError: the tokens have another number of features or axes than the configuration.
+        Parameters
+        ----------
+        tokens : Tokens
+            The batch [B, N], with the features and axes of the configuration.
+
+        Returns
+        -------
+        Latent
+            `tokens` [B, N, D], which have no meaning at padded positions, and `cls` [B, D] or None.
+
+        Raises
+        ------
+        InputError
+            The tokens have another number of features or axes than the configuration.
         """
         x = self._encode(tokens)
         return Latent(x, None) if self.cls_token is None else Latent(x[:, 1:], x[:, 0])
 
     def summary(self, tokens: Tokens) -> Float[Tensor, "B D"]:
-        """The [CLS] token alone, as in `Latent.cls`; cheaper, because the last block computes no other token.
+        """Return the [CLS] token alone, as in `Latent.cls`; cheaper, because the last block computes no other token.
 
-        Raises:
-            InputError: as `forward`, or the encoder has no [CLS] token.
+        Parameters
+        ----------
+        tokens : Tokens
+            The batch [B, N].
+
+        Returns
+        -------
+        Tensor
+            [CLS] of each row [B, D].
+
+        Raises
+        ------
+        InputError
+            As `forward`, or the encoder has no [CLS] token.
         """
         if self.cls_token is None:
             raise InputError("this encoder has no [CLS] token to give; take the mean over tokens (pool='mean').")
@@ -112,7 +146,13 @@ class Encoder(nn.Module):
 
 
 class MaskedAutoencoder(nn.Module):
-    """Encodes the visible tokens; a small decoder predicts the hidden ones from their positions alone (Figure 1)."""
+    """Autoencoder that encodes visible tokens and predicts the hidden ones from their positions alone (Figure 1).
+
+    Parameters
+    ----------
+    config : RoMAEConfig
+        The shape of encoder and decoder.
+    """
 
     def __init__(self, config: RoMAEConfig) -> None:
         super().__init__()
@@ -134,16 +174,47 @@ class MaskedAutoencoder(nn.Module):
         initialise(self)
 
     def forward(self, tokens: Tokens, mask: Bool[Tensor, "B N"]) -> Reconstruction:
-        """Predicts the hidden tokens from the others; `mask` is True where hidden. Raises as `masking.split`."""
+        """Predict the hidden tokens from the others.
+
+        Parameters
+        ----------
+        tokens : Tokens
+            The batch [B, N].
+        mask : bool Tensor of shape [B, N]
+            True where a token is hidden.
+
+        Returns
+        -------
+        Reconstruction
+            Predictions for the M hidden tokens.
+
+        Raises
+        ------
+        InputError
+            As `masking.split`.
+        """
         visible, masked = split(tokens, mask)
         return self.predict(visible, masked)
 
     def predict(self, visible: Tokens, masked: Tokens) -> Reconstruction:
-        """As `forward`, for a batch that is split already."""
-        wanted = None
+        """Predict hidden tokens, for a batch that is split already.
+
+        Parameters
+        ----------
+        visible : Tokens
+            The visible tokens [B, N].
+        masked : Tokens
+            The hidden tokens [B, M].
+
+        Returns
+        -------
+        Reconstruction
+            Predictions for the hidden tokens.
+        """
+        target_mask = None
         if self.config.neighbours:
-            wanted = masked.observed_values[..., : self.config.features]
-        parameters = self.decode(self.context(visible), masked.positions, masked.padding, wanted)
+            target_mask = masked.observed_values[..., : self.config.features]
+        parameters = self.decode(self.context(visible), masked.positions, masked.padding, target_mask)
         if self.config.input_features:
             values, observed = masked.values[..., : self.config.features], masked.observed
             observed = None if observed is None else observed[..., : self.config.features]
@@ -157,13 +228,31 @@ class MaskedAutoencoder(nn.Module):
         padding: Bool[Tensor, "B M"] | None = None,
         return_std: bool = False,
     ) -> Float[Tensor, "B M V"] | tuple[Float[Tensor, "B M V"], Float[Tensor, "B M V"]]:
-        """Values at any positions, standardised like the input; with `return_std` also the standard deviations.
+        """Predict values at any positions, standardised like the input.
 
-        With `decoder_attention="context"` an answer does not depend on the other positions. With "joint" it does, as
-        in pre-training.
+        With `decoder_attention="context"` an answer does not depend on the other positions. With "joint" it does, as in
+        pre-training.
 
-        Raises:
-            InputError: `return_std` of a model that predicts no spread; positions of another shape.
+        Parameters
+        ----------
+        visible : Tokens
+            What was observed [B, N].
+        positions : Tensor of shape [B, M, A]
+            Where to predict.
+        padding : bool Tensor of shape [B, M] or None
+            True where there is no query.
+        return_std : bool
+            Whether to return standard deviations as well.
+
+        Returns
+        -------
+        Tensor or tuple of Tensor
+            Means [B, M, V]; with `return_std` also standard deviations of the same shape.
+
+        Raises
+        ------
+        InputError
+            `return_std` of a model that predicts no spread; positions of another shape.
         """
         if return_std and not self.likelihood.has_spread:
             raise InputError("this model predicts no spread; train it with likelihood='gaussian' for return_std.")
@@ -172,7 +261,23 @@ class MaskedAutoencoder(nn.Module):
         return (mean, self.likelihood.std(parameters)) if return_std else mean
 
     def context(self, visible: Tokens) -> Context:
-        """Runs the encoder over the visible tokens. Raises as `Encoder.forward`."""
+        """Encode the visible tokens for any number of calls of `decode`.
+
+        Parameters
+        ----------
+        visible : Tokens
+            The visible tokens [B, N].
+
+        Returns
+        -------
+        Context
+            The encoded tokens, as the decoder takes them.
+
+        Raises
+        ------
+        InputError
+            As `Encoder.forward`.
+        """
         latent = self.encoder(visible)
         encoded = latent.tokens if latent.cls is None else torch.cat([latent.cls[:, None], latent.tokens], dim=1)
         tokens = self.decoder_projection(encoded).to(self.decoder_projection.weight.dtype)
@@ -184,25 +289,40 @@ class MaskedAutoencoder(nn.Module):
         context: Context,
         positions: Float[Tensor, "B M A"],
         padding: Bool[Tensor, "B M"] | None = None,
-        wanted: Bool[Tensor, "B M V"] | None = None,
+        target_mask: Bool[Tensor, "B M V"] | None = None,
     ) -> Float[Tensor, "B M V P"]:
-        """Return the parameters of the likelihood (see `likelihoods`) at the query positions.
+        """Return the parameters of the likelihood at query positions.
 
-        What is predicted under `padding` has no meaning, nor, for a model with `neighbours`, where it is not `wanted`.
+        Parameters
+        ----------
+        context : Context
+            The encoded tokens of `context`.
+        positions : Tensor of shape [B, M, A]
+            Where to predict.
+        padding : bool Tensor of shape [B, M] or None
+            True where there is no query; predictions there have no meaning.
+        target_mask : bool Tensor of shape [B, M, V] or None
+            True where a value is to be predicted, for a model with `neighbours`; predictions elsewhere have no meaning.
+            None for all.
 
-        Raises:
-            InputError: positions or padding of another shape.
+        Returns
+        -------
+        Tensor
+            Parameters [B, M, V, P]; see `likelihoods`.
+
+        Raises
+        ------
+        InputError
+            Positions or padding of another shape.
         """
         batch, visible, axes = context.positions.shape
         if positions.ndim != 3 or (positions.shape[0], positions.shape[2]) != (batch, axes):
             raise InputError(
-                f"query positions have shape {tuple(positions.shape)}; wanted [{batch}, queries, {axes}] "
+                f"query positions have shape {tuple(positions.shape)}; expected [{batch}, queries, {axes}] "
                 "(batch, queries, axes)."
             )
         if padding is not None and padding.shape != positions.shape[:2]:
-            raise InputError(
-                f"query padding has shape {tuple(padding.shape)}; wanted {tuple(positions.shape[:2])} (batch, queries)."
-            )
+            raise InputError(f"query padding has shape {tuple(padding.shape)}; expected {tuple(positions.shape[:2])}.")
         queries = positions.shape[1]
         asked = self.mask_token.expand(batch, queries, -1)
         near = None
@@ -221,14 +341,14 @@ class MaskedAutoencoder(nn.Module):
         x = self.decoder(x, self.position_encoding.rotation(positions), padding, slice(visible, None), keys)
         x = self.norm(x)
         with torch.autocast(x.device.type, enabled=False):  # answers in bfloat16 would have three digits
-            out = self.head(x) if near is None else self.head(x, near, wanted)
+            out = self.head(x) if near is None else self.head(x, near, target_mask)
         return self.likelihood.parameters(out)
 
 
 def with_cls(
     positions: Float[Tensor, "B N A"], padding: Bool[Tensor, "B N"] | None, cls_token: bool
 ) -> tuple[Float[Tensor, "B L A"], Bool[Tensor, "B L"] | None]:
-    """Positions and padding with [CLS] in front, at position 0 on every axis (definition C.1), if there is one."""
+    """Put [CLS] in front of positions and padding, at position 0 on every axis (definition C.1), if there is one."""
     if not cls_token:
         return positions, padding
     positions = torch.cat([positions.new_zeros(positions.shape[0], 1, positions.shape[2]), positions], dim=1)
@@ -285,7 +405,7 @@ def initialise(module: nn.Module, generator: torch.Generator | None = None) -> N
 
 
 def build(make: Callable[[], Module], generator: torch.Generator) -> Module:
-    """Return make()'s module with float32 weights on the CPU, drawn from `generator` alone."""
+    """Return the module that `make` returns, with float32 weights on the CPU, drawn from `generator` alone."""
     with torch.device("meta"):  # torch's layers would draw from the state that all threads share
         module = make()
     module = module.to_empty(device="cpu").float()

@@ -1,6 +1,6 @@
 """Reads a checkpoint directory of the published RoMAE code (github.com/Chromeilion/RoMAE, commit 480cfaf, MIT).
 
-Names, layouts and the facts that differ are translated once, here; everything else sees our own model.
+Names, layouts and the facts that differ are translated once, here; everything else sees our model.
 """
 
 from __future__ import annotations
@@ -34,15 +34,26 @@ CONSTANT_SUFFIXES = ("attn_pos_embedding.timescale",)
 
 
 def load(folder: str | Path) -> MaskedAutoencoder | Classifier:
-    """The model of a published checkpoint directory: model_config.json and model.safetensors.
+    """Load a checkpoint directory of the published RoMAE code.
 
-    A directory with a decoder becomes a MaskedAutoencoder, one with `dim_output` a Classifier (on [CLS] if it has
-    one, else on the mean). The model comes in evaluation mode. Differences that stay with the model: its RMSNorm eps
-    is kept, and so are its weights as they are; the published padding of the loss is not reproduced.
+    A directory with a decoder becomes a MaskedAutoencoder, one with `dim_output` a Classifier (on [CLS] if it has one,
+    else on the mean). The model comes in evaluation mode. Its RMSNorm eps is kept, and so are its weights as they are;
+    the published padding of the loss is not reproduced.
 
-    Raises:
-        ModelDirectoryError: a missing file, a tensor too many, too few or of another shape, an unsupported setting;
-            the message names it.
+    Parameters
+    ----------
+    folder : str or Path
+        The directory, with model_config.json and model.safetensors.
+
+    Returns
+    -------
+    MaskedAutoencoder or Classifier
+        The model.
+
+    Raises
+    ------
+    ModelDirectoryError
+        A missing file, a tensor too many, too few or of another shape, an unsupported setting; the message names it.
     """
     folder = Path(folder)
     settings: dict[str, Any] = read_json(folder / "model_config.json", dict)
@@ -51,7 +62,7 @@ def load(folder: str | Path) -> MaskedAutoencoder | Classifier:
     pretraining, classes = "decoder_config" in settings, settings.get("dim_output")
     if not pretraining and (type(classes) is not int or classes < 2):
         raise ModelDirectoryError(
-            f"{folder / 'model_config.json'}: dim_output is {classes!r}; wanted the number of classes, at least 2."
+            f"{folder / 'model_config.json'}: dim_output is {classes!r}; expected the number of classes, at least 2."
         )
     parts = {"encoder": ("encoder.transformer", config.encoder_sizes)}
     modules = {"projection": "encoder.projection", "head.head.1": "norm", "head.head.2": "head"}
@@ -67,9 +78,9 @@ def load(folder: str | Path) -> MaskedAutoencoder | Classifier:
                 "tensors."
             )
         for m in range(sizes.depth):
-            names |= {f"{part}.layers.{m}.{name}": f"{ours}.blocks.{m}.{own}" for name, own in BLOCK.items()}
-    names |= {f"{name}.{kind}": f"{own}.{kind}" for name, own in modules.items() for kind in ("weight", "bias")}
-    found: dict[str, Tensor] = {}
+            names |= {f"{part}.layers.{m}.{name}": f"{ours}.blocks.{m}.{new}" for name, new in BLOCK.items()}
+    names |= {f"{name}.{kind}": f"{ours}.{kind}" for name, ours in modules.items() for kind in ("weight", "bias")}
+    renamed: dict[str, Tensor] = {}
     for theirs, tensor in sorted(tensors.items()):
         if theirs in CONSTANTS or theirs.endswith(CONSTANT_SUFFIXES):
             continue
@@ -81,11 +92,11 @@ def load(folder: str | Path) -> MaskedAutoencoder | Classifier:
             _, sizes = parts[theirs.partition(".")[0]]
             if len(tensor) == sizes.embed_dim:
                 tensor = to_our_channels(tensor, sizes.num_heads, config.axes)
-        found[names[theirs]] = tensor.float()
+        renamed[names[theirs]] = tensor.float()
     with torch.device("meta"):  # no memory and no random numbers: all weights come from the file
         pool = "cls" if config.cls_token else "mean"
         model = MaskedAutoencoder(config) if pretraining else Classifier(Encoder(config), int(classes or 0), pool)
-    fill_model(model, found, folder)
+    fill_model(model, renamed, folder)
     return model.eval()
 
 
@@ -134,7 +145,7 @@ def _mlp_ratio(size: dict[str, Any]) -> float:
 
 
 def to_our_channels(rows: Shaped[Tensor, "D *rest"], heads: int, axes: int) -> Shaped[Tensor, "D *rest"]:  # noqa: F821
-    """Rows of a published query or key weight in our order.
+    """Return rows of a published query or key weight in our order.
 
     Theirs has for every head the first and the second channels of the first axis' pairs, then those of the next axis;
     ours the first channels of all pairs, then the second ones (see `rotarymae.rope`).

@@ -12,7 +12,6 @@ from __future__ import annotations
 import dataclasses
 import html
 import re
-import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -90,7 +89,6 @@ class Described:
     columns: dict[str, Any] = field(default_factory=dict)
     parameters: dict[str, Any] = field(default_factory=dict)
     forecasts: bool = False
-    trained_on: str = ""
     calibrated: bool = False
 
 
@@ -107,7 +105,6 @@ class Pipeline:
         columns: how the training table was laid out, so that later tables need no telling.
         forecasts: whether pre-training hid the ends of series (masking="future"), so that the model knows what follows.
         parameters: the options of the fit, as JSON.
-        trained_on: the digest of the ids of the training examples.
         precision: of matrix products in predictions; no file holds it.
         calibration: of interpolations, by the distance to the nearest observation; None where nothing was measured.
     """
@@ -120,7 +117,6 @@ class Pipeline:
     columns: dict[str, Any] = field(default_factory=dict)
     forecasts: bool = False
     parameters: dict[str, Any] = field(default_factory=dict)
-    trained_on: str = ""
     precision: Precision = "auto"
     calibration: Calibration | None = None
 
@@ -248,10 +244,12 @@ class Pipeline:
         Returns:
             [S, q, V], [S, C, q, V] of series with C channels, or a list with one array for each series.
         """
-        view = self.pretrained
-        dataset = view.dataset(X)
+        return self.pretrained.interpolated(self.pretrained.dataset(X), X, at, return_std, positions)
+
+    def interpolated(self, dataset: SeriesDataset, X: Any, at: Any, return_std: bool, positions: Any) -> Any:
+        """Return values as `interpolate`, of data that were read as `dataset` and are laid out as `X`."""
         queries, layout = queries_from(dataset, X, at, positions)
-        answer = view.answer(dataset, queries)
+        answer = self.answer(dataset, queries)
         if not return_std:
             return shape_answers(answer.mean, queries, layout)
         if answer.std is None:
@@ -271,10 +269,6 @@ class Pipeline:
         known = self.require_series()
         values, channels = dataset.with_values(known.value_names).values, channel_index(dataset)
         return known.values.transform(values, channels) if limits else known.values.without_limits(values, channels)
-
-    def inverse(self, scaled: np.ndarray, channels: np.ndarray, answer: Interpolation) -> np.ndarray:
-        """Return standardised values [n, V] of these channels in the table's units."""
-        return self.require_series().values.inverse(scaled, channels)
 
     def importance(self, X: Any, on_step: Any = None) -> list[np.ndarray]:
         """Return how much each observation matters to the model; `importance.importance` says what the numbers are.
@@ -391,8 +385,6 @@ class Pipeline:
             dump_json(beside / PREPROCESSOR, None if self.preprocessor is None else self.preprocessor.to_dict())
             write_config(beside, {"format": FORMAT, **dataclasses.asdict(self._described())})
             (beside / CARD).write_text(self._card(note, license, tags), encoding="utf-8")
-        if self.partners is None:
-            shutil.rmtree(folder / PARTNERS, ignore_errors=True)  # of the pipeline that was there
 
     def push_to_hub(
         self,
@@ -480,7 +472,6 @@ class Pipeline:
                 described.columns,
                 described.forecasts,
                 described.parameters,
-                described.trained_on,
                 precision,
                 modules.get("calibration"),  # type: ignore[arg-type]
             )
@@ -500,7 +491,7 @@ class Pipeline:
         models = {part: module for part, module in self._modules().items() if part in ("model", "autoencoder")}
         modules = {part: _module_settings(module) for part, module in models.items()}
         labels = None if self.labels is None else {"task": self.labels.task, **dataclasses.asdict(self.labels)}
-        own = (self.columns, self.parameters, self.forecasts, self.trained_on, self.calibration is not None)
+        own = (self.columns, self.parameters, self.forecasts, self.calibration is not None)
         return Described(kind, modules["model"], modules.get("autoencoder"), labels, *own)
 
     def _check(self) -> None:
@@ -683,9 +674,6 @@ class AnySeriesPipeline(Pipeline):
     def transform(self, dataset: SeriesDataset, answer: Interpolation, limits: bool = True) -> np.ndarray:
         assert answer.centre is not None and answer.width is not None
         return (np.asarray(dataset.values, np.float64)[:, : answer.mean.shape[1]] - answer.centre) / answer.width
-
-    def inverse(self, scaled: np.ndarray, channels: np.ndarray, answer: Interpolation) -> np.ndarray:
-        return scaled * answer.width + answer.centre
 
     def beside_line(self, X: Any) -> BesideLine | None:
         """Hide a tenth of some series' observations and compare with a straight line; None where series are short."""

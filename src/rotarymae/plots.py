@@ -352,6 +352,31 @@ def _promise(promised: ArrayLike, kept: ArrayLike, x_label: str, y_label: str) -
 
 
 @styled
+def by_distance(distances: Sequence[str], errors: Mapping[str, ArrayLike], inside: Mapping[float, ArrayLike]) -> Figure:
+    """Draw errors and coverage of hidden points by their distance to the nearest observation.
+
+    Args:
+        distances: D names of groups, near first.
+        errors: [D] of each method.
+        inside: band → the share [D] of hidden points inside it, and its promise as a dashed line.
+    """
+    figure, at = Figure((9.2, 3.6)), np.arange(len(distances))
+    left, right = figure.subplots(1, 2)
+    for (name, values), marker in zip(errors.items(), MARKERS, strict=False):
+        left.plot(at, values, marker=marker, label=plain(name))
+    left.set(ylabel="root mean squared error, scaled", ylim=(0, None))
+    for (share, values), marker in zip(inside.items(), MARKERS, strict=False):
+        right.plot(at, values, marker=marker, label=f"band of {share:.0%}")
+        right.axhline(share, **DASHED)
+    right.set(ylabel="hidden points inside", ylim=(0, 1.02))
+    for axes in (left, right):
+        axes.set_xticks(at, distances)
+        axes.set_xlabel("distance to the nearest observation")
+        axes.legend(loc="best")
+    return figure
+
+
+@styled
 def regression(truth: ArrayLike, predicted: ArrayLike, name: str = "label") -> Figure:
     """Draw predicted against true values, both [n]; they agree on the dashed line."""
     figure, n = Figure(SQUARE), np.size(truth)

@@ -13,17 +13,17 @@ from rotarymae.rope import Rotation, angles, frequencies, rotation, sincos
 
 
 class PositionEncoding:
-    """How one transformer learns of positions: by what is added to its input, by rotation in every block, or both.
+    """Base class: how a transformer reads positions, by an addition to its input, by rotation in every block, or both.
 
-    This one tells it nothing; the others override what they need.
+    This one ignores positions; the others override what they need.
     """
 
     def add(self, x: Float[Tensor, "B N D"], positions: Float[Tensor, "B N A"]) -> Float[Tensor, "B N D"]:
-        """The tokens with their positions added."""
+        """Return the tokens with their positions added."""
         return x
 
     def rotation(self, positions: Float[Tensor, "B N A"]) -> Rotation | None:
-        """The rotation of queries and keys, or None for none."""
+        """Return the rotation of queries and keys; None for no rotation."""
         return None
 
 
@@ -57,5 +57,5 @@ POSITION_ENCODINGS: dict[str, Callable[[RoMAEConfig, BlockSizes], PositionEncodi
 
 
 def position_encoding(config: RoMAEConfig, sizes: BlockSizes) -> PositionEncoding:
-    """The encoding that `config` names, for blocks of these sizes."""
+    """Return the encoding that `config` names, for blocks of these sizes."""
     return POSITION_ENCODINGS[config.position_encoding](config, sizes)

@@ -70,7 +70,7 @@ class Answer(NamedTuple):
 
 
 class Fitted(NamedTuple):
-    """What answers queries of U channels.
+    """Fitted processes that answer queries of U channels.
 
     Attributes:
         times, real, noise: the observations; noise is each one's variance relative to the channel's mean.
@@ -172,12 +172,12 @@ def _fit(times: Tensor, values: Tensor, real: Tensor, noise: Tensor, periods: Te
     described = torch.cat([weight.float() @ KERNEL_DESCRIPTORS, scale.float()], 1)
     total = log_evidence.logsumexp(1) - math.log(len(KERNEL_LEVEL))
     tables = _by_shape(weight, amplitude)
-    own = (KERNEL_SHAPE[index], periods, kept, chosen, KERNEL_LEVEL[index], alpha, inverse, total, tables)
-    return Fitted(times, real, noise, *own), described
+    kernels = (KERNEL_SHAPE[index], periods, kept, chosen, KERNEL_LEVEL[index], alpha, inverse, total, tables)
+    return Fitted(times, real, noise, *kernels), described
 
 
 def _by_shape(weight: Tensor, amplitude: Tensor) -> Float[Tensor, "U S 3"]:
-    """Return of each shape its share, and amplitude and noise variance expected over its noise levels."""
+    """Return the share of each shape, and its amplitude and noise variance expected over its noise levels."""
     weight, owner = weight.clamp(min=1e-30), KERNEL_SHAPE.expand_as(weight)
 
     def total(part: Tensor) -> Tensor:
@@ -287,14 +287,14 @@ def _mixture(weight: Float[Tensor, "U k"], mean: Tensor, variance: Tensor, curve
 
 
 class Joint(NamedTuple):
-    """What answers queries of R rows of n observations in C channels: q kernels, of 3 shapes and 2 correlations.
+    """Fitted processes for R rows of n observations in C channels: q kernels, of 3 shapes and 2 correlations.
 
     Attributes:
         index, periods: the shapes, and the periods of the row's most periodic channel.
         weight: of each kernel.
         amplitude, level: squared amplitude and noise variance of each channel, with each shape.
         correlation: between channels, shrunk.
-        share: how far to trust this answer instead of the channels' own.
+        share: how far to trust this answer instead of those of single channels.
     """
 
     times: Float[Tensor, "R n"]
@@ -402,7 +402,7 @@ def blend(first: Answer, second: Answer, share: Tensor) -> Answer:
 
 
 def _of_channels(table: Float[Tensor, "R 3 C"], channels: Int[Tensor, "R m"]) -> Float[Tensor, "R q m"]:
-    """Return of each kernel what belongs to each observation's channel."""
+    """Return each kernel's entry of the table for each observation's channel."""
     return table.gather(2, channels[:, None].expand(-1, table.shape[1], -1)).repeat_interleave(len(SHRINK), 1)
 
 

@@ -1,4 +1,4 @@
-"""What a pre-trained model makes of hidden patches, beside what was there."""
+"""Reconstruct hidden patches with a pre-trained model."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def reconstruct(
     config: TrainConfig | None = None,
     on_step: Any = None,
 ) -> list[Reconstruction]:
-    """Hide patches of every array, the same ones every time, and predicts them from the others.
+    """Hide patches of every array, the same ones every time, and predict them from the others.
 
     Raises:
         InputError: a model that is not a MaskedAutoencoder, or one of other data.
@@ -71,15 +71,17 @@ def reconstruct(
     return predict(autoencoder, examples, read, config or inference(pipeline), on_step)
 
 
-def drawn(pipeline: Pipeline, array: np.ndarray, found: Reconstruction) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """An array [*sizes, C] cropped to whole patches, the same with NaN where it was hidden, and with what was expected
-    there instead."""
+def drawn(pipeline: Pipeline, array: np.ndarray, hidden: Reconstruction) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return an array [*sizes, C], the same with NaN where it was hidden, and the same with predictions there.
+
+    All three are cropped to whole patches.
+    """
     preprocessor = pipeline.require_arrays()
     patch_size = preprocessor.patch_size
     original = crop(np.asarray(array, np.float32), patch_size)
-    patches = np.empty((2, len(found.hidden), preprocessor.features), np.float32)
-    patches[:, ~found.hidden] = found.visible
-    patches[0, found.hidden], patches[1, found.hidden] = np.nan, found.predicted
+    patches = np.empty((2, len(hidden.hidden), preprocessor.features), np.float32)
+    patches[:, ~hidden.hidden] = hidden.visible
+    patches[0, hidden.hidden], patches[1, hidden.hidden] = np.nan, hidden.predicted
     masked, filled = (
         preprocessor.unscale(part)
         for part in unpatchify(torch.from_numpy(patches), original.shape[:-1], patch_size).numpy()
@@ -88,6 +90,6 @@ def drawn(pipeline: Pipeline, array: np.ndarray, found: Reconstruction) -> tuple
 
 
 def _patch_numbers(masked: torch.Tensor, seen: torch.Tensor) -> np.ndarray:
-    """Which patches, counted with the last axis running fastest, the masked positions [M, A] are of."""
+    """Return the numbers of the patches at the masked positions [M, A], counted with the last axis running fastest."""
     both = torch.cat([masked, seen]).long().numpy() - 1  # counted from 0
     return np.asarray(np.ravel_multi_index(tuple(both[: len(masked)].T), tuple(both.max(0) + 1)))

@@ -25,12 +25,12 @@ class Rotation(NamedTuple):
     sin: Float[Tensor, "B N 1 K/2"]
 
     def select(self, tokens: slice) -> Rotation:
-        """The rotation of these tokens only."""
+        """Return the rotation of these tokens alone."""
         return Rotation(self.cos[:, tokens], self.sin[:, tokens])
 
 
 def frequencies(head_dim: int, axes: int, p: float = 0.75, base: float = 10_000.0) -> Float[Tensor, " F"]:
-    """Frequencies of the F = K / 2A pairs of one axis, in radians per unit of position, float64, on the CPU.
+    """Return frequencies of the F = K / 2A pairs of one axis, in radians per unit of position, float64, on the CPU.
 
     frequency_i = base^(-2i / (K/A)) for i < floor(p · (K/A) // 2), fastest first, and 0 for the rest of the pairs,
     which are not rotated. They are made anew for every pass: as a buffer of a module they would be rounded with its
@@ -42,7 +42,7 @@ def frequencies(head_dim: int, axes: int, p: float = 0.75, base: float = 10_000.
 
 
 def angles(positions: Float[Tensor, "B N A"], frequencies: Float[Tensor, " F"]) -> Float[Tensor, "B N A*F"]:
-    """Position · frequency of every token, axis by axis, in the positions' own precision and never below float32.
+    """Return position · frequency of every token, axis by axis, in the precision of the positions and at least float32.
 
     bfloat16 keeps 8 bits: at position 100 its angles err by up to 0.25 rad. Autocast is therefore off in here.
     """
@@ -54,12 +54,12 @@ def angles(positions: Float[Tensor, "B N A"], frequencies: Float[Tensor, " F"]) 
 
 
 def rotation(angles: Float[Tensor, "B N P"]) -> Rotation:
-    """Cosines and sines of the angles, the same for all heads; computed once per forward pass."""
+    """Return cosines and sines of the angles, the same for all heads; computed once per forward pass."""
     return Rotation(angles.cos().unsqueeze(-2), angles.sin().unsqueeze(-2))
 
 
 def rotate(x: Float[Tensor, "B N H K"], rotation: Rotation) -> Float[Tensor, "B N H K"]:
-    """Turns each pair of channels by its angle (Eq. 2), in the angles' precision; returned in that of x."""
+    """Turn each pair of channels by its angle (Eq. 2), in the angles' precision; return it in that of x."""
     cos, sin = rotation
     x1, x2 = x.chunk(2, dim=-1)
     return torch.cat([x1 * cos - x2 * sin, x2 * cos + x1 * sin], dim=-1).to(x.dtype)
@@ -72,7 +72,7 @@ def linear_attention(
     rotations: tuple[Rotation, Rotation] | None,
     key_mask: Bool[Tensor, "B 1 1 L"] | None = None,
 ) -> Float[Tensor, "B Q H K"]:
-    """Attention in time proportional to Q + L: Eq. 19 of RoFormer (arXiv:2104.09864).
+    """Attend in time proportional to Q + L: Eq. 19 of RoFormer (arXiv:2104.09864).
 
     The weight of a key is a product of positive features, elu(x) + 1 (arXiv:2006.16236), so that keys and values are
     summed up once for all queries. The features are rotated, and so weights depend on differences of positions; with
@@ -88,10 +88,10 @@ def linear_attention(
 
 
 def sincos(positions: Float[Tensor, "B N A"], embed_dim: int, base: float = 10_000.0) -> Float[Tensor, "B N D"]:
-    """The baseline: sines and cosines of the positions themselves, D/A channels per axis, added to embeddings.
+    """Return sines and cosines of the positions, D/A channels per axis, to add to embeddings: the baseline.
 
     Vaswani et al. (arXiv:1706.03762, section 3.5), extended to real-valued positions on several axes. Visible and
-    masked tokens get the encoding of their own position; the published code numbers tokens instead, off by one.
+    masked tokens get the encoding of their real position; the published code numbers tokens instead, off by one.
     """
     phase = angles(positions, frequencies(embed_dim, positions.shape[-1], 1.0, base))
     phase = phase.unflatten(-1, (positions.shape[-1], -1))

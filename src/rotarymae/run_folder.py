@@ -30,7 +30,7 @@ from rotarymae.partners.decide import decide
 from rotarymae.series import SeriesDataset, as_dates, plain
 from rotarymae.splits import Fold, SplitColumn
 from rotarymae.system import check_writable, hardware, remove_leftovers, replacing, sha256, versions, write_text
-from rotarymae.training import FREE_TO_CHANGE, taken_precision
+from rotarymae.training import taken_precision
 from rotarymae.training.checkpointing import digest_of
 from rotarymae.training.fit_config import FitConfig
 
@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 
 RESULTS = ("metrics.json", "predictions.parquet", "embeddings.parquet", "interpolations.parquet", "report.html")
 IDENTITY = Path("training/identity.json")
+# Settings that change nothing in the weights, and so may differ when a run is resumed.
+FREE_TO_CHANGE = ("log_every", "checkpoint_minutes", "compile")
 # What is kept of it as a digest, and what messages call it.
 DIGESTS = {"table": "table", "labels": "labels", "split_by": "split", "pretrained": "pretrained model"}
 

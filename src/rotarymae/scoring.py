@@ -37,7 +37,7 @@ from rotarymae.splits import Split
 from rotarymae.system import Reporter
 
 DISTANCES = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)  # edges of the groups of hidden observations, in units of position
-BEHIND, ENOUGH = 1.05, 20  # times the error of a simpler method, and hidden observations: less is chance
+BEHIND, MIN_HIDDEN = 1.05, 20  # times the error of a simpler method, and hidden observations: less is chance
 
 
 def score(outcome: Outcome, reporter: Reporter) -> None:
@@ -299,7 +299,7 @@ def _score_interpolation(outcome: Outcome, train: SeriesDataset, part: SeriesDat
         row["by_distance"] = [
             {"above": ([0.0, *DISTANCES])[k], **measure(every[far == k], v, own_unit=False)}
             for k in range(len(DISTANCES) + 1)
-            if (far == k).sum() >= ENOUGH
+            if (far == k).sum() >= MIN_HIDDEN
         ]
         outcome.metrics["interpolation"][name] = row
         _warn_if_behind(outcome, name, row, reporter)
@@ -309,7 +309,7 @@ def _warn_if_behind(outcome: Outcome, value: str, row: dict[str, Any], reporter:
     """Says which simpler method is closer to the hidden observations than the model, and what may help."""
     errors = {method: found[SCALED_RMSE] for method, found in row["methods"].items()}
     closest = min(errors, key=errors.__getitem__)
-    if row["hidden_observations"] < ENOUGH or errors["model"] <= BEHIND * errors[closest]:
+    if row["hidden_observations"] < MIN_HIDDEN or errors["model"] <= BEHIND * errors[closest]:
         return
     advice = "more epochs of pre-training may help"
     reads_nearest = outcome.pipeline.require_autoencoder().config.neighbours

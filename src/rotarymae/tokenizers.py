@@ -24,7 +24,7 @@ def patchify(
     patch_size: Sequence[int],
     coordinates: Mapping[int, Float[Tensor, "B _"]] | None = None,
 ) -> Tokens:
-    """Tokens of an array.
+    """Cut an array into patches, one token each.
 
     Args:
         array: [B, d_1, .., d_D, C].
@@ -48,7 +48,7 @@ def patchify(
             )
         if at.shape != (len(array), sizes[axis]):
             raise InputError(
-                f"coordinates of axis {axis} have shape {tuple(at.shape)}; wanted {(len(array), sizes[axis])}."
+                f"coordinates of axis {axis} have shape {tuple(at.shape)}; expected {(len(array), sizes[axis])}."
             )
     dims = len(sizes)
     interleaved = [n for pair in zip(counts, patch_size, strict=True) for n in pair]
@@ -62,7 +62,7 @@ def patchify(
 def unpatchify(
     values: Float[Tensor, "B N V"], sizes: Sequence[int], patch_size: Sequence[int]
 ) -> Float[Tensor, "B *axes C"]:
-    """The array [B, *sizes, C] whose patches are `values` [B, N, V], in the order `patchify` gives them.
+    """Assemble the array [B, *sizes, C] whose patches are `values` [B, N, V], in the order `patchify` gives them.
 
     Raises:
         InputError: numbers of tokens or features that no array of these sizes has.
@@ -84,12 +84,12 @@ def unpatchify(
 
 
 def series(values: Float[Tensor, "B N V"], times: Float[Tensor, "B N"]) -> Tokens:
-    """One token per time, all channels as its features; the position is the time."""
+    """Make one token per time, all channels as its features; the position is the time."""
     return patchify(values, (1,), {0: times})
 
 
 def image(pixels: Float[Tensor, "B rows columns C"], patch: int | tuple[int, int] = 16) -> Tokens:
-    """Square (or rows × columns) patches of an image, channels last; positions are row and column, from 1."""
+    """Cut an image, channels last, into square (or rows × columns) patches; positions are row and column, from 1."""
     return patchify(pixels, (patch, patch) if isinstance(patch, int) else patch)
 
 
@@ -98,7 +98,7 @@ def video(
     patch_size: tuple[int, int, int] = (2, 16, 16),
     times: Float[Tensor, "B frames"] | None = None,
 ) -> Tokens:
-    """Tubelets of a video; with `times`, of irregular frames, the patch size in time must be 1."""
+    """Cut a video into tubelets; with `times`, of irregular frames, the patch size in time must be 1."""
     return patchify(frames, patch_size, None if times is None else {0: times})
 
 
@@ -107,21 +107,21 @@ def spectrogram(
     patch_size: tuple[int, int] = (16, 16),
     times: Float[Tensor, "B frames"] | None = None,
 ) -> Tokens:
-    """Patches of a spectrogram; positions are time frame and frequency bin."""
+    """Cut a spectrogram into patches; positions are time frame and frequency bin."""
     return patchify(bands[..., None], patch_size, None if times is None else {0: times})
 
 
 def _sizes(array: Tensor, patch_size: Sequence[int]) -> tuple[int, ...]:
     if array.ndim < 3:
-        raise InputError(f"array has shape {tuple(array.shape)}; wanted [batch, d_1, .., d_D, channels].")
+        raise InputError(f"array has shape {tuple(array.shape)}; expected [batch, d_1, .., d_D, channels].")
     sizes = tuple(array.shape[1:-1])
     if len(patch_size) != len(sizes):
         raise InputError(
-            f"patch_size {tuple(patch_size)} for an array with {len(sizes)} axes {sizes}; wanted one size per axis."
+            f"patch_size {tuple(patch_size)} for an array with {len(sizes)} axes {sizes}; expected one size per axis."
         )
     for axis, (size, patch) in enumerate(zip(sizes, patch_size, strict=True)):
         if patch < 1:
-            raise InputError(f"patch_size {tuple(patch_size)}; wanted sizes of at least 1.")
+            raise InputError(f"patch_size {tuple(patch_size)}; expected sizes of at least 1.")
         if size % patch:
             below, above = size - size % patch, size - size % patch + patch
             crop = f"crop it to {below}, " if below else ""
@@ -135,7 +135,7 @@ def _sizes(array: Tensor, patch_size: Sequence[int]) -> tuple[int, ...]:
 
 
 def _position_dtype(*of: Tensor) -> torch.dtype:
-    """float64 where one of these is; else float32, because half precision rounds positions."""
+    """Return float64 where a tensor has it; else float32, because half precision rounds positions."""
     return torch.float64 if torch.float64 in {one.dtype for one in of} else torch.float32
 
 

@@ -23,20 +23,27 @@ from rotarymae.errors import InputError
 class Tokens:
     """A batch of sequences of tokens, each a small vector of values at a real-valued position.
 
-    Args:
-        values: [B, N, V], standardised.
-        positions: [B, N, A], any axis: time, band, row, column. Index axes count from 1, because [CLS] is at 0.
-        padding: [B, N], True where there is nothing; None when every token is real. Padding may lie anywhere in a
-            row. Values at padded positions are ignored (and zeroed here), and an all-False mask becomes None, so
-            that attention can take its fastest kernel.
-        observed: [B, N, W], True where the first W values of a token were observed; None when all were. What was not
-            observed is zero, is not predicted, and is no query's neighbour.
-        check_values: look at every number once (the default, for batches built from a user's data). Steps that
-            derive Tokens from checked ones pass False: on an accelerator a look would wait for the device.
+    Parameters
+    ----------
+    values : Tensor of shape [B, N, V]
+        Standardised values. Those at padded positions are ignored, and zeroed here.
+    positions : Tensor of shape [B, N, A]
+        Positions on any axis: time, band, row, column. Index axes count from 1, because [CLS] is at 0.
+    padding : bool Tensor of shape [B, N] or None
+        True where there is no token; None when every token is real. Padding may lie anywhere in a row. An all-False
+        mask becomes None, so that attention can take its fastest kernel.
+    observed : bool Tensor of shape [B, N, W] or None
+        True where the first W values of a token were observed; None when all were. An unobserved value is zero, is not
+        predicted, and is no query's neighbour.
+    check_values : bool
+        Check every number once (the default, for batches built from a user's data). Steps that derive Tokens from
+        checked ones pass False: on an accelerator a check would wait for the device.
 
-    Raises:
-        InputError: wrong ranks or sizes; no rows or no tokens; with `check_values` also NaN or infinity outside
-            padding, and rows that are padding throughout. The message names the first such row.
+    Raises
+    ------
+    InputError
+        Wrong ranks or sizes; no rows or no tokens; with `check_values` also NaN or infinity outside padding, and rows
+        that are padding throughout. The message names the first such row.
     """
 
     values: Float[Tensor, "B N V"]
@@ -56,36 +63,52 @@ class Tokens:
 
     @property
     def batch(self) -> int:
+        """Number of rows B."""
         return self.values.shape[0]
 
     @property
     def length(self) -> int:
-        """N, padding included."""
+        """Number of tokens N of a row, padding included."""
         return self.values.shape[1]
 
     @property
     def features(self) -> int:
+        """Number of values V of a token."""
         return self.values.shape[2]
 
     @property
     def axes(self) -> int:
+        """Number of position axes A."""
         return self.positions.shape[2]
 
     @property
     def real(self) -> Bool[Tensor, "B N"]:
-        """True where there is a token."""
+        """Mask [B, N], True where there is a token."""
         if self.padding is None:
             return torch.ones(self.values.shape[:2], dtype=torch.bool, device=self.values.device)
         return ~self.padding
 
     @property
     def observed_values(self) -> Bool[Tensor, "B N V"]:
-        """True where there is a value that was observed."""
+        """Mask [B, N, V], True where a value was observed."""
         real = self.real[..., None]
         return real.expand_as(self.values) if self.observed is None else self.observed & real
 
     def select(self, index: Int[Tensor, "B M"], padding: Bool[Tensor, "B M"] | None = None) -> Tokens:
-        """The tokens at `index` of each row, in that order; `padding` replaces the selected padding when given."""
+        """Select tokens of each row, in the order of `index`.
+
+        Parameters
+        ----------
+        index : int Tensor of shape [B, M]
+            Tokens of each row, from 0.
+        padding : bool Tensor of shape [B, M] or None
+            Replaces the padding of the selected tokens when given.
+
+        Returns
+        -------
+        Tokens
+            The selected tokens [B, M].
+        """
         if padding is None and self.padding is not None:
             padding = self.padding.gather(1, index)
         at = index[..., None]
@@ -98,12 +121,38 @@ class Tokens:
         )
 
     def rows(self, index: Int[Tensor, " K"]) -> Tokens:
-        """Return the rows at `index`, repeats allowed."""
+        """Select rows.
+
+        Parameters
+        ----------
+        index : int Tensor of shape [K]
+            Rows, from 0; repeats are allowed.
+
+        Returns
+        -------
+        Tokens
+            The selected rows [K, N].
+        """
         parts: dict[str, Any] = {name: None if part is None else part[index] for name, part in vars(self).items()}
         return Tokens(**parts, check_values=False)
 
     def to(self, device: torch.device | str, non_blocking: bool = False) -> Tokens:
-        """The same tokens on another device. Precision is left alone: positions must not be rounded."""
+        """Move the tokens to another device.
+
+        Precision is left alone: positions must not be rounded.
+
+        Parameters
+        ----------
+        device : torch.device or str
+            The device.
+        non_blocking : bool
+            Whether the copy may run asynchronously.
+
+        Returns
+        -------
+        Tokens
+            The same tokens on that device.
+        """
 
         def move(tensor: Tensor) -> Tensor:
             return tensor.to(device, non_blocking=non_blocking)
@@ -113,10 +162,22 @@ class Tokens:
 
 
 def collate(rows: Iterable[tuple[Float[Tensor, "_ V"], Float[Tensor, "_ A"]]]) -> Tokens:
-    """One batch from rows (values [n, V], positions [n, A]) of any lengths, padded behind to the longest.
+    """Collate rows of any lengths into one batch, padded behind to the longest.
 
-    Raises:
-        InputError: as `Tokens`, and when a row's values and positions differ in length.
+    Parameters
+    ----------
+    rows : iterable of (Tensor, Tensor)
+        Values [n, V] and positions [n, A] of each row.
+
+    Returns
+    -------
+    Tokens
+        The batch.
+
+    Raises
+    ------
+    InputError
+        As `Tokens`, and when a row's values and positions differ in length.
     """
     rows = list(rows)
     if not rows:
@@ -142,7 +203,7 @@ def collate(rows: Iterable[tuple[Float[Tensor, "_ V"], Float[Tensor, "_ A"]]]) -
 def pad_rows(
     flat: Shaped[np.ndarray | Tensor, "n C"], lengths: Sequence[int] | np.ndarray | Tensor
 ) -> tuple[Shaped[Tensor, "B N C"], Bool[Tensor, "B N"] | None]:
-    """Rows of different lengths, given one after another, as a table of N = max(lengths) columns with zeros behind.
+    """Lay out concatenated rows of different lengths as a table of N = max(lengths) columns, padded behind with zeros.
 
     Args:
         flat: all rows, concatenated; n is the sum of `lengths`.
@@ -206,7 +267,7 @@ def _check_shapes(values: Tensor, positions: Tensor, padding: Tensor | None, obs
     if values.ndim != 3 or positions.ndim != 3:
         raise InputError(
             f"values have shape {tuple(values.shape)} and positions {tuple(positions.shape)}; "
-            "wanted values [batch, tokens, features] and positions [batch, tokens, axes]."
+            "expected values [batch, tokens, features] and positions [batch, tokens, axes]."
         )
     if values.shape[:2] != positions.shape[:2]:
         raise InputError(
@@ -225,10 +286,10 @@ def _check_shapes(values: Tensor, positions: Tensor, padding: Tensor | None, obs
     if padding is not None:
         if padding.shape != values.shape[:2]:
             raise InputError(
-                f"padding has shape {tuple(padding.shape)}; wanted {tuple(values.shape[:2])} (batch, tokens)."
+                f"padding has shape {tuple(padding.shape)}; expected {tuple(values.shape[:2])} (batch, tokens)."
             )
         if padding.dtype != torch.bool:
-            raise InputError(f"padding is {padding.dtype}; wanted bool, True where there is no token.")
+            raise InputError(f"padding is {padding.dtype}; expected bool, True where there is no token.")
     if observed is not None and (
         observed.dtype != torch.bool
         or observed.ndim != 3
@@ -242,7 +303,7 @@ def _check_shapes(values: Tensor, positions: Tensor, padding: Tensor | None, obs
 
 
 def _check_numbers(values: Tensor, positions: Tensor, padding: Tensor | None) -> Tensor | None:
-    """Refuses NaN, infinity and empty rows; returns the padding, None when it marks nothing."""
+    """Refuse NaN, infinity and empty rows; return the padding, None when it marks nothing."""
     if padding is not None:
         empty = padding.all(dim=1)
         if empty.any():

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-import hashlib
 import time
 import warnings
 from collections.abc import Mapping
@@ -29,7 +28,7 @@ from rotarymae.heads import encoder_of
 from rotarymae.labels import LABELS, ClassLabels, Labels, as_targets, choose_labels, has_label, narrowed, truth_at
 from rotarymae.model import Encoder, MaskedAutoencoder, build
 from rotarymae.partners import fit_predictor
-from rotarymae.partners.decide import decision_weights
+from rotarymae.partners.decide import decision_weights, resolve
 from rotarymae.pipeline import Pipeline, without_head
 from rotarymae.prediction import predict_outputs
 from rotarymae.preprocess import (
@@ -53,6 +52,8 @@ from rotarymae.training.tuning import check_tune, freeze
 # Options that mean nothing to pictures, videos and sounds.
 SERIES_ONLY = ("time_unit", "time_origin", "channel_spacing", "join_times", "channel_one_hot", "signal_to_noise")
 SERIES_ONLY += ("transforms", "max_tokens", "window", "overlap", "static", "errors")
+NEAR, MAX_NEAR = 256, 1024  # observations of a window of a fit without labels, for each channel and at most
+STEP_TOKENS = 8192  # observations of a step of windows
 LONG = 8192  # observations; longer series are read in windows
 WINDOWS, STEP = (4096, 2048, 1024, 512, 256), 1 << 15  # observations of a window, and of a step's windows together
 
@@ -141,7 +142,12 @@ def train(
     if targets is not None:
         targets = as_targets(targets)
     if targets is None and not continue_training:
-        config = to_interpolate(config, dataset)
+        given, config = config, to_interpolate(config, dataset)
+        if config.window != given.window:
+            reporter.say(
+                f"series are read in windows of {config.window} observations that share {config.shared}, "
+                f"{config.batch_size} in a step (--window, --overlap, --batch-size)"
+            )
     kind, rows, strata = labelled(dataset, targets, task, config)
     split, method = _split(dataset, rows, strata, holdout, split_by, config, reporter)
     if kind is not None and targets is not None:  # before a training that could not be used
@@ -207,7 +213,6 @@ def train(
         result.pipeline,
         columns=dict(columns) if columns is not None else result.pipeline.columns,
         parameters=as_parameters(config),
-        trained_on=digest_of_ids(dataset.ids[split.pretrain]),
     )
     return result
 
@@ -273,13 +278,21 @@ def _fit_partners(
     )
     labels = pipeline.labels
     if isinstance(labels, ClassLabels):
-        if config.decide == "f1" and not len(split.validation):
+        counts = np.bincount(truth[rows], minlength=labels.outputs)
+        decide = resolve(config.decide, counts)
+        if config.decide == "auto" and decide == "f1":
+            rare = labels.classes[int(counts.argmin())]
+            reporter.say(
+                f"{counts.min():,} of {counts.sum():,} {dataset.noun} are of the class {rare!r}: it is predicted where "
+                "that is best for its F1 on validation series (decide='f1'); decide='accuracy' predicts the most "
+                "probable class"
+            )
+        if decide == "f1" and not len(split.validation):
             reporter.warn(
                 "decide='f1' needs validation series and there are none; the most probable class is predicted."
             )
         unseen = result.validation_outputs.get(partners.choice, of_model)
-        counts = np.bincount(truth[rows], minlength=labels.outputs)
-        weights = decision_weights(config.decide, counts, unseen, truth[split.validation], config.costs)
+        weights = decision_weights(decide, counts, unseen, config.costs)
         labels = replace(labels, weights=weights)
     result.pipeline = replace(pipeline, partners=partners, labels=labels)
 
@@ -298,11 +311,6 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list | tuple | np.ndarray):
         return [_plain(one) for one in value]
     return value if value is None or isinstance(value, bool | int | float | str) else str(value)
-
-
-def digest_of_ids(ids: np.ndarray) -> str:
-    """Return the digest of the ids of training examples."""
-    return hashlib.sha256(repr(sorted(map(str, ids.tolist()))).encode()).hexdigest()
 
 
 # ── what a fit starts from ──────────────────────────────────────────────────────────────────────────────────────────
@@ -373,10 +381,22 @@ def as_configured(objective: Objective, examples: Examples, training: TrainConfi
 
 
 def to_interpolate(config: FitConfig, dataset: AnyDataset) -> FitConfig:
-    """Return the options of a fit without labels: `neighbours="auto"` is on, if it can be."""
-    if config.neighbours != "auto" or config.pretrained is not None or dataset.kind != "observations":
+    """Return the options of a fit without labels: `neighbours="auto"` is on, if it can be; long series are cut.
+
+    What an answer needs is near it, and many steps teach more than few long ones. A window has about `NEAR`
+    observations of every channel, and a step about `STEP_TOKENS` of all.
+    """
+    if config.pretrained is not None or dataset.kind != "observations":
         return config
-    return replace(config, neighbours="off" if dataset.position_names else "on")  # pyright: ignore
+    if config.neighbours == "auto":
+        config = replace(config, neighbours="off" if dataset.position_names else "on")  # pyright: ignore
+    if config.window is None and config.max_tokens is None and config.attention != "linear":
+        window = NEAR * min(len(dataset.channel_names or (None,)), MAX_NEAR // NEAR)  # pyright: ignore
+        if dataset.lengths.max() > 2 * window:
+            overlap = window // 8 if config.overlap is None else config.overlap
+            together = min(config.batch_size, max(1, STEP_TOKENS // window))
+            config = replace(config, window=window, overlap=overlap, batch_size=together)
+    return config
 
 
 def prepare(dataset: AnyDataset, config: FitConfig, start: Pipeline | None = None) -> AnyPreprocessor:

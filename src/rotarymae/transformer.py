@@ -39,10 +39,10 @@ class Attention(nn.Module):
         queries: slice = ALL,
         keys: slice = ALL,
     ) -> Float[Tensor, "B Q D"]:
-        """The tokens `queries` attend to the tokens `keys` (L of them).
+        """Let the tokens `queries` attend to the tokens `keys` (L of them).
 
-        `rotation` is of all N tokens, None when positions are not rotary. `key_mask` is True where a key may be looked
-        at; no [B, N, N] is ever built. None means every key, which leaves the choice to the fastest kernel.
+        `rotation` is of all N tokens, None when positions are not rotary. `key_mask` is True where a key may be
+        attended to; no [B, N, N] is ever built. None means every key, which leaves the choice to the fastest kernel.
         """
         # Linear attention rotates features of queries and keys.
         query, key = self._rotated(x, None if self.linear else rotation, queries, keys)
@@ -61,7 +61,7 @@ class Attention(nn.Module):
         queries: slice = ALL,
         keys: slice = ALL,
     ) -> Float[Tensor, "B H Q L"]:
-        """How much of each key's value `forward`, given the same, takes; for whoever wants to look."""
+        """Return the attention weights [B, H, Q, L] that `forward` computes from the same arguments, for inspection."""
         query, key = self._rotated(x, rotation, queries, keys)
         scores = query.transpose(1, 2) @ key.permute(0, 2, 3, 1) / self.head_dim**0.5
         return (scores if key_mask is None else scores.masked_fill(~key_mask, -torch.inf)).softmax(-1)
@@ -129,7 +129,7 @@ class Block(nn.Module):
         queries: slice = ALL,
         keys: slice = ALL,
     ) -> Float[Tensor, "B Q D"]:
-        """The tokens `queries` after this block; arguments as `Attention.forward`."""
+        """Return the tokens `queries` after this block; arguments as `Attention.forward`."""
         attended = self.attention(self.attention_norm(x), rotation, key_mask, queries, keys)
         x = x[:, queries] + self.drop_path(attended)
         return x + self.drop_path(self.mlp(self.mlp_norm(x)))
@@ -150,10 +150,10 @@ class Transformer(nn.Module):
         queries: slice = ALL,
         context: int | None = None,
     ) -> Float[Tensor, "B Q D"]:
-        """The tokens `queries` after all blocks; the final block computes no others.
+        """Return the tokens `queries` after all blocks; the final block computes no others.
 
         With `context` every token attends to the first `context` tokens only, and so no token behind them changes
-        another's result. What stands under padding has no meaning.
+        another's result. Results at padded positions have no meaning.
         """
         keys = slice(context)
         key_mask = None if padding is None else ~padding[:, None, None, keys]

@@ -172,9 +172,9 @@ def ask(
                 model.decode(context, torch.stack([t, c + 1.0], -1).float(), p)
                 for t, c, p in zip(*(tensor.split(QUERIES_AT_A_TIME, 1) for tensor in flat), strict=True)
             ]
-        found = torch.cat(pieces, 1)[:, :, 0].unflatten(1, (-1, V)).double()
-        parameters[at] = found[row, place]
-        c, w = (_with_absent(own, typical[i], channels, padding) for i, own in enumerate((scale.centre, scale.width)))
+        answers = torch.cat(pieces, 1)[:, :, 0].unflatten(1, (-1, V)).double()
+        parameters[at] = answers[row, place]
+        c, w = (_with_absent(part, typical[i], channels, padding) for i, part in enumerate((scale.centre, scale.width)))
         number = ask_channels[row, place].numpy()
         centre[at], width[at] = c[row[:, None], number], w[row[:, None], number]
         done += len(index)
@@ -254,17 +254,17 @@ def _typical(dataset: SeriesDataset, V: int) -> np.ndarray:
     count = 1 if dataset.channel_names is None else len(dataset.channel_names)
     typical = np.stack([np.zeros(count * V), np.ones(count * V)])
     for c in np.unique(channels):
-        own = values[channels == c]
-        middle = np.median(own, axis=0)
-        spread = np.quantile(np.abs(own - middle), 0.68, axis=0)
+        part = values[channels == c]
+        middle = np.median(part, axis=0)
+        spread = np.quantile(np.abs(part - middle), 0.68, axis=0)
         typical[:, c * V : (c + 1) * V] = middle, np.where(spread > 0, spread, 1.0)
     return typical
 
 
-def _with_absent(own: Tensor, typical: np.ndarray, channels: Tensor, padding: Tensor) -> np.ndarray:
+def _with_absent(scale: Tensor, typical: np.ndarray, channels: Tensor, padding: Tensor) -> np.ndarray:
     """Return a scale [B, all channels], with the table's where a series has no observation of a channel."""
-    full = np.tile(typical, (len(own), 1))
-    row = torch.arange(len(own))[:, None].expand_as(channels)[~padding].numpy()
+    full = np.tile(typical, (len(scale), 1))
+    row = torch.arange(len(scale))[:, None].expand_as(channels)[~padding].numpy()
     seen = channels[~padding].numpy()
-    full[row, seen] = own.numpy()[row, seen]
+    full[row, seen] = scale.numpy()[row, seen]
     return full

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from conftest import TINY, command
-from rotarymae.cli.interruption import Stopped, saying, stopping_on_signals
+from rotarymae.cli.interruption import Stopped, how_to_resume, saying, stopping_on_signals
 
 STARS = ["--id", "star", "--time", "day", "--channel", "band", "--values", "flux"]
 SIGNALS = [signal.SIGINT, signal.SIGTERM]
@@ -135,6 +135,17 @@ def test_a_training_saves_first_and_goes_on(fitted, tmp_path, monkeypatch, capsy
     assert not any((tmp_path / "run" / half).exists() for half in halves)
     assert "training goes on after step 2" in " ".join(capsys.readouterr().err.split())
     assert (tmp_path / "run/report.html").exists()
+
+
+def test_what_is_saved_is_said_of_a_cross_validation_too(tmp_path):
+    run = tmp_path / "run"
+    assert how_to_resume(run) == "Nothing was saved."
+    (run / "training").mkdir(parents=True)
+    assert "No state was saved" in how_to_resume(run)
+    stage = run / "folds" / "2" / "training" / "pretrain"
+    stage.mkdir(parents=True)
+    (stage / "checkpoint.safetensors").touch()
+    assert "--resume goes on from there" in how_to_resume(run)
 
 
 def test_another_run_is_refused_before_there_is_a_checkpoint(fitted, tmp_path, monkeypatch, capsys):

@@ -126,8 +126,9 @@ def assert_as_the_library(program, pipeline, shape, closeness=1e-5):
 
 
 def test_a_program_answers_as_the_library(fitted):
-    forecasts = dataclasses.replace(fitted.pipeline_.pretrained, forecasts=True)
-    for program, pipeline in (*programs_of(fitted), (make_program(forecasts, "interpolate"), forecasts)):
+    raw = dataclasses.replace(fitted.pipeline_.pretrained, calibration=None)
+    assert fitted.pipeline_.pretrained.calibration is not None
+    for program, pipeline in (*programs_of(fitted), (make_program(raw, "interpolate"), raw)):
         for shape in SHAPES:
             assert_as_the_library(program, pipeline, shape)
 

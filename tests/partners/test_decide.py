@@ -25,7 +25,7 @@ def test_each_way_is_best_at_what_it_is_named_for():
     counts, (new_truth, new_probabilities) = np.bincount(truth), rare(seed=1)
     scores = {}
     for by in ("accuracy", "f1", "balanced"):
-        weights = decision_weights(by, counts, probabilities, truth)
+        weights = decision_weights(by, counts, probabilities)
         decided = decide(new_probabilities, weights)
         scores[by] = (
             (decided == new_truth).mean(),
@@ -37,18 +37,39 @@ def test_each_way_is_best_at_what_it_is_named_for():
     assert scores["f1"][1] > scores["accuracy"][1] + 0.02 and scores["balanced"][2] > scores["f1"][2] + 0.02
 
 
+@pytest.mark.parametrize("shift", [-1.0, 0.0, 3.0])
+def test_a_few_validation_series_find_the_threshold_of_the_best_f1(shift):
+    """Also where the method thinks the rare class e^shift times as likely, as one with balanced class weights does."""
+    reached, best = [], []
+    new_truth, new = rare(20_000, seed=99)
+    new = new * np.exp([0.0, shift]) / (new * np.exp([0.0, shift])).sum(1, keepdims=True)
+    for seed in range(20):
+        _, few = rare(365, seed=seed)
+        few = few * np.exp([0.0, shift]) / (few * np.exp([0.0, shift])).sum(1, keepdims=True)
+        reached.append(f1_score(new_truth, decide(new, decision_weights("f1", np.array([1900, 100]), few))))
+        best.append(max(f1_score(new_truth, new[:, 1] > t) for t in np.quantile(new[:, 1], np.linspace(0.9, 0.98, 9))))
+    assert np.mean(reached) > np.mean(best) - 0.015
+
+
+def test_a_rare_class_of_two_is_sought_by_default():
+    _, probabilities = rare()
+    for counts, by in (((190, 10), "f1"), ((150, 50), "accuracy"), ((190, 5, 5), "accuracy")):
+        some = probabilities if len(counts) == 2 else np.full((4, 3), 1 / 3)
+        assert decision_weights("auto", np.array(counts), some) == decision_weights(by, np.array(counts), some)
+
+
 def test_costs_decide_by_the_expected_cost():
     probabilities = np.array([[0.8, 0.2], [0.95, 0.05]])
-    weights = decision_weights("cost", np.array([5, 5]), probabilities, np.array([0, 1]), costs=(1, 10))
+    weights = decision_weights("cost", np.array([5, 5]), probabilities, costs=(1, 10))
     assert decide(probabilities, weights).tolist() == [1, 0]  # 0.8 · 1 < 0.2 · 10, but 0.95 · 1 > 0.05 · 10
     assert decide(probabilities).tolist() == [0, 0]
 
 
 def test_the_most_probable_class_is_taken_where_nothing_can_choose():
-    nobody = np.zeros((0, 3)), np.zeros(0, int)
-    assert decision_weights("f1", np.array([5, 2, 1]), *nobody) == ()
-    assert decision_weights("accuracy", np.array([5, 2]), *rare()[::-1]) == ()
-    assert decision_weights("balanced", np.array([6, 2]), *nobody) == pytest.approx((4 / 3, 4))
+    nobody = np.zeros((0, 3))
+    assert decision_weights("f1", np.array([5, 2, 1]), nobody) == ()
+    assert decision_weights("accuracy", np.array([5, 2]), rare()[1]) == ()
+    assert decision_weights("balanced", np.array([6, 2]), nobody) == pytest.approx((4 / 3, 4))
 
 
 def test_many_classes_are_decided_by_their_mean_f1():
@@ -57,7 +78,7 @@ def test_many_classes_are_decided_by_their_mean_f1():
     truth = draw.choice(3, 3000, p=share)
     likelihood = np.exp(draw.normal(size=(3000, 3)) + 2.5 * np.eye(3)[truth])
     probabilities = likelihood * share / (likelihood * share).sum(1, keepdims=True)
-    weights = decision_weights("f1", np.bincount(truth), probabilities, truth)
+    weights = decision_weights("f1", np.bincount(truth), probabilities)
     plain, decided = (f1_score(truth, decide(probabilities, w), average="macro") for w in ((), weights))
     assert decided > plain + 0.01 and weights[0] < weights[1] < weights[2]
 
@@ -84,11 +105,11 @@ def test_a_fitted_classifier_decides_as_it_was_asked_to(tmp_path):
 @pytest.mark.parametrize("costs", [(), (1.0,), (1.0, -1.0), (1.0, np.nan)])
 def test_costs_are_one_positive_number_for_each_class(costs):
     with refuses("costs"):
-        decision_weights("cost", np.array([5, 5]), np.full((2, 2), 0.5), np.array([0, 1]), costs)
+        decision_weights("cost", np.array([5, 5]), np.full((2, 2), 0.5), costs)
 
 
 def test_costs_and_names_without_effect_are_refused():
     with refuses("costs", "f1"):
-        decision_weights("f1", np.array([5, 5]), np.full((2, 2), 0.5), np.array([0, 1]), (1.0, 2.0))
+        decision_weights("f1", np.array([5, 5]), np.full((2, 2), 0.5), (1.0, 2.0))
     with refuses("decide"):
-        decision_weights("luck", np.array([5, 5]), np.full((2, 2), 0.5), np.array([0, 1]))
+        decision_weights("luck", np.array([5, 5]), np.full((2, 2), 0.5))

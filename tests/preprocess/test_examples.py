@@ -1,9 +1,5 @@
 """Batches: every example once, pure functions of (seed, epoch), little padding, and the tokens of their series."""
 
-import json
-import threading
-import time
-
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -15,7 +11,7 @@ from conftest import refuses
 from rotarymae.masking import MaskRatio, MaskRows
 from rotarymae.preprocess import ObservationPreprocessor, SeriesExamples, assemble
 from rotarymae.series.dataset import SeriesDataset
-from rotarymae.training.batching import in_order, plan, prefetch
+from rotarymae.training.batching import in_order, plan
 
 LENGTHS = st.lists(st.integers(1, 30), min_size=1, max_size=80).map(np.array)
 SIZES = st.one_of(
@@ -271,48 +267,6 @@ def test_examples_refuse(changes, parts):
         examples(**changes)
 
 
-def test_the_identity_is_of_all_that_batches_are_made_of():
-    changes = [{}, {"seed": 9}, {"targets": np.arange(6)}, {"targets": np.arange(6) + 1}, {"drop": 0.1}, {"noise": 0.1}]
-    found = [json.dumps(examples(**change).identity(), sort_keys=True) for change in changes]
-    assert len(set(found)) == len(changes)
-    assert examples().identity()["series"] == ragged((9, 5, 7, 9, 6, 8)).fingerprint()
+def test_examples_know_the_lengths_and_names_of_their_series():
     assert examples().lengths.tolist() == [9, 5, 7, 9, 6, 8]
     assert examples().names(np.array([4, 1])) == [str(name) for name in examples().dataset.ids[[4, 1]]]
-
-
-# ── ahead of time ───────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-@pytest.mark.parametrize("workers", [0, 1, 3])
-def test_prefetch_keeps_the_order(workers):
-    def make(batch):
-        time.sleep(0.004 * (batch[0] % 3))  # later ones are often done first
-        return int(batch[0]), threading.current_thread() is threading.main_thread()
-
-    made = list(prefetch(make, [np.array([i]) for i in range(14)], workers))
-    assert [number for number, _ in made] == list(range(14))
-    assert all(here == (workers == 0) for _, here in made)
-    assert list(prefetch(make, [], workers)) == []
-
-
-@pytest.mark.parametrize("workers", [0, 2])
-def test_prefetch_hands_errors_on_in_their_place(workers):
-    def make(batch):
-        if batch[0] == 3:
-            raise ValueError("series 3 is broken")
-        return int(batch[0])
-
-    seen = []
-    with refuses("series 3 is broken", error=ValueError):
-        for number in prefetch(make, [np.array([i]) for i in range(9)], workers):
-            seen.append(number)
-    assert seen == [0, 1, 2]
-
-
-def test_prefetch_makes_no_more_than_two_batches_a_worker_ahead():
-    started = []
-    ahead = prefetch(lambda batch: started.append(batch[0]), [np.array([i]) for i in range(40)], 2)
-    next(ahead)
-    time.sleep(0.05)
-    assert len(started) <= 5
-    ahead.close()

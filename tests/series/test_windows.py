@@ -156,12 +156,12 @@ def test_values_at_any_times_come_from_one_window_or_two(trained):
         for name in ("scaled_mean", "scaled_std"):
             first, second = (getattr(alone(window), name)[0] for window in (before[i], after[i]))
             wanted = (1 - share[i]) * first + share[i] * second
-            np.testing.assert_allclose(getattr(found, name)[i], wanted, rtol=1e-4, atol=1e-5)
+            np.testing.assert_allclose(getattr(found, name)[i], wanted, rtol=1e-3, atol=1e-5)
         if before[i] == after[i]:
             np.testing.assert_allclose(
                 found.bands[0.95][1][i], alone(before[i]).bands[0.95][1][0], rtol=1e-4, atol=1e-5
             )
-            assert found.extrapolated[i] == alone(before[i]).extrapolated[0]
+            assert found.distance[i] <= alone(before[i]).distance[0]  # to the nearest of the whole series
 
 
 def test_windows_are_kept_with_the_model_and_refused_where_they_cannot_be(trained):

@@ -20,7 +20,7 @@ OTHER = {
     "masking": "rows", "mask_ratio": 0.4, "beta": 0.2, "pretrain_epochs": 3, "finetune_epochs": 3, "min_steps": 3,
     "batch_size": 3,
     "finetune_batch_size": 3, "base_lr": 3e-3, "finetune_lr": 3e-3, "warmup_steps": 3, "optimizer": "sgd",
-    "betas": (0.5, 0.5), "weight_decay": 0.5, "gradient_clip": 3.0, "precision": "bf16", "compile": True, "workers": 2,
+    "betas": (0.5, 0.5), "weight_decay": 0.5, "gradient_clip": 3.0, "precision": "bf16", "compile": True,
     "log_every": 3, "seed": 3, "checkpoint_minutes": 3.0, "patience": 3, "layer_decay": 0.5,
 }  # fmt: skip
 NEEDS = {}

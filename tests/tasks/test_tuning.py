@@ -85,9 +85,6 @@ def test_an_interrupted_run_goes_on_to_the_same_weights(tune, pretrained, tuned,
     assert "goes on after step 1" in said[0]
     for name, tensor in tuned[tune].pipeline.model.state_dict().items():
         assert torch.equal(tensor, again.model.state_dict()[name]), name
-    other = dataclasses.replace(config, tune="top:2")
-    with refuses("trained weights was"):
-        finetune(pretrained, data, KINDS, other, folder=tmp_path, resume="auto")
 
 
 def test_layer_decay_slows_the_lower_blocks(pretrained, data):

@@ -13,7 +13,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from _runs import KINDS, digest, examples, log, objective, same, series, settings, weights
+from _runs import KINDS, digest, examples, log, objective, same, settings, weights
 from conftest import refuses
 from rotarymae.errors import InputWarning, ModelDirectoryError
 from rotarymae.pipeline import Pipeline
@@ -72,9 +72,6 @@ def test_the_header_says_what_a_checkpoint_is(finished):
     manifest = manifest_of(finished[0] / CHECKPOINT)
     assert (manifest["state"]["step"], manifest["state"]["epoch"], manifest["state"]["batch_index"]) == (20, 5, 0)
     assert manifest["versions"].keys() == {"rotarymae", "torch", "numpy", "python"}
-    assert manifest["identity"]["data"]["series"] == series(40).fingerprint()
-    assert manifest["identity"]["model"]["embed_dim"] == 24
-    assert manifest["identity"]["training"]["base_lr"] == 1e-3
 
 
 # ── going on ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -158,14 +155,14 @@ def every_checkpoint():
         yield saved
 
 
-@pytest.mark.parametrize(("at", "workers"), [(1, 2), (3, 0), (4, 2), (9, 0), (16, 2), (19, 0)])
-def test_broken_off_and_gone_on_with_is_the_same_run(finished, at, workers, tmp_path, monkeypatch):
+@pytest.mark.parametrize("at", [1, 3, 4, 9, 16, 19])
+def test_broken_off_and_gone_on_with_is_the_same_run(finished, at, tmp_path, monkeypatch):
     folder, bits, result = finished
     with monkeypatch.context() as patch:
         broken = stop_at(patch, at)
         with pytest.raises(broken):
-            train(tmp_path / "run", checkpoint_steps=3, keep_best=True, workers=workers)
-    what, resumed = train(tmp_path / "run", resume="auto", checkpoint_steps=3, keep_best=True, workers=2 - workers)
+            train(tmp_path / "run", checkpoint_steps=3, keep_best=True)
+    what, resumed = train(tmp_path / "run", resume="auto", checkpoint_steps=3, keep_best=True)
     assert digest(what.model) == bits
     assert (tmp_path / "run" / "log.jsonl").read_bytes() == (folder / "log.jsonl").read_bytes()
     assert resumed.history == result.history == log(folder)
@@ -206,56 +203,7 @@ def test_never_refuses_a_folder_with_a_run(run):
         train(run, resume="always")
 
 
-CHANGES = {
-    "count": (41, "data.series was"),
-    "seed": (1, "data.seed was 0 and is now 1"),
-    "base_lr": (2e-3, "training.base_lr was 0.001 and is now 0.002"),
-    "epochs": (6, "training.epochs was 5 and is now 6"),
-    "batch_size": (9, "training.batch_size was 10 and is now 9"),
-}
-
-
-@pytest.mark.parametrize("field", CHANGES)
-def test_another_run_is_refused_and_the_difference_named(run, field):
-    value, said = CHANGES[field]
-    before = (run / "log.jsonl").read_bytes()
-    with refuses(run / CHECKPOINT, said, "choose another folder"):
-        train(run, resume="auto", **{"keep_best": True, field: value})
-    assert (run / "log.jsonl").read_bytes() == before
-
-
-def test_other_targets_models_losses_and_masks_are_another_run(tmp_path):
-    base = tmp_path / "run"
-    fit(objective("classify"), examples("classify"), settings(epochs=1), folder=base)
-
-    def differs(said, what=None, data=None):
-        with refuses("another", said):
-            fit(
-                what or objective("classify"),
-                data or examples("classify"),
-                settings(epochs=1),
-                folder=base,
-                resume="auto",
-            )
-
-    relabelled = examples("classify")
-    relabelled.targets = relabelled.targets.flip(0)
-    differs("data.targets was", data=relabelled)
-    louder = examples("classify")
-    louder.noise = 0.2
-    differs("data.noise was 0.1 and is now 0.2", data=louder)
-    smoother = objective("classify")
-    smoother.label_smoothing = 0.2
-    differs("label_smoothing was 0.1 and is now 0.2", smoother)
-    weighted = objective("classify")
-    weighted.class_weights = torch.ones(3)
-    differs("class_weights was None and is now [1.0, 1.0, 1.0]", weighted)
-    differs("head.dropout was 0.1 and is now 0.3", objective("classify", dropout=0.3))
-    differs("model.drop_path was 0.2 and is now 0.0", objective("classify", drop_path=0.0))
-    differs("head.classes was 3 and is now None", objective("regress"))
-
-
-@pytest.mark.parametrize("changed", ["log_every", "checkpoint_steps", "workers", "max_skipped"])
+@pytest.mark.parametrize("changed", ["log_every", "checkpoint_steps", "max_skipped"])
 def test_what_changes_no_weight_may_change(finished, run, changed):
     what, _ = train(run, resume="auto", keep_best=True, **{changed: 3})
     assert digest(what.model) == finished[1]
@@ -316,14 +264,6 @@ def test_somebody_elses_log_is_refused(tmp_path):
     assert (tmp_path / "log.jsonl").read_text() == "notes\n"
 
 
-def test_changed_labels_of_the_validation_series_are_another_run(tmp_path):
-    held = examples("regress", 11, of=1, augment=False)
-    fit(objective("regress"), examples("regress"), settings(epochs=1), validation=held, folder=tmp_path)
-    held.targets = held.targets + 1
-    with refuses("validation.targets was"):
-        fit(objective("regress"), examples("regress"), settings(), validation=held, folder=tmp_path, resume="auto")
-
-
 def header_of(manifest):
     return {"manifest": json.dumps(manifest | {"sha256": sha256_of(manifest)})}
 
@@ -381,7 +321,7 @@ MADE_UP = {
     "a field of Python's": state(__class__="x"),
     "a field less": lambda manifest: manifest["state"].pop("tokens"),
     "a state that is a list": lambda manifest: manifest.update(state=[1]),
-    "no identity": lambda manifest: manifest.pop("identity"),
+    "no scaler": lambda manifest: manifest.pop("scaler"),
     "a scale below 0": lambda manifest: manifest.update(scaler={"scale": -1.0}),
     "a scale that is text": lambda manifest: manifest.update(scaler={"scale": "1"}),
     "another format": lambda manifest: manifest.update(format=1),
@@ -458,7 +398,7 @@ def test_a_full_disk_leaves_the_earlier_checkpoint(tmp_path, room):
 
 def test_a_log_that_cannot_be_written_says_so(tmp_path):
     folder = RunFolder(tmp_path / "run")
-    folder.open("never", {})
+    folder.open("never")
     (tmp_path / "run" / "log.jsonl").unlink()
     (tmp_path / "run" / "log.jsonl").mkdir()
     with pytest.raises(OSError, match=r"log\.jsonl"):
@@ -516,7 +456,7 @@ def test_a_second_process_is_refused_and_told_who_runs(tmp_path):
     with subprocess.Popen([sys.executable, "-c", RUNNING, TESTS, tmp_path / "run"], **pipes) as first:
         assert first.stdout.readline() == "here\n"
         for resume in ("auto", "never"):
-            with refuses(f"{tmp_path / 'run'} is in use by process {first.pid} on ", "choose another folder"):
+            with refuses(f"{tmp_path / 'run'} is in use by another process", "choose another folder"):
                 fit(objective(), examples(), settings(), folder=tmp_path / "run", resume=resume)
         first.communicate("\n", timeout=60)
     assert first.returncode == 0

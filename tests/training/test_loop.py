@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 from dataclasses import fields, replace
 from itertools import pairwise
 from pathlib import Path
@@ -33,7 +32,7 @@ from rotarymae.tokens import collate
 from rotarymae.training import distributed as precisions
 from rotarymae.training import evaluation
 from rotarymae.training import loop as training
-from rotarymae.training.batching import plan, prefetch
+from rotarymae.training.batching import plan
 from rotarymae.training.checkpointing import CHECKPOINT, RunFolder, read_checkpoint
 from rotarymae.training.config import Optimizer, TrainConfig
 from rotarymae.training.distributed import has_matrix_units
@@ -165,11 +164,9 @@ CHANGES = {
 }
 ELSEWHERE = {
     "compile",
-    "workers",
     "log_every",
     "checkpoint_minutes",
     "checkpoint_steps",
-    "keep",
     "max_skipped",
 }
 
@@ -198,16 +195,6 @@ def test_no_setting_is_forgotten():
 def test_settings_need_no_torch():
     code = "import sys, rotarymae.training.config; assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
-
-
-def test_workers_prepare_batches_in_threads_and_change_nothing():
-    seen = set()
-    data = examples()
-    inner = data.batch
-    data.batch = lambda index, epoch: (seen.add(threading.current_thread().name), inner(index, epoch))[1]
-    what, _ = train(data=data, held=False, workers=2)
-    assert all("ThreadPool" in name for name in seen)
-    assert digest(what.model) == digest(train(held=False)[0].model)
 
 
 def test_compile_compiles_every_block_and_leaves_the_model_as_it_was(monkeypatch):
@@ -265,7 +252,6 @@ BAD = {
     "patience": [0],
     "keep_best": ["yes", 1],
     "compile": [None],
-    "workers": [-1],
     "seed": [-1, 0.5, 2**64],
     "log_every": [0],
     "checkpoint_minutes": [-1.0, math.nan],
@@ -364,9 +350,8 @@ def test_the_order_is_the_same_on_any_number_of_processes(data):
     budget = data.draw(st.integers(1, 120), "budget")
     epoch, seed = data.draw(st.integers(0, 1000), "epoch"), data.draw(st.integers(0, 2**64 - 1), "seed")
     ranks = data.draw(st.integers(1, 5), "ranks")
-    workers = data.draw(st.integers(0, 3), "workers")
     sizes = {"batch_size": None, "batch_tokens": budget} if by_tokens else {"batch_size": budget}
-    how = TrainConfig(**sizes, seed=seed, workers=workers)
+    how = TrainConfig(**sizes, seed=seed)
     batches = plan(lengths, seed, epoch, how.batch_size, how.batch_tokens)
     offset = data.draw(st.integers(0, len(batches)), "offset")
     assert sorted(np.concatenate(batches)) == list(range(count)), "every series once"
@@ -387,7 +372,7 @@ def test_the_order_is_the_same_on_any_number_of_processes(data):
         )
         again = training._Loop._plan(loop, epoch)
         assert len(again) == len(batches) and all((a == b).all() for a, b in zip(again, batches))
-        steps.append(list(prefetch(lambda i, loop=loop: training._Loop._share(loop, i), again[offset:], workers)))
+        steps.append([training._Loop._share(loop, i) for i in again[offset:]])
     for number, wanted in enumerate(batches[offset:]):
         found = [i for shard, real in (step[number] for step in steps) if real for i in shard.series]
         assert sorted(found) == sorted(wanted)
@@ -583,18 +568,6 @@ def test_auto_asks_a_gpu_for_units_and_not_for_emulation(emulated_only, taken, m
     asked = lambda including_emulation=True: including_emulation or not emulated_only  # noqa: E731
     monkeypatch.setattr(torch.cuda, "is_bf16_supported", asked)
     assert precisions.taken_precision("auto", torch.device("cuda")) == taken
-
-
-def test_a_run_does_not_go_on_in_another_precision_on_another_machine(tmp_path, monkeypatch):
-    monkeypatch.setattr(precisions, "has_matrix_units", lambda: True)
-    train(precision="auto", epochs=1, folder=tmp_path, held=False)
-    monkeypatch.setattr(precisions, "has_matrix_units", lambda: False)
-    if torch.cuda.is_available():
-        pytest.skip("auto asks the GPU here")
-    with refuses("precision", "bf16", "fp32"):
-        fit(objective(), examples(), settings(epochs=1), folder=tmp_path, resume="auto")
-    what = objective()
-    fit(what, examples(), settings(epochs=1, precision="bf16"), folder=tmp_path, resume="auto")
 
 
 def test_matrix_units_are_those_that_the_system_knows_of():

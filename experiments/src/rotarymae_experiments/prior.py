@@ -15,7 +15,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
@@ -26,7 +25,6 @@ from rotarymae.batch import Batch
 from rotarymae.counter_rng import counter_uniform
 from rotarymae.tokens import Tokens, compact
 
-VERSION = 1  # of what is drawn; a training is resumed with the same only
 MAX_CHANNELS = 12
 SHORTEST, LONGEST = 14, 120  # observations of a row, over all channels
 
@@ -417,9 +415,6 @@ class PriorExamples:
     def __init__(self, rows: int, seed: int = 0, longest: int = LONGEST) -> None:
         self.seed, self.longest = seed, longest
         self.lengths = counts(seed, np.arange(rows), longest)
-
-    def identity(self) -> dict[str, Any]:
-        return {"prior": VERSION, "rows": len(self.lengths), "seed": self.seed, "longest": self.longest}
 
     def names(self, index: Sequence[int] | np.ndarray) -> list[str]:
         return [f"draw {i}" for i in index]

@@ -45,21 +45,14 @@ class DrawnExamples:
         size: examples per epoch.
         length: tokens per example, for the loop's count of tokens and batches by budget.
         draw: makes a batch; a pure function of its arguments.
-        about: what the examples are made of, as JSON: a run is resumed only with the same.
     """
 
-    def __init__(
-        self, size: int, length: int, draw: Callable[[np.ndarray, int | None], Batch], about: dict[str, Any]
-    ) -> None:
+    def __init__(self, size: int, length: int, draw: Callable[[np.ndarray, int | None], Batch]) -> None:
         self.lengths = np.full(size, length)
         self._draw = draw
-        self._about = about
 
     def batch(self, index: np.ndarray, epoch: int | None) -> Batch:
         return self._draw(index, epoch)
-
-    def identity(self) -> dict[str, Any]:
-        return {"examples": len(self.lengths), **self._about}
 
     def names(self, index: Any) -> list[str]:
         return [str(int(i)) for i in index]

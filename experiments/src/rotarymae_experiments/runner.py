@@ -24,10 +24,11 @@ from torch import nn
 
 from rotarymae.batch import Examples
 from rotarymae.errors import InputError, did_you_mean
-from rotarymae.system import Reporter, commit, hardware, replacing, versions, write_text
+from rotarymae.system import Reporter, hardware, replacing, versions, write_text
 from rotarymae.train import FitResult
 from rotarymae.training import Objective, TrainConfig, TrainResult, fit
 from rotarymae.training.fit_config import FitConfig
+from rotarymae_experiments.checkout import commit
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -1,4 +1,4 @@
-"""rotarymae info: what is in a table, what a training would cost, and the command that trains."""
+"""rotarymae info: what is in a table, and the command that trains."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from tyro.conf import Positional
 
-from rotarymae import series, system, tables
+from rotarymae import series, tables
 from rotarymae.cli.inputs import Columns, Table
 from rotarymae.cli.output import new_reporter
 from rotarymae.errors import InputError, listed, printable
@@ -155,7 +155,7 @@ def _constant(dataset: series.SeriesDataset) -> list[str]:
 
 def _training(dataset: series.SeriesDataset, schema: tables.TableSchema) -> list[tuple[str, str]]:
     from rotarymae.train import prepare
-    from rotarymae.training.cost import estimate_cost
+    from rotarymae.training.cost import largest_step
 
     config = FitConfig(errors=schema.errors)
     try:
@@ -163,13 +163,11 @@ def _training(dataset: series.SeriesDataset, schema: tables.TableSchema) -> list
     except InputError as error:
         return [("training", f"refused: {error}")]
     sizes = config.model_config(preprocessor.axes, preprocessor.features, preprocessor.input_features)
-    before, after, memory = estimate_cost(config, sizes, preprocessor.lengths(preprocessor.windows(dataset).dataset))  # pyright: ignore
+    memory = largest_step(config, sizes, preprocessor.lengths(preprocessor.windows(dataset).dataset))  # pyright: ignore
     kinds = zip(preprocessor.value_names, preprocessor.transforms, strict=True)  # pyright: ignore
     return [
         ("unit of time", f"{preprocessor.positions.unit:.4g}, as positions are measured"),  # pyright: ignore
         ("values are", ", ".join(f"{name} {TRANSFORMED[kind]}" for name, kind in kinds)),
-        ("pre-training", f"about {system.duration(before)} on this computer, with the defaults"),
-        ("fine-tuning", f"about {system.duration(after)} with labels; --minutes sets a limit to both"),
         ("memory", f"about {memory / 2**30:.2g} GiB for the largest step, beside the table"),
     ]
 

@@ -57,7 +57,7 @@ def saying(advise: Callable[[], str]) -> Iterator[None]:
 
 def how_to_resume(out: Path) -> str:
     """Return what an interrupted `fit` has saved in its folder."""
-    if any((out / "training").glob("*/checkpoint.safetensors")):
+    if out.is_dir() and any(out.rglob("checkpoint.safetensors")):  # those of a cross-validation lie in its folds
         return f"The state of the training is saved in {out}; --resume goes on from there."
     if (out / "training").is_dir():
         return f"No state was saved in {out} yet; --resume begins at the beginning."

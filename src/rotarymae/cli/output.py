@@ -17,7 +17,6 @@ from rotarymae.errors import InputError
 
 
 def new_reporter(quiet: bool) -> system.Reporter:
-
     return system.Reporter(quiet or not first_process())
 
 
@@ -92,37 +91,25 @@ def print_metrics(metrics: dict[str, Any], reporter: system.Reporter) -> None:
 
 
 def print_table(title: str, rows: dict[str, dict[str, float]], reporter: system.Reporter, caption: str = "") -> None:
-    """A row per method and a column per metric, below one another as many columns as fit beside the whole names."""
+    """Print a row per metric and a column per method."""
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table
 
     if reporter.quiet:
         return
+    table = Table("", title=title, box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    for method in rows:
+        table.add_column(method, justify="right", overflow="fold")
+    for metric in rows["model"]:
+        table.add_row(metric, *(f"{row[metric]:.4g}" if metric in row else "" for row in rows.values()))
     console = Console()  # results go to standard output, progress to standard error
-    cells = {
-        metric: [f"{row[metric]:.4g}" if metric in row else "" for row in rows.values()] for metric in rows["model"]
-    }
-    room, blocks = console.width - max(map(len, rows)) - 3, [[]]
-    for metric, column in cells.items():
-        width = 2 + max(map(len, [*metric.split(), *column]))
-        if blocks[-1] and sum(taken for _, taken in blocks[-1]) + width > room:
-            blocks.append([])
-        blocks[-1].append((metric, width))
-    for i, block in enumerate(blocks):
-        table = Table(title=None if i else title, box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
-        table.add_column(overflow="fold", no_wrap=room > 20)
-        for metric, width in block:  # without a least width Rich would shorten the longest heading within a word
-            table.add_column(metric, overflow="fold", justify="right", min_width=width - 2 if room > 20 else None)
-        for method, *row in zip(rows, *(cells[metric] for metric, _ in block), strict=True):
-            table.add_row(method, *row)
-        console.print(table)
+    console.print(table)
     if caption:
         console.print(caption, highlight=False, markup=False)
 
 
 def print_end(seconds: float, page: Path, reporter: system.Reporter) -> None:
-
     reporter.say(
         f"took {system.duration(seconds)}; " + (f"the report is {page}" if page.exists() else f"there is no {page}")
     )

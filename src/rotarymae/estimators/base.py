@@ -30,7 +30,7 @@ CONFIG_FIELDS = frozenset(field.name for field in dataclasses.fields(FitConfig))
 
 @dataclass(kw_only=True)
 class EstimatorOptions:
-    """What an estimator is told beside the options of a fit."""
+    """Parameters of an estimator in addition to the options of a fit."""
 
     pretrained: Any = None
     """The pipeline to start from: a run folder, a saved pipeline, a model's name, or a Pipeline. It is pre-trained
@@ -53,7 +53,7 @@ class EstimatorOptions:
 
 @dataclass(kw_only=True)
 class ArrayOptions:
-    """How pictures, videos and sounds become patches."""
+    """Parameters that say how pictures, videos and sounds become patches."""
 
     patch_size: int | tuple[int, ...] | None = None
     """Pictures, videos and sounds are cut into patches of this many cells along each axis; without it sounds are cut
@@ -81,13 +81,21 @@ class Estimator(BaseEstimator):
     def save(self, folder: str | Path, license: str = "unknown", tags: Sequence[str] = ()) -> None:
         """Write the fitted pipeline to a folder, which `load`, `rotarymae.load` and the command read.
 
-        Args:
-            folder: new, empty, or a saved pipeline, which is replaced.
-            license: for the model card, as the Hugging Face Hub writes it: "mit", "cc-by-4.0".
-            tags: for the model card.
+        Parameters
+        ----------
+        folder : str or Path
+            A new or empty folder, or a saved pipeline, which is replaced.
+        license : str
+            For the model card, as the Hugging Face Hub writes it: "mit", "cc-by-4.0".
+        tags : sequence of str
+            For the model card.
 
-        Raises:
-            InputError: a folder that holds something else.
+        Raises
+        ------
+        InputError
+            The folder holds something else.
+        NotFittedError
+            Before `fit`.
         """
         self._fitted().save(folder, self._note(), license, tags)
 
@@ -101,20 +109,55 @@ class Estimator(BaseEstimator):
         private: bool = False,
         token: str | None = None,
     ) -> str:
-        """Upload the fitted pipeline to the Hugging Face Hub; arguments and errors as `Pipeline.push_to_hub`."""
+        """Upload the fitted pipeline to the Hugging Face Hub.
+
+        Parameters
+        ----------
+        repository : str
+            Name of the repository, "you/stars".
+        license : str
+            For the model card, as the Hub writes it: "mit", "cc-by-4.0".
+        tags : sequence of str
+            For the model card.
+        private : bool
+            Whether a new repository is private.
+        token : str or None
+            Access token; None takes the stored one.
+
+        Returns
+        -------
+        str
+            Address of the commit.
+
+        Raises
+        ------
+        InputError
+            As `Pipeline.push_to_hub`.
+        """
         return self._fitted().push_to_hub(repository, license, tags, private, token, self._note())
 
     @classmethod
     def load(cls, folder: str | Path, **parameters: Any) -> Self:
-        """Return a fitted estimator with a saved pipeline, and the parameters with which it was fitted.
+        """Load a fitted estimator, with the parameters with which it was fitted.
 
-        Args:
-            folder: what `save` or `rotarymae fit` wrote, the name of a model, or a repository of the Hugging Face Hub.
-            parameters: the estimator's, instead of those that were fitted.
+        Parameters
+        ----------
+        folder : str or Path
+            A folder of `save` or `rotarymae fit`, the name of a model, or a repository of the Hugging Face Hub.
+        **parameters : Any
+            Parameters of the estimator, instead of those that were fitted.
 
-        Raises:
-            InputError: a pipeline that does another job, or one without a preprocessor.
-            ModelDirectoryError: as `Pipeline.load`.
+        Returns
+        -------
+        object
+            The fitted estimator.
+
+        Raises
+        ------
+        InputError
+            The pipeline does another job, or has no preprocessor.
+        ModelDirectoryError
+            As `Pipeline.load`.
         """
         pipeline = Pipeline.load(folder)
         if pipeline.preprocessor is None and not isinstance(pipeline, AnySeriesPipeline):
@@ -125,7 +168,8 @@ class Estimator(BaseEstimator):
         stored = pipeline.parameters | {name: value for name, value in pipeline.columns.items() if name in COLUMNS}
         if "random_state" not in stored and "seed" in stored:
             stored["random_state"] = stored["seed"]
-        fitted = {name: _from_json(stored[name], known[name]) for name in known if name in stored}
+        fitted = {name: stored[name] for name in known if name in stored}  # as JSON, which has no tuples
+        fitted = {name: tuple(value) if isinstance(value, list) else value for name, value in fitted.items()}
         estimator = cls(**{**fitted, **parameters})
         estimator._keep(cls._suited(pipeline, folder))
         return estimator
@@ -278,8 +322,3 @@ class Estimator(BaseEstimator):
 def as_tuple(names: Sequence[str] | str) -> tuple[str, ...]:
     """Return names of columns; one string is one name."""
     return (names,) if isinstance(names, str) else tuple(names)
-
-
-def _from_json(value: Any, default: Any) -> Any:
-    """Return a parameter as it was given: JSON has no tuples."""
-    return tuple(value) if isinstance(value, list) else value

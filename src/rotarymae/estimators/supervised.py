@@ -25,7 +25,7 @@ SUPERVISED = shared_options(FinetuningOptions, ArrayOptions, min_steps=150)
 
 
 class _Supervised(Estimator):
-    """What the classifier and the regressor share."""
+    """Base class of the classifier and the regressor."""
 
     task: ClassVar[str]
 
@@ -40,10 +40,26 @@ class _Supervised(Estimator):
 
     @classmethod
     def load(cls, folder: str | Path, **parameters: Any) -> Self:
-        """Return a fitted estimator with a saved pipeline; see `RoMAEInterpolator.load`.
+        """Load a fitted estimator, with the parameters with which it was fitted.
 
-        Raises:
-            InputError: also for a `predictor` that was not saved.
+        Parameters
+        ----------
+        folder : str or Path
+            A folder of `save` or `rotarymae fit`, the name of a model, or a repository of the Hugging Face Hub.
+        **parameters : Any
+            Parameters of the estimator, instead of those that were fitted.
+
+        Returns
+        -------
+        object
+            The fitted estimator.
+
+        Raises
+        ------
+        InputError
+            The pipeline does another job, has no preprocessor, or lacks the `predictor`.
+        ModelDirectoryError
+            As `Pipeline.load`.
         """
         estimator = super().load(folder, **parameters)
         partners = estimator.pipeline_.partners
@@ -60,15 +76,22 @@ class _Supervised(Estimator):
         self._train(X, y, self.task, self._config())
 
     def importance(self, X: Any) -> list[np.ndarray]:
-        """Return how much each observation matters to the model: for each series an array [n], in the order of time.
+        """Measure how much each observation matters to the model, which may not be all that predicts (see `predictor`).
 
-        The model is meant, not what may predict instead of it. `rotarymae.importance` says what the numbers are.
+        Parameters
+        ----------
+        X : SeriesDataset, DataFrame, array or list
+            The series, laid out as in `fit`; no pictures or sounds.
 
-        Args:
-            X: as `predict`; no pictures or sounds.
+        Returns
+        -------
+        list of ndarray
+            For each series an array [n], in the order of time. `rotarymae.importance` says what the numbers mean.
 
-        Raises:
-            InputError: series that cannot be used, and as `rotarymae.importance`.
+        Raises
+        ------
+        InputError
+            Series that cannot be used, and as `rotarymae.importance`.
         """
         return self._fitted().importance(self._read(X))
 
@@ -108,28 +131,79 @@ class RoMAEClassifier(ClassifierMixin, _Supervised):
         self.classes_ = np.array(getattr(pipeline.labels, "classes", ()))
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Train. The labels `y` [S] are of any kind, in the order of the series; a series whose label is None or NaN
-        is pre-trained on, and not fine-tuned on.
+        """Train on series with class labels.
 
-        Raises:
-            InputError: series or labels that cannot be used, or a parameter; before any training.
+        Parameters
+        ----------
+        X : SeriesDataset, DataFrame, array or list
+            The S series: a `SeriesDataset`; a data frame, whose columns `id`, `time`, `channel` and `values` name; a
+            list of (times, values); or an array [S, channels, time], in which NaN is a missing observation. Also
+            pictures, videos and sounds, with `patch_size` or `sample_rate`.
+        y : array of shape [S], dict or str
+            Class of each series, of any type, in the order of the series; a dict from ids to classes; or the name of a
+            column of the data frame. A series whose label is None or NaN is pre-trained on, and not fine-tuned on.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+
+        Raises
+        ------
+        InputError
+            Series, labels or a parameter that cannot be used; before any training.
         """
         self._fit(X, _class_labels(y))
         return self
 
     def score(self, X: Any, y: Any) -> float:
-        """Return the share of series [S] with a label whose most probable class is that of `y`."""
+        """Return the accuracy on series with known classes.
+
+        Parameters
+        ----------
+        X : SeriesDataset, DataFrame, array or list
+            The series, laid out as in `fit`.
+        y : array of shape [S], dict or str
+            Their classes, as in `fit`; series without a label are left out.
+
+        Returns
+        -------
+        float
+            Share of the series that are predicted right.
+        """
         from sklearn.metrics import accuracy_score
 
         dataset = self._read(X)
         return float(accuracy_score(*self._labelled(dataset, X, y, self.predict(dataset))))
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Return probabilities [S, classes], in the order of `classes_`."""
+        """Predict the probability of each class.
+
+        Parameters
+        ----------
+        X : SeriesDataset, DataFrame, array or list
+            The series, laid out as in `fit`.
+
+        Returns
+        -------
+        ndarray of shape [S, classes]
+            Probabilities, in the order of `classes_`.
+        """
         return self._fitted().outputs(self._read(X))
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return the most probable class [S], or the one that `decide` favours."""
+        """Predict the class of each series.
+
+        Parameters
+        ----------
+        X : SeriesDataset, DataFrame, array or list
+            The series, laid out as in `fit`.
+
+        Returns
+        -------
+        ndarray of shape [S]
+            The most probable class, or the one that `decide` favours.
+        """
         return self._fitted().predict(self._read(X))
 
 
@@ -162,18 +236,47 @@ class RoMAERegressor(RegressorMixin, _Supervised):
         self._flat = pipeline.labels is not None and pipeline.labels.outputs == 1
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Train. The targets `y` are numbers [S] or [S, outputs] in the order of the series; NaN where one is missing.
-        A series whose one target is missing is pre-trained on, and not fine-tuned on.
+        """Train on series with numbers as targets.
 
-        Raises:
-            InputError: series or targets that cannot be used, or a parameter; before any training.
+        Parameters
+        ----------
+        X : SeriesDataset, DataFrame, array or list
+            The S series: a `SeriesDataset`; a data frame, whose columns `id`, `time`, `channel` and `values` name; a
+            list of (times, values); or an array [S, channels, time], in which NaN is a missing observation. Also
+            pictures, videos and sounds, with `patch_size` or `sample_rate`.
+        y : array of shape [S] or [S, outputs], dict or str
+            Targets in the order of the series, NaN where one is missing; a dict from ids to targets; or the name of a
+            column of the data frame. A series without any target is pre-trained on, and not fine-tuned on.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+
+        Raises
+        ------
+        InputError
+            Series, targets or a parameter that cannot be used; before any training.
         """
         self._fit(X, y)
         self._flat = isinstance(y, str) or np.asarray(y).ndim < 2
         return self
 
     def score(self, X: Any, y: Any) -> float:
-        """Return R² of the predictions for what has a label, the mean over outputs."""
+        """Return R² of the predictions.
+
+        Parameters
+        ----------
+        X : SeriesDataset, DataFrame, array or list
+            The series, laid out as in `fit`.
+        y : array of shape [S] or [S, outputs], dict or str
+            Targets, as in `fit`; missing ones are left out.
+
+        Returns
+        -------
+        float
+            R², the mean over outputs.
+        """
         from sklearn.metrics import r2_score
 
         dataset = self._read(X)
@@ -183,7 +286,18 @@ class RoMAERegressor(RegressorMixin, _Supervised):
         return float(np.mean([r2_score(known[~np.isnan(known)], guess[~np.isnan(known)]) for known, guess in columns]))
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return numbers [S], or [S, outputs] when fitted on such; a loaded pipeline of one output gives [S]."""
+        """Predict the targets of each series, in their units.
+
+        Parameters
+        ----------
+        X : SeriesDataset, DataFrame, array or list
+            The series, laid out as in `fit`.
+
+        Returns
+        -------
+        ndarray of shape [S] or [S, outputs]
+            Numbers, laid out as the targets of `fit`; a loaded pipeline of one output gives [S].
+        """
         values = self._fitted().outputs(self._read(X))
         return values[:, 0] if self._flat else values
 

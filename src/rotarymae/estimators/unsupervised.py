@@ -8,19 +8,18 @@ from pathlib import Path
 from typing import Any, Self, get_args
 
 import numpy as np
-import torch
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from rotarymae.anomaly import HIDDEN
 from rotarymae.config import AutoPool
-from rotarymae.errors import InputError, InputWarning, check_whole, choose
+from rotarymae.errors import InputWarning, choose
 from rotarymae.estimators.base import ArrayOptions, Estimator, as_tuple, shared_options
 from rotarymae.estimators.parameters import Parameter, takes
 from rotarymae.heads import encoder_of
 from rotarymae.model_files import ANY_SERIES
 from rotarymae.pipeline import Pipeline
-from rotarymae.queries import as_queries, queries_from, shape_answers
-from rotarymae.series import channel_index, hide
+from rotarymae.queries import as_queries
+from rotarymae.series import hide
 
 # The unsupervised estimators have no validation part by default, as nothing else needs one.
 POOL = Parameter(
@@ -66,88 +65,85 @@ class RoMAEInterpolator(Estimator):
         return replace(Pipeline.load(ANY_SERIES), columns={"errors": as_tuple(self.errors)})  # type: ignore[attr-defined]
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Train; `y` is not read.
+        """Train by hiding observations and predicting them.
 
-        Raises:
-            InputError: series or a parameter that cannot be used; before any training.
+        Parameters
+        ----------
+        X : SeriesDataset, DataFrame, array or list
+            The S series: a `SeriesDataset`; a data frame, whose columns `id`, `time`, `channel` and `values` name; a
+            list of (times, values); or an array [S, channels, time], in which NaN is a missing observation.
+        y : Any
+            Not used; for the interface of scikit-learn.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+
+        Raises
+        ------
+        InputError
+            Series or a parameter that cannot be used; before any training.
         """
         self._train(X, None, None, self._config())
         self.pipeline_.require_autoencoder()
         return self
 
     def predict(self, X: Any, at: Any = None, return_std: bool = False, positions: Any = None) -> Any:
-        """Return values of the series at other times, in their own units.
+        """Predict values of the series at other times, in their units.
 
-        Args:
-            X: what was observed, laid out as in `fit`.
-            at: times [q], the same for all series; or one array of times [q_i] for each series. Without them, the
-                times of an array, which fills its gaps, or each series' own times. Of series with dates also dates,
-                which are in the zone of the series where they say none.
-            return_std: return (mean, std), two of the same shape.
-            positions: further positions [q, P] of these times, the same for all series; or a list with one array
-                [q_i, P] for each. Series that stay at one position need none.
+        Parameters
+        ----------
+        X : SeriesDataset, DataFrame, array or list
+            The series, laid out as in `fit`.
+        at : array of shape [q], list of arrays or None
+            Times, the same for all series, or one array of times [q_i] for each series. Without them, the times of an
+            array, which fills its gaps, or each series' times. For series with dates also dates, which are in the zone
+            of the series where they say none.
+        return_std : bool
+            Whether to return standard deviations as well.
+        positions : array of shape [q, P], list of arrays or None
+            Further positions of these times, the same for all series, or one array [q_i, P] for each. Series that stay
+            at one position need none.
 
-        Returns:
-            For times [q], or [S, q]: an array [S, q, V], or [S, C, q, V] when the series have C channels. For times
-            of different number: a list with [q_i, V] or [C, q_i, V] for each series. When X is an array
-            [cases, channels, time] or [cases, time], they are laid out as it is: [cases, channels, q] or [cases, q].
+        Returns
+        -------
+        ndarray, list of ndarray, or tuple of two such
+            For times [q], or [S, q]: an array [S, q, V], or [S, C, q, V] when the series have C channels. For times of
+            different number: a list with [q_i, V] or [C, q_i, V] for each series. When X is an array [cases, channels,
+            time] or [cases, time], they are laid out like it: [cases, channels, q] or [cases, q]. With `return_std`
+            means and deviations, of the same shape.
 
-        Raises:
-            InputError: series or times that cannot be used; `return_std` of a model without a likelihood.
+        Raises
+        ------
+        InputError
+            Series or times that cannot be used; `return_std` of a model without a likelihood.
         """
         pipeline = self._answering()
-        dataset = self._dataset(X, pipeline)
-        queries, shape = queries_from(dataset, X, at, positions)
-        answer = pipeline.answer(dataset, queries)
-        if not return_std:
-            return shape_answers(answer.mean, queries, shape)
-        if answer.std is None:
-            raise InputError("the model was trained without a likelihood and has no deviation; leave out return_std.")
-        return shape_answers(answer.mean, queries, shape), shape_answers(answer.std, queries, shape)
-
-    def sample(
-        self, X: Any, at: Any = None, draws: int = 10, random_state: int | None = 0, positions: Any = None
-    ) -> Any:
-        """Return random values at other times, drawn from what the model predicts for each of them alone.
-
-        The spread over draws is that of each value. Neighbouring values of one draw are independent: draws are no
-        curves, which would need the covariance between times.
-
-        Args:
-            X, at, positions: as `predict`.
-            draws: the number of values for each time.
-            random_state: the seed of the draws; None draws one.
-
-        Returns:
-            As `predict`, with the draws in front: [draws, S, q, V], or a list with [draws, q_i, V] for each series.
-
-        Raises:
-            InputError: a model without a likelihood; as `predict`.
-        """
-        check_whole("draws", draws, 1)
-        pipeline = self._answering()
-        dataset = self._dataset(X, pipeline)
-        queries, shape = queries_from(dataset, X, at, positions)
-        answer = pipeline.answer(dataset, queries)
-        if answer.std is None:
-            raise InputError("the model was trained without a likelihood: it predicts one value for each time.")
-        channels, scaled = channel_index(queries), answer.scaled
-        shares = torch.from_numpy(np.random.default_rng(random_state).random((draws, *answer.mean.shape)))
-        quantiles = (scaled.likelihood.quantile(scaled.parameters, share).numpy() for share in shares)
-        shaped = [shape_answers(pipeline.inverse(one, channels, answer), queries, shape) for one in quantiles]
-        if isinstance(shaped[0], np.ndarray):
-            return np.stack(shaped)
-        return [np.stack(of_series) for of_series in zip(*shaped, strict=True)]
+        return pipeline.interpolated(self._dataset(X, pipeline), X, at, return_std, positions)
 
     def score(self, X: Any, y: Any = None) -> float:
         """Return R² at hidden observations: a quarter of each series', always the same, predicted from the rest.
 
-        Of a model that learnt to forecast (`masking="future"`) the latest ones are hidden.
-        It is computed from standardised values, all channels and value columns together; 1 is perfect, 0 as good as
-        the mean. `y` is not read.
+        For a model that learnt to forecast (`masking="future"`) the latest ones are hidden. It is computed from
+        standardised values, all channels and value columns together; 1 is perfect, 0 as good as the mean.
 
-        Raises:
-            InputError: no series has two observations.
+        Parameters
+        ----------
+        X : SeriesDataset, DataFrame, array or list
+            The series, laid out as in `fit`.
+        y : Any
+            Not used; for the interface of scikit-learn.
+
+        Returns
+        -------
+        float
+            R².
+
+        Raises
+        ------
+        InputError
+            No series has two observations.
         """
         from sklearn.metrics import r2_score
 
@@ -186,10 +182,26 @@ class RoMAEEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator
         self._n_features_out = encoder_of(pipeline.model).config.embed_dim
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Train; `y` is not read.
+        """Train by hiding observations or patches and predicting them.
 
-        Raises:
-            InputError: series or a parameter that cannot be used; before any training.
+        Parameters
+        ----------
+        X : SeriesDataset, DataFrame, array or list
+            The S series: a `SeriesDataset`; a data frame, whose columns `id`, `time`, `channel` and `values` name; a
+            list of (times, values); or an array [S, channels, time], in which NaN is a missing observation. Also
+            pictures, videos and sounds, with `patch_size` or `sample_rate`.
+        y : Any
+            Not used; for the interface of scikit-learn.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+
+        Raises
+        ------
+        InputError
+            Series or a parameter that cannot be used; before any training.
         """
         pool: str = self.pool  # type: ignore[attr-defined]
         choose("pool", pool, get_args(AutoPool))
@@ -197,6 +209,17 @@ class RoMAEEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator
         return self
 
     def transform(self, X: Any) -> np.ndarray:
-        """Return embeddings [S, D], float32."""
+        """Embed the series.
+
+        Parameters
+        ----------
+        X : SeriesDataset, DataFrame, array or list
+            The series, laid out as in `fit`.
+
+        Returns
+        -------
+        ndarray of shape [S, D]
+            One vector for each series, float32.
+        """
         pool: str = self.pool  # type: ignore[attr-defined]
         return self._fitted().embed(self._read(X), None if pool == "auto" else pool)

@@ -131,8 +131,8 @@ def largest_difference(program: Program, path: Path, format: Format) -> float:
     for series, observations in SHAPES:
         feeds = random_feeds(program, series, min(observations, most))
         with torch.no_grad():
-            answers = program(**feeds)
-        for expected, found in zip(answers if isinstance(answers, tuple) else (answers,), answer(feeds), strict=True):
+            answers, of_file = program(**feeds), answer(feeds)
+        for expected, found in zip(answers if isinstance(answers, tuple) else (answers,), of_file, strict=True):
             away = float(np.abs(found - expected.numpy()).max()) / max(1.0, float(expected.abs().max()))
             worst = max(worst, away if np.isfinite(away) else np.inf)
     return worst
@@ -208,7 +208,7 @@ def _opened(path: Path, format: Format) -> Callable[[Feeds], list[np.ndarray]]:
 
         def answer(feeds: Feeds) -> list[np.ndarray]:
             found = module(**feeds)
-            return [part.numpy() for part in (found if isinstance(found, tuple) else (found,))]
+            return [part.detach().numpy() for part in (found if isinstance(found, tuple) else (found,))]
 
         return answer
     session = import_extra("onnxruntime", "export").InferenceSession(str(path), providers=["CPUExecutionProvider"])

@@ -4,25 +4,29 @@ The class k is taken whose probability times a weight w[k] is largest. With the 
 
 - accuracy: w[k] = 1, so that the most probable class is taken.
 - balanced: w[k] = 1 / s[k], so that every class is found as often, whatever its share.
-- f1: w[k] = s[k]^-a, with the a from 0 to 1.5 that gives the best F1 on series that training did not see: of the rarer
-  of two classes, or on average over more.
+- f1: w[k] = c[k] s[k]^-a, with the a from 0 to 1.5 that gives the largest expected F1, by the probabilities of series
+  that training did not see: of the rarer of two classes, or on average over more. The factors c make the mean
+  probability of each class its share.
+- auto: f1 where the rarer of two classes has less than a fifth of the training series, else accuracy. A rare class is
+  seldom the most probable one, so that accuracy would hardly ever name it.
 - cost: w[k] is what it costs to miss a series of class k.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rotarymae.errors import InputError, choose
 from rotarymae.partners.base import Floats
+from rotarymae.partners.combine import MIN_PROBABILITY
 
-WAYS = ("accuracy", "f1", "balanced", "cost")
+WAYS = ("auto", "accuracy", "f1", "balanced", "cost")
+RARE = 0.2  # the share of the training series below which the rarer of two classes is sought
 EXPONENTS = np.linspace(0, 1.5, 61)
-RESAMPLES = 30  # of the series that choose the exponent: a threshold between two of a few positives is chance
+PRIOR_STEPS = 50  # until mean probabilities are the shares
 
 
 def decide(probabilities: Floats, weights: Sequence[float] | Floats = ()) -> NDArray[np.int64]:
@@ -33,11 +37,17 @@ def decide(probabilities: Floats, weights: Sequence[float] | Floats = ()) -> NDA
     return (probabilities * np.asarray(weights) if len(weights) else probabilities).argmax(1)
 
 
+def resolve(by: str, counts: NDArray[np.integer]) -> str:
+    """Return by what classes are decided for "auto", given the number of training series of each; else the same."""
+    if by != "auto":
+        return by
+    return "f1" if len(counts) == 2 and counts.min() < RARE * counts.sum() else "accuracy"
+
+
 def decision_weights(
     by: str,
     counts: NDArray[np.integer],
     probabilities: Floats,
-    truth: NDArray[np.integer],
     costs: Sequence[float] = (),
 ) -> tuple[float, ...]:
     """Return the weight of each class; () for accuracy, and where no series can choose.
@@ -45,22 +55,21 @@ def decision_weights(
     Args:
         counts: [K] training series of each class.
         probabilities: [S, K] of series that training did not see.
-        truth: [S] their classes.
         costs: [K] for by="cost".
 
     Raises:
         InputError: another name, or costs that are not one positive number for each class.
     """
     check_decide(by, costs, len(counts))
+    by = resolve(by, counts)
     if by == "cost":
         return tuple(float(cost) for cost in costs)
     share = np.maximum(counts, 1) / np.maximum(counts, 1).sum()
     if by == "balanced":
         return tuple((1 / share).tolist())
-    if by == "accuracy" or not len(truth):
+    if by == "accuracy" or not len(probabilities):
         return ()
-    best = _best_exponent(share, probabilities, truth)
-    return tuple((share**-best).tolist())
+    return tuple(_best_for_f1(share, probabilities).tolist())
 
 
 def check_decide(by: str, costs: Sequence[float], classes: int) -> None:
@@ -72,14 +81,27 @@ def check_decide(by: str, costs: Sequence[float], classes: int) -> None:
         raise InputError(f"costs have no effect with decide={by!r}; leave them out, or say decide='cost'.")
 
 
-def _best_exponent(share: Floats, probabilities: Floats, truth: NDArray[Any]) -> float:
-    draw = np.random.default_rng(0)
-    drawn = draw.multinomial(len(truth), np.full(len(truth), 1 / len(truth)), size=RESAMPLES).astype(np.float64)
+def _best_for_f1(share: Floats, probabilities: Floats) -> Floats:
+    """Return the weights [K] of the largest expected F1; of two classes, that of the rarer one.
+
+    A threshold that maximises F1 on a few known positives is mostly chance. Expected counts vary less: a series is of
+    the class k with its probability, once the mean probability of each class is its share of the training series.
+    """
+    prior = np.ones(len(share))
+    for _ in range(PRIOR_STEPS):
+        prior *= share / _reweighted(probabilities, prior).mean(0)
+    matched = _reweighted(probabilities, prior)
     classes = np.array([share.argmin()]) if len(share) == 2 else np.arange(len(share))
-    true = truth[:, None] == classes
-    scores = []
+    likely, best = matched[:, classes], (-1.0, prior)
     for exponent in EXPONENTS:
-        decided = decide(probabilities, share**-exponent)[:, None] == classes
-        f1 = 2 * (drawn @ (true & decided)) / np.maximum(drawn @ true.astype(float) + drawn @ decided.astype(float), 1)
-        scores.append(f1.mean())
-    return float(EXPONENTS[np.argmax(scores)])  # the first of equals: nearest to the most probable class
+        weights = share**-exponent
+        decided = decide(matched, weights)[:, None] == classes
+        f1 = float((2 * (likely * decided).sum(0) / (likely.sum(0) + decided.sum(0))).mean())
+        if f1 > best[0]:  # the first of equals: nearest to the most probable class
+            best = (f1, prior * weights)
+    return best[1] / best[1].max()
+
+
+def _reweighted(probabilities: Floats, weights: Floats) -> Floats:
+    weighted = np.maximum(probabilities, MIN_PROBABILITY) * weights
+    return weighted / weighted.sum(1, keepdims=True)

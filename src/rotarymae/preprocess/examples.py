@@ -110,10 +110,6 @@ class ArrayExamples(DatasetExamples):
         super().__init__(*given, **options)
         self.transform = transform
 
-    def identity(self) -> dict[str, Any]:
-        name = None if self.transform is None else getattr(self.transform, "__qualname__", "transform")
-        return {**super().identity(), "transform": name}
-
     def tokens(self, index: np.ndarray, epoch: int | None) -> Tokens:
         arrays: Sequence[np.ndarray] = [self.dataset.arrays[i] for i in index]
         if self.transform is not None and epoch is not None:

@@ -32,6 +32,7 @@ from rotarymae.outcome import Outcome
 from rotarymae.preprocess import WORDS
 from rotarymae.report.content import Headline, Image, Report, Section, Table
 from rotarymae.report.pictures import PICTURES, Picture, Words
+from rotarymae.run_folder import as_json
 from rotarymae.splits import split_words
 from rotarymae.system import duration, hardware, versions, write_text
 
@@ -229,7 +230,7 @@ def _data(outcome: Outcome, anonymous: bool) -> Section:
         "data",
         "What was done to the data",
         f"What happened between your data and the model's input; the scalers {fitted} and are saved with the model.",
-        tables=(_pairs(facts), Table(list(settings_rows(preprocessor.describe())), "Scaling", caption=words)),
+        tables=(_pairs(facts), Table(list(_rows(preprocessor.describe())), "Scaling", caption=words)),
         items=warnings,
     )
 
@@ -249,8 +250,8 @@ def _run(outcome: Outcome) -> Section:
         "run",
         "How to repeat it",
         "The command, settings and versions that made this page.",
-        tables=(_pairs(facts), Table(list(settings_rows(configuration)), "Configuration")),
-        code=outcome.command,
+        tables=(_pairs(facts),),
+        code=[text for text in (outcome.command, as_json(configuration)) if text],
     )
 
 
@@ -276,32 +277,19 @@ def _pairs(facts: Mapping[str, object], title: str = "") -> Table:
     return Table([(name, {"": number(value)}) for name, value in facts.items()], title)
 
 
-def settings_rows(settings: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, object]]]:
-    """Yield the rows of a nested configuration, as it is typed; a group's name stands alone above its settings."""
+def _rows(settings: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, object]]]:
     for name, value in settings.items():
-        if not isinstance(value, Mapping):
-            yield name, {"": _setting(value)}
-    for name, group in settings.items():
-        if isinstance(group, Mapping):
-            yield name, {}
-            for key, value in _flat(group):
-                yield key, {"": _setting(value)}
-
-
-def _flat(group: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, object]]:
-    for name, value in group.items():
-        if isinstance(value, Mapping) and value:
-            yield from _flat(value, f"{prefix}{name}.")
-        else:
-            yield f"{prefix}{name}", value
+        yield name, {"": _setting(value)}
 
 
 def _setting(value: object) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name}: {_setting(one)}" for name, one in value.items()) or "–"
     if isinstance(value, float | np.floating):
         return f"{float(value):.10g}"
     if isinstance(value, list | tuple):
         return ", ".join(map(_setting, value)) or "–"
-    return "–" if value is None or value == {} else str(value)
+    return "–" if value is None else str(value)
 
 
 def number(value: object) -> str:

@@ -68,7 +68,7 @@ class Section:
     images: Sequence[Image] = ()
     tables: Sequence[Table] = ()
     items: Sequence[str] = ()
-    code: str = ""
+    code: Sequence[str] = ()  # the command, and settings as JSON
 
 
 @dataclass(frozen=True)

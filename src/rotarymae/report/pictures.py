@@ -16,13 +16,14 @@ from sklearn.metrics import accuracy_score, confusion_matrix, precision_recall_f
 from rotarymae import plots
 from rotarymae.importance import importance, most_observations
 from rotarymae.interpolation import SHARES, interpolate
-from rotarymae.metrics import method_words, scored_words
+from rotarymae.metrics import SCALED_RMSE, method_words, scored_words
 from rotarymae.outcome import Outcome
 from rotarymae.partners.decide import decide
 from rotarymae.preprocess import ObservationPreprocessor
 from rotarymae.queries import curves
 from rotarymae.reconstruction import drawn
 from rotarymae.report.content import Table
+from rotarymae.scoring import DISTANCES, MIN_HIDDEN
 from rotarymae.series import channel_index, plain
 from rotarymae.training import TrainResult
 
@@ -242,6 +243,21 @@ def bands(outcome: Outcome, words: Words) -> Iterator[Drawing | Table]:
     yield Drawing(
         plots.calibration(LEVELS, list(shares.values())), "Share of hidden points inside bands, by the bands' promise"
     )
+    rows = outcome.metrics["interpolation"][preprocessor.value_names[0]]["by_distance"]
+    if len(rows) > 1:
+        unit = preprocessor.positions.unit
+        names = [f"> {row['above'] * unit:.3g}" if row["above"] else f"≤ {DISTANCES[0] * unit:.3g}" for row in rows]
+        errors = {
+            method_words(method): [row["methods"][method][SCALED_RMSE] for row in rows] for method in rows[0]["methods"]
+        }
+        inside = {
+            float(share): [row["share_inside_band"][share] for row in rows] for share in rows[0]["share_inside_band"]
+        }
+        yield Drawing(
+            plots.by_distance(names, errors, inside),
+            "Errors and coverage at hidden points, by their distance in time to the nearest observation left",
+            f"Distances are in the unit of time of the table; groups have at least {MIN_HIDDEN} hidden points.",
+        )
 
 
 def verdict(promise: float, share: float, points: int) -> str:

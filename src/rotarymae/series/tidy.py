@@ -240,7 +240,7 @@ def drop_missing(rows: Observations, absent: np.ndarray, tokens: str) -> Observa
         All are missing.
     """
     # With tokens="time" a row that lacks only some values is kept for now: `spread` names what it lacks.
-    gone = np.asarray(absent.all(axis=1) if tokens == "time" else absent.any(axis=1))
+    gone = absent.all(axis=1) if tokens == "time" else absent.any(axis=1)
     counts = dict(rows.report.missing_by_column)
     for v, name in enumerate(rows.value_names):
         if absent[:, v].any():
@@ -251,7 +251,7 @@ def drop_missing(rows: Observations, absent: np.ndarray, tokens: str) -> Observa
         each = ", ".join(f"{name!r} is missing in {count:,}" for name, count in counts.items())
         reading = replace(rows.report, empty=tuple(rows.ids.tolist()))
         raise NoObservations(f"no value was observed: {each} of {len(absent):,} rows have none.", reading)
-    return rows.keep(np.logical_not(gone))
+    return rows.keep(~np.asarray(gone))
 
 
 def suspects(rows: Observations) -> dict[str, int]:

@@ -15,13 +15,12 @@ from rotarymae.system.fields import from_fields
 from rotarymae.system.masked import unmasked
 from rotarymae.system.memory import free_memory
 from rotarymae.system.progress import Reporter, duration
-from rotarymae.system.provenance import commit, hardware, processor, versions
+from rotarymae.system.provenance import hardware, processor, versions
 
 __all__ = [
     "FolderLock",
     "Reporter",
     "check_writable",
-    "commit",
     "duration",
     "flush",
     "free_memory",

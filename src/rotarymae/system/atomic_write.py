@@ -7,7 +7,6 @@ import json
 import os
 import re
 import shutil
-import socket
 import tempfile
 import time
 import uuid
@@ -46,11 +45,10 @@ def replacing(path: str | Path) -> Iterator[Path]:
 
 @contextmanager
 def replacing_folder(path: str | Path) -> Iterator[Path]:
-    """Yield a new folder next to `path`; on success its files are flushed and it takes the name `path`.
+    """Yield a new folder next to `path`; on success its files are flushed and it takes the place of `path`.
 
-    An older folder at `path` is renamed aside, and back if the new one cannot take its name. Its files of the same
-    names are then removed, and whatever else was in it moves into the new one. A process that is killed leaves a hidden
-    folder behind.
+    An older folder at `path` is renamed aside, and back if the new one cannot take its name; then it is removed. A
+    process that is killed leaves a hidden folder behind.
 
     Raises:
         InputError: `path` is a link; what it leads to is left alone.
@@ -60,6 +58,7 @@ def replacing_folder(path: str | Path) -> Iterator[Path]:
         raise InputError(f"{path} is a link to {path.readlink()}; write to that folder itself, or remove the link.")
     path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.part")
+    old = beside.with_suffix(".old")
     beside.mkdir()
     try:
         yield beside
@@ -69,31 +68,17 @@ def replacing_folder(path: str | Path) -> Iterator[Path]:
                 file.chmod(mode)
                 flush(file)
         flush(beside)
-        old = _swap_in(beside, path)
+        if path.exists():
+            path.replace(old)
+        beside.replace(path)
         flush(path.parent)
     except BaseException:
+        if old.exists() and not path.exists():
+            old.replace(path)
         shutil.rmtree(beside, ignore_errors=True)
         raise
-    if old is not None:
-        for left in old.iterdir():
-            if not (path / left.name).exists():
-                left.replace(path / left.name)
+    if old.exists():
         shutil.rmtree(old)
-
-
-def _swap_in(new: Path, path: Path) -> Path | None:
-    """Rename `new` to `path`, and a folder that was there aside; return where it is now."""
-    if not path.exists():
-        new.replace(path)
-        return None
-    old = new.with_suffix(".old")
-    path.replace(old)
-    try:
-        new.replace(path)
-    except BaseException:
-        old.replace(path)
-        raise
-    return old
 
 
 def check_writable(path: Path) -> None:
@@ -168,26 +153,22 @@ def flush(path: Path) -> None:
 
 
 class FolderLock:
-    """One writer per folder at a time, by a lock on its file `.lock`; `.owner` says who has it.
+    """One writer per folder at a time, by a lock on its file `.lock`.
 
     The system gives the lock back when the process ends, however it ends. File systems without locks have none.
 
     Raises:
-        InputError: another process has it; the message names it.
+        InputError: another process has it.
     """
 
     def __init__(self, folder: Path) -> None:
-        self._lock, self._owner = FileLock(folder / ".lock"), folder / ".owner"
+        self._lock = FileLock(folder / ".lock")
         try:
             self._lock.acquire(blocking=False)
         except Timeout:
-            name = self._owner.read_text(encoding="utf-8") if self._owner.exists() else "another process"
-            raise InputError(f"{folder} is in use by {name}; wait for it, or choose another folder.") from None
+            raise InputError(f"{folder} is in use by another process; wait for it, or choose another folder.") from None
         except NotImplementedError:
             return
-        self._owner.write_text(f"process {os.getpid()} on {socket.gethostname()}", encoding="utf-8")
 
     def release(self) -> None:
-        if self._lock.is_locked:
-            self._owner.unlink(missing_ok=True)
         self._lock.release()

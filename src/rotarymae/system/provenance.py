@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import platform
-import subprocess
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import rotarymae
 
@@ -43,21 +41,3 @@ def processor() -> str:
             if line.startswith("model name"):
                 return line.split(":", 1)[1].strip()
     return platform.processor() or platform.machine()
-
-
-def commit(folder: Path | None = None) -> str | None:
-    """Return the commit of this code's checkout, "-dirty" behind it when files differ; None outside a checkout."""
-    try:
-        call = ["git", "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]
-        how: dict[str, Any] = {
-            "cwd": folder or Path(__file__).parent,
-            "capture_output": True,
-            "text": True,
-            "check": True,
-        }
-        if folder is None:  # an environment inside a repository of the user's is not of its commits
-            subprocess.run(["git", "ls-files", "--error-unmatch", Path(__file__).name], **how)
-        done = subprocess.run(call, **how)
-    except (OSError, subprocess.CalledProcessError):
-        return None
-    return done.stdout.strip()

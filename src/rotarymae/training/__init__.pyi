@@ -8,7 +8,6 @@ from .distributed import single_process as single_process
 from .distributed import taken_precision as taken_precision
 from .evaluation import evaluate as evaluate
 from .evaluation import predict as predict
-from .loop import FREE_TO_CHANGE as FREE_TO_CHANGE
 from .loop import Interrupted as Interrupted
 from .loop import TrainingDiverged as TrainingDiverged
 from .loop import TrainResult as TrainResult

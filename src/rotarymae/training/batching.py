@@ -5,16 +5,11 @@ Nothing remembers where it was, so a run can be resumed anywhere, on any number 
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from collections.abc import Iterator
 
 import numpy as np
 
 from rotarymae.errors import InputError
-
-T = TypeVar("T")
 
 POOL = 64  # batches sorted by length together: enough for batches of nearly equal lengths, few enough to stay shuffled
 
@@ -75,17 +70,3 @@ def _pools(
         return
     pool = np.cumsum(lengths[order], dtype=np.int64) // (POOL * batch_tokens)
     yield from np.split(order, np.flatnonzero(np.diff(pool)) + 1)
-
-
-def prefetch(make: Callable[[np.ndarray], T], batches: Sequence[np.ndarray], workers: int) -> Iterator[T]:
-    """Yield make(batch) for each, in order; each worker, a thread, makes up to two batches ahead."""
-    if workers == 0:
-        yield from map(make, batches)
-        return
-    with ThreadPoolExecutor(workers) as pool:
-        ahead = deque(pool.submit(make, batch) for batch in batches[: 2 * workers])
-        for i in range(len(batches)):
-            made = ahead.popleft().result()
-            if i + 2 * workers < len(batches):
-                ahead.append(pool.submit(make, batches[i + 2 * workers]))
-            yield made

@@ -1,9 +1,9 @@
 """The folder of a training run: its log, and one checkpoint, which is whole or absent.
 
 `checkpoint.safetensors` holds the weights, the state of the optimiser and the weights of the best validation loss so
-far; its header says where the run is, what the run is of, and what the SHA-256 of all that is. It is written beside,
-flushed and renamed over the one before. Nothing in it is code. Anybody can write a file with a right checksum, so
-`read` and `restore` check every field and tensor before it is used.
+far; its header says where the run is, and what the SHA-256 of all that is. It is written beside, flushed and renamed
+over the one before. Nothing in it is code. Anybody can write a file with a right checksum, so `read_checkpoint` and
+`restore` check every field and tensor before it is used.
 """
 
 from __future__ import annotations
@@ -67,25 +67,21 @@ class RunFolder:
         self.writes = writes
         self.checkpoint = path / CHECKPOINT
         self._log = path / "log.jsonl"
-        self._identity: dict[str, Any] = {}
         self._saved: RunState | None = None
         self._lock: FolderLock | None = None
 
-    def open(self, resume: str, identity: dict[str, Any]) -> list[dict[str, Any]]:
+    def open(self, resume: str) -> list[dict[str, Any]]:
         """Lock the folder, and return the log up to the checkpoint, if there is one.
 
         Args:
             resume: "never" or "auto", see `training.fit`.
-            identity: data, model and settings of the run, as JSON.
 
         Raises:
-            InputError: resume="never" and the folder has a run in it; a checkpoint of other data or another
-                configuration (the message names the difference); another process trains here; a log that this library
-                did not write.
+            InputError: resume="never" and the folder has a run in it; another process trains here; a log that this
+                library did not write.
             ModelDirectoryError: the checkpoint is damaged.
         """
         choose("resume", resume, ("never", "auto"))
-        self._identity = json.loads(json.dumps(identity))
         if self.writes:
             self.path.mkdir(parents=True, exist_ok=True)
             self._lock = FolderLock(self.path)
@@ -94,12 +90,6 @@ class RunFolder:
         history = self._read_log()
         if self.checkpoint.exists():
             manifest, _ = read_checkpoint(self.checkpoint)
-            differences = _differences(manifest["identity"], self._identity)
-            if differences:
-                raise InputError(
-                    f"{self.checkpoint} is of another run: {'; '.join(differences[:5])}. Resume with the same data and "
-                    "settings, or choose another folder."
-                )
             step, epoch = manifest["state"]["step"], manifest["state"]["epoch"]
             # An evaluation at the end of an epoch carries the step of its last batch, like the checkpoint before it.
             history = [
@@ -151,7 +141,7 @@ class RunFolder:
             for part, values in parts.items()
             for name, value in values.items()
         }
-        manifest = {"format": 2, "versions": versions(), "identity": self._identity, "scaler": scaler.state_dict()}
+        manifest = {"format": 2, "versions": versions(), "scaler": scaler.state_dict()}
         manifest |= {"state": dataclasses.asdict(state), "tensors": digest_of(tensors)}
         # One field, as safetensors writes several in any order.
         header = {"manifest": json.dumps(manifest | {"sha256": sha256_of(manifest)})}
@@ -234,8 +224,8 @@ def read_checkpoint(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
         manifest = json.loads(header["manifest"])
         if manifest.pop("sha256") != sha256_of(manifest) or manifest["tensors"] != digest_of(tensors):
             raise ValueError("it does not match its checksums")
-        if manifest["format"] != 2 or not isinstance(manifest["identity"], dict):
-            raise ValueError("it is of another version, or says not of what run it is")
+        if manifest["format"] != 2:
+            raise ValueError("it is of another version")
         from_fields(RunState, manifest["state"], "its state")
         if manifest["state"].keys() != {field.name for field in dataclasses.fields(RunState)}:
             raise ValueError(f"its state has the fields {', '.join(manifest['state'])}")
@@ -302,13 +292,3 @@ def _parsed(text: bytes) -> dict[str, Any]:
     if type(line["step"]) is not int or type(line["epoch"]) not in (int, float):
         raise ValueError("no step and epoch")
     return {key: math.nan if value is None else value for key, value in line.items()}
-
-
-def _differences(before: Any, now: Any, where: str = "") -> list[str]:
-    """Return a sentence for each difference between two JSON-like values."""
-    if isinstance(before, dict) and isinstance(now, dict):
-        differences = []
-        for key in sorted(before.keys() | now.keys()):
-            differences += _differences(before.get(key), now.get(key), f"{where}.{key}" if where else key)
-        return differences
-    return [] if before == now else [f"{where} was {before!r} and is now {now!r}"]

@@ -13,7 +13,7 @@ Optimizer = Literal["adamw", "sgd"]
 # How `TrainConfig` checks its fields.
 RULES: list[tuple[Any, tuple[str, ...], dict[str, Any]]] = [
     (check_whole, ("epochs", "log_every"), {"least": 1}),
-    (check_whole, ("min_steps", "workers", "seed", "max_skipped"), {"least": 0}),
+    (check_whole, ("min_steps", "seed", "max_skipped"), {"least": 0}),
     (check_whole, ("batch_size", "batch_tokens", "epoch_steps", "patience"), {"least": 1, "optional": True}),
     (check_whole, ("checkpoint_steps",), {"least": 1, "optional": True}),
     (check_whole, ("warmup_steps",), {"least": 0, "optional": True}),
@@ -47,8 +47,6 @@ class LoopOptions:
     """Matrix products are computed in this precision; "auto" takes bf16 where the hardware has units for it."""
     compile: bool = False
     """Compile the blocks of the model, which takes a minute and pays in long runs."""
-    workers: int = 0
-    """This many threads prepare batches ahead; with 0 they are prepared between the steps."""
     log_every: int = 10
     """The log of a training gets one line per this many steps."""
 

@@ -172,8 +172,9 @@ class ClassificationOptions:
     """Each label gives this share of its probability to all classes alike."""
     class_weights: Literal["none", "balanced"] = "none"
     """The loss weighs classes equally per series, or by the inverse of their counts (balanced)."""
-    decide: Literal["accuracy", "f1", "balanced", "cost"] = "accuracy"
-    """The most probable class is predicted (accuracy), or rare ones sooner: for F1, equally (balanced), by costs."""
+    decide: Literal["auto", "accuracy", "f1", "balanced", "cost"] = "auto"
+    """The most probable class is predicted (accuracy), or rare ones sooner: for F1, equally (balanced), by costs; auto
+    is f1 where the rarer of two classes has less than a fifth of the series."""
     costs: tuple[float, ...] = ()
     """Missing a series of each class costs this much, in the order of the sorted classes; for decide cost."""
 

@@ -7,7 +7,6 @@ have taken.
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import signal
 import time
@@ -27,14 +26,13 @@ from torch import Tensor, nn
 from rotarymae.batch import Batch, Examples
 from rotarymae.dropping import drawing_from
 from rotarymae.errors import InputError, InputWarning, Interrupted, RotaryMAEError, choose
-from rotarymae.training.batching import plan, prefetch
+from rotarymae.training.batching import plan
 from rotarymae.training.checkpointing import RunFolder, RunState
 from rotarymae.training.config import TrainConfig
 from rotarymae.training.distributed import (
     autocast,
     autocast_dtype,
     make_accelerator,
-    taken_precision,
     total,
     watched_signals,
 )
@@ -43,8 +41,6 @@ from rotarymae.training.objectives import Objective
 from rotarymae.training.optimizer import learning_rate, make_optimizer
 from rotarymae.transformer import Block
 
-# Settings that change nothing in the weights, and so may differ when a run is resumed.
-FREE_TO_CHANGE = ("log_every", "checkpoint_minutes", "checkpoint_steps", "workers", "compile", "max_skipped")
 MANY_SKIPPED = 0.03  # share of skipped steps from which on a warning is given
 WORSE = 0.5  # than where it began, at least, before a loss has diverged: data are standardised
 TOO_FEW_STEPS = 20  # below which the first and the last loss are not compared
@@ -97,8 +93,8 @@ def fit(
         config: settings.
         validation: evaluated after every epoch, with the same masks each time.
         folder: where log.jsonl and checkpoints go, seen by all processes; None keeps nothing.
-        resume: "never" (refuses a folder with a run in it), "auto" (continues from the checkpoint, of the same
-            data and configuration, if there is one).
+        resume: "never" (refuses a folder with a run in it), "auto" (continues from the checkpoint, if there is one; who
+            calls sees to it that data and settings are the same).
         on_step: called with (step, steps in all, running mean loss), for progress bars.
         on_resume: called with a sentence that says where a run with resume="auto" begins.
 
@@ -174,7 +170,7 @@ class _Loop:
         while state.epoch < epochs and not state.stopped:
             planned = self._plan(state.epoch)
             batches = planned[: config.epoch_steps]
-            for batch, real in prefetch(self._share, batches[state.batch_index :], config.workers):
+            for batch, real in map(self._share, batches[state.batch_index :]):
                 # Epochs can differ by a batch or two; the schedule follows the share of the epoch that is done.
                 at = (state.epoch + state.batch_index / len(batches)) * per_epoch
                 loss = self._step(module, batch, real, at, steps)
@@ -201,7 +197,7 @@ class _Loop:
         opened: list[Any] = [None]
         if self.accelerator.is_main_process:
             try:
-                opened = [(folder.open(resume, self._identity()), folder.checkpoint.exists())]
+                opened = [(folder.open(resume), folder.checkpoint.exists())]
             except (RotaryMAEError, OSError) as error:
                 opened = [error]
         if self.accelerator.num_processes > 1:
@@ -405,14 +401,6 @@ class _Loop:
             model, best = self.objective.model, self.best_weights
             self.run_folder.save(model, self.optimizer, self.scaler, self.state, best)
         self.last_checkpoint = time.monotonic()
-
-    def _identity(self) -> dict[str, Any]:
-        """Return all that must be the same for a resumed run to be the same run."""
-        settings = {k: v for k, v in dataclasses.asdict(self.config).items() if k not in FREE_TO_CHANGE}
-        settings["precision"] = taken_precision(self.config.precision, self.accelerator.device)
-        validation = None if self.validation is None else self.validation.identity()
-        data = {"data": self.examples.identity(), "validation": validation}
-        return {**data, **self.objective.identity(), "training": settings}
 
 
 @contextmanager

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import replace
-from typing import Any
 
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -13,7 +12,7 @@ from rotarymae import losses
 from rotarymae.batch import Batch
 from rotarymae.config import TargetLoss, check_beta
 from rotarymae.errors import InputError
-from rotarymae.heads import Classifier, Regressor, TokenRegressor, encoder_of, head_settings
+from rotarymae.heads import Classifier, Regressor, TokenRegressor
 from rotarymae.losses import Loss
 from rotarymae.model import MaskedAutoencoder
 
@@ -22,13 +21,6 @@ class Objective(nn.Module, ABC):
     """A model and its loss, as sum and count, so that processes add up to one exact mean."""
 
     model: MaskedAutoencoder | Classifier | Regressor | TokenRegressor
-
-    def identity(self) -> dict[str, Any]:
-        """Return the objective as JSON: a run is resumed only under the same."""
-        model = self.model
-        trained = sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
-        kind = {"objective": type(self).__name__, "model": encoder_of(model).config.to_dict()}
-        return {**kind, "head": head_settings(model) or {}, "trained weights": trained}
 
     @abstractmethod
     def forward(self, batch: Batch) -> Loss:
@@ -54,9 +46,6 @@ class Pretraining(Objective):
         self.model = model
         self.normalize_targets = normalize_targets
         self.beta = beta
-
-    def identity(self) -> dict[str, Any]:
-        return {**super().identity(), "normalize_targets": self.normalize_targets, "beta": self.beta}
 
     def forward(self, batch: Batch) -> Loss:
         assert batch.masked is not None, "pre-training needs batches with masked tokens"
@@ -84,15 +73,6 @@ class Classification(Objective):
         self.label_smoothing = label_smoothing
         self.class_weights = class_weights
 
-    def identity(self) -> dict[str, Any]:
-        weights = None if self.class_weights is None else self.class_weights.tolist()
-        return {
-            **super().identity(),
-            "label_smoothing": self.label_smoothing,
-            "class_weights": weights,
-            "loss": self.loss,
-        }
-
     def forward(self, batch: Batch) -> Loss:
         assert batch.targets is not None, "classification needs batches with targets"
         logits = self.model(batch.inputs, batch.static)
@@ -107,9 +87,6 @@ class Regression(Objective):
         super().__init__()
         self.model = model
         self.loss: TargetLoss = loss
-
-    def identity(self) -> dict[str, Any]:
-        return {**super().identity(), "loss": self.loss}
 
     def forward(self, batch: Batch) -> Loss:
         assert batch.targets is not None, "regression needs batches with targets"

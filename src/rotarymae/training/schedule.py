@@ -33,6 +33,8 @@ OnStep = Callable[[int, int, float], None]
 
 # Shares of the minutes at which the stages end; scoring and the report have the rest.
 PRETRAINED, TRAINED = 0.25, 0.85
+# Seconds that calibration, scoring and report take of even a small table; of very few minutes half are for training.
+AFTERWARDS, LEAST_SHARE = 20.0, 0.5
 # Steps that are slower than the others, steps that are measured, and seconds after which two of them are enough.
 WARMUP_STEPS, MEASURED_STEPS, PATIENCE = 10, 10, 15.0
 MIN_STEPS = 100  # fewer are too few to learn from
@@ -90,9 +92,11 @@ class Plan:
         per_step *= 1 + fraction / (1 - fraction) / 3
         # A resumed run does not know what the interrupted one took: no stage gets more than its share.
         end = PRETRAINED if stage == "pre-training" and self.finetunes else TRAINED
-        left = 60 * self.config.minutes * end - (time.monotonic() - self.started)
+        seconds = 60 * self.config.minutes
+        seconds *= max(LEAST_SHARE, min(1.0, (seconds - AFTERWARDS) / (seconds * TRAINED)))
+        left = seconds * end - (time.monotonic() - self.started)
         before_it = PRETRAINED if stage == "fine-tuning" and self.config.pretrains else 0.0
-        most = 60 * self.config.minutes * (end - before_it)
+        most = seconds * (end - before_it)
         steps = broadcast_from_main(max(1, math.floor(min(left, most) / per_step)))
         if is_main_process():
             write_text(self.path, json.dumps({**before, stage: steps}) + "\n")

@@ -104,9 +104,7 @@ def examples(
         visible, hidden = order[:, : data.SEEN], order[:, data.SEEN :]
         return Batch(index, everything.select(visible), everything.select(hidden[:, : setup.queries]))
 
-    about = {"data": "frequency", "case": case, "seed": seed, "sum": float(series.noisy.sum())}
-    about |= {name: getattr(setup, name) for name in ("series", "position_scale", "queries")}
-    return regular_grid.DrawnExamples(len(noisy), data.POINTS, draw, about)
+    return regular_grid.DrawnExamples(len(noisy), data.POINTS, draw)
 
 
 def predict(

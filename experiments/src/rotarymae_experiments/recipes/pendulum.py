@@ -100,10 +100,7 @@ def _examples(part: data.PendulumSet, setup: PendulumSetup, seed: int) -> DrawnE
         tokens = _tokens(pixels, part.times[index], setup)
         return Batch(index, tokens, targets=angles if setup.per_frame else angles.flatten(1))
 
-    names = ("train_size", "per_frame", "position_scale", "pixel_std", "mirror", "static")
-    about = {"data": "pendulum", "seed": seed, "sum": float(part.targets.sum())}
-    about |= {name: getattr(setup, name) for name in names}
-    return DrawnExamples(len(targets), part.times.shape[1], draw, about)
+    return DrawnExamples(len(targets), part.times.shape[1], draw)
 
 
 MIRRORED = torch.tensor([-1.0, 1.0])  # what a mirror does to sine and cosine of the angle

@@ -77,9 +77,7 @@ def examples(part: data.PositionSet, shift: float, unit: float, position_unit: f
     def draw(index: np.ndarray, epoch: int | None) -> Batch:
         return Batch(index, tokens(part, index, position_unit), targets=targets[torch.from_numpy(index)])
 
-    about = {"data": "position", "low": part.low, "high": part.high, "shift": shift, "unit": unit}
-    about |= {"position unit": position_unit, "sum": float(part.positions.sum(dtype=np.float64))}
-    return DrawnExamples(len(targets), targets.shape[1], draw, about)
+    return DrawnExamples(len(targets), targets.shape[1], draw)
 
 
 def tokens(part: data.PositionSet, index: np.ndarray, position_unit: float = 1.0) -> Tokens:

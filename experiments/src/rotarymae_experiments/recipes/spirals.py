@@ -118,9 +118,7 @@ def _examples(
         visible = scaling.tokens(inputs, part.times).select(order[:, :seen].sort(1).values)
         return Batch(index, visible, scaling.tokens(targets, part.times).select(queries))
 
-    about = {"data": case, "seed": seed, "sum": float(part.clean.sum()), "repeat": setup.repeat}
-    about |= {name: getattr(setup, name) for name in ("spirals", "valid", "step", "standardize", "fresh", "queries")}
-    return regular_grid.DrawnExamples(spirals * setup.repeat, points, draw, about)
+    return regular_grid.DrawnExamples(spirals * setup.repeat, points, draw)
 
 
 def _blended(clean: torch.Tensor, kinds: torch.Tensor, which: torch.Tensor, uniform: torch.Tensor) -> torch.Tensor:

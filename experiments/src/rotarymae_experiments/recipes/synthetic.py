@@ -105,9 +105,7 @@ def examples(series: data.SyntheticSeries, setup: SyntheticSetup, seed: int = 0)
             masked = everything.select(order.gather(1, count + torch.arange(setup.queries)))
         return Batch(index, visible, masked)
 
-    names = ("series", "position_scale", "mix", "mirror", "queries")
-    about = {"data": "synthetic", "seed": seed, **{name: getattr(setup, name) for name in names}}
-    return regular_grid.DrawnExamples(len(noisy), data.POINTS, draw, about)
+    return regular_grid.DrawnExamples(len(noisy), data.POINTS, draw)
 
 
 def _mixed(noisy: torch.Tensor, uniform: torch.Tensor) -> torch.Tensor:

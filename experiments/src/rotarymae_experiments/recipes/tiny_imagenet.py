@@ -20,7 +20,6 @@ from sklearn.preprocessing import StandardScaler
 
 from rotarymae.arrays import ArrayDataset
 from rotarymae.config import RoMAEConfig
-from rotarymae.errors import InputError
 from rotarymae.preprocess import PatchPreprocessor
 from rotarymae.training import TrainConfig
 from rotarymae_experiments import SMOKE, ArraySetup, LabelledArrays, Recipe, Row, Score, Trial, parameters, scores
@@ -75,8 +74,6 @@ def run(setup: TinyImageNetSetup, case: str, trial: Trial) -> Score:
         model |= {"position_encoding": "absolute", "base": 10_000.0}
     sized = dataclasses.replace(setup, model=RoMAEConfig.from_dict({**model, "features": preprocessor.features}))
     moved = None if setup.margin is None else flip_and_crop(setup.margin)
-    if moved is None and setup.finetuning.workers:
-        raise InputError("RandAugment draws from torch's one generator; finetuning.workers must be 0.")
     pretrained = pretrain_arrays(sized, trial, others, preprocessor, moved)
     train = LabelledArrays(arrays, pictures.train_labels, len(pictures.classes))
     tuned = finetune_both(sized, trial, pretrained, train, preprocessor, moved or randaugment(*setup.randaugment))
