@@ -450,11 +450,14 @@ def propose_objects(
         label = min(labels, key=lambda c: c.rank(LABELS)).name if labels else None
     no_facts = OUTCOMES | ERRORS | {"split", "fold", "true"}
     usable = [c for c in columns.values() if c.name != label and not looks_like_id(c.name) and not c.dates]
+    truth = columns.get(label or "")
     static, leaks = [], []
     for c in (c for c in usable if not c.clock and not set(c.words) & no_facts):
         many = 2 * c.distinct > len(c.codes)
-        says_label = label is not None and _count(c.codes, columns[label].codes) == _count(c.codes)
-        if says_label and not many and c.distinct >= columns[label].distinct:  # pyright: ignore
+        says_label = (
+            truth is not None and _count(c.codes, truth.codes) == _count(c.codes) and c.distinct >= truth.distinct
+        )
+        if says_label and not many:
             leaks.append(c.name)
         elif not (c.text and many):
             static.append(c.name)
