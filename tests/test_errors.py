@@ -94,7 +94,7 @@ def test_each_module_of_an_extra_is_in_it_and_its_absence_says_how_to_install_it
 
 
 def test_all_extras_for_users_are_looked_for():
-    assert {extra for _, extra in EXTRAS} == set(PROJECT["optional-dependencies"]) - {"dev", "docs", "all", "trackers"}
+    assert {extra for _, extra in EXTRAS} == set(PROJECT["optional-dependencies"]) - {"dev", "docs", "all", "survey"}
 
 
 def test_warnings_are_gathered_in_threads_and_filters_stay():

@@ -304,7 +304,7 @@ def test_series_without_a_label_are_pre_trained_on(make, lists):
     [
         ({"size": "huge"}, ["'huge'"]),
         ({"mask_ratio": 1.5}, ["1.5"]),
-        ({"mask_ratio": (0.8, 0.2)}, ["smaller first"]),
+        ({"mask_ratio": (0.8, 0.2)}, ["smaller must come first"]),
         ({"validation_fraction": 1}, ["validation_fraction", "1"]),
         ({"pool": "median"}, ["'median'"]),
         ({"class_weights": "some"}, ["'some'"]),
@@ -553,7 +553,7 @@ def test_labels_by_id_are_those_of_their_series_wherever_they_come(lists):
         same = RoMAEClassifier(**BOTH).fit(series, labels.to_dict())
         assert np.array_equal(model.predict_proba(series), same.predict_proba(series))
     twice = pd.Series(list("xyxyxyy"), index=list("abcdefa"))
-    with refuses("1", "label", "'a'"):
+    with refuses("label", "several", "'a'"):
         RoMAEClassifier(**BOTH).fit(frame, twice)
 
 

@@ -27,7 +27,7 @@ SMALL = {"embed_dim": 12, "num_heads": 1, "depth": 1, "decoder_embed_dim": 12, "
 SMALL |= {"decoder_depth": 1, "pretrain_epochs": 1, "min_steps": 0, "batch_size": 8}
 BOTH = {**SMALL, "finetune_epochs": 1, "predictor": "model"}
 # No augmentation: it drops half of the two numbers of scikit-learn's blobs.
-LEARNS = {**BOTH, "finetune_epochs": 3, "base_lr": 2e-2, "pool": "mean", "drop": 0.0, "noise": 0.0}
+LEARNS = {**BOTH, "finetune_epochs": 3, "base_lr": 2e-2, "pool": "mean", "drop": 0.0, "noise": 0.0, "masking": "ratio"}
 CHECKED = [RoMAEClassifier(**LEARNS), RoMAERegressor(**BOTH), RoMAEInterpolator(**SMALL), RoMAEEmbedder(**SMALL)]
 WAIVED = {
     "check_regressors_train": "it wants half of the variance explained, and the model is trained for a second only"
@@ -198,7 +198,7 @@ def test_labels_of_a_frame_may_come_by_id(gappy):
     assert some.score(frame, {i: label for i, label in by_id.items() if i != 5}) == some.score(others, "kind")
     with refuses("'kind'"):
         clone(model).set_params(static=["kind"]).fit(frame, "kind")
-    with pytest.warns(InputWarning, match="left out: 3"), refuses("3", "observations"):
+    with pytest.warns(InputWarning, match="left out: 3"), refuses("no observation left: 3"):
         model.fit(frame.assign(flux=frame["flux"].where(frame["star"] != 3)), labels)
 
 

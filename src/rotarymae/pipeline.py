@@ -483,7 +483,8 @@ class Pipeline:
     def _modules(self) -> dict[str, nn.Module]:
         own: dict[str, nn.Module] = {"model": self.model}
         own |= {} if self.autoencoder in (None, self.model) else {"autoencoder": self.autoencoder}
-        own |= {} if self.calibration is None else {"calibration": self.calibration}
+        if self.calibration is not None and self.autoencoder is not None:
+            own["calibration"] = self.calibration
         return own | ({} if self.preprocessor is None else {"preprocessor": self.preprocessor})
 
     def _described(self) -> Described:
@@ -491,7 +492,7 @@ class Pipeline:
         models = {part: module for part, module in self._modules().items() if part in ("model", "autoencoder")}
         modules = {part: _module_settings(module) for part, module in models.items()}
         labels = None if self.labels is None else {"task": self.labels.task, **dataclasses.asdict(self.labels)}
-        own = (self.columns, self.parameters, self.forecasts, self.calibration is not None)
+        own = (self.columns, self.parameters, self.forecasts, "calibration" in self._modules())
         return Described(kind, modules["model"], modules.get("autoencoder"), labels, *own)
 
     def _check(self) -> None:

@@ -118,7 +118,7 @@ OPTIONS = {
     "transform": (["--transforms", "value", "asin"], ["asin", "asinh"]),
     "column of a transform": (["--transforms", "flux", "asinh"], ["'flux'", "value"]),
     "unit of time": (["--time-unit", "-1"], ["-1", "positive"]),
-    "mask ratio": (["--mask-ratio", "0.9", "0.2"], ["0.9", "0.2", "smaller first"]),
+    "mask ratio": (["--mask-ratio", "0.9", "0.2"], ["0.9", "0.2", "smaller must come first"]),
     "holdout": (["--holdout", "1.2"], ["holdout", "1.2"]),
     "learning rate": (["--base-lr", "0"], ["base_lr", "positive"]),
     "epochs": (["--pretrain-epochs", "0"], ["epochs", "at least 1"]),

@@ -286,7 +286,7 @@ def test_a_model_that_a_straight_line_beats_is_said_to_be_behind(tmp_path, monke
     (behind,) = [text for text in reporter.warnings if "predicted better by linear interpolation" in text]
     assert advice in behind and f"{errors['root_mean_squared_error_scaled']:.3g}" in behind
 
-    monkeypatch.setattr("rotarymae.scoring.ENOUGH", 1_000)  # hidden observations are fewer: chance
+    monkeypatch.setattr("rotarymae.scoring.MIN_HIDDEN", 1_000)  # hidden observations are fewer: chance
     reporter = Reporter(quiet=True)
     run_fit(lines, np.arange(24) % 2, config, tmp_path / "again", reporter=reporter)
     assert not any("predicted better" in text for text in reporter.warnings)
@@ -311,7 +311,7 @@ def test_a_run_killed_while_its_results_are_written_goes_on(tmp_path, monkeypatc
 
 
 def test_a_full_disk_is_named_and_can_be_resumed(tmp_path):
-    def full(outcome):
+    def full(outcome, folder):
         with replacing(tmp_path / "run/report.html"):
             raise OSError(errno.ENOSPC, "No space left on device")
 

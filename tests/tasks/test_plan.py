@@ -43,7 +43,7 @@ def test_less_than_an_epoch_is_planned_where_no_more_fits_and_kept(tmp_path, mon
     monkeypatch.setattr(plan, "measure_step", lambda *_: 4.0)
     monkeypatch.setattr(time, "monotonic", lambda: 0.0)
     given = objective(), examples(), settings(epochs=1000)  # of four steps
-    made, steps = {}, {0.1: 1, 0.2: 2, 0.5: 6, 1.0: 12}
+    made, steps = {}, {0.1: 1, 0.2: 1, 0.5: 3, 1.0: 9}
     for minutes in steps:
         config = FitConfig(minutes=minutes, validation_fraction=0.0)
         made[minutes] = Plan(tmp_path / str(minutes), config, False, 0.0, Reporter()).schedule("pre-training", *given)
@@ -52,10 +52,10 @@ def test_less_than_an_epoch_is_planned_where_no_more_fits_and_kept(tmp_path, mon
         )
         assert again == made[minutes]
     assert {minutes: one.epochs * one.epoch_steps for minutes, one in made.items()} == steps
-    assert [one.epochs for one in made.values()] == [1, 1, 2, 3]
+    assert [one.epochs for one in made.values()] == [1, 1, 1, 3]
     said = " ".join(capfd.readouterr().err.split())
-    assert "1 epochs of 2 steps (50.0% of the training part)" in said and "3 epochs of 4 steps" in said
-    assert "pre-training makes 12 steps, which are few to learn from" in said
+    assert "1 epochs of 3 steps (75.0% of the training part)" in said and "3 epochs of 3 steps" in said
+    assert "pre-training makes 9 steps, which are few to learn from" in said
 
 
 def test_steps_are_measured_on_a_copy():

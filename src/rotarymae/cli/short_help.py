@@ -27,7 +27,7 @@ task
   --task KIND            The labels are classes or numbers: classification, regression. (default: auto)
   --static COLUMN ...    Hold one value per series, which the prediction reads. (default: none)
   --split-by COLUMN      Whole groups, or the latest series, are held out. (default: at random)
-  --decide RULE          What class is predicted: accuracy, f1, balanced, cost. (default: accuracy)
+  --decide RULE          What class is predicted: auto, accuracy, f1, balanced, cost. (default: auto)
   --predictor METHOD     Who predicts: model, features (boosting), combined. (default: auto)
 
 training
