@@ -1,4 +1,4 @@
-"""What this library raises, so that callers can tell its refusals from a bug."""
+"""The exceptions and warnings of this library, so that callers can tell its refusals from a bug."""
 
 from __future__ import annotations
 

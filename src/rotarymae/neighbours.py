@@ -1,4 +1,4 @@
-"""What lies next to a query: the nearest visible values of its channel, before and after it. Ours, not the paper's.
+"""The neighbours of a query: the nearest visible values of its channel, before and after it. Ours, not the paper's.
 
 Attention finds neighbours by angles, which takes long to learn where forty variables share a record or a sensor is read
 a million times; and what it finds it must then average. Here a query is told: the two nearest values on either side,
@@ -41,7 +41,7 @@ class Observed(NamedTuple):
 
 
 class Neighbours(NamedTuple):
-    """What M queries are told.
+    """Features of M queries.
 
     Attributes:
         line: [B, M, V] the straight line between the nearest values; the nearest one alone where the other is
@@ -80,7 +80,7 @@ def observe(visible: Tokens, features: int) -> Observed:
 
 
 def neighbours(observed: Observed, positions: Float[Tensor, "B M A"], features: int) -> Neighbours:
-    """Of queries at these positions. What a query is told depends on no other query."""
+    """Return the neighbours of queries at these positions; those of one query depend on no other query."""
     if positions.shape[-1] == 2:
         return _neighbours(observed, *positions.unbind(-1))
     shape = (*positions.shape[:2], features)

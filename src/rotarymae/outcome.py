@@ -56,7 +56,7 @@ class Outcome:
 
     @property
     def pipeline(self) -> Pipeline:
-        """What was fitted."""
+        """The fitted pipeline."""
         return self.fit.pipeline
 
     @property

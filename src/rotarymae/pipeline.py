@@ -80,7 +80,7 @@ Model = Encoder | MaskedAutoencoder | Classifier | Regressor | TokenRegressor
 
 @dataclass(frozen=True)
 class Described:
-    """What config.json says of a pipeline beside the format and the files."""
+    """The content of config.json, without the format and the files."""
 
     preprocessor: str | None
     model: dict[str, Any]

@@ -60,7 +60,7 @@ WINDOWS, STEP = (4096, 2048, 1024, 512, 256), 1 << 15  # observations of a windo
 
 @dataclass(eq=False)
 class FitResult:
-    """What a training made, and how it went.
+    """The result of a training, and how it went.
 
     Attributes:
         pipeline: the fitted model with all that its answers need.
@@ -90,7 +90,7 @@ class FitResult:
 
     @property
     def history(self) -> dict[str, list[dict[str, Any]]]:
-        """What was logged, by training."""
+        """The log of each training."""
         both = {"pretrain": self.pretraining, "finetune": self.finetuning}
         return {name: one.history for name, one in both.items() if one is not None}
 

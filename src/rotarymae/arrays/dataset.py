@@ -185,7 +185,7 @@ class ArrayDataset:
 
     @property
     def noun(self) -> str:
-        """What these are, for people: "pictures", "videos", "sounds" or "arrays"."""
+        """The plural for people: "pictures", "videos", "sounds" or "arrays"."""
         return "sounds" if self.sample_rate is not None else NOUNS.get(len(self.patch_size), "arrays")
 
     @property

@@ -25,7 +25,7 @@ OnFile = Callable[[int, int], object]
 
 @dataclass(frozen=True)
 class FolderData:
-    """What a folder of pictures or sounds holds.
+    """The content of a folder of pictures or sounds.
 
     Attributes:
         dataset: its ids are the files' paths below the folder, with "/".
@@ -176,7 +176,7 @@ def _read_all(
     broken: Broken,
     on_file: OnFile | None,
 ) -> tuple[list[np.ndarray], np.ndarray | None, dict[str, Any]]:
-    """What the files hold that can be read, their labels, and their ids with what else a data set says of them."""
+    """Return the arrays of the files that can be read, their labels, and their ids with further facts."""
     choose("broken", broken, ("skip", "error"))
     paths, others = _list(folder, kinds, noun)
     if folder.is_file():

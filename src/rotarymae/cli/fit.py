@@ -38,7 +38,7 @@ PAGE = "report.html"
 
 @dataclass(frozen=True)
 class Labels(LabelColumn):
-    """What fine-tuning learns to predict; without labels the model is only pre-trained."""
+    """Labels that fine-tuning learns to predict; without them the model is only pre-trained."""
 
     task: Literal["auto", "classification", "regression"] = "auto"
     """The labels are classes or numbers; auto takes numbers that are not whole for a regression."""

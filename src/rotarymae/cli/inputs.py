@@ -1,4 +1,4 @@
-"""What commands are given: tables, read as their options say or as the model's training table was; and folders."""
+"""Inputs of commands: tables, read as their options say or as the model's training table was; and folders."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ComputedIn = Annotated[
 
 
 def _default(text: str) -> Any:
-    """What help says of an option that is not given: None stands for the model's, or for this."""
+    """Return the default that help shows for an option: None stands for the model's, or for this."""
     return arg(help_behavior_hint=f"(default: as in training; without a model, {text})")
 
 

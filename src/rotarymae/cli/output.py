@@ -1,4 +1,4 @@
-"""What the commands print and refuse to overwrite. Heavy modules are imported inside."""
+"""Output of the commands, which nothing overwrites. Heavy modules are imported inside."""
 
 from __future__ import annotations
 

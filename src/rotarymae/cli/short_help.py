@@ -1,4 +1,4 @@
-"""What `rotarymae fit --help` prints: the options that most users need. `--help-all` shows every option."""
+"""The text of `rotarymae fit --help`: the options that most users need. `--help-all` shows every option."""
 
 FIT_HELP = """\
 usage: rotarymae fit TABLE --out FOLDER [options]

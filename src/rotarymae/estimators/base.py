@@ -1,4 +1,4 @@
-"""What the four estimators share: reading data, training a pipeline with the parameters as options, saving, loading."""
+"""The common base of the four estimators: reading data, training with the parameters as options, saving, loading."""
 
 from __future__ import annotations
 

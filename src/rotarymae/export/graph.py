@@ -33,7 +33,7 @@ from rotarymae.preprocess import Rows, code_features
 
 
 class Program(nn.Module):
-    """What is exported: a module whose inputs and outputs have names."""
+    """A module to be exported, whose inputs and outputs have names."""
 
     outputs: tuple[str, ...]
 
@@ -180,7 +180,7 @@ def _of_channel(part: Tensor, number: Tensor, channels: int) -> Tensor:
 
 
 class LightCurves(Program):
-    """What `light_curve.embed` 0.13 asks of a multi-band model.
+    """A multi-band model as `light_curve.embed` 0.13 expects it.
 
     Inputs `flux`, `flux_err`, `time` float32 [B, N], `mask` bool [B, N] (True = valid), `channel_index` int64 [B, N];
     outputs `cls` [B, D], `mean` [B, D] over the observations, and `sequence` [B, N, D], float32, with 0 under the mask.

@@ -109,7 +109,7 @@ def export_program(program: Program, path: str | Path, format: Format = "onnx") 
 
 
 def _stable_sort() -> Callable[..., Any]:
-    """What torch's exporter lacks: TopK of all, which leaves what is equal in its order, as a stable sort does."""
+    """Translate a stable sort, which the exporter lacks, to TopK of all, which leaves equal values in their order."""
     from onnxscript import FLOAT, INT64, opset18
 
     op: Any = opset18  # whose annotations are of its own type system
@@ -202,7 +202,7 @@ def _name_outputs(graph: Any, names: tuple[str, ...]) -> None:
 
 
 def _opened(path: Path, format: Format) -> Callable[[Feeds], list[np.ndarray]]:
-    """What answers from a written file."""
+    """Return a function that answers from a written file."""
     if format == "torch":
         module = torch.export.load(path).module()
 

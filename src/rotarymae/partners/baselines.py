@@ -1,4 +1,4 @@
-"""What a user would do without this library: the methods that every result is printed beside.
+"""Simple methods that a user has without this library, with which every result is compared.
 
 `CLASSIFICATION`, `REGRESSION` and `INTERPOLATION` list them; a new one is a class here, and its name in the list. Each
 has `name`, `fit` and `predict`. Nothing here loops over observations.

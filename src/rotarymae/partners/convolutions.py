@@ -304,7 +304,7 @@ def _choose_variables(draw: np.random.Generator, variables: int) -> NDArray[np.f
 
 
 def _view(x: NDArray[np.float32], group: int, dilation: NDArray[np.int64]) -> NDArray[np.float32]:
-    """What a group of kernels reads of series [s, V, L]: themselves, or their differences."""
+    """Return what a group of kernels reads of series [s, V, L]: themselves, or their differences."""
     return np.diff(x) if group >= len(dilation) // 2 else x
 
 

@@ -1,4 +1,4 @@
-"""What every preprocessor is: a torch module, fitted on a training set, that turns data into tokens."""
+"""The contract of preprocessors: a torch module, fitted on a training set, that turns data into tokens."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the encoder reads of an observation in addition to its values: further inputs, which nothing predicts."""
+"""Further inputs that the encoder reads of an observation in addition to its values, and that nothing predicts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the page of a run says: plain words, numbers and images, in the order of the page.
+"""The content of the page of a run: plain words, numbers and images, in the order of the page.
 
 `build.py` makes a `Report` of an Outcome, and `template.html.j2` makes a page of a `Report`.
 """

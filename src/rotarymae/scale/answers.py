@@ -1,4 +1,4 @@
-"""What can be asked of a pipeline for each series of a table: predictions, embeddings, importance, values at any times.
+"""The questions to a pipeline for each series of a table: predictions, embeddings, importance, values at any times.
 
 A `Question` answers a data set that fits into memory; `tables` and `shards` cut larger tables into such. A new one is a
 function here.
@@ -50,7 +50,7 @@ class Answers:
 
 @dataclass(frozen=True, eq=False)
 class Question:
-    """What is asked for every series.
+    """A question that is asked for every series.
 
     Attributes:
         pipeline: what answers.

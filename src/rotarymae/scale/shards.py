@@ -58,7 +58,7 @@ class Shard:
 
 @dataclass(frozen=True)
 class ShardedJob:
-    """What is done to every shard, as it can be sent to another process.
+    """The work on every shard, as it can be sent to another process.
 
     Attributes:
         open: makes the job; called once per process.

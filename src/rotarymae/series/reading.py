@@ -1,4 +1,4 @@
-"""What became of a table's rows: how many were kept, and for which reason each of the others was not."""
+"""The fate of a table's rows: how many were kept, and for which reason each of the others was not."""
 
 from __future__ import annotations
 

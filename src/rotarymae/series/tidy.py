@@ -67,13 +67,13 @@ class Observations:
 
     @property
     def keys(self) -> list[np.ndarray]:
-        """What distinguishes one observation from another, most significant first: series, time, positions, channel."""
+        """Return the keys of each observation, most significant first: series, time, positions, channel."""
         positions = [] if self.positions is None else list(self.positions.T)
         return [self.series, self.times, *positions, *([] if self.channels is None else [self.channels])]
 
     @property
     def lengths(self) -> np.ndarray:
-        """Of every series, int64 [S]."""
+        """The number of rows of every series, int64 [S]."""
         return np.bincount(self.series, minlength=len(self.ids))
 
     def name(self, row: int) -> str:

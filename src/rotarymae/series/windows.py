@@ -46,7 +46,7 @@ class Windows:
         return cls(cut, series)
 
     def mean(self, answers: np.ndarray) -> np.ndarray:
-        """Of answers [W, K] for windows those for series [S, K]; a window counts by its observations."""
+        """Average answers [W, K] of windows into those of series [S, K]; a window counts by its observations."""
         if len(self.series) == self.series[-1] + 1:
             return answers
         weights = np.asarray(self.dataset.lengths, np.float64)

@@ -1,4 +1,4 @@
-"""What a person sees while a command works: its stages with the time left and the running loss, and plain warnings."""
+"""Progress of a command as a person sees it: its stages with the time left and the running loss, and plain warnings."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ NOTHING = re.compile(r"^(__.*__|unnamed:? ?\d*|index|rownames?|row_?(id|number|n
 
 @dataclass(frozen=True)
 class Proposal:
-    """What a table probably is.
+    """The probable layout of a table.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What is true of each series, from a table with one row per series or one per observation: labels, splits, facts."""
+"""Facts about each series, from a table with one row per series or one per observation: labels, splits, facts."""
 
 from __future__ import annotations
 

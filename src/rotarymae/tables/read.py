@@ -214,7 +214,7 @@ class TableReader:
 
     @cached_property
     def columns(self) -> list[str]:
-        """Those that are read."""
+        """The columns that are read."""
         schema = self.schema
         names = [schema.id, schema.time, schema.clock, schema.channel, *schema.positions, *self.values]
         names += [*schema.static, *schema.flags]

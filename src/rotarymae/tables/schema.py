@@ -1,4 +1,4 @@
-"""What each column of a table is, said once: for the command, the estimators, shards, and with the model."""
+"""The meaning of each column of a table, said once: for the command, the estimators, shards, and with the model."""
 
 from __future__ import annotations
 

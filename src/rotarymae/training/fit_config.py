@@ -100,7 +100,7 @@ class ScalingOptions:
 
 @dataclass(kw_only=True, repr=False, eq=False)
 class MaskingOptions:
-    """What pre-training hides, and how it scores what is predicted."""
+    """The observations that pre-training hides, and the score of their predictions."""
 
     masking: MaskingStrategy = "auto"
     """Pre-training hides stretches (auto, blocks), single ones (ratio), rows, channels, tubes, or the end (future)."""
@@ -134,7 +134,7 @@ class TrainingOptions(LoopOptions):
 
 @dataclass(kw_only=True, repr=False, eq=False)
 class FinetuningOptions:
-    """What concerns fine-tuning alone."""
+    """Options of fine-tuning alone."""
 
     finetune_epochs: int = 20
     """Fine-tuning makes this many passes over the series, or as many as fit into minutes."""
@@ -166,7 +166,7 @@ class FinetuningOptions:
 
 @dataclass(kw_only=True, repr=False, eq=False)
 class ClassificationOptions:
-    """What concerns classification alone."""
+    """Options of classification alone."""
 
     label_smoothing: float = 0.0
     """Each label gives this share of its probability to all classes alike."""
@@ -181,7 +181,7 @@ class ClassificationOptions:
 
 @dataclass(kw_only=True, repr=False, eq=False)
 class RunOptions:
-    """What concerns the run."""
+    """Options of the run."""
 
     seed: int = 0
     """This number fixes the split, the order, the masks, the augmentation and the first weights."""
@@ -264,7 +264,7 @@ class FitConfig(
         return (self.window or 0) // 16 if self.overlap is None else self.overlap
 
     def _check_pretrained(self) -> None:
-        """What comes with a trained model cannot be asked for again."""
+        """Refuse options that come with a trained model."""
         if self.pretrained is None:
             return
         groups = (ModelOptions, ScalingOptions) if self.pretrains else (ModelOptions, ScalingOptions, MaskingOptions)
@@ -288,7 +288,7 @@ class FitConfig(
         return 0.5 if self.beta is None else self.beta
 
     def changed(self, names: Iterable[str]) -> list[str]:
-        """Those of these options that are not at their defaults."""
+        """Return those of these options that are not at their defaults."""
         defaults = {field.name: field.default for field in dataclasses.fields(self)}
         return [name for name in names if getattr(self, name) != defaults[name]]
 
