@@ -27,7 +27,7 @@ from rotarymae.train import train
 from rotarymae.training.fit_config import FitConfig
 
 LENGTHS = (1, 4, 16, 64)  # median gaps of the channel
-HOLES = 3  # per series; of a single series forty
+HOLES = 3  # per series; of a single series so many that an eighth of it is hidden, at most forty
 LEAST = 20  # hidden observations of a channel, to be scored
 
 
@@ -145,7 +145,8 @@ def main() -> None:
         config = FitConfig(seed=options.seed, minutes=options.minutes)
         pipeline = train(train_part, None, config, folder=Path(folder)).pipeline
     for length in LENGTHS:
-        hidden = holes(test, length, HOLES if several else 40)
+        most = max(1, min(40, len(test.times) // (8 * length)))
+        hidden = holes(test, length, HOLES if several else most)
         if hidden.any():
             print(f"{options.table} {length:3d} gaps: {score(pipeline, train_part, test, hidden)}", flush=True)
     print(f"{options.table} the end:  {score(pipeline, train_part, test, ends(test))}", flush=True)
