@@ -103,7 +103,7 @@ class MaskingOptions:
     """The observations that pre-training hides, and the score of their predictions."""
 
     masking: MaskingStrategy = "auto"
-    """Pre-training hides single ones (ratio), stretches (blocks; auto if no labels), rows, channels, tubes or future."""
+    """Pre-training hides single ones (ratio), stretches (blocks; auto if no labels), rows, channels, tubes, future."""
     mask_ratio: float | tuple[float, float] = (0.3, 0.8)
     """Pre-training hides this share of each series; with two numbers, a share between them drawn per series."""
     beta: float | None = None
