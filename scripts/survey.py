@@ -101,11 +101,12 @@ def run(table: Path, command: list[str]) -> dict[str, object]:
         _, status, usage = os.wait4(process.pid, 0)
     except KeyboardInterrupt:  # which the command got, too
         _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)  # else it warns, when it is collected, that it still runs
     seconds, processor = time.monotonic() - start, usage.ru_utime + usage.ru_stime
     series, tokens = observations(table)
     return {
         "command": ["rotarymae", *command],
-        "exit code": os.waitstatus_to_exitcode(status),
+        "exit code": process.returncode,
         "series": series,
         "tokens": tokens,
         "seconds": round(seconds, 1),
