@@ -26,9 +26,7 @@ from rotarymae.masking import (
     MaskTubes,
     split,
 )
-from rotarymae.series import SeriesDataset
 from rotarymae.tokens import Tokens
-from rotarymae.train import to_interpolate
 from rotarymae.training.fit_config import FitConfig, MaskingStrategy
 
 LENGTHS = st.lists(st.integers(1, 9), min_size=1, max_size=5)
@@ -203,15 +201,15 @@ def test_a_range_of_shares_gives_each_row_a_share_of_its_own(kind):
 
 @pytest.mark.parametrize("name", sorted({*get_args(MaskingStrategy)} - {"auto"}))
 def test_what_the_command_calls_masking_and_mask_ratio_is_what_hides(name):
-    assert FitConfig(masking=name, mask_ratio=(0.1, 0.5)).strategy() == Masking.named(name, ratio=(0.1, 0.5))
-    assert FitConfig(masking=name, mask_ratio=0.4).strategy() == Masking.named(name, ratio=0.4)
+    assert FitConfig(masking=name, mask_ratio=(0.1, 0.5)).strategy("observations") == Masking.named(
+        name, ratio=(0.1, 0.5)
+    )
+    assert FitConfig(masking=name, mask_ratio=0.4).strategy("observations") == Masking.named(name, ratio=0.4)
 
 
-def test_by_itself_masking_hides_blocks_where_there_are_no_labels():
-    series = SeriesDataset.from_arrays([np.arange(5.0)] * 3, [np.zeros(5)] * 3)
-    assert FitConfig().strategy() == MaskRatio((0.3, 0.8))
-    assert to_interpolate(FitConfig(), series).strategy() == MaskBlocks((0.3, 0.8))
-    assert to_interpolate(FitConfig(masking="rows"), series).strategy() == MaskRows((0.3, 0.8))
+def test_by_itself_masking_hides_stretches_of_series_and_single_patches_of_pictures():
+    assert FitConfig().strategy("observations") == MaskBlocks((0.3, 0.8))
+    assert FitConfig().strategy("patches") == MaskRatio((0.3, 0.8))
 
 
 @pytest.mark.parametrize("kind", SHARES)

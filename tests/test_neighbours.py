@@ -98,7 +98,9 @@ def test_every_parameter_learns():
     config = dataclasses.replace(FIT, join_times=True, neighbours="on", likelihood="gaussian", masking="ratio")
     trained = pretrain(waves(), config).pipeline
     assert isinstance(trained.model, MaskedAutoencoder)
-    batch = SeriesExamples(waves(), trained.preprocessor, masking=config.strategy()).batch(np.arange(16), None)
+    batch = SeriesExamples(waves(), trained.preprocessor, masking=config.strategy("observations")).batch(
+        np.arange(16), None
+    )
     Pretraining(trained.model.train())(batch).sum.backward()
     for name, parameter in trained.model.named_parameters():
         assert parameter.grad is not None and parameter.grad.abs().max() > 0, name

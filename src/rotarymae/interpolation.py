@@ -214,9 +214,11 @@ def interpolate(
     # Farther from any observation than was ever measured, nothing is known but the spread of the channel.
     variance = likelihood.std(parameters).numpy() ** 2
     extra = widens * np.maximum(scaler.spread_about(mean, channels) ** 2 - variance, 0.0)
+    widened = likelihood.widen(parameters, torch.from_numpy(extra).log(), normal=False)
     if given.errors is not None:
-        extra = extra + scaler.standard_errors(centre, given.errors, channels) ** 2
-    predicted = Predicted(likelihood.widen(parameters, torch.from_numpy(extra).log()), likelihood)
+        errors = torch.from_numpy(scaler.standard_errors(centre, given.errors, channels))
+        widened = likelihood.widen(widened, 2 * errors.log())
+    predicted = Predicted(widened, likelihood)
 
     def unscaled(edge: Tensor) -> np.ndarray:
         return scaler.inverse(edge.numpy(), channels)

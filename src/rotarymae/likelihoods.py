@@ -63,9 +63,13 @@ class Likelihood(ABC):
 
     @abstractmethod
     def widen(
-        self, parameters: Float[Tensor, "*shape P"], log_variance: Float[Tensor, "*#shape"]
+        self, parameters: Float[Tensor, "*shape P"], log_variance: Float[Tensor, "*#shape"], normal: bool = True
     ) -> Float[Tensor, "*shape P"]:
-        """Add an independent variance, as of a measurement; the mean stays."""
+        """Add an independent variance; the mean stays.
+
+        Args:
+            normal: whether it is that of a normal variable, as of a measurement; else the distribution keeps its shape.
+        """
 
     @abstractmethod
     def quantile(self, parameters: Float[Tensor, "*shape P"], share: Any) -> Float[Tensor, "*shape"]:
@@ -89,7 +93,7 @@ class Point(Likelihood):
     def log_variance(self, parameters: Tensor) -> Tensor:
         return torch.full_like(parameters[..., 0], -torch.inf)
 
-    def widen(self, parameters: Tensor, log_variance: Tensor) -> Tensor:
+    def widen(self, parameters: Tensor, log_variance: Tensor, normal: bool = True) -> Tensor:
         return parameters
 
     def quantile(self, parameters: Tensor, share: Any) -> Tensor:
@@ -124,7 +128,7 @@ class Gaussian(Density):
     def log_variance(self, parameters: Tensor) -> Tensor:
         return parameters[..., 1]
 
-    def widen(self, parameters: Tensor, log_variance: Tensor) -> Tensor:
+    def widen(self, parameters: Tensor, log_variance: Tensor, normal: bool = True) -> Tensor:
         return torch.stack([parameters[..., 0], torch.logaddexp(parameters[..., 1], log_variance)], -1)
 
     def quantile(self, parameters: Tensor, share: Any) -> Tensor:
@@ -160,13 +164,15 @@ class StudentT(Density):
     def log_variance(self, parameters: Tensor) -> Tensor:
         return parameters[..., 1] - torch.log1p(-2 / self.freedom(parameters))
 
-    def widen(self, parameters: Tensor, log_variance: Tensor) -> Tensor:
+    def widen(self, parameters: Tensor, log_variance: Tensor, normal: bool = True) -> Tensor:
         # The sum is taken for another of the kind, whose variance is the sum of both. Tails get lighter, as those of a
         # sum with a normal variable do: of freedom - 2, by the squared ratio of the variances.
         mean, own = parameters[..., 0], self.log_variance(parameters)
         whole = torch.logaddexp(own, log_variance.expand_as(own))
-        above = F.softplus(parameters[..., 2]) * (2 * (whole - own)).exp()
-        freedom = (above + (1 - (-above).exp()).log()).clamp(max=150.0)  # the inverse of the softplus
+        freedom = parameters[..., 2]
+        if normal:
+            above = F.softplus(freedom) * (2 * (whole - own)).exp()
+            freedom = (above + (1 - (-above).exp()).log()).clamp(max=150.0)  # the inverse of the softplus
         return torch.stack([mean, whole + torch.log1p(-2 / (MIN_FREEDOM + F.softplus(freedom))), freedom], -1)
 
     def quantile(self, parameters: Tensor, share: Any) -> Tensor:

@@ -226,7 +226,7 @@ def _score_reconstruction(outcome: Outcome, train: ArrayDataset, part: ArrayData
     if not len(several):
         return
     with reporter.bar("reconstructing") as on_step:
-        found = reconstruct(outcome.pipeline, part.select(several), outcome.config.strategy(), on_step=on_step)
+        found = reconstruct(outcome.pipeline, part.select(several), outcome.config.strategy("patches"), on_step=on_step)
     outcome.reconstructions = found
     channels = outcome.pipeline.require_arrays().channels
     away: dict[str, float] = {"model": 0.0, "mean_of_visible_patches": 0.0, "training_mean": 0.0}

@@ -381,7 +381,7 @@ def as_configured(objective: Objective, examples: Examples, training: TrainConfi
 
 
 def to_interpolate(config: FitConfig, dataset: AnyDataset) -> FitConfig:
-    """Return the options of a fit without labels: neighbours are read, blocks are hidden, long series are cut.
+    """Return the options of a fit without labels: `neighbours="auto"` is on, if it can be; long series are cut.
 
     What an answer needs is near it, and many steps teach more than few long ones. A window has about `NEAR`
     observations of every channel, and a step about `STEP_TOKENS` of all.
@@ -390,8 +390,6 @@ def to_interpolate(config: FitConfig, dataset: AnyDataset) -> FitConfig:
         return config
     if config.neighbours == "auto":
         config = replace(config, neighbours="off" if dataset.position_names else "on")  # pyright: ignore
-    if config.masking == "auto":
-        config = replace(config, masking="blocks")
     if config.window is None and config.max_tokens is None and config.attention != "linear":
         window = NEAR * min(len(dataset.channel_names or (None,)), MAX_NEAR // NEAR)  # pyright: ignore
         if dataset.lengths.max() > 2 * window:
@@ -431,7 +429,7 @@ def prepare(dataset: AnyDataset, config: FitConfig, start: Pipeline | None = Non
     check_tune(config.tune, sizes.depth)
     check_memory(config, sizes, preprocessor.lengths(windows), dataset.noun)
     if config.pretrains:
-        require_maskable(windows, preprocessor, config.strategy())
+        require_maskable(windows, preprocessor, config.strategy(dataset.kind))
     return preprocessor
 
 
@@ -538,7 +536,7 @@ def pretrain(
         sizes = config.model_config(scaling.axes, scaling.features, scaling.input_features)
         model = build(lambda: MaskedAutoencoder(sizes), make_generator(config.seed, 0))
 
-    masking = config.strategy()
+    masking = config.strategy(dataset.kind)
 
     def examples(part: AnyDataset) -> Examples:
         return scaling.examples(part, seed=config.seed, masking=masking)

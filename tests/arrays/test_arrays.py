@@ -256,7 +256,7 @@ def test_tubes_hide_the_same_patches_in_all_frames_of_a_video():
     dataset = ArrayDataset.from_arrays(videos, (1, 4, 4))
     config = FitConfig(masking="tubes", mask_ratio=0.5, **TINY)
     directory = pretrain(dataset, config).pipeline
-    for found in reconstruct(directory, dataset, config.strategy()):
+    for found in reconstruct(directory, dataset, config.strategy("patches")):
         hidden = found.hidden.reshape(4, 4)  # frames, places
         assert (hidden == hidden[0]).all() and hidden[0].sum() == 2
     with refuses("masking='tubes'", "series have none"):
@@ -268,8 +268,8 @@ def test_reconstructions_show_what_was_there_and_hide_whole_patches():
     dataset = ArrayDataset.from_arrays(pictures, 4)
     config = FitConfig(mask_ratio=0.75, **TINY)
     directory = pretrain(dataset, config).pipeline
-    together = reconstruct(directory, dataset, config.strategy())
-    alone = reconstruct(directory, dataset, config.strategy(), config=TrainConfig(batch_size=1))
+    together = reconstruct(directory, dataset, config.strategy("patches"))
+    alone = reconstruct(directory, dataset, config.strategy("patches"), config=TrainConfig(batch_size=1))
     for i, (one, same) in enumerate(zip(together, alone, strict=True)):
         assert (one.hidden == same.hidden).all() and np.abs(one.predicted - same.predicted).max() < 1e-4
         original, masked, filled = drawn(directory, dataset.arrays[i], one)
@@ -280,7 +280,7 @@ def test_reconstructions_show_what_was_there_and_hide_whole_patches():
         unscaled = directory.require_arrays().unscale(one.truth.reshape(-1, 1)).ravel()
         assert np.allclose(np.sort(unscaled), np.sort(original[gone]), atol=1e-3)
     with refuses("MaskedAutoencoder", "Encoder"):
-        reconstruct(Pipeline(directory.preprocessor, directory.model.encoder), dataset, config.strategy())
+        reconstruct(Pipeline(directory.preprocessor, directory.model.encoder), dataset, config.strategy("patches"))
 
 
 def test_features_for_boosting_are_means_and_deviations_of_regions():

@@ -34,7 +34,7 @@ READ_ELSEWHERE = {
 
 
 def meaning(config):
-    parts = (config.pretraining(), config.finetuning(), config.model_config(1, 1), config.strategy())
+    parts = (config.pretraining(), config.finetuning(), config.model_config(1, 1), config.strategy("observations"))
     return (*parts, config.reconstruction_beta)
 
 

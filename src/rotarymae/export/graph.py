@@ -167,7 +167,7 @@ class Interpolations(Program):
             return scaler.inverse(mean, number)
         variance = likelihood.std(parameters) ** 2
         extra = widens * (scaler.spread_about(mean, number) ** 2 - variance).clamp(min=0.0)
-        half = deviation * likelihood.std(likelihood.widen(parameters, extra.log()))
+        half = deviation * likelihood.std(likelihood.widen(parameters, extra.log(), normal=False))
         upper, lower = scaler.inverse(mean + half, number), scaler.inverse(mean - half, number)
         return scaler.inverse(mean, number), (upper - lower) / 2
 

@@ -103,7 +103,7 @@ class MaskingOptions:
     """The observations that pre-training hides, and the score of their predictions."""
 
     masking: MaskingStrategy = "auto"
-    """Pre-training hides single ones (ratio), stretches (blocks; auto if no labels), rows, channels, tubes, future."""
+    """Pre-training hides stretches (auto, blocks), single ones (ratio), rows, channels, tubes, or the end (future)."""
     mask_ratio: float | tuple[float, float] = (0.3, 0.8)
     """Pre-training hides this share of each series; with two numbers, a share between them drawn per series."""
     beta: float | None = None
@@ -326,12 +326,13 @@ class FitConfig(
         same = {name: getattr(self, name) for name in ours & theirs}
         return TrainConfig(**{**same, **own}, keep_best=True)
 
-    def strategy(self) -> Masking:
-        """Return the strategy by which pre-training hides tokens; "auto" that is not decided yet is "ratio"."""
+    def strategy(self, kind: str) -> Masking:
+        """Return the strategy by which pre-training hides tokens of data of this kind ("observations", "patches")."""
         from rotarymae.masking import MASKINGS
 
         low, high = mask_range(self.mask_ratio)
-        return MASKINGS["ratio" if self.masking == "auto" else self.masking](low if low == high else (low, high))  # type: ignore[arg-type]
+        by_kind = "blocks" if kind == "observations" else "ratio"
+        return MASKINGS[by_kind if self.masking == "auto" else self.masking](low if low == high else (low, high))  # type: ignore[arg-type]
 
     def model_config(self, axes: int, features: int, input_features: int = 0) -> RoMAEConfig:
         """The shape of a masked autoencoder for tokens with so many position axes, values and further inputs.
