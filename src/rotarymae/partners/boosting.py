@@ -19,9 +19,8 @@ from rotarymae.preprocess import StaticColumn, static_features
 from rotarymae.system import from_fields
 
 # The same trees on any number of threads. Rare classes have some 30 members: no early stopping, as it would split
-# those; a tenth of the features for each tree and a penalty, as more freedom diverged on one PLAsTiCC fold.
+# those; few of the features for each tree and a penalty, as more freedom diverged on one PLAsTiCC fold.
 COMMON: dict[str, Any] = {
-    "num_leaves": 15,
     "min_data_in_leaf": 10,
     "lambda_l2": 1.0,
     "deterministic": True,
@@ -31,9 +30,9 @@ COMMON: dict[str, Any] = {
 }
 # Two classes, or numbers: slowly and with equal weights, best on PhysioNet's deaths. More classes: as many trees for
 # each, so fewer; and weighted, best on PLAsTiCC's 14 both alone and combined.
-SLOW = {"learning_rate": 0.03, "num_iterations": 400}
-QUICK = {"learning_rate": 0.07, "num_iterations": 160}
-FEATURE_SHARE, MIN_FEATURES = 0.1, 20  # of each tree
+SLOW = {"learning_rate": 0.05, "num_iterations": 400, "num_leaves": 6, "feature_fraction": 0.05}
+QUICK = {"learning_rate": 0.07, "num_iterations": 160, "num_leaves": 15, "feature_fraction": 0.1}
+MIN_FEATURES = 20  # of each tree, where there are so many
 SEEDS = 3  # boosted trees are fitted so often, and their scores averaged
 MAX_TEXT = 2**28  # bytes of a file of trees; 100 classes take some 2**24
 TREE_KEYS = ("split_feature", "threshold", "decision_type", "left_child", "right_child")  # by inner node
@@ -65,7 +64,7 @@ def fit_trees(features: Floats, target: NDArray[Any], classes: int, settings: di
         if settings.get("balanced"):
             weight = (len(target) / (classes * counts))[target]
     own = {name: value for name, value in settings.items() if name != "balanced"}
-    share = max(FEATURE_SHARE, min(1.0, MIN_FEATURES / features.shape[1]))
+    share = max(settings["feature_fraction"], min(1.0, MIN_FEATURES / features.shape[1]))
     parameters = COMMON | objective | own | {"seed": seed % 2**31, "feature_fraction": share}
     try:
         data = lightgbm.Dataset(features, target, weight=weight, params=parameters)
