@@ -165,21 +165,21 @@ def interpolate(
     preprocessor.check(dataset)
     _warn_if_far(queries, dataset, preprocessor)
     _warn_if_joint(model, queries, dataset)
-    asked = queries.lengths > 0
-    if not asked.all():
-        dataset, queries = dataset.select(asked), replace(queries, offsets=np.unique(queries.offsets))
+    has_queries = queries.lengths > 0
+    if not has_queries.all():
+        dataset, queries = dataset.select(has_queries), replace(queries, offsets=np.unique(queries.offsets))
 
     calibration = pipeline.calibration
 
     def read(model: torch.nn.Module, batch: Batch) -> list[np.ndarray]:
         assert isinstance(model, MaskedAutoencoder) and batch.masked is not None
-        asked = batch.masked.positions
-        found = predict_at(model, batch.inputs, asked, batch.masked.padding, chunk)
-        parameters = found.parameters.double()
+        positions = batch.masked.positions
+        prediction = predict_at(model, batch.inputs, positions, batch.masked.padding, chunk)
+        parameters = prediction.parameters.double()
         widens = parameters.new_zeros(*parameters.shape[:3], 1)
         if calibration is not None:
-            around = surroundings(batch.inputs, asked, preprocessor)
-            parameters = calibration(parameters, around, outputs(asked, preprocessor))
+            around = surroundings(batch.inputs, positions, preprocessor)
+            parameters = calibration(parameters, around, outputs(positions, preprocessor))
             widens = calibration.widens(around)[..., None]
         parameters = torch.cat([parameters, widens], -1).cpu().numpy()
         return [row[:n] for row, n in zip(parameters, queries.lengths[batch.series], strict=True)]

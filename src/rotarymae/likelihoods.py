@@ -167,11 +167,11 @@ class StudentT(Density):
     def widen(self, parameters: Tensor, log_variance: Tensor, normal: bool = True) -> Tensor:
         # The sum is taken for another of the kind, whose variance is the sum of both. Tails get lighter, as those of a
         # sum with a normal variable do: of freedom - 2, by the squared ratio of the variances.
-        mean, own = parameters[..., 0], self.log_variance(parameters)
-        whole = torch.logaddexp(own, log_variance.expand_as(own))
+        mean, model_log_variance = parameters[..., 0], self.log_variance(parameters)
+        whole = torch.logaddexp(model_log_variance, log_variance.expand_as(model_log_variance))
         freedom = parameters[..., 2]
         if normal:
-            above = F.softplus(freedom) * (2 * (whole - own)).exp()
+            above = F.softplus(freedom) * (2 * (whole - model_log_variance)).exp()
             freedom = (above + (1 - (-above).exp()).log()).clamp(max=150.0)  # the inverse of the softplus
         return torch.stack([mean, whole + torch.log1p(-2 / (MIN_FREEDOM + F.softplus(freedom))), freedom], -1)
 

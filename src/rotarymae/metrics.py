@@ -51,8 +51,8 @@ METRICS = {
 def metric_of(name: str) -> Metric:
     """Return the metric with this name in metrics.json, also of one of several outputs."""
     metric, _, output = name.partition(OUTPUT)
-    found = METRICS[metric]
-    return Metric(f"{found.words} of output {output}", found.lower_is_better) if output else found
+    base = METRICS[metric]
+    return Metric(f"{base.words} of output {output}", base.lower_is_better) if output else base
 
 
 def method_words(name: str) -> str:
@@ -86,7 +86,7 @@ def classification_metrics(
     """
     best, classes = decide(probabilities, weights), probabilities.shape[1]
     rare = rarest_class(truth) if rare is None else rare
-    found = {
+    scores = {
         "accuracy": float(metrics.accuracy_score(truth, best)),
         "macro_f1": float(metrics.f1_score(truth, best, average="macro")),
         "rare_f1": float(metrics.f1_score(truth == rare, best == rare, zero_division=0.0)),  # pyright: ignore
@@ -100,14 +100,14 @@ def classification_metrics(
     def mean(metric: Callable[..., Any]) -> float:
         return float(np.mean([metric(truth == c, probabilities[:, c]) for c in compared])) if compared else np.nan
 
-    found[f"{macro}auroc"] = mean(metrics.roc_auc_score)
-    found[f"{macro}average_precision"] = mean(metrics.average_precision_score)
+    scores[f"{macro}auroc"] = mean(metrics.roc_auc_score)
+    scores[f"{macro}average_precision"] = mean(metrics.average_precision_score)
     known = 0 < (truth == rare).sum() < len(truth)
     precision = metrics.average_precision_score(truth == rare, probabilities[:, rare]) if known else np.nan
-    found["rare_average_precision"] = float(precision)
+    scores["rare_average_precision"] = float(precision)
     if classes == 2:
-        found["brier_score"] = float(metrics.brier_score_loss(truth == 1, probabilities[:, 1]))
-    return found
+        scores["brier_score"] = float(metrics.brier_score_loss(truth == 1, probabilities[:, 1]))
+    return scores
 
 
 def expected_calibration_error(truth: np.ndarray, probabilities: np.ndarray, bins: int = 15) -> float:
@@ -120,27 +120,27 @@ def expected_calibration_error(truth: np.ndarray, probabilities: np.ndarray, bin
 
 def regression_metrics(truth: np.ndarray, predicted: np.ndarray) -> dict[str, float]:
     """Metrics of predictions [S, outputs], of each output in its own unit; NaN in `truth` is missing."""
-    found = {}
+    scores = {}
     for i in range(truth.shape[1]):
         known = np.isfinite(truth[:, i])
-        wanted, guess = truth[known, i], predicted[known, i]
+        expected, guess = truth[known, i], predicted[known, i]
         of = "" if truth.shape[1] == 1 else f"{OUTPUT}{i}"
-        away = guess - wanted
-        found[f"{RMSE}{of}"] = float(np.sqrt(np.mean(away**2))) if known.any() else np.nan
-        found[f"mean_absolute_error{of}"] = float(np.abs(away).mean()) if known.any() else np.nan
-        found[f"r2{of}"] = float(metrics.r2_score(wanted, guess)) if known.sum() > 1 else np.nan
-    return found
+        away = guess - expected
+        scores[f"{RMSE}{of}"] = float(np.sqrt(np.mean(away**2))) if known.any() else np.nan
+        scores[f"mean_absolute_error{of}"] = float(np.abs(away).mean()) if known.any() else np.nan
+        scores[f"r2{of}"] = float(metrics.r2_score(expected, guess)) if known.sum() > 1 else np.nan
+    return scores
 
 
 def intervals(method: str, measure: Callable[..., dict[str, float]], truth: Any, predicted: Any) -> dict[str, Any]:
     """The middle 95 % of a method's metrics over resamples of the scored series: how far chance alone may move them."""
-    draw, found = np.random.default_rng(0), []
+    draw, resampled = np.random.default_rng(0), []
     with warnings.catch_warnings():  # a resample may lack a class
         warnings.simplefilter("ignore")
         for _ in range(max(MIN_RESAMPLES, min(RESAMPLES, MAX_SERIES_IN_RESAMPLES // len(truth)))):
             rows = draw.integers(len(truth), size=len(truth))
-            found.append(measure(truth[rows], predicted[rows]))
-    every = {name: np.array([one[name] for one in found]) for name in found[0]}
+            resampled.append(measure(truth[rows], predicted[rows]))
+    every = {name: np.array([one[name] for one in resampled]) for name in resampled[0]}
     # Resampling makes calibration look worse: its interval would not hold the 0 of honest probabilities.
     known = {name: column[np.isfinite(column)] for name, column in every.items() if name != CALIBRATION_ERROR}
     middle = {name: np.quantile(column, (0.025, 0.975)).tolist() for name, column in known.items() if len(column)}
@@ -153,12 +153,12 @@ def interval_words(content: Mapping[str, Any]) -> str:
         chosen = content["predictor"]["chosen"]
         spreads = [f"{metric} {text}" for metric, text in fold_rows(content)[method_words(chosen)].items()]
         return f"Mean and standard deviation over folds of {method_words(chosen)!r}: {', '.join(spreads)}."
-    found = content.get("intervals")
-    if found is None:
+    spread = content.get("intervals")
+    if spread is None:
         return ""
-    spans = [f"{metric_of(name).words} {low:.3g} to {high:.3g}" for name, (low, high) in found["metrics"].items()]
+    spans = [f"{metric_of(name).words} {low:.3g} to {high:.3g}" for name, (low, high) in spread["metrics"].items()]
     return (
-        f"{100 * found['share']:.0f} % intervals of {method_words(found['method'])!r}, from resampling the series: "
+        f"{100 * spread['share']:.0f} % intervals of {method_words(spread['method'])!r}, from resampling the series: "
         f"{', '.join(spans)}."
     )
 

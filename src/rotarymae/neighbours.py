@@ -105,8 +105,8 @@ def _neighbours(observed: Observed, times: Float[Tensor, "B Q"], channel: Float[
         def read(part: Tensor) -> Tensor:
             return part.gather(1, inside[..., None].expand(-1, -1, part.shape[2])) * there[..., None]
 
-        found = read(observed.values), read(observed.mean), read(observed.count)
-        return (*found, torch.where(there, gap, 0.0)[..., None], there[..., None])
+        statistics = read(observed.values), read(observed.mean), read(observed.count)
+        return (*statistics, torch.where(there, gap, 0.0)[..., None], there[..., None])
 
     value, mean, count, gap, there = look(before)
     value2, mean2, count2, gap2, there2 = look(before + 1)
@@ -116,8 +116,8 @@ def _neighbours(observed: Observed, times: Float[Tensor, "B Q"], channel: Float[
     near, near2 = there / (1 + gap / PACE), there2 / (1 + gap2 / PACE)
     change, change2 = further - value * known, further2 - value2 * known2
     whole = torch.where(there, mean, mean2), torch.where(there, count, count2).log1p() / 3
-    told = (line, value, value2, near, near2, change, change2, *whole)
-    return Neighbours(line, torch.stack([part.to(line.dtype).expand_as(line) for part in told], -1))
+    numbers = (line, value, value2, near, near2, change, change2, *whole)
+    return Neighbours(line, torch.stack([part.to(line.dtype).expand_as(line) for part in numbers], -1))
 
 
 def _sorted(channel: Float[Tensor, "B E"], times: Float[Tensor, "B E"]) -> Int[Tensor, "B E"]:
@@ -143,17 +143,18 @@ class NeighbourHead(nn.Module):
         self.readout = nn.Linear(embed_dim, outputs * features)
 
     def forward(
-        self, tokens: Float[Tensor, "B M D"], near: Neighbours, wanted: Bool[Tensor, "B M V"] | None = None
+        self, tokens: Float[Tensor, "B M D"], near: Neighbours, corrected: Bool[Tensor, "B M V"] | None = None
     ) -> Float[Tensor, "B M out"]:
         """Return the first outputs of all features, then their second ones, ...; the line is added to the first.
 
-        What is not `wanted` comes without the correction of the small network, whose cost is that of what is wanted.
+        Features that are not `corrected` come without the correction of the small network, whose cost grows with the
+        number of those that are.
         """
-        wanted = torch.ones_like(near.line, dtype=torch.bool) if wanted is None else wanted
-        row, query, feature = wanted.nonzero(as_tuple=True)
-        x = self.numbers(torch.cat([near.numbers[wanted], self.embedding[feature]], -1))
+        corrected = torch.ones_like(near.line, dtype=torch.bool) if corrected is None else corrected
+        row, query, feature = corrected.nonzero(as_tuple=True)
+        x = self.numbers(torch.cat([near.numbers[corrected], self.embedding[feature]], -1))
         x = F.silu(x + self.token(tokens)[row, query])
         x = self.correction(x + F.silu(self.hidden(x)))
-        correction = x.new_zeros(*wanted.shape, x.shape[-1]).masked_scatter(wanted[..., None], x)
-        value, *others = (correction.transpose(2, 3).flatten(2) + self.readout(tokens)).split(wanted.shape[2], -1)
+        correction = x.new_zeros(*corrected.shape, x.shape[-1]).masked_scatter(corrected[..., None], x)
+        value, *others = (correction.transpose(2, 3).flatten(2) + self.readout(tokens)).split(corrected.shape[2], -1)
         return torch.cat([near.line + value, *others], -1)

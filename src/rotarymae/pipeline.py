@@ -457,8 +457,8 @@ class Pipeline:
         names = {f"{part}.{name}" for part, module in modules.items() for name in module.state_dict()}
         check_names(names, tensors, folder / WEIGHTS)
         for part, module in modules.items():
-            own = {name.removeprefix(f"{part}."): t for name, t in tensors.items() if name.startswith(f"{part}.")}
-            fill_model(module, own, folder / WEIGHTS)
+            state = {name.removeprefix(f"{part}."): t for name, t in tensors.items() if name.startswith(f"{part}.")}
+            fill_model(module, state, folder / WEIGHTS)
             module.eval()
         partners = _partners(folder / PARTNERS, labels) if (folder / PARTNERS).is_dir() else None
         try:
@@ -481,19 +481,19 @@ class Pipeline:
         return pipeline  # pyright: ignore
 
     def _modules(self) -> dict[str, nn.Module]:
-        own: dict[str, nn.Module] = {"model": self.model}
-        own |= {} if self.autoencoder in (None, self.model) else {"autoencoder": self.autoencoder}
+        modules: dict[str, nn.Module] = {"model": self.model}
+        modules |= {} if self.autoencoder in (None, self.model) else {"autoencoder": self.autoencoder}
         if self.calibration is not None and self.autoencoder is not None:
-            own["calibration"] = self.calibration
-        return own | ({} if self.preprocessor is None else {"preprocessor": self.preprocessor})
+            modules["calibration"] = self.calibration
+        return modules | ({} if self.preprocessor is None else {"preprocessor": self.preprocessor})
 
     def _described(self) -> Described:
         kind = None if self.preprocessor is None else self.preprocessor.kind
         models = {part: module for part, module in self._modules().items() if part in ("model", "autoencoder")}
         modules = {part: _module_settings(module) for part, module in models.items()}
         labels = None if self.labels is None else {"task": self.labels.task, **dataclasses.asdict(self.labels)}
-        own = (self.columns, self.parameters, self.forecasts, "calibration" in self._modules())
-        return Described(kind, modules["model"], modules.get("autoencoder"), labels, *own)
+        settings = (self.columns, self.parameters, self.forecasts, "calibration" in self._modules())
+        return Described(kind, modules["model"], modules.get("autoencoder"), labels, *settings)
 
     def _check(self) -> None:
         """Raise InputError where the parts do not fit together."""

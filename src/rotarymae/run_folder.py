@@ -95,14 +95,14 @@ def open_folder(out: Path, identity: dict[str, Any]) -> None:
         raise InputError(f"{out / IDENTITY} is damaged; choose a new folder.") from None
     changed = [name for name in {**before, **identity} if before.get(name) != identity.get(name)]
     if changed:
-        found = [
+        differences = [
             f"the {DIGESTS[name]} changed"
             if name in DIGESTS
             else f"{name} was {before.get(name)!r} and is {identity.get(name)!r} now"
             for name in changed[:5]
         ]
         raise InputError(
-            f"the run in {out} is another: {'; '.join(found)}. Resume with the same data and settings, or "
+            f"the run in {out} is another: {'; '.join(differences)}. Resume with the same data and settings, or "
             "choose another folder."
         )
     remove_leftovers(out, (*RESULTS, MODEL))
@@ -221,7 +221,7 @@ def interpolation_columns(
     channels: np.ndarray | None,
     channel_names: tuple[Any, ...] | None,
     value_names: tuple[str, ...],
-    found: Interpolation,
+    answers: Interpolation,
     time_zone: str | None = None,
 ) -> dict[str, Any]:
     """Return a row per query: time (a date, if there is a zone), channel, for each value its mean, std and bands, and
@@ -229,19 +229,19 @@ def interpolation_columns(
     columns = _at(times, channels, channel_names, time_zone)
     taken = ("distance", *columns)
     for v, name in enumerate(value_names):
-        columns[_not_among(name, taken)] = pa.array(found.mean[:, v])
-        if found.std is not None:
-            columns[_beside(name, "std", value_names)] = pa.array(found.std[:, v])
-        for share, (lower, upper) in found.bands.items():
+        columns[_not_among(name, taken)] = pa.array(answers.mean[:, v])
+        if answers.std is not None:
+            columns[_beside(name, "std", value_names)] = pa.array(answers.std[:, v])
+        for share, (lower, upper) in answers.bands.items():
             columns[_beside(name, f"lower{100 * share:.0f}", value_names)] = pa.array(lower[:, v])
             columns[_beside(name, f"upper{100 * share:.0f}", value_names)] = pa.array(upper[:, v])
-    return columns | {"distance": pa.array(found.distance, mask=np.isinf(found.distance))}
+    return columns | {"distance": pa.array(answers.distance, mask=np.isinf(answers.distance))}
 
 
 def _beside(name: str, what: str, value_names: Sequence[str]) -> str:
     """The name of a column beside that of a value; another where a value is called so."""
-    own = f"{name}_{what}"
-    return f"{name}_predicted_{what}" if own in value_names else own
+    column = f"{name}_{what}"
+    return f"{name}_predicted_{what}" if column in value_names else column
 
 
 def _not_among(name: str, taken: Iterable[str]) -> str:

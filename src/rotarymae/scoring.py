@@ -212,11 +212,11 @@ def _of_baselines(
     task: str, dataset: AnyDataset, truth: np.ndarray, train: np.ndarray, test: np.ndarray, reporter: Reporter
 ) -> dict[str, np.ndarray]:
     """Return what each simpler method predicts of some series, by its name, having learnt from others."""
-    guesses, known, asked = {}, dataset.select(train), dataset.select(test)
+    guesses, known, scored = {}, dataset.select(train), dataset.select(test)
     with reporter.bar("baselines"):
         for method in BY_TASK[task][0]:
             with without(f"the baseline {method_words(method.name)!r}", reporter):
-                guesses[method.name] = method().fit(known, truth[train]).predict(asked)
+                guesses[method.name] = method().fit(known, truth[train]).predict(scored)
     return guesses
 
 
@@ -226,19 +226,20 @@ def _score_reconstruction(outcome: Outcome, train: ArrayDataset, part: ArrayData
     if not len(several):
         return
     with reporter.bar("reconstructing") as on_step:
-        found = reconstruct(outcome.pipeline, part.select(several), outcome.config.strategy("patches"), on_step=on_step)
-    outcome.reconstructions = found
+        strategy = outcome.config.strategy("patches")
+        reconstructions = reconstruct(outcome.pipeline, part.select(several), strategy, on_step=on_step)
+    outcome.reconstructions = reconstructions
     channels = outcome.pipeline.require_arrays().channels
     away: dict[str, float] = {"model": 0.0, "mean_of_visible_patches": 0.0, "training_mean": 0.0}
-    for one in found:
+    for one in reconstructions:
         # By channel: the last axis of a patch's values.
         mean = np.tile(one.visible.reshape(-1, channels).mean(0), one.truth.shape[1] // channels)
         guesses = (one.predicted, mean, np.zeros(1, np.float32))
         for name, guess in zip(away, guesses, strict=True):
             away[name] += float(np.square(one.truth - guess, dtype=np.float64).sum())
-    cells = sum(one.truth.size for one in found)
+    cells = sum(one.truth.size for one in reconstructions)
     outcome.metrics["reconstruction"] = {
-        "hidden_patches": sum(len(one.truth) for one in found),
+        "hidden_patches": sum(len(one.truth) for one in reconstructions),
         "methods": {name: {SCALED_RMSE: float(np.sqrt(total / cells))} for name, total in away.items()},
     }
 
@@ -252,9 +253,9 @@ def _score_interpolation(outcome: Outcome, train: SeriesDataset, part: SeriesDat
     visible, hidden, _ = hide(part, HIDDEN, seed=0, by="latest" if forecasts else "stretch")
     with reporter.bar("interpolating") as on_step:
         queries = as_queries(hidden, preprocessor)
-        found = interpolate(outcome.pipeline, visible, queries, on_step=on_step)
-    outcome.visible, outcome.hidden, outcome.interpolated = visible, hidden, found
-    guesses["model"] = found.mean
+        answers = interpolate(outcome.pipeline, visible, queries, on_step=on_step)
+    outcome.visible, outcome.hidden, outcome.interpolated = visible, hidden, answers
+    guesses["model"] = answers.mean
     train, visible, hidden = (part.with_values(preprocessor.value_names) for part in (train, visible, hidden))
     with reporter.bar("baselines"):
         for method in baselines.INTERPOLATION:
@@ -264,9 +265,9 @@ def _score_interpolation(outcome: Outcome, train: SeriesDataset, part: SeriesDat
     scaler, truth = preprocessor.values, np.asarray(hidden.values, np.float64)
     channels = channel_index(hidden)
     scaled = {name: scaler.transform(guess, channels) for name, guess in guesses.items() if name != "model"}
-    scaled["model"] = found.scaled_mean
+    scaled["model"] = answers.scaled_mean
     scaled_truth = scaler.transform(truth, channels)
-    inside = {share: (truth >= lower) & (truth <= upper) for share, (lower, upper) in found.bands.items()}
+    inside = {share: (truth >= lower) & (truth <= upper) for share, (lower, upper) in answers.bands.items()}
 
     def measure(rows: np.ndarray, v: int, own_unit: bool) -> dict[str, Any]:
         # A channel that training never saw has no mean: methods are compared where all of them answer.
@@ -295,7 +296,7 @@ def _score_interpolation(outcome: Outcome, train: SeriesDataset, part: SeriesDat
                 if (channels == c).any()
             }
         # How far a hidden observation lies from any that is left, in units of position: some median gaps.
-        far = np.searchsorted(DISTANCES, found.distance / preprocessor.positions.unit)
+        far = np.searchsorted(DISTANCES, answers.distance / preprocessor.positions.unit)
         row["by_distance"] = [
             {"above": ([0.0, *DISTANCES])[k], **measure(every[far == k], v, own_unit=False)}
             for k in range(len(DISTANCES) + 1)
@@ -307,7 +308,7 @@ def _score_interpolation(outcome: Outcome, train: SeriesDataset, part: SeriesDat
 
 def _warn_if_behind(outcome: Outcome, value: str, row: dict[str, Any], reporter: Reporter) -> None:
     """Says which simpler method is closer to the hidden observations than the model, and what may help."""
-    errors = {method: found[SCALED_RMSE] for method, found in row["methods"].items()}
+    errors = {method: scores[SCALED_RMSE] for method, scores in row["methods"].items()}
     closest = min(errors, key=errors.__getitem__)
     if row["hidden_observations"] < MIN_HIDDEN or errors["model"] <= BEHIND * errors[closest]:
         return

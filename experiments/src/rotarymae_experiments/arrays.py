@@ -1,4 +1,4 @@
-"""What recipes of pictures and sounds share: an autoencoder of patches, and classifiers with and without its start."""
+"""The shared parts of picture and sound recipes: an autoencoder of patches, classifiers with and without its start."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What recipes of classification share: a classifier after pre-training, the same without, and gradient boosting."""
+"""The shared parts of recipes of classification: a classifier with and without pre-training, and gradient boosting."""
 
 from __future__ import annotations
 
@@ -63,9 +63,9 @@ def blank(config: FitConfig, preprocessor: AnyPreprocessor) -> Pipeline:
     return Pipeline(preprocessor, MaskedAutoencoder(sizes))
 
 
-def predict(found: FitResult, series: SeriesDataset) -> np.ndarray:
+def predict(result: FitResult, series: SeriesDataset) -> np.ndarray:
     """The most probable class [S]."""
-    return np.array(found.pipeline.labels.classes)[found.pipeline.predict_proba(series).argmax(1)]  # pyright: ignore
+    return np.array(result.pipeline.labels.classes)[result.pipeline.predict_proba(series).argmax(1)]  # pyright: ignore
 
 
 def scores(labels: np.ndarray, guesses: Mapping[str, np.ndarray]) -> dict[str, float]:
@@ -102,8 +102,8 @@ def combine(
     predictor, _ = fit_predictor(
         "auto", "classification", known.series, truth, *parts, of_model[0], static, trial.seed, trial.reporter
     )
-    found = predictor.every(of_model[1], test)
-    return {**found, "chosen": found[predictor.choice]}
+    probabilities = predictor.every(of_model[1], test)
+    return {**probabilities, "chosen": probabilities[predictor.choice]}
 
 
 def boost(train: Labelled, series: SeriesDataset, seed: int) -> np.ndarray:

@@ -153,12 +153,12 @@ def results(folder: Positional[Folder] = Path("results"), page: Path | None = No
         experiments.write_page(recipes.load_all(), folder, page)
         print(f"written: {page}")
         return
-    console, found = Console(), experiments.read(folder)
-    console.print(f"From {len(found)} result files in {folder}. (?): in doubt; `--page FILE` says why.")
-    others = sorted({result["recipe"] for _, result in found} - set(recipes.NAMES))
+    console, result_files = Console(), experiments.read(folder)
+    console.print(f"From {len(result_files)} result files in {folder}. (?): in doubt; `--page FILE` says why.")
+    others = sorted({result["recipe"] for _, result in result_files} - set(recipes.NAMES))
     if others:
         console.print(f"Not shown, as their recipes are not of this package: {', '.join(others)}.", markup=False)
-    lines = experiments.table(recipes.load_all(), [result for _, result in found])
+    lines = experiments.table(recipes.load_all(), [result for _, result in result_files])
     for name, group in itertools.groupby(lines, key=lambda line: line.recipe):
         rows = [line.cells() for line in group]
         # An empty column takes room from numbers, which a narrow terminal must not cut short.

@@ -108,41 +108,41 @@ def other_sets(data_dir: Path) -> dict[str, list[Series]]:
 
 def _columns(dataset: SeriesDataset) -> list[Series]:
     """Return random value columns of random series that are long enough and not constant."""
-    draw, found = np.random.default_rng(1), []
-    while len(found) < COUNT:
+    draw, columns = np.random.default_rng(1), []
+    while len(columns) < COUNT:
         one = dataset[int(draw.integers(len(dataset)))]
         column = np.asarray(one.values, float)[:MOST, int(draw.integers(one.values.shape[1]))]
         if len(column) >= LEAST - 2 and column.std() > 0:
-            found.append((np.asarray(one.times, float)[:MOST], column))
-    return found
+            columns.append((np.asarray(one.times, float)[:MOST], column))
+    return columns
 
 
 def drawn_set(count: int, seed: int = 2 * 10**6) -> list[Series]:
     """Return drawn functions of one channel and at least 20 observations."""
-    found: list[Series] = []
+    functions: list[Series] = []
     start = 0
-    while len(found) < count:
+    while len(functions) < count:
         rows = prior.draw(seed, 0, np.arange(start, start + 4 * count))
         start += 4 * count
         for times, values, channels, padding in zip(rows.times, rows.values, rows.channels, rows.padding, strict=True):
             real = ~padding
             if int(channels.max()) == 0 and int(real.sum()) >= LEAST and float(values[real].std()) > 1e-6:
-                found.append((times[real].numpy(), values[real].numpy()))
-    return found[:count]
+                functions.append((times[real].numpy(), values[real].numpy()))
+    return functions[:count]
 
 
 def _series(dataset: SeriesDataset, channel: int) -> list[Series]:
     """Return the first value column of one channel of random series that are long enough and not constant."""
-    found = []
+    series = []
     for i in np.random.default_rng(0).permutation(len(dataset)):
         one = dataset[int(i)]
-        own = one.channels == channel
-        times, values = np.asarray(one.times)[own], np.asarray(one.values)[own, 0]
+        of_channel = one.channels == channel
+        times, values = np.asarray(one.times)[of_channel], np.asarray(one.values)[of_channel, 0]
         if len(times) >= LEAST and values.std() > 0:
-            found.append((times[:MOST].astype(float), values[:MOST].astype(float)))
-        if len(found) == COUNT:
+            series.append((times[:MOST].astype(float), values[:MOST].astype(float)))
+        if len(series) == COUNT:
             break
-    return found
+    return series
 
 
 def _pieces(times: np.ndarray, values: np.ndarray) -> list[Series]:
@@ -178,11 +178,12 @@ def curves(model: AnySeries, gap: Gap, points: int = 200) -> dict[str, np.ndarra
     seen = SeriesDataset.from_arrays([gap.times[~gap.hidden]], [gap.values[~gap.hidden]], duplicates="mean")
     ours = interpolate_any(model, seen, Queries(grid, None, np.array([0, points])))
     process = gaussian_process(gap, grid)
-    found = {"times": gap.times, "values": gap.values, "hidden": gap.hidden, "grid": grid, "mean": ours.mean[:, 0]}
+    arrays = {"times": gap.times, "values": gap.values, "hidden": gap.hidden, "grid": grid, "mean": ours.mean[:, 0]}
     for share, (lower, upper) in ours.bands.items():
-        found |= {f"lower {share:g}": lower[:, 0], f"upper {share:g}": upper[:, 0]}
-    found |= {"process": process.mean, "process lower": process.bands[0.95][0], "process upper": process.bands[0.95][1]}
-    return found | {"line": line(gap, grid)}
+        arrays |= {f"lower {share:g}": lower[:, 0], f"upper {share:g}": upper[:, 0]}
+    lower, upper = process.bands[0.95]
+    arrays |= {"process": process.mean, "process lower": lower, "process upper": upper}
+    return arrays | {"line": line(gap, grid)}
 
 
 def gaussian_process(gap: Gap, at: np.ndarray | None = None) -> Predictions:
@@ -203,8 +204,8 @@ def gaussian_process(gap: Gap, at: np.ndarray | None = None) -> Predictions:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of hyperparameters at their bounds
         process.fit((times / unit)[:, None], values)
-    asked = gap.times[gap.hidden] if at is None else at
-    mean, std = process.predict((asked / unit)[:, None], return_std=True)
+    query_times = gap.times[gap.hidden] if at is None else at
+    mean, std = process.predict((query_times / unit)[:, None], return_std=True)
     return _normal(mean, std)  # pyright: ignore
 
 
@@ -221,8 +222,8 @@ def with_model(model: AnySeries, gaps: list[Gap]) -> list[Predictions]:
     )
     dataset = SeriesDataset.from_arrays(times, values, duplicates="mean")
     counts = np.array([int(gap.hidden.sum()) for gap in gaps])
-    asked = np.concatenate([gap.times[gap.hidden] for gap in gaps])
-    answer = interpolate_any(model, dataset, Queries(asked, None, np.cumsum([0, *counts])))
+    query_times = np.concatenate([gap.times[gap.hidden] for gap in gaps])
+    answer = interpolate_any(model, dataset, Queries(query_times, None, np.cumsum([0, *counts])))
     assert answer.std is not None, "Student's t has a spread"
     cuts = np.cumsum(counts)[:-1]
 
@@ -329,7 +330,7 @@ def spikes(model: AnySeries, sets: dict[str, list[Series]], seed: int = 11) -> d
     """
     from sklearn.metrics import roc_auc_score
 
-    draw, found, pipeline = np.random.default_rng(seed), {}, AnySeriesPipeline(None, model)
+    draw, by_set, pipeline = np.random.default_rng(seed), {}, AnySeriesPipeline(None, model)
     for name, series in sets.items():
         planted, odd, simple = [], [], []
         for times, values in series:
@@ -349,8 +350,8 @@ def spikes(model: AnySeries, sets: dict[str, list[Series]], seed: int = 11) -> d
         scores = pipeline.observation_scores(SeriesDataset.from_arrays(at, planted))[:, 0]
         truth = np.concatenate(odd)
         areas = (roc_auc_score(truth, each) for each in (scores, np.concatenate(simple)))
-        found[name] = dict(zip(("ours", "running median"), map(float, areas), strict=True))
-    return found
+        by_set[name] = dict(zip(("ours", "running median"), map(float, areas), strict=True))
+    return by_set
 
 
 def lending(model: AnySeries, dataset: SeriesDataset, seed: int = 5) -> dict[str, float]:
@@ -363,15 +364,15 @@ def lending(model: AnySeries, dataset: SeriesDataset, seed: int = 5) -> dict[str
     times, channels = np.asarray(dataset.times), channel_index(dataset)
     values = np.asarray(dataset.values)[:, 0]
     for i in range(len(dataset)):
-        own = np.arange(dataset.offsets[i], dataset.offsets[i + 1])
-        first, last = times[own[0]], times[own[-1]]
+        of_series = np.arange(dataset.offsets[i], dataset.offsets[i + 1])
+        first, last = times[of_series[0]], times[of_series[-1]]
         start = first + draw.uniform(0, 0.75) * (last - first)
-        inside = own[(times[own] >= start) & (times[own] <= start + 0.25 * (last - first))]
-        if not len(inside) or len(np.unique(channels[own])) < 2:
+        inside = of_series[(times[of_series] >= start) & (times[of_series] <= start + 0.25 * (last - first))]
+        if not len(inside) or len(np.unique(channels[of_series])) < 2:
             continue
         channel = np.bincount(channels[inside]).argmax()
         gone = inside[channels[inside] == channel]
-        same = own[channels[own] == channel]
+        same = of_series[channels[of_series] == channel]
         if len(same) - len(gone) >= 4 and values[same].std() > 0:
             rows.append(i)
             hidden.append((gone, same))
@@ -380,12 +381,12 @@ def lending(model: AnySeries, dataset: SeriesDataset, seed: int = 5) -> dict[str
         which[gone], alone[same] = True, True
     part, inside = dataset.select(np.array(rows)), np.isin(np.repeat(np.arange(len(dataset)), dataset.lengths), rows)
     spread = np.concatenate([np.full(len(gone), values[same].std()) for gone, same in hidden])
-    asked = as_queries(part.mask_observations(which[inside]))
-    found, truth = {"series": float(len(rows))}, values[which]
+    queries = as_queries(part.mask_observations(which[inside]))
+    errors, truth = {"series": float(len(rows))}, values[which]
     for name, kept in (("with the others", ~which), ("alone", alone & ~which)):
-        mean = interpolate_any(model, part.mask_observations(kept[inside]), asked).mean[:, 0]
-        found[name] = float(np.sqrt(np.square((mean - truth) / spread).mean()))
-    return found
+        mean = interpolate_any(model, part.mask_observations(kept[inside]), queries).mean[:, 0]
+        errors[name] = float(np.sqrt(np.square((mean - truth) / spread).mean()))
+    return errors
 
 
 def several_channels(model: AnySeries, data_dir: Path, count: int = 300) -> dict[str, dict[str, float]]:
@@ -430,12 +431,12 @@ def physionet_rows(model: AnySeries, folder: Path) -> dict[str, float]:
 def speed(model: AnySeries, count: int = 1000) -> dict[str, float]:
     """Return the processor time for half of the observations of drawn functions, all asked at once."""
     gaps = hide(drawn_set(count), "random")
-    found = {}
+    timings = {}
     for name, answer in {
         "ours": lambda: with_model(model, gaps),
         "process": lambda: [*map(gaussian_process, gaps)],
     }.items():
         started = time.process_time()
         answer()
-        found[f"{name} seconds"] = time.process_time() - started
-    return found | {"times as fast": found["process seconds"] / found["ours seconds"]}
+        timings[f"{name} seconds"] = time.process_time() - started
+    return timings | {"times as fast": timings["process seconds"] / timings["ours seconds"]}

@@ -165,11 +165,11 @@ def signal(numbers: Numbers, times: Tensor, channels: Tensor, padding: Tensor) -
     loading = numbers.normal(40, most, 2) * torch.stack([torch.ones(size), numbers.happens(41, 0.5)], 1)[:, None]
     common = numbers.happens(42, 0.3)  # all channels alike
     loading = torch.where(common[:, None, None], loading.abs() + 0.3, loading)
-    own = numbers.log_uniform(43, 0.05, 2.0)[:, None].expand(-1, most)
+    channel_loading = numbers.log_uniform(43, 0.05, 2.0)[:, None].expand(-1, most)
     lags = numbers.normal(44, most, 2) * (numbers.happens(45, 0.5) * numbers.log_uniform(46, 0.3, 10))[:, None, None]
     pick = channels[..., None].expand(-1, -1, 2)
     loads = loading.gather(1, pick).masked_fill(padding[..., None], 0.0)  # [B, N, 2]
-    own_load = own.gather(1, channels)
+    own_load = channel_loading.gather(1, channels)
     shifted = times[..., None] - lags.gather(1, pick)  # [B, N, 2]
     covariance = torch.zeros(size, count, count, dtype=torch.float64)
     for cause in range(2):

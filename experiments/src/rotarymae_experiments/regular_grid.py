@@ -1,4 +1,4 @@
-"""What recipes about series on a grid of times share: examples that are drawn, predictions of masked tokens, scores."""
+"""The shared parts of recipes about series on a grid of times: drawn examples, predictions of masked tokens, scores."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ Training = TypeVar("Training", TrainResult, FitResult)
 
 @dataclass(frozen=True)
 class Setup:
-    """What every recipe's configuration has; a recipe adds its model, its training and its data.
+    """The settings that every recipe's configuration has; a recipe adds its model, its training and its data.
 
     Attributes:
         cases: Run these parts of the experiment, by name.

@@ -62,14 +62,14 @@ def filterbank(waveform: np.ndarray, sample_rate: int) -> np.ndarray:
             f"least {FRAME_SECONDS} s."
         )
     windows = np.lib.stride_tricks.sliding_window_view(sound.astype(np.float32), width)[::step]
-    weights, found = _mel_weights(width, sample_rate), []
+    weights, energies = _mel_weights(width, sample_rate), []
     for start in range(0, len(windows), BLOCK):
         frames = windows[start : start + BLOCK]
         frames = frames - frames.mean(1, keepdims=True)
         frames = frames - np.float32(EMPHASIS) * np.concatenate([frames[:, :1], frames[:, :-1]], axis=1)
         spectrum = np.fft.rfft(frames * np.hamming(width), 2 * len(weights))[:, :-1]
-        found.append(np.log(np.maximum(np.square(np.abs(spectrum)) @ weights, FLOOR)).astype(np.float32))
-    return np.concatenate(found)
+        energies.append(np.log(np.maximum(np.square(np.abs(spectrum)) @ weights, FLOOR)).astype(np.float32))
+    return np.concatenate(energies)
 
 
 def _mel_weights(width: int, sample_rate: int) -> np.ndarray:

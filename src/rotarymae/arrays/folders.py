@@ -83,12 +83,12 @@ def read_pictures(
                 stacks.append(_text(path.name))
             whole, mode = opened.size, opened.mode
             grey = channels == 1 or (channels is None and mode in (*GREY, *DEEP))
-            wanted = "I" if mode == "I;16B" else mode if mode in DEEP else "L" if grey else "RGB"
+            target_mode = "I" if mode == "I;16B" else mode if mode in DEEP else "L" if grey else "RGB"
             # Bits, numbered colours, what is clear and Pillow's I;16B cannot be averaged. A JPEG is decoded smaller.
-            picture = opened if opened.format in ("JPEG", "MPO") else opened.convert(wanted)
+            picture = opened if opened.format in ("JPEG", "MPO") else opened.convert(target_mode)
             if longest_side is not None:
                 picture.thumbnail((longest_side, longest_side), image.Resampling.LANCZOS)
-            array = np.array(turn(picture).convert(wanted))
+            array = np.array(turn(picture).convert(target_mode))
             _refuse_small(array.shape[:2], patch, whole[::-1])
             if not np.isfinite(array).all():
                 raise InputError("it holds NaN or infinity")
@@ -139,19 +139,19 @@ def read_sounds(
 
     def read(path: Path) -> np.ndarray:
         nonlocal rate
-        samples, own = soundfile.read(path, dtype="float32", always_2d=True)
-        waveform, wanted = samples.mean(1), own if rate is None else rate
-        if own != wanted:
+        samples, file_rate = soundfile.read(path, dtype="float32", always_2d=True)
+        waveform, target_rate = samples.mean(1), file_rate if rate is None else rate
+        if file_rate != target_rate:
             if not resample:
                 raise WrongSampleRate(
-                    f"{_text(str(path))} has a sample rate of {own} Hz, and {wanted} Hz are wanted, as "
+                    f"{_text(str(path))} has a sample rate of {file_rate} Hz, and {target_rate} Hz are wanted, as "
                     f"{'the first file has' if sample_rate is None else 'the model was trained on'}; resample it, or "
                     "let it be resampled (--resample, resample=True)."
                 )
-            waveform = resampled(waveform, own, wanted)
-        spectrogram = filterbank(waveform, wanted)
+            waveform = resampled(waveform, file_rate, target_rate)
+        spectrogram = filterbank(waveform, target_rate)
         _refuse_small(spectrogram.shape, patch)
-        rate = wanted
+        rate = target_rate
         return spectrogram[..., None]
 
     arrays, labels, about = _read_all(Path(folder), SOUNDS, "sounds", read, broken, on_file)
@@ -239,17 +239,17 @@ def _list(folder: Path, kinds: tuple[str, ...], noun: str) -> tuple[list[Path], 
             else:
                 others[path.suffix.lower() or "without a suffix"] += 1
     if not paths:
-        found = f"its files are {', '.join(others)}" if others else "it holds no files"
-        raise InputError(f"{folder} holds no {noun} ({', '.join(kinds)}); {found}.")
+        contents = f"its files are {', '.join(others)}" if others else "it holds no files"
+        raise InputError(f"{folder} holds no {noun} ({', '.join(kinds)}); {contents}.")
     return sorted(paths), others
 
 
 def _refuse_small(sizes: Sequence[int], patch: Sequence[int], before: Sequence[int] | None = None) -> None:
     """`before` are the sizes before something was scaled down."""
     if any(size < p for size, p in zip(sizes, patch, strict=True)):
-        came, wanted, whole = ("×".join(map(str, numbers)) for numbers in (sizes, patch, before or sizes))
-        scaled = f", to which {whole} was scaled down," if whole != came else ""
-        raise InputError(f"{came}{scaled} is smaller than a patch of {wanted}")
+        array_size, patch_size, whole = ("×".join(map(str, numbers)) for numbers in (sizes, patch, before or sizes))
+        scaled = f", to which {whole} was scaled down," if whole != array_size else ""
+        raise InputError(f"{array_size}{scaled} is smaller than a patch of {patch_size}")
 
 
 def _text(path: str) -> str:

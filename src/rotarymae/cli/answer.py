@@ -180,11 +180,11 @@ def interpolate(
     model, table = _model_and_table(model, table)
     with reporter.catching_warnings():
         pipeline = Pipeline.load(model, precision).pretrained
-        asked = None if at is None else QueryTable.read(at, pipeline.layout(asdict(columns)), table)
-        question = scale.values(pipeline, 100 if grid is None else grid, times, asked)
+        query_table = None if at is None else QueryTable.read(at, pipeline.layout(asdict(columns)), table)
+        question = scale.values(pipeline, 100 if grid is None else grid, times, query_table)
         totals = _answer_table(question, table, out, columns, "interpolating", reporter)
     values, observed = totals.rows - totals.empty, totals.answered
-    said = f"{values:,} values of {observed if asked is None else len(asked.ids):,} series"
+    said = f"{values:,} values of {observed if query_table is None else len(query_table.ids):,} series"
     reporter.say(f"{said} → {out}{totals.said_of_empty}")
     _say_if_untrained(pipeline, table, columns, reporter)
 
@@ -262,8 +262,8 @@ def evaluate(
                     raise InputError(
                         "--labels, --label and --label-id concern tables; a picture's or sound's class is its folder."
                     )
-                found = folder.read_for(made_of, table, on_file, columns)  # pyright: ignore
-                dataset, targets = found.dataset, known_labels(found, table, getattr(pipeline.labels, "classes", ()))
+                data = folder.read_for(made_of, table, on_file, columns)  # pyright: ignore
+                dataset, targets = data.dataset, known_labels(data, table, getattr(pipeline.labels, "classes", ()))
             else:
                 if not of_table:
                     raise InputError(

@@ -45,9 +45,9 @@ def features(
 
     with reporter.bar("features"):
         numbers, names = compute(dataset)
-    found = {name: pa.array(column, mask=np.isnan(column)) for name, column in zip(names, numbers.T, strict=True)}
+    arrays = {name: pa.array(column, mask=np.isnan(column)) for name, column in zip(names, numbers.T, strict=True)}
     with as_file(out) as file:
-        write_table(with_ids(pa.table(found), pa.array(dataset.ids.tolist()), dataset.id_name), file)
+        write_table(with_ids(pa.table(arrays), pa.array(dataset.ids.tolist()), dataset.id_name), file)
     for name, formula in FORMULAS.items() if formulas else ():
         reporter.say(f"{name}: {formula}")
     reporter.say(f"{len(names)} features of {len(dataset):,} series → {out}")

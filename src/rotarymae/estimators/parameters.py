@@ -66,11 +66,11 @@ def takes(parameters: dict[str, Parameter]) -> Callable[[type], type]:
                 setattr(self, name, given.get(name, parameter.default))
 
         keyword = inspect.Parameter.KEYWORD_ONLY
-        own = [
+        signature_parameters = [
             inspect.Parameter(p.name, keyword, default=p.default, annotation=p.annotation) for p in parameters.values()
         ]
         self_parameter = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
-        __init__.__signature__ = inspect.Signature([self_parameter, *own])  # type: ignore[attr-defined]
+        __init__.__signature__ = inspect.Signature([self_parameter, *signature_parameters])  # type: ignore[attr-defined]
         __init__.__qualname__ = f"{cls.__qualname__}.__init__"
         cls.__init__ = __init__  # type: ignore[misc]
         cls.__doc__ = documented(inspect.cleandoc(cls.__doc__ or ""), parameters)

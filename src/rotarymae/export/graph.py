@@ -147,8 +147,8 @@ class Interpolations(Program):
     ) -> Any:
         assert isinstance(self.model, MaskedAutoencoder)
         known, likelihood, calibration = self.preprocessor, self.model.likelihood, self.calibration
-        rows, asked = Rows(time.double(), values, mask, channel, position), query_time.double()
-        positions = known.positions_of(asked, query_channel, query_position, known.origins(rows))
+        rows, query_time = Rows(time.double(), values, mask, channel, position), query_time.double()
+        positions = known.positions_of(query_time, query_channel, query_position, known.origins(rows))
         visible = known(rows)
         parameters = self.model.decode(self.model.context(visible), positions).double()
         widens = torch.zeros_like(parameters[..., 0])
@@ -157,7 +157,7 @@ class Interpolations(Program):
             around = surroundings(visible, positions, known)
             parameters, widens = calibration(parameters, around, outputs(positions, known)), calibration.widens(around)
             likelihood, deviation = calibration.answers, self.deviations[around.side]
-        number = torch.zeros_like(asked, dtype=torch.int64) if query_channel is None else query_channel
+        number = torch.zeros_like(query_time, dtype=torch.int64) if query_channel is None else query_channel
         if known.join_times:  # a query is answered for all channels of its time
             parameters, widens, deviation = (
                 _of_channel(part, number, len(known.channel_names or ())) for part in (parameters, widens, deviation)

@@ -132,8 +132,8 @@ def largest_difference(program: Program, path: Path, format: Format) -> float:
         feeds = random_feeds(program, series, min(observations, most))
         with torch.no_grad():
             answers, of_file = program(**feeds), answer(feeds)
-        for expected, found in zip(answers if isinstance(answers, tuple) else (answers,), of_file, strict=True):
-            away = float(np.abs(found - expected.numpy()).max()) / max(1.0, float(expected.abs().max()))
+        for expected, actual in zip(answers if isinstance(answers, tuple) else (answers,), of_file, strict=True):
+            away = float(np.abs(actual - expected.numpy()).max()) / max(1.0, float(expected.abs().max()))
             worst = max(worst, away if np.isfinite(away) else np.inf)
     return worst
 
@@ -207,8 +207,8 @@ def _opened(path: Path, format: Format) -> Callable[[Feeds], list[np.ndarray]]:
         module = torch.export.load(path).module()
 
         def answer(feeds: Feeds) -> list[np.ndarray]:
-            found = module(**feeds)
-            return [part.detach().numpy() for part in (found if isinstance(found, tuple) else (found,))]
+            outputs = module(**feeds)
+            return [part.detach().numpy() for part in (outputs if isinstance(outputs, tuple) else (outputs,))]
 
         return answer
     session = import_extra("onnxruntime", "export").InferenceSession(str(path), providers=["CPUExecutionProvider"])

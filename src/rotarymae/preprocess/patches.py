@@ -100,9 +100,9 @@ class PatchPreprocessor(Preprocessor):
         """
         theirs = (dataset.patch_size, dataset.channels, dataset.sample_rate)
         ours = (self.patch_size, self.channels, self.sample_rate)
-        for name, came, wanted in zip(("patch_size", "channels", "sample_rate"), theirs, ours, strict=True):
-            if came != wanted:
-                raise InputError(f"the {dataset.noun} have {name} {came}; the model was trained on {wanted}.")
+        for name, given, trained in zip(("patch_size", "channels", "sample_rate"), theirs, ours, strict=True):
+            if given != trained:
+                raise InputError(f"the {dataset.noun} have {name} {given}; the model was trained on {trained}.")
         if self.sample_rate is not None:  # every spectrogram is in the same unit
             return
         cells = np.concatenate([np.ravel(array)[:: max(1, array.size // SAMPLED)] for array in dataset.arrays])
@@ -123,9 +123,9 @@ class PatchPreprocessor(Preprocessor):
             "sample_rate": (sample_rate, self.sample_rate),
             "longest_side": (longest_side, self.longest_side),
         }
-        for name, (came, wanted) in given.items():
-            if came is not None and came != wanted:
-                raise InputError(f"{name} is {came}, and the model was trained with {wanted}; leave {name} out.")
+        for name, (value, trained) in given.items():
+            if value is not None and value != trained:
+                raise InputError(f"{name} is {value}, and the model was trained with {trained}; leave {name} out.")
 
     def lengths(self, dataset: ArrayDataset) -> np.ndarray:
         """Return the number of patches of each array [S]."""
@@ -166,7 +166,7 @@ class PatchPreprocessor(Preprocessor):
         return (torch.from_numpy(np.asarray(scaled, np.float32)) * self.std.float() + self.mean.float()).numpy()
 
     def describe(self) -> dict[str, Any]:
-        found: dict[str, Any] = {
+        description: dict[str, Any] = {
             "input": self.noun,
             "patch": "×".join(map(str, self.patch_size)),
             "cells": "to mean 0 and deviation 1, channel by channel",
@@ -176,7 +176,7 @@ class PatchPreprocessor(Preprocessor):
             "what is left over beside whole patches": "cropped, evenly on both sides",
         }
         if self.sample_rate is not None:
-            found["sample rate"] = f"{self.sample_rate} Hz"
+            description["sample rate"] = f"{self.sample_rate} Hz"
         if self.longest_side is not None:
-            found["longest side of a picture"] = f"at most {self.longest_side} pixels"
-        return found
+            description["longest side of a picture"] = f"at most {self.longest_side} pixels"
+        return description

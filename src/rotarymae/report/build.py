@@ -111,10 +111,10 @@ def _headlines(outcome: Outcome) -> Iterator[Headline]:
                 chosen = metrics.get("predictor", {}).get("chosen", "model")
                 by = where if chosen == "model" else f"{method_words(chosen)}, {where}"
                 yield _headline(metric_of(name).words, metrics[task], name, by, chosen)
-    for name, found in list(metrics.get("interpolation", {}).items())[:1]:
+    for name, scores in list(metrics.get("interpolation", {}).items())[:1]:
         what = "last times" if outcome.pipeline.forecasts else "observations"
         note = f"root mean square, in scaled units, {100 * HIDDEN:.0f} % of the {what} hidden, {where}"
-        yield _headline(f"error at hidden {name}", found["methods"], SCALED_RMSE, note)
+        yield _headline(f"error at hidden {name}", scores["methods"], SCALED_RMSE, note)
     if "reconstruction" in metrics:
         note = f"root mean square, in scaled units, hidden as in pre-training, {where}"
         yield _headline("error at hidden patches", metrics["reconstruction"]["methods"], SCALED_RMSE, note)
@@ -141,9 +141,9 @@ def _comparisons(outcome: Outcome) -> Section | None:
                 )
     tables += _interpolations(metrics.get("interpolation", {}), where)
     if "reconstruction" in metrics:
-        found = metrics["reconstruction"]
-        title = f"{found['hidden_patches']:,} hidden patches, {where}"
-        tables.append(_methods(title, found["methods"], "Scaled: to mean 0 and deviation 1, channel by channel."))
+        scores = metrics["reconstruction"]
+        title = f"{scores['hidden_patches']:,} hidden patches, {where}"
+        tables.append(_methods(title, scores["methods"], "Scaled: to mean 0 and deviation 1, channel by channel."))
     explanation = "The same data given to each method; the best value is bold."
     if "predictor" in metrics:
         chosen = metrics["predictor"]
@@ -154,13 +154,13 @@ def _comparisons(outcome: Outcome) -> Section | None:
 
 def _interpolations(values: Mapping[str, Any], where: str) -> Iterator[Table]:
     """Tabulate errors at hidden observations: scaled, over all channels; then of each channel in its own unit."""
-    errors = [(name, found) for name, found in values.items()]
+    errors = [(name, scores) for name, scores in values.items()]
     caption = "Root mean squared errors, scaled as described under what was done to the data: small beside 1 is good."
     yield from _errors(f"Hidden observations, {where}", errors, SCALED_RMSE, caption)
     each = []
-    for name, found in values.items():
-        channels = found.get("channels")
-        each += [(name, found)] if channels is None else [(f"{name} of {c}", part) for c, part in channels.items()]
+    for name, scores in values.items():
+        channels = scores.get("channels")
+        each += [(name, scores)] if channels is None else [(f"{name} of {c}", part) for c, part in channels.items()]
     caption, count = "Root mean squared errors, each in its own unit.", len(each)
     if count > 2 * ENDS:
         each = sorted(each, key=lambda row: -np.nan_to_num(row[1]["methods"]["model"][SCALED_RMSE], nan=-1.0))
@@ -175,18 +175,19 @@ def _interpolations(values: Mapping[str, Any], where: str) -> Iterator[Table]:
 def _errors(title: str, parts: list[tuple[str, Any]], error: str, caption: str) -> Iterator[Table]:
     """Tabulate errors with a row per part and a column per method."""
     rows = []
-    for name, found in parts:
-        row = {method_words(method): errors[error] for method, errors in found["methods"].items()}
-        row |= {f"inside {100 * float(share):.0f} % band": x for share, x in found.get("share_inside_band", {}).items()}
-        rows.append((name, row | {"hidden": found["hidden_observations"]}))
+    for name, scores in parts:
+        row = {method_words(method): errors[error] for method, errors in scores["methods"].items()}
+        inside = scores.get("share_inside_band", {})
+        row |= {f"inside {100 * float(share):.0f} % band": x for share, x in inside.items()}
+        rows.append((name, row | {"hidden": scores["hidden_observations"]}))
     if rows:
         yield Table(rows, title, "value", caption, across=[method_words(name) for name in parts[0][1]["methods"]])
 
 
 def _methods(title: str, methods: Mapping[str, Mapping[str, float]], caption: str = "") -> Table:
-    found = [metric_of(name) for name in methods["model"]]
-    lowest = [metric.words for metric in found if metric.lower_is_better]
-    highest = [metric.words for metric in found if not metric.lower_is_better]
+    columns = [metric_of(name) for name in methods["model"]]
+    lowest = [metric.words for metric in columns if metric.lower_is_better]
+    highest = [metric.words for metric in columns if not metric.lower_is_better]
     return Table(list(rows_in_words(methods).items()), title, "method", caption, highest, lowest)
 
 

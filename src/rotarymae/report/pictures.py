@@ -101,8 +101,8 @@ def series(outcome: Outcome, words: Words) -> Iterator[Drawing]:
     chosen = np.sort(np.random.default_rng(0).permutation(len(outcome.visible))[:EXAMPLES])
     visible, hidden = outcome.visible.select(chosen), outcome.hidden.select(chosen)
     queries = curves(visible, hidden, POINTS)
-    found = interpolate(outcome.pipeline, visible, queries)
-    asked = channel_index(queries)
+    answers = interpolate(outcome.pipeline, visible, queries)
+    query_channels = channel_index(queries)
     error = error_column(preprocessor)
     for i, (seen, left) in enumerate(zip(visible, hidden, strict=True)):
         values = np.concatenate([seen.values, left.values])
@@ -110,12 +110,12 @@ def series(outcome: Outcome, words: Words) -> Iterator[Drawing]:
         kept = most_observed(channels)
         shown = np.flatnonzero(np.isin(channels, kept))
         at = np.arange(queries.offsets[i], queries.offsets[i + 1])
-        at = at[np.isin(asked[at], kept)]
+        at = at[np.isin(query_channels[at], kept)]
         curve = plots.Curve(
             queries.times[at],
-            found.mean[at, 0],
-            {share: (low[at, 0], high[at, 0]) for share, (low, high) in found.bands.items()},
-            asked[at],
+            answers.mean[at, 0],
+            {share: (low[at, 0], high[at, 0]) for share, (low, high) in answers.bands.items()},
+            query_channels[at],
         )
         times, errors = np.concatenate([seen.times, left.times]), None if error is None else values[:, error]
         late = np.arange(len(channels)) >= len(seen.times)
@@ -190,13 +190,13 @@ def reconstructions(outcome: Outcome, words: Words) -> Iterator[Drawing]:
     chosen = np.sort(np.random.default_rng(0).permutation(len(rows))[:EXAMPLES])
     for i in chosen.tolist() if outcome.reconstructions else ():
         row = int(rows[i])
-        found, name = outcome.reconstructions[i], str(plain(dataset.ids[row]))
+        reconstruction, name = outcome.reconstructions[i], str(plain(dataset.ids[row]))
         array = dataset.arrays[row]
         lowest, highest = float(array.min()), float(array.max())
         limits = (0.0, np.iinfo(array.dtype).max) if array.dtype.kind == "u" else (min(lowest, 0.0), max(highest, 1.0))
-        three = [_flat(part, dataset, *limits) for part in drawn(outcome.pipeline, array, found)]
+        three = [_flat(part, dataset, *limits) for part in drawn(outcome.pipeline, array, reconstruction)]
         figure = plots.reconstruction(*three, cmap="gray" if dataset.sample_rate is None else "magma")
-        hidden = f"{int(found.hidden.sum())} of {len(found.hidden)} patches hidden"
+        hidden = f"{int(reconstruction.hidden.sum())} of {len(reconstruction.hidden)} patches hidden"
         yield Drawing(figure, f"{name}: input, {hidden}, and reconstruction", f"{hidden}.", heading=name)
 
 
@@ -219,17 +219,17 @@ def _flat(array: np.ndarray, dataset: Any, black: float, white: float) -> np.nda
 
 def bands(outcome: Outcome, words: Words) -> Iterator[Drawing | Table]:
     """Compare the share of hidden points inside each band with its nominal share."""
-    found, hidden = outcome.interpolated, outcome.hidden
-    if found is None or found.std is None or hidden is None:
+    answers, hidden = outcome.interpolated, outcome.hidden
+    if answers is None or answers.std is None or hidden is None:
         return
     preprocessor = outcome.pipeline.require_series()
     # The share inside a band is the same in scaled units, in which the distribution is predicted.
     channels = channel_index(hidden)
     truth = preprocessor.values.transform(hidden.with_values(preprocessor.value_names).values, channels)[:, 0]
-    points, first = len(truth), found.scaled.parameters[:, 0]
+    points, first = len(truth), answers.scaled.parameters[:, 0]
     shares = {}
     for level in LEVELS:
-        lower, upper = found.scaled.likelihood.interval(first, level)
+        lower, upper = answers.scaled.likelihood.interval(first, level)
         shares[level] = float(((lower.numpy() <= truth) & (truth <= upper.numpy())).mean())
     rows = [
         (f"{level:.0%}", {"hidden points inside": f"{100 * share:.1f} %", "verdict": verdict(level, share, points)})
@@ -287,37 +287,38 @@ class ClassPredictions:
         return cls(
             np.array([index[plain(label)] for label in outcome.labels[at]]),
             decide(outcome.predicted[at], weights),
-            {method_words(name): decide(found, weights) for name, found in outcome.baselines.items()},
+            {method_words(name): decide(probabilities, weights) for name, probabilities in outcome.baselines.items()},
             outcome.predicted[at],
         )
 
 
 def classes(outcome: Outcome, words: Words) -> Iterator[Drawing | Table]:
     """Draw the confusion matrix, and tabulate precision, recall and F1 of each class, with the F1 of other methods."""
-    found = ClassPredictions.of(outcome)
-    if found is None:
+    predictions = ClassPredictions.of(outcome)
+    if predictions is None:
         return
     k = len(words.classes)
-    precision, recall, f1, support = _scores(found.labels, found.predicted, k)
+    precision, recall, f1, support = _scores(predictions.labels, predictions.predicted, k)
     columns: dict[str, np.ndarray] = {"precision": precision, "recall": recall, "F1": f1}
-    columns |= {f"F1 of {name}": _scores(found.labels, guess, k)[2] for name, guess in found.others.items()}
+    columns |= {f"F1 of {name}": _scores(predictions.labels, guess, k)[2] for name, guess in predictions.others.items()}
     rows: list[tuple[str, Mapping[str, object]]] = []
     for i, name in enumerate(words.classes):
         rows.append((name, {column: float(x[i]) for column, x in columns.items()} | {"objects": int(support[i])}))
 
     def mean(column: str, guess: np.ndarray) -> float:
         """Over the classes that are true or predicted of some object, as in metrics.json."""
-        return float(columns[column][np.union1d(found.labels, guess)].mean())
+        return float(columns[column][np.union1d(predictions.labels, guess)].mean())
 
-    own: dict[str, object] = {name: mean(name, found.predicted) for name in ("precision", "recall", "F1")}
-    others = {f"F1 of {name}": mean(f"F1 of {name}", guess) for name, guess in found.others.items()}
-    rows.append(("mean over classes (macro)", own | others | {"objects": len(found.labels)}))
+    model_means: dict[str, object] = {name: mean(name, predictions.predicted) for name in ("precision", "recall", "F1")}
+    others = {f"F1 of {name}": mean(f"F1 of {name}", guess) for name, guess in predictions.others.items()}
+    rows.append(("mean over classes (macro)", model_means | others | {"objects": len(predictions.labels)}))
     noun = outcome.dataset.noun
-    caption = f"Accuracy {accuracy_score(found.labels, found.predicted):.3f} on {len(found.labels):,} {noun}: "
+    accuracy = accuracy_score(predictions.labels, predictions.predicted)
+    caption = f"Accuracy {accuracy:.3f} on {len(predictions.labels):,} {noun}: "
     caption += f"{scored_words(outcome.metrics)}."
     if not support.all():
         caption += " Classes that none of them has, and that none is taken for, are left out of the means."
-    counts = confusion_matrix(found.labels, found.predicted, labels=range(k))
+    counts = confusion_matrix(predictions.labels, predictions.predicted, labels=range(k))
     yield Drawing(plots.confusion(counts, words.classes), f"Confusion matrix of {k} classes")
     yield Table(rows, first="class", caption=caption)
 
@@ -329,20 +330,20 @@ def _scores(labels: np.ndarray, predicted: np.ndarray, k: int) -> Any:
 
 def thresholds(outcome: Outcome, words: Words) -> Iterator[Drawing]:
     """Draw ROC and precision-recall curves of the second of two classes."""
-    found = ClassPredictions.of(outcome)
-    if found is None or len(words.classes) != 2 or len(np.unique(found.labels)) < 2:
+    predictions = ClassPredictions.of(outcome)
+    if predictions is None or len(words.classes) != 2 or len(np.unique(predictions.labels)) < 2:
         return
-    name, positive, score = words.classes[1], found.labels == 1, found.probabilities[:, 1]
+    name, positive, score = words.classes[1], predictions.labels == 1, predictions.probabilities[:, 1]
     yield Drawing(plots.roc(positive, score, name=name), f"ROC curve of {name}")
     yield Drawing(plots.precision_recall(positive, score, name=name), f"Precision-recall curve of {name}")
 
 
 def reliability(outcome: Outcome, words: Words) -> Iterator[Drawing]:
     """Draw how often predictions are right, by the probability that the model gave them."""
-    found = ClassPredictions.of(outcome)
-    if found is None or len(found.labels) < 20:
+    predictions = ClassPredictions.of(outcome)
+    if predictions is None or len(predictions.labels) < 20:
         return
-    figure = plots.reliability(found.labels == found.predicted, found.probabilities.max(1))
+    figure = plots.reliability(predictions.labels == predictions.predicted, predictions.probabilities.max(1))
     yield Drawing(figure, "Share of right verdicts by the probability given to them")
 
 
@@ -374,10 +375,10 @@ def important_observations(outcome: Outcome, words: Words) -> Iterator[Drawing]:
     if not len(rows):
         return
     some: Any = dataset.select(rows)
-    found = importance(pipeline, some)
+    importances = importance(pipeline, some)
     answers = pipeline.outputs(some, "model")
     alone = "" if pipeline.partners is None or pipeline.partners.choice == "model" else " alone"
-    for one, weights, answer, label in zip(some, found, answers, outcome.labels[rows], strict=True):
+    for one, weights, answer, label in zip(some, importances, answers, outcome.labels[rows], strict=True):
         channels = channel_index(one)
         shown = np.flatnonzero(np.isin(channels, most_observed(channels)))
         values = one.values[:, 0]
@@ -397,8 +398,8 @@ def embedding(outcome: Outcome, words: Words) -> Iterator[Drawing]:
     at = outcome.split.scored
     if outcome.embeddings is None or len(at) < 5:
         return
-    found = ClassPredictions.of(outcome)
-    known = (None, None) if found is None else (found.labels, words.classes)
+    predictions = ClassPredictions.of(outcome)
+    known = (None, None) if predictions is None else (predictions.labels, words.classes)
     if len(at) >= 50:
         method, caption = "t-SNE", "The flattening keeps neighbourhoods only; distances across the map mean little."
     else:

@@ -207,13 +207,13 @@ def values(
         return grid(dataset, points)
 
     def answer_part(dataset: SeriesDataset, on_step: Any) -> Answers:
-        asked = queries(dataset)
-        if not len(asked.times):
-            return Answers(pa.table({}), asked.lengths)
-        answer = pipeline.answer(dataset, asked, on_step)
+        part_queries = queries(dataset)
+        if not len(part_queries.times):
+            return Answers(pa.table({}), part_queries.lengths)
+        answer = pipeline.answer(dataset, part_queries, on_step)
         names = known.value_names if known else dataset.value_names[: answer.mean.shape[1]]  # errors come last
-        where = (asked.times, asked.channels, dataset.channel_names, names)
-        return Answers(pa.table(interpolation_columns(*where, answer, dataset.time_zone)), asked.lengths)
+        where = (part_queries.times, part_queries.channels, dataset.channel_names, names)
+        return Answers(pa.table(interpolation_columns(*where, answer, dataset.time_zone)), part_queries.lengths)
 
     def answer(dataset: SeriesDataset, on_step: Any) -> Answers:
         channels = 1 if dataset.channel_names is None else len(dataset.channel_names)

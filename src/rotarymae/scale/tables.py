@@ -107,19 +107,19 @@ def answer_parts(
     held: list[tuple[Part, Answers | None]] = []  # until the columns are known
     raised: list[InputWarning] = []
     for part in _checked(question, reader):
-        found = None
+        part_answers = None
         if part.dataset is not None:
             size = len(part.dataset.times)
             step = None if on_step is None else _within(on_step, done, size, total)
             with gathered_warnings() as caught:
                 part = _answerable(question, part, part.dataset)
                 if part.dataset is not None:
-                    found = question.answer(part.dataset, step)
+                    part_answers = question.answer(part.dataset, step)
             raised += [warning.message for warning in caught if isinstance(warning.message, InputWarning)]
             done += size
-            if schema is None and found is not None and found.columns.num_columns:
-                schema = found.columns.schema
-        held.append((replace(part, dataset=None), found))
+            if schema is None and part_answers is not None and part_answers.columns.num_columns:
+                schema = part_answers.columns.schema
+        held.append((replace(part, dataset=None), part_answers))
         if schema is not None:
             named = schema, reader.id_name or reader.id
             yield from ((one, _rows(one.ids, one.observed, answers, *named)) for one, answers in held)
@@ -186,18 +186,18 @@ def _once(raised: list[InputWarning]) -> Iterator[InputWarning]:
 def _checked(question: Question, reader: TableReader) -> Iterator[Part]:
     """The parts of a table. Series that are asked for at times of their own must be among them; others are left out."""
     seen: list[Any] = []
-    asked = question.at
-    wanted = set() if asked is None else set(map(as_text, asked.ids))
+    query_table = question.at
+    query_ids = set() if query_table is None else set(map(as_text, query_table.ids))
     for part in reader.parts():
-        if asked is not None:
+        if query_table is not None:
             ids = part.ids.to_pylist()
             seen += ids
             # One with observations has as many rows as it is asked for.
-            kept = part.observed | np.array([as_text(name) in wanted for name in ids], bool)
+            kept = part.observed | np.array([as_text(name) in query_ids for name in ids], bool)
             part = replace(part, ids=part.ids.filter(pa.array(kept)), observed=part.observed[kept])
         yield part
-    if asked is not None:
-        asked.refuse_others(seen)
+    if query_table is not None:
+        query_table.refuse_others(seen)
 
 
 # ── for Arrow tables ────────────────────────────────────────────────────────────────────────────────────────────────

@@ -88,10 +88,10 @@ def autocast_dtype(config: TrainConfig, device: torch.device) -> torch.dtype | N
     return {"fp32": None, "bf16": torch.bfloat16, "fp16": torch.float16}[taken_precision(config.precision, device)]
 
 
-def taken_precision(asked: Precision, device: torch.device | None = None) -> Precision:
+def taken_precision(precision: Precision, device: torch.device | None = None) -> Precision:
     """Return the precision taken on a device, by default this process's; "auto" is bf16 where it has units for it."""
-    if asked != "auto":
-        return asked
+    if precision != "auto":
+        return precision
     kind = (device or make_accelerator().device).type
     has_units = (
         torch.cuda.is_bf16_supported(including_emulation=False)

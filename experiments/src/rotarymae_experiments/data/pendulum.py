@@ -140,5 +140,5 @@ def mse(predicted: NDArray[np.float64], targets: NDArray[np.float64]) -> float:
 
 
 def published_sum(predicted: NDArray[np.float64], targets: NDArray[np.float64]) -> float:
-    """What the published RoMAE script prints as "Test MSE": the *sum* of squared errors, times 1e-3; both [S, K, 2]."""
+    """Return the "Test MSE" of the published RoMAE script: the *sum* of squared errors, times 1e-3; both [S, K, 2]."""
     return float(((predicted - targets) ** 2).sum() * 1e-3)

@@ -39,7 +39,7 @@ class PositionSet:
 
     @property
     def targets(self) -> NDArray[np.float32]:
-        """What is to be predicted, [S, N]: the position of each token."""
+        """The position of each token, [S, N], to be predicted."""
         return self.positions[..., 0]
 
 

@@ -145,5 +145,5 @@ def mse(predicted: ArrayLike, noisy: ArrayLike, observed: ArrayLike) -> float:
 
 
 def exact_optimum_mse(noisy: ArrayLike, observed: ArrayLike) -> float:
-    """What the exact posterior mean scores on these very series and masks; the floor for any model, up to chance."""
+    """Return the exact posterior mean's MSE on these very series and masks; the floor for any model, up to chance."""
     return mse(posterior(noisy, observed, target="clean").mean, noisy, observed)

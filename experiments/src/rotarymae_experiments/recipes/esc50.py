@@ -1,4 +1,4 @@
-"""What makes this sound? Spectrograms of five-second recordings, of 10 or 50 kinds.
+"""Which source makes this sound? Spectrograms of five-second recordings, of 10 or 50 kinds.
 
 Table 3 of arXiv:2505.20535, hyper-parameters of Table 11. `rotarymae-experiments run esc50 --data-dir FOLDER`, which
 holds the recordings (`rotarymae-experiments data esc50`); `--pictures-dir FOLDER` holds the log-mel pictures. Expect an
@@ -169,7 +169,7 @@ def _sources(sounds: data.Sounds) -> list[str]:
 
 
 def augmentation(setup: ESC50Setup, window: int, mixed: float) -> Transform:
-    """Of spectrograms [frames, bins, 1]: a window each, in another tempo and at another pitch, over another clip."""
+    """Return a transform to windows of spectrograms [frames, bins, 1], in another tempo and pitch, over others."""
 
     def moved(array: np.ndarray, draw: np.random.Generator) -> np.ndarray:
         tempo = np.exp(draw.uniform(-setup.stretched, setup.stretched))
@@ -218,7 +218,7 @@ SIMPLE = "accuracy of gradient boosting"
 
 
 def _rows(title: str, case: str, aim: str = Row.aim) -> tuple[Row, ...]:
-    """Of the model, of random convolutions, and of both combined, which is what the aim is for."""
+    """Return rows of the model, of random convolutions, and of both combined, to which the aim applies."""
     of = {
         "": "",
         ", without pre-training": " from scratch",

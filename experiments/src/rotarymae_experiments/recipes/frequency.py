@@ -123,7 +123,7 @@ def _errors(predicted: np.ndarray, target: np.ndarray, series: data.FrequencySer
 
 
 def _all_errors(series: data.FrequencySeries, mean: np.ndarray, best: np.ndarray) -> dict[str, np.ndarray]:
-    """Of the model and of the optimum, against noisy and clean values and between spectra, [S] each."""
+    """Return errors of the model and of the optimum, against noisy and clean values and between spectra, [S] each."""
     errors = {}
     for prefix, predicted in (("", mean), ("optimum ", best)):
         errors[f"{prefix}MSE"] = _errors(predicted, series.noisy, series)

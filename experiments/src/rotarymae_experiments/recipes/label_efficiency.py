@@ -78,7 +78,7 @@ def run(setup: LabelEfficiencySetup, case: str, trial: Trial) -> Score:
     if setup.score_on == "validation":
         train, scored = split_off(train, labels, 0.15, 0)
     known = Labelled(described, labels).select(draw(labels, train, COUNTS[case], trial.seed))
-    asked = described.select(scored)
+    scored_series = described.select(scored)
     start = open_start(setup.fit.pretrained) if setup.fit.pretrained else _pretrain(setup, described, train, trial)
     assert start.preprocessor is not None
     config = trial.with_seed(setup.fit)
@@ -86,11 +86,11 @@ def run(setup: LabelEfficiencySetup, case: str, trial: Trial) -> Score:
     starts = {"fine-tuned": start, "from scratch": blank(config, start.preprocessor)}
     for name, before in starts.items():
         tuned = trial.train(name, finetune, before, *known, config)
-        guesses[name] = predict(tuned, asked)
-    embedded = [embed(start, part, "max") for part in (known.series, asked)]
+        guesses[name] = predict(tuned, scored_series)
+    embedded = [embed(start, part, "max") for part in (known.series, scored_series)]
     probe = make_pipeline(StandardScaler(), LogisticRegression(class_weight="balanced", max_iter=2000))
     guesses["linear probe"] = probe.fit(embedded[0], known.labels).predict(embedded[1])
-    guesses["gradient boosting"] = boost(known, asked, trial.seed)
+    guesses["gradient boosting"] = boost(known, scored_series, trial.seed)
     metrics = {f"macro-F1, {name}": f1_score(labels[scored], guesses[name], average="macro") for name in METHODS}
     metrics["labels per class, mean"] = len(known.labels) / len(np.unique(known.labels))
     return Score({name: float(value) for name, value in metrics.items()}, {}, parameters(encoder_of(start.model)))
@@ -131,11 +131,11 @@ def figures(result: Result) -> Figures:
 
     cases = [result["cases"][case]["metrics"] for case in COUNTS if case in result["cases"]]
     counts = [case["labels per class, mean"]["mean"] for case in cases]
-    found = {name: np.array([case[f"macro-F1, {name}"]["mean"] for case in cases]) for name in METHODS}
-    figure = draw.curves(counts, found, x_label="labels per class (mean)", y_label="macro-F1", log_x=True)
+    means = {name: np.array([case[f"macro-F1, {name}"]["mean"] for case in cases]) for name in METHODS}
+    figure = draw.curves(counts, means, x_label="labels per class (mean)", y_label="macro-F1", log_x=True)
     axes = figure.axes[0]
     axes.set_yscale("linear")
-    for line, (name, mean) in zip(axes.get_lines(), found.items(), strict=False):
+    for line, (name, mean) in zip(axes.get_lines(), means.items(), strict=False):
         spread = np.array([case[f"macro-F1, {name}"]["std"] or 0.0 for case in cases])
         axes.fill_between(counts, mean - spread, mean + spread, color=line.get_color(), alpha=0.15, linewidth=0)
     return {"labels": figure}

@@ -64,9 +64,9 @@ def run(setup: MortalitySetup, case: str, trial: Trial) -> Score:
     of_model = [tuned.pipeline.predict_proba(part.series) for part in (validation, test)]
     static = tuned.pipeline.preprocessor.static  # pyright: ignore
     known, unseen = Labelled(records, died), records.select(at[2])
-    found = combine(trial, known, (at[0], at[1]), unseen, (of_model[0], of_model[1]), static)  # pyright: ignore
+    probabilities = combine(trial, known, (at[0], at[1]), unseen, (of_model[0], of_model[1]), static)  # pyright: ignore
     metrics = {
-        f"{name}{method}": float(score(test.labels, found[key][:, 1]))
+        f"{name}{method}": float(score(test.labels, probabilities[key][:, 1]))
         for key, method in (("model", ""), ("features", " of gradient boosting"), ("combined", " combined"))
         for name, score in METRICS.items()
     }

@@ -1,4 +1,4 @@
-"""What was measured at the other half of the times, and on the next day? Intensive-care records of 41 variables.
+"""Which values were measured at the other half of times, and on the next day? Intensive-care records of 41 variables.
 
 Table 7, column PhysioNet, of arXiv:2505.20535, hyper-parameters of Table 21.
 `rotarymae-experiments run physionet --data-dir FOLDER`, which holds set-a.tar.gz and set-b.tar.gz of the 2012
@@ -55,16 +55,16 @@ def run(setup: PhysioNetSetup, case: str, trial: Trial) -> Score:
     )
     trained = trial.train("training", pretrain, train, config, validation=valid)
     truth = np.asarray(hidden.values)
-    found = interpolate(trained.pipeline, visible, as_queries(hidden))
-    metrics = {"MSE": _mse(found.mean, truth), "MAE": float(np.abs(found.mean - truth).mean())}
+    answers = interpolate(trained.pipeline, visible, as_queries(hidden))
+    metrics = {"MSE": _mse(answers.mean, truth), "MAE": float(np.abs(answers.mean - truth).mean())}
     names = ("linear interpolation", "the last value", "the mean")
     for name, method in zip(names, baselines.INTERPOLATION, strict=True):
         metrics[f"MSE of {name}"] = _mse(method().fit(train).predict(visible, hidden), truth)
-    if found.bands:
-        lower, upper = found.bands[0.68]
+    if answers.bands:
+        lower, upper = answers.bands[0.68]
         metrics["share within the 68 % band"] = float(((truth >= lower) & (truth <= upper)).mean())
     assert hidden.channels is not None and hidden.channel_names is not None
-    error, channels = np.square(found.mean - truth)[:, 0], np.asarray(hidden.channels)
+    error, channels = np.square(answers.mean - truth)[:, 0], np.asarray(hidden.channels)
     by_variable = {
         str(name): float(error[channels == number].mean())
         for number, name in enumerate(hidden.channel_names)

@@ -1,4 +1,4 @@
-"""What exploded, pulsated or flared? Simulated light curves in six bands, of 14 kinds of object.
+"""Which objects exploded, pulsated or flared? Simulated light curves in six bands, of 14 kinds of object.
 
 Stands in for Table 4 of arXiv:2505.20535, which is of ELAsTiCC. `rotarymae-experiments run plasticc --data-dir FOLDER`,
 which holds the challenge's training files. Expect a macro-F1 0.10 above gradient boosting's 0.64, and 0.14 combined, on
@@ -97,14 +97,14 @@ def run(setup: PLAsTiCCSetup, case: str, trial: Trial) -> Score:
     rest, test = folds[trial.seed % FOLDS]
     fitted, held = split_off(rest, labels, setup.fit.validation_fraction, trial.seed)
     config = dataclasses.replace(setup.fit, size="light" if case == FOUR else case)
-    train, validation, asked = (known.select(part) for part in (fitted, held, test))
+    train, validation, test_part = (known.select(part) for part in (fitted, held, test))
     tuned, scratch = train_both(trial, config, train, validation)
-    of_model = [tuned.pipeline.predict_proba(part.series) for part in (validation, asked)]
+    of_model = [tuned.pipeline.predict_proba(part.series) for part in (validation, test_part)]
     unseen = plain.series.select(test)
     both = combine(trial, plain, (fitted, held), unseen, of_model)["combined"]
     guesses = {
-        "": predict(tuned, asked.series),
-        " from scratch": predict(scratch, asked.series),
+        "": predict(tuned, test_part.series),
+        " from scratch": predict(scratch, test_part.series),
         " combined": np.unique(labels)[both.argmax(1)],
         " of gradient boosting": boost(plain.select(rest), unseen, trial.seed),
     }

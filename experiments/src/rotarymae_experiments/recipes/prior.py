@@ -192,9 +192,9 @@ def _components() -> Figure:
     rows = prior.draw(3, 0, np.arange(40))
     for axis, i in zip(axes.flat[6:], (1, 3, 8, 13, 21, 30), strict=True):
         for channel in rows.channels[i].unique()[:3]:
-            own = (rows.channels[i] == channel) & ~rows.padding[i]
-            (shown,) = axis.plot(rows.times[i][own], rows.values[i][own], ".")
-            hidden = own & rows.hidden[i]
+            of_channel = (rows.channels[i] == channel) & ~rows.padding[i]
+            (shown,) = axis.plot(rows.times[i][of_channel], rows.values[i][of_channel], ".")
+            hidden = of_channel & rows.hidden[i]
             axis.plot(rows.times[i][hidden], rows.values[i][hidden], "o", mfc="none", color=shown.get_color())
         axis.set_title("a draw; circles are hidden")
     for axis in axes.flat:

@@ -60,7 +60,7 @@ class SpiralsSetup(Setup):
 
 @dataclass(frozen=True)
 class Scaling:
-    """Of values (mean 0 and variance 1, or as they are) and positions."""
+    """The scaling of values (to mean 0 and variance 1, or unchanged) and positions."""
 
     shift: np.ndarray
     unit: np.ndarray

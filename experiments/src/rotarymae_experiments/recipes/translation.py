@@ -58,7 +58,7 @@ def run(setup: TranslationSetup, case: str, trial: Trial) -> Score:
 
 
 def largest_change(model: MaskedAutoencoder, tokens: Tokens, shift: float, double: bool) -> float:
-    """Of the encoder's token outputs when `shift` is added to positions, in their standard deviations."""
+    """Return the largest change of the encoder's tokens as `shift` is added to positions, in standard deviations."""
     positions = tokens.positions.double() if double else tokens.positions
     with torch.no_grad():
         still = model.encoder(dataclasses.replace(tokens, positions=positions)).tokens

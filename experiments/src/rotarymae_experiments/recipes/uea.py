@@ -79,11 +79,12 @@ def run(setup: UEASetup, case: str, trial: Trial) -> Score:
     fitted, held = split_off(np.arange(len(train)), labels, setup.fit.validation_fraction, trial.seed)
     validation = Labelled(train.select(held), labels[held])
     classes, counts = np.unique(labels, return_counts=True)
-    found = train_both(trial, pretraining, Labelled(train.select(fitted), labels[fitted]), validation, finetuning)
-    of_model = [found[0].pipeline.predict_proba(part) for part in (validation.series, test)]
+    fitted_part = Labelled(train.select(fitted), labels[fitted])
+    tuned, scratch = train_both(trial, pretraining, fitted_part, validation, finetuning)
+    of_model = [tuned.pipeline.predict_proba(part) for part in (validation.series, test)]
     every = combine(trial, Labelled(train, labels), (fitted, held), test, (of_model[0], of_model[1]))
     metrics = {NAMES[name]: _share(classes[p.argmax(1)] == problem.test_labels) for name, p in every.items()}
-    metrics["accuracy from scratch"] = _share(predict(found[1], test) == problem.test_labels)
+    metrics["accuracy from scratch"] = _share(predict(scratch, test) == problem.test_labels)
     metrics["accuracy of the largest class"] = _share(problem.test_labels == classes[counts.argmax()])
     started = time.monotonic()
     guesses = None if trial.smoke else _multi_rocket_hydra(train, labels, test, trial)
@@ -91,7 +92,7 @@ def run(setup: UEASetup, case: str, trial: Trial) -> Score:
         metrics["accuracy of MultiRocketHydra"] = _share(guesses == problem.test_labels)
         metrics["seconds of MultiRocketHydra"] = time.monotonic() - started
     metrics["seconds"] = started - began
-    return Score(metrics, {}, parameters(found[0].pipeline.model.encoder))  # pyright: ignore
+    return Score(metrics, {}, parameters(tuned.pipeline.model.encoder))  # pyright: ignore
 
 
 def _multi_rocket_hydra(
@@ -155,13 +156,13 @@ def _rows() -> tuple[Row, ...]:
         "LSST": ("0.6225", "S5 0.6389", SCORED, "> 0.6389"),
         "JapaneseVowels": ("–", "–", "", ""),
     }
-    found = []
+    rows = []
     for case, (paper, best, doubt, aim) in published.items():
-        found.append(Row(f"accuracy, {case}", case, "accuracy chosen", paper, best, HYDRA, doubt, aim))
+        rows.append(Row(f"accuracy, {case}", case, "accuracy chosen", paper, best, HYDRA, doubt, aim))
         alone = f"accuracy, {case}, the model alone"
-        found.append(Row(alone, case, "accuracy", paper, best, NAMES["features"], doubt))
-        found.append(Row(f"accuracy, {case}, without pre-training", case, "accuracy from scratch"))
-    return tuple(found)
+        rows.append(Row(alone, case, "accuracy", paper, best, NAMES["features"], doubt))
+        rows.append(Row(f"accuracy, {case}, without pre-training", case, "accuracy from scratch"))
+    return tuple(rows)
 
 
 RECIPE = Recipe(
