@@ -40,6 +40,7 @@ from rotarymae.preprocess import (
     require_maskable,
 )
 from rotarymae.run_folder import identify, open_folder
+from rotarymae.seasons import LEAST_CYCLES, find_season
 from rotarymae.series import SeriesDataset, Windows
 from rotarymae.splits import RANDOM_SPLIT, Fold, Split, SplitColumn, make_split, split_words
 from rotarymae.system import Reporter
@@ -383,15 +384,16 @@ def as_configured(objective: Objective, examples: Examples, training: TrainConfi
 def to_interpolate(config: FitConfig, dataset: AnyDataset) -> FitConfig:
     """Return the options of a fit without labels: `neighbours="auto"` is on, if it can be; long series are cut.
 
-    What an answer needs is near it, and many steps teach more than few long ones. A window has about `NEAR`
-    observations of every channel, and a step about `STEP_TOKENS` of all.
+    What an answer needs is near it or a season away, and many steps teach more than few long ones. A window has about
+    `NEAR` observations of every channel, or some seasons of them, and a step about `STEP_TOKENS` of all.
     """
     if config.pretrained is not None or dataset.kind != "observations":
         return config
     if config.neighbours == "auto":
         config = replace(config, neighbours="off" if dataset.position_names else "on")  # pyright: ignore
     if config.window is None and config.max_tokens is None and config.attention != "linear":
-        window = NEAR * min(len(dataset.channel_names or (None,)), MAX_NEAR // NEAR)  # pyright: ignore
+        near = min(max(NEAR, round(LEAST_CYCLES * find_season(dataset).gaps)), MAX_NEAR)  # pyright: ignore
+        window = near * min(len(dataset.channel_names or (None,)), MAX_NEAR // near)  # pyright: ignore
         if dataset.lengths.max() > 2 * window:
             overlap = window // 8 if config.overlap is None else config.overlap
             together = min(config.batch_size, max(1, STEP_TOKENS // window))
