@@ -3,7 +3,7 @@
     python scripts/holes.py glucose --minutes 2
     python scripts/holes.py vitals --data shared/data --minutes 2 --forecasts
 
-Tables: glucose (generated: 120 days of a sensor, every 5 minutes, with meals), days (the same, twelve series of ten
+Tables: glucose (generated: 120 days of a sensor, every 5 minutes, with meals), days (the same, 60 series of five
 days), season (generated: a wave, its harmonic, a trend and noise), walk
 (generated), stays (generated: 134 hospital stays of up to 4,000 values in nine channels), vitals (heart rate and mean
 pressure of PhysioNet 2012), plasticc (six bands, 1,500 objects), co2 (statsmodels; one series, scored on the training
@@ -64,12 +64,12 @@ def table(name: str, data: Path) -> SeriesDataset:
     if name == "glucose":
         return glucose()
     if name == "days":
-        days = glucose(120)
-        parts = [days[i] for i in range(120)]
+        days = glucose(300)
+        parts = [days[i] for i in range(300)]
         times = [
-            np.concatenate([np.asarray(parts[i + d].times) + 1440 * d for d in range(10)]) for i in range(0, 120, 10)
+            np.concatenate([np.asarray(parts[i + d].times) + 1440 * d for d in range(5)]) for i in range(0, 300, 5)
         ]
-        values = [np.concatenate([np.asarray(parts[i + d].values)[:, 0] for d in range(10)]) for i in range(0, 120, 10)]
+        values = [np.concatenate([np.asarray(parts[i + d].values)[:, 0] for d in range(5)]) for i in range(0, 300, 5)]
         return SeriesDataset.from_arrays(times, values)
     if name == "season":
         times = [np.sort(draw.uniform(0, 240, 240)) for _ in range(200)]

@@ -5,8 +5,8 @@ method is right how far from the observations is measured: stretches of series t
 hidden, and a few coefficients are fitted to the errors. At each distance these are
 
     mean     weights, which add up to 1, of the model, the line, the latest value, the series' own mean, its drift
-             (the latest value and the mean slope of the series), the value one season away, and the line with
-             what was added to it one season away
+             (the latest value and the mean slope of the series), the value whole seasons away, and that with what
+             has changed since
     spread   log variance = a + b · the model's own log variance
 
 Logits, a and b are linear in three numbers of the series: how rough it is (the error of the line at each of its
@@ -109,8 +109,9 @@ def surroundings(
     drift = line + torch.where(side == BEYOND, torch.where(opened, distance, -distance), 0.0) * slopes
     seasonal, change = mean, line
     if season > 0:
-        ends = (torch.where(there, each, 0.0)[..., 0] for there, each in ((opened, gap), (closed, gap2)))
-        seasonal, change = a_season_away(observed, times, channel, season, line, side, *ends)
+        start = times - torch.where(opened, gap, torch.where(closed, -gap2, 0.0))[..., 0]
+        end = times + torch.where(closed, gap2, torch.where(opened, -gap, 0.0))[..., 0]
+        seasonal, change = a_season_away(observed, times, channel, season, start, end, line, slopes)
     guesses = torch.stack([line, torch.where(opened, before, after), mean, drift, seasonal, change], -1)
     described = torch.stack([torch.ones_like(line), *numbers[1:TRAITS, ..., 0]], -1)
     return Surroundings(*(by_query(part, positions) for part in (guesses, distance, side, described)))
@@ -121,35 +122,36 @@ def a_season_away(
     times: Float[Tensor, "B Q"],
     channel: Float[Tensor, "B Q"],
     season: float,
+    start: Float[Tensor, "B Q"],
+    end: Float[Tensor, "B Q"],
     line: Float[Tensor, "B Q W"],
-    side: Int[Tensor, "B Q W"],
-    gap: Float[Tensor, "B Q"],
-    gap2: Float[Tensor, "B Q"],
+    slopes: Float[Tensor, "B Q W"],
 ) -> tuple[Float[Tensor, "B Q W"], Float[Tensor, "B Q W"]]:
-    """Return the value one season before, and the line with what was added to it one season before.
+    """Return the value whole seasons away, and that with what has changed since.
 
-    A season is taken as many times as lead into the time that was observed; one later where none was before. Where the
-    ends of the line were not observed a season away, the value there is both.
+    As many seasons are taken as lead into the time that was observed; those after it where none was before. What has
+    changed in the last of them is seen at the ends of the line; in others before it, the mean slope says. Where the
+    ends of the line were not observed a season away, the value there is both answers.
 
     Args:
-        line, side: of the queries, as in `Surroundings`.
-        gap, gap2: to the observations before and after; 0 where there is none.
+        start, end: times of the observations before and after; beyond the last or first both are the nearest one's.
+        line: between these two.
+        slopes: of the channels.
     """
     real = observed.channel.isfinite()
     first = observed.times.masked_fill(~real, torch.inf).amin(1, keepdim=True)
     last = observed.times.masked_fill(~real, -torch.inf).amax(1, keepdim=True)
-    back = ((times - last) / season).ceil().clamp(min=1.0)
-    ahead = ((first - times) / season).ceil().clamp(min=1.0)
-    shift = season * torch.where(times - season * back >= first, back, -ahead)
-    before, after = times - gap - shift, times + gap2 - shift
-    at = torch.cat([times - shift, before, after], 1)
-    there, start, end = neighbours_at(observed, at, channel.repeat(1, 3)).line.chunk(3, 1)
-    share = gap / (gap + gap2).clamp(min=1e-6)
-    between = start + (end - start) * share[..., None]
-    anchor = torch.where(side == BETWEEN, between, torch.where(gap[..., None] > 0, start, end))
+    later, earlier = ((part / season).ceil().clamp(min=1.0) for part in (times - last, first - times))
+    back = times - season * later >= first
+    seasons, one = torch.where(back, later, earlier), torch.where(back, season, -season)
+    away = torch.cat([times - seasons * one, start - one, end - one], 1)
+    there, before, after = neighbours_at(observed, away, channel.repeat(1, 3)).line.chunk(3, 1)
+    share = ((times - start) / (end - start).clamp(min=1e-6)).clamp(0, 1)[..., None]
+    anchor = before + (after - before) * share
+    change = there + line - anchor + ((seasons - 1) * one)[..., None] * slopes
     # Rounding may lead a hair beyond the observations.
-    known = ((before >= first - 1e-3) & (after <= last + 1e-3))[..., None]
-    return there, torch.where(known, line + there - anchor, there)
+    known = ((start - one >= first - 1e-3) & (end - one <= last + 1e-3))[..., None]
+    return there, torch.where(known, change, there)
 
 
 def slope(observed: Observed) -> Float[Tensor, "B E W"]:
@@ -225,7 +227,8 @@ class Calibration(nn.Module):
         knots: [3, K, T, P] by side, distance and trait: logits of the methods' weights, then a and b.
         offsets: [outputs, P] to be added to these.
         freedom: [3] by side, before the softplus.
-        reach: [3] the largest log distance that was measured. Farther away bands widen to the spread of the channel.
+        reach: [3] the largest log distance that was measured. Farther away methods keep the weights of it,
+            and bands widen to the spread of the channel.
         season: after which series repeat themselves, in units of position; 0 of none.
     """
 
@@ -272,7 +275,7 @@ class Calibration(nn.Module):
             output: of each the number of its channel and value column.
         """
         parameters = parameters.double()
-        coefficients = at(self.knots, around) + self.offsets[output]
+        coefficients = at(self.knots, around, self.reach) + self.offsets[output]
         mean = blend(coefficients, self.likelihood.mean(parameters), around.guesses.double())
         if not self.likelihood.has_spread:
             return mean[..., None]
@@ -308,7 +311,7 @@ class Calibration(nn.Module):
         scale = self._local_error(predicted, guesses, truth, distance, side)
 
         def mean(knots: Tensor, offsets: Tensor) -> Tensor:
-            return blend(at(knots, around) + offsets[output], predicted, guesses)
+            return blend(at(knots, around, self.reach) + offsets[output], predicted, guesses)
 
         def squared(knots: Tensor, offsets: Tensor, freedom: Tensor) -> Tensor:
             return ((mean(knots, offsets) - truth).square() / scale).sum() / 2
@@ -321,7 +324,7 @@ class Calibration(nn.Module):
         uncalibrated, density = self.likelihood.log_variance(parameters), LIKELIHOODS["student_t"]
 
         def unlikely(knots: Tensor, offsets: Tensor, freedom: Tensor) -> Tensor:
-            log_variance = spread(at(knots, around) + offsets[output], uncalibrated)
+            log_variance = spread(at(knots, around, self.reach) + offsets[output], uncalibrated)
             answer = student_t(blended, log_variance, freedom[side])
             if log_errors is not None:
                 answer = density.widen(answer, 2 * log_errors.double())
@@ -374,9 +377,9 @@ def prior() -> Float[Tensor, "T P"]:
     return torch.tensor([PRIOR, *((0.0,) * len(PRIOR),) * (TRAITS - 1)], dtype=torch.float64)
 
 
-def at(knots: Float[Tensor, "3 K T P"], around: Surroundings) -> Float[Tensor, "*shape P"]:
-    """Return the coefficients of queries: linear between two knots, and in the traits."""
-    distance = log_distance(around)
+def at(knots: Float[Tensor, "3 K T P"], around: Surroundings, reach: Float[Tensor, " 3"]) -> Float[Tensor, "*shape P"]:
+    """Return the coefficients of queries: linear between two knots, and in the traits; beyond the reach as at it."""
+    distance = torch.minimum(log_distance(around), reach[around.side])
     low = distance.floor().clamp(0, KNOTS - 2).long()
     share = (distance - low).clamp(0, 1)[..., None, None]
     near = (1 - share) * knots[around.side, low] + share * knots[around.side, low + 1]

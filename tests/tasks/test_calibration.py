@@ -124,7 +124,8 @@ def test_a_season_away(joined):
     *_, season, change = surroundings(tokens, queries, model.preprocessor, 3.0).guesses[0, :, 0].unbind(-1)
     assert torch.allclose(season, torch.tensor([0.0, 0.0, 2.0, 0.0, 5.0])), "at 2, 2, 0.5, 2 and 4"
     # At 5, after the last 5 at 4: what came between 1 (4) and 2 (0). At -1, before the first: from 3 (1) to 2 (0).
-    assert torch.allclose(change, torch.tensor([1.0, 0.0, 3.0, -1.0, 5.0])), "two seasons before 4 nothing was seen"
+    # At 8, two seasons after 2: the 0 there, 5 - 4 in the last season, and 3 units of the mean slope 5 / 4 before it.
+    assert torch.allclose(change, torch.tensor([1.0, 4.75, 3.0, -1.0, 9.75]))
 
 
 def test_traits_by_hand():
