@@ -27,7 +27,7 @@ from rotarymae.errors import InputError, InputWarning, choose
 from rotarymae.heads import encoder_of
 from rotarymae.labels import LABELS, ClassLabels, Labels, as_targets, choose_labels, has_label, narrowed, truth_at
 from rotarymae.model import Encoder, MaskedAutoencoder, build
-from rotarymae.partners import fit_predictor
+from rotarymae.partners import fit_predictor, sorted_errors
 from rotarymae.partners.decide import decision_weights, resolve
 from rotarymae.pipeline import Pipeline, without_head
 from rotarymae.prediction import predict_outputs
@@ -41,7 +41,7 @@ from rotarymae.preprocess import (
 )
 from rotarymae.run_folder import identify, open_folder
 from rotarymae.seasons import LEAST_CYCLES, find_season
-from rotarymae.series import SeriesDataset, Windows
+from rotarymae.series import SeriesDataset, Windows, with_early
 from rotarymae.splits import RANDOM_SPLIT, Fold, Split, SplitColumn, make_split, split_words
 from rotarymae.system import Reporter
 from rotarymae.training import Objective, Pretraining, TrainConfig, TrainResult, fit, is_main_process, learning
@@ -52,9 +52,10 @@ from rotarymae.training.tuning import check_tune, freeze
 
 # Options that mean nothing to pictures, videos and sounds.
 SERIES_ONLY = ("time_unit", "time_origin", "channel_spacing", "join_times", "channel_one_hot", "signal_to_noise")
-SERIES_ONLY += ("transforms", "max_tokens", "window", "overlap", "static", "errors")
+SERIES_ONLY += ("transforms", "max_tokens", "window", "overlap", "static", "errors", "early")
 NEAR, MAX_NEAR = 256, 1024  # observations of a window of a fit without labels, for each channel and at most
 STEP_TOKENS = 8192  # observations of a step of windows
+EARLY = 3  # times that partners see each series end early, beside once whole; validation series, too
 LONG = 8192  # observations; longer series are read in windows
 WINDOWS, STEP = (4096, 2048, 1024, 512, 256), 1 << 15  # observations of a window, and of a step's windows together
 
@@ -192,6 +193,9 @@ def train(
                 unseen: Any = validation if validation is not None else part
                 result.pipeline = replace(result.pipeline, calibration=calibrate(result.pipeline, unseen, config.seed))
     if kind is not None and targets is not None:
+        choosing = None
+        if validation is not None:
+            choosing = _early(validation, narrowed(targets[split.validation]), config)
         with reporter.bar("fine-tuning") as on_step:
             tuned = finetune(
                 result.pipeline,
@@ -199,7 +203,7 @@ def train(
                 narrowed(targets[split.train]),
                 config,
                 task=kind.task,
-                validation=None if validation is None else (validation, narrowed(targets[split.validation])),
+                validation=choosing,
                 continue_training=head_start is not None,
                 **how("fine-tuning", on_step),
             )
@@ -270,14 +274,21 @@ def _fit_partners(
     assert pipeline.labels is not None and pipeline.preprocessor is not None and split is not None
     rows = np.sort(np.concatenate([split.train, split.validation]))
     truth = truth_at(pipeline.labels, targets, rows)
+    every, learnt = _early(dataset, truth, config)
+    train, validation = (_copies(part, len(dataset), len(every)) for part in (split.train, split.validation))
     of_model = np.zeros((0, pipeline.labels.outputs))
-    if len(split.validation):
-        of_model = predict_outputs(pipeline, dataset.select(split.validation))
-    parts = (split.train, split.validation, of_model, pipeline.preprocessor.static)
-    partners, result.validation_outputs = fit_predictor(  # pyright: ignore
-        config.predictor, pipeline.labels.task, dataset, truth, *parts, config.seed, reporter
+    if len(validation):
+        of_model = predict_outputs(pipeline, every.select(validation))
+    parts = (train, validation, of_model, pipeline.preprocessor.static)
+    partners, outputs = fit_predictor(  # pyright: ignore
+        config.predictor, pipeline.labels.task, every, learnt, *parts, config.seed, reporter
     )
+    result.validation_outputs = {name: part[: len(split.validation)] for name, part in outputs.items()}
     labels = pipeline.labels
+    if labels.task == "regression":
+        known = truth[split.validation]
+        errors = {name: sorted_errors(part, known) for name, part in result.validation_outputs.items()}
+        partners = replace(partners, errors=errors)
     if isinstance(labels, ClassLabels):
         counts = np.bincount(truth[rows], minlength=labels.outputs)
         decide = resolve(config.decide, counts)
@@ -292,10 +303,22 @@ def _fit_partners(
             reporter.warn(
                 "decide='f1' needs validation series and there are none; the most probable class is predicted."
             )
-        unseen = result.validation_outputs.get(partners.choice, of_model)
+        unseen = result.validation_outputs.get(partners.choice, of_model[: len(split.validation)])
         weights = decision_weights(decide, counts, unseen, config.costs)
         labels = replace(labels, weights=weights)
     result.pipeline = replace(pipeline, partners=partners, labels=labels)
+
+
+def _early(dataset: Any, targets: np.ndarray, config: FitConfig) -> tuple[Any, np.ndarray]:
+    """Return the series and their targets; with `early`, behind them copies that end early, and theirs."""
+    if not config.early:
+        return dataset, targets
+    return with_early(dataset, EARLY, config.seed), np.concatenate([targets] * (EARLY + 1))
+
+
+def _copies(rows: np.ndarray, series: int, copied: int) -> np.ndarray:
+    """Return where series at these rows lie among all copies of `series` series."""
+    return np.concatenate([rows + start for start in range(0, copied, series)])
 
 
 def as_parameters(config: Any) -> dict[str, Any]:
@@ -628,7 +651,7 @@ def finetune(
     trained_weights = sum(weights.numel() for weights in model.parameters() if weights.requires_grad)
     windows = preprocessor.windows(dataset)
     preprocessor.check(windows.dataset)
-    shown = {"targets": encoded[windows.series], "drop": config.drop, "noise": config.noise}
+    shown = {"targets": encoded[windows.series], "drop": config.drop, "noise": config.noise, "early": config.early}
     data = preprocessor.examples(windows.dataset, seed=config.seed, **shown)
     objective = labels.objective(model, shown["targets"], config)  # class weights count windows, as batches do
     result = fit(objective, data, schedule(objective, data, config.finetuning()), validation=held, **how)
