@@ -16,7 +16,7 @@ import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +79,7 @@ class Text:
     blanks: bool = False  # columns are aligned by blanks
     units: tuple[str, ...] = ()
     note: str = ""
+    head: tuple[str, ...] = field(default=(), compare=False)  # the lines up to the header
 
 
 def _open_unpacked(path: Path) -> Any:
@@ -117,6 +118,22 @@ def _is_utf8(path: Path) -> bool:
         except UnicodeDecodeError:
             return False
     return True
+
+
+def sniff_all(paths: Sequence[Path], format: str, header_row: int | None = None) -> list[Text]:
+    """Guess the form of text files; those that begin like the first have its form."""
+    texts = [sniff(paths[0], format, header_row)]
+    for path in paths[1:]:
+        first, same = texts[0], False
+        if first.encoding == "utf-8" and not first.units:
+            with _open_unpacked(path) as file:
+                same = all(_line(file) == line for line in first.head) and _is_utf8(path)
+        texts.append(first if same else sniff(path, format, header_row))
+    return texts
+
+
+def _line(file: Any) -> str:
+    return file.readline(HEAD).decode("utf-8", errors="replace").removeprefix("\ufeff").rstrip("\r\n")
 
 
 def sniff(path: Path, format: str, header_row: int | None = None) -> Text:
@@ -161,7 +178,8 @@ def sniff(path: Path, format: str, header_row: int | None = None) -> Text:
     notes += [f"the header is line {start + 1}"] if start else []
     notes += [f"a row of units below it ({', '.join(unit for unit in units if unit)})"] if units else []
     skip = start + 1 + bool(units)
-    return Text(names, best, encoding, skip, comma, best == " ", units, ", ".join(notes))
+    head_lines = tuple(lines[: start + 1])
+    return Text(names, best, encoding, skip, comma, best == " ", units, ", ".join(notes), head_lines)
 
 
 def _rows_of(lines: Sequence[str], separator: str) -> list[list[str]]:

@@ -53,7 +53,8 @@ LABELS = ("label", "target", "class", "kind", "type", "outcome", "died", "diagno
           "y")  # fmt: skip
 COORDINATES = ("ra", "dec", "lat", "lon", "long", "latitude", "longitude", "depth", "x", "y", "z", "altitude")
 OUTCOMES = {"futime", "survtime", "survival", "followup", "tte", "died", "death", "dead", "status", "event", "outcome",
-            "mortality", "censor", "censored", "deathtime", "target", "label"}  # fmt: skip
+            "mortality", "censor", "censored", "deathtime", "target", "label", "discharge", "los", "stay"}  # fmt: skip
+LIKE_OUTCOMES = "look like outcomes, and are not read: a model would see what it is to predict"
 NOTHING = re.compile(r"^(__.*__|unnamed:? ?\d*|index|rownames?|row_?(id|number|nr)?|#|level_\d+|)$", re.IGNORECASE)
 
 
@@ -287,7 +288,7 @@ def _propose(source: Source, schema: TableSchema, told: set[str]) -> Proposal:
         outcomes += changing
     if outcomes:
         unsure.append(
-            f"{listed(outcomes)} look like outcomes, and are not read: a model would see what it is to predict"
+            f"{listed(outcomes)} {LIKE_OUTCOMES}"
         )
     left = {label, group, *outcomes, *(c.name for c in groups)}
     static = [c for c in fixed.values() if c.name not in left and not looks_like_id(c.name) and c.distinct > 1]
@@ -307,6 +308,8 @@ def _propose(source: Source, schema: TableSchema, told: set[str]) -> Proposal:
         times = time.codes if time is not None else np.arange(n)
         take("channel", _channel(varying, series, times, {*errors, *limits}, unsure))
     known = given.get("channel", schema.channel)
+    if known and "untimed" not in told and time is not None and (untimed := int((time.codes < 0).sum())):
+        unsure.append(f"{untimed:,} of the first {n:,} rows have no time: --untimed static reads them as facts")
     others = [name for name in numeric if name not in (known, *errors, *limits, *flags) and not looks_like_id(name)]
     if "values" not in told:
         best = sorted(
@@ -440,19 +443,38 @@ def _stem(name: str) -> str:
     return "".join(stems or words)
 
 
+def key_column(table: Source, id: str) -> str:
+    """Return the column of a table of objects that holds their ids: `id`, or else the only one that is called so.
+
+    Raises
+    ------
+    InputError
+        No such column, or several ("unknown-column").
+    """
+    likely = [name for name in table.columns if looks_like_id(name)]
+    if id not in table.columns and len(likely) == 1:
+        return likely[0]
+    table.need([id], advice=", by which its rows belong to series")
+    return id
+
+
 def propose_objects(
     source: Source, id: str, label: str | None, count: int
 ) -> tuple[str | None, tuple[str, ...], list[str]]:
     """Propose the label and the static columns of the objects' table, and say what is doubtful about them."""
-    columns = {name: c for name, c in look(source).items() if name != id and c.distinct > 1}
+    key, unsure = key_column(source, id), []
+    if key != id:
+        unsure.append(f"the ids of {source.name} are read from {key!r}")
+    columns = {name: c for name, c in look(source).items() if name != key and c.distinct > 1}
     if label is None:
         labels = [c for c in columns.values() if c.called(LABELS) and c.distinct <= max(2, count // 2)]
         label = min(labels, key=lambda c: c.rank(LABELS)).name if labels else None
-    no_facts = OUTCOMES | ERRORS | {"split", "fold", "true"}
-    usable = [c for c in columns.values() if c.name != label and not looks_like_id(c.name) and not c.dates]
+    no_facts = ERRORS | {"split", "fold", "true"}
+    usable = [c for c in columns.values() if c.name != label and not looks_like_id(c.name)]
+    outcomes = [c.name for c in usable if set(c.words) & OUTCOMES]
     truth = columns.get(label or "")
     static, leaks = [], []
-    for c in (c for c in usable if not c.clock and not set(c.words) & no_facts):
+    for c in (c for c in usable if not (c.dates or c.clock or c.name in outcomes or set(c.words) & no_facts)):
         many = 2 * c.distinct > len(c.codes)
         says_label = (
             truth is not None and _count(c.codes, truth.codes) == _count(c.codes) and c.distinct >= truth.distinct
@@ -461,4 +483,8 @@ def propose_objects(
             leaks.append(c.name)
         elif not (c.text and many):
             static.append(c.name)
-    return label, tuple(static), [f"{listed(leaks)} say the label itself, and are not read"] if leaks else []
+    unsure += [f"{listed(leaks)} say the label itself, and are not read"] if leaks else []
+    unsure += [f"{listed(outcomes)} {LIKE_OUTCOMES}"] if outcomes else []
+    if label is not None and static:
+        unsure.append(f"of {listed(static, 20)}, leave out by --static what is known only after {label!r}")
+    return label, tuple(static), unsure

@@ -599,7 +599,7 @@ def _one_layout(name: str, paths: Sequence[Path], layouts: Sequence[Sequence[str
 
 def _open_text(paths: tuple[Path, ...], format: str, name: str, header_row: int | None) -> Source:
     """Open text files; consecutive ones of one form are read together."""
-    texts = [formats.sniff(path, format, header_row) for path in paths]
+    texts = formats.sniff_all(paths, format, header_row)
     twice = _one_layout(name, paths, [text.names for text in texts])
     columns = [column for column in texts[0].names if column not in twice]
     runs, read_from = [], []
