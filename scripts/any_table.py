@@ -24,7 +24,7 @@ import pandas as pd
 
 from rotarymae.cli.main import main
 
-QUICK = "--pretrain-epochs 1 --finetune-epochs 1 --min-steps 0 --depth 1 --decoder-depth 1 --quiet".split()
+QUICK = shlex.split("--minutes 1 --depth 1 --decoder-depth 1 --quiet")
 MARKS = "<!-- tables begin -->", "<!-- tables end -->"
 KEPT = ("proposed", "rows", "series", "times", "channels", "unsure", "warning")  # lines of `info` that the page shows
 LONGEST = 150  # characters of such a line
@@ -190,7 +190,7 @@ def look(arguments: str) -> tuple[list[str], list[str]]:
 
 def train(words: list[str], run: Path) -> None:
     """Run a printed command with a training as small as can be."""
-    main([*words[1:-1], str(run), *QUICK, "--minutes", "1"])
+    main([*words[1:-1], str(run), *QUICK])
 
 
 def described(title: str, arguments: str, lines: list[str]) -> str:

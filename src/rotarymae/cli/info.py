@@ -58,7 +58,7 @@ def info(table: Positional[Table], columns: Columns) -> None:
         said = ", ".join(f"{name} {_words(value)}".strip() for name, value in proposal.given.items())
         lines.append(("proposed", said + (f", label {label}" if label else "")))
     lines += [("rows", str(report)), *_contents(dataset), *training]
-    roles = {name for _, name in schema.roles} | set(others)
+    roles = {name for _, name in schema.roles} | set(others) | set(schema.time.split("+"))
     if unused := [name for name in source.columns if name not in roles]:
         lines.append(("not used", f"{listed(unused, 20)}; --static reads a column with one value per series"))
     if constant := _constant(dataset):
@@ -137,7 +137,9 @@ def _contents(dataset: series.SeriesDataset) -> list[tuple[str, str]]:
         low, middle, high = np.quantile(known, (0, 0.5, 1))
         missing = f"; {len(column) - len(known):,} missing" if len(known) < len(column) else ""
         unit = f" {dataset.reading.units[name]}" if dataset.reading and name in dataset.reading.units else ""
-        lines.append((name, f"{low:.5g} to {high:.5g}{unit}, median {middle:.5g}, deviation {known.std():.4g}{missing}"))
+        lines.append(
+            (name, f"{low:.5g} to {high:.5g}{unit}, median {middle:.5g}, deviation {known.std():.4g}{missing}")
+        )
     return lines
 
 

@@ -167,9 +167,11 @@ def sniff(path: Path, format: str, header_row: int | None = None) -> Text:
     below = [row for row in rows[start + 1 :] if len(row) == len(names)]
     units = _units(below)
     cells_below = [cell.strip() for row in below for cell in row]
-    with_comma, with_point = (
-        any(re.fullmatch(rf"-?\d*{mark}\d+([eE][-+]?\d+)?", cell) for cell in cells_below) for mark in (",", r"\.")
+    with_comma, with_point, with_both = (
+        any(re.fullmatch(pattern, cell) for cell in cells_below)
+        for pattern in (r"-?\d*,\d+([eE][-+]?\d+)?", r"-?\d*\.\d+([eE][-+]?\d+)?", r"-?\d{1,3}(\.\d{3})+,\d+")
     )
+    with_point = with_point and not with_both
     comma = best != "," and with_comma and not with_point
     if best != usual or notes:
         said = {"\t": "tabs", " ": "blanks"}.get(best, repr(best))
