@@ -51,6 +51,8 @@ def times(column: pa.Array, name: str, how: str | None = None, na: Sequence[str]
     InputError
         For a column that is neither numeric nor of dates; numbers that have lost, or would lose, digits.
     """
+    if how is not None and pa.types.is_integer(column.type):
+        column = column.cast(pa.string())  # 20240331
     if not cells.is_text(column.type):
         return _typed(column, name, na)
     texts = cells.without_missing(cells.trimmed(column), na)

@@ -155,7 +155,7 @@ class TableReader:
     ) -> TableReader:
         """Find the columns of a schema in a table; arguments as `read_table`."""
         for_model = channel_names is not None or value_names is not None
-        table = open_source(source, schema.header_row, schema.numbered)
+        table = open_source(source, schema.header_row, schema.numbered).with_time(schema.time)
         names = table.columns
         role_of = {name: role for role, name in schema.roles}
         for name in others:
