@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+import rotarymae.train
 from _runs import FIT, waves
 from conftest import refuses
 from rotarymae import load
@@ -161,6 +162,19 @@ def test_a_season_is_carried_on():
     truth = np.asarray(data.mask_observations(gone).values)
     last = np.repeat(np.asarray(data.values)[np.tile(np.arange(96), 40) == 79], 16, axis=0)
     assert np.sqrt(np.mean((answer.mean - truth) ** 2)) < 0.3 * np.sqrt(np.mean((last - truth) ** 2))
+
+
+def test_a_single_long_series_is_calibrated_on_windows_that_it_did_not_learn_from(monkeypatch):
+    draw, learned, judged = np.random.default_rng(0), [], []
+    long = SeriesDataset.from_arrays([np.arange(3000.0)], [np.cumsum(draw.standard_normal(3000))])
+    for name, kept in (("pretrain", learned), ("calibrate", judged)):
+        inner = getattr(rotarymae.train, name)
+        keep = lambda *given, kept=kept, inner=inner, **more: (kept.append(given), inner(*given, **more))[1]  # noqa: E731
+        monkeypatch.setattr(rotarymae.train, name, keep)
+    rotarymae.train.train(long, None, dataclasses.replace(FIT, window=256, overlap=32))
+    trained_on, seen_by_calibration = set(learned[0][0].times), set(judged[0][1].times)
+    assert seen_by_calibration and not trained_on & seen_by_calibration
+    assert len(trained_on) + len(seen_by_calibration) == 3000
 
 
 def test_time_to_nearest():
