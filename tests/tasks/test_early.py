@@ -73,7 +73,9 @@ def test_partners_and_validation_see_series_that_end_early(monkeypatch):
 def run(tmp_path_factory):
     folder = tmp_path_factory.mktemp("early")
     rows, labels = two_kinds(40)
-    table = write_csv(folder / "t.csv", "id,time,band,flux,seen,kind", [[*row, int(row[1] > 3), labels[row[0]]] for row in rows])
+    table = write_csv(
+        folder / "t.csv", "id,time,band,flux,seen,kind", [[*row, int(row[1] > 3), labels[row[0]]] for row in rows]
+    )
     given = ["fit", table, "--channel", "band", "--values", "flux", "--label", "kind", "--early", *TINY, "--quiet"]
     assert command(*given, "--out", folder / "run") == 0
     return folder
@@ -113,6 +115,8 @@ def test_evaluate_refuses_other_times(run, capsys, options, words):
 def test_pictures_do_not_end_early():
     from rotarymae.arrays import ArrayDataset
 
-    pictures = ArrayDataset.from_arrays([np.random.default_rng(i).random((8, 8, 1)) for i in range(12)], patch_size=(4, 4))
+    pictures = ArrayDataset.from_arrays(
+        [np.random.default_rng(i).random((8, 8, 1)) for i in range(12)], patch_size=(4, 4)
+    )
     with refuses("early"):
         train(pictures, np.arange(12) % 2, replace(FIT, early=True))
