@@ -232,8 +232,8 @@ def _warn_if_censored(label: str, columns: Sequence[str]) -> None:
     if not words[label] & DURATION or not status:
         return
     warnings.warn(
-        f"the column {status[0]!r} stands beside the label {label!r}: if it marks times that were cut short (censored), "
-        "these are learnt as if they were whole, and predictions are too short. Leave the label of such series empty.",
+        f"the column {status[0]!r} stands beside the label {label!r}: if it marks times that were cut short "
+        "(censored), these are learnt as if they were whole, and predictions are too short. Leave the label of such series empty.",
         InputWarning,
         stacklevel=2,
     )
