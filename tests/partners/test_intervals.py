@@ -8,6 +8,7 @@ import pytest
 from _runs import FIT
 from conftest import refuses
 from rotarymae import RoMAERegressor, SeriesDataset, load
+from rotarymae.cli.fit import _warn_if_censored
 from rotarymae.errors import ModelDirectoryError
 from rotarymae.partners.intervals import MAX_ERRORS, half_widths, least_errors, sorted_errors
 from rotarymae.pipeline import Ensemble, Pipeline
@@ -153,3 +154,18 @@ def test_folds_pool_the_errors_of_their_members(tmp_path):
 def test_columns_of_classes_have_no_intervals(run):
     labels = load(run).require_labels()
     assert list(prediction_columns(labels, np.zeros((2, 2)))) == ["predicted_0", "predicted_1"]
+
+
+@pytest.mark.parametrize(
+    ("label", "columns", "warns"),
+    [
+        ("days_to_event", ["id", "days_to_event", "status"], "status"),
+        ("Survival", ["id", "Survival", "In_hospital_death"], "In_hospital_death"),
+        ("days", ["id", "days", "age"], None),
+        ("mass", ["id", "mass", "status"], None),
+        ("event_time", ["id", "event_time"], None),
+    ],
+)
+def test_a_status_beside_a_duration_is_pointed_out(recwarn, label, columns, warns):
+    _warn_if_censored(label, columns)
+    assert [warns in str(one.message) and label in str(one.message) for one in recwarn] == [True] * bool(warns)
