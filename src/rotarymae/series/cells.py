@@ -6,7 +6,7 @@ what it was. A column is refused as a whole where it is of a kind that cannot ho
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -137,7 +137,7 @@ def numbers(column: pa.Array, name: str, na: Sequence[str] = (), limits: bool = 
     """
     kind, words, note = column.type, {}, None
     if is_text(kind):
-        values, words, note = _parse_numbers(trimmed(column), name, na, limits)
+        values, words, note = _parse_numbers(column, name, na, limits)
     elif pa.types.is_null(kind):
         return Numbers(np.full(len(column), np.nan))
     elif pa.types.is_float32(kind):
@@ -155,12 +155,12 @@ def numbers(column: pa.Array, name: str, na: Sequence[str] = (), limits: bool = 
 
 
 def _parse_numbers(
-    cells: pa.Array, name: str, na: Sequence[str], limits: bool
+    column: pa.Array, name: str, na: Sequence[str], limits: bool
 ) -> tuple[np.ndarray, dict[str, int], str | None]:
-    """Parse trimmed texts as numbers; return them, the counts of the other words, and a note or None."""
-    cells = without_missing(cells, na)
-    with suppress(pa.ArrowInvalid):
-        return cells.cast(pa.float64()).to_numpy(zero_copy_only=False), {}, None
+    """Parse texts as numbers; return them, the counts of the other words, and a note or None."""
+    for cells in (column, without_missing(trimmed(column), na)):
+        with suppress(pa.ArrowInvalid):
+            return cells.cast(pa.float64()).to_numpy(zero_copy_only=False), {}, None
     cells = _replaced(cells, "^[−–]", "-")
     cells = _replaced(cells, r"^([-+]?\d*\.?\d*)[dD]([-+]?\d+)$", r"\1e\2")  # Fortran's 1.5D+02
     cells, note = _with_points(cells)
@@ -280,11 +280,27 @@ def are_numbers(texts: pa.Array) -> bool:
     return bool(good.any()) and bool((good | missing_texts(texts)).all())
 
 
-def encode(column: pa.Array) -> tuple[np.ndarray, np.ndarray]:
-    """Return labels as numbers: (codes int64 [n], -1 where null; distinct labels [K] in order of first appearance)."""
+def encode(column: pa.Array, read: Callable[[pa.Array], pa.Array] | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """Return labels as numbers: (codes int64 [n], -1 where null; distinct labels [K] in order of first appearance).
+
+    `read` makes labels of the cells first, of texts of each that differs once.
+    """
+    if read is not None and not is_text(column.type):
+        column, read = read(column), None
     coded = column.dictionary_encode()
     codes = coded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
-    return codes, label_values(coded.dictionary)
+    if read is None:
+        return codes, label_values(coded.dictionary)
+    place, distinct = encode(read(coded.dictionary))
+    return np.append(place, -1)[codes], distinct
+
+
+def by_distinct_text(column: pa.Array, read: Callable[[pa.Array], pa.Array]) -> pa.Array:
+    """Return what `read` makes of the cells of a column; of texts it reads each that differs once."""
+    if not is_text(column.type):
+        return read(column)
+    coded = column.dictionary_encode()
+    return read(coded.dictionary).take(coded.indices)
 
 
 def label_values(column: pa.Array) -> np.ndarray:

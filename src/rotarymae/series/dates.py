@@ -55,6 +55,9 @@ def times(column: pa.Array, name: str, how: str | None = None, na: Sequence[str]
         column = column.cast(pa.string())  # 20240331
     if not cells.is_text(column.type):
         return _typed(column, name, na)
+    if how is None:
+        with suppress(pa.ArrowInvalid):  # all cells are ISO dates without an offset: the usual case, and the fastest
+            return _typed(column.cast(pa.timestamp("us")), name)
     texts = cells.without_missing(cells.trimmed(column), na)
     there = texts.is_valid().to_numpy(zero_copy_only=False)
     if not there.any():

@@ -270,7 +270,7 @@ def _propose(source: Source, schema: TableSchema, told: set[str]) -> Proposal:
     groups: list[Column] = []
     several_files = len(source.paths) > 1
     if "id" not in told:
-        chosen, groups = _id(free, n, unsure, several_files)
+        chosen, groups = _id(free, n, time, unsure, several_files)
         take("id", chosen)
         if chosen is None:
             given["id"] = "file"
@@ -409,7 +409,9 @@ def _time_formats(source: Source, time: Column) -> tuple[list[str], str]:
     return (formats, texts[-1]) if texts else ([], "")
 
 
-def _id(free: dict[str, Column], n: int, unsure: list[str], several_files: bool) -> tuple[Column | None, list[Column]]:
+def _id(
+    free: dict[str, Column], n: int, time: Column | None, unsure: list[str], several_files: bool
+) -> tuple[Column | None, list[Column]]:
     """Return the column of ids, and other columns of ids, whose objects have several series.
 
     Without a column that is named as one, each of several files is a series: equal numbers in two are no sign.
@@ -419,10 +421,11 @@ def _id(free: dict[str, Column], n: int, unsure: list[str], several_files: bool)
     named = [c for c in named if c.distinct < n or n == 1 or (not c.listed and any(o.listed for o in free.values()))]
     named = [c for c in named if not (c.distinct > n / 2 and len(named) > 1)] or named
     if named:
+        # Where rows of one time are of several objects, their id tells these apart, and a unit of measurement does not.
+        unlike = {c.name: n if time is None else _count(c.codes, time.codes) for c in named}
+        named = [c for c in named if unlike[c.name] > 0.98 * max(unlike.values())]
         best = max(named, key=lambda c: (c.distinct, -c.rank(IDS)))
-        same = [c for c in named if c.distinct == best.distinct]
-        best = min(same, key=lambda c: c.rank(IDS))
-        return best, [c for c in named if c not in same]
+        return best, [c for c in named if c.distinct != best.distinct]
     if several_files:
         return None, []
     blocks = [c for c in free.values() if (c.text or c.whole) and c.distinct > 1 and not c.listed]
