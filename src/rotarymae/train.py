@@ -56,7 +56,8 @@ SERIES_ONLY += ("transforms", "max_tokens", "window", "overlap", "static", "erro
 NEAR, MAX_NEAR = 256, 1024  # observations of a window of a fit without labels, for each channel and at most
 STEP_TOKENS = 8192  # observations of a step of windows
 EARLY = 3  # times that partners see each series end early, beside once whole; validation series, too
-WINDOWS_PER_VALIDATION = 8  # of long series without validation series
+# Of long series without validation series every so many windows one is set apart, where so many are left over.
+WINDOWS_PER_VALIDATION, LEAST_APART = 8, 8
 LONG = 8192  # observations; longer series are read in windows
 WINDOWS, STEP = (4096, 2048, 1024, 512, 256), 1 << 15  # observations of a window, and of a step's windows together
 
@@ -231,11 +232,12 @@ def _windows_apart(
 ) -> tuple[SeriesDataset, SeriesDataset | None]:
     """Return the windows of few long series: those to train on, and every eighth to validate and calibrate with.
 
-    What the latter share with their neighbours is left out of them. Of fewer than eight windows none are set apart.
+    What the latter share with their neighbours is left out of them. Of few windows none are set apart: one or two say
+    less of simple methods than all of them.
     """
     cut = preprocessor.windows(dataset)
     windows, series = cut.dataset, cut.series
-    if len(windows) == len(dataset) or len(windows) < WINDOWS_PER_VALIDATION:
+    if len(windows) == len(dataset) or len(windows) < WINDOWS_PER_VALIDATION * LEAST_APART:
         return dataset, None
     chosen = np.arange(len(windows)) % WINDOWS_PER_VALIDATION == WINDOWS_PER_VALIDATION // 2
     first, last = windows.times[windows.offsets[:-1]], windows.times[windows.offsets[1:] - 1]

@@ -171,7 +171,7 @@ def test_a_single_long_series_is_calibrated_on_windows_that_it_did_not_learn_fro
         inner = getattr(rotarymae.train, name)
         keep = lambda *given, kept=kept, inner=inner, **more: (kept.append(given), inner(*given, **more))[1]  # noqa: E731
         monkeypatch.setattr(rotarymae.train, name, keep)
-    rotarymae.train.train(long, None, dataclasses.replace(FIT, window=256, overlap=32))
+    rotarymae.train.train(long, None, dataclasses.replace(FIT, window=48, overlap=6))
     trained_on, seen_by_calibration = set(learned[0][0].times), set(judged[0][1].times)
     assert seen_by_calibration and not trained_on & seen_by_calibration
     assert len(trained_on) + len(seen_by_calibration) == 3000

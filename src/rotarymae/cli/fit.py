@@ -233,7 +233,8 @@ def _warn_if_censored(label: str, columns: Sequence[str]) -> None:
         return
     warnings.warn(
         f"the column {status[0]!r} stands beside the label {label!r}: if it marks times that were cut short "
-        "(censored), these are learnt as if they were whole, and predictions are too short. Leave the label of such series empty.",
+        "(censored), these are learnt as if they were whole, and predictions are too short. Leave the label of such "
+        "series empty.",
         InputWarning,
         stacklevel=2,
     )
