@@ -13,7 +13,7 @@ import rotarymae
 # A summary of one line in the imperative; every parameter and every answer named, typed and described.
 CHECKS = {"GL08", "SS02", "SS03", "SS05", "SS06", "PR01", "PR02", "PR03", "PR04", "PR07", "PR10", "RT01", "RT03"}
 # Still in another form; to be rewritten with these modules.
-LATER = ("Pipeline", "SeriesDataset", "load")
+LATER = ("SeriesDataset",)
 
 
 def public_names():
