@@ -13,7 +13,6 @@ import dataclasses
 import html
 import itertools
 import re
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -46,14 +45,11 @@ from rotarymae.model_files import (
     FOLDS,
     METRICS,
     PARTNERS,
-    PREPROCESSOR,
     WEIGHTS,
     check_names,
-    dump_json,
     fill_model,
     find_model,
     fold_folders,
-    push_folder,
     read_config,
     read_json,
     read_tensors,
@@ -69,7 +65,7 @@ from rotarymae.tables import TableReader, TableSchema, as_dataset, is_frame, rea
 from rotarymae.training.fit_config import FitConfig
 from rotarymae.untrained import BesideLine, beside_line, embed_any, interpolate_any
 
-FORMAT = 3  # 2 kept a model, a preprocessor and a predictor apart
+FORMAT = 4  # 3 kept the preprocessor's settings in a file of their own
 WRITTEN_BY = "written by rotarymae"  # in every model card
 LEFT_AFTER = 3600.0  # seconds; saving takes far less
 KINDS: dict[str, type[nn.Module]] = {
@@ -83,7 +79,7 @@ Model = Encoder | MaskedAutoencoder | Classifier | Regressor | TokenRegressor
 class Described:
     """The content of config.json, without the format and the files."""
 
-    preprocessor: str | None
+    preprocessor: dict[str, Any] | None
     model: dict[str, Any]
     autoencoder: dict[str, Any] | None = None
     labels: dict[str, Any] | None = None
@@ -116,7 +112,7 @@ class Pipeline:
     parameters : dict
         The options of the fit, as JSON.
     precision : str
-        Of matrix products in predictions: "auto", "fp32", "bf16" or "fp16". It is not saved.
+        Of matrix products in predictions: "auto", "fp32" or "bf16". It is not saved.
     calibration : Calibration or None
         Of interpolations, by the time to the nearest observation; None where nothing was measured.
 
@@ -638,7 +634,7 @@ class Pipeline:
 
     # ── data ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def dataset(self, X: Any, columns: TableSchema | None = None) -> Any:
+    def dataset(self, X: Any) -> Any:
         """Read data into a data set that is laid out as the training set was.
 
         Parameters
@@ -646,8 +642,6 @@ class Pipeline:
         X : SeriesDataset, ArrayDataset, str, Path, DataFrame, array or list
             A data set; the path of a table; a data frame; arrays or lists as the estimators take them; or pictures,
             videos or sounds.
-        columns : TableSchema or None
-            Columns of a data frame; those of the training table if None.
 
         Returns
         -------
@@ -673,9 +667,7 @@ class Pipeline:
             return read_table(Path(X), self.layout(), **names)[0]
         if is_flat(X):
             X = np.asarray(X)[:, None]
-        if columns is None and is_frame(X):
-            columns = self._frame_columns()
-        return as_dataset(X, known, columns, self.columns)
+        return as_dataset(X, known, self._frame_columns() if is_frame(X) else None, self.columns)
 
     def _frame_columns(self) -> TableSchema:
         """Return the columns of a data frame that is laid out as the training table was."""
@@ -777,51 +769,8 @@ class Pipeline:
                     self.partners.save(beside / PARTNERS)
             except SafetensorError as error:
                 raise OSError(f"{folder} could not be written: {error}") from None
-            dump_json(beside / PREPROCESSOR, None if self.preprocessor is None else self.preprocessor.to_dict())
             write_config(beside, {"format": FORMAT, **dataclasses.asdict(self._described())})
             (beside / CARD).write_text(self._card(note, license, tags), encoding="utf-8")
-
-    def push_to_hub(
-        self,
-        repository: str,
-        license: str = "unknown",
-        tags: Sequence[str] = (),
-        private: bool = False,
-        token: str | None = None,
-        note: str = "",
-    ) -> str:
-        """Upload the pipeline to the Hugging Face Hub.
-
-        Parameters
-        ----------
-        repository : str
-            OWNER/NAME; it is made if it is not there.
-        license : str
-            As in `save`.
-        tags : sequence of str
-            As in `save`.
-        private : bool
-            Whether a repository that is made now is private.
-        token : str or None
-            Of the Hub; if None, the one that `hf auth login` has kept.
-        note : str
-            As in `save`.
-
-        Returns
-        -------
-        str
-            The address of the upload.
-
-        Raises
-        ------
-        InputError
-            As `save`.
-        MissingExtra
-            The extra `hub` is not installed.
-        """
-        with tempfile.TemporaryDirectory() as beside:
-            self.save(Path(beside) / "model", note, license, tags)
-            return push_folder(Path(beside) / "model", repository, private, token)
 
     @classmethod
     def load(cls, source: str | Path, precision: Precision = "auto") -> Self:
@@ -833,7 +782,7 @@ class Pipeline:
             A run folder of `rotarymae fit`, a saved pipeline, the name of a model that ships with the library, or a
             repository OWNER/NAME of the Hugging Face Hub.
         precision : str
-            Of matrix products in predictions: "auto", "fp32", "bf16" or "fp16".
+            Of matrix products in predictions: "auto", "fp32" or "bf16".
 
         Returns
         -------
@@ -851,7 +800,7 @@ class Pipeline:
         """
         folder = find_model(source)
         if not folder.is_dir():
-            raise ModelDirectoryError(f"{folder} is not a folder; wanted a saved model with {', '.join(FILES[:3])}.")
+            raise ModelDirectoryError(f"{folder} is not a folder; wanted a saved model with {', '.join(FILES)}.")
         if (folder / FOLDS).is_dir():
             if not (folder / METRICS).is_file():
                 raise InputError(f"the folds in {folder} are not finished; go on with `rotarymae fit` by --resume.")
@@ -870,9 +819,10 @@ class Pipeline:
             if described.autoencoder is not None:
                 modules["autoencoder"] = _built(described.autoencoder, len(tensors))
             labels = None if described.labels is None else _labels(described.labels)
-            preprocessor = _preprocessor(folder / PREPROCESSOR, described.preprocessor)
-            if preprocessor is not None:
-                modules["preprocessor"] = preprocessor
+            preprocessor = None
+            if described.preprocessor is not None:
+                kind, settings = described.preprocessor.pop("kind"), described.preprocessor
+                preprocessor = modules["preprocessor"] = preprocessor_class(kind).from_dict(settings)
             if described.calibrated:
                 modules["calibration"] = _calibration(modules)
         except (InputError, KeyError, TypeError, ValueError, RecursionError, OverflowError) as error:
@@ -911,12 +861,13 @@ class Pipeline:
         return modules | ({} if self.preprocessor is None else {"preprocessor": self.preprocessor})
 
     def _described(self) -> Described:
-        kind = None if self.preprocessor is None else self.preprocessor.kind
+        known = self.preprocessor
+        preprocessor = None if known is None else {"kind": known.kind, **known.to_dict()}
         models = {part: module for part, module in self._modules().items() if part in ("model", "autoencoder")}
         modules = {part: _module_settings(module) for part, module in models.items()}
         labels = None if self.labels is None else {"task": self.labels.task, **dataclasses.asdict(self.labels)}
         settings = (self.columns, self.parameters, self.forecasts, "calibration" in self._modules())
-        return Described(kind, modules["model"], modules.get("autoencoder"), labels, *settings)
+        return Described(preprocessor, modules["model"], modules.get("autoencoder"), labels, *settings)
 
     def _check(self) -> None:
         """Raise InputError where the parts do not fit together."""
@@ -1093,12 +1044,12 @@ class AnySeriesPipeline(Pipeline):
         assert isinstance(self.model, AnySeries)
         return self.model
 
-    def dataset(self, X: Any, columns: TableSchema | None = None) -> SeriesDataset:
+    def dataset(self, X: Any) -> SeriesDataset:
         if isinstance(X, str | Path):
             return read_table(Path(X), self.layout())[0]
         if is_flat(X):
             X = np.asarray(X)[:, None]
-        return as_dataset(X, None, columns or self.layout(), self.columns)
+        return as_dataset(X, None, self.layout(), self.columns)
 
     def layout(self, given: Mapping[str, Any] | None = None) -> TableSchema:
         return TableSchema.resolve(given or {}, self.columns)
@@ -1204,18 +1155,6 @@ def _labels(content: dict[str, Any]) -> Labels:
     task = content.get("task")
     choose("task", task, tuple(LABELS))
     return from_fields(LABELS[str(task)], {k: v for k, v in content.items() if k != "task"}, "labels")
-
-
-def _preprocessor(path: Path, kind: str | None) -> AnyPreprocessor | None:
-    content = read_json(path, (dict, type(None)))
-    if (kind is None) != (content is None):
-        raise ModelDirectoryError(f"{path} and {CONFIG} do not agree on whether there is a preprocessor.")
-    if kind is None:
-        return None
-    try:
-        return preprocessor_class(kind).from_dict(content)  # type: ignore[return-value]
-    except (InputError, TypeError, ValueError, KeyError, IndexError, OverflowError) as error:
-        raise ModelDirectoryError(f"{path}: {error}") from None
 
 
 def _calibration(modules: dict[str, nn.Module]) -> Calibration:

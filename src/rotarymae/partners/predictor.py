@@ -139,7 +139,7 @@ class Predictor:
                 version would not write; the message names it.
         """
         path = Path(folder) / JSON
-        described = read_json(path, dict)
+        described = read_json(path)
         check(described.get("format") == FORMAT, path, "format")
         partners = described.get("partners")
         check(isinstance(partners, dict) and set(partners) <= set(PARTNERS), path, "partners")
