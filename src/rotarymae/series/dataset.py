@@ -557,8 +557,8 @@ class SeriesDataset:
         InputError
             A file that cannot be read; columns that are missing, given twice or not numeric; a column that would cost
             most of the others; many duplicates; channels not among `channel_names`; no observation at all; times that
-            lack some features (tokens="time"); with strict=True, any cell that cannot be used. Names column, series,
-            row or count.
+            lack some features (tokens="time"); with strict=True, any cell that cannot be used. The message names
+            column, series, row or count.
 
         Warns
         -----

@@ -1,4 +1,4 @@
-"""What a training costs: the memory of its largest step, before it begins; and the steps that fit into `minutes`.
+"""Estimate the cost of a training: the memory of its largest step, and the steps that fit into `minutes`.
 
 The steps of a run with `minutes` are kept in its folder, so that a resumed run has the learning rates of the
 interrupted one.

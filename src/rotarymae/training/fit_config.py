@@ -343,8 +343,8 @@ class FitConfig(
         if self.pretrained is None:
             return
         groups = (ModelOptions, ScalingOptions) if self.pretrains else (ModelOptions, ScalingOptions, MaskingOptions)
-        own = [field for group in groups for field in dataclasses.fields(group) if field.name != "pretrained"]
-        changed = [field.name for field in own if getattr(self, field.name) != field.default]
+        options = [field for group in groups for field in dataclasses.fields(group) if field.name != "pretrained"]
+        changed = [field.name for field in options if getattr(self, field.name) != field.default]
         if changed:
             instead = ", or go on pre-training it by pretrain_epochs" if set(changed) <= _names(MaskingOptions) else ""
             are, them = ("are those", "them") if len(changed) > 1 else ("is that", "it")
@@ -391,15 +391,15 @@ class FitConfig(
         rate = self.finetune_lr
         if rate is None and self.tune == "probe":
             rate = PROBE_FASTER * self.base_lr
-        own = {"batch_size": self.finetune_batch_size, "base_lr": rate}
-        given = {name: value for name, value in own.items() if value is not None}
+        changes = {"batch_size": self.finetune_batch_size, "base_lr": rate}
+        given = {name: value for name, value in changes.items() if value is not None}
         return self._training(epochs=self.finetune_epochs, betas=betas, **given)
 
-    def _training(self, **own: Any) -> TrainConfig:
+    def _training(self, **of_stage: Any) -> TrainConfig:
         """The options that TrainConfig has by the same name, but for the stage's own."""
         ours, theirs = ({field.name for field in dataclasses.fields(kind)} for kind in (FitConfig, TrainConfig))
         same = {name: getattr(self, name) for name in ours & theirs}
-        return TrainConfig(**{**same, **own}, keep_best=True)
+        return TrainConfig(**{**same, **of_stage}, keep_best=True)
 
     def strategy(self, kind: str) -> Masking:
         """Return the strategy by which pre-training hides tokens of data of this kind ("observations", "patches")."""
