@@ -1,9 +1,9 @@
 """Intervals of predicted numbers, by split conformal prediction (Vovk et al. 2005; Lei et al. 2018, JASA 113).
 
 The absolute errors of validation series, from which no weight was learnt, are kept. Of n of them, in order, the one at
-share · (n + 1) is half the width of an interval that holds the value of a further series with this probability, whatever
-the errors' distribution, if the series are of the same kind. Between two of them it is interpolated: the next larger
-one, as in the papers, would hold 0.95 instead of 0.9 with 18 errors.
+share · (n + 1) is half the width of an interval that holds the value of a further series with this probability,
+whatever the errors' distribution, if the series are of the same kind. Between two of them it is interpolated: the next
+larger one, as in the papers, would hold 0.95 instead of 0.9 with 18 errors.
 """
 
 from __future__ import annotations
