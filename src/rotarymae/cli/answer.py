@@ -242,7 +242,7 @@ def evaluate(
         model: This folder was written by `fit`, or is a model directory.
         table: This table of observations is laid out as in training, unless options say otherwise; or it is a folder
             of pictures or sounds with one folder per class.
-        out: The metrics go to this new JSON file as well, and a picture of those of --at beside it.
+        out: The metrics go to this new JSON file, a picture of --at beside it.
         at: Also score what was known so long after each first observation: 30, 6h, 2d.
         first: --at counts from the first observation where this column is not 0.
     """
