@@ -229,16 +229,16 @@ class FolderOptions(FolderReading):
         return arrays.read_pictures(folder, patch or 16, self.longest_side, None, self.broken, on_file)
 
 
-def known_labels(found: arrays.FolderData, folder: Path, classes: tuple[Any, ...]) -> Any:
+def known_labels(data: arrays.FolderData, folder: Path, classes: tuple[Any, ...]) -> Any:
     """The labels of a folder's files. Raises InputError, naming a file, for one that is no class of the model."""
-    if found.labels is None:
+    if data.labels is None:
         raise InputError(f"{folder} has no folders inside, whose names would be the classes; nothing can be scored.")
     if not classes:
         raise InputError("the model predicts numbers; the names of folders are classes, and nothing can be scored.")
-    for name, label in zip(found.dataset.ids, found.labels, strict=True):
+    for name, label in zip(data.dataset.ids, data.labels, strict=True):
         if label is not None and label not in classes:
             raise InputError(
                 f"{folder / name} lies in the folder {str(label)!r}, which is no class of the model; its classes are "
                 f"{listed(classes, 20)}."
             )
-    return found.labels
+    return data.labels
