@@ -309,7 +309,7 @@ class SeriesDataset:
             np.minimum.at(low, channel, self.values[rows])
             np.maximum.at(high, channel, self.values[rows])
         names = self.channel_names
-        found = tuple(
+        constant = tuple(
             f"{'' if names is None else f'channel {names[c]!r}, '}column {self.value_names[v]!r}"
             for c, v in np.argwhere(low == high)
         )
@@ -317,14 +317,14 @@ class SeriesDataset:
         if never:
             text = f"channel {listed(never)} was never observed: what a model says of it is a guess; leave it out."
             warnings.warn(text, InputWarning, stacklevel=2)
-        if found:
+        if constant:
             warnings.warn(
-                f"constant over all observations: {'; '.join(found)}. Nothing can be learnt from it; leave it out, or "
-                "check that the right column was read.",
+                f"constant over all observations: {'; '.join(constant)}. Nothing can be learnt from it; leave it out, "
+                "or check that the right column was read.",
                 InputWarning,
                 stacklevel=2,
             )
-        return found
+        return constant
 
     # ── choosing ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -349,8 +349,8 @@ class SeriesDataset:
         at = normalize_index(indices, len(self), "series")
         offsets = offsets_of(self.lengths[at])
         static = {name: column[at] for name, column in self.static.items()}
-        own: dict[str, Any] = {"offsets": offsets, "ids": self.ids[at], "static": static}
-        return replace(self, **self.pieces(self.offsets[at], np.diff(offsets))._asdict(), **own)
+        kept: dict[str, Any] = {"offsets": offsets, "ids": self.ids[at], "static": static}
+        return replace(self, **self.pieces(self.offsets[at], np.diff(offsets))._asdict(), **kept)
 
     def row_chunks(self) -> Iterator[slice]:
         """Divide all observations into runs of whole series that fit into memory.
