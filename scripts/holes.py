@@ -1,17 +1,23 @@
 """Hide holes of 1, 4, 16 and 64 median gaps, and the end, in series that a fit did not see; score answers and bands.
 
     python scripts/holes.py glucose --minutes 2
-    python scripts/holes.py plasticc --data shared/data --minutes 4
+    python scripts/holes.py vitals --data shared/data --minutes 2 --forecasts
 
-Tables: glucose (generated: 120 days of a sensor, every 5 minutes, with meals), vitals (heart rate and mean pressure of
-PhysioNet 2012), plasticc (six bands, 1,500 objects), co2 (statsmodels; one series, scored on the training series).
-A quarter of the series is held out. Every hole is of one channel, between two of its observations. Errors are in the
-unit of each channel, over the better one of straight line and mean; 1.02 is "no worse".
+Tables: glucose (generated: 120 days of a sensor, every 5 minutes, with meals), days (the same, 60 series of five
+days), season (generated: a wave, its harmonic, a trend and noise), walk
+(generated), stays (generated: 134 hospital stays of up to 4,000 values in nine channels), vitals (heart rate and mean
+pressure of PhysioNet 2012), plasticc (six bands, 1,500 objects), co2 (statsmodels; one series, scored on the training
+series). A quarter of the series is held out. Every hole is of one channel, between two of its observations. Errors are
+in the unit of each channel, over the better one of straight line and mean; 1.02 is "no worse".
+
+With --forecasts the last quarter of every series (of vitals the second day, of co2 the last 400 weeks) is hidden. By
+horizon, errors are over the best of the last value, the value of one season before, drift, and mean of the series.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import tempfile
 import warnings
 from pathlib import Path
@@ -22,6 +28,7 @@ from rotarymae.interpolation import interpolate
 from rotarymae.partners.baselines import ChannelMean, LastValue, LinearInterpolation
 from rotarymae.pipeline import Pipeline
 from rotarymae.queries import as_queries
+from rotarymae.seasons import find_season
 from rotarymae.series import SeriesDataset, channel_index
 from rotarymae.train import train
 from rotarymae.training.fit_config import FitConfig
@@ -53,8 +60,43 @@ def glucose(days: int = 120, seed: int = 0) -> SeriesDataset:
 
 def table(name: str, data: Path) -> SeriesDataset:
     """Return a data set by its name."""
+    draw = np.random.default_rng(0)
     if name == "glucose":
         return glucose()
+    if name == "days":
+        days = glucose(300)
+        parts = [days[i] for i in range(300)]
+        times = [
+            np.concatenate([np.asarray(parts[i + d].times) + 1440 * d for d in range(5)]) for i in range(0, 300, 5)
+        ]
+        values = [np.concatenate([np.asarray(parts[i + d].values)[:, 0] for d in range(5)]) for i in range(0, 300, 5)]
+        return SeriesDataset.from_arrays(times, values)
+    if name == "season":
+        times = [np.sort(draw.uniform(0, 240, 240)) for _ in range(200)]
+        phases = draw.uniform(0, 2 * np.pi, (200, 2))
+        trends = draw.normal(0, 0.01, 200)
+        values = [
+            np.sin(t * np.pi / 12 + a) + 0.5 * np.sin(t * np.pi / 6 + b) + trend * t + 0.2 * draw.normal(size=240)
+            for t, (a, b), trend in zip(times, phases, trends, strict=True)
+        ]
+        return SeriesDataset.from_arrays(times, values)
+    if name == "stays":  # 134 of up to 4,000 values in nine channels that share a slow cause
+        columns: tuple[list[np.ndarray], ...] = ([], [], [])
+        for _ in range(134):
+            rows = int(np.exp(draw.uniform(np.log(200), np.log(4000))))
+            t, channel = np.sort(draw.uniform(0, rows / 18, rows)), draw.integers(0, 9, rows)
+            grid = np.arange(0, rows / 18 + 1, 0.25)
+            cause, each = (np.cumsum(draw.normal(size=(len(grid), n)), axis=0) for n in (1, 9))
+            level = 80 + 10 * draw.normal(size=9) + 1.5 * cause * np.linspace(-1, 1, 9) + each
+            x = [np.interp(at, grid, level[:, c]) for at, c in zip(t, channel, strict=True)]
+            for column, part in zip(columns, (t, np.array(x) + draw.normal(size=rows), channel), strict=True):
+                column.append(part)
+        return SeriesDataset.from_arrays(*columns)
+    if name == "walk":
+        steps = [draw.random(300) < 0.8 for _ in range(200)]
+        return SeriesDataset.from_arrays(
+            [np.flatnonzero(seen) for seen in steps], [np.cumsum(draw.normal(size=300))[seen] for seen in steps]
+        )
     if name == "co2":
         from statsmodels.datasets import co2
 
@@ -127,12 +169,61 @@ def score(pipeline: Pipeline, train_part: SeriesDataset, test: SeriesDataset, hi
     return f"{rows.sum():6d} hidden, error {mean:.3f} ({each}), inside {held[0]:.1%} and {held[1]:.1%}"
 
 
+def forecasts(name: str, pipeline: Pipeline, test: SeriesDataset) -> list[str]:
+    """Return a line per horizon: the error over the best simple forecast, and what each of these has."""
+    owner, channels = np.repeat(np.arange(len(test)), test.lengths), channel_index(test)
+    first, last = (edge[owner] for edge in _edges(np.asarray(test.times), test.offsets))
+    times = np.asarray(test.times)
+    cut = {"vitals": first + 24, "co2": last - 2800}.get(name, first + 0.75 * (last - first))
+    hidden = times > cut
+    seen, gone = test.mask_observations(~hidden), test.mask_observations(hidden)
+    answer = interpolate(pipeline, seen, as_queries(gone, pipeline.require_series()))
+    truth, season = np.asarray(gone.values)[:, 0], find_season(test).time
+    guesses = {"model": answer.mean[:, 0]} | {
+        each: np.full(len(truth), np.nan) for each in ("last", "season", "drift", "mean")
+    }
+    ahead, unit = np.empty(len(truth)), pipeline.require_series().positions.unit
+    inside = [(owner == s) & (channels == c) for s in range(len(test)) for c in np.unique(channels)]
+    for rows in inside:
+        past, future = rows & ~hidden, rows[hidden]
+        if past.sum() < 2 or not future.any():
+            ahead[future] = np.nan
+            continue
+        t, x, at = times[past], np.asarray(test.values)[past, 0], times[hidden][future]
+        back = at - season * np.ceil((at - t[-1]) / season) if season else None
+        guesses["last"][future], guesses["mean"][future] = x[-1], x.mean()
+        guesses["drift"][future] = x[-1] + (x[-1] - x[0]) / (t[-1] - t[0]) * (at - t[-1])
+        guesses["season"][future] = np.nan if back is None else np.interp(back, t, x)
+        ahead[future] = (at - t[-1]) / unit
+    lines = []
+    for low, high in itertools.pairwise((0, 1.5, 4, 16, 64, 256, 4096)):
+        rows = (ahead > low) & (ahead <= high) & np.isfinite(truth)
+        if rows.sum() < LEAST:
+            continue
+        errors = {each: float(np.sqrt(np.mean((guess[rows] - truth[rows]) ** 2))) for each, guess in guesses.items()}
+        best = min(error for each, error in errors.items() if each != "model" and np.isfinite(error))
+        held = [
+            np.mean(((lower[:, 0] <= truth) & (truth <= upper[:, 0]))[rows]) for lower, upper in answer.bands.values()
+        ]
+        figures = ", ".join(f"{each} {error:.4g}" for each, error in errors.items())
+        lines.append(
+            f"{name} to {high:g} gaps ahead: {rows.sum():6d} hidden, error {errors['model'] / best:.3f} ({figures}), "
+            f"inside {held[0]:.1%} and {held[1]:.1%}"
+        )
+    return lines
+
+
+def _edges(times: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    return times[offsets[:-1]], times[offsets[1:] - 1]
+
+
 def main() -> None:
     """Fit by defaults, and print a line for each kind of hole."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("table", choices=("glucose", "vitals", "plasticc", "co2"))
+    parser.add_argument("table", choices=("glucose", "days", "season", "walk", "stays", "vitals", "plasticc", "co2"))
     parser.add_argument("--data", type=Path, default=Path("data"))
     parser.add_argument("--minutes", type=float)
+    parser.add_argument("--forecasts", action="store_true")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     warnings.simplefilter("ignore")
@@ -144,6 +235,14 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         config = FitConfig(seed=options.seed, minutes=options.minutes)
         pipeline = train(train_part, None, config, folder=Path(folder)).pipeline
+    if options.forecasts:
+        print(
+            f"season {find_season(train_part).time:.4g}",
+            *forecasts(options.table, pipeline, test),
+            sep="\n",
+            flush=True,
+        )
+        return
     for length in LENGTHS:
         most = max(1, min(40, len(test.times) // (8 * length)))
         hidden = holes(test, length, HOLES if several else most)

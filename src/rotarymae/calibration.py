@@ -4,7 +4,9 @@ A model is surest of what its training asked most, and a straight line is hard t
 method is right how far from the observations is measured: stretches of series that the model did not learn from are
 hidden, and a few coefficients are fitted to the errors. At each distance these are
 
-    mean     weights, which add up to 1, of the model, the line, the latest value, and the series' own mean
+    mean     weights, which add up to 1, of the model, the line, the latest value, the series' own mean, its drift
+             (the latest value and the mean slope of the series), the value whole seasons away, and that with what
+             has changed since
     spread   log variance = a + b · the model's own log variance
 
 Logits, a and b are linear in three numbers of the series: how rough it is (the error of the line at each of its
@@ -29,9 +31,10 @@ from rotarymae.errors import InputError
 from rotarymae.likelihoods import LIKELIHOODS, Likelihood
 from rotarymae.masking import MaskBlocks, MaskFuture
 from rotarymae.model import MaskedAutoencoder
-from rotarymae.neighbours import PACE, Observed, neighbours, observe
+from rotarymae.neighbours import PACE, Observed, by_query, flat_queries, neighbours_at, observe
 from rotarymae.prediction import inference
 from rotarymae.preprocess import ObservationPreprocessor
+from rotarymae.seasons import find_season
 from rotarymae.series import SeriesDataset
 from rotarymae.tokens import Tokens
 from rotarymae.training import predict
@@ -39,11 +42,11 @@ from rotarymae.training import predict
 if TYPE_CHECKING:
     from rotarymae.pipeline import Pipeline
 
-METHODS = ("model", "line", "latest", "mean")
+METHODS = ("model", "line", "latest", "mean", "drift", "season", "change")
 KNOTS = 12  # at distances 0, 1, 3, 7, ... 2047 units of position
 BETWEEN, BEYOND, NOWHERE = range(3)  # nowhere: the channel has no observation
 WIDENS_OVER = 2.0  # doublings of the distance beyond the largest that was measured
-PRIOR = (0.0, *(-2.0 for _ in METHODS[1:]), 0.0, 1.0)  # where nothing was measured: mostly the model, with its spread
+PRIOR = (0.0, *(-3.0 for _ in METHODS[1:]), 0.0, 1.0)  # where nothing was measured: mostly the model, with its spread
 PRIOR_FREEDOM = 3.0  # before the softplus: some five degrees of freedom
 CORRELATED = 10.0  # neighbours in a hidden stretch are alike: so many count as one
 HIDDEN = 0.25  # of the values of a series, about, are hidden by each of these
@@ -71,11 +74,14 @@ class Surroundings(NamedTuple):
 
 
 def surroundings(
-    visible: Tokens, positions: Float[Tensor, "B M A"], preprocessor: ObservationPreprocessor
+    visible: Tokens, positions: Float[Tensor, "B M A"], preprocessor: ObservationPreprocessor, season: float = 0.0
 ) -> Surroundings:
     """Return what lies around queries.
 
     Of positions with axes next to time and channel the nearest token on all axes together is the only neighbour.
+
+    Args:
+        season: after which series repeat themselves, in units of position; 0 of none.
     """
     features = preprocessor.features
     if preprocessor.position_names:
@@ -83,24 +89,85 @@ def surroundings(
     observed = observe(visible, features)
     width = observed.values.shape[-1]
     # What is the same for all observations of a channel lies on any line between two of them.
-    values = torch.cat([observed.values, *traits(observed)], -1)
-    every = observed._replace(values=values, mean=observed.mean.repeat(1, 1, TRAITS))
-    near = neighbours(every, positions.to(visible.positions.dtype), features)
-    numbers = near.numbers.unflatten(2, (-1, TRAITS, width)).movedim(3, 0).flatten(3, 4)
+    values = torch.cat([observed.values, *traits(observed), slope(observed)], -1)
+    every = observed._replace(values=values, mean=observed.mean.repeat(1, 1, TRAITS + 1))
+    times, channel = flat_queries(positions.to(visible.positions.dtype), features)
+    near = neighbours_at(every, times, channel)
+    numbers = near.numbers.unflatten(2, (-1, width)).movedim(2, 0)
     line, before, after, nearness, nearness2, _, _, mean, count = numbers[0].unbind(-1)
     opened, closed = nearness > 0, nearness2 > 0
     gap, gap2 = (
         torch.where(there, PACE * (1 / nearness.clamp(min=1e-9) - 1), torch.inf)
         for there, nearness in ((opened, nearness), (closed, nearness2))
     )
-    known = opened | closed
-    distance = torch.where(known, torch.minimum(gap, gap2), 0.0)
-    side = torch.where(opened & closed, BETWEEN, torch.where(known, BEYOND, NOWHERE))
+    distance = torch.where(opened | closed, torch.minimum(gap, gap2), 0.0)
+    side = torch.where(opened & closed, BETWEEN, torch.where(opened | closed, BEYOND, NOWHERE))
     number = (3 * count).expm1()
     # As if one more observation had the mean of the training values, 0: a mean of two is no better than it.
-    guesses = torch.stack([line, torch.where(opened, before, after), mean * number / (number + 1)], -1)
-    described = torch.stack([torch.ones_like(line), *numbers[1:, ..., 0]], -1)
-    return Surroundings(guesses, distance, side, described)
+    mean = mean * number / (number + 1)
+    slopes = numbers[-1, ..., 0]
+    drift = line + torch.where(side == BEYOND, torch.where(opened, distance, -distance), 0.0) * slopes
+    seasonal, change = mean, line
+    if season > 0:
+        start = times - torch.where(opened, gap, torch.where(closed, -gap2, 0.0))[..., 0]
+        end = times + torch.where(closed, gap2, torch.where(opened, -gap, 0.0))[..., 0]
+        seasonal, change = a_season_away(observed, times, channel, season, start, end, line, slopes)
+    guesses = torch.stack([line, torch.where(opened, before, after), mean, drift, seasonal, change], -1)
+    described = torch.stack([torch.ones_like(line), *numbers[1:TRAITS, ..., 0]], -1)
+    return Surroundings(*(by_query(part, positions) for part in (guesses, distance, side, described)))
+
+
+def a_season_away(
+    observed: Observed,
+    times: Float[Tensor, "B Q"],
+    channel: Float[Tensor, "B Q"],
+    season: float,
+    start: Float[Tensor, "B Q"],
+    end: Float[Tensor, "B Q"],
+    line: Float[Tensor, "B Q W"],
+    slopes: Float[Tensor, "B Q W"],
+) -> tuple[Float[Tensor, "B Q W"], Float[Tensor, "B Q W"]]:
+    """Return the value whole seasons away, and that with what has changed since.
+
+    As many seasons are taken as lead into the time that was observed; those after it where none was before. What has
+    changed in the last of them is seen at the ends of the line; in others before it, the mean slope says. Where the
+    ends of the line were not observed a season away, the value there is both answers.
+
+    Args:
+        start, end: times of the observations before and after; beyond the last or first both are the nearest one's.
+        line: between these two.
+        slopes: of the channels.
+    """
+    real = observed.channel.isfinite()
+    first = observed.times.masked_fill(~real, torch.inf).amin(1, keepdim=True)
+    last = observed.times.masked_fill(~real, -torch.inf).amax(1, keepdim=True)
+    later, earlier = ((part / season).ceil().clamp(min=1.0) for part in (times - last, first - times))
+    back = times - season * later >= first
+    seasons, one = torch.where(back, later, earlier), torch.where(back, season, -season)
+    away = torch.cat([times - seasons * one, start - one, end - one], 1)
+    there, before, after = neighbours_at(observed, away, channel.repeat(1, 3)).line.chunk(3, 1)
+    share = ((times - start) / (end - start).clamp(min=1e-6)).clamp(0, 1)[..., None]
+    anchor = before + (after - before) * share
+    change = there + line - anchor + ((seasons - 1) * one)[..., None] * slopes
+    # Rounding may lead a hair beyond the observations.
+    known = ((start - one >= first - 1e-3) & (end - one <= last + 1e-3))[..., None]
+    return there, torch.where(known, change, there)
+
+
+def slope(observed: Observed) -> Float[Tensor, "B E W"]:
+    """Return the mean slope of each observation's channel, from its first to its last observation."""
+    values, times, channel = observed.values, observed.times[..., None], observed.channel
+    real = channel.isfinite()
+    edges = [real & (channel != channel.roll(by, 1)) for by in (1, -1)]
+    edges[0][:, 0], edges[1][:, -1] = real[:, 0], real[:, -1]
+    number = (channel != channel.roll(1, 1)).cumsum(1)[..., None].clamp(min=1) - 1
+
+    def at(edge: Tensor, part: Tensor) -> Tensor:
+        index = number.expand_as(part)
+        return torch.zeros_like(part).scatter_add(1, index, part * edge[..., None]).gather(1, index)
+
+    (begin, end), (low, high) = ([at(edge, part) for edge in edges] for part in (times, values))
+    return torch.where(end > begin, (high - low) / (end - begin).clamp(min=1e-6), 0.0) * real[..., None]
 
 
 def traits(observed: Observed) -> tuple[Float[Tensor, "B E W"], ...]:
@@ -160,13 +227,16 @@ class Calibration(nn.Module):
         knots: [3, K, T, P] by side, distance and trait: logits of the methods' weights, then a and b.
         offsets: [outputs, P] to be added to these.
         freedom: [3] by side, before the softplus.
-        reach: [3] the largest log distance that was measured. Farther away bands widen to the spread of the channel.
+        reach: [3] the largest log distance that was measured. Farther away methods keep the weights of it,
+            and bands widen to the spread of the channel.
+        season: after which series repeat themselves, in units of position; 0 of none.
     """
 
     knots: Tensor
     offsets: Tensor
     freedom: Tensor
     reach: Tensor
+    season: Tensor
 
     def __init__(self, outputs: int, likelihood: Likelihood) -> None:
         super().__init__()
@@ -175,6 +245,7 @@ class Calibration(nn.Module):
         self.register_buffer("offsets", torch.zeros(outputs, len(PRIOR), dtype=torch.float64))
         self.register_buffer("freedom", torch.full((3,), PRIOR_FREEDOM, dtype=torch.float64))
         self.register_buffer("reach", torch.tensor([KNOTS, 0.0, 0.0], dtype=torch.float64))
+        self.register_buffer("season", torch.zeros((), dtype=torch.float64))
 
     @classmethod
     def of(cls, preprocessor: ObservationPreprocessor, likelihood: Likelihood) -> Calibration:
@@ -185,8 +256,8 @@ class Calibration(nn.Module):
 
     def check(self) -> None:
         """Raise InputError where loaded coefficients are no numbers."""
-        if not all(part.isfinite().all() for part in self.buffers()) or (self.reach < 0).any():
-            raise InputError("the calibration holds NaN, infinity or a negative reach.")
+        if not all(part.isfinite().all() for part in self.buffers()) or self.season < 0 or (self.reach < 0).any():
+            raise InputError("the calibration holds NaN, infinity, a negative reach or season.")
 
     @property
     def answers(self) -> Likelihood:
@@ -204,7 +275,7 @@ class Calibration(nn.Module):
             output: of each the number of its channel and value column.
         """
         parameters = parameters.double()
-        coefficients = at(self.knots, around) + self.offsets[output]
+        coefficients = at(self.knots, around, self.reach) + self.offsets[output]
         mean = blend(coefficients, self.likelihood.mean(parameters), around.guesses.double())
         if not self.likelihood.has_spread:
             return mean[..., None]
@@ -240,7 +311,7 @@ class Calibration(nn.Module):
         scale = self._local_error(predicted, guesses, truth, distance, side)
 
         def mean(knots: Tensor, offsets: Tensor) -> Tensor:
-            return blend(at(knots, around) + offsets[output], predicted, guesses)
+            return blend(at(knots, around, self.reach) + offsets[output], predicted, guesses)
 
         def squared(knots: Tensor, offsets: Tensor, freedom: Tensor) -> Tensor:
             return ((mean(knots, offsets) - truth).square() / scale).sum() / 2
@@ -253,7 +324,7 @@ class Calibration(nn.Module):
         uncalibrated, density = self.likelihood.log_variance(parameters), LIKELIHOODS["student_t"]
 
         def unlikely(knots: Tensor, offsets: Tensor, freedom: Tensor) -> Tensor:
-            log_variance = spread(at(knots, around) + offsets[output], uncalibrated)
+            log_variance = spread(at(knots, around, self.reach) + offsets[output], uncalibrated)
             answer = student_t(blended, log_variance, freedom[side])
             if log_errors is not None:
                 answer = density.widen(answer, 2 * log_errors.double())
@@ -306,9 +377,9 @@ def prior() -> Float[Tensor, "T P"]:
     return torch.tensor([PRIOR, *((0.0,) * len(PRIOR),) * (TRAITS - 1)], dtype=torch.float64)
 
 
-def at(knots: Float[Tensor, "3 K T P"], around: Surroundings) -> Float[Tensor, "*shape P"]:
-    """Return the coefficients of queries: linear between two knots, and in the traits."""
-    distance = log_distance(around)
+def at(knots: Float[Tensor, "3 K T P"], around: Surroundings, reach: Float[Tensor, " 3"]) -> Float[Tensor, "*shape P"]:
+    """Return the coefficients of queries: linear between two knots, and in the traits; beyond the reach as at it."""
+    distance = torch.minimum(log_distance(around), reach[around.side])
     low = distance.floor().clamp(0, KNOTS - 2).long()
     share = (distance - low).clamp(0, 1)[..., None, None]
     near = (1 - share) * knots[around.side, low] + share * knots[around.side, low + 1]
@@ -346,12 +417,15 @@ def calibrate(pipeline: Pipeline, dataset: SeriesDataset, seed: int = 0) -> Cali
     if not (windows.lengths >= 2).any():
         return calibration
     windows = windows.select(windows.lengths >= 2)
+    if not preprocessor.position_names:
+        calibration.season.fill_(find_season(dataset).time / preprocessor.positions.unit)
+    season = float(calibration.season)
 
     def read(model: nn.Module, batch: Batch) -> list[list[Tensor]]:
         assert isinstance(model, MaskedAutoencoder) and batch.masked is not None
         masked, rows = batch.masked, []
         parameters = model.decode(model.context(batch.inputs), masked.positions, masked.padding)
-        around = surroundings(batch.inputs, masked.positions, preprocessor)
+        around = surroundings(batch.inputs, masked.positions, preprocessor, season)
         truth = masked.values[..., : preprocessor.features]
         parts = [parameters.double(), *around, outputs(masked.positions, preprocessor), truth]
         if batch.log_errors is not None:

@@ -178,7 +178,7 @@ def interpolate(
         parameters = prediction.parameters.double()
         widens = parameters.new_zeros(*parameters.shape[:3], 1)
         if calibration is not None:
-            around = surroundings(batch.inputs, positions, preprocessor)
+            around = surroundings(batch.inputs, positions, preprocessor, float(calibration.season))
             parameters = calibration(parameters, around, outputs(positions, preprocessor))
             widens = calibration.widens(around)[..., None]
         parameters = torch.cat([parameters, widens], -1).cpu().numpy()

@@ -14,18 +14,20 @@ from rotarymae.partners import TITLES
 from rotarymae.partners.decide import decide
 
 RMSE, SCALED_RMSE, MEDIAN_ERROR = "root_mean_squared_error", "root_mean_squared_error_scaled", "median_absolute_error"
+COVERAGE, WIDTH = "interval90_coverage", "interval90_width"
 CALIBRATION_ERROR = "expected_calibration_error"
 OUTPUT = "_output_"  # between a metric's name and the number of an output, where there are several
+EARLY_SHOWN = ("auroc", "macro_f1", "log_loss", RMSE, COVERAGE)  # of early answers, in the table and the picture
 RESAMPLES = 200  # of the scored series, for intervals; of many series fewer, whose metrics take long and vary little
 MIN_RESAMPLES, MAX_SERIES_IN_RESAMPLES = 40, 1_000_000
 
 
 @dataclass(frozen=True)
 class Metric:
-    """How people read a metric, and whether the smallest value is the best."""
+    """How people read a metric, and whether the smallest value is the best; None where neither end is."""
 
     words: str
-    lower_is_better: bool = False
+    lower_is_better: bool | None = False
 
 
 METRICS = {
@@ -43,6 +45,8 @@ METRICS = {
     RMSE: Metric("RMSE", True),
     "mean_absolute_error": Metric("MAE", True),
     "r2": Metric("R²"),
+    COVERAGE: Metric("share inside 90 % interval", None),
+    WIDTH: Metric("width of 90 % interval", True),
     SCALED_RMSE: Metric("RMSE, scaled", True),
     MEDIAN_ERROR: Metric("median absolute error", True),
 }
@@ -132,6 +136,24 @@ def regression_metrics(truth: np.ndarray, predicted: np.ndarray) -> dict[str, fl
     return scores
 
 
+def interval_metrics(truth: np.ndarray, predicted: np.ndarray, half_widths: np.ndarray | None) -> dict[str, float]:
+    """Return how many values [S, outputs] lie within half a width of their prediction, and the mean whole width.
+
+    Args:
+        half_widths: [outputs] or [S, outputs]; None gives no metrics.
+    """
+    if half_widths is None:
+        return {}
+    half, scores = np.broadcast_to(half_widths, truth.shape), {}
+    for i in range(truth.shape[1]):
+        known = np.isfinite(truth[:, i])
+        of = "" if truth.shape[1] == 1 else f"{OUTPUT}{i}"
+        inside = np.abs(truth[known, i] - predicted[known, i]) <= half[known, i]
+        scores[f"{COVERAGE}{of}"] = float(inside.mean()) if known.any() else np.nan
+        scores[f"{WIDTH}{of}"] = float(2 * half[known, i].mean()) if known.any() else np.nan
+    return scores
+
+
 def intervals(method: str, measure: Callable[..., dict[str, float]], truth: Any, predicted: Any) -> dict[str, Any]:
     """The middle 95 % of a method's metrics over resamples of the scored series: how far chance alone may move them."""
     draw, resampled = np.random.default_rng(0), []
@@ -170,6 +192,21 @@ def fold_rows(content: Mapping[str, Any]) -> dict[str, dict[str, str]]:
             metric_of(name).words: f"{spread['mean']:.3g} ± {spread['std']:.2g}" for name, spread in row.items()
         }
         for method, row in content["folds"].items()
+    }
+
+
+def early_rows(content: Mapping[str, Any]) -> dict[str, dict[str, dict[str, float]]]:
+    """Return {metric: {method: {span: score}}} in words, of early answers and, last, of whole series."""
+    task = next(task for task in ("classification", "regression") if task in content)
+    each = {f"+{span}": scores for span, scores in content["early"]["at"].items()} | {"whole": content[task]}
+    shown = [name for name in EARLY_SHOWN if name in content[task]["model"]]
+    return {
+        metric_of(name).words: {
+            method_words(method): {span: scores[method][name] for span, scores in each.items()}
+            for method, row in content[task].items()
+            if name in row
+        }
+        for name in shown
     }
 
 

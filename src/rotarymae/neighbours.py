@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -81,16 +81,27 @@ def observe(visible: Tokens, features: int) -> Observed:
 
 def neighbours(observed: Observed, positions: Float[Tensor, "B M A"], features: int) -> Neighbours:
     """Return the neighbours of queries at these positions; those of one query depend on no other query."""
+    near = neighbours_at(observed, *flat_queries(positions, features))
+    return Neighbours(*(by_query(part, positions) for part in near))
+
+
+def flat_queries(positions: Float[Tensor, "B M A"], features: int) -> tuple[Float[Tensor, "B Q"], Float[Tensor, "B Q"]]:
+    """Return times and channels of M queries; where positions are times alone, of M queries of each feature."""
     if positions.shape[-1] == 2:
-        return _neighbours(observed, *positions.unbind(-1))
+        times, channel = positions.unbind(-1)
+        return times, channel
     shape = (*positions.shape[:2], features)
-    times = positions.expand(shape).flatten(1)
-    channel = torch.arange(features, device=times.device).to(times.dtype).expand(shape).flatten(1)
-    near = _neighbours(observed, times, channel)
-    return Neighbours(*(part.unflatten(1, shape[1:]).flatten(2, 3) for part in near))
+    channel = torch.arange(features, device=positions.device).to(positions.dtype)
+    return positions.expand(shape).flatten(1), channel.expand(shape).flatten(1)
 
 
-def _neighbours(observed: Observed, times: Float[Tensor, "B Q"], channel: Float[Tensor, "B Q"]) -> Neighbours:
+def by_query(part: Shaped[Tensor, "B Q W *rest"], positions: Float[Tensor, "B M A"]) -> Shaped[Tensor, "B M V *rest"]:
+    """Return what was computed for flat queries with a row per query."""
+    return part if positions.shape[-1] == 2 else part.unflatten(1, (positions.shape[1], -1)).flatten(2, 3)
+
+
+def neighbours_at(observed: Observed, times: Float[Tensor, "B Q"], channel: Float[Tensor, "B Q"]) -> Neighbours:
+    """Return the neighbours [B, Q, W] of queries of one channel each."""
     entries = observed.times.shape[1]
     # Sorted together, observations first at equal times: the last observation before a query is its neighbour.
     order = _sorted(torch.cat([observed.channel, channel], 1), torch.cat([observed.times, times], 1))

@@ -31,6 +31,7 @@ class Outcome:
         predicted: [S, classes] probabilities or [S, outputs] values of all series.
         baselines: the same of each other method, by its name, at the scored series only.
         embeddings: [S, D] of all series.
+        half_widths: [S, outputs] or [outputs], half the width of the intervals of a regression; None without intervals.
         fold_of: [S] of a cross-validation, the fold of each series, from 1; 0 where it has no label.
         fold_weights: [S, classes] of a cross-validation, by which each series' class was decided; see `ClassLabels`.
         seconds: wall time so far.
@@ -48,6 +49,7 @@ class Outcome:
     predicted: np.ndarray | None = None
     baselines: dict[str, np.ndarray] = field(default_factory=dict)
     embeddings: np.ndarray | None = None
+    half_widths: np.ndarray | None = None
     fold_of: np.ndarray | None = None
     fold_weights: np.ndarray | None = None
     seconds: float = 0.0

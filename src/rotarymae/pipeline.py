@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import html
+import itertools
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -31,7 +32,7 @@ from rotarymae.arrays import ArrayDataset, as_arrays
 from rotarymae.calibration import Calibration
 from rotarymae.config import Precision, RoMAEConfig
 from rotarymae.datasets import AnyPreprocessor, is_flat
-from rotarymae.errors import InputError, ModelDirectoryError, choose
+from rotarymae.errors import InputError, ModelDirectoryError, check_number, choose
 from rotarymae.heads import Classifier, Regressor, TokenRegressor, encoder_of, head_settings
 from rotarymae.importance import importance
 from rotarymae.interpolation import Interpolation, interpolate
@@ -54,7 +55,7 @@ from rotarymae.model_files import (
     read_tensors,
     write_config,
 )
-from rotarymae.partners import EACH_CHOICE, Predictor
+from rotarymae.partners import EACH_CHOICE, INTERVAL, Predictor, half_widths, least_errors
 from rotarymae.prediction import embed, predict_outputs
 from rotarymae.preprocess import ObservationPreprocessor, PatchPreprocessor, preprocessor_class
 from rotarymae.queries import Queries, queries_from, shape_answers
@@ -181,9 +182,45 @@ class Pipeline:
 
     # ── answers ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def predict(self, X: Any) -> np.ndarray:
-        """Return the most probable class [S], or the values [S] or [S, outputs] in their own units."""
-        return self.require_labels().predicted(self.outputs(X))
+    def predict(self, X: Any, return_interval: float | None = None) -> Any:
+        """Return the most probable class [S], or the values [S] or [S, outputs] in their own units.
+
+        Args:
+            return_interval: of a regression also the interval that holds this share of the values: (value, lower,
+                upper).
+
+        Raises:
+            InputError: an interval of a class, or of a share for which there were too few validation series.
+        """
+        labels = self.require_labels()
+        half = None if return_interval is None else self.require_half_widths(return_interval)
+        outputs = self.outputs(X)
+        if half is None:
+            return labels.predicted(outputs)
+        return tuple(labels.predicted(edge) for edge in (outputs, outputs - half, outputs + half))
+
+    @property
+    def errors(self) -> dict[str, list[list[float]]]:
+        """Return absolute errors of validation series in each output, of all that predicts; empty for classes."""
+        return {} if self.partners is None else self.partners.errors
+
+    def half_widths(self, share: float = INTERVAL, predictor: str = "auto") -> np.ndarray | None:
+        """Return half the width [outputs] of intervals that hold this share of values; None where none are known."""
+        return half_widths(self.errors.get(self.choice if predictor == "auto" else predictor, ()), share)
+
+    def require_half_widths(self, share: float) -> np.ndarray:
+        """Return `half_widths`. Raises InputError where none are known, or for a share that is none."""
+        if self.require_labels().task != "regression":
+            raise InputError("intervals are of numbers, and the model predicts classes; leave out return_interval.")
+        check_number("return_interval", share, "a share of more than 0 and less than 1", above=0, below=1)
+        half = self.half_widths(share)
+        if half is None:
+            known = min(map(len, self.errors.get(self.choice, ())), default=0)
+            raise InputError(
+                f"an interval of {share:g} needs the errors of {least_errors(share):,} validation series, and there "
+                f"are {known:,}; fit with more series, or a larger validation_fraction."
+            )
+        return half
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return class probabilities [S, classes] in the order of `labels.classes`."""
@@ -573,6 +610,17 @@ class Ensemble(Pipeline):
             name: np.mean([one[name] for one in each], axis=0) for name in each[0] if all(name in one for one in each)
         }
 
+    @property
+    def errors(self) -> dict[str, list[list[float]]]:
+        each = [member.errors for member in self.members]
+        if self.choice == EACH_CHOICE and all(each):
+            each = [one | {EACH_CHOICE: one[member.choice]} for one, member in zip(each, self.members, strict=True)]
+        names = [name for name in each[0] if all(name in one for one in each)]
+        return {
+            name: [sorted(itertools.chain(*parts)) for parts in zip(*(one[name] for one in each), strict=True)]
+            for name in names
+        }
+
     def describe_choice(self) -> dict[str, Any]:
         because = f"the validation series of each of {len(self.members)} folds chose"
         return {"chosen": self.choice, "because": because, "folds": [m.describe_choice() for m in self.members]}
@@ -734,4 +782,6 @@ def _partners(folder: Path, labels: Labels | None) -> Predictor:
         raise ModelDirectoryError(f"{folder}: {type(error).__name__}: {error}") from None
     if labels is None or partners.task != labels.task:
         raise ModelDirectoryError(f"{folder} is of a {partners.task}, and the model is not.")
+    if any(len(outputs) != labels.outputs for outputs in partners.errors.values()):
+        raise ModelDirectoryError(f"{folder} holds errors of another number of outputs than {labels.outputs}.")
     return partners

@@ -393,6 +393,26 @@ def regression(truth: ArrayLike, predicted: ArrayLike, name: str = "label") -> F
 # ── embeddings and losses ───────────────────────────────────────────────────────────────────────────────────────────
 
 
+@styled
+def early(scores: Mapping[str, Mapping[str, Mapping[str, float]]], first: str = "") -> Figure:
+    """Draw {metric: {method: {span: score}}}, a panel for each metric, against what was known; spans in even steps.
+
+    Args:
+        first: what the spans count from, for the axis.
+    """
+    figure = Figure((0.6 + 3.6 * len(scores), 3.3))
+    entries = []
+    for axes, (metric, methods) in zip(figure.subplots(1, len(scores), squeeze=False).flat, scores.items()):
+        entries = []
+        for i, (method, row) in enumerate(methods.items()):
+            colour, marker = style_of(i)
+            entries.append((axes.plot(range(len(row)), [*row.values()], color=colour, marker=marker)[0], method))
+            axes.set_xticks(range(len(row)), [plain(span) for span in row])
+        axes.set(title=metric, xlabel=f"known since the first {plain(first)}" if first else "known")
+    legend_below(figure, entries)
+    return figure
+
+
 def project(embeddings: NDArray[Any], method: str, seed: int = 0) -> NDArray[np.float64]:
     """Project embeddings [S, D] to [S, 2] for a map: "PCA" keeps distances best, "t-SNE" neighbourhoods."""
     x = np.asarray(embeddings, np.float64)

@@ -251,7 +251,7 @@ class QueryTable:
     def read(cls, path: Path, layout: TableSchema, observed: Path) -> QueryTable:
         """Read a file; arguments and errors as `of`. It needs no column of ids where the file of observations is one
         series without such a column."""
-        source = open_source(path)
+        source = open_source(path).with_time(layout.time)
         columns = source.read(source.columns)
         table = pa.table(columns)
         if layout.id not in columns and observed.is_file() and layout.id not in open_source(observed).columns:

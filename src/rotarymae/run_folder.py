@@ -26,6 +26,7 @@ from rotarymae.errors import InputError
 from rotarymae.interpolation import Interpolation
 from rotarymae.labels import Labels
 from rotarymae.model_files import CONFIG, MODEL
+from rotarymae.partners import INTERVAL
 from rotarymae.partners.decide import decide
 from rotarymae.series import SeriesDataset, as_dates, plain
 from rotarymae.splits import Fold, SplitColumn
@@ -124,7 +125,7 @@ def write_tables(outcome: Outcome, out: Path) -> None:
     ids, name = pa.array(dataset.ids.tolist()), dataset.id_name
     if outcome.predicted is not None and outcome.pipeline.labels is not None and outcome.labels is not None:
         columns: dict[str, Any] = {"part": pa.array(part.tolist()), "label": pa.array(list(outcome.labels))}
-        columns |= prediction_columns(outcome.pipeline.labels, outcome.predicted)
+        columns |= prediction_columns(outcome.pipeline.labels, outcome.predicted, outcome.half_widths)
         if outcome.fold_weights is not None:
             decided = decide(outcome.predicted, outcome.fold_weights)
             columns["predicted"] = pa.array([outcome.classes[i] for i in decided])
@@ -184,9 +185,22 @@ def with_ids(answers: pa.Table, ids: pa.Array, name: str) -> pa.Table:
     return answers.add_column(0, "id" if name in answers.column_names else name, ids)
 
 
-def prediction_columns(labels: Labels, predicted: np.ndarray) -> dict[str, Any]:
-    """Return the columns of a prediction: the class and a probability for each, or the value."""
-    return {name: pa.array(column) for name, column in labels.columns(predicted).items()}
+def prediction_columns(labels: Labels, predicted: np.ndarray, half_widths: np.ndarray | None = None) -> dict[str, Any]:
+    """Return the columns of a prediction: the class and a probability for each, or the value with its interval.
+
+    Args:
+        half_widths: half the width of the intervals, [outputs] or [S, outputs]; without them there are no intervals.
+    """
+    columns = labels.columns(predicted)
+    if half_widths is not None:
+        lower, upper = labels.columns(predicted - half_widths), labels.columns(predicted + half_widths)
+        edges = {f"lower{100 * INTERVAL:.0f}": lower, f"upper{100 * INTERVAL:.0f}": upper}
+        columns = {
+            called: column
+            for name, value in columns.items()
+            for called, column in ((name, value), *((f"{name}_{edge}", part[name]) for edge, part in edges.items()))
+        }
+    return {name: pa.array(column) for name, column in columns.items()}
 
 
 def embedding_columns(embeddings: np.ndarray) -> dict[str, Any]:

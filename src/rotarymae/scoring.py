@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, cast
@@ -21,6 +21,7 @@ from rotarymae.metrics import (
     RMSE,
     SCALED_RMSE,
     classification_metrics,
+    interval_metrics,
     intervals,
     method_words,
     rarest_class,
@@ -32,7 +33,7 @@ from rotarymae.pipeline import Ensemble, Pipeline
 from rotarymae.prediction import embed, predict_and_embed
 from rotarymae.queries import as_queries
 from rotarymae.reconstruction import reconstruct
-from rotarymae.series import SeriesDataset, channel_index, hide
+from rotarymae.series import SeriesDataset, channel_index, hide, known_at
 from rotarymae.splits import Split
 from rotarymae.system import Reporter
 
@@ -93,7 +94,12 @@ def _score_predictions(outcome: Outcome, labels: Labels, reporter: Reporter) -> 
     guesses |= _of_baselines(labels.task, dataset, truth, known, scored, reporter)
     chosen = predictor.choice
     outcome.baselines = {name: guess for name, guess in guesses.items() if name != chosen}
-    outcome.metrics[labels.task] = {name: measure(truth[scored], guess) for name, guess in guesses.items()}
+    half = {name: outcome.pipeline.half_widths(predictor=name) for name in guesses}
+    outcome.half_widths = half[chosen]
+    outcome.metrics[labels.task] = {
+        name: measure(truth[scored], guess) | interval_metrics(truth[scored], guess, half[name])
+        for name, guess in guesses.items()
+    }
     outcome.metrics["intervals"] = intervals(chosen, measure, truth[scored], guesses[chosen])
     outcome.metrics["predictor"] = predictor.describe()
     if labels.task == "classification":
@@ -123,11 +129,20 @@ def _measure(labels: Labels, truth: np.ndarray, weights: Any = None) -> Callable
 
 
 def evaluate_predictions(
-    pipeline: Pipeline, dataset: AnyDataset, targets: np.ndarray, on_step: Any = None
+    pipeline: Pipeline,
+    dataset: AnyDataset,
+    targets: np.ndarray,
+    on_step: Any = None,
+    spans: Mapping[str, float] | None = None,
+    since: np.ndarray | None = None,
 ) -> dict[str, Any]:
     """Metrics, laid out as in metrics.json, on series with labels [S]; those without are left out.
 
     The methods are the fine-tuned model, the others of its predictor, and their combination.
+
+    Args:
+        spans: also score, under "early", what was known so long after `since`, by the name of each span.
+        since: a time of each series [S]; one where it is NaN is left out of the early scores.
 
     Raises:
         InputError: a model without a head, another number of labels than series, a label that is none of its classes,
@@ -142,11 +157,27 @@ def evaluate_predictions(
     part = dataset.select(rows)
     every = pipeline.every(part, on_step)
     measure = _measure(labels, truth)
+
+    def scores(every: dict[str, np.ndarray], truth: np.ndarray) -> dict[str, dict[str, float]]:
+        return {
+            name: measure(truth, predicted) | interval_metrics(truth, predicted, pipeline.half_widths(predictor=name))
+            for name, predicted in every.items()
+        }
+
+    early = {}
+    if spans and since is not None:
+        begun = np.flatnonzero(np.isfinite(since[rows]))
+        if not len(begun):
+            raise InputError("no series with a label has a first time that --at could count from.")
+        each = {name: known_at(part.select(begun), since[rows[begun]] + span) for name, span in spans.items()}  # pyright: ignore
+        scored = {name: scores(pipeline.every(cut, on_step), truth[begun]) for name, cut in each.items()}
+        early = {"early": {"series": len(begun), "left_out": len(rows) - len(begun), "at": scored}}
     return {
         "series": {"labelled": len(rows), "unlabelled": len(dataset) - len(rows)},
         "scored_on": "labelled",
         "noun": dataset.noun,
-        labels.task: {name: measure(truth, predicted) for name, predicted in every.items()},
+        labels.task: scores(every, truth),
+        **early,
         "intervals": intervals(pipeline.choice, measure, truth, every[pipeline.choice]),
         "predictor": pipeline.describe_choice(),
     }
@@ -166,6 +197,7 @@ def score_folds(outcome: Outcome, splits: Sequence[Split], reporter: Reporter) -
     choice, series, noun = pipeline.choice, len(dataset), dataset.noun
     weights, outcome.fold_of = np.ones((series, labels.outputs)), np.zeros(series, np.int64)
     predicted: dict[str, np.ndarray] = {}
+    half: dict[str, np.ndarray] = {}
     folds: list[dict[str, dict[str, float]]] = []
     for number, (member, split) in enumerate(zip(pipeline.members, splits, strict=True), 1):
         with reporter.bar(f"predicting fold {number}") as on_step:
@@ -174,18 +206,25 @@ def score_folds(outcome: Outcome, splits: Sequence[Split], reporter: Reporter) -
             guesses[choice] = guesses[member.choice]
         known = np.sort(np.concatenate([split.train, split.validation]))
         guesses |= _of_baselines(labels.task, dataset, truth, known, split.test, reporter)
+        measure, scores = _measure(member.require_labels(), truth[rows]), {}
         for name, guess in guesses.items():
             predicted.setdefault(name, np.zeros((series, labels.outputs)))[split.test] = guess
-        measure = _measure(member.require_labels(), truth[rows])
-        folds.append({name: measure(truth[split.test], guess) for name, guess in guesses.items()})
+            of_fold = member.half_widths(predictor=member.choice if name == EACH_CHOICE else name)
+            if of_fold is not None:
+                half.setdefault(name, np.full((series, labels.outputs), np.nan))[split.test] = of_fold
+            scores[name] = measure(truth[split.test], guess) | interval_metrics(truth[split.test], guess, of_fold)
+        folds.append(scores)
         weights[split.test] = getattr(member.labels, "weights", ()) or 1.0
         outcome.fold_of[split.test] = number
     names = [name for name in predicted if all(name in fold for fold in folds)]
     if labels.task == "classification":
         outcome.fold_weights = weights
     measure = _measure(labels, truth[rows], weights[rows])
-    outcome.predicted = predicted[choice]
+    half = {name: widths for name, widths in half.items() if np.isfinite(widths[rows]).all()}
+    outcome.predicted, outcome.half_widths = predicted[choice], half.get(choice)
     if len(outcome.split.unlabelled):
+        if outcome.half_widths is not None:
+            outcome.half_widths[outcome.split.unlabelled] = pipeline.half_widths()
         outcome.predicted[outcome.split.unlabelled] = pipeline.outputs(dataset.select(outcome.split.unlabelled))
         weights[outcome.split.unlabelled] = getattr(labels, "weights", ()) or 1.0
     outcome.baselines = {name: predicted[name][rows] for name in names if name != choice}
@@ -193,7 +232,11 @@ def score_folds(outcome: Outcome, splits: Sequence[Split], reporter: Reporter) -
         "series": {"labelled": len(rows), "unlabelled": len(outcome.split.unlabelled)},
         "scored_on": "folds",
         "noun": noun,
-        labels.task: {name: measure(truth[rows], predicted[name][rows]) for name in names},
+        labels.task: {
+            name: measure(truth[rows], predicted[name][rows])
+            | interval_metrics(truth[rows], predicted[name][rows], half[name][rows] if name in half else None)
+            for name in names
+        },
         "folds": {
             name: {metric: _spread([fold[name][metric] for fold in folds]) for metric in folds[0][name]}
             for name in names

@@ -27,7 +27,7 @@ from rotarymae.errors import InputError, InputWarning, choose
 from rotarymae.heads import encoder_of
 from rotarymae.labels import LABELS, ClassLabels, Labels, as_targets, choose_labels, has_label, narrowed, truth_at
 from rotarymae.model import Encoder, MaskedAutoencoder, build
-from rotarymae.partners import fit_predictor
+from rotarymae.partners import fit_predictor, sorted_errors
 from rotarymae.partners.decide import decision_weights, resolve
 from rotarymae.pipeline import Pipeline, without_head
 from rotarymae.prediction import predict_outputs
@@ -40,7 +40,8 @@ from rotarymae.preprocess import (
     require_maskable,
 )
 from rotarymae.run_folder import identify, open_folder
-from rotarymae.series import SeriesDataset, Windows
+from rotarymae.seasons import LEAST_CYCLES, find_season
+from rotarymae.series import SeriesDataset, Windows, with_early
 from rotarymae.splits import RANDOM_SPLIT, Fold, Split, SplitColumn, make_split, split_words
 from rotarymae.system import Reporter
 from rotarymae.training import Objective, Pretraining, TrainConfig, TrainResult, fit, is_main_process, learning
@@ -49,9 +50,12 @@ from rotarymae.training.fit_config import FitConfig
 
 # Options that mean nothing to pictures, videos and sounds.
 SERIES_ONLY = ("time_unit", "time_origin", "channel_spacing", "join_times", "channel_one_hot", "signal_to_noise")
-SERIES_ONLY += ("transforms", "window", "overlap", "static", "errors")
+SERIES_ONLY += ("transforms", "window", "overlap", "static", "errors", "early")
 NEAR, MAX_NEAR = 256, 1024  # observations of a window of a fit without labels, for each channel and at most
 STEP_TOKENS = 8192  # observations of a step of windows
+EARLY = 3  # times that partners see each series end early, beside once whole; validation series, too
+# Of long series without validation series every so many windows one is set apart, where so many are left over.
+WINDOWS_PER_VALIDATION, LEAST_APART = 8, 8
 LONG = 8192  # observations; longer series are read in windows
 WINDOWS, STEP = (4096, 2048, 1024, 512, 256), 1 << 15  # observations of a window, and of a step's windows together
 
@@ -173,22 +177,28 @@ def train(
     elif pretrain_start is not None and not config.pretrains:
         result.pipeline = replace(pretrain_start, preprocessor=preprocessor, precision=config.precision)
     else:
+        read, unseen = part, validation
+        if validation is None and dataset.kind == "observations":
+            read, unseen = _windows_apart(part, preprocessor)  # pyright: ignore
         with reporter.bar("pre-training") as on_step:
             pretrained = pretrain(
-                part,
+                read,
                 config,
                 preprocessor=preprocessor,
                 start=pretrain_start,
-                validation=validation,
+                validation=unseen,
                 **how("pre-training", on_step),
             )
         result.pipeline, result.pretraining = pretrained.pipeline, pretrained.pretraining
         result.pretrained_on = len(part)
         if dataset.kind == "observations":
             with reporter.bar("calibrating"):
-                unseen: Any = validation if validation is not None else part
-                result.pipeline = replace(result.pipeline, calibration=calibrate(result.pipeline, unseen, config.seed))
+                data: Any = part if unseen is None else unseen
+                result.pipeline = replace(result.pipeline, calibration=calibrate(result.pipeline, data, config.seed))
     if kind is not None and targets is not None:
+        choosing = None
+        if validation is not None:
+            choosing = _early(validation, narrowed(targets[split.validation]), config)
         with reporter.bar("fine-tuning") as on_step:
             tuned = finetune(
                 result.pipeline,
@@ -196,7 +206,7 @@ def train(
                 narrowed(targets[split.train]),
                 config,
                 task=kind.task,
-                validation=None if validation is None else (validation, narrowed(targets[split.validation])),
+                validation=choosing,
                 continue_training=head_start is not None,
                 **how("fine-tuning", on_step),
             )
@@ -213,6 +223,33 @@ def train(
         parameters=as_parameters(config),
     )
     return result
+
+
+def _windows_apart(
+    dataset: SeriesDataset, preprocessor: ObservationPreprocessor
+) -> tuple[SeriesDataset, SeriesDataset | None]:
+    """Return the windows of few long series: those to train on, and every eighth to validate and calibrate with.
+
+    What the latter share with their neighbours is left out of them. Of few windows none are set apart: one or two say
+    less of simple methods than all of them.
+    """
+    cut = preprocessor.windows(dataset)
+    windows, series = cut.dataset, cut.series
+    if len(windows) == len(dataset) or len(windows) < WINDOWS_PER_VALIDATION * LEAST_APART:
+        return dataset, None
+    chosen = np.arange(len(windows)) % WINDOWS_PER_VALIDATION == WINDOWS_PER_VALIDATION // 2
+    first, last = windows.times[windows.offsets[:-1]], windows.times[windows.offsets[1:] - 1]
+    after = np.where(np.roll(series, 1) == series, np.roll(last, 1), -np.inf)
+    before = np.where(np.roll(series, -1) == series, np.roll(first, -1), np.inf)
+    after[0], before[-1] = -np.inf, np.inf
+    apart = windows.select(np.flatnonzero(chosen))
+    times = np.asarray(apart.times)
+    alone = (times > np.repeat(after[chosen], apart.lengths)) & (times < np.repeat(before[chosen], apart.lengths))
+    left = np.add.reduceat(alone.astype(np.int64), apart.offsets[:-1]) >= 2
+    if not left.any():
+        return dataset, None
+    alone = alone[np.repeat(left, apart.lengths)]
+    return windows.select(np.flatnonzero(~chosen)), apart.select(np.flatnonzero(left)).mask_observations(alone)
 
 
 def labelled(
@@ -267,14 +304,21 @@ def _fit_partners(
     assert pipeline.labels is not None and pipeline.preprocessor is not None and split is not None
     rows = np.sort(np.concatenate([split.train, split.validation]))
     truth = truth_at(pipeline.labels, targets, rows)
+    every, learnt = _early(dataset, truth, config)
+    train, validation = (_copies(part, len(dataset), len(every)) for part in (split.train, split.validation))
     of_model = np.zeros((0, pipeline.labels.outputs))
-    if len(split.validation):
-        of_model = predict_outputs(pipeline, dataset.select(split.validation))
-    parts = (split.train, split.validation, of_model, pipeline.preprocessor.static)
-    partners, result.validation_outputs = fit_predictor(  # pyright: ignore
-        config.predictor, pipeline.labels.task, dataset, truth, *parts, config.seed, reporter
+    if len(validation):
+        of_model = predict_outputs(pipeline, every.select(validation))
+    parts = (train, validation, of_model, pipeline.preprocessor.static)
+    partners, outputs = fit_predictor(  # pyright: ignore
+        config.predictor, pipeline.labels.task, every, learnt, *parts, config.seed, reporter
     )
+    result.validation_outputs = {name: part[: len(split.validation)] for name, part in outputs.items()}
     labels = pipeline.labels
+    if labels.task == "regression":
+        known = truth[split.validation]
+        errors = {name: sorted_errors(part, known) for name, part in result.validation_outputs.items()}
+        partners = replace(partners, errors=errors)
     if isinstance(labels, ClassLabels):
         counts = np.bincount(truth[rows], minlength=labels.outputs)
         decide = resolve(config.decide, counts)
@@ -289,10 +333,22 @@ def _fit_partners(
             reporter.warn(
                 "decide='f1' needs validation series and there are none; the most probable class is predicted."
             )
-        unseen = result.validation_outputs.get(partners.choice, of_model)
+        unseen = result.validation_outputs.get(partners.choice, of_model[: len(split.validation)])
         weights = decision_weights(decide, counts, unseen, config.costs)
         labels = replace(labels, weights=weights)
     result.pipeline = replace(pipeline, partners=partners, labels=labels)
+
+
+def _early(dataset: Any, targets: np.ndarray, config: FitConfig) -> tuple[Any, np.ndarray]:
+    """Return the series and their targets; with `early`, behind them copies that end early, and theirs."""
+    if not config.early:
+        return dataset, targets
+    return with_early(dataset, EARLY, config.seed), np.concatenate([targets] * (EARLY + 1))
+
+
+def _copies(rows: np.ndarray, series: int, copied: int) -> np.ndarray:
+    """Return where series at these rows lie among all copies of `series` series."""
+    return np.concatenate([rows + start for start in range(0, copied, series)])
 
 
 def as_parameters(config: Any) -> dict[str, Any]:
@@ -364,15 +420,16 @@ def as_configured(objective: Objective, examples: Examples, training: TrainConfi
 def to_interpolate(config: FitConfig, dataset: AnyDataset) -> FitConfig:
     """Return the options of a fit without labels: `neighbours="auto"` is on, if it can be; long series are cut.
 
-    What an answer needs is near it, and many steps teach more than few long ones. A window has about `NEAR`
-    observations of every channel, and a step about `STEP_TOKENS` of all.
+    What an answer needs is near it or a season away, and many steps teach more than few long ones. A window has about
+    `NEAR` observations of every channel, or some seasons of them, and a step about `STEP_TOKENS` of all.
     """
     if config.pretrained is not None or dataset.kind != "observations":
         return config
     if config.neighbours == "auto":
         config = replace(config, neighbours="off" if dataset.position_names else "on")  # pyright: ignore
     if config.window is None:
-        window = NEAR * min(len(dataset.channel_names or (None,)), MAX_NEAR // NEAR)  # pyright: ignore
+        near = min(max(NEAR, round(LEAST_CYCLES * find_season(dataset).gaps)), MAX_NEAR)  # pyright: ignore
+        window = near * min(len(dataset.channel_names or (None,)), MAX_NEAR // near)  # pyright: ignore
         if dataset.lengths.max() > 2 * window:
             overlap = window // 8 if config.overlap is None else config.overlap
             together = min(config.batch_size, max(1, STEP_TOKENS // window))
@@ -601,7 +658,7 @@ def finetune(
     trained_weights = sum(weights.numel() for weights in model.parameters() if weights.requires_grad)
     windows = preprocessor.windows(dataset)
     preprocessor.check(windows.dataset)
-    shown = {"targets": encoded[windows.series], "drop": config.drop, "noise": config.noise}
+    shown = {"targets": encoded[windows.series], "drop": config.drop, "noise": config.noise, "early": config.early}
     data = preprocessor.examples(windows.dataset, seed=config.seed, **shown)
     objective = labels.objective(model, shown["targets"], config)  # class weights count windows, as batches do
     result = fit(objective, data, schedule(objective, data, config.finetuning()), validation=held, **how)

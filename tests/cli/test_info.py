@@ -88,4 +88,4 @@ def test_the_only_dates_are_the_time_and_words_among_numbers_are_named(tmp_path,
     main(["info", str(path)])
     said = capsys.readouterr().out
     assert "time when" in said and "--time when" in said
-    assert "1 cells of 'temp' are no numbers: 'bad' 1; they are left out" in said
+    assert "1 cells of 'temp' cannot be read: 'bad' 1; they are left out" in said

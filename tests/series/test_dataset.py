@@ -440,7 +440,7 @@ def test_texts_among_numbers_are_missing_and_listed_with_their_counts():
     with pytest.warns(InputWarning) as caught:
         data = SeriesDataset.from_frame(frame(flux=cells), **(ROLES | {"values": "flux"}))
     assert re.search(
-        says("3 cells of 'flux' are no numbers", "'NEG' 2", "'<0.5' 1", "--na NEG"), str(caught[0].message)
+        says("3 cells of 'flux' cannot be read", "'NEG' 2", "'<0.5' 1", "--na NEG"), str(caught[0].message)
     )
     assert data.reading is not None and data.reading.words == {"flux": {"NEG": 2, "<0.5": 1}}
     assert data.values.ravel().tolist() == [1.0, 2.5] and data.reading.missing == 4

@@ -68,7 +68,12 @@ READ: Any = {
         "decimal commas",
     ),
     "text among numbers": ("t.csv", CSV + "b,1,high\n", {}, "1 of 4 rows dropped: value missing 1"),
-    "a thousand among numbers": ("t.csv", CSV + 'b,9,"1,234.5"\n', {}, "1 of 4 rows dropped"),
+    "a thousand among numbers": (
+        "t.csv",
+        CSV + 'b,9,"1,234.5"\n',
+        {"check": lambda d: d.values[-1, 0] == 1234.5},
+        "commas between thousands",
+    ),
     "one ragged row": ("t.csv", CSV + "b,1\n", {}, "1 of 4 rows dropped"),
     "a row of units": ("t.csv", CSV.replace("value\n", "value\n,d,mJy\n"), {}, "a row of units below it (d, mJy)"),
     "a preamble": ("t.csv", "Observatory of X\nmade: today\n\n" + CSV, {}, "the header is line 4"),

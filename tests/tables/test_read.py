@@ -219,7 +219,7 @@ def test_what_later_rows_of_a_large_text_file_hold(tmp_path):
     parts = list(reader(open_source(path)).parts())
     assert parts[-1].dataset is not None and parts[-1].dataset.times.max() == 19754 + 0.5 / 86400
     path.write_text("\n".join([*rows, "a,2024-02-01 00:00:00,g,bad"]) + "\n")
-    with pytest.warns(InputWarning, match="1 cells of 'flux' are no numbers: 'bad' 1"):
+    with pytest.warns(InputWarning, match="1 cells of 'flux' cannot be read: 'bad' 1"):
         assert sum(len(part.dataset.times) for part in reader(path).parts() if part.dataset) == 40_000
 
 

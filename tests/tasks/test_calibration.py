@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+import rotarymae.train
 from _runs import FIT, waves
 from conftest import refuses
 from rotarymae import load
@@ -15,6 +16,7 @@ from rotarymae.interpolation import interpolate, time_to_nearest
 from rotarymae.neighbours import observe
 from rotarymae.partners.baselines import ChannelMean, LinearInterpolation
 from rotarymae.queries import Queries, as_queries, grid
+from rotarymae.seasons import find_season
 from rotarymae.series import SeriesDataset, hide
 from rotarymae.tokens import Tokens
 from rotarymae.train import pretrain, train
@@ -100,10 +102,31 @@ def test_what_lies_around_a_query():
     around = surroundings(visible, asked, preprocessor)
     assert around.side.flatten().tolist() == [BETWEEN, BEYOND, BEYOND, NOWHERE]
     assert torch.allclose(around.distance.flatten(), torch.tensor([1.0, 2, 2, 0]), atol=1e-4)
-    line, latest, mean = around.guesses[0, :, 0].unbind(-1)
+    line, latest, mean, drift, season, change = around.guesses[0, :, 0].unbind(-1)
+    assert torch.allclose(drift, torch.tensor([2.0, 3, 5, 0])), "from 0 to 2 in 4 units: 2 units later it is 1 more"
+    assert torch.equal(season, mean) and torch.equal(change, line), "no season is known"
     assert torch.allclose(line, torch.tensor([2.0, 2, 5, 0])) and torch.allclose(latest, torch.tensor([2.0, 2, 5, 0]))
     assert torch.allclose(mean, torch.tensor([1.0, 1, 2.5, 0]), atol=1e-4)  # 4 / 3 as one of four, 5 as one of two
     assert outputs(asked, preprocessor).flatten().tolist() == [0, 0, 1, 1]
+
+
+@pytest.mark.parametrize("joined", [False, True])
+def test_a_season_away(joined):
+    """0, 4, 0, 1, 5 every unit, with a season of 3: the next is one more than the 0 that followed 4; in a hole, too."""
+    model = pretrain(waves(), dataclasses.replace(FIT, join_times=joined)).pipeline
+    times, values = torch.tensor([0.0, 1, 2, 3, 4]), torch.tensor([0.0, 4, 0, 1, 5])
+    asked = torch.tensor([5.0, 8.0, 3.5, -1.0, 10.0])
+    if joined:
+        tokens = Tokens(torch.stack([values, values * 10], -1)[None], times[None, :, None])
+        queries = asked[None, :, None]
+    else:
+        tokens = Tokens(values[None, :, None], torch.stack([times, torch.ones(5)], -1)[None])
+        queries = torch.stack([asked, torch.ones(5)], -1)[None]
+    *_, season, change = surroundings(tokens, queries, model.preprocessor, 3.0).guesses[0, :, 0].unbind(-1)
+    assert torch.allclose(season, torch.tensor([0.0, 0.0, 2.0, 0.0, 5.0])), "at 2, 2, 0.5, 2 and 4"
+    # At 5, after the last 5 at 4: what came between 1 (4) and 2 (0). At -1, before the first: from 3 (1) to 2 (0).
+    # At 8, two seasons after 2: the 0 there, 5 - 4 in the last season, and 3 units of the mean slope 5 / 4 before it.
+    assert torch.allclose(change, torch.tensor([1.0, 4.75, 3.0, -1.0, 9.75]))
 
 
 def test_traits_by_hand():
@@ -113,6 +136,45 @@ def test_traits_by_hand():
     # The line misses both inner observations by 1; the variance is 1/4, and counts as one more such error.
     assert rough.exp() == pytest.approx(np.sqrt((1 + 1 + 0.25) / 3 / 0.25), rel=1e-4)
     assert varied.exp() == pytest.approx(0.5, rel=1e-4) and size.exp() == pytest.approx(np.sqrt(0.5), rel=1e-4)
+
+
+def test_what_repeats_has_a_season_and_what_does_not_has_none():
+    draw = np.random.default_rng(0)
+    times = [np.sort(draw.uniform(0, 300, 400)) for _ in range(20)]
+    waves_of_a_day = [np.sin(2 * np.pi * t / 24 + draw.uniform(0, 6)) + 0.4 * draw.standard_normal(400) for t in times]
+    assert find_season(SeriesDataset.from_arrays(times, waves_of_a_day)).time == pytest.approx(24, rel=0.01)
+    walks = [np.cumsum(draw.standard_normal(400)) for _ in times]
+    assert find_season(SeriesDataset.from_arrays([np.arange(400.0)] * 20, walks)).time == 0
+    assert find_season(waves()).time == 0, "too short to repeat"
+
+
+def test_a_season_is_carried_on():
+    """Three seasons of a triangle and a trend: the next is forecast better than by the last value or the line."""
+    draw, times = np.random.default_rng(0), np.arange(96.0)
+    curves = [np.abs((times + draw.uniform(0, 24)) % 24 - 12) + draw.normal() * times / 20 for _ in range(40)]
+    model = pretrain(
+        SeriesDataset.from_arrays([times] * 40, curves), dataclasses.replace(FIT, pretrain_epochs=1, base_lr=1e-9)
+    ).pipeline
+    data = SeriesDataset.from_arrays([times] * 40, [curve + 0.1 * draw.standard_normal(96) for curve in curves])
+    pipeline = dataclasses.replace(model, calibration=calibrate(model, data))
+    gone = np.tile(np.arange(96), 40) >= 80
+    answer = interpolate(pipeline, data.mask_observations(~gone), as_queries(data.mask_observations(gone)))
+    truth = np.asarray(data.mask_observations(gone).values)
+    last = np.repeat(np.asarray(data.values)[np.tile(np.arange(96), 40) == 79], 16, axis=0)
+    assert np.sqrt(np.mean((answer.mean - truth) ** 2)) < 0.3 * np.sqrt(np.mean((last - truth) ** 2))
+
+
+def test_a_single_long_series_is_calibrated_on_windows_that_it_did_not_learn_from(monkeypatch):
+    draw, learned, judged = np.random.default_rng(0), [], []
+    long = SeriesDataset.from_arrays([np.arange(3000.0)], [np.cumsum(draw.standard_normal(3000))])
+    for name, kept in (("pretrain", learned), ("calibrate", judged)):
+        inner = getattr(rotarymae.train, name)
+        keep = lambda *given, kept=kept, inner=inner, **more: (kept.append(given), inner(*given, **more))[1]  # noqa: E731
+        monkeypatch.setattr(rotarymae.train, name, keep)
+    rotarymae.train.train(long, None, dataclasses.replace(FIT, window=48, overlap=6))
+    trained_on, seen_by_calibration = set(learned[0][0].times), set(judged[0][1].times)
+    assert seen_by_calibration and not trained_on & seen_by_calibration
+    assert len(trained_on) + len(seen_by_calibration) == 3000
 
 
 def test_time_to_nearest():

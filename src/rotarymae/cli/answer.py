@@ -31,6 +31,7 @@ from rotarymae.training.fit_config import Predicting
 
 if TYPE_CHECKING:
     from rotarymae import scale
+    from rotarymae.series import SeriesDataset
 
 Workers = Annotated[
     int, arg(help="So many processes share a folder of tables; more may run the same command elsewhere.")
@@ -228,6 +229,8 @@ def evaluate(
     labels: LabelColumn,
     folder: FolderReading,
     out: Annotated[Path | None, arg(help_behavior_hint="(default: no file)")] = None,
+    at: Annotated[tuple[str, ...], arg(help_behavior_hint="(default: whole series)")] = (),
+    first: Annotated[str | None, arg(help_behavior_hint="(default: the first observation)")] = None,
     precision: ComputedIn = "auto",
     quiet: Quiet = False,
 ) -> None:
@@ -239,7 +242,9 @@ def evaluate(
         model: This folder was written by `fit`, or is a model directory.
         table: This table of observations is laid out as in training, unless options say otherwise; or it is a folder
             of pictures or sounds with one folder per class.
-        out: The metrics go to this new JSON file as well.
+        out: The metrics go to this new JSON file as well, and a picture of those of --at beside it.
+        at: Also score what was known so long after each first observation: 30, 6h, 2d.
+        first: --at counts from the first observation where this column is not 0.
     """
     from rotarymae.labels import has_label
     from rotarymae.pipeline import Pipeline
@@ -247,8 +252,13 @@ def evaluate(
     from rotarymae.scoring import evaluate_predictions
 
     reporter = new_reporter(quiet)
-    if out is not None and out.exists():
-        raise InputError(f"{out} exists; choose another name, or remove it.")
+    picture = None if out is None or not at else out.with_suffix(".png")
+    for file in (out, picture):
+        if file is not None and file.exists():
+            raise InputError(f"{file} exists; choose another name, or remove it.")
+    if first is not None and not at:
+        raise InputError(f"--first {first} says what --at counts from; name times by --at.")
+    since, spans = None, {}
     with reporter.catching_warnings():
         pipeline = Pipeline.load(model, precision)
         pipeline.require_labels()
@@ -260,6 +270,8 @@ def evaluate(
                     raise InputError(
                         "--labels, --label and --label-id concern tables; a picture's or sound's class is its folder."
                     )
+                if at:
+                    raise InputError(f"--at concerns series; {made_of.noun} have no times.")
                 data = folder.read_for(made_of, table, on_file, columns)  # pyright: ignore
                 dataset, targets = data.dataset, known_labels(data, table, getattr(pipeline.labels, "classes", ()))
             else:
@@ -277,12 +289,45 @@ def evaluate(
                     others=labels.beside,
                 )
                 targets = labels.read(dataset, layout, table)
+                spans = {text.lstrip("+"): _span(text, dataset.time_unit) for text in at}
+                since = dataset.times[dataset.offsets[:-1]]
+                if first is not None:
+                    flags = replace(layout, values=(first,), errors=(), static=())
+                    since = _first_flagged(dataset, tables.read_table(table, flags, others=labels.beside)[0])
         _warn_of_training_series(model, dataset.ids[has_label(targets)])
         with reporter.bar("predicting") as on_step:
-            metrics = evaluate_predictions(pipeline, dataset, targets, on_step=on_step)
+            metrics = evaluate_predictions(pipeline, dataset, targets, on_step, spans, since)
+    if spans:
+        early = metrics["early"] = {"first": f"observation with {first}" if first else "observation"} | metrics["early"]
+        if early["left_out"]:
+            reporter.warn(f"{early['left_out']:,} series have no observation with {first}: --at leaves them out.")
     if out is not None:
         system.write_text(out, as_json(metrics))
+    if picture is not None:
+        from rotarymae import plots
+        from rotarymae.metrics import early_rows
+
+        with system.replacing(picture) as beside:
+            plots.early(early_rows(metrics), metrics["early"]["first"]).savefig(beside, format="png", dpi=160)
     print_metrics(metrics, reporter)
+
+
+def _span(text: str, unit: str | None) -> float:
+    """Return a span as `interpolate --times` writes it, with or without its +. Raises InputError for another text."""
+    from rotarymae.series.dates import parse_span
+
+    span = parse_span(f"+{text.lstrip('+')}", unit)
+    if span is None:
+        raise InputError(f"--at {text} is no span of time; wanted a number, or one with d, h, min or s, such as 6h.")
+    return span
+
+
+def _first_flagged(dataset: SeriesDataset, flags: SeriesDataset) -> np.ndarray:
+    """Return the first time [S] at which a series' flag is not 0; NaN where it never is."""
+    when = np.where(flags.values[:, 0] != 0, flags.times, np.inf)
+    earliest = dict(zip(flags.ids.tolist(), np.minimum.reduceat(when, flags.offsets[:-1]).tolist(), strict=True))
+    since = np.array([earliest.get(id, np.inf) for id in dataset.ids.tolist()])
+    return np.where(np.isfinite(since), since, np.nan)
 
 
 def _warn_of_training_series(run: Path, ids: np.ndarray) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import time
 import warnings
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -34,6 +36,9 @@ if TYPE_CHECKING:
 
 
 PAGE = "report.html"
+# Words in the names of columns that say how long something lasted, and whether its end was seen.
+DURATION = {"time", "days", "weeks", "months", "years", "hours", "duration", "survival", "lifetime"}
+STATUS = {"status", "event", "censored", "censoring", "died", "dead", "death", "failed"}
 
 
 @dataclass(frozen=True)
@@ -215,7 +220,24 @@ def _read_table(table: Path, columns: Columns, labels: Labels, config: FitConfig
     dataset, _ = tables.read_table(table, reading, channel_names=channels, others=beside)
     dataset.warn_constant_channels()
     targets, split_by = labels.read(dataset, layout, table), labels.read_split(dataset, layout, table)
+    if labels.name is not None and labels.task != "classification":
+        _warn_if_censored(labels.name, labels.source(labels.name, layout, table)[0].columns)
     return LoadedData(dataset, targets, split_by, asdict(replace(layout.with_values_of(dataset), objects=None)))
+
+
+def _warn_if_censored(label: str, columns: Sequence[str]) -> None:
+    """Warn where a label looks like a duration and a column beside it says whether its end was seen."""
+    words = {name: set(re.split("[^a-z]+", name.lower())) for name in columns}
+    status = [name for name in columns if name != label and words[name] & STATUS]
+    if not words[label] & DURATION or not status:
+        return
+    warnings.warn(
+        f"the column {status[0]!r} stands beside the label {label!r}: if it marks times that were cut short "
+        "(censored), these are learnt as if they were whole, and predictions are too short. Leave the label of such "
+        "series empty.",
+        InputWarning,
+        stacklevel=2,
+    )
 
 
 def demo(

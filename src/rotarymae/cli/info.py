@@ -44,18 +44,21 @@ def info(table: Positional[Table], columns: Columns) -> None:
             objects = tables.open_source(schema.objects)
             label, static, doubts = tables.propose_objects(objects, schema.id, label, objects.rows())
             schema, unsure = replace(schema, static=(*schema.static, *static)), [*unsure, *doubts]
+            proposal.given.update({"static": schema.static} if static else {})
     others = tuple(name for name in (label, proposal.split) if name and name in source.columns)
     with reporter.catching_warnings():
         dataset, schema, merged = _read(source, schema, others)
         schema = schema.with_values_of(dataset)
     report = dataset.reading
     assert report is not None
+    with reporter.catching_warnings():
+        training = _training(dataset, schema)
     lines = [("table", str(table))]
     if proposal.given:
         said = ", ".join(f"{name} {_words(value)}".strip() for name, value in proposal.given.items())
         lines.append(("proposed", said + (f", label {label}" if label else "")))
-    lines += [("rows", str(report)), *_contents(dataset), *_training(dataset, schema)]
-    roles = {name for _, name in schema.roles} | set(others)
+    lines += [("rows", str(report)), *_contents(dataset), *training]
+    roles = {name for _, name in schema.roles} | set(others) | set(schema.time.split("+"))
     if unused := [name for name in source.columns if name not in roles]:
         lines.append(("not used", f"{listed(unused, 20)}; --static reads a column with one value per series"))
     if constant := _constant(dataset):
@@ -133,7 +136,10 @@ def _contents(dataset: series.SeriesDataset) -> list[tuple[str, str]]:
             continue
         low, middle, high = np.quantile(known, (0, 0.5, 1))
         missing = f"; {len(column) - len(known):,} missing" if len(known) < len(column) else ""
-        lines.append((name, f"{low:.5g} to {high:.5g}, median {middle:.5g}, deviation {known.std():.4g}{missing}"))
+        unit = f" {dataset.reading.units[name]}" if dataset.reading and name in dataset.reading.units else ""
+        lines.append(
+            (name, f"{low:.5g} to {high:.5g}{unit}, median {middle:.5g}, deviation {known.std():.4g}{missing}")
+        )
     return lines
 
 

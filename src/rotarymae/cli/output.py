@@ -73,12 +73,22 @@ def are_shards(table: Path, out: Path, workers: int) -> bool:
 
 def print_metrics(metrics: dict[str, Any], reporter: system.Reporter) -> None:
     """One table per task: a row for the model and for each baseline."""
-    from rotarymae.metrics import interval_words, rows_in_words, scored_words
+    from rotarymae.metrics import early_rows, interval_words, rows_in_words, scored_words
 
     where = f"on {scored_words(metrics)}"
     for task in ("classification", "regression"):
         if task in metrics:
             print_table(f"{task}, {where}", rows_in_words(metrics[task]), reporter, interval_words(metrics))
+    if "early" in metrics:
+        by_method: dict[str, dict[str, float]] = {}
+        for metric, methods in early_rows(metrics).items():
+            for method, spans in methods.items():
+                rows = by_method.setdefault(method, {})
+                rows |= {f"{metric}, {span}": score for span, score in spans.items()}
+        early = metrics["early"]
+        print_table(
+            f"what was known so long after the first {early['first']}, {early['series']:,} series", by_method, reporter
+        )
     for name, row in metrics.get("interpolation", {}).items():
         rows = rows_in_words(row["methods"])
         rows["model"] |= {

@@ -254,21 +254,32 @@ class RoMAERegressor(RegressorMixin, _Supervised):
         columns = zip(truth.T, predicted.reshape(truth.shape).T, strict=True)
         return float(np.mean([r2_score(known[~np.isnan(known)], guess[~np.isnan(known)]) for known, guess in columns]))
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Any, return_interval: float | None = None) -> Any:
         """Predict the targets of each series, in their units.
 
         Parameters
         ----------
         X : SeriesDataset, DataFrame, array or list
             The series, laid out as in `fit`.
+        return_interval : float or None
+            Also return an interval that holds this share of the targets of new series, such as 0.9. It is as wide as
+            the errors of the validation series were (split conformal prediction), the same for all series.
 
         Returns
         -------
-        ndarray of shape [S] or [S, outputs]
+        ndarray of shape [S] or [S, outputs], or (value, lower, upper) of such
             Numbers, laid out as the targets of `fit`; a loaded pipeline of one output gives [S].
+
+        Raises
+        ------
+        InputError
+            A share that is none, or for which there were too few validation series.
         """
-        values = self._fitted().outputs(self._read(X))
-        return values[:, 0] if self._flat else values
+        pipeline = self._fitted()
+        half = None if return_interval is None else pipeline.require_half_widths(return_interval)
+        values = pipeline.outputs(self._read(X))
+        values = values[:, 0] if self._flat else values
+        return values if half is None else (values, values - half, values + half)
 
 
 def _class_labels(y: Any) -> Any:

@@ -121,6 +121,7 @@ class Interpolations(Program):
     def __init__(self, pipeline: Pipeline) -> None:
         super().__init__(pipeline.pretrained)
         self.calibration = pipeline.calibration
+        self.season = 0.0 if pipeline.calibration is None else float(pipeline.calibration.season)
         self.outputs = ("mean", "std") if pipeline.require_autoencoder().likelihood.has_spread else ("mean",)
         if pipeline.calibration is not None and len(self.outputs) > 1:
             # Programs have no quantiles of Student's t; there are but three numbers of degrees of freedom.
@@ -154,7 +155,7 @@ class Interpolations(Program):
         widens = torch.zeros_like(parameters[..., 0])
         deviation = torch.ones_like(widens)
         if calibration is not None:
-            around = surroundings(visible, positions, known)
+            around = surroundings(visible, positions, known, self.season)
             parameters, widens = calibration(parameters, around, outputs(positions, known)), calibration.widens(around)
             likelihood, deviation = calibration.answers, self.deviations[around.side]
         number = torch.zeros_like(query_time, dtype=torch.int64) if query_channel is None else query_channel

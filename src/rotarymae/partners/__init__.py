@@ -4,6 +4,7 @@ from rotarymae.partners.base import AnyDataset, Partner
 from rotarymae.partners.boosting import BoostedFeatures
 from rotarymae.partners.convolutions import RandomConvolutions
 from rotarymae.partners.features import FORMULAS, features
+from rotarymae.partners.intervals import INTERVAL, half_widths, least_errors, sorted_errors
 from rotarymae.partners.predictor import EACH_CHOICE, TITLES, Predictor, fit_predictor
 from rotarymae.partners.shapes import FEATURES
 
@@ -11,6 +12,7 @@ __all__ = [
     "EACH_CHOICE",
     "FEATURES",
     "FORMULAS",
+    "INTERVAL",
     "TITLES",
     "AnyDataset",
     "BoostedFeatures",
@@ -19,4 +21,7 @@ __all__ = [
     "RandomConvolutions",
     "features",
     "fit_predictor",
+    "half_widths",
+    "least_errors",
+    "sorted_errors",
 ]

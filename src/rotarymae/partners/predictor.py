@@ -8,7 +8,7 @@ checksums: predictor.json, and a file for each partner.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -24,7 +24,7 @@ from rotarymae.partners.convolutions import RandomConvolutions
 from rotarymae.preprocess import StaticColumn
 from rotarymae.system import Reporter, replacing_folder
 
-FORMAT = 4
+FORMAT = 5
 JSON = "predictor.json"
 # A new partner is a class that follows the protocol `Partner`, and its entry here.
 PARTNERS: dict[str, type[Partner]] = {partner.name: partner for partner in (BoostedFeatures, RandomConvolutions)}
@@ -49,6 +49,8 @@ class Predictor:
         temperatures: of the model and each partner; 1 leaves probabilities as they are.
         weights: of the model and each partner in the combination.
         losses: of each and of the combination: nats per validation series (for a regression those of normal errors).
+        errors: of each and of the combination: the absolute errors of the validation series in each output, ascending,
+            from which intervals are made; empty for classes.
     """
 
     task: str
@@ -58,6 +60,7 @@ class Predictor:
     temperatures: dict[str, float]
     weights: dict[str, float]
     losses: dict[str, float]
+    errors: dict[str, list[list[float]]] = field(default_factory=dict)
 
     @classmethod
     def of_model(cls, task: str, because: str) -> Self:
@@ -121,7 +124,7 @@ class Predictor:
 
     def save(self, folder: str | Path) -> None:
         """Write predictor.json and the partners' files. Raises OSError where there is no room."""
-        described = {"format": FORMAT} | {field.name: getattr(self, field.name) for field in fields(self)}
+        described = {"format": FORMAT} | {one.name: getattr(self, one.name) for one in fields(self)}
         with replacing_folder(folder) as beside:
             files = {name: beside / f"{name}{partner.suffix}" for name, partner in self.partners.items()}
             described["partners"] = {name: self.partners[name].save(file) for name, file in files.items()}
@@ -143,7 +146,7 @@ class Predictor:
         files = {name: path.with_name(f"{name}{PARTNERS[name].suffix}") for name in partners}
         surplus = {file.name for file in path.parent.iterdir()} - {JSON, *(file.name for file in files.values())}
         check(not surplus, path, "partners")
-        check(set(described) == {"format", *(field.name for field in fields(cls))}, path, "fields")
+        check(set(described) == {"format", *(one.name for one in fields(cls))}, path, "fields")
         _check_fields(described, path)
         task = described["task"]
         for name, settings in partners.items():
@@ -160,13 +163,25 @@ def _check_fields(described: dict[str, Any], path: Path) -> None:
     check(described["task"] in TASKS, path, "task")
     check(described["choice"] in available, path, "choice")
     check(isinstance(described["because"], str), path, "because")
-    for field, low, high in (("temperatures", 1e-3, 1e3), ("weights", 0, 1), ("losses", -math.inf, math.inf)):
-        numbers = described[field]
-        check(isinstance(numbers, dict), path, field)
-        named = set(numbers) <= {*methods, COMBINED} if field == "losses" else set(numbers) == methods
+    for name, low, high in (("temperatures", 1e-3, 1e3), ("weights", 0, 1), ("losses", -math.inf, math.inf)):
+        numbers = described[name]
+        check(isinstance(numbers, dict), path, name)
+        named = set(numbers) <= {*methods, COMBINED} if name == "losses" else set(numbers) == methods
         known = all(type(one) in (int, float) and math.isfinite(one) and low <= one <= high for one in numbers.values())
-        check(named and known, path, field)
+        check(named and known, path, name)
     check(math.isclose(sum(described["weights"].values()), 1, rel_tol=1e-9), path, "weights")
+    errors = described["errors"]
+    named = isinstance(errors, dict) and set(errors) <= {*methods, COMBINED}
+    check(named and (not errors or described["task"] == "regression"), path, "errors")
+    for outputs in errors.values():
+        check(isinstance(outputs, list) and all(map(_are_errors, outputs)), path, "errors")
+
+
+def _are_errors(numbers: Any) -> bool:
+    """Return whether these are ascending numbers of at least 0."""
+    if not isinstance(numbers, list) or not all(type(one) in (int, float) and 0 <= one < math.inf for one in numbers):
+        return False
+    return numbers == sorted(numbers)
 
 
 def fit_predictor(

@@ -43,6 +43,7 @@ class DatasetExamples(ABC):
         targets: labels (integers) or values, one row per member, for supervised training.
         drop: augmentation; up to this share of a member's tokens is left out, drawn anew each epoch.
         noise: augmentation; standard deviation of normal noise added to standardised values.
+        early: augmentation; half of the members end after a random number of their tokens, drawn anew each epoch.
     """
 
     def __init__(
@@ -54,13 +55,14 @@ class DatasetExamples(ABC):
         targets: np.ndarray | None = None,
         drop: float = 0.0,
         noise: float = 0.0,
+        early: bool = False,
     ) -> None:
         if not 0 <= drop < 1 or noise < 0:
             raise InputError(f"drop {drop}, noise {noise}; wanted 0 <= drop < 1 and noise >= 0.")
         if targets is not None and len(targets) != len(dataset):
             raise InputError(f"{len(targets)} targets for {len(dataset)} {dataset.noun}; wanted one each.")
         self.dataset, self.preprocessor, self.lengths = dataset, preprocessor, preprocessor.lengths(dataset)
-        self.seed, self.masking, self.drop, self.noise = seed, masking, drop, noise
+        self.seed, self.masking, self.drop, self.noise, self.early = seed, masking, drop, noise, early
         self.targets = None if targets is None else torch.as_tensor(targets)
 
     @abstractmethod
@@ -81,7 +83,9 @@ class DatasetExamples(ABC):
         return Batch(index, round_up(tokens, step), None if masked is None else round_up(masked, step), targets)
 
     def _augmented(self, tokens: Tokens, index: np.ndarray, epoch: int) -> Tokens:
-        dropped, noisy = (counter_uniform(self.seed, epoch, index, stream) for stream in (1, 2))
+        dropped, noisy, cut = (counter_uniform(self.seed, epoch, index, stream) for stream in (1, 2, 5))
+        if self.early:
+            tokens = cut_tokens(tokens, cut)
         if self.drop > 0:
             tokens = drop_tokens(tokens, self.drop, dropped)
         if self.noise > 0:
@@ -109,6 +113,13 @@ class DatasetExamples(ABC):
         mask = masking(self.units(tokens), hidden, phase)
         # One process's part of a batch may be rows in which there is nothing to hide; its part of the loss is 0.
         return self.split(tokens, mask) if mask.any() else (tokens, _nothing(tokens))
+
+
+def cut_tokens(tokens: Tokens, draw: Noise) -> Tokens:
+    """End half of the rows, which are in the order of time, after a random number of tokens."""
+    uniform, real = draw(2), tokens.real
+    kept = torch.where(uniform[:, :1] < 0.5, 1.0, uniform[:, 1:]) * real.sum(1, keepdim=True)
+    return compact(tokens, real & (torch.arange(tokens.length) < kept.ceil().clamp(min=1)))
 
 
 def drop_tokens(tokens: Tokens, most: float, draw: Noise) -> Tokens:

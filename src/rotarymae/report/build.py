@@ -187,7 +187,7 @@ def _errors(title: str, parts: list[tuple[str, Any]], error: str, caption: str) 
 def _methods(title: str, methods: Mapping[str, Mapping[str, float]], caption: str = "") -> Table:
     columns = [metric_of(name) for name in methods["model"]]
     lowest = [metric.words for metric in columns if metric.lower_is_better]
-    highest = [metric.words for metric in columns if not metric.lower_is_better]
+    highest = [metric.words for metric in columns if metric.lower_is_better is False]
     return Table(list(rows_in_words(methods).items()), title, "method", caption, highest, lowest)
 
 

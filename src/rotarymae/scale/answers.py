@@ -103,7 +103,9 @@ def open_stage(model: str | Path, stage: Stage, precision: Precision = "auto") -
 
 
 def predictions(pipeline: Pipeline, predictor: str = "auto", anomaly_score: bool = False) -> Question:
-    """Ask for the class and a probability of each, or the value; with `anomaly_score` as a column of its own, too.
+    """Ask for the class and a probability of each, or the value and its interval.
+
+    With `anomaly_score`, there is a column of that, too.
 
     A pipeline without a head answers with its anomaly score alone.
 
@@ -117,14 +119,16 @@ def predictions(pipeline: Pipeline, predictor: str = "auto", anomaly_score: bool
     if pipeline.partners is not None:
         pipeline.partners.check(predictor)
 
+    half = pipeline.half_widths(predictor=predictor)
+
     def answer(dataset: AnyDataset, on_step: Any) -> Answers:
         outputs = pipeline.outputs(dataset, predictor, on_step if score is None else None)
-        columns = prediction_columns(labels, outputs)
+        columns = prediction_columns(labels, outputs, half)
         if score is not None:
             columns["anomaly_score"] = score.answer(dataset, on_step).columns["anomaly_score"]
         return _one_row_each(columns, len(dataset))
 
-    schema = pa.table(prediction_columns(labels, np.zeros((1, labels.outputs)))).schema
+    schema = pa.table(prediction_columns(labels, np.zeros((1, labels.outputs)), half)).schema
     if score is not None and score.schema is not None:
         schema = pa.schema([*schema, *score.schema])
     return Question(pipeline, answer, "predictions", schema)

@@ -7,4 +7,6 @@ from .dataset import SeriesDataset as SeriesDataset
 from .dates import as_dates as as_dates
 from .dates import parse_time as parse_time
 from .hiding import hide as hide
+from .hiding import known_at as known_at
+from .hiding import with_early as with_early
 from .windows import Windows as Windows

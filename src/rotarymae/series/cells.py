@@ -6,7 +6,7 @@ what it was. A column is refused as a whole where it is of a kind that cannot ho
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,8 +21,12 @@ MISSING = ("", "NA", "N/A", "n/a", "NaN", "nan", "-nan", "-NaN", "NULL", "null",
            "#VALUE!")  # fmt: skip
 NUMBER = r"^[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?$|^[-+]?(?i:inf|infinity)$"
 COMMA = r"^[-+]?\d*,\d+([eE][-+]?\d+)?$"
-THOUSANDS = r"^[-+]?[1-9]\d{0,2},\d{3}$"  # which may be a decimal comma, too
-LIMIT = r"^[<>]=?\s*[-+]?(\d+[.,]?\d*|[.,]\d+)([eE][-+]?\d+)?\.?$"
+THOUSANDS = r"^[-+]?[1-9]\d{0,2}(,\d{3})+$"  # where there is one comma, it may be a decimal comma, too
+MIN_THOUSANDS = 10  # such cells, next to whole numbers below 1,000, that show what the comma is
+SPACED = r"^[-+]?\d{1,3}([ '’\x{00a0}\x{202f}]\d{3})+([.,]\d+)?$"  # 1 234,5 and 1'234.5
+BEFORE_UNIT = r"^([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*([%°µμA-Za-z][^\d]{0,15}|[%°])$"  # 5.1 mg/dL
+LIMIT_MARKS = ("<", ">", "≤", "≥")
+LIMIT = r"^([<>]=?|[≤≥])\s*[-+]?(\d+[.,]?\d*|[.,]\d+)([eE][-+]?\d+)?\.?$"
 MAX_WORD = 60  # characters of a cell that is named
 
 
@@ -133,7 +137,7 @@ def numbers(column: pa.Array, name: str, na: Sequence[str] = (), limits: bool = 
     """
     kind, words, note = column.type, {}, None
     if is_text(kind):
-        values, words, note = _parse_numbers(trimmed(column), name, na, limits)
+        values, words, note = _parse_numbers(column, name, na, limits)
     elif pa.types.is_null(kind):
         return Numbers(np.full(len(column), np.nan))
     elif pa.types.is_float32(kind):
@@ -151,29 +155,61 @@ def numbers(column: pa.Array, name: str, na: Sequence[str] = (), limits: bool = 
 
 
 def _parse_numbers(
-    cells: pa.Array, name: str, na: Sequence[str], limits: bool
+    column: pa.Array, name: str, na: Sequence[str], limits: bool
 ) -> tuple[np.ndarray, dict[str, int], str | None]:
-    """Parse trimmed texts as numbers; return them, the counts of the other words, and a note or None."""
-    cells = without_missing(cells, na)
-    with suppress(pa.ArrowInvalid):
-        return cells.cast(pa.float64()).to_numpy(zero_copy_only=False), {}, None
-    note = None
-    with_comma = matches(cells, COMMA)
-    # "1,234" may be one thousand; any other number of digits behind the comma decides.
-    decimal = (with_comma & ~matches(cells, THOUSANDS)).any()
-    if decimal and not matches(cells, r"\d\.\d").any():
-        cells, note = pc.replace_substring(cells, ",", "."), f"column {name!r} has decimal commas"  # pyright: ignore
+    """Parse texts as numbers; return them, the counts of the other words, and a note or None."""
+    for cells in (column, without_missing(trimmed(column), na)):
+        with suppress(pa.ArrowInvalid):
+            return cells.cast(pa.float64()).to_numpy(zero_copy_only=False), {}, None
+    cells = _replaced(cells, "^[−–]", "-")
+    cells = _replaced(cells, r"^([-+]?\d*\.?\d*)[dD]([-+]?\d+)$", r"\1e\2")  # Fortran's 1.5D+02
+    cells, note = _with_points(cells)
     if limits:
-        bounded = matches(cells, LIMIT)
-        plain = pc.replace_substring_regex(cells, r"^[<>]=?\s*|\.$", "")  # pyright: ignore
-        cells = pc.if_else(pa.array(bounded), plain, cells)  # pyright: ignore
+        cells = _replaced(cells, r"^([<>]=?|[≤≥])\s*|\.$", "", LIMIT)
     good = matches(cells, NUMBER)
+    measured = matches(cells, BEFORE_UNIT) & ~good
+    if measured.any() and not good.any():
+        units = counted(pc.replace_substring_regex(cells.filter(pa.array(measured)), BEFORE_UNIT, r"\2"))  # pyright: ignore
+        if len(units) == 1:
+            cells, note = _replaced(cells, BEFORE_UNIT, r"\1"), f"cells are in {next(iter(units))}"
+            good = matches(cells, NUMBER)
+    note = note and f"column {name!r}: {note}"
     strange = ~good & cells.is_valid().to_numpy(zero_copy_only=False)
     if not good.any() and strange.any():
         words = listed(list(counted(cells.filter(pa.array(strange))))[:5])
         raise InputError(f"column {name!r} holds no numbers but text: {words}.", code="not-numeric")
     values = where(good, cells).cast(pa.float64())
     return values.to_numpy(zero_copy_only=False), counted(cells.filter(pa.array(strange))), note
+
+
+def _replaced(column: pa.Array, pattern: str, by: str, of: str | None = None) -> pa.Array:
+    """Return texts with a pattern replaced, in those that match `of`."""
+    replaced = pc.replace_substring_regex(column, pattern, by)  # pyright: ignore
+    return replaced if of is None else pc.if_else(pa.array(matches(column, of)), replaced, column)  # pyright: ignore
+
+
+def _with_points(cells: pa.Array) -> tuple[pa.Array, str | None]:
+    """Return numbers without marks between thousands and with decimal points, as far as the column shows which is
+    which, and what was seen: "1,234" alone may be one thousand or not."""
+    note = None
+    if matches(cells, SPACED).any():
+        cells, note = _replaced(cells, r"[ '’\x{00a0}\x{202f}]", "", SPACED), "marks between thousands"
+    grouped = matches(cells, THOUSANDS)
+    english = matches(cells, r"^[-+]?\d{1,3}(,\d{3})+\.\d+$|^[-+]?\d{1,3}(,\d{3}){2,}$").any()
+    german = matches(cells, r"^[-+]?\d{1,3}(\.\d{3})+,\d+$|^[-+]?\d{1,3}(\.\d{3}){2,}$").any()
+    decimal = (matches(cells, COMMA) & ~grouped).any()
+    pointed = matches(cells, r"\d\.\d").any()
+    if not (english or german or decimal or pointed):
+        small = matches(cells, r"^[-+]?\d{1,3}$")
+        english = bool(grouped.sum() >= MIN_THOUSANDS and small.any() and not matches(cells, r"^[-+]?\d{4,}$").any())
+    if english and not (german or decimal):
+        return _replaced(cells, ",", "", r"^[-+]?\d{1,3}(,\d{3})+(\.\d*)?$"), "commas between thousands"
+    if german and not english:
+        cells = _replaced(cells, r"\.", "", r"^[-+]?\d{1,3}(\.\d{3})+(,\d*)?$")
+        return _replaced(cells, ",", ".", COMMA), "points between thousands, decimal commas"
+    if decimal and not pointed:
+        return _replaced(cells, ",", "."), "decimal commas"
+    return cells, note
 
 
 def is_number(cell: Any) -> bool:
@@ -244,11 +280,27 @@ def are_numbers(texts: pa.Array) -> bool:
     return bool(good.any()) and bool((good | missing_texts(texts)).all())
 
 
-def encode(column: pa.Array) -> tuple[np.ndarray, np.ndarray]:
-    """Return labels as numbers: (codes int64 [n], -1 where null; distinct labels [K] in order of first appearance)."""
+def encode(column: pa.Array, read: Callable[[pa.Array], pa.Array] | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """Return labels as numbers: (codes int64 [n], -1 where null; distinct labels [K] in order of first appearance).
+
+    `read` makes labels of the cells first, of texts of each that differs once.
+    """
+    if read is not None and not is_text(column.type):
+        column, read = read(column), None
     coded = column.dictionary_encode()
     codes = coded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
-    return codes, label_values(coded.dictionary)
+    if read is None:
+        return codes, label_values(coded.dictionary)
+    place, distinct = encode(read(coded.dictionary))
+    return np.append(place, -1)[codes], distinct
+
+
+def by_distinct_text(column: pa.Array, read: Callable[[pa.Array], pa.Array]) -> pa.Array:
+    """Return what `read` makes of the cells of a column; of texts it reads each that differs once."""
+    if not is_text(column.type):
+        return read(column)
+    coded = column.dictionary_encode()
+    return read(coded.dictionary).take(coded.indices)
 
 
 def label_values(column: pa.Array) -> np.ndarray:

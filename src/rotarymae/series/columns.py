@@ -59,25 +59,26 @@ def channel_index(observed: Any) -> np.ndarray:
     return np.zeros(len(observed.times), np.int64) if observed.channels is None else np.asarray(observed.channels)
 
 
-def encode_channels(
-    labels: pa.Array,
+def channel_numbers(
+    codes: np.ndarray,
+    distinct: np.ndarray,
     given: Sequence[Any] | np.ndarray | None,
     where: str,
     unknown: str = "error",
     whose: Callable[[int], str] = lambda row: f"row {row}",
 ) -> tuple[np.ndarray, tuple[Any, ...], dict[str, int]]:
-    """Return channel labels [n] as (int32 indices [n], names, rows of each unknown channel).
+    """Return channels, as `encode` has them, as (int32 indices [n], names, rows of each unknown channel).
 
     Names are sorted, or as given and nothing else; with unknown="drop" another channel has the index -2. A missing
     label has the index -1.
     """
-    codes, distinct = tables.encode(labels)
     present = distinct.tolist()
     names = tuple(sorted(present)) if given is None else channel_names_of(given)
     # Whether a text file's 1 is a number or a text depends on what else stands in its column.
     place = {tables.as_text(name): k for k, name in enumerate(names)} | {name: k for k, name in enumerate(names)}
     at = [place.get(name, place.get(tables.as_text(name), -2)) for name in present]
-    strange = [k for k, place in enumerate(at) if place < 0]
+    counts = np.bincount(codes[codes >= 0], minlength=len(present))
+    strange = [k for k, place in enumerate(at) if place < 0 and counts[k]]
     if strange and unknown == "error":
         first = whose(int(np.argmax(codes == strange[0])))
         raise InputError(
@@ -87,7 +88,6 @@ def encode_channels(
             code="unknown-channel",
             settings=[("unknown_channels", "drop")],
         )
-    counts = np.bincount(codes[codes >= 0], minlength=len(present))
     index = np.array([*at, -1], dtype=np.int32)[codes]
     return index, names, {str(present[k]): int(counts[k]) for k in strange}
 
@@ -176,7 +176,7 @@ def static_column(
 
     A cell that is missing says nothing; of few series with different values the first counts, many are refused.
     """
-    cells = plain_cells(column, name, na, parse, words=True)
+    cells = tables.by_distinct_text(column, lambda column: plain_cells(column, name, na, parse, words=True))
     if pa.types.is_floating(cells.type):
         infinite = np.isinf(cells.to_numpy(zero_copy_only=False)) & (series >= 0)
         if infinite.any():

@@ -10,6 +10,20 @@ from rotarymae.errors import InputError, choose
 from rotarymae.series.dataset import SeriesDataset
 
 
+def known_at(dataset: SeriesDataset, when: np.ndarray) -> SeriesDataset:
+    """Return the series as they were known at a time each [S]: their later observations are left out."""
+    return dataset.mask_observations(dataset.times <= np.repeat(when, dataset.lengths))
+
+
+def with_early(dataset: SeriesDataset, copies: int, seed: int = 0) -> SeriesDataset:
+    """Return the series, and behind them so many copies of all, each known until one of its times, drawn at random."""
+    every = dataset.select(np.tile(np.arange(len(dataset)), copies + 1))
+    share = np.random.default_rng(seed).random(len(every))
+    last = (share * every.lengths).astype(np.int64)
+    last[: len(dataset)] = dataset.lengths - 1
+    return known_at(every, every.times[every.offsets[:-1] + last])
+
+
 def hide(
     dataset: SeriesDataset,
     share: float,

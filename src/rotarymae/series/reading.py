@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 from rotarymae.errors import InputError, listed
+from rotarymae.series.cells import LIMIT_MARKS
 
 NO_ZONE = "times have no zone and are taken as UTC"
 MAX_REASONS = 12  # that one line names
@@ -141,17 +142,17 @@ class ReadingReport:
 
     def refuse_any(self) -> None:
         """Refuse what a strict reading refuses: any cell that cannot be used. Raises InputError ("unusable-cell")."""
-        reasons = [str(one) for one in self.left_out] + self._said_of_words()
+        reasons = [str(one) for one in self.left_out] + self._words_by_column()
         if reasons:
             raise InputError("; ".join(reasons) + ". Correct them, or read without strict.", code="unusable-cell")
 
-    def _said_of_words(self) -> list[str]:
-        found = []
+    def _words_by_column(self) -> list[str]:
+        sentences = []
         for column, words in self.words.items():
             first = ", ".join(f"{word!r} {count:,}" for word, count in list(words.items())[:MAX_REASONS])
             more = f", ... ({len(words):,} words)" if len(words) > MAX_REASONS else ""
-            found.append(f"{sum(words.values()):,} cells of {column!r} are no numbers: {first}{more}")
-        return found
+            sentences.append(f"{sum(words.values()):,} cells of {column!r} cannot be read: {first}{more}")
+        return sentences
 
     @property
     def na(self) -> list[str]:
@@ -159,19 +160,19 @@ class ReadingReport:
         words = Counter[str]()
         for counts in self.words.values():
             words.update(counts)
-        return [word for word, _ in words.most_common() if not word.startswith(("<", ">"))]
+        return [word for word, _ in words.most_common() if not word.startswith(LIMIT_MARKS)]
 
     def losses(self) -> list[str]:
         """Return sentences on what a user would not expect to be lost or changed; a missing value alone is none."""
-        found = []
+        sentences = []
         if self.unsorted:
-            found.append(
+            sentences.append(
                 f"times were not ascending in {self.unsorted:,} of {self.series:,} series "
                 f"({listed(self.unsorted_ids[:3])}{', ...' if self.unsorted > 3 else ''}); they have been sorted."
             )
         if self.incomplete:
             columns = ", ".join(f"{name!r} in {count:,}" for name, count in self.missing_by_column.items())
-            found.append(
+            sentences.append(
                 f"{self.incomplete:,} of {self.total:,} rows are dropped although they hold a value, because another "
                 f"one is missing ({columns}). A row needs all of its values; leave out the column that lacks most, if "
                 "you can do without it."
@@ -179,27 +180,29 @@ class ReadingReport:
         if self.left_out:
             count = sum(one.count for one in self.left_out)
             each = "; ".join(map(str, self.left_out[:MAX_REASONS]))
-            found.append(f"{count:,} of {self.total:,} {self.counted} are left out: {each}.")
-        for text in self._said_of_words():
-            limits = sum(count for words in self.words.values() for word, count in words.items() if word[0] in "<>")
+            sentences.append(f"{count:,} of {self.total:,} {self.counted} are left out: {each}.")
+        for text in self._words_by_column():
+            limits = sum(
+                count for words in self.words.values() for word, count in words.items() if word[0] in LIMIT_MARKS
+            )
             remedy = f" If they mean missing: --na {' '.join(map(shlex.quote, self.na[:20]))}." if self.na else ""
             remedy += f" {limits:,} are limits: --limits number reads them as their number." if limits else ""
-            found.append(f"{text}; they are left out.{remedy}")
+            sentences.append(f"{text}; they are left out.{remedy}")
         if self.unknown:
             count = sum(self.unknown.values())
-            found.append(
+            sentences.append(
                 f"{count:,} of {self.total:,} rows are dropped: the model does not know their channel "
                 f"({', '.join(f'{name} in {n:,}' for name, n in self.unknown.items())})."
             )
         if self.empty:
-            found.append(f"{len(self.empty):,} series have no observation and are left out: {listed(self.empty)}.")
+            sentences.append(f"{len(self.empty):,} series have no observation and are left out: {listed(self.empty)}.")
         for text, count in self.suspects.items():
             value = text.rpartition(" ")[2]
-            found.append(
+            sentences.append(
                 f'{text} in {count:,} {self.counted}, far from all others: if that means "not observed", read it as '
                 f"missing (--na {value})."
             )
-        return [*found, *self.cautions]
+        return [*sentences, *self.cautions]
 
     def as_json(self) -> dict[str, Any]:
         """Return the numbers under their names, the kept rows and the sentence, for metrics.json."""

@@ -16,7 +16,7 @@ import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +79,7 @@ class Text:
     blanks: bool = False  # columns are aligned by blanks
     units: tuple[str, ...] = ()
     note: str = ""
+    head: tuple[str, ...] = field(default=(), compare=False)  # the lines up to the header
 
 
 def _open_unpacked(path: Path) -> Any:
@@ -119,6 +120,22 @@ def _is_utf8(path: Path) -> bool:
     return True
 
 
+def sniff_all(paths: Sequence[Path], format: str, header_row: int | None = None) -> list[Text]:
+    """Guess the form of text files; those that begin like the first have its form."""
+    texts = [sniff(paths[0], format, header_row)]
+    for path in paths[1:]:
+        first, same = texts[0], False
+        if first.encoding == "utf-8" and not first.units:
+            with _open_unpacked(path) as file:
+                same = all(_line(file) == line for line in first.head) and _is_utf8(path)
+        texts.append(first if same else sniff(path, format, header_row))
+    return texts
+
+
+def _line(file: Any) -> str:
+    return file.readline(HEAD).decode("utf-8", errors="replace").removeprefix("\ufeff").rstrip("\r\n")
+
+
 def sniff(path: Path, format: str, header_row: int | None = None) -> Text:
     """Guess the form of a text file from its beginning: the separator, the row of the header, units below it."""
     with _open_unpacked(path) as file:
@@ -150,9 +167,11 @@ def sniff(path: Path, format: str, header_row: int | None = None) -> Text:
     below = [row for row in rows[start + 1 :] if len(row) == len(names)]
     units = _units(below)
     cells_below = [cell.strip() for row in below for cell in row]
-    with_comma, with_point = (
-        any(re.fullmatch(rf"-?\d*{mark}\d+([eE][-+]?\d+)?", cell) for cell in cells_below) for mark in (",", r"\.")
+    with_comma, with_point, with_both = (
+        any(re.fullmatch(pattern, cell) for cell in cells_below)
+        for pattern in (r"-?\d*,\d+([eE][-+]?\d+)?", r"-?\d*\.\d+([eE][-+]?\d+)?", r"-?\d{1,3}(\.\d{3})+,\d+")
     )
+    with_point = with_point and not with_both
     comma = best != "," and with_comma and not with_point
     if best != usual or notes:
         said = {"\t": "tabs", " ": "blanks"}.get(best, repr(best))
@@ -161,7 +180,8 @@ def sniff(path: Path, format: str, header_row: int | None = None) -> Text:
     notes += [f"the header is line {start + 1}"] if start else []
     notes += [f"a row of units below it ({', '.join(unit for unit in units if unit)})"] if units else []
     skip = start + 1 + bool(units)
-    return Text(names, best, encoding, skip, comma, best == " ", units, ", ".join(notes))
+    head_lines = tuple(lines[: start + 1])
+    return Text(names, best, encoding, skip, comma, best == " ", units, ", ".join(notes), head_lines)
 
 
 def _rows_of(lines: Sequence[str], separator: str) -> list[list[str]]:

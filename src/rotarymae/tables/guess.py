@@ -20,31 +20,40 @@ from rotarymae.errors import InputError, listed
 from rotarymae.series import cells
 from rotarymae.series.dates import ELAPSED, ISO
 from rotarymae.tables.schema import TableSchema
-from rotarymae.tables.source import NUMBERED, Source, open_source
+from rotarymae.tables.source import DATE_PARTS, NUMBERED, Source, open_source
 
 ROWS = 20_000  # from the beginning, from which a table is guessed
 MAX_CHANNELS = 2_000
-ORDERS = ("%d/%m/%Y", "%m/%d/%Y", "%d/%m/%y", "%m/%d/%y", "%Y/%m/%d")
-CLOCK_TIMES = ("", " %H:%M", " %H:%M:%S", " %H:%M:%S.%f", " %I:%M %p", " %I:%M:%S %p")
-TIME_FORMATS = [day.replace("/", mark) + clock for mark in "/.-" for day in ORDERS for clock in CLOCK_TIMES]
+ORDERS = ("%d/%m/%Y", "%m/%d/%Y", "%d/%m/%y", "%m/%d/%y", "%Y/%m/%d", "%d/%b/%Y", "%d/%b/%y", "%Y/%b/%d", "%d/%B/%Y")
+CLOCK_TIMES = ("", " %H:%M", " %H:%M:%S", " %H:%M:%S.%f", " %I:%M %p", " %I:%M:%S %p", "T%H:%M:%S")
+CLOCK_TIMES += (", %H:%M", ", %H:%M:%S", ", %I:%M:%S %p")
+TIME_FORMATS = [day.replace("/", mark) + clock for mark in "/.- " for day in ORDERS for clock in CLOCK_TIMES]
+TIME_FORMATS += ["%b %d, %Y" + clock for clock in CLOCK_TIMES]
+WHOLE_DATES = {8: "%Y%m%d", 12: "%Y%m%d%H%M", 14: "%Y%m%d%H%M%S"}  # digits → what 20240331 may be
+DATED = re.compile(r"\d+[-/.]\d*[-/.]?\d*")  # the beginning of 2024-03-31 and of 3/31/24
 MIN_NUMBERED = 20  # columns of one stem that make a series of each row
+MIN_ASCENDING = 10  # different numbers of a column that may be the time, as it ascends
 MIN_RUN = 3  # rows of a block, on average, that make a column look like one of ids
 
 # Whole names and pieces of names, in the order of preference; "objectId" has the pieces object and id.
 IDS = ("object", "obj", "oid", "star", "series", "stay", "hospitalization", "encounter", "subject", "patient", "record",
-       "participant", "person", "source", "station", "device", "unit", "machine", "kic", "tic", "case", "animal", "id",
+       "participant", "person", "paciente", "paziente", "identifiant", "kennung",
+       "source", "station", "device", "unit", "machine", "kic", "tic", "case", "animal", "id",
        "name")  # fmt: skip
 NO_IDS = {"exposure", "visit", "ccd", "detector", "field", "night", "image", "filter", "item", "code", "row", "order",
           "candidate", "candid", "parent", "concept", "fid", "program", "user", "location", "site"}  # fmt: skip
 TIMES = ("mjd", "bmjd", "hjd", "bjd", "bkjd", "btjd", "jd", "time", "timestamp", "datetime", "dttm", "dt", "date",
          "day", "days", "hour", "hours", "minute", "minutes", "second", "seconds", "week", "month", "year", "t",
-         "epoch", "zeit", "datum", "cycle", "step", "iculos")  # fmt: skip
+         "epoch", "zeit", "datum", "cycle", "step", "iculos", "ts", "zeitpunkt", "zeitstempel", "heure", "temps",
+         "horodatage", "fecha", "hora", "tiempo", "data", "ora", "tempo", "tijd", "czas", "tid", "дата", "время",
+         "时间", "日期", "時間", "日時", "日付")  # fmt: skip
 BETTER_TIMES = ("mid", "midpoint", "obs", "observed", "chart", "recorded", "collect", "collected", "measured", "start")
-CLOCKS = ("clock", "time", "hour", "uhrzeit", "tod")
+CLOCKS = ("clock", "time", "hour", "uhrzeit", "tod", "heure", "hora", "ora")
 CHANNELS = ("passband", "band", "bandpass", "filter", "filtercode", "filterid", "fid", "category", "channel", "sensor",
             "variable", "parameter", "test", "itemid", "item", "code", "concept", "analyte", "signal", "tag", "metric",
             "measurement", "lead", "name")  # fmt: skip
-VALUES = ("flux", "mag", "magnitude", "value", "valuenum", "reading", "measurement", "result", "amount", "numeric")
+VALUES = ("flux", "mag", "magnitude", "value", "valuenum", "reading", "measurement", "result", "amount", "numeric",
+          "wert", "messwert", "valeur", "mesure", "valor", "valore", "waarde", "значение", "数值", "値")  # fmt: skip
 BETTER_VALUES = ("psf", "pdc", "numeric", "num", "cal", "corr")
 ERRORS = {"err", "error", "errors", "sigma", "unc", "uncertainty", "std", "stddev", "stderr", "e"}
 LIMITS = ("lim", "limit", "limiting", "upperlimit", "maglim", "limmag", "diffmaglim")
@@ -53,7 +62,8 @@ LABELS = ("label", "target", "class", "kind", "type", "outcome", "died", "diagno
           "y")  # fmt: skip
 COORDINATES = ("ra", "dec", "lat", "lon", "long", "latitude", "longitude", "depth", "x", "y", "z", "altitude")
 OUTCOMES = {"futime", "survtime", "survival", "followup", "tte", "died", "death", "dead", "status", "event", "outcome",
-            "mortality", "censor", "censored", "deathtime", "target", "label"}  # fmt: skip
+            "mortality", "censor", "censored", "deathtime", "target", "label", "discharge", "los", "stay"}  # fmt: skip
+LIKE_OUTCOMES = "look like outcomes, and are not read: a model would see what it is to predict"
 NOTHING = re.compile(r"^(__.*__|unnamed:? ?\d*|index|rownames?|row_?(id|number|nr)?|#|level_\d+|)$", re.IGNORECASE)
 
 
@@ -83,7 +93,7 @@ class Proposal:
 def pieces(name: str) -> list[str]:
     """Return the words of a column's name: "midpointMjdTai" and "Time (MJD)" have mjd among theirs."""
     split = re.sub(r"([a-z0-9])([A-Z])", r"\1 \2", name.rpartition(".")[2])
-    words = " ".join(re.findall(r"[A-Za-z]+|\d+", split)).lower()
+    words = " ".join(re.findall(r"[^\W\d_]+|\d+", split)).lower()
     return re.sub(r"(?<=[a-z])(psf|sap)\b", r" \1", words).split()  # glued names, such as magpsf and sigmapsf
 
 
@@ -195,6 +205,7 @@ def _column(name: str, column: pa.Array, of_lists: bool, na: Sequence[str]) -> C
 def _series_per_row(source: Source) -> str | None:
     """Return what most columns of a table without times are called before their numbers: "FLUX." of FLUX.1, ..."""
     stems = Counter(match[1] for match in map(NUMBERED.fullmatch, source.kinds) if match)
+    stems = Counter({stem: count for stem, count in stems.items() if not DATED.match(stem)})
     stem, count = max(stems.items(), key=lambda pair: pair[1], default=("", 0))
     if count < MIN_NUMBERED or 2 * count < len(source.kinds):
         return None
@@ -216,7 +227,8 @@ def propose(source: Source, schema: TableSchema, told: set[str]) -> Proposal:
     """
     stem = schema.numbered or (None if "time" in told else _series_per_row(source))
     if stem is None:
-        return _propose(source, schema, told)
+        parts = [name for part in DATE_PARTS for name in source.kinds if name.lower() == part]
+        return _propose(source if "time" in told else source.with_time("+".join(parts)), schema, told)
     source = open_source(source, numbered=stem)
     id = next(name for name in source.kinds if looks_like_id(name))  # the last is "series"
     fields = {"id": id, "time": "number", "values": (stem.rstrip("._ "),), "numbered": stem}
@@ -242,12 +254,15 @@ def _propose(source: Source, schema: TableSchema, told: set[str]) -> Proposal:
     if "time" not in told:
         take("time", _time(free, unsure))
         if "time" not in given:
+            melt = sum(bool(DATED.match(name)) for name in columns) > len(columns) / 2
+            advice = " The names of its columns are times: make a row of each first (pandas.melt)." if melt else ""
             raise InputError(
-                f"no column looks like time; name it by --time. There are {listed(columns, 20)}.", code="no-time"
+                f"no column looks like time; name it by --time. There are {listed(columns, 20)}.{advice}",
+                code="no-time",
             )
     time = columns.get(given.get("time", schema.time))
-    if "time_format" not in told and time is not None and time.text and time.name in source.kinds:
-        formats, example = _time_formats(source, time.name)
+    if "time_format" not in told and time is not None and not (time.dates or time.clock or time.listed):
+        formats, example = _time_formats(source, time)
         if len(formats) == 1:
             given["time_format"] = formats[0]
             unsure.append(f"the times, such as {example!r}, are all dates as {formats[0]!r} alone (--time-format)")
@@ -255,7 +270,7 @@ def _propose(source: Source, schema: TableSchema, told: set[str]) -> Proposal:
     groups: list[Column] = []
     several_files = len(source.paths) > 1
     if "id" not in told:
-        chosen, groups = _id(free, n, unsure, several_files)
+        chosen, groups = _id(free, n, time, unsure, several_files)
         take("id", chosen)
         if chosen is None:
             given["id"] = "file"
@@ -286,9 +301,7 @@ def _propose(source: Source, schema: TableSchema, told: set[str]) -> Proposal:
     if any(c.numeric and c.name not in changing for c in varying.values()):
         outcomes += changing
     if outcomes:
-        unsure.append(
-            f"{listed(outcomes)} look like outcomes, and are not read: a model would see what it is to predict"
-        )
+        unsure.append(f"{listed(outcomes)} {LIKE_OUTCOMES}")
     left = {label, group, *outcomes, *(c.name for c in groups)}
     static = [c for c in fixed.values() if c.name not in left and not looks_like_id(c.name) and c.distinct > 1]
     static = [c for c in static if not c.dates and not c.clock]
@@ -307,6 +320,8 @@ def _propose(source: Source, schema: TableSchema, told: set[str]) -> Proposal:
         times = time.codes if time is not None else np.arange(n)
         take("channel", _channel(varying, series, times, {*errors, *limits}, unsure))
     known = given.get("channel", schema.channel)
+    if known and "untimed" not in told and time is not None and (untimed := int((time.codes < 0).sum())):
+        unsure.append(f"{untimed:,} of the first {n:,} rows have no time: --untimed static reads them as facts")
     others = [name for name in numeric if name not in (known, *errors, *limits, *flags) and not looks_like_id(name)]
     if "values" not in told:
         best = sorted(
@@ -329,6 +344,8 @@ def _propose(source: Source, schema: TableSchema, told: set[str]) -> Proposal:
                 given["wide"] = True
             unsure += [problem for name in others if (problem := numeric[name].problem)]
     values = given.get("values", schema.values)
+    if given.get("wide") and errors:
+        unsure.append(f"{listed(errors)} look like standard errors, which are read of tables with a row for each value")
     # ── errors, positions, flags, limits ────────────────────────────────────────────────────────────────────────────
     if coordinates and "positions" not in told and not set(coordinates) <= set(values):
         unsure.append(
@@ -354,18 +371,37 @@ def _time(free: dict[str, Column], unsure: list[str]) -> Column | None:
     named = [c for c in named if c.numeric or c.dates or c.clock]
     best = sorted(named, key=lambda c: (not c.dates and bool(dates) and c.clock, c.rank(TIMES, BETTER_TIMES))) or dates
     if not best:
-        return next((c for c in free.values() if c.text and c.called(TIMES)), None)
+        text = next((c for c in free.values() if c.text and c.called(TIMES)), None)
+        return text or _ascending(free, unsure)
     others = [c.name for c in dates if c is not best[0]]
     if best[0].dates and others:
         unsure.append(f"{listed(others)} hold times, too; {best[0].name!r} is proposed (--time)")
     return best[0]
 
 
-def _time_formats(source: Source, name: str) -> tuple[list[str], str]:
+def _ascending(free: dict[str, Column], unsure: list[str]) -> Column | None:
+    """Return the first column of numbers that ascends from row to row, but where another series may begin."""
+    for c in free.values():
+        if c.numbers is None or c.listed or looks_like_id(c.name) or c.distinct < MIN_ASCENDING:
+            continue
+        if (np.diff(c.numbers) > 0).mean() > 0.9:
+            unsure.append(f"{c.name!r} is proposed as the time, as it ascends (--time)")
+            return c
+    return None
+
+
+def _time_formats(source: Source, time: Column) -> tuple[list[str], str]:
     """Return the notations in which all of the first times are dates, and the last of these times."""
-    texts = [text.strip() for text in source.read([name], ROWS)[name].unique().to_pylist() if text and text.strip()]
+    if time.numeric and not time.whole:
+        return [], ""
+    column = cells.trimmed(source.read([time.name], ROWS)[time.name].cast(pa.string()))
+    texts = [text for text in column.unique().to_pylist() if text]
+    known = TIME_FORMATS
+    if time.numeric:  # 20240331 is a date where all are
+        known = [WHOLE_DATES.get(digits, "") for digits in {len(text) for text in texts}]
+        known = known if len(known) == 1 and all(text.startswith(("19", "20")) for text in texts) else []
     formats = []
-    for written in TIME_FORMATS:
+    for written in filter(None, known):
         with suppress(ValueError):
             for text in texts:
                 datetime.strptime(text, written)
@@ -373,7 +409,9 @@ def _time_formats(source: Source, name: str) -> tuple[list[str], str]:
     return (formats, texts[-1]) if texts else ([], "")
 
 
-def _id(free: dict[str, Column], n: int, unsure: list[str], several_files: bool) -> tuple[Column | None, list[Column]]:
+def _id(
+    free: dict[str, Column], n: int, time: Column | None, unsure: list[str], several_files: bool
+) -> tuple[Column | None, list[Column]]:
     """Return the column of ids, and other columns of ids, whose objects have several series.
 
     Without a column that is named as one, each of several files is a series: equal numbers in two are no sign.
@@ -383,10 +421,11 @@ def _id(free: dict[str, Column], n: int, unsure: list[str], several_files: bool)
     named = [c for c in named if c.distinct < n or n == 1 or (not c.listed and any(o.listed for o in free.values()))]
     named = [c for c in named if not (c.distinct > n / 2 and len(named) > 1)] or named
     if named:
+        # Where rows of one time are of several objects, their id tells these apart, and a unit of measurement does not.
+        unlike = {c.name: n if time is None else _count(c.codes, time.codes) for c in named}
+        named = [c for c in named if unlike[c.name] > 0.98 * max(unlike.values())]
         best = max(named, key=lambda c: (c.distinct, -c.rank(IDS)))
-        same = [c for c in named if c.distinct == best.distinct]
-        best = min(same, key=lambda c: c.rank(IDS))
-        return best, [c for c in named if c not in same]
+        return best, [c for c in named if c.distinct != best.distinct]
     if several_files:
         return None, []
     blocks = [c for c in free.values() if (c.text or c.whole) and c.distinct > 1 and not c.listed]
@@ -440,19 +479,38 @@ def _stem(name: str) -> str:
     return "".join(stems or words)
 
 
+def key_column(table: Source, id: str) -> str:
+    """Return the column of a table of objects that holds their ids: `id`, or else the only one that is called so.
+
+    Raises
+    ------
+    InputError
+        No such column, or several ("unknown-column").
+    """
+    likely = [name for name in table.columns if looks_like_id(name)]
+    if id not in table.columns and len(likely) == 1:
+        return likely[0]
+    table.need([id], advice=", by which its rows belong to series")
+    return id
+
+
 def propose_objects(
     source: Source, id: str, label: str | None, count: int
 ) -> tuple[str | None, tuple[str, ...], list[str]]:
     """Propose the label and the static columns of the objects' table, and say what is doubtful about them."""
-    columns = {name: c for name, c in look(source).items() if name != id and c.distinct > 1}
+    key, unsure = key_column(source, id), []
+    if key != id:
+        unsure.append(f"the ids of {source.name} are read from {key!r}")
+    columns = {name: c for name, c in look(source).items() if name != key and c.distinct > 1}
     if label is None:
         labels = [c for c in columns.values() if c.called(LABELS) and c.distinct <= max(2, count // 2)]
         label = min(labels, key=lambda c: c.rank(LABELS)).name if labels else None
-    no_facts = OUTCOMES | ERRORS | {"split", "fold", "true"}
-    usable = [c for c in columns.values() if c.name != label and not looks_like_id(c.name) and not c.dates]
+    no_facts = ERRORS | {"split", "fold", "true"}
+    usable = [c for c in columns.values() if c.name != label and not looks_like_id(c.name)]
+    outcomes = [c.name for c in usable if set(c.words) & OUTCOMES]
     truth = columns.get(label or "")
     static, leaks = [], []
-    for c in (c for c in usable if not c.clock and not set(c.words) & no_facts):
+    for c in (c for c in usable if not (c.dates or c.clock or c.name in outcomes or set(c.words) & no_facts)):
         many = 2 * c.distinct > len(c.codes)
         says_label = (
             truth is not None and _count(c.codes, truth.codes) == _count(c.codes) and c.distinct >= truth.distinct
@@ -461,4 +519,8 @@ def propose_objects(
             leaks.append(c.name)
         elif not (c.text and many):
             static.append(c.name)
-    return label, tuple(static), [f"{listed(leaks)} say the label itself, and are not read"] if leaks else []
+    unsure += [f"{listed(leaks)} say the label itself, and are not read"] if leaks else []
+    unsure += [f"{listed(outcomes)} {LIKE_OUTCOMES}"] if outcomes else []
+    if label is not None and static:
+        unsure.append(f"of {listed(static, 20)}, leave out by --static what is known only after {label!r}")
+    return label, tuple(static), unsure

@@ -15,6 +15,7 @@ from rotarymae.errors import InputError, InputWarning, choose, listed
 from rotarymae.series import cells, dates
 from rotarymae.series.columns import one_per_series, plain_cells, static_column, static_values
 from rotarymae.series.dataset import SeriesDataset
+from rotarymae.tables.guess import key_column
 from rotarymae.tables.source import Source, open_source
 
 WORDS_FOR_NO_LABEL = ("na", "n/a", "#n/a", "<na>", "nan", "null", "none", "?", "-")
@@ -101,7 +102,7 @@ def with_static(
 ) -> SeriesDataset:
     """Return a data set with static columns of the objects' table, which has one row per series."""
     table, static = open_source(source), dict(dataset.static)
-    table.need([id], advice=", by which its rows belong to series")
+    id = key_column(table, id)
     columns = table.read([id, *names])
     codes, ids = cells.encode(_ids(table, columns[id], id))
     place, there, _ = _match(dataset.ids, ids)

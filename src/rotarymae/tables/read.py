@@ -13,12 +13,11 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from rotarymae.errors import InputError, InputWarning, NoObservations, listed
 from rotarymae.series import cells, dates
 from rotarymae.series.cells import is_list, to_arrow
-from rotarymae.series.columns import encode_channels, error_columns, static_column
+from rotarymae.series.columns import channel_numbers, error_columns, static_column
 from rotarymae.series.dataset import SeriesDataset
 from rotarymae.series.mapped import map_parts, series_chunks
 from rotarymae.series.reading import NO_ZONE, LeftOut, ReadingReport
@@ -155,7 +154,7 @@ class TableReader:
     ) -> TableReader:
         """Find the columns of a schema in a table; arguments as `read_table`."""
         for_model = channel_names is not None or value_names is not None
-        table = open_source(source, schema.header_row, schema.numbered)
+        table = open_source(source, schema.header_row, schema.numbered).with_time(schema.time)
         names = table.columns
         role_of = {name: role for role, name in schema.roles}
         for name in others:
@@ -318,8 +317,8 @@ class TableReader:
         reader = self._settled(columns)
         pieces: Any = self.source.series(self.columns, self.id, size) if columns is None else [columns]
         for columns in pieces:
-            ids = cells.trimmed(columns[self.id])
-            ids = (ids if self.id not in reader.integers else reader.labels(columns[self.id], self.id)).unique()
+            ids = cells.trimmed(columns[self.id].unique())
+            ids = (ids if self.id not in reader.integers else reader.labels(ids, self.id)).unique()
             ids = ids.filter(cells.labels(ids, self.id).is_valid())
             try:
                 yield ids, reader.build(columns, part=not whole), None
@@ -391,7 +390,7 @@ class TableReader:
         cautions: list[str] = []
         notes: list[str] = []
         words: dict[str, dict[str, int]] = {}
-        series, ids = cells.encode(self.labels(columns[schema.id], schema.id))
+        series, ids = cells.encode(columns[schema.id], lambda column: self.labels(column, schema.id))
         static = {}
         for name in schema.static:
             if name not in self._of_objects:
@@ -426,21 +425,23 @@ class TableReader:
         blank = bare & keep & untimed & (row_of is not None)
         keep &= ~blank
         missing = int(blank.sum())
-        labels = None if schema.channel is None else self.labels(per_row[schema.channel], schema.channel)
+        which, known, unknown = None, None, {}
         facts: dict[str, np.ndarray] = {}
-        if schema.untimed == "static" and labels is not None:
-            untimed &= keep & (series >= 0)
-            facts = _facts(untimed, series, len(ids), *cells.encode(labels), values)  # a model need not know them
+        if schema.channel is not None:
+            channel = schema.channel
+            codes, names = cells.encode(per_row[channel], lambda column: self.labels(column, channel))
+            if schema.untimed == "static":
+                untimed &= keep & (series >= 0)
+                facts = _facts(untimed, series, len(ids), codes, names, values)  # a model need not know them
             if facts:
                 notes.append(f"{untimed.sum():,} rows without a time are static: {listed(facts)}")
                 keep &= ~untimed
-                labels = pc.if_else(pa.array(untimed), pa.scalar(None, labels.type), labels)  # pyright: ignore
-        which, known, unknown = None, None, {}
-        if labels is not None:
-            which, known, unknown = encode_channels(
-                labels,
+                codes = np.where(untimed, -1, codes)
+            which, known, unknown = channel_numbers(
+                codes,
+                names,
                 self.channel_names,
-                f"column {schema.channel!r}",
+                f"column {channel!r}",
                 self.unknown_channels,
                 lambda row: f"series {listed([ids[series[row]]])}" if series[row] >= 0 else f"row {row}",
             )

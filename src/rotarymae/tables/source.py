@@ -53,7 +53,9 @@ BEGINNINGS = {
     b"[": ".json",
 }
 NUMBERED = re.compile(r"(.*\D)(\d+)")  # columns FLUX.1, FLUX.2, ...
-COMMA = r"\s*[-+]?\d*,\d+([eE][-+]?\d+)?\s*"
+SPACE = "[.\\s'’\u00a0\u202f]"  # between thousands, where the comma is the decimal mark
+COMMA = rf"\s*[-+]?(\d{{1,3}}({SPACE}\d{{3}})+(,\d+)?|\d*,\d+)([eE][-+]?\d+)?\s*"
+DATE_PARTS = ("year", "month", "day", "hour", "minute", "second")
 MAX_COLUMNS = 25_000
 COPIES = 4  # what reading and sorting a table takes at its peak, over the bytes of its numbers
 
@@ -151,6 +153,18 @@ class Source:
             relation=f"(SELECT *, row_number() OVER () AS _row FROM {self.relation})",
             notes=(*self.notes, f"each row is a series of {len(names):,} columns {stem}1, {stem}2, ..."),
         )
+
+    def with_time(self, name: str) -> Source:
+        """Return the same with the column of times "year+month+day+hour" made of the columns of these names, if it has
+        them."""
+        parts = name.split("+")
+        if name in self.kinds or not {*DATE_PARTS[:3]} <= {*map(str.lower, parts)} or not {*parts} <= {*self.kinds}:
+            return self
+        cells_of = {part.lower(): f"TRY_CAST({self.sql[part]} AS INTEGER)" for part in parts}
+        numbers = ", ".join(cells_of.get(part, "0") for part in DATE_PARTS)
+        sql = f"try_strptime(printf('%d-%d-%d %d:%d:%d', {numbers}), '%Y-%m-%d %H:%M:%S')"
+        kinds = {column: kind for column, kind in self.kinds.items() if column not in parts}
+        return replace(self, kinds={**kinds, name: pa.timestamp("us")}, sql={**self.sql, name: sql})
 
     @functools.cached_property
     def file_ids(self) -> tuple[str, ...]:
@@ -356,6 +370,12 @@ def _literal(text: str) -> str:
 def _pattern(path: Path) -> str:
     """Return a path as a literal that DuckDB does not take for a pattern."""
     return _literal(re.sub(r"[*?\[]", lambda match: f"[{match[0]}]", str(path)))
+
+
+def _with_point(cell: str) -> str:
+    """Return an expression with decimal points for a cell of a file that has decimal commas."""
+    plain = f"replace(regexp_replace({cell}, {_literal(SPACE)}, '', 'g'), ',', '.')"
+    return f"CASE WHEN regexp_full_match({cell}, {_literal(COMMA)}) THEN {plain} ELSE {cell} END"
 
 
 def _flat(schema: pa.Schema, columns: Sequence[str] | None = None) -> tuple[dict[str, pa.DataType], dict[str, str]]:
@@ -599,15 +619,14 @@ def _one_layout(name: str, paths: Sequence[Path], layouts: Sequence[Sequence[str
 
 def _open_text(paths: tuple[Path, ...], format: str, name: str, header_row: int | None) -> Source:
     """Open text files; consecutive ones of one form are read together."""
-    texts = [formats.sniff(path, format, header_row) for path in paths]
+    texts = formats.sniff_all(paths, format, header_row)
     twice = _one_layout(name, paths, [text.names for text in texts])
     columns = [column for column in texts[0].names if column not in twice]
     runs, read_from = [], []
     for text, run in itertools.groupby(zip(texts, paths, strict=True), key=lambda pair: replace(pair[0], note="")):
         files = [as_utf8(path, text) for _, path in run]
         read_from += files
-        cell = f"CASE WHEN regexp_full_match({{0}}, '{COMMA}') THEN replace({{0}}, ',', '.') ELSE {{0}} END"
-        cells_of = {name: cell.format(f"c{i}") if text.comma else f"c{i}" for i, name in enumerate(text.names)}
+        cells_of = {name: _with_point(f"c{i}") if text.comma else f"c{i}" for i, name in enumerate(text.names)}
         kinds = ", ".join(f"'c{i}': 'VARCHAR'" for i in range(len(text.names)))
         skip = 0 if files[0] not in paths else text.skip
         separator = "\t" if text.blanks else text.separator

@@ -242,6 +242,8 @@ class FinetuningOptions:
     """Fine-tuning leaves out up to this share of observations; of joined times also of the values that stay."""
     noise: float = 0.05
     """Fine-tuning adds normal noise of this standard deviation to the standardised values."""
+    early: bool = False
+    """Fine-tuning and boosting also see series that end early, for answers before a series is complete."""
     dropout: float = 0.0
     """Fine-tuning drops this share of the attention weights and of the hidden units."""
     drop_path: float = 0.0

@@ -1,0 +1,98 @@
+"""Find the season of a table: after what time its series repeat themselves, read off their autocorrelation."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.signal import find_peaks
+
+from rotarymae.series import SeriesDataset, channel_index
+
+MOST_SLOTS = 4096  # of a series; what repeats more slowly is not seen
+MOST_SERIES = 50
+LEAST_CYCLES = 2.5  # that a series must hold
+LEAST_PROMINENCE = 0.25  # of a peak of the autocorrelation above the valleys around it
+LEAST_CORRELATION = 0.1  # at that peak
+LEAST_PAIRS = 50  # of observations so far apart
+ALIKE = 0.75  # of the most prominent peak: the first such one is the season, and what follows are its multiples
+
+
+class Season(NamedTuple):
+    """After what time series repeat themselves, in the table's unit, and how many median gaps that is; 0 of none."""
+
+    time: float = 0.0
+    gaps: float = 0.0
+
+
+def find_season(dataset: SeriesDataset) -> Season:
+    """Return the season of the first values of the series.
+
+    The times of each channel of a series are rounded to its median gap, and a straight line is subtracted; the
+    autocorrelations of some of the longest are averaged, weighted by their pairs of observations. All must have about
+    the same median gap: a season of a table is one of the clock.
+    """
+    curves = _longest(dataset)
+    gaps = [float(np.median(np.diff(times))) for times, _ in curves]
+    if not gaps:
+        return Season()
+    slot = float(np.median(gaps))
+    products, pairs = np.zeros(MOST_SLOTS), np.zeros(MOST_SLOTS)
+    for times, values in curves:
+        product, pair = _autocovariance(np.round((times - times[0]) / slot).astype(int), values)
+        products[: len(product)] += product
+        pairs[: len(pair)] += pair
+    known = pairs >= LEAST_PAIRS
+    size = len(known) if known.all() else int(known.argmin())
+    if size < 4 or products[0] <= 0:
+        return Season()
+    correlation = products[:size] / pairs[:size] / (products[0] / pairs[0])
+    lags, about = find_peaks(correlation, LEAST_CORRELATION, prominence=LEAST_PROMINENCE)
+    if not len(lags):
+        return Season()
+    lag = float(lags[about["prominences"] >= ALIKE * about["prominences"].max()][0])
+    for cycles in range(1, int(size / lag) + 1):  # many seasons on it is known to a fraction of a slot
+        start = int(cycles * lag - lag / 4) + 1
+        stop = int(cycles * lag + lag / 4) + 2
+        if stop < size:
+            top = start + int(correlation[start:stop].argmax())
+            left, middle, right = correlation[top - 1 : top + 2]
+            if middle >= max(left, right):
+                lag = (top + (left - right) / (left - 2 * middle + right) / 2) / cycles
+    return Season(slot * lag, lag)
+
+
+def _longest(dataset: SeriesDataset) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Return times and first values of channels of the longest series, without repeated times."""
+    channels, curves = channel_index(dataset), []
+    for series in np.argsort(-np.asarray(dataset.lengths), kind="stable")[:MOST_SERIES]:
+        rows = slice(dataset.offsets[series], dataset.offsets[series + 1])
+        for channel in np.unique(channels[rows]):
+            chosen = channels[rows] == channel
+            times, first = np.unique(np.asarray(dataset.times[rows], float)[chosen], return_index=True)
+            values = np.asarray(dataset.values[rows], float)[chosen, 0][first]
+            finite = np.isfinite(values)
+            times, values = times[finite][:MOST_SLOTS], values[finite][:MOST_SLOTS]
+            if len(times) >= LEAST_PAIRS and values.std() > 0:
+                curves.append((times, values))
+    return curves[: 4 * MOST_SERIES]
+
+
+def _autocovariance(slots: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return sums of products by lag, and how many pairs of observations they are of."""
+    inside = slots < MOST_SLOTS
+    slots, values = slots[inside], values[inside]
+    if len(slots) < LEAST_PAIRS:
+        return np.zeros(0), np.zeros(0)
+    values = values - np.polyval(np.polyfit(slots, values, 1), slots)
+    values /= values.std() or 1.0
+    size = int(slots[-1]) + 1
+    count = np.bincount(slots, minlength=size).astype(float)
+    total = np.bincount(slots, values, minlength=size)
+    most = int(size / LEAST_CYCLES) + 1
+
+    def correlate(part: np.ndarray) -> np.ndarray:
+        transformed = np.fft.rfft(part, 2 * size)
+        return np.fft.irfft(np.abs(transformed) ** 2)[:most]
+
+    return correlate(total), np.round(correlate(count))

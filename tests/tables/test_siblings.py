@@ -1,0 +1,188 @@
+"""Further tables that people have: other languages, marks between thousands, units in cells, times in parts."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from rotarymae.errors import InputError, InputWarning
+from rotarymae.series import cells
+from rotarymae.tables import (
+    TableSchema,
+    align_labels,
+    key_column,
+    open_source,
+    propose,
+    propose_objects,
+    read_table,
+    with_static,
+)
+
+SERIES, TIMES = 6, 15
+
+
+@pytest.fixture(scope="module")
+def base():
+    draw = np.random.default_rng(0)
+    rows = [(i, t) for i in range(SERIES) for t in np.sort(draw.uniform(0, 60, TIMES)).round(2)]
+    table = pd.DataFrame(rows, columns=["id", "time"])
+    return table.assign(value=(np.sin(table.time / 3) + table.id).round(3))
+
+
+@pytest.fixture(scope="module")
+def when(base):
+    return pd.Timestamp("2024-03-20") + pd.to_timedelta((base.time * 6 * 3600).round(), unit="s")
+
+
+def looked_at(path):
+    """Return what is proposed of a file, and its data set."""
+    source = open_source(path)
+    proposal = propose(source, TableSchema(), set())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", InputWarning)
+        return proposal, read_table(source, proposal.schema)[0]
+
+
+NAMES = [
+    ("Patient", "Zeit", "Messwert"),
+    ("identifiant", "heure", "valeur"),
+    ("paciente", "fecha", "valor"),
+    ("sensorId", "ts", "temperature"),
+    ("编号", "时间", "数值"),
+    ("star", "foo", "flux"),  # the time by its shape
+]
+
+
+@pytest.mark.parametrize("names", NAMES, ids=lambda names: names[0])
+def test_columns_in_other_languages(base, tmp_path, names):
+    base.set_axis(names, axis=1).to_csv(tmp_path / "t.csv", index=False)
+    proposal, dataset = looked_at(tmp_path / "t.csv")
+    assert (proposal.schema.id, proposal.schema.time, *proposal.schema.values) == names
+    np.testing.assert_array_equal(dataset.values[:, 0], base.value)
+
+
+def german(value):
+    return f"{value:,.2f}".translate(str.maketrans(",.", ".,"))
+
+
+CELLS = {
+    "commas between thousands": (",", lambda v: f"{v:,.2f}"),
+    "points between thousands": (";", german),
+    "points between thousands, quoted": (",", german),
+    "blanks between thousands": (";", lambda v: f"{v:,.2f}".replace(",", "\u202f").replace(".", ",")),
+    "apostrophes between thousands": (",", lambda v: f"{v:,.2f}".replace(",", "'")),
+    "percent": (",", "{:.2f}%".format),
+    "a unit": (",", "{:.2f} mg/dL".format),
+    "a typographic minus": (",", lambda v: f"{v - 2500:.2f}".replace("-", "−")),
+    "Fortran": (",", lambda v: f"{v:.6E}".replace("E", "D")),
+}
+
+
+@pytest.mark.parametrize("kind", CELLS)
+def test_numbers_as_people_write_them(base, tmp_path, kind):
+    separator, written = CELLS[kind]
+    values = (1000 * base.value + 1500).round(2)
+    base.assign(value=values.map(written)).to_csv(tmp_path / "t.csv", index=False, sep=separator)
+    _, dataset = looked_at(tmp_path / "t.csv")
+    expected = values - 2500 if "minus" in kind else values
+    np.testing.assert_allclose(dataset.values[:, 0], expected, rtol=0, atol=1e-2)
+
+
+def test_a_comma_that_may_be_either_is_not_guessed():
+    few = cells.numbers(pa.array(["1,234", "5"]), "value")
+    assert few.words == {"1,234": 1} and few.values[1] == 5
+    many = cells.numbers(pa.array([f"{k},204" for k in range(1, 12)] + ["998"]), "value")
+    assert many.values[0] == 1204 and "commas between thousands" in str(many.note)
+    two_units = cells.numbers(pa.array(["5", "5 mg", "7 g"]), "value")
+    assert two_units.words == {"5 mg": 1, "7 g": 1}
+
+
+def test_limits_are_named_whatever_their_mark():
+    assert cells.numbers(pa.array(["1", "≤ 5", "> 100"]), "value", limits=True).values.tolist() == [1, 5, 100]
+
+
+@pytest.mark.parametrize("written", ["%d-%b-%Y %H:%M:%S", "%Y%m%d%H%M%S", "%d/%m/%Y, %H:%M:%S", "%b %d, %Y %H:%M:%S"])
+def test_dates_of_other_notations(base, when, tmp_path, written):
+    base.assign(time=when.dt.strftime(written)).to_csv(tmp_path / "t.csv", index=False)
+    proposal, dataset = looked_at(tmp_path / "t.csv")
+    assert proposal.schema.time_format == written
+    np.testing.assert_allclose(dataset.times, (when - pd.Timestamp(0)) / pd.Timedelta("1D"), rtol=0, atol=1e-9)
+
+
+def test_dates_as_whole_numbers_of_parquet(base, when, tmp_path):
+    base.assign(time=when.dt.strftime("%Y%m%d%H%M%S").astype(int)).to_parquet(tmp_path / "t.parquet")
+    assert looked_at(tmp_path / "t.parquet")[1].time_unit == "day"
+    base.assign(time=20240000 + base.index).to_parquet(tmp_path / "t.parquet")  # some are no dates
+    assert looked_at(tmp_path / "t.parquet")[1].time_unit is None
+
+
+def test_dates_whose_notation_is_iso_need_no_format(base, when, tmp_path):
+    base.assign(time=when.dt.strftime("%Y-%m-%d %H:%M:%S")).to_csv(tmp_path / "t.csv", index=False)
+    assert looked_at(tmp_path / "t.csv")[0].schema.time_format is None
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_a_date_in_columns_of_its_parts(base, when, tmp_path, suffix):
+    parts = {name: getattr(when.dt, name) for name in ("year", "month", "day", "hour", "minute", "second")}
+    table = base.assign(**parts).drop(columns="time")
+    path = tmp_path / f"t.{suffix}"
+    table.to_csv(path, index=False) if suffix == "csv" else table.to_parquet(path)
+    proposal, dataset = looked_at(path)
+    assert proposal.schema.time == "year+month+day+hour+minute+second" and proposal.schema.values == ("value",)
+    np.testing.assert_allclose(dataset.times, (when - pd.Timestamp(0)) / pd.Timedelta("1D"), rtol=0, atol=1e-9)
+
+
+def test_times_as_names_of_columns_are_named(tmp_path):
+    days = pd.date_range("2024-01-20", periods=24).strftime("%Y-%m-%d")
+    pd.DataFrame(np.random.default_rng(0).normal(size=(5, 24)), columns=days).to_csv(tmp_path / "t.csv")
+    with pytest.raises(InputError, match="names of its columns are times"):
+        propose(open_source(tmp_path / "t.csv"), TableSchema(), set())
+
+
+def test_errors_of_a_wide_table_are_said_to_be_left_out(base, tmp_path):
+    table = base.rename(columns={"value": "g"})
+    table = table.assign(g_err=0.1 + table.index % 5, r=table.g + 1, r_err=0.1 + table.index % 5)
+    table.to_csv(tmp_path / "t.csv", index=False)
+    proposal, _ = looked_at(tmp_path / "t.csv")
+    assert proposal.schema.values == ("g", "r") and any("'g_err', 'r_err'" in text for text in proposal.unsure)
+
+
+# ── the objects' table ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_objects_may_call_their_ids_otherwise(tmp_path):
+    for i in range(6):
+        (tmp_path / f"{1000 + i}.csv").write_text("time,value\n" + "".join(f"{t},{i + t}\n" for t in range(5)))
+    files = open_source(tmp_path)
+    objects = pd.DataFrame({"RecordID": range(1000, 1006), "age": range(50, 56), "los": range(6), "died": [0, 1] * 3})
+    label, static, unsure = propose_objects(open_source(objects), "file", None, 6)
+    assert (label, static) == ("died", ("age",))
+    assert any("'RecordID'" in text for text in unsure) and any("'los' look like outcomes" in text for text in unsure)
+    dataset = read_table(files, TableSchema(id="file", static=("age",), objects=objects))[0]  # pyright: ignore
+    assert dataset.static["age"].tolist() == [*range(50, 56)]
+    key = key_column(open_source(objects), "file")
+    assert align_labels(dataset, objects, key, "died").tolist() == [0, 1] * 3
+    with pytest.raises(InputError, match="no column 'file'"):
+        with_static(dataset, objects.assign(patient_id=0), "file", ("age",))
+
+
+def test_rows_without_a_time_are_said(base, tmp_path):
+    table = pd.concat([base.assign(code="HR"), pd.DataFrame({"id": range(SERIES), "code": "SEX//F"})])
+    table = table.sort_values("id", kind="stable")
+    table.to_csv(tmp_path / "t.csv", index=False)
+    assert any(f"{SERIES} of the first" in text for text in looked_at(tmp_path / "t.csv")[0].unsure)
+
+
+def test_files_that_begin_alike_are_looked_at_once(tmp_path, monkeypatch):
+    from rotarymae.tables import formats
+
+    for i in range(4):
+        (tmp_path / f"{i}.csv").write_text("time;value\n" + "".join(f"{t};{i},{t}\n" for t in range(5)))
+    (tmp_path / "5.csv").write_text("# note\ntime;value\n" + "".join(f"{t};5,{t}\n" for t in range(5)))
+    sniffed = []
+    monkeypatch.setattr(formats, "sniff", lambda *args, _sniff=formats.sniff: sniffed.append(args[0]) or _sniff(*args))
+    dataset = read_table(tmp_path, TableSchema(id="file"))[0]
+    assert [path.name for path in sniffed] == ["0.csv", "5.csv"]
+    assert dataset.values[:, 0].tolist() == [i + t / 10 for i in (0, 1, 2, 3, 5) for t in range(5)]

@@ -1,0 +1,122 @@
+"""Early answers: series that end early are trained on with `early`, and scored with `evaluate --at`."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from _runs import FIT, examples, series
+from conftest import TINY, command, refuses, two_kinds, write_csv
+from rotarymae.counter_rng import counter_uniform
+from rotarymae.partners import BoostedFeatures
+from rotarymae.preprocess.examples import cut_tokens
+from rotarymae.series import known_at, with_early
+from rotarymae.train import EARLY, train
+
+
+def test_series_are_cut_at_a_time():
+    dataset = series(20)
+    first, last = dataset.times[dataset.offsets[:-1]], dataset.times[dataset.offsets[1:] - 1]
+    middle = known_at(dataset, (first + last) / 2)
+    assert (middle.times <= np.repeat((first + last) / 2, middle.lengths)).all()
+    assert len(middle.times) == (dataset.times <= np.repeat((first + last) / 2, dataset.lengths)).sum()
+    assert known_at(dataset, first).lengths.tolist() == [1] * 20  # what was known at once
+    assert known_at(dataset, last).fingerprint() == dataset.fingerprint()
+
+
+def test_copies_that_end_early_stand_behind_the_whole_series():
+    dataset = series(200)
+    every = with_early(dataset, 2, seed=1)
+    whole, cut = every.select(np.arange(200)), every.select(np.arange(200, 600))
+    assert whole.fingerprint() == dataset.fingerprint() and cut.ids.tolist() == dataset.ids.tolist() * 2
+    share = cut.lengths / np.tile(dataset.lengths, 2)
+    assert 0.5 < share.mean() < 0.65 and share.max() == 1 and cut.lengths.min() == 1
+    assert (cut.lengths[:200] != cut.lengths[200:]).any()
+    assert (with_early(dataset, 2, seed=2).lengths != every.lengths).any()
+
+
+def test_half_of_a_batch_ends_early_whatever_else_is_in_it():
+    data = examples("classify", 400, augment=False)
+    index = np.arange(400)
+    tokens = data.tokens(index, 0)
+    cut = cut_tokens(tokens, counter_uniform(3, 0, index, 5))
+    before, after = tokens.real.sum(1), cut.real.sum(1)
+    assert 0.4 < (after < before).float().mean() < 0.5 and after.min() == 1
+    short = int((after < before).nonzero()[0])
+    kept = int(after[short])
+    torch.testing.assert_close(cut.values[short, :kept], tokens.values[short, :kept])
+    alone = cut_tokens(data.tokens(index[short : short + 1], 0), counter_uniform(3, 0, [short], 5))
+    assert alone.real.sum() == kept
+    assert not torch.equal(cut_tokens(tokens, counter_uniform(3, 1, index, 5)).real.sum(1), after)
+
+
+def test_partners_and_validation_see_series_that_end_early(monkeypatch):
+    seen = []
+    fit = BoostedFeatures.fit.__func__
+
+    def watched(cls, task, dataset, truth, static, seed):
+        seen.append((len(dataset), len(truth)))
+        return fit(cls, task, dataset, truth, static, seed)
+
+    monkeypatch.setattr(BoostedFeatures, "fit", classmethod(watched))
+    dataset = series(60)
+    result = train(dataset, np.arange(60) % 2, replace(FIT, early=True, predictor="features"))
+    known, chosen = len(result.split.train), len(result.split.validation)
+    assert seen == [((EARLY + 1) * known,) * 2, ((EARLY + 1) * (known + chosen),) * 2]
+    assert {len(part) for part in result.validation_outputs.values()} == {chosen}
+    assert result.pipeline.parameters["early"] is True
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("early")
+    rows, labels = two_kinds(40)
+    table = write_csv(
+        folder / "t.csv", "id,time,band,flux,seen,kind", [[*row, int(row[1] > 3), labels[row[0]]] for row in rows]
+    )
+    given = ["fit", table, "--channel", "band", "--values", "flux", "--label", "kind", "--early", *TINY, "--quiet"]
+    assert command(*given, "--out", folder / "run") == 0
+    return folder
+
+
+def test_evaluate_scores_what_was_known(run, capsys):
+    given = ["evaluate", run / "run", run / "t.csv", "--label", "kind", "--at", "2", "+1000"]
+    assert command(*given, "--out", run / "m.json") == 0
+    shown = capsys.readouterr().out
+    assert "+2" in shown and "whole" in shown and "first observation" in shown
+    metrics = json.loads((run / "m.json").read_text())
+    early = metrics["early"]
+    assert early["series"] == 40 and early["left_out"] == 0 and list(early["at"]) == ["2", "1000"]
+    assert early["at"]["1000"] == metrics["classification"] != early["at"]["2"]
+    assert (run / "m.png").stat().st_size > 10_000
+
+
+def test_evaluate_counts_from_the_first_flagged_observation(run):
+    given = ["evaluate", run / "run", run / "t.csv", "--label", "kind", "--at", "2", "--quiet"]
+    assert command(*given, "--first", "seen", "--out", run / "flagged.json") == 0
+    assert command(*given, "--out", run / "plain.json") == 0
+    flagged, plain = (json.loads((run / f"{name}.json").read_text())["early"] for name in ("flagged", "plain"))
+    assert flagged["first"] == "observation with seen" and flagged["series"] > 0
+    assert flagged["at"]["2"] != plain["at"]["2"]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [(["--at", "soon"], ["soon", "6h"]), (["--at", "6h"], ["+6"]), (["--first", "seen"], ["--first seen", "--at"])],
+)
+def test_evaluate_refuses_other_times(run, capsys, options, words):
+    assert command("evaluate", run / "run", run / "t.csv", "--label", "kind", *options) == 2
+    error = capsys.readouterr().err
+    assert all(word in error for word in words)
+
+
+def test_pictures_do_not_end_early():
+    from rotarymae.arrays import ArrayDataset
+
+    pictures = ArrayDataset.from_arrays(
+        [np.random.default_rng(i).random((8, 8, 1)) for i in range(12)], patch_size=(4, 4)
+    )
+    with refuses("early"):
+        train(pictures, np.arange(12) % 2, replace(FIT, early=True))
