@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Callable
 from dataclasses import asdict, replace
@@ -125,7 +124,6 @@ def explain(
             model reads at a time has an empty row.
     """
     from rotarymae import scale
-    from rotarymae.importance import most_observations
     from rotarymae.pipeline import Pipeline
 
     reporter = new_reporter(quiet)
@@ -136,7 +134,7 @@ def explain(
     if pipeline.partners is not None and pipeline.partners.choice != "model":
         choice = pipeline.partners.choice
         reporter.say(f"explained and predicted by the model alone; `predict` takes {choice} for this run")
-    if most_observations(pipeline.require_series()) < math.inf:
+    if pipeline.require_series().window is not None:
         totals = replace(totals, what="series that are too long or without observations")
     rows = totals.rows - totals.empty
     reporter.say(f"{rows:,} observations of {totals.answered:,} series → {out}{totals.said_of_empty}")
@@ -244,7 +242,7 @@ def evaluate(
         model: This folder was written by `fit`, or is a model directory.
         table: This table of observations is laid out as in training, unless options say otherwise; or it is a folder
             of pictures or sounds with one folder per class.
-        out: The metrics go to this new JSON file as well, and a picture of those of --at beside it.
+        out: The metrics go to this new JSON file, a picture of --at beside it.
         at: Also score what was known so long after each first observation: 30, 6h, 2d.
         first: --at counts from the first observation where this column is not 0.
     """

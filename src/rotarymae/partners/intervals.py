@@ -1,8 +1,9 @@
 """Intervals of predicted numbers, by split conformal prediction (Vovk et al. 2005; Lei et al. 2018, JASA 113).
 
-The absolute errors of series that nothing has learnt from, as far as the validation series are such, are kept. Of n of
-them the ⌈share · (n + 1)⌉-th smallest is half the width of an interval that holds the value of a further series with at
-least this probability, whatever the errors' distribution, if the series are of the same kind.
+The absolute errors of validation series, from which no weight was learnt, are kept. Of n of them, in order, the one at
+share · (n + 1) is half the width of an interval that holds the value of a further series with this probability,
+whatever the errors' distribution, if the series are of the same kind. Between two of them it is interpolated: the next
+larger one, as in the papers, would hold 0.95 instead of 0.9 with 18 errors.
 """
 
 from __future__ import annotations
@@ -38,4 +39,4 @@ def half_widths(errors: Sequence[Sequence[float]], share: float) -> NDArray[np.f
     """Return half the width [outputs] of intervals that hold this share; None where there are too few errors."""
     if not errors or min(map(len, errors)) < least_errors(share):
         return None
-    return np.array([one[math.ceil(share * (len(one) + 1) - 1e-9) - 1] for one in errors])
+    return np.array([np.interp(share * (len(one) + 1), np.arange(len(one)) + 1, one) for one in errors])
