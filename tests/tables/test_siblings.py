@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.parquet
 import pytest
 
 from rotarymae.errors import InputError, InputWarning
@@ -186,3 +187,70 @@ def test_files_that_begin_alike_are_looked_at_once(tmp_path, monkeypatch):
     dataset = read_table(tmp_path, TableSchema(id="file"))[0]
     assert [path.name for path in sniffed] == ["0.csv", "5.csv"]
     assert dataset.values[:, 0].tolist() == [i + t / 10 for i in (0, 1, 2, 3, 5) for t in range(5)]
+
+
+# ── indices of data frames, ids, months ─────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def hourly():
+    values = np.random.default_rng(0).normal(size=60).round(3)
+    return pd.DataFrame({"a": values}, index=pd.date_range("2024-01-01", periods=60, freq="h"))
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet", "xlsx"])
+def test_dates_in_an_index_without_a_name_are_the_time(hourly, tmp_path, suffix):
+    path = tmp_path / f"t.{suffix}"
+    {"csv": hourly.to_csv, "parquet": hourly.to_parquet, "xlsx": hourly.to_excel}[suffix](path)
+    proposal, dataset = looked_at(path)
+    assert (proposal.schema.id, proposal.schema.values, dataset.time_unit) == ("file", ("a",), "day")
+    np.testing.assert_array_equal(dataset.values[:, 0], hourly.a)
+
+
+def test_the_index_of_a_frame_is_read_where_it_has_names_or_dates(base, hourly):
+    dataset = read_table(hourly, TableSchema(id="file", values=("a",)))[0]
+    assert dataset.time_unit == "day" and len(dataset.times) == 60
+    indexed = read_table(base.set_index(["id", "time"]), TableSchema())[0]
+    np.testing.assert_array_equal(indexed.values[:, 0], base.value)
+    assert open_source(base.set_index(base.id)).columns == ["id", "time", "value"]  # a level that is a column, too
+
+
+@pytest.mark.parametrize("written", ["%Y-%m", "%b %Y"])
+def test_months_are_dates(tmp_path, written):
+    months = pd.date_range("2001-01-01", periods=60, freq="MS").strftime(written)
+    pd.DataFrame({"month": months, "sales": np.arange(60.0)}).to_csv(tmp_path / "t.csv", index=False)
+    assert looked_at(tmp_path / "t.csv")[1].times[:2].tolist() == [11323, 11354]
+
+
+def test_rows_sorted_by_time_are_of_the_objects_that_tell_them_apart(tmp_path):
+    days = pd.date_range("2024-01-01", periods=40).strftime("%Y-%m-%d")
+    stores = pd.DataFrame({"date": np.repeat(days, 5), "store": [*"abcde"] * 40, "sales": np.arange(200.0)})
+    stores.to_csv(tmp_path / "t.csv", index=False)
+    assert looked_at(tmp_path / "t.csv")[0].schema.id == "store"
+    stores.rename(columns={"store": "sensor"}).to_csv(tmp_path / "t.csv", index=False)
+    assert looked_at(tmp_path / "t.csv")[0].schema.channel == "sensor"
+
+
+def test_glued_names_of_ids_and_offsets_and_numbers_next_to_texts(base, tmp_path):
+    table = pd.DataFrame({"vitalperiodicid": base.index, "patientunitstayid": base.id + 100})
+    table = table.assign(observationoffset=(60 * base.time).round() - 300, heartrate=base.value, sao2=base.value + 90)
+    table.to_csv(tmp_path / "t.csv", index=False)
+    schema = looked_at(tmp_path / "t.csv")[0].schema
+    assert (schema.id, schema.time, schema.values) == ("patientunitstayid", "observationoffset", ("heartrate", "sao2"))
+    events = base.rename(columns={"value": "valuenum"}).assign(value=base.value.astype(str), itemid=220045)
+    events.loc[::2, "itemid"] = 220210
+    events.to_csv(tmp_path / "t.csv", index=False)
+    assert looked_at(tmp_path / "t.csv")[0].schema.values == ("valuenum",)
+
+
+def test_decimals_of_parquet_are_values(base, tmp_path):
+    decimals = pa.array(base.value.round(3)).cast(pa.decimal128(10, 3), safe=False)
+    table = pa.table({"id": base.id, "time": base.time, "value": decimals})
+    pa.parquet.write_table(table, tmp_path / "t.parquet")
+    assert looked_at(tmp_path / "t.parquet")[0].schema.values == ("value",)
+
+
+def test_a_unit_of_measurement_is_no_id(tmp_path):
+    table = pd.DataFrame({"machine": np.repeat([*"wxyz"], 20), "time": [*range(20)] * 4, "unit": [*"abcd"] * 20})
+    table.assign(value=np.arange(80.0)).to_csv(tmp_path / "t.csv", index=False)
+    assert looked_at(tmp_path / "t.csv")[0].schema.id == "machine"

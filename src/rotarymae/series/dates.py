@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,6 +21,7 @@ ISO = r"^\d{4}-\d\d-\d\d([T ]\d\d(:\d\d(:\d\d([.,]\d+)?)?)?(Z|[+-]\d\d(:?\d\d)?)
 ELAPSED = r"^(?P<sign>-?)(?:(?P<d>\d+) days?,? ?\+?)?(?P<h>\d+):(?P<m>\d\d)(?::(?P<s>\d\d(?:\.\d+)?))?$"
 # 31.03.2024, 3/31/24, 2024/3/31, and with a time of day; ISO dates, where others of the column are not.
 OTHER_DATE = re.compile(r"(\d\d?([./-])\d\d?\2\d{4}|\d\d?([./])\d\d?\3\d\d|\d{4}([./-])\d\d?\4\d\d?)([ T,].*)?$")
+OFFLINE = {"threads": 1, "autoinstall_known_extensions": False, "autoload_known_extensions": False}
 FIRST_DAY, LAST_DAY = -719_162, 2_932_896  # the years 1 to 9999, in days since 1970-01-01
 
 
@@ -137,7 +139,12 @@ def _from_iso(texts: pa.Array, name: str) -> pa.Array:
     for unit in ("us", "ns"):
         with suppress(pa.ArrowInvalid):
             return texts.cast(pa.timestamp(unit, zone))
-    return _stamps(texts, datetime.fromisoformat, zone)
+    stamps: list[datetime | None] = []  # some day does not exist
+    for text in texts.to_pylist():
+        stamps.append(None)
+        with suppress(ValueError):
+            stamps[-1] = None if text is None else datetime.fromisoformat(text)
+    return pa.array(stamps, pa.timestamp("us", zone))
 
 
 def _strptime(texts: pa.Array, name: str, how: str) -> pa.Array:
@@ -147,7 +154,14 @@ def _strptime(texts: pa.Array, name: str, how: str) -> pa.Array:
             f"the format {how!r} of the times {name!r} has %Z, a zone by name such as CEST, which would be left out; "
             "names of zones are not unique. Write offsets, which %z reads."
         )
-    stamps = _stamps(texts, lambda text: datetime.strptime(text, how), "UTC" if "%z" in how else None)
+    if "%z" in how:
+        texts = pc.replace_substring_regex(texts, "[zZ]$", "+00:00")  # pyright: ignore
+    kind = pa.timestamp("us", "UTC" if "%z" in how else None)
+    stamps = pa.nulls(len(texts), kind)
+    with suppress(duckdb.InvalidInputException):  # a format that it does not know
+        query = "SELECT try_strptime(c, $how) FROM texts"
+        with duckdb.connect(config=OFFLINE).register("texts", pa.table({"c": texts})) as database:
+            stamps = cells.to_arrow(database.sql(query, params={"how": how}).to_arrow_table()[0]).cast(kind)
     if stamps.null_count == len(stamps):
         raise InputError(
             f"time column {name!r} holds {listed(texts.drop_null()[:1].to_pylist())}, which is not written as {how!r}, "
@@ -156,15 +170,6 @@ def _strptime(texts: pa.Array, name: str, how: str) -> pa.Array:
             code="time-text",
         )
     return stamps
-
-
-def _stamps(texts: pa.Array, parse: Callable[[str], datetime], zone: str | None) -> pa.Array:
-    stamps: list[datetime | None] = []
-    for text in texts.to_pylist():
-        stamps.append(None)
-        with suppress(ValueError):
-            stamps[-1] = None if text is None else parse(text)
-    return pa.array(stamps, pa.timestamp("us", zone))
 
 
 def _elapsed(texts: pa.Array) -> np.ndarray:

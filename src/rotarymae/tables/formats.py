@@ -163,7 +163,7 @@ def sniff(path: Path, format: str, header_row: int | None = None) -> Text:
             f"{path} has no line {start + 1} that could name its columns; is it complete, and is it a {format} file?",
             code="empty-file",
         )
-    names = tuple(name.strip() for name in rows[start])
+    names = tuple(name.strip() or f"unnamed {k + 1}" for k, name in enumerate(rows[start]))
     below = [row for row in rows[start + 1 :] if len(row) == len(names)]
     units = _units(below)
     cells_below = [cell.strip() for row in below for cell in row]
@@ -285,10 +285,14 @@ def _read_excel(path: Path) -> Read:
     if not rows:
         raise NoObservations(f"the first sheet of {path} is empty.")
     rows = [(*row, *[None] * (width - len(row))) for row in rows]
-    start = next((i for i, row in enumerate(rows) if sum(cell is not None for cell in row) * 2 > width), 0)
-    used = [k for k, name in enumerate(rows[start]) if name is not None]
+    filled = [sum(cell is not None for cell in row) for row in rows]
+    # The header may lack the name of the first column, which is an index.
+    start = next((i for i, n in enumerate(filled) if n * 2 > width or (rows[i][0] is None and n == width - 1)), 0)
+    indexed = any(row[0] is not None for row in rows[start:])
+    used = [k for k, name in enumerate(rows[start]) if name is not None or (k == 0 and indexed)]
     arrays = [_sheet_column([row[k] for row in rows[start + 1 :]]) for k in used]
-    table = pa.Table.from_arrays(arrays, names=[str(rows[start][k]).strip() for k in used])
+    names = [f"unnamed {k + 1}" if rows[start][k] is None else str(rows[start][k]).strip() for k in used]
+    table = pa.Table.from_arrays(arrays, names=names)
     return table, {}, (f"the header is row {start + 1}",) if start else ()
 
 

@@ -29,6 +29,7 @@ CLOCK_TIMES = ("", " %H:%M", " %H:%M:%S", " %H:%M:%S.%f", " %I:%M %p", " %I:%M:%
 CLOCK_TIMES += (", %H:%M", ", %H:%M:%S", ", %I:%M:%S %p")
 TIME_FORMATS = [day.replace("/", mark) + clock for mark in "/.- " for day in ORDERS for clock in CLOCK_TIMES]
 TIME_FORMATS += ["%b %d, %Y" + clock for clock in CLOCK_TIMES]
+TIME_FORMATS += ["%Y-%m", "%Y/%m", "%m/%Y", "%b %Y", "%B %Y", "%b-%Y"]  # months
 WHOLE_DATES = {8: "%Y%m%d", 12: "%Y%m%d%H%M", 14: "%Y%m%d%H%M%S"}  # digits → what 20240331 may be
 DATED = re.compile(r"\d+[-/.]\d*[-/.]?\d*")  # the beginning of 2024-03-31 and of 3/31/24
 MIN_NUMBERED = 20  # columns of one stem that make a series of each row
@@ -44,15 +45,15 @@ NO_IDS = {"exposure", "visit", "ccd", "detector", "field", "night", "image", "fi
           "candidate", "candid", "parent", "concept", "fid", "program", "user", "location", "site"}  # fmt: skip
 TIMES = ("mjd", "bmjd", "hjd", "bjd", "bkjd", "btjd", "jd", "time", "timestamp", "datetime", "dttm", "dt", "date",
          "day", "days", "hour", "hours", "minute", "minutes", "second", "seconds", "week", "month", "year", "t",
-         "epoch", "zeit", "datum", "cycle", "step", "iculos", "ts", "zeitpunkt", "zeitstempel", "heure", "temps",
-         "horodatage", "fecha", "hora", "tiempo", "data", "ora", "tempo", "tijd", "czas", "tid", "дата", "время",
-         "时间", "日期", "時間", "日時", "日付")  # fmt: skip
+         "offset", "epoch", "zeit", "datum", "cycle", "step", "iculos", "ts", "zeitpunkt", "zeitstempel", "heure",
+         "temps", "horodatage", "fecha", "hora", "tiempo", "data", "ora", "tempo", "tijd", "czas", "tid", "дата",
+         "время", "时间", "日期", "時間", "日時", "日付")  # fmt: skip
 BETTER_TIMES = ("mid", "midpoint", "obs", "observed", "chart", "recorded", "collect", "collected", "measured", "start")
 CLOCKS = ("clock", "time", "hour", "uhrzeit", "tod", "heure", "hora", "ora")
 CHANNELS = ("passband", "band", "bandpass", "filter", "filtercode", "filterid", "fid", "category", "channel", "sensor",
             "variable", "parameter", "test", "itemid", "item", "code", "concept", "analyte", "signal", "tag", "metric",
             "measurement", "lead", "name")  # fmt: skip
-VALUES = ("flux", "mag", "magnitude", "value", "valuenum", "reading", "measurement", "result", "amount", "numeric",
+VALUES = ("flux", "mag", "magnitude", "valuenum", "value", "reading", "measurement", "result", "amount", "numeric",
           "wert", "messwert", "valeur", "mesure", "valor", "valore", "waarde", "значение", "数值", "値")  # fmt: skip
 BETTER_VALUES = ("psf", "pdc", "numeric", "num", "cal", "corr")
 ERRORS = {"err", "error", "errors", "sigma", "unc", "uncertainty", "std", "stddev", "stderr", "e"}
@@ -94,7 +95,9 @@ def pieces(name: str) -> list[str]:
     """Return the words of a column's name: "midpointMjdTai" and "Time (MJD)" have mjd among theirs."""
     split = re.sub(r"([a-z0-9])([A-Z])", r"\1 \2", name.rpartition(".")[2])
     words = " ".join(re.findall(r"[^\W\d_]+|\d+", split)).lower()
-    return re.sub(r"(?<=[a-z])(psf|sap)\b", r" \1", words).split()  # glued names, such as magpsf and sigmapsf
+    # Glued names, such as magpsf, sigmapsf, observationoffset and patientunitstayid.
+    words = re.sub(r"(?<=[a-z])(psf|sap|offset)\b", r" \1", words)
+    return re.sub(r"(?<=stay|ient|ject|urce|vice|case|sion|odic|vent)id\b", " id", words).split()
 
 
 def looks_like_id(name: str) -> bool:
@@ -165,7 +168,7 @@ def _count(*keys: np.ndarray) -> int:
 
 def look(source: Source, rows: int = ROWS, na: Sequence[str] = ()) -> dict[str, Column]:
     """Return the columns of a table as its first rows show them; nested ones entry by entry."""
-    names = [name for name in source.kinds if not NOTHING.match(name)]
+    names = list(source.kinds)
     lists = {name for name in names if cells.is_list(source.kinds[name])}
     read = source.read(names, max(1, rows // 100) if lists else rows)
     lengths = cells.list_lengths(read[min(lists)]) if lists else None
@@ -176,7 +179,8 @@ def look(source: Source, rows: int = ROWS, na: Sequence[str] = ()) -> dict[str, 
         elif lengths is not None:
             column = column.take(pa.array(np.repeat(np.arange(len(lengths)), lengths)))
         columns[name] = _column(name, column, name in lists, na)
-    return columns
+    # The index of a data frame is nothing, unless it has the dates.
+    return {name: column for name, column in columns.items() if column.dates or not NOTHING.match(name)}
 
 
 def _column(name: str, column: pa.Array, of_lists: bool, na: Sequence[str]) -> Column:
@@ -196,7 +200,7 @@ def _column(name: str, column: pa.Array, of_lists: bool, na: Sequence[str]) -> C
                 problem = f"{name!r} has {words:,} cells that are no numbers ({', '.join(list(read.words)[:5])})"
     codes = np.zeros(len(column), np.int64)
     with suppress(InputError, pa.ArrowException):
-        texts = column.cast(pa.large_string()) if pa.types.is_temporal(kind) else column
+        texts = column.cast(pa.large_string()) if pa.types.is_temporal(kind) or pa.types.is_decimal(kind) else column
         codes = cells.encode(cells.labels(texts, name, amounts=True))[0]
     text = text and numbers is None
     return Column(name, tuple(pieces(name)), is_date, is_clock, text, of_lists, codes, numbers, problem)
@@ -382,7 +386,7 @@ def _time(free: dict[str, Column], unsure: list[str]) -> Column | None:
 def _ascending(free: dict[str, Column], unsure: list[str]) -> Column | None:
     """Return the first column of numbers that ascends from row to row, but where another series may begin."""
     for c in free.values():
-        if c.numbers is None or c.listed or looks_like_id(c.name) or c.distinct < MIN_ASCENDING:
+        if c.numbers is None or c.listed or c.words[-1:] == ("id",) or c.distinct < MIN_ASCENDING:
             continue
         if (np.diff(c.numbers) > 0).mean() > 0.9:
             unsure.append(f"{c.name!r} is proposed as the time, as it ascends (--time)")
@@ -433,6 +437,12 @@ def _id(
     runs = {c.name: 1 + int((np.diff(c.codes) != 0).sum()) for c in blocks}
     blocks = [c for c in blocks if runs[c.name] <= 1.1 * c.distinct and n / runs[c.name] >= MIN_RUN]
     if not blocks:
+        apart = [c for c in free.values() if c.text and 1 < c.distinct <= n / MIN_RUN and not c.called(CHANNELS)]
+        if time is not None and _count(time.codes) < 0.9 * n:
+            best = next((c for c in apart if _count(c.codes, time.codes) > 0.98 * n), None)
+            if best is not None:
+                unsure.append(f"{best.name!r} is proposed as the id, as it tells rows of one time apart (--id)")
+                return best, []
         return None, []
     best = max(blocks, key=lambda c: (c.text, c.distinct))
     unsure.append(f"{best.name!r} is proposed as the id, as its rows come in blocks (--id)")

@@ -454,6 +454,8 @@ def _open_frame(frame: Any) -> Source:
     if nw.dependencies.is_pandas_dataframe(frame) and not frame.columns.is_unique:
         again = frame.columns.duplicated(keep=False)
         twice, frame = tuple(sorted(set(map(str, frame.columns[again])))), frame.loc[:, ~again]
+    if nw.dependencies.is_pandas_dataframe(frame):
+        frame = _with_index(frame)
     try:
         seen = nw.from_native(frame, eager_only=True)
     except TypeError as error:
@@ -470,6 +472,14 @@ def _open_frame(frame: Any) -> Source:
         except InputError as error:
             broken[str(name)] = error
     return _of_table(pa.table(columns), "the table", twice=twice, broken=broken)
+
+
+def _with_index(frame: Any) -> Any:
+    """Return a pandas frame with the named levels of its index, or the dates that it is, as columns."""
+    if frame.index.names == [None] and frame.index.dtype.kind in "mM" and "time" not in frame.columns:
+        frame = frame.rename_axis("time")
+    levels = [name for name in frame.index.names if name is not None and name not in frame.columns]
+    return frame.reset_index(level=levels) if levels else frame
 
 
 def _frame_column(frame: nw.DataFrame[Any], name: str) -> pa.Array:
