@@ -1,7 +1,7 @@
-"""What softmax and linear attention cost by length, whole and in windows: `python -m benchmarks.attention`.
+"""What attention costs by length, of series that are read whole and in windows: `python -m benchmarks.attention`.
 
-    python -m benchmarks.attention                                  everything; hours on a core, for softmax's sake
-    python -m benchmarks.attention --lengths 1024 4096 --kinds linear
+    python -m benchmarks.attention                                  everything; hours on a core
+    python -m benchmarks.attention --lengths 1024 4096 --kinds whole
     python -m benchmarks.attention --figure                         draws what has been measured
 
 One series, the encoder of `fit` (size light), one thread, float32, no dropout. Each figure is taken in a process of its
@@ -29,21 +29,20 @@ from rotarymae import Encoder, RoMAEConfig
 from rotarymae.plots import style_of, styled
 
 FILE, PICTURE = Path("results/benchmark-attention.json"), Path("docs/images/attention.png")
-KINDS = {"softmax": ("softmax", 0), "linear": ("linear", 0), "softmax, windows of 4,096": ("softmax", 4096)}
-LENGTHS = (1024, 4096, 16384, 65536, 131072)
+KINDS = {"whole": 0, "windows of 4,096": 4096}  # observations of a window
+LENGTHS = (1024, 4096, 16384)
 # A series of 4,000 observations, whole and in windows.
 WHOLE = 4000
-EMBEDDED = {"softmax": ("softmax", 0), "linear": ("linear", 0)}
-EMBEDDED |= {"softmax, windows of 1,024": ("softmax", 1024), "linear, windows of 1,024": ("linear", 1024)}
+EMBEDDED = {"whole": 0, "windows of 1,024": 1024}
 LABELS = ("processor seconds of a pass", "peak memory (MiB)")
 BATCH = 8192  # tokens of windows at a time
 ENOUGH = 2.0  # seconds, above which one pass is measured, and below which the median of three is
 
 
-def measure(attention: str, length: int, window: int, backward: int) -> dict[str, float]:
+def measure(length: int, window: int, backward: int) -> dict[str, float]:
     """Processor seconds and bytes of a forward pass, and `backward` of the gradients; windows share a sixteenth."""
     settings = Settings(threads=1)
-    encoder = Encoder(RoMAEConfig.named("light", attention=attention))
+    encoder = Encoder(RoMAEConfig.named("light"))
     shared = window // 16
     rows, each = (-(-(length - shared) // (window - shared)), window) if 0 < window < length else (1, length)
     at_a_time = max(1, BATCH // each)
@@ -79,12 +78,11 @@ def main() -> None:
     parser.add_argument("--kinds", nargs="*", choices=KINDS, default=list(KINDS))
     parser.add_argument("--embed", action="store_true", help=f"embed a series of {WHOLE} instead, whole and in windows")
     parser.add_argument("--figure", action="store_true")
-    parser.add_argument("--one", nargs=4, metavar=("ATTENTION", "LENGTH", "WINDOW", "BACKWARD"), help="in this process")
+    parser.add_argument("--one", nargs=3, type=int, metavar=("LENGTH", "WINDOW", "BACKWARD"), help="in this process")
     given = parser.parse_args()
     if given.one:
         torch.set_num_threads(1)
-        attention, *numbers = given.one
-        print(json.dumps(measure(attention, *map(int, numbers))))
+        print(json.dumps(measure(*given.one)))
         return
     if given.figure:
         draw(json.loads(FILE.read_text())["rows"]).savefig(PICTURE, dpi=150)
@@ -93,17 +91,19 @@ def main() -> None:
     if not given.embed:
         jobs = [("step", name, length) for length in given.lengths for name in given.kinds]
     for job in jobs:
-        found = json.loads(FILE.read_text()) if FILE.exists() else {"about": machine(Settings(threads=1)), "rows": []}
-        if any((row["pass"], row["kind"], row["length"]) == job for row in found["rows"]):
+        measured = (
+            json.loads(FILE.read_text()) if FILE.exists() else {"about": machine(Settings(threads=1)), "rows": []}
+        )
+        if any((row["pass"], row["kind"], row["length"]) == job for row in measured["rows"]):
             continue
         what, name, length = job
-        attention, window = (KINDS if what == "step" else EMBEDDED)[name]
-        call = [sys.executable, "-m", "benchmarks.attention", "--one", attention, length, window, int(what == "step")]
+        window = (KINDS if what == "step" else EMBEDDED)[name]
+        call = [sys.executable, "-m", "benchmarks.attention", "--one", length, window, int(what == "step")]
         done = subprocess.run([str(part) for part in call], stdout=subprocess.PIPE, text=True, check=True)
         row = {"pass": what, "kind": name, "length": length, **json.loads(done.stdout)}
         print(f"{what}, {name}, {length:,}: {row['seconds']:.3g} s, {row['bytes'] / 2**20:,.0f} MiB", flush=True)
-        found["rows"].append(row)
-        FILE.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+        measured["rows"].append(row)
+        FILE.write_text(json.dumps(measured, indent=1) + "\n", encoding="utf-8")
 
 
 @styled
@@ -112,8 +112,8 @@ def draw(rows: list[dict[str, Any]]) -> Figure:
     drawing = Figure((8.0, 3.4))
     for axes, key, unit, label in zip(drawing.subplots(1, 2), ("seconds", "bytes"), (1, 2**20), LABELS, strict=True):
         for i, name in enumerate(KINDS):
-            own = [row for row in rows if (row["pass"], row["kind"]) == ("step", name)]
-            points = sorted((row["length"], row[key] / unit) for row in own)
+            steps = [row for row in rows if (row["pass"], row["kind"]) == ("step", name)]
+            points = sorted((row["length"], row[key] / unit) for row in steps)
             colour, marker = style_of(i)
             axes.loglog(*zip(*points, strict=True), color=colour, marker=marker, markersize=5, label=name)
         axes.set(xlabel="observations of the series", ylabel=label)

@@ -197,7 +197,7 @@ def described(title: str, arguments: str, lines: list[str]) -> str:
     """Return the part of the page about one table."""
     kept = [line if len(line) <= LONGEST else f"{line[: LONGEST - 4]} ..." for line in lines if line.startswith(KEPT)]
     shown = "\n".join([f"$ rotarymae info {arguments}", *kept, "", "to train:", lines[-1]])
-    return f"### {title.rstrip('.')}\n\n```text\n{shown}\n```"
+    return f"### {title}\n\n```text\n{shown}\n```"
 
 
 def run() -> None:
@@ -223,7 +223,8 @@ def run() -> None:
         print("\n".join([f"== {name}: info {arguments}", *lines]), flush=True)
         if not options.no_training:
             train(words, Path(f"run-{name}"))
-        parts.append(described(make.__doc__ or name, arguments, lines))
+        made_up = " (made up)" if make in MADE else ""
+        parts.append(described(f"{(make.__doc__ or name).rstrip('.')}{made_up}", arguments, lines))
     if page is not None:
         before, _, rest = page.read_text().partition(MARKS[0])
         _, _, after = rest.partition(MARKS[1])

@@ -412,7 +412,7 @@ def try_model(seed: int, good: list[Path], folder: Path) -> str:
     shutil.rmtree(path, ignore_errors=True)
     shutil.copytree(draw.choice(good), path)
     for _ in range(draw.choice((1, 1, 1, 3))):
-        name = draw.choice(("config.json", "preprocessor.json", "model.safetensors"))
+        name = draw.choice(("config.json", "model.safetensors"))
         file = path / name
         how = draw.randrange(8)
         if not file.is_file():

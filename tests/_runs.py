@@ -17,8 +17,7 @@ from rotarymae.masking import MaskRatio
 from rotarymae.model import Encoder, MaskedAutoencoder
 from rotarymae.preprocess import ObservationPreprocessor, SeriesExamples
 from rotarymae.series.dataset import SeriesDataset
-from rotarymae.training.config import TrainConfig
-from rotarymae.training.fit_config import FitConfig
+from rotarymae.training.fit_config import FitConfig, TrainConfig
 from rotarymae.training.objectives import Classification, Objective, Pretraining, Regression
 
 KINDS = ("pretrain", "classify", "regress")

@@ -12,15 +12,11 @@ import rotarymae
 
 # A summary of one line in the imperative; every parameter and every answer named, typed and described.
 CHECKS = {"GL08", "SS02", "SS03", "SS05", "SS06", "PR01", "PR02", "PR03", "PR04", "PR07", "PR10", "RT01", "RT03"}
-# Still in another form; to be rewritten with these modules.
-LATER = ("Pipeline", "SeriesDataset", "load")
 
 
 def public_names():
     """Return the public names and the public methods and properties that classes among them define."""
     for name in rotarymae.__all__:
-        if name in LATER:
-            continue
         thing = getattr(rotarymae, name)
         yield f"rotarymae.{name}"
         if inspect.ismodule(thing):

@@ -503,13 +503,9 @@ def test_one_name_is_a_name(lists):
     assert RoMAEClassifier(**BOTH, static="age").fit(series, lists[1]).pipeline_.preprocessor.static[0].name == "age"
 
 
-def test_a_model_that_is_taken_as_it_is_obeys_window_and_max_tokens(interpolator, lists):
-    for option in ("window", "max_tokens"):
-        asked = RoMAEClassifier(**{**BOTH, "pretrain_epochs": 0, "pretrained": interpolator.pipeline_, option: 3})
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of max_tokens is said that series are not read whole
-            model = asked.fit(*lists)
-        assert getattr(model.pipeline_.preprocessor, option) == 3
+def test_a_model_that_is_taken_as_it_is_obeys_the_window(interpolator, lists):
+    given = {**BOTH, "pretrain_epochs": 0, "pretrained": interpolator.pipeline_, "window": 3}
+    assert RoMAEClassifier(**given).fit(*lists).pipeline_.preprocessor.window == 3
 
 
 def test_numbers_of_numpy_are_numbers(lists):

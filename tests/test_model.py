@@ -15,8 +15,7 @@ from rotarymae.errors import InputError
 from rotarymae.heads import Classifier, Regressor, TokenRegressor
 from rotarymae.masking import split
 from rotarymae.model import Encoder, MaskedAutoencoder
-from rotarymae.position_encodings import POSITION_ENCODINGS
-from rotarymae.rope import sincos
+from rotarymae.rope import POSITION_ENCODINGS, sincos
 from rotarymae.tokens import Tokens
 
 # ── sizes ───────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -79,7 +78,6 @@ def test_names_and_dictionaries():
         (lambda: RoMAEConfig(position_encoding="learned"), ("position_encoding='learned'", "'rotary', 'absolute'")),
         (lambda: RoMAEConfig(likelihood="laplace"), ("likelihood='laplace'", "'point', 'gaussian'")),
         (lambda: RoMAEConfig(decoder_attention="all"), ("decoder_attention='all'", "'context', 'joint'")),
-        (lambda: RoMAEConfig(attention="kernel"), ("attention='kernel'", "'softmax', 'linear'")),
         (lambda: RoMAEConfig(position_encoding="absolute", p=0.5), ("p (0.5) means nothing", "0.75")),
         (lambda: RoMAEConfig(depth=2.0), ("depth is 2.0 (float)", "int")),
         (lambda: RoMAEConfig(depth=True), ("depth is True (bool)", "int")),
@@ -106,7 +104,6 @@ CHANGES = {
     "decoder_num_heads": 3,
     "decoder_depth": 1,
     "decoder_mlp_ratio": 1.0,
-    "attention": "linear",
     "decoder_attention": "joint",
     "position_encoding": "absolute",
     "p": 0.25,
@@ -153,7 +150,7 @@ def drawn(model, *inputs):
 
 LENGTHS = (5, 2, 4)
 BATCH_CONFIG = {"axes": 2, "features": 2}
-AUTOENCODERS = ("autoencoder", "gaussian", "joint", "absolute", "linear", "linear joint")
+AUTOENCODERS = ("autoencoder", "gaussian", "joint", "absolute")
 KINDS = (*AUTOENCODERS, "encoder", "cls", "mean", "tokens")
 
 
@@ -163,7 +160,6 @@ def model_of(kind):
         likelihood = "gaussian" if kind == "gaussian" else "point"
         encoding = "absolute" if kind == "absolute" else "rotary"
         own = {"likelihood": likelihood, "position_encoding": encoding}
-        own["attention"] = "linear" if "linear" in kind else "softmax"
         own["decoder_attention"] = "joint" if "joint" in kind else "context"
         return MaskedAutoencoder(small(**BATCH_CONFIG, **own)).double()
     encoder = Encoder(small(**BATCH_CONFIG))

@@ -17,7 +17,7 @@ SOURCE = Path(rotarymae.__file__).parent
 # one that is not named here must only close no circle.
 ORDER = """
 errors system counter_rng
-tokens tokenizers config rope position_encodings likelihoods masking transformer neighbours model heads losses
+tokens tokenizers config rope likelihoods masking transformer neighbours model heads losses
 processes any_series
 batch
 series arrays tables preprocess

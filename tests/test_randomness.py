@@ -12,8 +12,8 @@ import torch
 
 from _runs import FIT, digest, waves
 from rotarymae.counter_rng import make_generator
-from rotarymae.dropping import Dropout, DropPath, drawing_from
 from rotarymae.train import finetune, pretrain
+from rotarymae.transformer import Dropout, DropPath, drawing_from
 
 KINDS = np.array(["x", "y"] * 8)
 SIZES = {"embed_dim": 24, "num_heads": 2, "depth": 2, "decoder_embed_dim": 12, "decoder_num_heads": 1}

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conftest import refuses
-from rotarymae.tokenizers import image, patchify, series, spectrogram, unpatchify, video
+from rotarymae.tokenizers import patchify, unpatchify
 
 
 @st.composite
@@ -40,24 +40,20 @@ def test_unpatchify_is_the_inverse_in_one_to_four_dimensions(geometry):
 
 
 def test_image_by_hand():
-    tokens = image(torch.arange(16.0).reshape(1, 4, 4, 1), 2)
+    tokens = patchify(torch.arange(16.0).reshape(1, 4, 4, 1), (2, 2))
     assert tokens.values[0].tolist() == [[0, 1, 4, 5], [2, 3, 6, 7], [8, 9, 12, 13], [10, 11, 14, 15]]
     assert tokens.positions[0].tolist() == [[1, 1], [1, 2], [2, 1], [2, 2]]
-    assert image(torch.zeros(1, 4, 4, 3), (4, 1)).values.shape == (1, 4, 12)
+    assert patchify(torch.zeros(1, 4, 4, 3), (4, 1)).values.shape == (1, 4, 12)
 
 
 def test_irregular_axes_keep_their_coordinates():
     times = torch.tensor([[0.5, 2.25, 7.0], [1.0, 1.5, 9.0]], dtype=torch.float64)
-    tokens = series(torch.zeros(2, 3, 4, dtype=torch.float64), times)
+    tokens = patchify(torch.zeros(2, 3, 4, dtype=torch.float64), (1,), {0: times})
     assert tokens.positions[..., 0].equal(times) and tokens.values.shape == (2, 3, 4)
-    clip = video(torch.zeros(2, 3, 4, 2, 1, dtype=torch.float64), (1, 2, 2), times)
+    clip = patchify(torch.zeros(2, 3, 4, 2, 1, dtype=torch.float64), (1, 2, 2), {0: times})
     assert clip.positions.shape == (2, 6, 3)
     assert clip.positions[1].tolist() == [[t, row, 1] for t in (1.0, 1.5, 9.0) for row in (1, 2)]
-    sound = spectrogram(torch.zeros(2, 3, 8, dtype=torch.float64), (1, 4), times)
-    assert sound.positions[0].tolist() == [[t, band] for t in (0.5, 2.25, 7.0) for band in (1, 2)]
-    assert video(torch.zeros(1, 4, 4, 4, 1), (2, 2, 2)).positions[0, -1].tolist() == [2, 2, 2]
-    assert spectrogram(torch.zeros(1, 4, 4), (2, 2)).values.shape == (1, 4, 4)
-    dates = series(torch.zeros(2, 3, 4), times + 59_000)
+    dates = patchify(torch.zeros(2, 3, 4), (1,), {0: times + 59_000})
     assert dates.positions[..., 0].equal(times + 59_000) and dates.values.dtype == torch.float32
 
 
@@ -88,13 +84,13 @@ def test_patchify_refuses(shape, patch, coordinates, parts):
 
 
 def test_what_comes_channels_first_is_refused_with_what_to_do():
-    for first, cut in [(torch.rand(2, 3, 32, 48), image), (torch.rand(2, 4, 3, 32, 48), video)]:
+    for first, patch in [(torch.rand(2, 3, 32, 48), (16, 16)), (torch.rand(2, 4, 3, 32, 48), (2, 16, 16))]:
         axis = first.shape.index(3)
         with refuses("size 3", "patches of 16", "Channels come last", f"array.movedim({axis}, -1)"):
-            cut(first)
-        assert cut(first.movedim(axis, -1)).length == 6 * (1 if cut is image else 2)
+            patchify(first, patch)
+        assert patchify(first.movedim(axis, -1), patch).length == 6 * (len(patch) - 1)
     with refuses("axis 0 has size 100", "96", "112"):
-        spectrogram(torch.rand(1, 100, 128))
+        patchify(torch.rand(1, 100, 128, 1), (16, 16))
 
 
 @pytest.mark.parametrize(

@@ -9,11 +9,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from conftest import random_tokens
 from rotarymae.config import BlockSizes
-from rotarymae.dropping import DropPath
-from rotarymae.rope import angles, frequencies, linear_attention, rotate, rotation
-from rotarymae.transformer import MLP, Attention, Block, Transformer
-
-KINDS = ["softmax", "linear"]
+from rotarymae.rope import angles, frequencies, rotation
+from rotarymae.transformer import MLP, Attention, Block, DropPath, Transformer
 
 
 def turned(axes=1, length=6, head_dim=12, seed=0):
@@ -53,35 +50,6 @@ def test_attention_of_two_tokens_by_hand():
     assert (attention(x, at, key_mask) - torch.tensor([[[1.0, 0.0], [1.0, 0.0]]])).abs().max() < 1e-12
 
 
-def test_weights_say_what_attention_takes():
-    attention, x, at = Attention(sizes()).double(), inputs(), turned()
-    key_mask = torch.tensor([True] * 4 + [False, True]).expand(2, 1, 1, 6)
-    weights = attention.weights(x, at, key_mask, slice(2))
-    values = attention.value(x).unflatten(-1, (2, 12)).transpose(1, 2)
-    taken = attention.output((weights @ values).transpose(1, 2).flatten(2))
-    assert weights.shape == (2, 2, 2, 6) and (weights[..., 4] == 0).all()
-    assert (attention(x, at, key_mask, slice(2)) - taken).abs().max() < 1e-12
-
-
-def test_linear_attention_is_the_sum_over_all_pairs():
-    """Eq. 19 of RoFormer as it is written: rotated features above, the same without rotation below."""
-    draw = torch.Generator().manual_seed(0)
-    query, key, value = (torch.randn(2, n, 2, 12, dtype=torch.float64, generator=draw) for n in (3, 5, 5))
-    at = turned(length=8)
-    turn, mask = (at.select(slice(5, None)), at.select(slice(5))), torch.rand(2, 1, 1, 5, generator=draw) > 0.3
-    q, k = (torch.where(x > 0, x + 1, x.exp()) for x in (query, key))
-    above = torch.einsum("bqhk,blhk->bqlh", rotate(q, turn[0]), rotate(k, turn[1])) * mask.permute(0, 1, 3, 2)
-    below = torch.einsum("bqhk,blhk->bqlh", q, k) * mask.permute(0, 1, 3, 2)
-    wanted = torch.einsum("bqlh,blhv->bqhv", above, value) / below.sum(2)[..., None]
-    assert (linear_attention(query, key, value, turn, mask) - wanted).abs().max() < 1e-6
-    # In bf16 only what comes in is rounded, not the sums over thousands of tokens.
-    many = [x.repeat(1, 2000, 1, 1) for x in (key, value)]
-    with torch.autocast("cpu", torch.bfloat16):
-        exact = linear_attention(query.float(), many[0].float(), many[1].float(), None)
-    assert exact.dtype == torch.float32
-    assert (exact - linear_attention(query, key, value, None)).abs().max() < 1e-4
-
-
 class Kernels(TorchDispatchMode):
     """The precision of the queries that each kernel of attention is given."""
 
@@ -117,10 +85,9 @@ def test_mlp_by_hand():
     assert mlp(torch.full((1, 1, 1), 1.5)).item() == pytest.approx(3 * silu[0] + 5 * silu[1], rel=1e-6)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_attention_scores_depend_on_position_differences_only(kind):
+def test_attention_scores_depend_on_position_differences_only():
     positions = random_tokens(2, 6, axes=2).positions
-    attention = Attention(sizes(attention=kind)).double()
+    attention = Attention(sizes()).double()
     x = inputs()
     shift = torch.tensor([100.0, -7.0], dtype=torch.float64)
     near, far = attention(x, by(positions)), attention(x, by(positions + shift))
@@ -141,10 +108,9 @@ def test_permuting_tokens_permutes_outputs():
     assert (some[:, order] - moved).abs().max() < 1e-10 and (some - out)[~padding].abs().max() > 1e-4
 
 
-@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("rotary", [True, False])
-def test_a_part_gives_what_all_would_give(rotary, kind):
-    model, x = Transformer(sizes(3, attention=kind)).double(), inputs()
+def test_a_part_gives_what_all_would_give(rotary):
+    model, x = Transformer(sizes(3)).double(), inputs()
     at = turned() if rotary else None
     padding = torch.tensor([[False] * 4 + [True, False], [False] * 6])
     for m in (None, padding):
@@ -154,10 +120,9 @@ def test_a_part_gives_what_all_would_give(rotary, kind):
             assert (some - model(x, at, m)[:, queries]).abs().max() < 1e-12
 
 
-@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("rotary", [True, False])
-def test_with_a_context_no_token_behind_it_changes_another(rotary, kind):
-    model, x, at = Transformer(sizes(3, attention=kind)).double(), inputs(), turned() if rotary else None
+def test_with_a_context_no_token_behind_it_changes_another(rotary):
+    model, x, at = Transformer(sizes(3)).double(), inputs(), turned() if rotary else None
     padding = torch.tensor([[False, True, False, False, False, True], [False] * 6])
     for m in (None, padding):
         out = model(x, at, m, context=3)

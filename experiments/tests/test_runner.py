@@ -16,7 +16,7 @@ from rotarymae.errors import InputError
 from rotarymae.heads import TokenRegressor
 from rotarymae.model import Encoder, MaskedAutoencoder
 from rotarymae.tokens import Tokens
-from rotarymae.training.config import TrainConfig
+from rotarymae.training.fit_config import TrainConfig
 from rotarymae.training.objectives import Regression
 from rotarymae_experiments.regular_grid import (
     DrawnExamples,

@@ -19,10 +19,9 @@ from rotarymae.errors import (
 )
 
 Size = Literal["light", "tiny-shallow", "tiny", "small", "base", "pendulum"]
-AttentionKind = Literal["softmax", "linear"]
 DecoderAttention = Literal["context", "joint"]
 # Of matrix products; it changes no model, but both training and predictions read it.
-Precision = Literal["auto", "fp32", "bf16", "fp16"]
+Precision = Literal["auto", "fp32", "bf16"]
 LikelihoodKind = Literal["point", "gaussian", "student_t"]  # what each means stands in `likelihoods`
 Pool = Literal["mean", "max", "cls"]  # of tokens, without weights of its own: `heads.pooled`
 AutoPool = Literal["auto", Pool]  # auto: what the model was trained with
@@ -50,7 +49,6 @@ class BlockSizes:
     dropout: float = 0.0
     drop_path: float = 0.0
     norm_eps: float = 1e-6
-    attention: AttentionKind = "softmax"
 
     @property
     def head_dim(self) -> int:
@@ -85,9 +83,6 @@ class RoMAEConfig:
         Number of the decoder's blocks.
     decoder_mlp_ratio : float
         Width of the decoder's MLPs, in units of decoder_embed_dim.
-    attention : {"softmax", "linear"}
-        Weights of attention are a softmax, whose time grows with the square of the number of tokens, or products of
-        features (linear), whose time grows in proportion to it.
     decoder_attention : {"context", "joint"}
         The decoder's tokens attend to the visible ones only (context), so that an answer does not depend on the other
         queries (as CrossMAE, arXiv:2401.14391), or queries to one another as well (joint), as in the paper and its
@@ -131,7 +126,6 @@ class RoMAEConfig:
     decoder_num_heads: int = 3
     decoder_depth: int = 2
     decoder_mlp_ratio: float = 4.0
-    attention: AttentionKind = "softmax"
     decoder_attention: DecoderAttention = "context"
     position_encoding: Literal["rotary", "absolute"] = "rotary"
     p: float = 0.75
@@ -289,8 +283,7 @@ class RoMAEConfig:
             getattr(self, prefix + name) for name in ("embed_dim", "num_heads", "depth", "mlp_ratio")
         )
         hidden_dim = round(embed_dim * mlp_ratio)
-        common = (self.dropout, self.drop_path, self.norm_eps, self.attention)
-        return BlockSizes(embed_dim, num_heads, depth, hidden_dim, *common)
+        return BlockSizes(embed_dim, num_heads, depth, hidden_dim, self.dropout, self.drop_path, self.norm_eps)
 
     def _check_sizes(self, prefix: str) -> None:
         sizes, mlp_ratio = self._sizes(prefix), getattr(self, prefix + "mlp_ratio")

@@ -158,18 +158,18 @@ def check_whole(name: str, value: Any, least: int, optional: bool = False) -> No
 def check_number(
     name: str,
     value: Any,
-    wanted: str,
+    allowed: str,
     least: float = -math.inf,
     above: float = -math.inf,
     below: float = math.inf,
     optional: bool = False,
 ) -> None:
-    """Raise InputError unless the value is a finite number in the range (`wanted` in words), or an optional None."""
+    """Raise InputError unless the value is a finite number in the range (`allowed` in words), or an optional None."""
     if optional and value is None:
         return
     number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
     if not (number and value >= least and value > above and value < below):
-        raise InputError(f"{name} is {value!r}; wanted {wanted}.")
+        raise InputError(f"{name} is {value!r}; wanted {allowed}.")
 
 
 def check_settings(holder: object, *rules: tuple[Callable[..., None], Iterable[str], dict[str, Any]]) -> None:

@@ -12,10 +12,10 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from rotarymae.config import HeadPool, Pool
-from rotarymae.dropping import Dropout
 from rotarymae.errors import InputError, check_share, choose
 from rotarymae.model import Encoder, MaskedAutoencoder, initialise
 from rotarymae.tokens import Tokens
+from rotarymae.transformer import Dropout
 
 STATIC_DIM, HIDDEN_DIM = 32, 64  # of the head that reads static features
 SETTINGS = ("classes", "outputs", "pool", "static_features")  # of some head, beside its dropout

@@ -15,7 +15,7 @@ from rotarymae.batch import Batch
 from rotarymae.errors import InputError, listed
 from rotarymae.heads import Classifier, Regressor
 from rotarymae.prediction import inference
-from rotarymae.preprocess import ObservationPreprocessor, SeriesExamples
+from rotarymae.preprocess import SeriesExamples
 from rotarymae.series import SeriesDataset
 from rotarymae.training import predict
 
@@ -40,12 +40,11 @@ def importance(pipeline: Pipeline, dataset: SeriesDataset, on_step: Any = None) 
             "give a fine-tuned model."
         )
     preprocessor = pipeline.require_series()
-    longer = np.flatnonzero(dataset.lengths > most_observations(preprocessor))
+    longer = np.flatnonzero(dataset.lengths > (preprocessor.window or np.inf))
     if len(longer):
         raise InputError(
-            f"series {listed(dataset.ids[longer])} have more than the {most_observations(preprocessor):.0f} "
-            "observations that the model reads at a "
-            "time; cut them (mask_observations) to ask what mattered."
+            f"series {listed(dataset.ids[longer])} have more than the {preprocessor.window} observations that the "
+            "model reads at a time; cut them (mask_observations) to ask what mattered."
         )
     preprocessor.check(dataset)
     # Predictions that differ by one observation are distinguishable in float32 only.
@@ -53,11 +52,6 @@ def importance(pipeline: Pipeline, dataset: SeriesDataset, on_step: Any = None) 
     examples = SeriesExamples(dataset, preprocessor)
     read = _occlusion(examples, config.batch_tokens or 8192)
     return predict(pipeline.model, examples, read, config, on_step)
-
-
-def most_observations(preprocessor: ObservationPreprocessor) -> float:
-    """Return the largest number of observations that the model reads of a series at a time."""
-    return min(filter(None, (preprocessor.max_tokens, preprocessor.window)), default=np.inf)
 
 
 def _occlusion(examples: SeriesExamples, most_tokens: int) -> Callable[[nn.Module, Batch], list[np.ndarray]]:

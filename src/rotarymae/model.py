@@ -16,7 +16,7 @@ from rotarymae.errors import InputError
 from rotarymae.likelihoods import LIKELIHOODS
 from rotarymae.masking import split
 from rotarymae.neighbours import NUMBERS, NeighbourHead, Neighbours, Observed, neighbours, observe
-from rotarymae.position_encodings import position_encoding
+from rotarymae.rope import POSITION_ENCODINGS
 from rotarymae.tokens import Tokens
 from rotarymae.transformer import ALL, Transformer
 
@@ -86,7 +86,7 @@ class Encoder(nn.Module):
         self.config = config
         self.projection = nn.Linear(config.features + config.input_features, config.embed_dim)
         self.cls_token = nn.Parameter(torch.empty(config.embed_dim)) if config.cls_token else None
-        self.position_encoding = position_encoding(config, config.encoder_sizes)
+        self.position_encoding = POSITION_ENCODINGS[config.position_encoding](config, config.encoder_sizes)
         self.transformer = Transformer(config.encoder_sizes)
         initialise(self)
 
@@ -161,7 +161,7 @@ class MaskedAutoencoder(nn.Module):
         dim = config.decoder_embed_dim
         self.decoder_projection = nn.Linear(config.embed_dim, dim)
         self.mask_token = nn.Parameter(torch.empty(dim))
-        self.position_encoding = position_encoding(config, config.decoder_sizes)
+        self.position_encoding = POSITION_ENCODINGS[config.position_encoding](config, config.decoder_sizes)
         self.decoder = Transformer(config.decoder_sizes)
         self.norm = nn.RMSNorm(dim, eps=config.norm_eps)
         self.likelihood = LIKELIHOODS[config.likelihood]

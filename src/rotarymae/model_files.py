@@ -19,17 +19,17 @@ from torch import nn
 from rotarymae.errors import InputError, ModelDirectoryError, import_extra, listed
 from rotarymae.system import sha256, sha256_of
 
-CONFIG, WEIGHTS, PREPROCESSOR, CARD = "config.json", "model.safetensors", "preprocessor.json", "README.md"
+CONFIG, WEIGHTS, CARD = "config.json", "model.safetensors", "README.md"
 PARTNERS = "partners"  # the folder of what predicts beside the model
 METRICS = "metrics.json"  # of a run
 MODEL = "model"  # the folder of a run in which its pipeline is saved
 FOLDS = "folds"  # the folder of a cross-validation in which each fold is a run: 1, 2, ..
-FILES = (CONFIG, WEIGHTS, PREPROCESSOR, CARD)
+FILES = (CONFIG, WEIGHTS, CARD)
 PARTNER_FILE = re.compile(rf"{PARTNERS}/[a-z0-9_-]+\.(json|safetensors|txt)")
 MAX_JSON_BYTES = 64 << 20  # more is nothing that this library wrote
 ANY_SERIES = "any-series"  # the shipped model that answers any table without training
 SHIPPED = Path(__file__).parent / "models"  # a folder for each model that ships with the library
-# A name on the Hub, and what is taken from there or put there: no pickle, no code.
+# A name on the Hub, and what is taken from there: no pickle, no code.
 HUB_NAME = re.compile(r"[\w-][\w.-]*/[\w-][\w.-]*(@[\w./-]+)?")
 PUBLISHED = tuple(
     f"{folder}{file}"
@@ -97,9 +97,6 @@ def known_file(name: str) -> bool:
 
 def files_of(folder: Path) -> list[str]:
     """Return the files of a saved pipeline that decide its answers, relative to its folder: all but the card."""
-    if (folder / FOLDS).is_dir():
-        inside = {path.relative_to(folder).as_posix(): path / MODEL for path in fold_folders(folder)}
-        return [f"{name}/{MODEL}/{file}" for name, path in inside.items() for file in files_of(path)]
     names = [name for name in FILES if name != CARD and (folder / name).is_file()]
     partners = folder / PARTNERS
     inside = sorted(f"{PARTNERS}/{path.name}" for path in partners.iterdir()) if partners.is_dir() else []
@@ -137,7 +134,7 @@ def read_config(folder: Path, version: int) -> dict[str, Any]:
     for name in sums:
         if not known_file(name):
             raise ModelDirectoryError(f"{path} lists {name!r}, which is no file of a model.")
-    for name in sorted({WEIGHTS, PREPROCESSOR, *sums}):
+    for name in sorted({WEIGHTS, *sums}):
         file = folder / name
         if name == WEIGHTS and not file.is_file():
             read_tensors(file)  # which says what lies there instead
@@ -149,8 +146,8 @@ def read_config(folder: Path, version: int) -> dict[str, Any]:
     return content
 
 
-def read_json(path: Path, kinds: type | tuple[type, ...] = dict) -> Any:
-    """Read a JSON file. Raises ModelDirectoryError when it is missing, no JSON, or of another kind."""
+def read_json(path: Path) -> Any:
+    """Read a JSON object. Raises ModelDirectoryError when the file is missing, no JSON, or something else."""
     if not path.is_file():
         raise ModelDirectoryError(f"{path} is missing; wanted a whole model folder.")
     try:
@@ -160,7 +157,7 @@ def read_json(path: Path, kinds: type | tuple[type, ...] = dict) -> Any:
         content = json.loads(path.read_text(encoding="utf-8"), parse_constant=_refuse_constant)
     except (ValueError, RecursionError, OSError) as error:
         raise ModelDirectoryError(f"{path} is not JSON: {error}.") from None
-    if not isinstance(content, kinds):
+    if not isinstance(content, dict):
         raise ModelDirectoryError(f"{path} holds a {type(content).__name__}; wanted an object of fields.")
     return content
 
@@ -222,24 +219,3 @@ def check_names(expected: Iterable[str], tensors: dict[str, torch.Tensor], path:
         raise ModelDirectoryError(f"{path}: the tensor {name!r} is missing; the configuration asks for it.")
     for name in sorted(set(tensors) - expected):
         raise ModelDirectoryError(f"{path}: surplus tensor {name!r}; the configuration has no such part.")
-
-
-def push_folder(folder: str | Path, repository: str, private: bool = False, token: str | None = None) -> str:
-    """Upload a saved pipeline, or that of a run folder of `rotarymae fit`; as `Pipeline.push_to_hub`.
-
-    The Hub's own mixin does not fit: it sets attributes before `__init__`, which scikit-learn forbids estimators, and
-    writes a config.json of its own.
-
-    Raises:
-        InputError: a folder without a model.
-        MissingExtra: without the extra `hub`.
-    """
-    folder = find_model(folder)
-    if not (folder / CONFIG).is_file():
-        raise InputError(f"{folder} holds no model; give what `rotarymae fit` or an estimator's `save` wrote.")
-    hub = import_extra("huggingface_hub", "hub").HfApi(token=token, library_name="rotarymae")
-    hub.create_repo(repository, private=private, exist_ok=True)
-    uploaded = hub.upload_folder(
-        repo_id=repository, folder_path=folder, allow_patterns=list(PUBLISHED), commit_message="Model of rotarymae"
-    )
-    return str(uploaded.commit_url)

@@ -56,7 +56,7 @@ def load(folder: str | Path) -> MaskedAutoencoder | Classifier:
         A missing file, a tensor too many, too few or of another shape, an unsupported setting; the message names it.
     """
     folder = Path(folder)
-    settings: dict[str, Any] = read_json(folder / "model_config.json", dict)
+    settings: dict[str, Any] = read_json(folder / "model_config.json")
     tensors = read_tensors(folder / "model.safetensors")
     config = _config(settings, folder)
     pretraining, classes = "decoder_config" in settings, settings.get("dim_output")

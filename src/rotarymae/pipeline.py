@@ -13,7 +13,6 @@ import dataclasses
 import html
 import itertools
 import re
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -46,14 +45,11 @@ from rotarymae.model_files import (
     FOLDS,
     METRICS,
     PARTNERS,
-    PREPROCESSOR,
     WEIGHTS,
     check_names,
-    dump_json,
     fill_model,
     find_model,
     fold_folders,
-    push_folder,
     read_config,
     read_json,
     read_tensors,
@@ -69,7 +65,7 @@ from rotarymae.tables import TableReader, TableSchema, as_dataset, is_frame, rea
 from rotarymae.training.fit_config import FitConfig
 from rotarymae.untrained import BesideLine, beside_line, embed_any, interpolate_any
 
-FORMAT = 3  # 2 kept a model, a preprocessor and a predictor apart
+FORMAT = 4  # 3 kept the preprocessor's settings in a file of their own
 WRITTEN_BY = "written by rotarymae"  # in every model card
 LEFT_AFTER = 3600.0  # seconds; saving takes far less
 KINDS: dict[str, type[nn.Module]] = {
@@ -83,7 +79,7 @@ Model = Encoder | MaskedAutoencoder | Classifier | Regressor | TokenRegressor
 class Described:
     """The content of config.json, without the format and the files."""
 
-    preprocessor: str | None
+    preprocessor: dict[str, Any] | None
     model: dict[str, Any]
     autoencoder: dict[str, Any] | None = None
     labels: dict[str, Any] | None = None
@@ -97,17 +93,33 @@ class Described:
 class Pipeline:
     """A fitted model with its preprocessor, and with what decodes and calibrates its answers.
 
-    Attributes:
-        preprocessor: turns tables or arrays into the model's tokens; None where the caller makes tokens.
-        model: what predicts and embeds; without labels it is the autoencoder itself.
-        autoencoder: the pre-trained model, which interpolates; None where there is none.
-        labels: the classes or the scale of the model's outputs; None of a model without a head.
-        partners: what predicts together with the model, and its temperature; None where the model predicts alone.
-        columns: how the training table was laid out, so that later tables need no telling.
-        forecasts: whether pre-training hid the ends of series (masking="future"), so that the model knows what follows.
-        parameters: the options of the fit, as JSON.
-        precision: of matrix products in predictions; no file holds it.
-        calibration: of interpolations, by the distance to the nearest observation; None where nothing was measured.
+    Parameters
+    ----------
+    preprocessor : ObservationPreprocessor, PatchPreprocessor or None
+        Turns tables or arrays into the model's tokens; None where the caller makes tokens.
+    model : Encoder, MaskedAutoencoder, Classifier, Regressor or TokenRegressor
+        Predicts and embeds. Without labels it is the autoencoder itself.
+    autoencoder : MaskedAutoencoder or None
+        The pre-trained model, which interpolates; None where there is none.
+    labels : ClassLabels, NumberTargets or None
+        Classes or scale of the model's outputs; None of a model without a head.
+    partners : Predictor or None
+        Models that predict together with this one; None where it predicts alone.
+    columns : dict
+        Layout of the training table, so that later tables need not be described.
+    forecasts : bool
+        Whether pre-training hid the ends of series (`masking="future"`), so that the model knows what follows.
+    parameters : dict
+        The options of the fit, as JSON.
+    precision : str
+        Of matrix products in predictions: "auto", "fp32" or "bf16". It is not saved.
+    calibration : Calibration or None
+        Of interpolations, by the time to the nearest observation; None where nothing was measured.
+
+    Raises
+    ------
+    InputError
+        A model of a class that no pipeline has.
     """
 
     preprocessor: AnyPreprocessor | None
@@ -133,10 +145,12 @@ class Pipeline:
 
     @property
     def pretrained(self) -> Pipeline:
-        """The pipeline of the autoencoder alone, which reads no static columns.
+        """Return the pipeline of the autoencoder alone, which reads no static columns.
 
-        Raises:
-            InputError: the pipeline has no autoencoder.
+        Raises
+        ------
+        InputError
+            The pipeline has no autoencoder.
         """
         model = self.require_autoencoder()
         if model is self.model and self.labels is None:
@@ -145,7 +159,18 @@ class Pipeline:
         return replace(self, preprocessor=fresh, model=model, autoencoder=model, labels=None, partners=None)
 
     def require_autoencoder(self) -> MaskedAutoencoder:
-        """Return the pre-trained model. Raises InputError where there is none."""
+        """Return the pre-trained model, or raise.
+
+        Returns
+        -------
+        MaskedAutoencoder
+            The model that interpolates.
+
+        Raises
+        ------
+        InputError
+            The pipeline has no autoencoder.
+        """
         if self.autoencoder is None:
             raise InputError(
                 f"this needs a pre-trained MaskedAutoencoder, and the pipeline has a {type(self.model).__name__} alone."
@@ -153,17 +178,45 @@ class Pipeline:
         return self.autoencoder
 
     def of_series(self) -> Pipeline:
-        """Return what interpolates series. Raises InputError of a model without an autoencoder, or of other data."""
+        """Return the pipeline that interpolates series, or raise.
+
+        Returns
+        -------
+        Pipeline
+            `pretrained`, whose preprocessor reads series.
+
+        Raises
+        ------
+        InputError
+            The pipeline has no autoencoder, or was not made from series.
+        """
         view = self.pretrained
         view.require_series()
         return view
 
     def require_one(self) -> Pipeline:
-        """Return the pipeline itself. Raises InputError for an `Ensemble`."""
+        """Return the pipeline itself; an `Ensemble` raises, because it only predicts.
+
+        Returns
+        -------
+        Pipeline
+            The pipeline of one model.
+        """
         return self
 
     def require_labels(self) -> Labels:
-        """Return what decodes the outputs. Raises InputError for a model that is not fine-tuned."""
+        """Return what decodes the outputs of a fine-tuned model, or raise.
+
+        Returns
+        -------
+        ClassLabels or NumberTargets
+            The classes, or the scale of the numbers.
+
+        Raises
+        ------
+        InputError
+            The model is not fine-tuned.
+        """
         if self.labels is None or not isinstance(self.model, Classifier | Regressor):
             raise InputError(
                 f"the model is a {type(self.model).__name__} and not fine-tuned; `rotarymae fit` with labels makes one "
@@ -172,14 +225,36 @@ class Pipeline:
         return self.labels
 
     def require_series(self) -> ObservationPreprocessor:
-        """Return the preprocessor of a model of series. Raises InputError for a model of something else."""
+        """Return the preprocessor of a model of series, or raise.
+
+        Returns
+        -------
+        ObservationPreprocessor
+            Turns series into tokens.
+
+        Raises
+        ------
+        InputError
+            The model was not made from series.
+        """
         if self.preprocessor is None or self.preprocessor.kind != "observations":
             noun = "tokens" if self.preprocessor is None else self.preprocessor.noun
             raise InputError(f"the model was made from {noun}, and this needs one made from series.")
         return cast(ObservationPreprocessor, self.preprocessor)
 
     def require_arrays(self) -> PatchPreprocessor:
-        """Return the preprocessor of a model of pictures, videos or sounds. Raises InputError for another model."""
+        """Return the preprocessor of a model of pictures, videos or sounds, or raise.
+
+        Returns
+        -------
+        PatchPreprocessor
+            Turns arrays into tokens.
+
+        Raises
+        ------
+        InputError
+            The model was not made from arrays.
+        """
         if self.preprocessor is None or self.preprocessor.kind != "patches":
             raise InputError("the model was not made from pictures, videos or sounds, and this needs one that was.")
         return cast(PatchPreprocessor, self.preprocessor)
@@ -187,14 +262,24 @@ class Pipeline:
     # ── answers ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def predict(self, X: Any, return_interval: float | None = None) -> Any:
-        """Return the most probable class [S], or the values [S] or [S, outputs] in their own units.
+        """Predict the class or the value of each series.
 
-        Args:
-            return_interval: of a regression also the interval that holds this share of the values: (value, lower,
-                upper).
+        Parameters
+        ----------
+        X : Any
+            Data in any form that `dataset` reads.
+        return_interval : float or None
+            Of a regression also return an interval that holds this share of the values, such as 0.9.
 
-        Raises:
-            InputError: an interval of a class, or of a share for which there were too few validation series.
+        Returns
+        -------
+        ndarray of shape [S] or [S, outputs], or (value, lower, upper) of such
+            The most probable classes; or values in the units of the training targets.
+
+        Raises
+        ------
+        InputError
+            The model is not fine-tuned; an interval of a class, or of a share with too few validation series.
         """
         labels = self.require_labels()
         half = None if return_interval is None else self.require_half_widths(return_interval)
@@ -205,15 +290,44 @@ class Pipeline:
 
     @property
     def errors(self) -> dict[str, list[list[float]]]:
-        """Return absolute errors of validation series in each output, of all that predicts; empty for classes."""
+        """Return the absolute errors of validation series in each output, by predictor; empty for classes."""
         return {} if self.partners is None else self.partners.errors
 
     def half_widths(self, share: float = INTERVAL, predictor: str = "auto") -> np.ndarray | None:
-        """Return half the width [outputs] of intervals that hold this share of values; None where none are known."""
+        """Return half the width of the intervals that hold a share of the values.
+
+        Parameters
+        ----------
+        share : float
+            The share of values, more than 0 and less than 1.
+        predictor : str
+            "model", "features" or "combined" instead of what the fit chose ("auto").
+
+        Returns
+        -------
+        ndarray of shape [outputs] or None
+            In the units of the targets; None where too few errors of validation series are known.
+        """
         return half_widths(self.errors.get(self.choice if predictor == "auto" else predictor, ()), share)
 
     def require_half_widths(self, share: float) -> np.ndarray:
-        """Return `half_widths`. Raises InputError where none are known, or for a share that is none."""
+        """Return `half_widths`, or raise where intervals cannot be given.
+
+        Parameters
+        ----------
+        share : float
+            The share of values, more than 0 and less than 1.
+
+        Returns
+        -------
+        ndarray of shape [outputs]
+            Half the width of the intervals, in the units of the targets.
+
+        Raises
+        ------
+        InputError
+            The model predicts classes; a share out of range; too few errors of validation series.
+        """
         if self.require_labels().task != "regression":
             raise InputError("intervals are of numbers, and the model predicts classes; leave out return_interval.")
         check_number("return_interval", share, "a share of more than 0 and less than 1", above=0, below=1)
@@ -227,19 +341,48 @@ class Pipeline:
         return half
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Return class probabilities [S, classes] in the order of `labels.classes`."""
+        """Predict the probability of each class.
+
+        Parameters
+        ----------
+        X : Any
+            Data in any form that `dataset` reads.
+
+        Returns
+        -------
+        ndarray of shape [S, classes]
+            Probabilities, in the order of `labels.classes`.
+
+        Raises
+        ------
+        InputError
+            The model is not a fine-tuned classifier.
+        """
         if not isinstance(self.model, Classifier):
             raise InputError(f"the model is a {type(self.model).__name__}; probabilities need a fine-tuned Classifier.")
         return self.outputs(X)
 
     def outputs(self, X: Any, predictor: str = "auto", on_step: Any = None) -> np.ndarray:
-        """Return class probabilities [S, classes], or values [S, outputs].
+        """Predict class probabilities, or values.
 
-        Args:
-            predictor: "model", "features" or "combined" instead of what the fit chose ("auto").
+        Parameters
+        ----------
+        X : Any
+            Data in any form that `dataset` reads.
+        predictor : str
+            "model", "features" or "combined" instead of what the fit chose ("auto").
+        on_step : callable or None
+            Called with how much is done and how much there is.
 
-        Raises:
-            InputError: a model that is not fine-tuned, a predictor that it does not have.
+        Returns
+        -------
+        ndarray of shape [S, classes] or [S, outputs]
+            Probabilities, or values in the units of the targets.
+
+        Raises
+        ------
+        InputError
+            The model is not fine-tuned, or the pipeline does not have this predictor.
         """
         task, dataset = self.require_labels().task, self.dataset(X)
         partners = self.partners or Predictor.of_model(task, "the pipeline has no partners")
@@ -248,43 +391,117 @@ class Pipeline:
 
     @property
     def choice(self) -> str:
-        """Return what predicts: "model", "features" or "combined"."""
+        """Return the name of what predicts: "model", "features" or "combined"."""
         return "model" if self.partners is None else self.partners.choice
 
     def every(self, X: Any, on_step: Any = None) -> dict[str, np.ndarray]:
-        """Return the outputs of the model, of each partner, and of their combination, by name."""
+        """Predict with the model, with each partner, and with their combination.
+
+        Parameters
+        ----------
+        X : Any
+            Data in any form that `dataset` reads.
+        on_step : callable or None
+            Called with how much is done and how much there is.
+
+        Returns
+        -------
+        dict of str to ndarray
+            Predictor → its `outputs`.
+
+        Raises
+        ------
+        InputError
+            The model is not fine-tuned.
+        """
         task, dataset = self.require_labels().task, self.dataset(X)
         partners = self.partners or Predictor.of_model(task, "the pipeline has no partners")
         return partners.every(predict_outputs(self, dataset, on_step), dataset)
 
     def describe_choice(self) -> dict[str, Any]:
-        """Return what predicts and why, for people and metrics.json."""
+        """Return what predicts and why, for people and metrics.json.
+
+        Returns
+        -------
+        dict
+            The chosen predictor, the reason, and how each predictor did.
+        """
         task = self.require_labels().task
         return (self.partners or Predictor.of_model(task, "the pipeline has no partners")).describe()
 
     def embed(self, X: Any, pool: str | None = None, on_step: Any = None) -> np.ndarray:
-        """Return one vector [S, D] for each series: the mean over its tokens, or what the model's head pools.
+        """Turn each series into one vector.
 
-        Args:
-            pool: "mean", "max" or "cls" instead. Pre-training gives [CLS] no task of its own.
+        Parameters
+        ----------
+        X : Any
+            Data in any form that `dataset` reads.
+        pool : str or None
+            "mean" or "max" over the tokens, or "cls", the [CLS] token, to which pre-training gives no task of its own.
+            If None, as the model's head pools; without a head the mean.
+        on_step : callable or None
+            Called with how much is done and how much there is.
+
+        Returns
+        -------
+        ndarray of shape [S, D]
+            The vectors.
         """
         return embed(self, self.dataset(X), pool, on_step)
 
     def interpolate(self, X: Any, at: Any = None, return_std: bool = False, positions: Any = None) -> Any:
-        """Return values at other times, in their own units; as `RoMAEInterpolator.predict`.
+        """Predict values of the series at other times; as `RoMAEInterpolator.predict`.
 
-        Args:
-            at: times [q] for all series, one array of times [q_i] for each, or None for each series' own times.
-            return_std: return (mean, std), two of the same shape.
-            positions: further positions [q, P] of these times, for all series, or a list with one array for each.
+        Parameters
+        ----------
+        X : Any
+            Data in any form that `dataset` reads.
+        at : array of shape [q], list of arrays or None
+            Times, the same for all series, or one array of times [q_i] for each. Without them, each series' times.
+        return_std : bool
+            Whether to return standard deviations as well.
+        positions : array of shape [q, P], list of arrays or None
+            Further positions of these times, the same for all series, or one array [q_i, P] for each.
 
-        Returns:
-            [S, q, V], [S, C, q, V] of series with C channels, or a list with one array for each series.
+        Returns
+        -------
+        ndarray, list of ndarray, or tuple of two such
+            Values in the table's units: [S, q, V], or [S, C, q, V] of series with C channels, or a list with one array
+            for each series. With `return_std` means and deviations, of the same shape.
+
+        Raises
+        ------
+        InputError
+            The pipeline has no autoencoder; times that cannot be used; `return_std` of a model without a likelihood.
         """
         return self.pretrained.interpolated(self.pretrained.dataset(X), X, at, return_std, positions)
 
     def interpolated(self, dataset: SeriesDataset, X: Any, at: Any, return_std: bool, positions: Any) -> Any:
-        """Return values as `interpolate`, of data that were read as `dataset` and are laid out as `X`."""
+        """Predict values as `interpolate`, of data that have been read already.
+
+        Parameters
+        ----------
+        dataset : SeriesDataset
+            The series.
+        X : Any
+            The same series as the caller gave them: the answer is laid out like these.
+        at : array of shape [q], list of arrays or None
+            As in `interpolate`.
+        return_std : bool
+            Whether to return standard deviations as well.
+        positions : array of shape [q, P], list of arrays or None
+            As in `interpolate`.
+
+        Returns
+        -------
+        ndarray, list of ndarray, or tuple of two such
+            As of `interpolate`.
+
+        Raises
+        ------
+        InputError
+            Times that cannot be used; `return_std` of a model without a likelihood.
+        """
         queries, layout = queries_from(dataset, X, at, positions)
         answer = self.answer(dataset, queries)
         if not return_std:
@@ -294,54 +511,147 @@ class Pipeline:
         return shape_answers(answer.mean, queries, layout), shape_answers(answer.std, queries, layout)
 
     def answer(self, dataset: SeriesDataset, queries: Queries, on_step: Any = None) -> Interpolation:
-        """Return the answers of the pre-trained model to flat queries, with bands; see `interpolation.interpolate`."""
+        """Predict values at flat queries, with bands.
+
+        Parameters
+        ----------
+        dataset : SeriesDataset
+            The series.
+        queries : Queries
+            Times and channels for each series.
+        on_step : callable or None
+            Called with how much is done and how much there is.
+
+        Returns
+        -------
+        Interpolation
+            Means, deviations and bands at each query; see `rotarymae.interpolation`.
+
+        Raises
+        ------
+        InputError
+            The pipeline has no autoencoder; queries that do not belong to these series.
+        """
         return interpolate(self.pretrained, dataset, queries, on_step)
 
     def transform(self, dataset: SeriesDataset, answer: Interpolation, limits: bool = True) -> np.ndarray:
-        """Return observed values [n, V], standardised as the answers at the same places are.
+        """Standardise observed values like answers at the same places, to compare the two.
 
-        Args:
-            limits: whether to hold gross outliers to the limits that the model's input has.
+        Parameters
+        ----------
+        dataset : SeriesDataset
+            The n observations.
+        answer : Interpolation
+            What was predicted for them.
+        limits : bool
+            Whether to hold gross outliers to the limits that the model's input has.
+
+        Returns
+        -------
+        ndarray of shape [n, V]
+            Standardised values.
+
+        Raises
+        ------
+        InputError
+            The model was not made from series.
         """
         known = self.require_series()
         values, channels = dataset.with_values(known.value_names).values, channel_index(dataset)
         return known.values.transform(values, channels) if limits else known.values.without_limits(values, channels)
 
     def importance(self, X: Any, on_step: Any = None) -> list[np.ndarray]:
-        """Return how much each observation matters to the model; `importance.importance` says what the numbers are.
+        """Measure how much each observation matters to the model.
 
-        Raises:
-            InputError: data that are not series, or a model that predicts nothing.
+        Parameters
+        ----------
+        X : Any
+            Series in any form that `dataset` reads.
+        on_step : callable or None
+            Called with how much is done and how much there is.
+
+        Returns
+        -------
+        list of ndarray
+            For each series an array [n], in the order of time. `rotarymae.importance` says what the numbers mean.
+
+        Raises
+        ------
+        InputError
+            Data that are not series; a model that predicts nothing; series that the model does not read whole.
         """
         self.require_series()
         return importance(self, self.dataset(X), on_step)
 
     def anomaly_score(self, X: Any, on_step: Any = None) -> np.ndarray:
-        """Return how badly the pre-trained model predicts each series' observations from its others, in nats [S].
+        """Score how badly each series' observations are predicted from its others.
 
-        Every observation is hidden once, with about a quarter of its series; a series of one observation has NaN.
+        Every observation is hidden once, with about a quarter of its series.
+
+        Parameters
+        ----------
+        X : Any
+            Series in any form that `dataset` reads.
+        on_step : callable or None
+            Called with how much is done and how much there is.
+
+        Returns
+        -------
+        ndarray of shape [S]
+            The mean loss of the pre-trained model in nats: high for unusual series, NaN for series of one observation.
+
+        Raises
+        ------
+        InputError
+            The pipeline has no autoencoder, or was not made from series.
         """
         view = self.of_series()
         return anomaly_score(view, view.dataset(X), on_step)
 
     def observation_scores(self, X: Any, on_step: Any = None) -> np.ndarray:
-        """Return how badly each observation is predicted from its series' others, in nats [n, V].
+        """Score how badly each observation is predicted from its series' others.
 
-        Rows are in the order of `dataset(X)`; an observation that is alone in its series has NaN.
+        Parameters
+        ----------
+        X : Any
+            Series in any form that `dataset` reads.
+        on_step : callable or None
+            Called with how much is done and how much there is.
+
+        Returns
+        -------
+        ndarray of shape [n, V]
+            Losses of the pre-trained model in nats, in the order of `dataset(X)`; NaN where a series has one
+            observation.
+
+        Raises
+        ------
+        InputError
+            The pipeline has no autoencoder, or was not made from series.
         """
         view = self.of_series()
         return observation_scores(view, view.dataset(X), on_step)
 
     # ── data ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def dataset(self, X: Any, columns: TableSchema | None = None) -> Any:
-        """Return data in any of the forms as a data set that is laid out as the training set was.
+    def dataset(self, X: Any) -> Any:
+        """Read data into a data set that is laid out as the training set was.
 
-        Args:
-            columns: of a data frame; those of the training table where they are not given.
+        Parameters
+        ----------
+        X : SeriesDataset, ArrayDataset, str, Path, DataFrame, array or list
+            A data set; the path of a table; a data frame; arrays or lists as the estimators take them; or pictures,
+            videos or sounds.
 
-        Raises:
-            InputError: another form, or data of another kind than the model's.
+        Returns
+        -------
+        SeriesDataset or ArrayDataset
+            The data, with the channels and the values of the training set.
+
+        Raises
+        ------
+        InputError
+            The model has no preprocessor; data that cannot be read, or of another kind than the model's.
         """
         known: Any = self.preprocessor
         if known is None:
@@ -357,11 +667,9 @@ class Pipeline:
             return read_table(Path(X), self.layout(), **names)[0]
         if is_flat(X):
             X = np.asarray(X)[:, None]
-        if columns is None and is_frame(X):
-            columns = self.frame_columns()
-        return as_dataset(X, known, columns, self.columns)
+        return as_dataset(X, known, self._frame_columns() if is_frame(X) else None, self.columns)
 
-    def frame_columns(self) -> TableSchema:
+    def _frame_columns(self) -> TableSchema:
         """Return the columns of a data frame that is laid out as the training table was."""
         known = self.require_series()
         names = {"id", "time", "channel", "values", "static"}
@@ -371,11 +679,45 @@ class Pipeline:
         return TableSchema(**(given | lists))
 
     def layout(self, given: Mapping[str, Any] | None = None) -> TableSchema:
-        """Return how a table for this model is laid out: as its training table, but for what is given."""
+        """Return how a table for this model is laid out.
+
+        Parameters
+        ----------
+        given : mapping or None
+            Fields of `TableSchema` in which it differs from the training table.
+
+        Returns
+        -------
+        TableSchema
+            The columns, and how their cells are read.
+
+        Raises
+        ------
+        InputError
+            The model was not made from series; fields that do not fit together.
+        """
         return TableSchema.for_model(self.require_series(), self.columns, given)
 
     def reader(self, table: Any, layout: TableSchema) -> TableReader:
-        """Return what reads a table as the model needs it. Raises as `TableReader.open`."""
+        """Open a table to be read as the model needs it.
+
+        Parameters
+        ----------
+        table : Any
+            A file, a folder, a pattern or a data frame, as `SeriesDataset.from_file` takes it.
+        layout : TableSchema
+            Its columns; see `layout`.
+
+        Returns
+        -------
+        TableReader
+            Reads the table whole or in parts.
+
+        Raises
+        ------
+        InputError
+            The model was not made from series; a table that cannot be read, or lacks a column.
+        """
         known = self.require_series()
         static = tuple(self.columns.get("static", ()))  # which a pre-trained model ignores
         return TableReader.open(table, layout, known.channel_names, known.value_columns, static)
@@ -385,16 +727,24 @@ class Pipeline:
     def save(self, folder: str | Path, note: str = "", license: str = "unknown", tags: Sequence[str] = ()) -> None:
         """Write the pipeline to a folder: a reader sees the old one or the new one, never half of either.
 
-        Args:
-            folder: new, empty, or a saved pipeline, which is replaced; anything else is left alone.
-            note: a paragraph for the model card.
-            license: under which the model may be used, as the Hugging Face Hub writes it: "mit", "cc-by-4.0".
-            tags: of the model card, with the library's.
+        Parameters
+        ----------
+        folder : str or Path
+            New, empty, or a saved pipeline, which is replaced; anything else is left alone.
+        note : str
+            A paragraph for the model card.
+        license : str
+            Licence of the model, as the Hugging Face Hub writes it: "mit", "cc-by-4.0".
+        tags : sequence of str
+            Tags for the model card, besides the library's.
 
-        Raises:
-            InputError: a folder that holds other things than a model, or a link to one; a licence or a tag of other
-                characters than letters, digits, dots and hyphens.
-            OSError: the files cannot be written; the message names the folder, and what was there is untouched.
+        Raises
+        ------
+        InputError
+            A folder that holds other things than a model, or a link to one; a licence or a tag of other characters than
+            letters, digits, dots and hyphens.
+        OSError
+            The files cannot be written; the message names the folder, and what was there is untouched.
         """
         folder = Path(folder)
         for word in (license, *tags):
@@ -419,53 +769,38 @@ class Pipeline:
                     self.partners.save(beside / PARTNERS)
             except SafetensorError as error:
                 raise OSError(f"{folder} could not be written: {error}") from None
-            dump_json(beside / PREPROCESSOR, None if self.preprocessor is None else self.preprocessor.to_dict())
             write_config(beside, {"format": FORMAT, **dataclasses.asdict(self._described())})
             (beside / CARD).write_text(self._card(note, license, tags), encoding="utf-8")
 
-    def push_to_hub(
-        self,
-        repository: str,
-        license: str = "unknown",
-        tags: Sequence[str] = (),
-        private: bool = False,
-        token: str | None = None,
-        note: str = "",
-    ) -> str:
-        """Upload the pipeline to a repository OWNER/NAME of the Hugging Face Hub, which is made if it is not there.
-
-        Args:
-            license, tags, note: as `save`.
-            private: who may see a repository that is made now.
-            token: of the Hub; without it, the one that `hf auth login` has kept.
-
-        Returns:
-            The address of the upload.
-
-        Raises:
-            MissingExtra: without the extra `hub`.
-        """
-        with tempfile.TemporaryDirectory() as beside:
-            self.save(Path(beside) / "model", note, license, tags)
-            return push_folder(Path(beside) / "model", repository, private, token)
-
     @classmethod
     def load(cls, source: str | Path, precision: Precision = "auto") -> Self:
-        """Load a saved pipeline, in evaluation mode.
+        """Load a saved pipeline, in evaluation mode. Pickles are never read.
 
-        Args:
-            source: a run folder of `rotarymae fit`, a saved pipeline, or a name that `find_model` knows. The run of a
-                cross-validation is an `Ensemble` of its folds.
-            precision: of matrix products in predictions.
+        Parameters
+        ----------
+        source : str or Path
+            A run folder of `rotarymae fit`, a saved pipeline, the name of a model that ships with the library, or a
+            repository OWNER/NAME of the Hugging Face Hub.
+        precision : str
+            Of matrix products in predictions: "auto", "fp32" or "bf16".
 
-        Raises:
-            InputError: no such folder or name; a cross-validation that is not finished.
-            ModelDirectoryError: a file is missing, unreadable, changed, or says what no pipeline can be; the message
-                names it. Pickles are never read.
+        Returns
+        -------
+        Pipeline
+            The pipeline; the run of a cross-validation is an `Ensemble` of its folds.
+
+        Raises
+        ------
+        InputError
+            No such folder or name; a cross-validation that is not finished.
+        ModelDirectoryError
+            A file is missing, unreadable, changed, or says what no pipeline can be; the message names it.
+        MissingExtra
+            A repository without the extra `hub`.
         """
         folder = find_model(source)
         if not folder.is_dir():
-            raise ModelDirectoryError(f"{folder} is not a folder; wanted a saved model with {', '.join(FILES[:3])}.")
+            raise ModelDirectoryError(f"{folder} is not a folder; wanted a saved model with {', '.join(FILES)}.")
         if (folder / FOLDS).is_dir():
             if not (folder / METRICS).is_file():
                 raise InputError(f"the folds in {folder} are not finished; go on with `rotarymae fit` by --resume.")
@@ -484,9 +819,10 @@ class Pipeline:
             if described.autoencoder is not None:
                 modules["autoencoder"] = _built(described.autoencoder, len(tensors))
             labels = None if described.labels is None else _labels(described.labels)
-            preprocessor = _preprocessor(folder / PREPROCESSOR, described.preprocessor)
-            if preprocessor is not None:
-                modules["preprocessor"] = preprocessor
+            preprocessor = None
+            if described.preprocessor is not None:
+                kind, settings = described.preprocessor.pop("kind"), described.preprocessor
+                preprocessor = modules["preprocessor"] = preprocessor_class(kind).from_dict(settings)
             if described.calibrated:
                 modules["calibration"] = _calibration(modules)
         except (InputError, KeyError, TypeError, ValueError, RecursionError, OverflowError) as error:
@@ -525,12 +861,13 @@ class Pipeline:
         return modules | ({} if self.preprocessor is None else {"preprocessor": self.preprocessor})
 
     def _described(self) -> Described:
-        kind = None if self.preprocessor is None else self.preprocessor.kind
+        known = self.preprocessor
+        preprocessor = None if known is None else {"kind": known.kind, **known.to_dict()}
         models = {part: module for part, module in self._modules().items() if part in ("model", "autoencoder")}
         modules = {part: _module_settings(module) for part, module in models.items()}
         labels = None if self.labels is None else {"task": self.labels.task, **dataclasses.asdict(self.labels)}
         settings = (self.columns, self.parameters, self.forecasts, "calibration" in self._modules())
-        return Described(kind, modules["model"], modules.get("autoencoder"), labels, *settings)
+        return Described(preprocessor, modules["model"], modules.get("autoencoder"), labels, *settings)
 
     def _check(self) -> None:
         """Raise InputError where the parts do not fit together."""
@@ -608,9 +945,12 @@ class Pipeline:
 class Ensemble(Pipeline):
     """The pipelines of a cross-validation's folds. It predicts with their average, and does nothing else.
 
-    Attributes:
-        members: the pipeline of each fold; the other attributes are those of the first, but for the weights of classes,
-            which are the geometric means.
+    Its other attributes are those of the first member, but for the weights of classes, which are the geometric means.
+
+    Parameters
+    ----------
+    members : tuple of Pipeline
+        The pipeline of each fold.
     """
 
     members: tuple[Pipeline, ...] = ()
@@ -704,12 +1044,12 @@ class AnySeriesPipeline(Pipeline):
         assert isinstance(self.model, AnySeries)
         return self.model
 
-    def dataset(self, X: Any, columns: TableSchema | None = None) -> SeriesDataset:
+    def dataset(self, X: Any) -> SeriesDataset:
         if isinstance(X, str | Path):
             return read_table(Path(X), self.layout())[0]
         if is_flat(X):
             X = np.asarray(X)[:, None]
-        return as_dataset(X, None, columns or self.layout(), self.columns)
+        return as_dataset(X, None, self.layout(), self.columns)
 
     def layout(self, given: Mapping[str, Any] | None = None) -> TableSchema:
         return TableSchema.resolve(given or {}, self.columns)
@@ -734,9 +1074,27 @@ class AnySeriesPipeline(Pipeline):
 
 
 def load(source: str | Path) -> Pipeline:
-    """Load a pipeline: of a run folder of `rotarymae fit`, a folder that `save` wrote, or by a name that ships.
+    """Load a pipeline; as `Pipeline.load`.
 
-    Raises as `Pipeline.load`.
+    Parameters
+    ----------
+    source : str or Path
+        A run folder of `rotarymae fit`, a saved pipeline, the name of a model that ships with the library, or a
+        repository OWNER/NAME of the Hugging Face Hub.
+
+    Returns
+    -------
+    Pipeline
+        The pipeline, in evaluation mode.
+
+    Raises
+    ------
+    InputError
+        No such folder or name; a cross-validation that is not finished.
+    ModelDirectoryError
+        A file is missing, unreadable or changed; the message names it.
+    MissingExtra
+        A repository without the extra `hub`.
     """
     return Pipeline.load(source)
 
@@ -797,18 +1155,6 @@ def _labels(content: dict[str, Any]) -> Labels:
     task = content.get("task")
     choose("task", task, tuple(LABELS))
     return from_fields(LABELS[str(task)], {k: v for k, v in content.items() if k != "task"}, "labels")
-
-
-def _preprocessor(path: Path, kind: str | None) -> AnyPreprocessor | None:
-    content = read_json(path, (dict, type(None)))
-    if (kind is None) != (content is None):
-        raise ModelDirectoryError(f"{path} and {CONFIG} do not agree on whether there is a preprocessor.")
-    if kind is None:
-        return None
-    try:
-        return preprocessor_class(kind).from_dict(content)  # type: ignore[return-value]
-    except (InputError, TypeError, ValueError, KeyError, IndexError, OverflowError) as error:
-        raise ModelDirectoryError(f"{path}: {error}") from None
 
 
 def _calibration(modules: dict[str, nn.Module]) -> Calibration:

@@ -99,8 +99,8 @@ class Queries:
             counts, number = np.ones(len(times), np.int64), None
         else:
             channels = [np.arange(len(dataset.channel_names))] * len(times) if channels is None else channels
-            counts = np.array([len(own) for own in channels])
-            number = np.concatenate([np.repeat(own, len(at)) for own, at in zip(channels, times, strict=True)])
+            counts = np.array([len(numbers) for numbers in channels])
+            number = np.concatenate([np.repeat(numbers, len(at)) for numbers, at in zip(channels, times, strict=True)])
         offsets = np.cumsum([0, *(counts * [len(at) for at in times])])
         flat = [np.tile(np.asarray(at, np.float64), count) for at, count in zip(times, counts, strict=True)]
         where = None
@@ -140,7 +140,7 @@ def _single_positions(dataset: SeriesDataset, times: Sequence[np.ndarray]) -> li
             f"values are wanted. Ask by a table with the columns of times and {listed(dataset.position_names)}.",
             code="positions-needed",
         )
-    return [np.repeat(at[None], len(own), axis=0) for at, own in zip(first, times, strict=True)]
+    return [np.repeat(at[None], len(when), axis=0) for at, when in zip(first, times, strict=True)]
 
 
 def curves(visible: SeriesDataset, hidden: SeriesDataset, points: int) -> Queries:
@@ -228,24 +228,24 @@ class QueryTable:
         code = {as_text(name): k for k, name in enumerate(self.ids)}
         owner = np.array([code[as_text(name)] for name in answers[0].to_pylist()], np.int64)
         rows, counts = np.argsort(owner, kind="stable"), np.bincount(owner, minlength=len(self.ids))
-        asked = np.bincount(self.series, minlength=len(self.ids))
-        every = max(1, int((counts // np.maximum(asked, 1)).max(initial=1)))  # answers for each row, one per channel
+        per_series = np.bincount(self.series, minlength=len(self.ids))
+        every = max(1, int((counts // np.maximum(per_series, 1)).max(initial=1)))  # answers for each row
         order = np.argsort(self.series, kind="stable")
         number = np.empty(len(order), np.int64)  # of each row among those of its series
-        number[order] = np.arange(len(order)) - np.repeat(np.cumsum(asked) - asked, asked)
-        full = counts == asked * every  # a series that cannot be answered has one row, and no answer in it
+        number[order] = np.arange(len(order)) - np.repeat(np.cumsum(per_series) - per_series, per_series)
+        full = counts == per_series * every  # a series that cannot be answered has one row, and no answer in it
         place = (np.cumsum(counts) - counts)[self.series][:, None] + np.where(
             full[self.series][:, None], number[:, None] * every + np.arange(every), 0
         )
         answers = answers.take(pa.array(rows[place.ravel()]))
-        own = self.table.take(pa.array(np.repeat(np.arange(len(self.series)), every)))
+        table = self.table.take(pa.array(np.repeat(np.arange(len(self.series)), every)))
         columns = dict(zip(answers.column_names, answers.columns, strict=True))
         names = {answers.column_names[0]: id, "time": time}
         names |= {"channel": channel} if channel else {}
         # What a text file writes is kept as it was read: ids, times and channels of the answers' types.
-        kept = {name for name, to in names.items() if not cells.is_text(own[to].type)}
-        found = {names.get(name, name): own[names[name]] if name in kept else part for name, part in columns.items()}
-        return pa.table(found | {name: _typed(own[name]) for name in own.column_names if name not in found})
+        kept = {name for name, to in names.items() if not cells.is_text(table[to].type)}
+        columns = {names.get(name, name): table[names[name]] if name in kept else c for name, c in columns.items()}
+        return pa.table(columns | {name: _typed(table[name]) for name in table.column_names if name not in columns})
 
     @classmethod
     def read(cls, path: Path, layout: TableSchema, observed: Path) -> QueryTable:
@@ -281,12 +281,12 @@ class QueryTable:
             channel = layout.channel  # misspelt, and refused below
         with_errors = layout.errors if set(layout.errors) <= set(table.column_names) else ()
         axes = layout.positions
-        wanted = [id, time, *axes] + ([channel] if channel else [])
-        for column in (*wanted, *with_errors):
+        needed = [id, time, *axes] + ([channel] if channel else [])
+        for column in (*needed, *with_errors):
             if column not in table.column_names:
                 near = did_you_mean(column, table.column_names)
-                raise InputError(f"{name} has no column {column!r}; it needs {listed(wanted)}.{near}")
-        columns = {column: cells.to_arrow(table[column]) for column in (*wanted, *with_errors)}
+                raise InputError(f"{name} has no column {column!r}; it needs {listed(needed)}.{near}")
+        columns = {column: cells.to_arrow(table[column]) for column in (*needed, *with_errors)}
         series, ids = cells.encode(cells.labels(columns[id], id))
         when = dates.times(columns[time], time, layout.time_format, layout.na)
         errors = [cells.numbers(columns[column], column, layout.na).values for column in with_errors]
@@ -307,8 +307,8 @@ class QueryTable:
         positions = np.stack(where, axis=1) if where else None
         dated, zoneless = when.unit is not None, when.zone == ""
         roles = (id, time, channel)
-        own = (channels, stacked, dated, zoneless, table, roles, positions)
-        return cls(name, ids.tolist(), series, when.values, *own)
+        rest = (channels, stacked, dated, zoneless, table, roles, positions)
+        return cls(name, ids.tolist(), series, when.values, *rest)
 
     def queries(self, dataset: SeriesDataset) -> Queries:
         """Return the queries for the data set's series, in its order.
@@ -320,9 +320,9 @@ class QueryTable:
             raise InputError(f"{self.name} asks for dates, and the times of the series are numbers; give numbers.")
         # Whether a text file's 1 is a number or a text depends on what else stands in its column.
         rank = {as_text(name): i for i, name in enumerate(dataset.ids)}
-        asked = np.array([rank.get(as_text(name), -1) for name in self.ids], np.int64)[self.series]
-        order = np.argsort(asked, kind="stable")[(asked < 0).sum() :]
-        offsets, times = np.searchsorted(asked[order], np.arange(len(dataset) + 1)), self.times[order]
+        place = np.array([rank.get(as_text(name), -1) for name in self.ids], np.int64)[self.series]
+        order = np.argsort(place, kind="stable")[(place < 0).sum() :]
+        offsets, times = np.searchsorted(place[order], np.arange(len(dataset) + 1)), self.times[order]
         if self.zoneless:
             times = dates.in_zone(times, dataset.time_zone)
         errors = None if self.errors is None else self.errors[order]
@@ -438,8 +438,8 @@ def queries_from(dataset: SeriesDataset, X: Any, at: Any = None, positions: Any 
     flat = is_flat(X)
     padded = flat or (isinstance(X, np.ndarray) and X.ndim == 3)
     if at is None and dataset.positions is not None and positions is None:
-        own = [np.unique(np.column_stack([one.times, one.positions]), axis=0) for one in dataset]  # pyright: ignore
-        at, positions = [rows[:, 0] for rows in own], [rows[:, 1:] for rows in own]
+        points = [np.unique(np.column_stack([one.times, one.positions]), axis=0) for one in dataset]  # pyright: ignore
+        at, positions = [rows[:, 0] for rows in points], [rows[:, 1:] for rows in points]
     elif at is None:
         at = np.arange(np.shape(X)[-1]) if padded else [np.unique(one.times) for one in dataset]
     per_series = _times_of_each(at, dataset)

@@ -10,12 +10,15 @@ are permuted alike. Here channel i pairs with channel i + K/2, and the pairs of 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor
-from torch.nn import functional as F
+
+from rotarymae.config import BlockSizes, RoMAEConfig
 
 
 class Rotation(NamedTuple):
@@ -65,28 +68,6 @@ def rotate(x: Float[Tensor, "B N H K"], rotation: Rotation) -> Float[Tensor, "B 
     return torch.cat([x1 * cos - x2 * sin, x2 * cos + x1 * sin], dim=-1).to(x.dtype)
 
 
-def linear_attention(
-    query: Float[Tensor, "B Q H K"],
-    key: Float[Tensor, "B L H K"],
-    value: Float[Tensor, "B L H K"],
-    rotations: tuple[Rotation, Rotation] | None,
-    key_mask: Bool[Tensor, "B 1 1 L"] | None = None,
-) -> Float[Tensor, "B Q H K"]:
-    """Attend in time proportional to Q + L: Eq. 19 of RoFormer (arXiv:2104.09864).
-
-    The weight of a key is a product of positive features, elu(x) + 1 (arXiv:2006.16236), so that keys and values are
-    summed up once for all queries. The features are rotated, and so weights depend on differences of positions; with
-    features of rotated queries and keys they would not. The divisor, of unrotated features, is positive.
-    """
-    with torch.autocast(query.device.type, enabled=False):  # the sums are over many tokens
-        precise = torch.promote_types(query.dtype, torch.float32)
-        query, key, value = F.elu(query.to(precise)) + 1, F.elu(key.to(precise)) + 1, value.to(precise)
-        key = key if key_mask is None else key * key_mask.transpose(1, 3)
-        divisor = torch.einsum("bqhk,bhk->bqh", query, key.sum(1)).unsqueeze(-1) + 1e-6
-        query, key = (query, key) if rotations is None else map(rotate, (query, key), rotations)
-        return torch.einsum("bqhk,bhkv->bqhv", query, torch.einsum("blhk,blhv->bhkv", key, value)) / divisor
-
-
 def sincos(positions: Float[Tensor, "B N A"], embed_dim: int, base: float = 10_000.0) -> Float[Tensor, "B N D"]:
     """Return sines and cosines of the positions, D/A channels per axis, to add to embeddings: the baseline.
 
@@ -96,3 +77,43 @@ def sincos(positions: Float[Tensor, "B N A"], embed_dim: int, base: float = 10_0
     phase = angles(positions, frequencies(embed_dim, positions.shape[-1], 1.0, base))
     phase = phase.unflatten(-1, (positions.shape[-1], -1))
     return torch.cat([phase.sin(), phase.cos()], dim=-1).flatten(-2)
+
+
+# ── the position encodings that a configuration can name ────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class Rotary:
+    """Continuous axial p-RoPE: queries and keys are rotated in every block, and nothing is added to tokens."""
+
+    head_dim: int
+    p: float
+    base: float
+
+    def add(self, x: Float[Tensor, "B N D"], positions: Float[Tensor, "B N A"]) -> Float[Tensor, "B N D"]:
+        """Return the tokens with their positions added."""
+        return x
+
+    def rotation(self, positions: Float[Tensor, "B N A"]) -> Rotation | None:
+        """Return the rotation of queries and keys; None for no rotation."""
+        return rotation(angles(positions, frequencies(self.head_dim, positions.shape[-1], self.p, self.base)))
+
+
+@dataclass(frozen=True)
+class Absolute:
+    """Added sines and cosines of the positions (`sincos`), the baseline; methods as `Rotary`."""
+
+    embed_dim: int
+    base: float
+
+    def add(self, x: Float[Tensor, "B N D"], positions: Float[Tensor, "B N A"]) -> Float[Tensor, "B N D"]:
+        return x + sincos(positions, self.embed_dim, self.base).to(x.dtype)
+
+    def rotation(self, positions: Float[Tensor, "B N A"]) -> Rotation | None:
+        return None
+
+
+POSITION_ENCODINGS: dict[str, Callable[[RoMAEConfig, BlockSizes], Rotary | Absolute]] = {
+    "rotary": lambda config, sizes: Rotary(sizes.head_dim, config.p, config.base),
+    "absolute": lambda config, sizes: Absolute(sizes.embed_dim, config.base),
+}

@@ -397,13 +397,8 @@ def make_split(series: int, classes: np.ndarray | None, holdout: float, seed: in
 
     With fewer than ten series all are trained on.
     """
-    everything, none = np.arange(series), np.zeros(0, np.int64)
-    if not 0 <= holdout < 1:
-        raise InputError(f"holdout is {holdout}; wanted at least 0 and less than 1, the share of series to score.")
-    if series < MIN_SERIES_FOR_HOLDOUT:
-        return Split(everything, none, none)
-    rest, test = (everything, none) if holdout == 0 else split_off(everything, classes, holdout, seed)
-    if validation == 0:
-        return Split(rest, none, test)
-    train, chooses = split_off(rest, classes, validation, seed)
-    return Split(train, chooses, test)
+    rows, part_of = np.arange(series), np.full(series, TRAIN)
+    drawn_from = rows if series >= MIN_SERIES_FOR_HOLDOUT else rows[:0]
+    for part, share in ((TEST, holdout), (VALIDATION, validation)):
+        _hold_out(part_of, part, share, drawn_from, classes, None, seed)
+    return _parts(part_of, rows, classes, "at random")

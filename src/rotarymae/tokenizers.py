@@ -83,34 +83,6 @@ def unpatchify(
     return patches.permute(0, *order, 2 * dims + 1).reshape(batch, *sizes, features // cells)
 
 
-def series(values: Float[Tensor, "B N V"], times: Float[Tensor, "B N"]) -> Tokens:
-    """Make one token per time, all channels as its features; the position is the time."""
-    return patchify(values, (1,), {0: times})
-
-
-def image(pixels: Float[Tensor, "B rows columns C"], patch: int | tuple[int, int] = 16) -> Tokens:
-    """Cut an image, channels last, into square (or rows × columns) patches; positions are row and column, from 1."""
-    return patchify(pixels, (patch, patch) if isinstance(patch, int) else patch)
-
-
-def video(
-    frames: Float[Tensor, "B frames rows columns C"],
-    patch_size: tuple[int, int, int] = (2, 16, 16),
-    times: Float[Tensor, "B frames"] | None = None,
-) -> Tokens:
-    """Cut a video into tubelets; with `times`, of irregular frames, the patch size in time must be 1."""
-    return patchify(frames, patch_size, None if times is None else {0: times})
-
-
-def spectrogram(
-    bands: Float[Tensor, "B frames bins"],
-    patch_size: tuple[int, int] = (16, 16),
-    times: Float[Tensor, "B frames"] | None = None,
-) -> Tokens:
-    """Cut a spectrogram into patches; positions are time frame and frequency bin."""
-    return patchify(bands[..., None], patch_size, None if times is None else {0: times})
-
-
 def _sizes(array: Tensor, patch_size: Sequence[int]) -> tuple[int, ...]:
     if array.ndim < 3:
         raise InputError(f"array has shape {tuple(array.shape)}; expected [batch, d_1, .., d_D, channels].")

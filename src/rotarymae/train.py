@@ -45,14 +45,12 @@ from rotarymae.series import SeriesDataset, Windows, with_early
 from rotarymae.splits import RANDOM_SPLIT, Fold, Split, SplitColumn, make_split, split_words
 from rotarymae.system import Reporter
 from rotarymae.training import Objective, Pretraining, TrainConfig, TrainResult, fit, is_main_process, learning
-from rotarymae.training.cost import check_memory
+from rotarymae.training.cost import Plan, Schedule, check_memory
 from rotarymae.training.fit_config import FitConfig
-from rotarymae.training.schedule import Plan, Schedule
-from rotarymae.training.tuning import check_tune, freeze
 
 # Options that mean nothing to pictures, videos and sounds.
 SERIES_ONLY = ("time_unit", "time_origin", "channel_spacing", "join_times", "channel_one_hot", "signal_to_noise")
-SERIES_ONLY += ("transforms", "max_tokens", "window", "overlap", "static", "errors", "early")
+SERIES_ONLY += ("transforms", "window", "overlap", "static", "errors", "early")
 NEAR, MAX_NEAR = 256, 1024  # observations of a window of a fit without labels, for each channel and at most
 STEP_TOKENS = 8192  # observations of a step of windows
 EARLY = 3  # times that partners see each series end early, beside once whole; validation series, too
@@ -142,7 +140,7 @@ def train(
     if start is None and config.pretrained is not None:
         start = open_start(config.pretrained)
     if start is not None and not continue_training:
-        reporter.say(f"started from {config.pretrained or 'a pipeline'}: {describe_start(start)}")
+        reporter.say(f"started from {config.pretrained or 'a pipeline'}: {_without_head(start)}")
     if targets is not None:
         targets = as_targets(targets)
     if targets is None and not continue_training:
@@ -403,23 +401,6 @@ def _without_head(start: Pipeline) -> Pipeline:
     return replace(start, preprocessor=without_head(start.preprocessor), labels=None, partners=None)
 
 
-def describe_start(start: Pipeline) -> str:
-    """Say what was loaded: "MaskedAutoencoder 120/2/4, all 57 tensors, values flux, channels g, r, ..."."""
-    model, preprocessor = _without_head(start).model, start.preprocessor
-    assert preprocessor is not None
-    sizes = encoder_of(model).config
-    parts = [
-        f"{type(model).__name__} {sizes.embed_dim}/{sizes.num_heads}/{sizes.depth}",
-        f"all {len(model.state_dict())} tensors",
-    ]
-    if preprocessor.kind == "patches":
-        return ", ".join([*parts, f"{preprocessor.noun} in patches of {preprocessor.patch_size}", "its scaling"])
-    parts.append(f"values {', '.join(preprocessor.value_names)}")  # pyright: ignore
-    if preprocessor.channel_names is not None:
-        parts.append(f"channels {', '.join(map(str, preprocessor.channel_names))}")  # pyright: ignore
-    return ", ".join([*parts, f"its scaling (unit of time {preprocessor.positions.unit:.4g})"])  # pyright: ignore
-
-
 def _same_sizes(config: FitConfig, start: Pipeline) -> FitConfig:
     """Return the options of a pre-training that continues. Raises InputError where they ask for another model."""
     model, known = start.require_autoencoder(), start.preprocessor
@@ -446,7 +427,7 @@ def to_interpolate(config: FitConfig, dataset: AnyDataset) -> FitConfig:
         return config
     if config.neighbours == "auto":
         config = replace(config, neighbours="off" if dataset.position_names else "on")  # pyright: ignore
-    if config.window is None and config.max_tokens is None and config.attention != "linear":
+    if config.window is None:
         near = min(max(NEAR, round(LEAST_CYCLES * find_season(dataset).gaps)), MAX_NEAR)  # pyright: ignore
         window = near * min(len(dataset.channel_names or (None,)), MAX_NEAR // near)  # pyright: ignore
         if dataset.lengths.max() > 2 * window:
@@ -483,7 +464,6 @@ def prepare(dataset: AnyDataset, config: FitConfig, start: Pipeline | None = Non
         sizes = start.require_autoencoder().config if config.pretrains else encoder_of(start.model).config
         if config.pool == "cls" and not sizes.cls_token:
             raise InputError("pool='cls' reads a [CLS] token and the pretrained model has none; use pool='mean'.")
-    check_tune(config.tune, sizes.depth)
     check_memory(config, sizes, preprocessor.lengths(windows), dataset.noun)
     if config.pretrains:
         require_maskable(windows, preprocessor, config.strategy(dataset.kind))
@@ -513,13 +493,12 @@ def _series_scalers(dataset: SeriesDataset, config: FitConfig, start: Pipeline |
         times = (config.time_unit, config.time_origin, config.channel_spacing)
         values = (inputs, config.join_times, config.errors)
         windows = Windows.cut(dataset, window, overlap).dataset
-        settings = {"max_tokens": config.max_tokens, "window": window, "overlap": overlap}
+        settings = {"window": window, "overlap": overlap}
         transforms = dict(config.transforms or {})
         preprocessor = ObservationPreprocessor.fit(windows, transforms, *times, *values, **settings)
     else:
         before = start.require_series()
-        most = config.max_tokens or before.max_tokens
-        preprocessor = before.replace(static=(), max_tokens=most, window=window, overlap=overlap)
+        preprocessor = before.replace(static=(), window=window, overlap=overlap)
         preprocessor.check(preprocessor.windows(dataset).dataset)
     if (preprocessor.channel_names is None or preprocessor.join_times) and config.changed(["channel_spacing"]):
         text = "channel_spacing has no effect: channels are no axis of this table."
@@ -548,15 +527,12 @@ def _choose_window(
     if before is not None and before.window is not None:
         return before.window, before.overlap
     longest = int(dataset.lengths.max())
-    if longest <= LONG or config.max_tokens is not None or (before is not None and before.max_tokens is not None):
-        return None, 0
-    if config.attention == "linear":  # which is there to read them whole
+    if longest <= LONG:
         return None, 0
     window = next((size for size in WINDOWS if size * config.batch_size <= STEP), WINDOWS[-1])
     warnings.warn(
         f"the longest series has {longest:,} observations: series are cut into windows of {window:,} that share "
-        f"{window // 16} (window={window}); what lies further apart is not seen together. An even share of each series "
-        f"can be read instead (max_tokens={window}).",
+        f"{window // 16} (window={window}); what lies further apart is not seen together.",
         InputWarning,
         stacklevel=3,
     )
@@ -678,8 +654,7 @@ def finetune(
                 f"the head has changed; fine-tuning can continue with a {kind.task} of the same pool alone."
             )
         model.load_state_dict(pretrained.model.state_dict())
-    check_tune(config.tune, model.encoder.config.depth)
-    freeze(model, config.tune)
+    model.encoder.requires_grad_(config.tune != "probe")
     trained_weights = sum(weights.numel() for weights in model.parameters() if weights.requires_grad)
     windows = preprocessor.windows(dataset)
     preprocessor.check(windows.dataset)

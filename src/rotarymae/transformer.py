@@ -2,30 +2,78 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from rotarymae.config import BlockSizes
-from rotarymae.dropping import Dropout, DropPath
-from rotarymae.rope import Rotation, linear_attention, rotate
+from rotarymae.rope import Rotation, rotate
 
 ALL = slice(None)
+
+
+class Dropping(nn.Module):
+    """A layer that sets some of its input to zero in training, and scales up the rest.
+
+    `generator` is what it draws from; None is torch's own, a state that all threads share: a training would change the
+    caller's random numbers, and two trainings in two threads each other's.
+    """
+
+    def __init__(self, rate: float) -> None:
+        super().__init__()
+        self.rate = rate
+        self.generator: torch.Generator | None = None
+
+    @property
+    def drops(self) -> bool:
+        return self.training and self.rate > 0
+
+    def _drop(self, x: Float[Tensor, "*shape"], shape: tuple[int, ...]) -> Float[Tensor, "*shape"]:
+        dropped = torch.empty(shape, dtype=torch.bool, device=x.device).bernoulli_(self.rate, generator=self.generator)
+        return x.masked_fill(dropped, 0.0) / (1.0 - self.rate)
+
+
+class Dropout(Dropping):
+    """Drops single numbers."""
+
+    def forward(self, x: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
+        return self._drop(x, tuple(x.shape)) if self.drops else x
+
+
+class DropPath(Dropping):
+    """Stochastic depth (arXiv:1603.09382): drops a residual branch for whole samples."""
+
+    def forward(self, x: Float[Tensor, "B N D"]) -> Float[Tensor, "B N D"]:
+        return self._drop(x, (len(x), 1, 1)) if self.drops else x
+
+
+@contextmanager
+def drawing_from(generator: torch.Generator, module: nn.Module) -> Iterator[None]:
+    """Let every layer of `module` that drops draw from `generator`, on the device of the module."""
+    layers = [layer for layer in module.modules() if isinstance(layer, Dropping)]
+    for layer in layers:
+        layer.generator = generator
+    try:
+        yield
+    finally:
+        for layer in layers:
+            layer.generator = None
 
 
 class Attention(nn.Module):
     """Scaled dot-product attention (Eq. 1) with rotated queries and keys.
 
     Scores are divided by sqrt(head_dim), as the paper's code does; Eq. 1 writes the width of the model.
-    With `sizes.attention` "linear", the paper's future work, it is `rope.linear_attention`, which drops no scores.
     """
 
     def __init__(self, sizes: BlockSizes) -> None:
         super().__init__()
         self.head_dim = sizes.head_dim
         self.dropout = Dropout(sizes.dropout)
-        self.linear = sizes.attention == "linear"
         self.query = nn.Linear(sizes.embed_dim, sizes.embed_dim, bias=False)
         self.key = nn.Linear(sizes.embed_dim, sizes.embed_dim, bias=False)
         self.value = nn.Linear(sizes.embed_dim, sizes.embed_dim, bias=False)
@@ -44,27 +92,10 @@ class Attention(nn.Module):
         `rotation` is of all N tokens, None when positions are not rotary. `key_mask` is True where a key may be
         attended to; no [B, N, N] is ever built. None means every key, which leaves the choice to the fastest kernel.
         """
-        # Linear attention rotates features of queries and keys.
-        query, key = self._rotated(x, None if self.linear else rotation, queries, keys)
+        query, key = self._rotated(x, rotation, queries, keys)
         value = self.value(x[:, keys]).unflatten(-1, (-1, self.head_dim))
-        if self.linear:
-            rotations = None if rotation is None else (rotation.select(queries), rotation.select(keys))
-            return self.output(linear_attention(query, key, value, rotations, key_mask).flatten(2))
         attended = _attend(query, key, value, key_mask, self.dropout)
         return self.output(attended.transpose(1, 2).flatten(2))
-
-    def weights(
-        self,
-        x: Float[Tensor, "B N D"],
-        rotation: Rotation | None,
-        key_mask: Bool[Tensor, "B 1 1 L"] | None = None,
-        queries: slice = ALL,
-        keys: slice = ALL,
-    ) -> Float[Tensor, "B H Q L"]:
-        """Return the attention weights [B, H, Q, L] that `forward` computes from the same arguments, for inspection."""
-        query, key = self._rotated(x, rotation, queries, keys)
-        scores = query.transpose(1, 2) @ key.permute(0, 2, 3, 1) / self.head_dim**0.5
-        return (scores if key_mask is None else scores.masked_fill(~key_mask, -torch.inf)).softmax(-1)
 
     def _rotated(
         self, x: Float[Tensor, "B N D"], rotation: Rotation | None, queries: slice, keys: slice

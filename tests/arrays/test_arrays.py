@@ -171,7 +171,7 @@ def test_pretraining_and_finetuning_learn_to_tell_pictures_apart(stripes, likeli
 
 def test_options_of_series_are_refused_for_pictures(stripes):
     dataset = ArrayDataset.from_arrays(stripes[0], 4)
-    for changes in ({"time_unit": 2.0}, {"join_times": True}, {"max_tokens": 5}, {"static": ("age",)}):
+    for changes in ({"time_unit": 2.0}, {"join_times": True}, {"window": 5}, {"static": ("age",)}):
         with refuses(next(iter(changes)), "pictures", "times"):
             pretrain(dataset, FitConfig(**changes))
     for masking in ("tubes", "channels"):
@@ -231,11 +231,13 @@ def test_a_constant_channel_is_told(stripes):
 def test_a_changed_file_is_refused(stripes, tmp_path):
     preprocessor = PatchPreprocessor.fit(ArrayDataset.from_arrays(stripes[0], 4))
     Pipeline(preprocessor, Encoder(small(axes=2, features=16))).save(tmp_path / "model")
-    file = tmp_path / "model" / "preprocessor.json"
-    fields = json.loads(file.read_text(encoding="utf-8"))
+    file = tmp_path / "model" / "config.json"
+    content = json.loads(file.read_text(encoding="utf-8"))
+    fields = {name: value for name, value in content["preprocessor"].items() if name != "kind"}
     assert PatchPreprocessor.from_dict(fields).to_dict() == preprocessor.to_dict()
-    file.write_text(json.dumps(fields | {"sample_rate": -1}), encoding="utf-8")
-    with refuses("preprocessor.json", "checksum", error=ModelDirectoryError):
+    content["preprocessor"]["sample_rate"] = -1
+    file.write_text(json.dumps(content), encoding="utf-8")
+    with refuses("config.json", "checksum", error=ModelDirectoryError):
         Pipeline.load(tmp_path / "model")
 
 

@@ -710,10 +710,6 @@ def damage_truncated(folder):
     path.write_bytes(path.read_bytes()[:5000])
 
 
-def damage_missing(folder):
-    (folder / "preprocessor.json").unlink()
-
-
 def damage_pickle(folder):
     (folder / "model.safetensors").rename(folder / "model.pt")
 
@@ -728,7 +724,6 @@ def damage_foreign(folder):
     ("damage", "parts"),
     [
         (damage_truncated, ["model.safetensors"]),
-        (damage_missing, ["preprocessor.json", "missing"]),
         (damage_pickle, ["model.safetensors", "model.pt", "never read"]),
         (damage_foreign, ["config.json", "missing"]),
     ],

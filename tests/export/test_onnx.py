@@ -58,7 +58,7 @@ def tempered(pipeline, temperature):
 def programs_of(fitted):
     """Each program, with the pipeline that it is made of."""
     pretrained = fitted.pipeline_.pretrained
-    for job in ("interpolate", "embed", "light-curve"):
+    for job in ("interpolate", "embed"):
         yield make_program(pretrained, job), pretrained
     predicting = tempered(fitted.pipeline_, 1.7)
     yield make_program(predicting, "predict"), predicting
@@ -68,10 +68,7 @@ def series_of(feeds, pipeline):
     """The inputs of a program as a data set."""
     known, mask = pipeline.preprocessor, feeds["mask"].numpy()
     given = {name: array.double().numpy() for name, array in feeds.items()}
-    number = given.get("channel", given.get("channel_index", np.zeros(mask.shape))).astype(int)
-    values = given.get("values")
-    if values is None:
-        values = np.stack([given["flux"], given["flux_err"]], -1)[..., : len(known.value_columns)]
+    number, values = given.get("channel", np.zeros(mask.shape)).astype(int), given["values"]
     rows = [np.flatnonzero(row)[np.lexsort((number[i, row], given["time"][i, row]))] for i, row in enumerate(mask)]
     static = {}
     for k, column in enumerate(known.static if "static" in given else ()):
@@ -152,12 +149,6 @@ def test_programs_of_other_models(curves):
         assert not {"channel", "query_channel", "static"} & set(feeds)
 
 
-def test_a_model_with_linear_attention(curves, tmp_path):
-    small = {name: value for name, value in SMALL.items() if name not in ("finetune_epochs", "predictor")}
-    model = RoMAEInterpolator(**small, attention="linear").fit(curves)
-    assert export_program(make_program(model.pipeline_, "interpolate"), tmp_path / "linear.onnx") < 1e-4
-
-
 FEW_STEPS = {name: value for name, value in SMALL.items() if name not in ("finetune_epochs", "predictor")}
 
 
@@ -210,30 +201,6 @@ def test_a_file_of_another_model_is_found_out(written, curves):
     assert largest_difference(make_program(other.pipeline_.pretrained, "embed"), path, "onnx") > 1e-3
 
 
-def test_the_light_curve_contract(written):
-    import onnx
-
-    program, path, _ = written["LightCurves"]
-    session = onnxruntime.InferenceSession(path)
-    assert {given.name: given.type for given in session.get_inputs()} == {
-        "flux": "tensor(float)",
-        "flux_err": "tensor(float)",
-        "time": "tensor(float)",
-        "mask": "tensor(bool)",
-        "channel_index": "tensor(int64)",
-    }
-    for given in session.get_inputs():
-        assert len(given.shape) == 2 and all(isinstance(size, str) for size in given.shape)  # named, not fixed
-    assert [one.version for one in onnx.load(path).opset_import if one.domain in ("", "ai.onnx")] == [18]
-    feeds = {name: tensor.numpy() for name, tensor in random_feeds(program, 1, 30).items()}
-    found = dict(zip(program.outputs, session.run(None, feeds), strict=True))
-    assert cosine(found["sequence"][0].mean(0), found["mean"][0]) >= 0.999999
-
-
-def cosine(a, b):
-    return a @ b / np.linalg.norm(a) / np.linalg.norm(b)
-
-
 def test_times_of_years_keep_their_angles(fitted):
     """The difference of times is taken in float64: a million days later the embedding is the same."""
     program = make_program(fitted.pipeline_.pretrained, "embed")
@@ -270,11 +237,10 @@ def test_what_cannot_be_exported_is_refused(fitted, tmp_path):
         export_program(make_program(fitted.pipeline_.pretrained, "embed", "median"), tmp_path / "x", "torch")
 
 
-@pytest.mark.parametrize("what", [{"window": 256}, {"max_tokens": 256}])
-def test_that_long_series_are_read_in_parts_is_said(fitted, what):
+def test_that_long_series_are_read_in_parts_is_said(fitted):
     directory = fitted.pipeline_.pretrained
-    preprocessor = directory.preprocessor.replace(**what)
-    with pytest.warns(InputWarning, match=f"at most 256 observations at a time .{next(iter(what))}"):
+    preprocessor = directory.preprocessor.replace(window=256)
+    with pytest.warns(InputWarning, match="at most 256 observations at a time .window"):
         make_program(dataclasses.replace(directory, preprocessor=preprocessor), "embed")
 
 
@@ -296,8 +262,6 @@ def test_the_command(fitted, curves, tmp_path, capsys):
     assert "largest difference" in said and "probabilities" in said and "MB" in said
     assert command("export", tmp_path / "model", "--out", tmp_path / "x.onnx", "--pool", "cls") == 2
     assert command("export", tmp_path / "model", "--out", tmp_path / "x.onnx", "--stage", "finetuned") == 2
-    contract = ("--contract", "light-curve", "--pool", "cls")
-    assert command("export", tmp_path / "model", "--out", tmp_path / "x.onnx", *contract) == 2
     card = (tmp_path / "model" / "README.md").read_text()
     assert "license: cc-by-4.0" in card and "astronomy]" in card and "Fitted by `RoMAEClassifier(" in card
     capsys.readouterr()

@@ -363,8 +363,8 @@ def test_a_saved_preprocessor_is_the_same_one(channels):
     assert (back.axes, back.features) == ((2, 2) if channels else (1, 1))
     assert made.channel_names == (("a", "b") if channels else None)
     assert set(made.describe()) >= {"values", "channels", "unit of time", "times count from"}
-    shorter = made.replace(max_tokens=5)
-    assert shorter.max_tokens == 5 and made.max_tokens is None
+    shorter = made.replace(window=5)
+    assert shorter.window == 5 and made.window is None
     assert shorter.values.centre.equal(made.values.centre) and shorter.identity() != made.identity()
     other = made.replace()
     other.values.mean += 1

@@ -173,7 +173,7 @@ def test_series_that_are_too_long_to_explain_have_an_empty_row(fitted, small_par
     pipeline, table = Pipeline.load(fitted / "run"), stars()
     lengths = {row["values"]: row["counts"] for row in table["star"].value_counts().to_pylist()}
     most = sorted(lengths.values())[12]
-    limited = replace(pipeline, preprocessor=pipeline.require_series().replace(max_tokens=most))
+    limited = replace(pipeline, preprocessor=pipeline.require_series().replace(window=most))
     question = importances(limited)
     given = question, question.pipeline.reader(table, limited.layout())
     with pytest.warns(InputWarning, match=f"more than the {most} observations that the model reads at a time"):
@@ -182,7 +182,7 @@ def test_series_that_are_too_long_to_explain_have_an_empty_row(fitted, small_par
     assert rows == {star: count if count <= most else 1 for star, count in lengths.items()}
     assert found["importance"].null_count == sum(count > most for count in lengths.values()) > 0
     assert list(dict.fromkeys(found["star"].to_pylist())) == list(lengths)  # in order
-    nothing = importances(replace(limited, preprocessor=limited.require_series().replace(max_tokens=2)))
+    nothing = importances(replace(limited, preprocessor=limited.require_series().replace(window=2)))
     with pytest.warns(InputWarning, match="more than the 2 observations"), refuses("series"):
         list(answer_table(nothing, nothing.pipeline.reader(table, limited.layout())))
 

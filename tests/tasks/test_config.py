@@ -15,20 +15,20 @@ from rotarymae.training.fit_config import FitConfig, MaskingStrategy, Transform
 # Another value for each option, and what else that needs.
 OTHER = {
     "size": "tiny", "embed_dim": 60, "num_heads": 1, "depth": 3, "decoder_embed_dim": 60, "decoder_num_heads": 1,
-    "decoder_depth": 3, "attention": "linear", "decoder_attention": "joint", "likelihood": "point", "neighbours": "on",
+    "decoder_depth": 3, "decoder_attention": "joint", "likelihood": "point", "neighbours": "on",
     "cls_token": False,
     "masking": "rows", "mask_ratio": 0.4, "beta": 0.2, "pretrain_epochs": 3, "finetune_epochs": 3, "min_steps": 3,
     "batch_size": 3,
     "finetune_batch_size": 3, "base_lr": 3e-3, "finetune_lr": 3e-3, "warmup_steps": 3, "optimizer": "sgd",
     "betas": (0.5, 0.5), "weight_decay": 0.5, "gradient_clip": 3.0, "precision": "bf16", "compile": True,
-    "log_every": 3, "seed": 3, "checkpoint_minutes": 3.0, "patience": 3, "layer_decay": 0.5,
+    "log_every": 3, "seed": 3, "checkpoint_minutes": 3.0, "patience": 3,
 }  # fmt: skip
 NEEDS = {}
 # What `prepare`, `finetune`, a task or a split reads; their tests say what each does.
 READ_ELSEWHERE = {
     "time_unit", "time_origin", "channel_spacing", "transforms", "pool", "drop", "noise", "dropout", "drop_path",
     "label_smoothing", "class_weights", "validation_fraction", "static", "signal_to_noise", "channel_one_hot",
-    "max_tokens", "minutes", "join_times", "predictor", "pretrained", "tune", "errors", "window", "overlap",
+    "minutes", "join_times", "predictor", "pretrained", "tune", "errors", "window", "overlap",
     "loss", "decide", "costs", "early",
 }  # fmt: skip
 

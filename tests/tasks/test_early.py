@@ -9,9 +9,9 @@ import torch
 
 from _runs import FIT, examples, series
 from conftest import TINY, command, refuses, two_kinds, write_csv
-from rotarymae.batch import cut_tokens
 from rotarymae.counter_rng import counter_uniform
 from rotarymae.partners import BoostedFeatures
+from rotarymae.preprocess.examples import cut_tokens
 from rotarymae.series import known_at, with_early
 from rotarymae.train import EARLY, train
 

@@ -85,7 +85,7 @@ def test_a_regressor_moves_by_standard_deviations():
 
 def test_what_cannot_be_asked_is_refused(tuned):
     data, directory = tuned
-    short = dataclasses.replace(directory, preprocessor=directory.preprocessor.replace(max_tokens=6))
+    short = dataclasses.replace(directory, preprocessor=directory.preprocessor.replace(window=6))
     with refuses("6", "observations"):
         importance(short, data)
     lonely = data.mask_observations(np.arange(len(data.times)) == np.repeat(data.offsets[:-1], data.lengths))

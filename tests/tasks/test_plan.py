@@ -9,10 +9,10 @@ import pytest
 
 from conftest import command
 from rotarymae.system import Reporter
-from rotarymae.training import schedule as plan
+from rotarymae.training import cost as plan
 from rotarymae.training.checkpointing import read_checkpoint
+from rotarymae.training.cost import Plan
 from rotarymae.training.fit_config import FitConfig
-from rotarymae.training.schedule import Plan
 
 STARS = ["--id", "star", "--time", "day", "--channel", "band", "--values", "flux"]
 

@@ -15,7 +15,7 @@ from safetensors.torch import load_file, save_file
 
 from _runs import KINDS, digest, examples, log, objective, same, settings, weights
 from conftest import refuses
-from rotarymae.errors import InputWarning, ModelDirectoryError
+from rotarymae.errors import ModelDirectoryError
 from rotarymae.pipeline import Pipeline
 from rotarymae.system import sha256_of
 from rotarymae.training import loop as training
@@ -148,7 +148,7 @@ def every_checkpoint():
 
     def save(folder, *arguments):
         inner(folder, *arguments)
-        saved[arguments[3].step] = folder.checkpoint.read_bytes()
+        saved[arguments[2].step] = folder.checkpoint.read_bytes()
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(RunFolder, "save", save)
@@ -244,26 +244,6 @@ def test_where_a_run_begins_is_told(run, tmp_path):
     ]
 
 
-@pytest.mark.parametrize("bad", [b"\0" * 30, b"\xff\n", b'{"step": 9, "epoch": []}\n'])
-def test_a_damaged_log_is_cut_at_its_last_good_line(run, finished, bad):
-    lines = (run / "log.jsonl").read_bytes().splitlines(keepends=True)
-    (run / "log.jsonl").write_bytes(b"".join(lines[:8]) + bad + b"".join(lines[8:]))
-    with pytest.warns(InputWarning, match=r"log.jsonl is damaged behind line 8"):
-        _, result = train(run, resume="auto", keep_best=True)
-    assert result.history == finished[2].history[:8] == log(run)
-    (run / "log.jsonl").write_bytes(b"".join(lines) + b"\0" * 99)  # as a file system leaves it when power fails
-    with pytest.warns(InputWarning, match=r"log.jsonl is damaged behind line 25"):
-        _, result = train(run, resume="auto", keep_best=True)
-    assert result.history == finished[2].history
-
-
-def test_somebody_elses_log_is_refused(tmp_path):
-    (tmp_path / "log.jsonl").write_text("notes\n")
-    with refuses("log.jsonl", "another folder"):
-        train(tmp_path, resume="auto")
-    assert (tmp_path / "log.jsonl").read_text() == "notes\n"
-
-
 def header_of(manifest):
     return {"manifest": json.dumps(manifest | {"sha256": sha256_of(manifest)})}
 
@@ -321,9 +301,10 @@ MADE_UP = {
     "a field of Python's": state(__class__="x"),
     "a field less": lambda manifest: manifest["state"].pop("tokens"),
     "a state that is a list": lambda manifest: manifest.update(state=[1]),
-    "no scaler": lambda manifest: manifest.pop("scaler"),
-    "a scale below 0": lambda manifest: manifest.update(scaler={"scale": -1.0}),
-    "a scale that is text": lambda manifest: manifest.update(scaler={"scale": "1"}),
+    "no log": lambda manifest: manifest.pop("history"),
+    "a log that is text": lambda manifest: manifest.update(history="1"),
+    "a log without steps": lambda manifest: manifest.update(history=[{"epoch": 1.0}]),
+    "a loss that is text": lambda manifest: manifest.update(history=[{"step": 1, "epoch": 1.0, "loss": "1"}]),
     "another format": lambda manifest: manifest.update(format=1),
 }
 
@@ -352,11 +333,6 @@ def test_a_fifo_is_no_file(run):
         train(run, resume="auto", keep_best=True)
 
 
-def test_half_a_first_line_of_a_log_is_no_log_of_somebody_else(tmp_path):
-    (tmp_path / "log.jsonl").write_text('{"step": 10, "epo')
-    assert train(tmp_path, resume="auto")[1].steps == 20
-
-
 # ── the disk ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -368,10 +344,10 @@ from rotarymae.training import checkpointing as runs
 from rotarymae.training import loop as training
 
 class Full(runs.RunFolder):
-    def save(self, model, optimizer, scaler, state, *more):
+    def save(self, model, optimizer, state, *more):
         if state.step >= 6:  # from here on no file may grow beyond what the disk has left
             resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[3]), resource.RLIM_INFINITY))
-        super().save(model, optimizer, scaler, state, *more)
+        super().save(model, optimizer, state, *more)
 
 training.RunFolder = Full
 try:
@@ -469,7 +445,7 @@ def test_a_second_process_is_refused_and_told_who_runs(tmp_path):
 # ── other people's files ────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("name", ["README.md", "config.json", "model.safetensors", "preprocessor.json", "notes.txt"])
+@pytest.mark.parametrize("name", ["README.md", "config.json", "model.safetensors", "notes.txt"])
 @pytest.mark.parametrize("as_folder", [False, True])
 @pytest.mark.parametrize("into_a_model", [False, True])
 def test_saving_a_model_keeps_a_users_files(tmp_path, name, as_folder, into_a_model):
@@ -480,7 +456,7 @@ def test_saving_a_model_keeps_a_users_files(tmp_path, name, as_folder, into_a_mo
     mine = folder / name / "mine" if as_folder else folder / name
     mine.parent.mkdir(parents=True, exist_ok=True)
     mine.write_text("the user's")
-    if into_a_model and not as_folder and name in ("model.safetensors", "preprocessor.json"):
+    if into_a_model and not as_folder and name == "model.safetensors":
         return  # a model whose file was overwritten: the name alone says whose it is
     with refuses(folder, "choose a new folder"):
         Pipeline(None, model).save(folder)

@@ -8,18 +8,17 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from rotarymae.arrays.dataset import SOUND_PATCH, ArrayDataset, FilesReport, sides
 from rotarymae.arrays.filterbank import filterbank
-from rotarymae.errors import InputError, InputWarning, choose, import_extra, listed
+from rotarymae.errors import InputError, InputWarning, import_extra, listed
 
 PICTURES = (".png", ".jpg", ".jpeg", ".webp", ".gif", ".bmp", ".tif", ".tiff", ".ppm", ".pgm")
 FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF", "PPM")  # Pillow knows more, and runs programs for some
 SOUNDS = (".wav", ".flac", ".ogg", ".opus", ".mp3", ".aiff", ".aif")
-Broken = Literal["skip", "error"]
 OnFile = Callable[[int, int], object]
 
 
@@ -42,7 +41,6 @@ def read_pictures(
     patch_size: int | Sequence[int],
     longest_side: int | None = None,
     channels: int | None = None,
-    broken: Broken = "skip",
     on_file: OnFile | None = None,
 ) -> FolderData:
     """The pictures below a folder, in the order of their paths, turned as their cameras say.
@@ -53,8 +51,6 @@ def read_pictures(
         longest_side: larger pictures are scaled down to this, in pixels, and keep their proportions.
         channels: 1 for grey or 3 for colours; None takes grey where all pictures are, else colours. Transparency is
             left out.
-        broken: "skip" leaves out a file that cannot be read as a picture, or that is smaller than a patch, and warns;
-            "error" refuses it.
         on_file: called with (files read, files) after each.
 
     Raises:
@@ -98,7 +94,7 @@ def read_pictures(
         array = array[..., None] if array.ndim == 2 else array
         return array if grey else np.broadcast_to(array, (*array.shape[:2], 3))
 
-    arrays, labels, about = _read_all(Path(folder), PICTURES, "pictures", read, broken, on_file)
+    arrays, labels, about = _read_all(Path(folder), PICTURES, "pictures", read, on_file)
     if stacks:
         text = f"of pictures with several frames or pages the first one is read: {listed(stacks)}."
         warnings.warn(text, InputWarning, stacklevel=2)
@@ -115,7 +111,6 @@ def read_sounds(
     patch_size: int | Sequence[int] = SOUND_PATCH,
     sample_rate: int | None = None,
     resample: bool = False,
-    broken: Broken = "skip",
     on_file: OnFile | None = None,
 ) -> FolderData:
     """The sounds below a folder as spectrograms, in the order of their paths; of several channels the mean.
@@ -125,7 +120,7 @@ def read_sounds(
         patch_size: frames and bins of a patch; a single number is both.
         sample_rate: of all sounds, in Hz; None takes that of the first that can be read.
         resample: sounds of another sample rate are resampled; otherwise they are refused.
-        broken, on_file: as `read_pictures`, which raises and warns as this does.
+        on_file: as `read_pictures`, which raises and warns as this does.
 
     Raises:
         InputError: another sample rate; names the file.
@@ -154,7 +149,7 @@ def read_sounds(
         rate = target_rate
         return spectrogram[..., None]
 
-    arrays, labels, about = _read_all(Path(folder), SOUNDS, "sounds", read, broken, on_file)
+    arrays, labels, about = _read_all(Path(folder), SOUNDS, "sounds", read, on_file)
     return FolderData(ArrayDataset(tuple(arrays), patch, sample_rate=rate, **about), labels)
 
 
@@ -173,11 +168,9 @@ def _read_all(
     kinds: tuple[str, ...],
     noun: str,
     read: Callable[[Path], np.ndarray],
-    broken: Broken,
     on_file: OnFile | None,
 ) -> tuple[list[np.ndarray], np.ndarray | None, dict[str, Any]]:
     """Return the arrays of the files that can be read, their labels, and their ids with further facts."""
-    choose("broken", broken, ("skip", "error"))
     paths, others = _list(folder, kinds, noun)
     if folder.is_file():
         folder = folder.parent
@@ -190,15 +183,13 @@ def _read_all(
             raise
         except Exception as error:  # whatever a decoder finds wrong with a file
             reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-            if broken == "error":
-                raise InputError(f"{_text(str(folder / path))} cannot be read: {reason}") from None
             reasons[_text(path.as_posix())] = reason
         if on_file is not None:
             on_file(done, len(paths))
     notes = [f"{len(kept):,} of {len(paths):,} {noun} read"]
     if others:
-        kinds_found = ", ".join(f"{count} {kind}" for kind, count in others.most_common(5))
-        notes.append(f"{others.total()} other files left alone ({kinds_found})")
+        other_kinds = ", ".join(f"{count} {kind}" for kind, count in others.most_common(5))
+        notes.append(f"{others.total()} other files left alone ({other_kinds})")
     if reasons:
         first, reason = next(iter(reasons.items()))
         text = f"{len(reasons):,} of {len(paths):,} {noun} cannot be read and are left out"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Callable
 from dataclasses import asdict, replace
@@ -125,7 +124,6 @@ def explain(
             model reads at a time has an empty row.
     """
     from rotarymae import scale
-    from rotarymae.importance import most_observations
     from rotarymae.pipeline import Pipeline
 
     reporter = new_reporter(quiet)
@@ -136,7 +134,7 @@ def explain(
     if pipeline.partners is not None and pipeline.partners.choice != "model":
         choice = pipeline.partners.choice
         reporter.say(f"explained and predicted by the model alone; `predict` takes {choice} for this run")
-    if most_observations(pipeline.require_series()) < math.inf:
+    if pipeline.require_series().window is not None:
         totals = replace(totals, what="series that are too long or without observations")
     rows = totals.rows - totals.empty
     reporter.say(f"{rows:,} observations of {totals.answered:,} series → {out}{totals.said_of_empty}")

@@ -22,7 +22,6 @@ def export(
     out: Path,
     format: Literal["onnx", "torch"] = "onnx",
     job: Literal["auto", "predict", "embed", "interpolate"] = "auto",
-    contract: Literal["none", "light-curve"] = "none",
     pool: AutoPool = "auto",
     stage: Literal["pretrained", "finetuned"] = "pretrained",
     quiet: Quiet = False,
@@ -37,7 +36,6 @@ def export(
         format: The file is for ONNX runtimes, or a PyTorch program (torch.export.load).
         job: The program predicts labels, embeds or interpolates; auto predicts by a fine-tuned model, and else
             interpolates or embeds.
-        contract: The inputs and outputs are those of the package light-curve's embedding models.
         pool: The embedding is the mean or maximum over a series' tokens, the [CLS] token, or what the model was trained
             to use.
         stage: This model of the folder that `fit` wrote makes embeddings.
@@ -46,7 +44,7 @@ def export(
 
     reporter = new_reporter(quiet)
     with reporter.catching_warnings():
-        program = _program(model, job, contract, None if pool == "auto" else pool, stage)
+        program = _program(model, job, None if pool == "auto" else pool, stage)
         with reporter.bar("exporting"):
             difference = export_program(program, out, format)
     size = out.stat().st_size / 1e6
@@ -54,19 +52,11 @@ def export(
     reporter.say(f"the largest difference from PyTorch is {difference:.1e}")
 
 
-def _program(
-    model: Path, job: str, contract: str, pool: str | None, stage: Literal["pretrained", "finetuned"]
-) -> Program:
+def _program(model: Path, job: str, pool: str | None, stage: Literal["pretrained", "finetuned"]) -> Program:
     from rotarymae.export import make_program
     from rotarymae.pipeline import Pipeline
     from rotarymae.scale import open_stage
 
-    if contract != "none":
-        if job not in ("auto", "embed"):
-            raise InputError(f"the contract {contract} embeds; leave out --job {job}.")
-        if pool is not None:
-            raise InputError(f"the contract {contract} says what it pools; leave out --pool {pool}.")
-        return make_program(open_stage(model, stage), "light-curve")
     pipeline = Pipeline.load(model)
     pipeline.require_series()  # refuses a model of pictures or sounds, before anything is said of it
     if job == "auto":

@@ -131,8 +131,8 @@ def fit(
     with saying(lambda: how_to_resume(out)), reporter.catching_warnings():
         with reporter.bar("reading") as on_file:
             if folder.given:
-                found = folder.read(table, None if start is None else start.require_arrays(), on_file)
-                given = LoadedData(found.dataset, _several(found.labels))
+                files = folder.read(table, None if start is None else start.require_arrays(), on_file)
+                given = LoadedData(files.dataset, _several(files.labels))
             else:
                 given = _read_table(table, columns, labels, config, start)
                 _check_drawn(invert, given.dataset)

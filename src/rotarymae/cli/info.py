@@ -34,10 +34,10 @@ def info(table: Positional[Table], columns: Columns) -> None:
         table: This table of observations is read; columns that no option names are proposed.
     """
     reporter = new_reporter(quiet=True)
-    told = {name for name, value in asdict(columns).items() if value}
+    named = {name for name, value in asdict(columns).items() if value}
     with reporter.catching_warnings():
         source = tables.open_source(table, columns.header_row)
-        proposal = tables.propose(source, tables.TableSchema.resolve(asdict(columns)), told)
+        proposal = tables.propose(source, tables.TableSchema.resolve(asdict(columns)), named)
         schema, label, unsure = proposal.schema, proposal.label, list(proposal.unsure)
         source = tables.open_source(source, numbered=schema.numbered)
         if schema.objects is not None:
@@ -147,16 +147,16 @@ def _constant(dataset: series.SeriesDataset) -> list[str]:
     """The channels that are observed several times in every series and never change in one, but between series."""
     import numpy as np
 
-    found, times = [], np.repeat(np.arange(len(dataset)), dataset.lengths)
+    names, times = [], np.repeat(np.arange(len(dataset)), dataset.lengths)
     for c, name in enumerate(dataset.channel_names or ()):
-        own = np.asarray(dataset.channels) == c
-        values, first = np.asarray(dataset.values)[own, 0], np.flatnonzero(np.diff(times[own], prepend=-1))
+        rows = np.asarray(dataset.channels) == c
+        values, first = np.asarray(dataset.values)[rows, 0], np.flatnonzero(np.diff(times[rows], prepend=-1))
         if len(first) < len(dataset) or len(values) < 2 * len(first):
             continue
         low, high = np.minimum.reduceat(values, first), np.maximum.reduceat(values, first)
         if (low == high).all() and low.min() < high.max():
-            found.append(str(name))
-    return found
+            names.append(str(name))
+    return names
 
 
 def _training(dataset: series.SeriesDataset, schema: tables.TableSchema) -> list[tuple[str, str]]:

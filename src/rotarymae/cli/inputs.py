@@ -144,8 +144,6 @@ def _changed(options: Any) -> list[str]:
 class FolderReading:
     """How a folder of pictures or sounds is read."""
 
-    broken: Literal["skip", "error"] = "skip"
-    """A file that cannot be read, or that is smaller than a patch, is left out and named, or is an error."""
     resample: bool = False
     """Sounds of another sample rate than the first one's (the model's) are resampled; without it they are refused."""
 
@@ -168,10 +166,10 @@ class FolderReading:
         if self.resample and known.sample_rate is None:
             raise InputError(f"--resample concerns sounds; the model was made from {known.noun}.")
         if known.sample_rate is not None:
-            return arrays.read_sounds(folder, patch, known.sample_rate, self.resample, self.broken, on_file)
+            return arrays.read_sounds(folder, patch, known.sample_rate, self.resample, on_file)
         if len(patch) != 2:
             raise InputError(f"the model was made from {known.noun}, which are not read from folders.")
-        return arrays.read_pictures(folder, patch, known.longest_side, known.channels, self.broken, on_file)
+        return arrays.read_pictures(folder, patch, known.longest_side, known.channels, on_file)
 
 
 @dataclass(frozen=True)
@@ -225,20 +223,20 @@ class FolderOptions(FolderReading):
             start.refuse_other(patch, longest_side=side)
             return self.read_for(start, folder, on_file)
         if self.audio:
-            return arrays.read_sounds(folder, patch or arrays.SOUND_PATCH, None, self.resample, self.broken, on_file)
-        return arrays.read_pictures(folder, patch or 16, self.longest_side, None, self.broken, on_file)
+            return arrays.read_sounds(folder, patch or arrays.SOUND_PATCH, None, self.resample, on_file)
+        return arrays.read_pictures(folder, patch or 16, self.longest_side, None, on_file)
 
 
-def known_labels(found: arrays.FolderData, folder: Path, classes: tuple[Any, ...]) -> Any:
+def known_labels(files: arrays.FolderData, folder: Path, classes: tuple[Any, ...]) -> Any:
     """The labels of a folder's files. Raises InputError, naming a file, for one that is no class of the model."""
-    if found.labels is None:
+    if files.labels is None:
         raise InputError(f"{folder} has no folders inside, whose names would be the classes; nothing can be scored.")
     if not classes:
         raise InputError("the model predicts numbers; the names of folders are classes, and nothing can be scored.")
-    for name, label in zip(found.dataset.ids, found.labels, strict=True):
+    for name, label in zip(files.dataset.ids, files.labels, strict=True):
         if label is not None and label not in classes:
             raise InputError(
                 f"{folder / name} lies in the folder {str(label)!r}, which is no class of the model; its classes are "
                 f"{listed(classes, 20)}."
             )
-    return found.labels
+    return files.labels

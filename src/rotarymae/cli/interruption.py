@@ -1,13 +1,14 @@
-"""Ctrl-C and SIGTERM end a command, which says what is saved. Imports nothing heavy."""
+"""Ctrl-C and SIGTERM end a command, which says what is saved."""
 
 from __future__ import annotations
 
 import signal
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
+from typing import Any
+
+from rotarymae.system import handled_signals
 
 
 class Stopped(KeyboardInterrupt):
@@ -22,27 +23,17 @@ class Stopped(KeyboardInterrupt):
 def stopping_on_signals() -> Iterator[None]:
     """Raise Stopped where SIGINT or SIGTERM arrives; training has handlers of its own, which save first.
 
-    A signal that the caller ignores, as `nohup` and background jobs of a script do, stays ignored. The same signal
-    again ends the process at once; the other one is ignored then, as launchers pass Ctrl-C on as SIGTERM, too.
+    The same signal again ends the process at once; the other one is ignored then, as launchers pass Ctrl-C on as
+    SIGTERM, too.
     """
-    former = {signum: signal.getsignal(signum) for signum in (signal.SIGINT, signal.SIGTERM)}
-    former = {signum: handler for signum, handler in former.items() if handler not in (None, signal.SIG_IGN)}
 
-    def stop(signum: int, frame: FrameType | None) -> None:
+    def stop(signum: int, former: dict[int, Any]) -> None:
         for each in former:
             signal.signal(each, signal.SIG_DFL if each == signum else signal.SIG_IGN)
         raise Stopped(signum)
 
-    if threading.current_thread() is not threading.main_thread():  # which alone may set handlers
+    with handled_signals(stop):
         yield
-        return
-    try:
-        for signum in former:
-            signal.signal(signum, stop)
-        yield
-    finally:
-        for signum, handler in former.items():
-            signal.signal(signum, handler)
 
 
 @contextmanager

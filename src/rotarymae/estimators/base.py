@@ -101,41 +101,6 @@ class Estimator(BaseEstimator):
 
     save_pretrained = save  # by the Hugging Face Hub's name
 
-    def push_to_hub(
-        self,
-        repository: str,
-        license: str = "unknown",
-        tags: Sequence[str] = (),
-        private: bool = False,
-        token: str | None = None,
-    ) -> str:
-        """Upload the fitted pipeline to the Hugging Face Hub.
-
-        Parameters
-        ----------
-        repository : str
-            Name of the repository, "you/stars".
-        license : str
-            For the model card, as the Hub writes it: "mit", "cc-by-4.0".
-        tags : sequence of str
-            For the model card.
-        private : bool
-            Whether a new repository is private.
-        token : str or None
-            Access token; None takes the stored one.
-
-        Returns
-        -------
-        str
-            Address of the commit.
-
-        Raises
-        ------
-        InputError
-            As `Pipeline.push_to_hub`.
-        """
-        return self._fitted().push_to_hub(repository, license, tags, private, token, self._note())
-
     @classmethod
     def load(cls, folder: str | Path, **parameters: Any) -> Self:
         """Load a fitted estimator, with the parameters with which it was fitted.
@@ -155,7 +120,7 @@ class Estimator(BaseEstimator):
         Raises
         ------
         InputError
-            The pipeline does another job, or has no preprocessor.
+            The pipeline does another job, has no preprocessor, or lacks the `predictor`.
         ModelDirectoryError
             As `Pipeline.load`.
         """
@@ -170,8 +135,11 @@ class Estimator(BaseEstimator):
             stored["random_state"] = stored["seed"]
         fitted = {name: stored[name] for name in known if name in stored}  # as JSON, which has no tuples
         fitted = {name: tuple(value) if isinstance(value, list) else value for name, value in fitted.items()}
-        estimator = cls(**{**fitted, **parameters})
-        estimator._keep(cls._suited(pipeline, folder))
+        estimator, pipeline = cls(**{**fitted, **parameters}), cls._suited(pipeline, folder)
+        if pipeline.partners is not None and "predictor" in parameters:
+            choice = pipeline.partners.check(parameters["predictor"])
+            pipeline = replace(pipeline, partners=replace(pipeline.partners, choice=choice))
+        estimator._keep(pipeline)
         return estimator
 
     from_pretrained = load  # by the Hugging Face Hub's name

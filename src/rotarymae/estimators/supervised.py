@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -37,36 +36,6 @@ class _Supervised(Estimator):
                 f"{cls.task}."
             )
         return pipeline
-
-    @classmethod
-    def load(cls, folder: str | Path, **parameters: Any) -> Self:
-        """Load a fitted estimator, with the parameters with which it was fitted.
-
-        Parameters
-        ----------
-        folder : str or Path
-            A folder of `save` or `rotarymae fit`, the name of a model, or a repository of the Hugging Face Hub.
-        **parameters : Any
-            Parameters of the estimator, instead of those that were fitted.
-
-        Returns
-        -------
-        object
-            The fitted estimator.
-
-        Raises
-        ------
-        InputError
-            The pipeline does another job, has no preprocessor, or lacks the `predictor`.
-        ModelDirectoryError
-            As `Pipeline.load`.
-        """
-        estimator = super().load(folder, **parameters)
-        partners = estimator.pipeline_.partners
-        if partners is not None and "predictor" in parameters:
-            chosen = replace(partners, choice=partners.check(parameters["predictor"]))
-            estimator.pipeline_ = replace(estimator.pipeline_, partners=chosen)
-        return estimator
 
     def _fit(self, X: Any, y: Any) -> None:
         if y is None:

@@ -24,7 +24,7 @@ from torch import Tensor, nn
 
 from rotarymae.calibration import outputs, student_t, surroundings
 from rotarymae.errors import InputError
-from rotarymae.heads import embedding, encoder_of, mean_of_real
+from rotarymae.heads import embedding, encoder_of
 from rotarymae.interpolation import DEVIATION
 from rotarymae.labels import ClassLabels, NumberTargets
 from rotarymae.model import MaskedAutoencoder
@@ -178,47 +178,3 @@ def _of_channel(part: Tensor, number: Tensor, channels: int) -> Tensor:
     each = part.unflatten(2, (channels, -1))
     index = number.view(*number.shape, *(1 for _ in each.shape[2:]))
     return each.gather(2, index.expand(-1, -1, 1, *each.shape[3:]))[:, :, 0]
-
-
-class LightCurves(Program):
-    """A multi-band model as `light_curve.embed` 0.13 expects it.
-
-    Inputs `flux`, `flux_err`, `time` float32 [B, N], `mask` bool [B, N] (True = valid), `channel_index` int64 [B, N];
-    outputs `cls` [B, D], `mean` [B, D] over the observations, and `sequence` [B, N, D], float32, with 0 under the mask.
-    Times of float32 lose minutes of a date: give days since the first observation, as that package does.
-
-    Raises:
-        InputError: a model without channels, without [CLS], or of other values than a flux and its error.
-    """
-
-    outputs = ("cls", "mean", "sequence")
-
-    def __init__(self, pipeline: Pipeline) -> None:
-        super().__init__(pipeline)
-        encoder, preprocessor = encoder_of(pipeline.model), self.preprocessor
-        names = preprocessor.value_names
-        names += preprocessor.errors
-        if (
-            preprocessor.channel_names is None
-            or encoder.cls_token is None
-            or not 1 <= len(names) <= 2
-            or preprocessor.position_names
-        ):
-            raise InputError(
-                f"the contract light-curve wants a model with channels, a [CLS] token, and a flux with or without its "
-                f"error; this one has the channels {preprocessor.channel_names}, the values {', '.join(names)} and "
-                f"{'no' if encoder.cls_token is None else 'a'} [CLS]."
-            )
-        self.encoder = encoder
-
-    @property
-    def needs(self) -> tuple[str, ...]:
-        return ("flux", "flux_err", "time", "mask", "channel_index")
-
-    def forward(self, flux: Tensor, flux_err: Tensor, time: Tensor, mask: Tensor, channel_index: Tensor) -> Any:
-        both = torch.stack([flux, flux_err], -1)[..., : len(self.preprocessor.value_columns)]
-        tokens = self.preprocessor(Rows(time, both, mask, channel_index))
-        latent = self.encoder(tokens)
-        assert latent.cls is not None
-        sequence = torch.where(tokens.real[..., None], latent.tokens, 0.0)
-        return latent.cls, mean_of_real(latent.tokens, tokens.padding), sequence

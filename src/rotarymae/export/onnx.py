@@ -15,12 +15,12 @@ import numpy as np
 import torch
 
 from rotarymae.errors import InputError, InputWarning, RotaryMAEError, choose, import_extra
-from rotarymae.export.graph import Embeddings, Interpolations, LightCurves, Predictions, Program
+from rotarymae.export.graph import Embeddings, Interpolations, Predictions, Program
 from rotarymae.pipeline import Pipeline
 from rotarymae.preprocess import ObservationPreprocessor
 from rotarymae.system import check_writable, replacing
 
-Job = Literal["predict", "embed", "interpolate", "light-curve"]
+Job = Literal["predict", "embed", "interpolate"]
 Format = Literal["onnx", "torch"]
 Feeds = dict[str, torch.Tensor]
 OPSET = 18
@@ -36,8 +36,7 @@ def make_program(pipeline: Pipeline, job: Job, pool: str | None = None) -> Progr
 
     Args:
         pipeline: of series.
-        job: "predict" (a head's answers, calibrated), "embed", "interpolate", or "light-curve", the contract of
-            `LightCurves`.
+        job: "predict" (a head's answers, calibrated), "embed" or "interpolate".
         pool: of "embed", as `Pipeline.embed`.
 
     Raises:
@@ -46,20 +45,17 @@ def make_program(pipeline: Pipeline, job: Job, pool: str | None = None) -> Progr
     Warns:
         InputWarning: a model that reads long series in parts.
     """
-    choose("job", job, ("predict", "embed", "interpolate", "light-curve"))
+    choose("job", job, ("predict", "embed", "interpolate"))
     preprocessor = pipeline.require_one().require_series()
-    most = preprocessor.window or preprocessor.max_tokens
-    if most is not None:
+    if preprocessor.window is not None:
         warnings.warn(
-            f"the program reads each series whole; the library reads at most {most:,} observations at a time "
-            f"({'window' if preprocessor.window else 'max_tokens'}), so answers to longer series differ.",
+            f"the program reads each series whole; the library reads at most {preprocessor.window:,} observations at "
+            "a time (window), so answers to longer series differ.",
             InputWarning,
             stacklevel=2,
         )
     if job == "embed":
         return Embeddings(pipeline, pool).eval()
-    if job == "light-curve":
-        return LightCurves(pipeline).eval()
     if job == "predict":
         return Predictions(pipeline).eval()
     return Interpolations(pipeline).eval()
@@ -127,7 +123,7 @@ def largest_difference(program: Program, path: Path, format: Format) -> float:
     It is relative where the answers go beyond 1, and infinite where one of them is not finite.
     """
     answer, worst = _opened(path, format), 0.0
-    most = min(program.preprocessor.window or LONGEST, program.preprocessor.max_tokens or LONGEST)
+    most = program.preprocessor.window or LONGEST
     for series, observations in SHAPES:
         feeds = random_feeds(program, series, min(observations, most))
         with torch.no_grad():
@@ -144,9 +140,9 @@ def random_feeds(program: Program, series: int, observations: int) -> Feeds:
     Their times reach as far as training's did; queries lie a little beyond on both sides.
     """
     draw, known = np.random.default_rng(series), program.preprocessor
-    curves, shape = isinstance(program, LightCurves), (series, observations)
+    shape = (series, observations)
     channels = len(known.channel_names or (None,))
-    start = 0.0 if curves or known.origin == "zero" else FIRST_TIME
+    start = 0.0 if known.origin == "zero" else FIRST_TIME
     span = max(known.positions.reach, 1.0) * known.positions.unit
     times, number = start + span * draw.random(shape), draw.integers(0, channels, shape)
     if known.join_times:  # several channels at one time, each once
@@ -158,12 +154,9 @@ def random_feeds(program: Program, series: int, observations: int) -> Feeds:
     lengths = np.concatenate([[observations], draw.integers(2, observations + 1, series - 1)])
     feeds = {"time": times, "values": values, "channel": number, "position": _places(known, draw, shape)}
     feeds |= {"mask": np.arange(observations) < lengths[:, None], "static": _static_codes(known, series, draw)}
-    feeds |= {"query_time": start + span * draw.uniform(-0.1, 1.1, (series, QUERIES)), "channel_index": number}
+    feeds |= {"query_time": start + span * draw.uniform(-0.1, 1.1, (series, QUERIES))}
     feeds |= {"query_channel": draw.integers(0, channels, (series, QUERIES))}
     feeds |= {"query_position": _places(known, draw, (series, QUERIES))}
-    feeds |= {"flux": values[..., 0].astype(np.float32), "flux_err": values[..., -1].astype(np.float32)}
-    if curves:
-        feeds["time"] = times.astype(np.float32)
     return {name: torch.from_numpy(np.ascontiguousarray(feeds[name])) for name in program.needs}
 
 

@@ -66,20 +66,20 @@ def save_arrays(path: Path, arrays: dict[str, NDArray[Any]]) -> None:
         raise OSError(f"{path.name} could not be written: {error}") from None
 
 
-def load_arrays(path: Path, wanted: dict[str, tuple[type, tuple[int | str, ...]]]) -> dict[str, NDArray[Any]]:
+def load_arrays(path: Path, layout: dict[str, tuple[type, tuple[int | str, ...]]]) -> dict[str, NDArray[Any]]:
     """Read arrays from safetensors, and check their names, types and shapes, and that all numbers are finite.
 
     Args:
-        wanted: the type and the shape of each; a text in a shape is a size that all arrays with this text share.
+        layout: the type and the shape of each; a text in a shape is a size that all arrays with this text share.
     """
     try:
         arrays = load_file(path)
     except (SafetensorError, OSError, KeyError, ValueError) as error:
         raise ModelDirectoryError(f"{path} cannot be read as safetensors: {error}.") from None
-    if set(arrays) != set(wanted):
-        raise ModelDirectoryError(f"{path} holds the arrays {sorted(arrays)}; wanted {sorted(wanted)}.")
+    if set(arrays) != set(layout):
+        raise ModelDirectoryError(f"{path} holds the arrays {sorted(arrays)}; wanted {sorted(layout)}.")
     sizes: dict[str, int] = {}
-    for name, (dtype, shape) in wanted.items():
+    for name, (dtype, shape) in layout.items():
         array = arrays[name]
         expected = list(shape)
         if array.ndim == len(shape):

@@ -77,19 +77,19 @@ class LinearInterpolation(ChannelMean):
     def predict(self, visible: SeriesDataset, hidden: SeriesDataset) -> Floats:
         if not np.array_equal(np.asarray(visible.ids), np.asarray(hidden.ids)):
             raise InputError("visible and hidden must hold the same series ids in the same order.")
-        seen, asked, out = Rows.of(visible), Rows.of(hidden), super().predict(visible, hidden)
-        known, wanted = (rows.series * rows.num_channels + rows.channels for rows in (seen, asked))
-        order, queries = (np.argsort(keys, kind="stable") for keys in (known, wanted))  # rows come in order of time
-        keys, first = np.unique(wanted[queries], return_index=True)
+        seen, hidden_rows, out = Rows.of(visible), Rows.of(hidden), super().predict(visible, hidden)
+        known, queried = (rows.series * rows.num_channels + rows.channels for rows in (seen, hidden_rows))
+        order, queries = (np.argsort(keys, kind="stable") for keys in (known, queried))  # rows come in order of time
+        keys, first = np.unique(queried[queries], return_index=True)
         begins, ends = (np.searchsorted(known[order], keys, side=side) for side in ("left", "right"))
         for rows, begin, end in zip(np.split(queries, first[1:]), begins, ends, strict=True):
             points = order[begin:end]
             for v in range(out.shape[1]) if len(points) else ():
-                out[rows, v] = self._at(asked.times[rows], seen.times[points], seen.values[points, v])
+                out[rows, v] = self._at(hidden_rows.times[rows], seen.times[points], seen.values[points, v])
         return out
 
-    def _at(self, asked: Floats, times: Floats, values: Floats) -> Floats:
-        return np.interp(asked, times, values)
+    def _at(self, query_times: Floats, times: Floats, values: Floats) -> Floats:
+        return np.interp(query_times, times, values)
 
 
 class LastValue(LinearInterpolation):
@@ -97,8 +97,8 @@ class LastValue(LinearInterpolation):
 
     name = "last_value"
 
-    def _at(self, asked: Floats, times: Floats, values: Floats) -> Floats:
-        return values[np.searchsorted(times, asked, side="right").clip(1) - 1]
+    def _at(self, query_times: Floats, times: Floats, values: Floats) -> Floats:
+        return values[np.searchsorted(times, query_times, side="right").clip(1) - 1]
 
 
 CLASSIFICATION = (MostCommonClass,)

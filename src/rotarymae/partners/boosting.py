@@ -63,9 +63,9 @@ def fit_trees(features: Floats, target: NDArray[Any], classes: int, settings: di
         objective = {"objective": "multiclass", "num_class": classes} if classes > 2 else {"objective": "binary"}
         if settings.get("balanced"):
             weight = (len(target) / (classes * counts))[target]
-    own = {name: value for name, value in settings.items() if name != "balanced"}
+    options = {name: value for name, value in settings.items() if name != "balanced"}
     share = max(settings["feature_fraction"], min(1.0, MIN_FEATURES / features.shape[1]))
-    parameters = COMMON | objective | own | {"seed": seed % 2**31, "feature_fraction": share}
+    parameters = COMMON | objective | options | {"seed": seed % 2**31, "feature_fraction": share}
     try:
         data = lightgbm.Dataset(features, target, weight=weight, params=parameters)
         text = lightgbm.train(parameters, data).model_to_string(num_iteration=-1)
@@ -182,13 +182,13 @@ class BoostedTrees:
             return np.zeros((0, self.classes or len(self.center)))
         scores = [booster.predict(features, raw_score=True, num_threads=1) for booster in self._boosters]
         outputs = len(scores) // SEEDS
-        found = [np.mean(scores[i::outputs], axis=0) for i in range(outputs)]
+        means = [np.mean(scores[i::outputs], axis=0) for i in range(outputs)]
         if not self.classes:
-            return np.stack(found, 1) * np.array(self.scale) + np.array(self.center)
+            return np.stack(means, 1) * np.array(self.scale) + np.array(self.center)
         if self.classes == 2:  # one score, of the second class against the first
-            second = expit(found[0])
+            second = expit(means[0])
             return np.stack([1 - second, second], 1)
-        return softmax(found[0], axis=1)
+        return softmax(means[0], axis=1)
 
     @cached_property
     def _boosters(self) -> list[Any]:

@@ -70,8 +70,8 @@ def choose_temperature(probabilities: Floats, truth: NDArray[np.integer]) -> flo
     def cost(log: float) -> float:
         return log_loss(temper(probabilities, np.exp(log)), truth) + (log / SPREAD) ** 2 / 2
 
-    found = minimize_scalar(cost, bounds=(-2.5, 2.5), method="bounded")
-    return float(np.exp(found.x))  # type: ignore[attr-defined]
+    minimum = minimize_scalar(cost, bounds=(-2.5, 2.5), method="bounded")
+    return float(np.exp(minimum.x))  # type: ignore[attr-defined]
 
 
 def log_loss(probabilities: Floats, truth: NDArray[np.integer]) -> float:

@@ -352,8 +352,8 @@ def _blocks(x: Sequence[NDArray[np.float32]]) -> Iterator[NDArray[np.float32]]:
 
 def _pooled(output: NDArray[np.float32], thresholds: NDArray[np.float32], maxima: bool) -> NDArray[np.float32]:
     """The shares of output [s, 84, L] above thresholds [84, E], and its maxima, as [s, 84 · E] or [s, 84 · (E + 1)]."""
-    found = [(output > one[None, :, None]).mean(2, dtype=np.float32) for one in thresholds.T]
-    return np.stack([*found, output.max(2)] if maxima else found, 2).reshape(len(output), -1)
+    shares = [(output > one[None, :, None]).mean(2, dtype=np.float32) for one in thresholds.T]
+    return np.stack([*shares, output.max(2)] if maxima else shares, 2).reshape(len(output), -1)
 
 
 def _convolve(x: NDArray[np.float32], mix: NDArray[np.float32], dilation: int) -> NDArray[np.float32]:
@@ -379,8 +379,8 @@ def _ridge(x: Floats, y: Floats, starts: int = 1) -> tuple[Floats, Floats, Float
     def dual(alpha: float) -> tuple[Floats, Floats]:
         shrunk = 1 / (values.clip(0) + alpha)
         coefficients = vectors @ (shrunk[:, None] * rotated)
-        own = (together * shrunk) @ together.swapaxes(1, 2) - 1 / (len(y) * alpha)
-        residuals = np.linalg.solve(own, coefficients.reshape(starts, len(own), -1).swapaxes(0, 1))
+        blocks = (together * shrunk) @ together.swapaxes(1, 2) - 1 / (len(y) * alpha)
+        residuals = np.linalg.solve(blocks, coefficients.reshape(starts, len(blocks), -1).swapaxes(0, 1))
         return coefficients, residuals.swapaxes(0, 1).reshape(y.shape)
 
     best = min(ALPHAS, key=lambda alpha: float((dual(alpha)[1] ** 2).sum()))

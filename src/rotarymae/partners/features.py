@@ -106,12 +106,12 @@ def course(groups: Groups, tables: dict[str, Floats], name: str, channel_names: 
     above = np.bincount(place, (weight * (groups.x - groups.base[groups.group]))[inside], len(total))
     height = tables["height"][row, leading][:, None, None]
     shape = (series, number, windows)
-    found = {"course": divide(divide(above, total).reshape(shape), np.where(height > 0, height, np.nan))}
+    columns = {"course": divide(divide(above, total).reshape(shape), np.where(height > 0, height, np.nan))}
     if groups.e is not None:
-        found["signal of course"] = divide(above, np.sqrt(total)).reshape(shape)
+        columns["signal of course"] = divide(above, np.sqrt(total)).reshape(shape)
     return {
         f"{called}: {name} {key} {w - len(COURSE) + 1}": values[:, c, w]
-        for key, values in found.items()
+        for key, values in columns.items()
         for c, called in enumerate(channel_names)
         for w in range(windows)
     }
@@ -146,14 +146,14 @@ def between(groups: Groups, tables: dict[str, Floats], name: str, channel_names:
     out = {}
     for i, j in itertools.combinations(range(number), 2):
         pair = f"{channel_names[i]} - {channel_names[j]}: {name}"
-        found = {
+        columns = {
             key: divide(table[:, i] - table[:, j], np.abs(table[:, i]) + np.abs(table[:, j]))
             for key, table in compared.items()
         }
-        found["change after peak"] = found["relative after peak"] - found["relative at peak"]
-        found["change late after peak"] = found["relative late after peak"] - found["relative at peak"]
-        found["time of max"] = tables["time of max"][:, i] - tables["time of max"][:, j]
-        out |= {f"{pair} {key}": column for key, column in found.items()}
+        columns["change after peak"] = columns["relative after peak"] - columns["relative at peak"]
+        columns["change late after peak"] = columns["relative late after peak"] - columns["relative at peak"]
+        columns["time of max"] = tables["time of max"][:, i] - tables["time of max"][:, j]
+        out |= {f"{pair} {key}": column for key, column in columns.items()}
     return out
 
 

@@ -77,8 +77,8 @@ class Predictor:
             InputError: a choice that this predictor has not; series that are laid out otherwise than in training.
         """
         choice = self.check(choice or "auto")
-        wanted = {MODEL: (), FEATURES: (FEATURES,)}.get(choice, tuple(self.partners))
-        return self._combine(of_model, {name: self.partners[name].predict(dataset) for name in wanted})[choice]
+        needed = {MODEL: (), FEATURES: (FEATURES,)}.get(choice, tuple(self.partners))
+        return self._combine(of_model, {name: self.partners[name].predict(dataset) for name in needed})[choice]
 
     def every(self, of_model: Floats, dataset: AnyDataset) -> dict[str, Floats]:
         """Return the predictions of the model, of each partner, and of their combination, by name."""
@@ -139,7 +139,7 @@ class Predictor:
                 version would not write; the message names it.
         """
         path = Path(folder) / JSON
-        described = read_json(path, dict)
+        described = read_json(path)
         check(described.get("format") == FORMAT, path, "format")
         partners = described.get("partners")
         check(isinstance(partners, dict) and set(partners) <= set(PARTNERS), path, "partners")
@@ -185,7 +185,7 @@ def _are_errors(numbers: Any) -> bool:
 
 
 def fit_predictor(
-    asked: str,
+    choice: str,
     task: str,
     dataset: AnyDataset,
     truth: NDArray[Any],
@@ -202,7 +202,7 @@ def fit_predictor(
     that were fitted on the training part alone; empty without a validation part.
 
     Args:
-        asked: "auto", "model", "features" or "combined".
+        choice: "auto", "model", "features" or "combined".
         static: the columns that the model's head reads, too.
         truth: class numbers [S] of all series, or numbers [S, outputs] of which some may be NaN.
         train, validation: indices of the parts.
@@ -214,15 +214,15 @@ def fit_predictor(
         failed.
     """
     if not len(validation):
-        if asked in (FEATURES, COMBINED):
-            reporter.warn(f"predictor={asked!r} needs validation series and there are none; the model predicts.")
+        if choice in (FEATURES, COMBINED):
+            reporter.warn(f"predictor={choice!r} needs validation series and there are none; the model predicts.")
         return Predictor.of_model(task, "there are no validation series to compare by"), {}
     compared = truth[validation]
     partners: dict[str, Partner] = {}
     predictions = {MODEL: of_model}
     part, held = dataset.select(train), dataset.select(validation)
     known = np.sort(np.concatenate([train, validation]))
-    for name, kind in PARTNERS.items() if asked != MODEL else ():
+    for name, kind in PARTNERS.items() if choice != MODEL else ():
         if not kind.suits(task, part):
             continue
         try:
@@ -247,13 +247,13 @@ def fit_predictor(
         predictions[COMBINED] = combine(task, list(predictions.values()), weights)
     losses = {name: nats(task, predicted, compared) for name, predicted in predictions.items()}
     per_series = {name: total / len(validation) for name, total in losses.items()}
-    because = f"asked for by predictor={asked!r}"
+    because = f"asked for by predictor={choice!r}"
     predictor = Predictor(task, MODEL, because, partners, temperatures, named_weights, per_series)
-    if asked not in ("auto", *predictor.available):
-        reporter.warn(f"predictor={asked!r} could not be fitted; the model predicts.")
-        return replace(predictor, because=f"predictor={asked!r} could not be fitted"), predictions
-    if asked != "auto":
-        return replace(predictor, choice=asked), predictions
+    if choice not in ("auto", *predictor.available):
+        reporter.warn(f"predictor={choice!r} could not be fitted; the model predicts.")
+        return replace(predictor, because=f"predictor={choice!r} could not be fitted"), predictions
+    if choice != "auto":
+        return replace(predictor, choice=choice), predictions
     # A combination is the safer choice: another must be better by more than one nat in all, which chance could bring.
     best = min(predictor.available, key=lambda name: losses[name] - (name == COMBINED))
     because = f"the smallest loss on {len(validation)} validation series"

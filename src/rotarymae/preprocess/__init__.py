@@ -2,8 +2,7 @@
 
 from rotarymae.preprocess.base import KINDS, Preprocessor, preprocessor_class
 from rotarymae.preprocess.examples import ArrayExamples, SeriesExamples, assemble, checked, maskable, require_maskable
-from rotarymae.preprocess.inputs import Inputs
-from rotarymae.preprocess.observations import ObservationPreprocessor, Rows
+from rotarymae.preprocess.observations import Inputs, ObservationPreprocessor, Rows
 from rotarymae.preprocess.patches import PatchPreprocessor
 from rotarymae.preprocess.static import StaticColumn, code_features, fit_static, static_codes, static_features
 from rotarymae.preprocess.values import KNEES, WORDS, TransformKind

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -12,26 +11,30 @@ import torch
 from torch import nn
 
 from rotarymae.errors import InputError
-from rotarymae.series.windows import Windows
 from rotarymae.system import from_fields
-from rotarymae.tokens import Tokens
 
 KINDS: dict[str, type[Preprocessor]] = {}  # by the name that a saved model's config.json has for them
 
 
-class Preprocessor(nn.Module, ABC):
+class Preprocessor(nn.Module):
     """Data in their own units → tokens, and answers back into these units; a dataclass whose fields are its settings.
 
     Settings are JSON. What is fitted stands in buffers, which are saved with a model's weights. Scaling is done in
     float64, on the CPU: some devices have none.
 
     Attributes:
-        kind: the name of the class in config.json; None of a class that is not saved.
+        kind: the name of the class in config.json.
         noun: what messages call its data.
         parts: what messages call that of which one of its data is made.
         axes, features, input_features: of its tokens, as in `RoMAEConfig`.
         static: the fitted columns with one value per series; empty where the data have none.
         static_features: what a head reads of each series in addition.
+
+    A kind of preprocessor has these methods: `check(dataset)` refuses data that the model was not made for, and warns
+    of what looks unlike the training set; `lengths(dataset)` is the number of tokens of each member [S];
+    `windows(dataset)` what is read of each, one window or several; `examples(dataset, **options)` batches;
+    `forward(rows)` the tokens of a batch; `check_statistics()` refuses those that no training set has; and
+    `describe()` says what is done to the data, in words and numbers, for reports and model cards.
     """
 
     kind: ClassVar[str]
@@ -48,19 +51,6 @@ class Preprocessor(nn.Module, ABC):
         if "kind" in vars(cls):  # torch.export derives classes of its own, which are no kinds
             KINDS[cls.kind] = cls
 
-    # Properties rather than attributes: some depend on the settings.
-    @property
-    @abstractmethod
-    def noun(self) -> str: ...
-
-    @property
-    @abstractmethod
-    def axes(self) -> int: ...
-
-    @property
-    @abstractmethod
-    def features(self) -> int: ...
-
     @property
     def input_features(self) -> int:
         return 0
@@ -74,37 +64,9 @@ class Preprocessor(nn.Module, ABC):
         if dataset.kind != self.kind:
             raise InputError(f"{dataset.noun} were given; the model was made from {self.noun}.")
 
-    @abstractmethod
-    def check(self, dataset: Any) -> None:
-        """Refuse data that the model was not made for; warn of what looks unlike the training set."""
-
-    @abstractmethod
-    def lengths(self, dataset: Any) -> Any:
-        """Return the number of tokens of each member [S]."""
-
-    @abstractmethod
-    def windows(self, dataset: Any) -> Windows:
-        """Return what the model reads of each member, one window or several. Raises as `require_kind`."""
-
-    @abstractmethod
-    def examples(self, dataset: Any, **options: Any) -> Any:
-        """Return batches of a data set; options as those of `batch.DatasetExamples`."""
-
     def with_static(self, dataset: Any, names: Sequence[str]) -> Any:
         """Return the preprocessor with these static columns, fitted on the data set; as it is where there are none."""
         return self
-
-    @abstractmethod
-    def forward(self, rows: Any) -> Tokens:
-        """Return the tokens of a batch as the model takes them."""
-
-    @abstractmethod
-    def check_statistics(self) -> None:
-        """Raise InputError for statistics that no training set has, as of a damaged file."""
-
-    @abstractmethod
-    def describe(self) -> dict[str, Any]:
-        """Return what is done to the data, in words and numbers, for reports and model cards."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the settings, as JSON."""

@@ -1,10 +1,12 @@
-"""Batches of series and arrays as tokens: scaled, thinned, masked or with targets.
+"""Batches of series and arrays as tokens: scaled, masked or with targets, and augmented.
 
-A batch is a pure function of (seed, epoch, its members); which members go together is `training.batching`'s to say.
+A batch is a pure function of (seed, epoch, its members): what is drawn does not depend on batch, process or worker.
+Which members go together is `training.batching`'s to say.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -15,19 +17,125 @@ from jaxtyping import Bool
 from torch import Tensor
 
 from rotarymae.arrays.dataset import ArrayDataset
-from rotarymae.batch import Batch, DatasetExamples
-from rotarymae.counter_rng import counter_uniform
+from rotarymae.batch import Batch
+from rotarymae.counter_rng import Noise, counter_uniform, standard_normal
 from rotarymae.errors import InputError
-from rotarymae.masking import MaskBlocks, Masking, MaskRatio
+from rotarymae.masking import MaskBlocks, Masking, MaskRatio, split
 from rotarymae.preprocess.base import Preprocessor
 from rotarymae.preprocess.joined import drop_values, observations, split_joined
 from rotarymae.preprocess.observations import ObservationPreprocessor, opens_token
 from rotarymae.preprocess.patches import PatchPreprocessor
 from rotarymae.preprocess.static import static_features
 from rotarymae.series.dataset import SeriesDataset
-from rotarymae.tokens import Tokens
+from rotarymae.tokens import Tokens, compact, round_up, rounding_step
 
 Transform = Callable[[Sequence[np.ndarray], np.ndarray], Sequence[np.ndarray]]
+
+
+class DatasetExamples(ABC):
+    """Make batches of tokens from a data set; a subclass says how.
+
+    Args:
+        dataset: series or arrays; a batch's index is of its members.
+        preprocessor: fitted on the data set, or one that has checked it (`Preprocessor.check`).
+        seed: of masks and augmentation.
+        masking: how tokens are hidden, for pre-training; a new draw each epoch, a fixed one for evaluation.
+        targets: labels (integers) or values, one row per member, for supervised training.
+        drop: augmentation; up to this share of a member's tokens is left out, drawn anew each epoch.
+        noise: augmentation; standard deviation of normal noise added to standardised values.
+        early: augmentation; half of the members end after a random number of their tokens, drawn anew each epoch.
+    """
+
+    def __init__(
+        self,
+        dataset: Any,
+        preprocessor: Any,
+        seed: int = 0,
+        masking: Masking | None = None,
+        targets: np.ndarray | None = None,
+        drop: float = 0.0,
+        noise: float = 0.0,
+        early: bool = False,
+    ) -> None:
+        if not 0 <= drop < 1 or noise < 0:
+            raise InputError(f"drop {drop}, noise {noise}; wanted 0 <= drop < 1 and noise >= 0.")
+        if targets is not None and len(targets) != len(dataset):
+            raise InputError(f"{len(targets)} targets for {len(dataset)} {dataset.noun}; wanted one each.")
+        self.dataset, self.preprocessor, self.lengths = dataset, preprocessor, preprocessor.lengths(dataset)
+        self.seed, self.masking, self.drop, self.noise, self.early = seed, masking, drop, noise, early
+        self.targets = None if targets is None else torch.as_tensor(targets)
+
+    @abstractmethod
+    def tokens(self, index: np.ndarray, epoch: int | None) -> Tokens:
+        """Return the members at `index`, as this epoch sees them before augmentation and masks."""
+
+    def names(self, index: Sequence[int] | np.ndarray) -> list[str]:
+        return [str(name) for name in self.dataset.ids[np.asarray(index, np.int64)]]
+
+    def batch(self, index: np.ndarray, epoch: int | None) -> Batch:
+        tokens, masked = self.tokens(index, epoch), None
+        step = rounding_step(tokens.length)
+        if epoch is not None:
+            tokens = self._augmented(tokens, index, epoch)
+        if self.masking is not None:
+            tokens, masked = self._split_at_random(self.masking, tokens, index, epoch)
+        targets = None if self.targets is None else self.targets[torch.from_numpy(index)]
+        return Batch(index, round_up(tokens, step), None if masked is None else round_up(masked, step), targets)
+
+    def _augmented(self, tokens: Tokens, index: np.ndarray, epoch: int) -> Tokens:
+        dropped, noisy, cut = (counter_uniform(self.seed, epoch, index, stream) for stream in (1, 2, 5))
+        if self.early:
+            tokens = cut_tokens(tokens, cut)
+        if self.drop > 0:
+            tokens = drop_tokens(tokens, self.drop, dropped)
+        if self.noise > 0:
+            features = self.preprocessor.features  # further inputs stay as they are
+            normal = standard_normal(noisy(tokens.length * features)).view(*tokens.values.shape[:2], features)
+            normal = torch.nn.functional.pad(normal, (0, tokens.features - features))
+            tokens = replace(tokens, values=tokens.values + self.noise * normal, check_values=False)
+        return tokens
+
+    def split(self, tokens: Tokens, mask: Bool[Tensor, "B K"]) -> tuple[Tokens, Tokens]:
+        """Return (visible, masked), by a mask over `units`."""
+        return split(tokens, mask)
+
+    def units(self, tokens: Tokens) -> Tokens:
+        """Return what a mask hides one by one: the tokens."""
+        return tokens
+
+    def _split_at_random(
+        self, masking: Masking, tokens: Tokens, index: np.ndarray, epoch: int | None
+    ) -> tuple[Tokens, Tokens]:
+        # Evaluation draws from a stream of its own: the same masks in every epoch and for every model.
+        hidden = counter_uniform(self.seed, -1 if epoch is None else epoch, index)
+        # One phase an epoch; evaluation draws row by row, so that its masks do not depend on anything else.
+        phase = None if epoch is None else float(counter_uniform(self.seed, epoch, [-1])(1))
+        mask = masking(self.units(tokens), hidden, phase)
+        # One process's part of a batch may be rows in which there is nothing to hide; its part of the loss is 0.
+        return self.split(tokens, mask) if mask.any() else (tokens, _nothing(tokens))
+
+
+def cut_tokens(tokens: Tokens, draw: Noise) -> Tokens:
+    """End half of the rows, which are in the order of time, after a random number of tokens."""
+    uniform, real = draw(2), tokens.real
+    kept = torch.where(uniform[:, :1] < 0.5, 1.0, uniform[:, 1:]) * real.sum(1, keepdim=True)
+    return compact(tokens, real & (torch.arange(tokens.length) < kept.ceil().clamp(min=1)))
+
+
+def drop_tokens(tokens: Tokens, most: float, draw: Noise) -> Tokens:
+    """Leave out a random share, up to `most`, of each row's tokens; at least one stays."""
+    uniform = draw(tokens.length + 1)
+    share, uniform = most * uniform[:, :1], uniform[:, 1:]
+    keep = tokens.real & (uniform >= share)
+    # A row that would become empty keeps the token with the largest draw.
+    largest = uniform.masked_fill(~tokens.real, -1.0).argmax(1, keepdim=True)
+    return compact(tokens, keep.scatter(1, largest, True))
+
+
+def _nothing(like: Tokens) -> Tokens:
+    """Return as many rows with nothing in them: one token of padding each."""
+    values, positions = like.values[:, :1] * 0, like.positions[:, :1] * 0
+    return Tokens(values, positions, torch.ones(values.shape[:2], dtype=torch.bool), check_values=False)
 
 
 class SeriesExamples(DatasetExamples):
@@ -43,8 +151,7 @@ class SeriesExamples(DatasetExamples):
         self.origins = self.preprocessor.positions.origins(self.dataset)
 
     def tokens(self, index: np.ndarray, epoch: int | None) -> Tokens:
-        drawn = None if epoch is None else counter_uniform(self.seed, epoch, index, stream=3)
-        return checked(self.preprocessor.tokens(self.preprocessor.rows(self.dataset, index, self.origins, drawn)))
+        return checked(self.preprocessor.tokens(self.preprocessor.rows(self.dataset, index, self.origins)))
 
     def _augmented(self, tokens: Tokens, index: np.ndarray, epoch: int) -> Tokens:
         if self.preprocessor.join_times and self.drop > 0:
@@ -161,7 +268,7 @@ def require_maskable(dataset: Any, preprocessor: Preprocessor, masking: Masking)
         )
 
 
-def _maskable(dataset: Any, preprocessor: Preprocessor, masking: Masking) -> Iterator[np.ndarray]:
+def _maskable(dataset: Any, preprocessor: Any, masking: Masking) -> Iterator[np.ndarray]:
     if isinstance(masking, MaskRatio | MaskBlocks):
         yield dataset.lengths >= 2
         return

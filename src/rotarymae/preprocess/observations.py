@@ -13,16 +13,14 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from rotarymae.counter_rng import Noise
 from rotarymae.errors import InputError, InputWarning, choose, listed
 from rotarymae.preprocess.base import Preprocessor, require_positive
-from rotarymae.preprocess.inputs import Inputs
 from rotarymae.preprocess.joined import carry_forward, join
 from rotarymae.preprocess.positions import Origin, PositionScaling
 from rotarymae.preprocess.static import StaticColumn, fit_static
-from rotarymae.preprocess.values import TransformKind, ValueScaling
+from rotarymae.preprocess.values import TransformKind, ValueScaling, asinh
 from rotarymae.series.cells import plain
-from rotarymae.series.columns import channel_index
+from rotarymae.series.columns import channel_index, error_columns
 from rotarymae.series.dataset import SeriesDataset
 from rotarymae.series.windows import Windows
 from rotarymae.tokens import Tokens, pad_rows
@@ -34,6 +32,63 @@ Label = str | int | float | bool
 MAX_MEDIAN, MIN_DEVIATION, MIN_SERIES_TO_COMPARE = 5.0, 2e-3, 10
 MAX_COMPARED = 1 << 18  # observations
 MAX_STATISTICS = 4_000_000  # values · channels
+MOST_CHANNELS = 64  # of a one-hot vector; beyond, it would be wider than what it describes
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """Further inputs of a token, computed from its own observation alone.
+
+    Attributes:
+        channels: the channel as a one-hot vector of this length; 0 for none. A band's colour is learnt faster from it
+            than from the channel's position alone.
+        signal_to_noise: pairs (column, column of its standard error), each of which gives asinh(value / error), or 0
+            where the error is not positive.
+    """
+
+    channels: int = 0
+    signal_to_noise: tuple[tuple[str, str], ...] = ()
+
+    @classmethod
+    def fit(
+        cls,
+        dataset: SeriesDataset,
+        channel_one_hot: bool = False,
+        signal_to_noise: bool = False,
+        errors: Sequence[str] = (),
+    ) -> Inputs:
+        """The inputs that a data set has: one-hot channels if they are 2 to 64, and the columns with errors.
+
+        A column has its error in that of `errors` with its number; without these, as `error_columns` says.
+        """
+        count = len(dataset.channel_names or ()) if channel_one_hot else 0
+        pairs = error_columns(dataset.value_names) if signal_to_noise else []
+        if errors and signal_to_noise:
+            pairs = list(zip(dataset.value_names, errors, strict=False))
+        return cls(count if 2 <= count <= MOST_CHANNELS else 0, tuple(pairs))
+
+    @property
+    def width(self) -> int:
+        """E, the features per token."""
+        return self.channels + len(self.signal_to_noise)
+
+    def compute(
+        self, values: Float[Tensor, "*shape W"], channel: Int[Tensor, "*shape"], value_names: tuple[str, ...]
+    ) -> Float[Tensor, "*shape E"]:
+        """Return the inputs of observations with values in the table's units, in channels counted from 0."""
+        parts = [(channel[..., None] == torch.arange(self.channels, device=channel.device)).double()]
+        for column, error in self.signal_to_noise:
+            value, spread = values[..., value_names.index(column)], values[..., value_names.index(error)]
+            known = spread > 0
+            ratio = torch.where(known, value / torch.where(known, spread, 1.0), 0.0)
+            parts.append(asinh(ratio)[..., None])
+        return torch.cat(parts, -1)
+
+    def describe(self) -> str:
+        """In words, for reports and model cards."""
+        words = [f"the channel as a one-hot vector of {self.channels}"] if self.channels else []
+        words += [f"asinh({column} / {error})" for column, error in self.signal_to_noise]
+        return ", ".join(words) or "none"
 
 
 class Rows(NamedTuple):
@@ -72,7 +127,6 @@ class ObservationPreprocessor(Preprocessor):
         static: the columns with one value per series that a head reads together with the series, fitted.
         errors: the columns that hold the standard error of each value, which are read and weighed, but not predicted;
             they come behind the values in a data set. Empty where there are none.
-        max_tokens: the number of observations that are read of a longer series; None reads all.
         window, overlap: length of the windows that longer series are cut into, and the observations that two share at
             least; None cuts nothing.
         dates: whether times were dates or durations, which count in days; None is not known.
@@ -92,7 +146,6 @@ class ObservationPreprocessor(Preprocessor):
     join_times: bool = False
     static: tuple[StaticColumn, ...] = ()  # pyright: ignore
     errors: tuple[str, ...] = ()
-    max_tokens: int | None = None
     window: int | None = None
     overlap: int = 0
     dates: bool | None = None
@@ -128,7 +181,7 @@ class ObservationPreprocessor(Preprocessor):
         """Fit a training set; arguments as `ValueScaling.fit` and `PositionScaling.fit`, and the attributes.
 
         Args:
-            settings: max_tokens, window and overlap.
+            settings: window and overlap.
 
         Raises:
             InputError: as these; `join_times` of a data set without channels, or with further inputs; `errors` that
@@ -199,7 +252,7 @@ class ObservationPreprocessor(Preprocessor):
         if self.join_times:
             first = np.asarray(dataset.offsets[:-1])
             lengths = np.add.reduceat(opens_token(dataset, first).astype(np.int64), first)
-        return lengths if self.max_tokens is None else np.minimum(lengths, self.max_tokens)
+        return lengths
 
     def windows(self, dataset: Any) -> Windows:
         """Return what the model reads of each series, one window or several."""
@@ -218,17 +271,13 @@ class ObservationPreprocessor(Preprocessor):
 
     # ── tokens ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def rows(self, dataset: SeriesDataset, index: np.ndarray, origins: np.ndarray, drawn: Noise | None = None) -> Rows:
+    def rows(self, dataset: SeriesDataset, index: np.ndarray, origins: np.ndarray) -> Rows:
         """Gather the series at `index` [B].
 
         Args:
             origins: the time [S] from which each series of the data set counts.
-            drawn: says which observations are read of series longer than `max_tokens`; without it a fixed share.
         """
         columns, lengths = dataset.gather(index), dataset.offsets[index + 1] - dataset.offsets[index]
-        if self.max_tokens is not None and (lengths > self.max_tokens).any():
-            columns = columns.take(thinned(lengths, self.max_tokens, drawn))
-            lengths = np.minimum(lengths, self.max_tokens)
 
         def padded(flat: np.ndarray) -> Tensor:
             return pad_rows(flat if flat.ndim == 2 else flat[:, None], lengths)[0]
@@ -318,14 +367,6 @@ class ObservationPreprocessor(Preprocessor):
         self.warn_of_other_times(dataset.time_unit)
         self.warn_if_far(dataset)
         self.warn_of_other_units(dataset)
-        if self.max_tokens is not None and dataset.lengths.max() > self.max_tokens:
-            warnings.warn(
-                f"series of more than {self.max_tokens:,} observations are not read whole (max_tokens): each pass of "
-                f"the training draws {self.max_tokens:,} of them anew, and evaluation and predictions read a fixed, "
-                "even share of as many.",
-                InputWarning,
-                stacklevel=3,
-            )
 
     def warn_of_other_times(self, unit: str | None) -> None:
         """Warn where times are dates, which count in days, and were numbers in training, or the other way round."""
@@ -402,7 +443,6 @@ class ObservationPreprocessor(Preprocessor):
             "further inputs": self.inputs.describe(),
             "tokens": "one per time, with all channels" if self.join_times else "one per observation",
             "static columns": ", ".join(column.name for column in self.static) or "none",
-            "observations read per series": "all" if self.max_tokens is None else f"at most {self.max_tokens:,}",
             "windows": "none" if self.window is None else f"of {self.window:,} observations, {self.overlap:,} shared",
         }
 
@@ -414,22 +454,6 @@ def opens_token(dataset: SeriesDataset, first: np.ndarray) -> np.ndarray:
         opens[1:] |= (np.diff(dataset.positions, axis=0) != 0).any(axis=1)
     opens[first] = True
     return opens
-
-
-def thinned(lengths: np.ndarray, most: int, drawn: Noise | None = None) -> np.ndarray:
-    """Return rows of flat series of these lengths, of which `most` are kept of each longer one.
-
-    One at random of each of `most` equal parts is kept, in order. Without `drawn` the same of every series of a length.
-    """
-    if drawn is None:
-        # Not the middles: where sensors take turns, an even stride would always meet the same one.
-        share = np.broadcast_to(np.random.default_rng(0).random(most), (len(lengths), most))
-    else:
-        share = drawn(most).numpy()
-    edges = lengths[:, None] * np.arange(most + 1) // most
-    picked = edges[:, :-1] + (share * np.diff(edges)).astype(np.int64)
-    within = np.where((lengths > most)[:, None], picked, np.arange(most))
-    return (within + (np.cumsum(lengths) - lengths)[:, None])[np.arange(most) < lengths[:, None]]
 
 
 def _check_errors(dataset: SeriesDataset, errors: Sequence[str], join_times: bool) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from sklearn.metrics import accuracy_score, confusion_matrix, precision_recall_fscore_support
 
 from rotarymae import plots
-from rotarymae.importance import importance, most_observations
+from rotarymae.importance import importance
 from rotarymae.interpolation import SHARES, interpolate
 from rotarymae.metrics import SCALED_RMSE, method_words, scored_words
 from rotarymae.outcome import Outcome
@@ -369,7 +369,7 @@ def important_observations(outcome: Outcome, words: Words) -> Iterator[Drawing]:
     preprocessor, lengths = pipeline.require_series(), dataset.lengths
     # A series of n costs n passes over n observations: together no more than five passes over the table, or a moment's.
     affordable = lengths**2 <= max(5 * lengths.sum(), 20_000) / EXAMPLES
-    fitting = (lengths >= 2) & affordable & (lengths <= most_observations(preprocessor))
+    fitting = (lengths >= 2) & affordable & (lengths <= (preprocessor.window or np.inf))
     rows = outcome.split.scored[fitting[outcome.split.scored]]
     rows = np.sort(np.random.default_rng(0).permutation(rows)[:EXAMPLES])
     if not len(rows):

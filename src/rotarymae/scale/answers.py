@@ -19,7 +19,6 @@ from rotarymae.config import AutoPool, Precision
 from rotarymae.datasets import AnyDataset
 from rotarymae.errors import InputWarning, choose, listed
 from rotarymae.heads import encoder_of
-from rotarymae.importance import most_observations
 from rotarymae.pipeline import Pipeline
 from rotarymae.queries import Queries, QueryTable, grid, queries_at
 from rotarymae.run_folder import (
@@ -167,7 +166,7 @@ def observation_scores(pipeline: Pipeline) -> Question:
 def importances(pipeline: Pipeline) -> Question:
     """Ask how much each observation matters to the model, one row per observation; see `Pipeline.importance`."""
     labels, preprocessor = pipeline.require_labels(), pipeline.require_series()
-    limit = most_observations(preprocessor)
+    limit = preprocessor.window or np.inf
 
     def answerable(dataset: SeriesDataset) -> np.ndarray:
         fits = np.asarray(dataset.lengths) <= limit

@@ -2,7 +2,7 @@
 
 A shard is done whose output exists and is newer than its input. Outputs are written beside and renamed, and their bytes
 do not depend on who wrote them, so processes need no other agreement: each takes the shards in an order of its own and
-skips what is there by then. OUT/_manifest.json says what the folder is of.
+skips what is there by then. OUT/_manifest.json says of which model, options and layout the folder is.
 """
 
 from __future__ import annotations
@@ -28,15 +28,14 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from rotarymae.errors import InputError, InputWarning, RotaryMAEError, ShardsFailed, gathered_warnings, listed
-from rotarymae.model_files import files_of, find_model
+from rotarymae.model_files import CONFIG, find_model
 from rotarymae.pipeline import LEFT_AFTER
 from rotarymae.run_folder import write_parts
 from rotarymae.scale.answers import Question
 from rotarymae.scale.tables import answer_table
-from rotarymae.system import Reporter, remove_leftovers, sha256, write_text
+from rotarymae.system import Reporter, remove_leftovers, write_text
 from rotarymae.tables import TableSchema, stem, table_files
 
-FORMAT = 3
 MANIFEST = "_manifest.json"
 ONE_ROW_PER_SERIES, MAX_ROWS_COUNTED = ("embed", "predict"), 1_000_000
 
@@ -49,11 +48,9 @@ class Shard:
     output: Path
     name: str
 
-    def is_done(self, checksum: str | None = None) -> bool:
-        """Return whether the output is there, newer than the input, and has the checksum if there is one."""
-        if not self.output.exists() or self.output.stat().st_mtime_ns < self.source.stat().st_mtime_ns:
-            return False
-        return checksum is None or sha256(self.output) == checksum
+    def is_done(self) -> bool:
+        """Return whether the output is there, and newer than the input."""
+        return self.output.exists() and self.output.stat().st_mtime_ns >= self.source.stat().st_mtime_ns
 
 
 @dataclass(frozen=True)
@@ -77,8 +74,7 @@ class ShardedJob:
     def identity(self) -> dict[str, Any]:
         """Return all that the outputs depend on, except the inputs."""
         layout = json.loads(json.dumps(asdict(self.layout)))
-        model = model_checksum(self.model)
-        return {"format": FORMAT, "job": self.name, "model": model, "options": self.options, "layout": layout}
+        return {"job": self.name, "model": model_checksum(self.model), "options": self.options, "layout": layout}
 
 
 @dataclass(frozen=True)
@@ -104,9 +100,9 @@ def answer_shards(
         ShardsFailed: some shards cannot be read; all others are done.
         RotaryMAEError: a worker was killed; the same command goes on with what is left.
     """
-    shards, identity = find_shards(table, out), work.identity()
-    before = _prepare(out, identity)
-    left = [shard for shard in shards if not shard.is_done(before.get(shard.name))]
+    shards = find_shards(table, out)
+    _open_folder(out, work.identity())
+    left = [shard for shard in shards if not shard.is_done()]
     for shard in left:
         shard.output.unlink(missing_ok=True)
     done_before, failed = len(shards) - len(left), {}
@@ -122,7 +118,15 @@ def answer_shards(
         done = sum(shard.output.exists() for shard in shards)
         error.add_note(f"{done} of {len(shards)} shards are done in {out}; the same command goes on with the others.")
         raise
-    return _finish(out, shards, identity, done_before, failed)
+    if failed:
+        raise ShardsFailed(
+            f"{len(failed)} of {len(shards)} shards cannot be answered, all others are done: "
+            f"{listed(failed)}. The first says: {next(iter(failed.values()))}"
+        )
+    rows = sum(pq.read_metadata(shard.output).num_rows for shard in shards)
+    if work.name in ONE_ROW_PER_SERIES and 0 < rows <= MAX_ROWS_COUNTED:
+        _warn_of_pieces(shards, rows)
+    return ShardTotals(len(shards), done_before, rows)
 
 
 def find_shards(table: Path, out: Path) -> list[Shard]:
@@ -145,16 +149,14 @@ def find_shards(table: Path, out: Path) -> list[Shard]:
 
 
 def model_checksum(model: Path) -> str:
-    """Return the SHA-256 of the files that a model's answers depend on."""
-    folder, digest = find_model(model), hashlib.sha256()
-    for name in files_of(folder):
-        digest.update(name.encode() + b"\0" + (folder / name).read_bytes())
-    return digest.hexdigest()
+    """Return the SHA-256 of the files that a model's answers depend on, whose sums its config.json has."""
+    configs = sorted(find_model(model).rglob(CONFIG))  # of a cross-validation one for each fold
+    return hashlib.sha256(b"".join(path.read_bytes() for path in configs)).hexdigest()
 
 
-def _prepare(out: Path, identity: dict[str, Any]) -> dict[str, str]:
-    """Make the folder with its manifest, or refuse one of something else; return the checksums of its outputs."""
-    manifest, there = out / MANIFEST, {}
+def _open_folder(out: Path, identity: dict[str, Any]) -> None:
+    """Make the folder with its manifest, or refuse one of something else."""
+    manifest, kept = out / MANIFEST, None
     try:
         out.mkdir(parents=True, exist_ok=True)
         if all(path.name.startswith(".") for path in out.iterdir()):
@@ -162,47 +164,30 @@ def _prepare(out: Path, identity: dict[str, Any]) -> dict[str, str]:
     except OSError as error:
         raise InputError(f"{out} cannot be written ({error}); choose another folder.") from error
     with suppress(OSError, ValueError, RecursionError):
-        there = json.loads(manifest.read_text(encoding="utf-8"))
-    if not isinstance(there, dict) or there.get("format") != FORMAT:
+        kept = json.loads(manifest.read_text(encoding="utf-8"))
+    if not isinstance(kept, dict) or kept.keys() != identity.keys():
         raise InputError(f"{out} holds something already, and no {MANIFEST} of this version; choose a new folder.")
     for key, value in identity.items():
-        if there.get(key) != value:
+        if kept[key] != value:
             raise InputError(
-                f"{out} holds shards of another {key} ({there.get(key)}, now {value}); choose a new folder, or remove "
-                "that one.",
+                f"{out} holds shards of another {key} ({kept[key]}, now {value}); choose a new folder, or remove that "
+                "one.",
                 code="other-shards",
             )
-    sums = there.get("sha256", {})
-    return sums if isinstance(sums, dict) else {}
 
 
-def _finish(
-    out: Path, shards: Sequence[Shard], identity: dict[str, Any], before: int, failed: dict[str, str]
-) -> ShardTotals:
-    done = [shard for shard in shards if shard.name not in failed]
-    rows = {shard.name: pq.read_metadata(shard.output).num_rows for shard in done}
-    sums = {shard.name: sha256(shard.output) for shard in done}
-    about = {**identity, "shards": rows, "sha256": sums, "failed": failed}
-    write_text(out / MANIFEST, json.dumps(about, indent=2) + "\n")
-    if failed:
-        raise ShardsFailed(
-            f"{len(failed)} of {len(shards)} shards cannot be answered, all others are done: "
-            f"{listed(failed)}. The first says: {next(iter(failed.values()))}"
+def _warn_of_pieces(shards: Sequence[Shard], rows: int) -> None:
+    """Warn of series that lie in several files: each piece was read by itself."""
+    name = pq.read_schema(shards[0].output).names[0]
+    ids = [pq.read_table(shard.output, columns=[name]).column(0).to_pylist() for shard in shards]
+    several = rows - len(set(itertools.chain(*ids)))
+    if several:
+        warnings.warn(
+            f"{several:,} of {rows:,} rows are of series that have a row already: these lie in several files, and each "
+            "piece was read by itself. To read the folder as one table, let --out end in .csv or .parquet.",
+            InputWarning,
+            stacklevel=3,
         )
-    total = sum(rows.values())
-    if identity["job"] in ONE_ROW_PER_SERIES and 0 < total <= MAX_ROWS_COUNTED:
-        name = pq.read_schema(shards[0].output).names[0]
-        ids = [pq.read_table(shard.output, columns=[name]).column(0).to_pylist() for shard in shards]
-        several = total - len(set(itertools.chain(*ids)))
-        if several:
-            warnings.warn(
-                f"{several:,} of {total:,} rows in {out} are of series that have a row already: these lie in several "
-                "files, and each piece was read by itself. To read the folder as one table, let --out end in .csv or "
-                ".parquet.",
-                InputWarning,
-                stacklevel=3,
-            )
-    return ShardTotals(len(shards), before, total)
 
 
 # ── the work ────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -259,8 +259,8 @@ def labels(column: pa.Array, name: str, amounts: bool = False) -> pa.Array:
             )
         # Integers with a gap become floats in pandas.
         whole = missing.any() and not amounts and (cells[~missing] == np.rint(cells[~missing])).all()
-        found = pa.array(np.where(missing, 0, cells), pa.float64(), mask=missing)
-        return found.cast(pa.int64()) if whole else found
+        array = pa.array(np.where(missing, 0, cells), pa.float64(), mask=missing)
+        return array.cast(pa.int64()) if whole else array
     if types.is_boolean(kind):
         return column
     raise InputError(

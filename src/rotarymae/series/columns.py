@@ -49,8 +49,8 @@ def free_name(name: str, *taken: Iterable[str]) -> str:
 def error_columns(names: Sequence[str]) -> list[tuple[str, str]]:
     """(column, column of its standard errors) among value columns: NAME has them in NAME_err, NAME_error or NAMEerr, in
     capitals or not."""
-    found = {name.lower(): name for name in names}
-    pairs = [(name, found.get(name.lower() + ending)) for name in names for ending in ERROR_ENDINGS]
+    by_name = {name.lower(): name for name in names}
+    pairs = [(name, by_name.get(name.lower() + ending)) for name in names for ending in ERROR_ENDINGS]
     return [(name, error) for name, error in pairs if error is not None]
 
 

@@ -61,10 +61,32 @@ SAMPLE = 1 << 22  # observations that statistics of a larger set are taken from
 
 @dataclass(frozen=True, eq=False)
 class Series:
-    """One series: its id, times float64 [n], channels int32 [n] (or None) and values [n, V], called `value_names`.
+    """One series.
 
-    Channels count from 0 and index `channel_names`; `static` holds its one value of each static column. `positions`
-    [n, P], `position_names`, `time_unit` and `time_zone` are as in `SeriesDataset`.
+    Parameters
+    ----------
+    id : Any
+        Its id.
+    times : ndarray of shape [n]
+        float64, ascending.
+    channels : ndarray of shape [n] or None
+        int32, index into `channel_names`, from 0; None where one row is one time.
+    values : ndarray of shape [n, V]
+        Finite numbers.
+    channel_names : tuple or None
+        The channel labels of the data set.
+    static : dict of str to Any
+        Name → the one value of each static column.
+    value_names : tuple of str or None
+        Names of the V columns of `values`.
+    time_unit : str or None
+        As in `SeriesDataset`.
+    time_zone : str or None
+        As in `SeriesDataset`.
+    positions : ndarray of shape [n, P] or None
+        As in `SeriesDataset`.
+    position_names : tuple of str
+        Names of the P columns of `positions`.
     """
 
     id: Any
@@ -84,25 +106,42 @@ class Series:
 class SeriesDataset:
     """S ragged series with n observations in all. Make one with `from_frame` or another `from_*`, which check content.
 
-    Attributes:
-        times: float64 [n], ascending within each series, in the table's unit (see `time_unit`).
-        values: float64 [n, V], or float32 if every source column was float32. Finite.
-        offsets: int64 [S + 1]; series i is the slice offsets[i]:offsets[i + 1], never empty.
-        ids: [S] the original ids, in order of first appearance.
-        value_names: the V names of the columns of `values`.
-        channels: int32 [n] index into `channel_names`, from 0; None where one row is one time.
-        channel_names: the original channel labels, sorted (or in the order that was given); None without channels.
-        positions: float64 [n, P], further positions of each observation (latitude, depth, ...) in the table's units;
-            None where there are none. Finite.
-        position_names: the P names of the columns of `positions`.
-        static: one value per series, name → [S]. A number that was missing is NaN.
-        time_unit: "day" where the times came as dates or durations, else None (whatever unit the numbers have).
-        time_zone: the zone of the table's dates ("UTC" where they had none); None where times were no dates, or arrays.
-        id_name: what the table calls its column of ids, and what tables of answers call theirs.
-        reading: what became of the rows of the whole table this was read from; selections keep it.
+    Parameters
+    ----------
+    times : ndarray of shape [n]
+        float64, ascending within each series, in the table's unit (see `time_unit`).
+    values : ndarray of shape [n, V]
+        float64, or float32 if every source column was float32. Finite.
+    offsets : ndarray of shape [S + 1]
+        int64; series i is the slice offsets[i]:offsets[i + 1], never empty.
+    ids : ndarray of shape [S]
+        The original ids, in order of first appearance.
+    value_names : tuple of str
+        Names of the V columns of `values`.
+    channels : ndarray of shape [n] or None
+        int32, index into `channel_names`, from 0; None where one row is one time.
+    channel_names : tuple or None
+        The original channel labels, sorted (or in the order that was given); None without channels.
+    static : dict of str to ndarray
+        Name → one value for each series, [S]. A number that was missing is NaN.
+    time_unit : str or None
+        "day" where the times came as dates or durations; None for numbers of any unit.
+    time_zone : str or None
+        Zone of the table's dates, "UTC" where they had none; None where times were no dates, or arrays.
+    id_name : str
+        Name of the table's column of ids, which tables of answers use, too.
+    reading : ReadingReport or None
+        What became of the rows of the whole table that was read; selections keep it.
+    positions : ndarray of shape [n, P] or None
+        Further positions of each observation (latitude, depth, ...) in the table's units; None where there are none.
+        Finite.
+    position_names : tuple of str
+        Names of the P columns of `positions`.
 
-    Raises:
-        InputError: arrays whose shapes do not fit together.
+    Raises
+    ------
+    InputError
+        Arrays whose shapes do not fit together.
     """
 
     times: np.ndarray
@@ -181,24 +220,30 @@ class SeriesDataset:
 
     @property
     def columns(self) -> Columns:
-        """The columns of all observations, as they are kept."""
+        """Return the columns of all observations, as they are kept."""
         return Columns(self.times, self.channels, self.values, self.positions)
 
     @property
     def lengths(self) -> np.ndarray:
-        """Observations per series, int64 [S]."""
+        """Return the number of observations of each series, int64 [S]."""
         return np.diff(self.offsets)
 
     @property
     def tokens(self) -> Tokenisation:
-        """ "channel" where rows carry a channel index, "time" where one row is one time."""
+        """Return "channel" where rows carry a channel index, "time" where one row is one time."""
         return "time" if self.channels is None else "channel"
 
     def __repr__(self) -> str:
         return f"SeriesDataset({self.describe()})"
 
     def describe(self) -> str:
-        """Return the counts, names and ranges in words."""
+        """Describe the counts, names and ranges in words.
+
+        Returns
+        -------
+        str
+            One line.
+        """
         parts = [f"{len(self):,} series", f"{len(self.times):,} observations"]
         if self.channel_names is not None:
             parts.append(f"channels {listed(self.channel_names)}")
@@ -218,7 +263,13 @@ class SeriesDataset:
         return ", ".join(parts)
 
     def fingerprint(self) -> str:
-        """SHA-256 of content, names and ids as 64 hex digits: equal exactly where the datasets are."""
+        """Hash content, names and ids.
+
+        Returns
+        -------
+        str
+            SHA-256 as 64 hex digits: equal exactly where the data sets are.
+        """
         digest = hashlib.sha256()
         names: list[Any] = [self.value_names, self.channel_names, self.time_unit, *self.position_names]
         columns = {"times": self.times, "values": self.values, "offsets": self.offsets, "ids": self.ids}
@@ -237,15 +288,19 @@ class SeriesDataset:
         return digest.hexdigest()
 
     def warn_constant_channels(self) -> tuple[str, ...]:
-        """Warn of what never changes or was never observed: nothing can be learnt from it.
+        """Warn of channels and columns that never change or were never observed: nothing can be learnt from them.
 
         Not called at construction, where a subset would warn again; call it on training data.
 
-        Returns:
+        Returns
+        -------
+        tuple of str
             What is constant over all series: "channel 'u', column 'flux'", or "column 'flux'" without channels.
 
-        Warns:
-            InputWarning: once for each kind, naming them all.
+        Warns
+        -----
+        InputWarning
+            Once for each kind, naming them all.
         """
         shape = (len(self.channel_names or (None,)), len(self.value_names))
         low, high = np.full(shape, np.inf), np.full(shape, -np.inf)
@@ -254,7 +309,7 @@ class SeriesDataset:
             np.minimum.at(low, channel, self.values[rows])
             np.maximum.at(high, channel, self.values[rows])
         names = self.channel_names
-        found = tuple(
+        constant = tuple(
             f"{'' if names is None else f'channel {names[c]!r}, '}column {self.value_names[v]!r}"
             for c, v in np.argwhere(low == high)
         )
@@ -262,43 +317,91 @@ class SeriesDataset:
         if never:
             text = f"channel {listed(never)} was never observed: what a model says of it is a guess; leave it out."
             warnings.warn(text, InputWarning, stacklevel=2)
-        if found:
+        if constant:
             warnings.warn(
-                f"constant over all observations: {'; '.join(found)}. Nothing can be learnt from it; leave it out, or "
-                "check that the right column was read.",
+                f"constant over all observations: {'; '.join(constant)}. Nothing can be learnt from it; leave it out, "
+                "or check that the right column was read.",
                 InputWarning,
                 stacklevel=2,
             )
-        return found
+        return constant
 
     # ── choosing ────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def select(self, indices: Sequence[int] | np.ndarray) -> SeriesDataset:
-        """The series at integer `indices`, in that order (repeats allowed), or where a boolean mask [S] is True.
+        """Select series by index or by a mask.
 
-        Raises:
-            InputError: an index that does not exist, a mask of another length, nothing selected.
+        Parameters
+        ----------
+        indices : sequence of int, or bool array of shape [S]
+            The series in this order, with repeats if wanted; or True for each series to keep.
+
+        Returns
+        -------
+        SeriesDataset
+            The selected series.
+
+        Raises
+        ------
+        InputError
+            An index that does not exist, a mask of another length, nothing selected.
         """
         at = normalize_index(indices, len(self), "series")
         offsets = offsets_of(self.lengths[at])
         static = {name: column[at] for name, column in self.static.items()}
-        own: dict[str, Any] = {"offsets": offsets, "ids": self.ids[at], "static": static}
-        return replace(self, **self.pieces(self.offsets[at], np.diff(offsets))._asdict(), **own)
+        kept: dict[str, Any] = {"offsets": offsets, "ids": self.ids[at], "static": static}
+        return replace(self, **self.pieces(self.offsets[at], np.diff(offsets))._asdict(), **kept)
 
     def row_chunks(self) -> Iterator[slice]:
-        """All observations, in slices of whole series that fit into memory."""
+        """Divide all observations into runs of whole series that fit into memory.
+
+        Returns
+        -------
+        iterator of slice
+            Slices of the n observations.
+        """
         return (slice(*self.offsets[[part[0], part[-1] + 1]]) for part in self.series_chunks())
 
     def series_chunks(self) -> Iterator[np.ndarray]:
-        """The indices of all series, in runs of about a million observations."""
+        """Divide the series into runs of about a million observations.
+
+        Returns
+        -------
+        iterator of ndarray
+            Indices of series.
+        """
         return (np.arange(part.start, part.stop) for part in series_chunks(self.offsets))
 
     def gather(self, index: np.ndarray) -> Columns:
-        """Return the columns of the series at `index` [k], one behind the other, in memory."""
+        """Copy the columns of some series into memory.
+
+        Parameters
+        ----------
+        index : int array of shape [k]
+            The series.
+
+        Returns
+        -------
+        Columns
+            Their observations, one series behind the other.
+        """
         return self._rows(self.offsets[index], self.offsets[index + 1] - self.offsets[index])
 
     def pieces(self, starts: np.ndarray, lengths: np.ndarray) -> Columns:
-        """Return the columns of `lengths` observations from each start on; long ones of mapped data are mapped, too."""
+        """Return the columns of runs of observations; long ones of memory-mapped data are memory-mapped, too.
+
+        Parameters
+        ----------
+        starts : int array of shape [k]
+            The first observation of each run.
+        lengths : int array of shape [k]
+            The number of observations of each run.
+
+        Returns
+        -------
+        Columns
+            The runs, one behind the other.
+        """
         offsets = offsets_of(lengths)
         if not is_mapped(self.times) or offsets[-1] <= SAMPLE:
             return self._rows(starts, lengths)
@@ -310,7 +413,18 @@ class SeriesDataset:
         return self.columns.take(rows)
 
     def sample(self, observations: int = SAMPLE) -> SeriesDataset:
-        """The same set, or of a larger one random series with about so many observations; the same ones every time."""
+        """Draw random series of a large data set, the same ones every time.
+
+        Parameters
+        ----------
+        observations : int
+            About how many observations to draw; a smaller data set is returned whole.
+
+        Returns
+        -------
+        SeriesDataset
+            Whole series, in their order.
+        """
         if len(self.times) <= observations:
             return self
         order = np.random.default_rng(0).permutation(len(self))
@@ -318,10 +432,22 @@ class SeriesDataset:
         return self.select(np.sort(order[:enough]))
 
     def with_values(self, names: Sequence[str]) -> SeriesDataset:
-        """The same observations with only these value columns, in this order.
+        """Keep only some value columns.
 
-        Raises:
-            InputError: a column that is not there.
+        Parameters
+        ----------
+        names : sequence of str
+            The columns, in the order in which they shall be.
+
+        Returns
+        -------
+        SeriesDataset
+            The same observations with these columns.
+
+        Raises
+        ------
+        InputError
+            A column that is not there.
         """
         for name in names:
             if name not in self.value_names:
@@ -334,10 +460,22 @@ class SeriesDataset:
         return replace(self, values=kept, value_names=tuple(names))
 
     def mask_observations(self, keep: np.ndarray) -> SeriesDataset:
-        """The same series with only the observations where `keep` (bool [n]) is True.
+        """Keep only some observations of each series.
 
-        Raises:
-            InputError: a mask of another type or length; series that would become empty, named.
+        Parameters
+        ----------
+        keep : bool array of shape [n]
+            True for each observation to keep.
+
+        Returns
+        -------
+        SeriesDataset
+            The same series with these observations.
+
+        Raises
+        ------
+        InputError
+            A mask of another type or length; series that would become empty, named.
         """
         keep = np.asarray(keep)
         if keep.dtype != np.bool_ or keep.shape != self.times.shape:
@@ -381,32 +519,53 @@ class SeriesDataset:
         time and without values fills a list up and is no observation. A file larger than memory is sorted on disk, and
         its columns are memory-mapped; the data set is the same.
 
-        Args:
-            source: a file, a folder, a pattern, "-" for standard input, or a pandas, polars, Arrow or astropy table.
-            id: column that says which series a row belongs to: integers or strings. None makes each file one series
-                with the file's name as its id.
-            time: column of times: numbers in any unit, or dates, which become days since 1970-01-01 UTC.
-            channel: column of channels (band, sensor, ...); without it each row is one time.
-            values: one or more numeric columns.
-            static: columns with one value per series, repeated on each of its rows.
-            channel_names: the channels known from training, in that order.
-            unknown_channels: rows of other channels than these are an "error", or "drop": left out and counted; in a
-                wide table "drop" takes a channel without a column as one that was never observed.
-            missing_cells: cells that mean "missing", also in text: as texts, or as numbers whatever their spelling.
-            memory: bytes that reading may take; half of what is free, if None.
-            options: other fields of `rotarymae.tables.TableSchema`, such as positions, errors, flags, wide, tokens,
-                duplicates and strict.
+        Parameters
+        ----------
+        source : str, Path or DataFrame
+            A file, a folder, a pattern, "-" for standard input, or a pandas, polars, Arrow or astropy table.
+        id : str or None
+            Column that says which series a row belongs to: integers or strings. None makes each file one series with
+            the file's name as its id.
+        time : str
+            Column of times: numbers in any unit, or dates, which become days since 1970-01-01 UTC.
+        channel : str or None
+            Column of channels (band, sensor, ...); without it each row is one time.
+        values : sequence of str
+            One or more numeric columns.
+        static : sequence of str
+            Columns with one value per series, repeated on each of its rows.
+        channel_names : sequence or None
+            The channels known from training, in that order.
+        unknown_channels : str
+            Rows of other channels than these are an "error", or "drop": left out and counted; in a wide table "drop"
+            takes a channel without a column as one that was never observed.
+        missing_cells : sequence of str
+            Cells that mean "missing", also in text: as texts, or as numbers whatever their spelling.
+        memory : float or None
+            Bytes that reading may take; half of what is free, if None.
+        **options : Any
+            Other fields of `rotarymae.tables.TableSchema`, such as positions, errors, flags, wide, tokens, duplicates
+            and strict.
 
-        Raises:
-            InputError: naming column, series, row or count: a file that cannot be read; columns that are missing, given
-                twice or not numeric; a column that would cost most of the others; many duplicates; channels not among
-                `channel_names`; no observation at all; times that lack some features (tokens="time"); with
-                strict=True, any cell that cannot be used.
+        Returns
+        -------
+        SeriesDataset
+            The series, in order of first appearance; `reading` says what became of the rows.
 
-        Warns:
-            InputWarning: once each, where times were not ascending and have been sorted; where rows are left out:
-                without id, time or channel, with an infinite value, a negative error, a text among numbers; where a
-                value looks like a code for "not observed", or a time like that of a wrong clock.
+        Raises
+        ------
+        InputError
+            A file that cannot be read; columns that are missing, given twice or not numeric; a column that would cost
+            most of the others; many duplicates; channels not among `channel_names`; no observation at all; times that
+            lack some features (tokens="time"); with strict=True, any cell that cannot be used. The message names
+            column, series, row or count.
+
+        Warns
+        -----
+        InputWarning
+            Once each, where times were not ascending and have been sorted; where rows are left out: without id, time or
+            channel, with an infinite value, a negative error, a text among numbers; where a value looks like a code for
+            "not observed", or a time like that of a wrong clock.
         """
         tables = importlib.import_module("rotarymae.tables")  # which builds on this package
         schema = tables.TableSchema(
@@ -428,7 +587,32 @@ class SeriesDataset:
 
     @classmethod
     def from_frame(cls, frame: Any, *columns: Any, **options: Any) -> SeriesDataset:
-        """Read a pandas, polars, Arrow or astropy table; arguments and errors as `from_file`."""
+        """Read a pandas, polars, Arrow or astropy table.
+
+        Parameters
+        ----------
+        frame : DataFrame
+            The table, one row per observation.
+        *columns : Any
+            The columns by position, as in `from_file`: id, time, channel, values, static.
+        **options : Any
+            The columns by name, and other options, as in `from_file`.
+
+        Returns
+        -------
+        SeriesDataset
+            The series, in order of first appearance.
+
+        Raises
+        ------
+        InputError
+            A path instead of a table, and as `from_file`.
+
+        Warns
+        -----
+        InputWarning
+            As `from_file`.
+        """
         if isinstance(frame, str | os.PathLike):
             raise InputError(f"{str(frame)!r} is a path; read a file with SeriesDataset.from_file.", code="no-frame")
         return cls.from_file(frame, *columns, **options)
@@ -444,8 +628,42 @@ class SeriesDataset:
         static: Sequence[str] = (),
         **options: Any,
     ) -> SeriesDataset:
-        """Read a table with one row per object and its observations in lists, as `from_file`, with the names that
-        nested-pandas and LSDB use."""
+        """Read a table with one row per object and its observations in lists.
+
+        The defaults are the names that nested-pandas and LSDB use.
+
+        Parameters
+        ----------
+        frame : DataFrame
+            The table.
+        id : str
+            Column that names the object.
+        time : str
+            Column or nested field of times.
+        channel : str or None
+            Column or nested field of channels; without it each entry is one time.
+        values : sequence of str
+            One or more columns or nested fields of numbers.
+        static : sequence of str
+            Columns with one value per object.
+        **options : Any
+            As in `from_file`.
+
+        Returns
+        -------
+        SeriesDataset
+            A series for each object.
+
+        Raises
+        ------
+        InputError
+            As `from_frame`.
+
+        Warns
+        -----
+        InputWarning
+            As `from_file`.
+        """
         return cls.from_frame(frame, id, time, channel, values, static, **options)
 
     @classmethod
@@ -460,13 +678,37 @@ class SeriesDataset:
     ) -> SeriesDataset:
         """Read a wide table: one row per time, one column per channel; a missing cell is a missing observation.
 
-        Args:
-            channels: the value columns, all others if not given; they become `channel_names` (tokens="channel", where
-                the one value is called "value") or `value_names` (tokens="time"), in this order.
-            options: tokens (with "time", a row without any value is dropped and a row with only some is refused),
-                duplicates and others, as in `from_file`.
+        Parameters
+        ----------
+        frame : DataFrame
+            The table.
+        id : str
+            Column that says which series a row belongs to.
+        time : str
+            Column of times.
+        channels : sequence of str
+            The value columns, all others if not given; they become `channel_names` (tokens="channel", where the one
+            value is called "value") or `value_names` (tokens="time"), in this order.
+        static : sequence of str
+            Columns with one value per series, repeated on each of its rows.
+        **options : Any
+            As in `from_file`, such as tokens (with "time", a row without any value is dropped and a row with only some
+            is refused) and duplicates.
 
-        Raises, Warns: as `from_file`.
+        Returns
+        -------
+        SeriesDataset
+            The series, in order of first appearance.
+
+        Raises
+        ------
+        InputError
+            As `from_frame`.
+
+        Warns
+        -----
+        InputWarning
+            As `from_file`.
         """
         channels = names_of(channels, "channels", empty=True)
         return cls.from_frame(frame, id, time, None, channels, static, wide=True, **options)
@@ -494,22 +736,47 @@ class SeriesDataset:
 
         Labels are matched by order, so that no series, and no cell that cannot be used, is left out.
 
-        Args:
-            times: S arrays [n_i] of numbers or datetime64.
-            values: S arrays [n_i] or [n_i, V].
-            channels: S arrays [n_i] of channel labels (not indices, unless the labels are integers), or None.
-            ids: S distinct ids; 0 to S - 1 if not given.
-            value_names: V names; "value", or "value_0", "value_1", ... if not given.
-            positions: S arrays [n_i] or [n_i, P] of further positions (latitude, depth, ...), finite numbers, or None.
-            position_names: P names; "position_0", "position_1", ... if not given.
-            static: name → S values.
-            channel_names, tokens, missing, duplicates: as in `from_file`.
+        Parameters
+        ----------
+        times : sequence of arrays of shape [n_i]
+            Numbers or datetime64 for each of S series.
+        values : sequence of arrays of shape [n_i] or [n_i, V]
+            Numbers for each series.
+        channels : sequence of arrays of shape [n_i] or None
+            Channel labels (not indices, unless the labels are integers).
+        ids : sequence or array of shape [S] or None
+            Distinct ids; 0 to S - 1 if None.
+        value_names : sequence of str or None
+            V names; "value", or "value_0", "value_1", ... if None.
+        channel_names : sequence or None
+            As in `from_file`.
+        positions : sequence of arrays of shape [n_i] or [n_i, P], or None
+            Further positions (latitude, depth, ...), finite numbers.
+        position_names : sequence of str or None
+            P names; "position_0", "position_1", ... if None.
+        static : mapping or None
+            Name → S values.
+        tokens : str
+            "channel" makes each value of a channel one token, "time" each time with all its values.
+        missing : str
+            "drop" leaves out missing values, "error" refuses them.
+        duplicates : str
+            What two values of one series, time and channel become: an "error", or the "mean", "first" or "last".
 
-        Raises:
-            InputError: as `from_file`, and for lists or arrays whose lengths differ, naming the series.
+        Returns
+        -------
+        SeriesDataset
+            The series, in the order of the lists.
 
-        Warns:
-            InputWarning: once, where times were not ascending and have been sorted.
+        Raises
+        ------
+        InputError
+            As `from_file`, and for lists or arrays whose lengths differ, naming the series.
+
+        Warns
+        -----
+        InputWarning
+            Once, where times were not ascending and have been sorted.
         """
         tables = importlib.import_module("rotarymae.tables")
         count = len(times)
@@ -563,16 +830,33 @@ class SeriesDataset:
     ) -> SeriesDataset:
         """Make a data set of an array [cases, channels, time] in which NaN means that nothing was observed.
 
-        Args:
-            times: [time], or [cases, time] (may be NaN where a case has no values); 0, 1, 2, ... if not given.
-            tokens: "time" (values [n, channels]; a time with only some channels is refused), or "channel".
-            channel_names: names of the channels; "channel_0", "channel_1", ... if not given.
+        Parameters
+        ----------
+        array : array of shape [cases, channels, time]
+            Numbers.
+        times : array of shape [time] or [cases, time], or None
+            May be NaN where a case has no values; 0, 1, 2, ... if None.
+        tokens : str
+            "time" (values [n, channels]; a time with only some channels is refused), or "channel".
+        ids : sequence or array of shape [cases] or None
+            Distinct ids; 0, 1, 2, ... if None.
+        channel_names : sequence of str or None
+            Names of the channels; "channel_0", "channel_1", ... if None.
 
-        Raises:
-            InputError: other shapes, a case without observations, infinite values, a time with only some channels.
+        Returns
+        -------
+        SeriesDataset
+            A series for each case.
 
-        Warns:
-            InputWarning: once, where times were not ascending and have been sorted.
+        Raises
+        ------
+        InputError
+            Other shapes, a case without observations, infinite values, a time with only some channels.
+
+        Warns
+        -----
+        InputWarning
+            Once, where times were not ascending and have been sorted.
         """
         tables = importlib.import_module("rotarymae.tables")
         try:
@@ -620,15 +904,29 @@ class SeriesDataset:
     # ── to tables ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     def to_arrow(self, id: str | None = None, time: str = "time", channel: str = "channel") -> pa.Table:
-        """Return the table that `from_frame` reads back: id, time, positions, channel (if any), values, static columns.
+        """Make the table that `from_frame` reads back.
 
-        Args:
-            id, time, channel: what the columns are called; the ids as in the table they came from, if None.
+        Its columns are id, time, positions, channel (if any), values and static columns. Times are numbers, also where
+        they were dates: read back, `time_unit` is None.
 
-        Times are numbers, also where they came as dates: read back, `time_unit` is None.
+        Parameters
+        ----------
+        id : str or None
+            Name of the column of ids; as in the table they came from, if None.
+        time : str
+            Name of the column of times.
+        channel : str
+            Name of the column of channels.
 
-        Raises:
-            InputError: a column name that would occur twice.
+        Returns
+        -------
+        pyarrow.Table
+            One row per observation.
+
+        Raises
+        ------
+        InputError
+            A column name that would occur twice.
         """
         id, channels = id or self.id_name, [] if self.channels is None else [channel]
         names = [id, time, *self.position_names, *channels, *self.value_names, *self.static]
@@ -645,10 +943,23 @@ class SeriesDataset:
     def write_parquet(
         self, path: str | Path, id: str | None = None, time: str = "time", channel: str = "channel"
     ) -> None:
-        """Write `to_arrow(id, time, channel)` to a Parquet file: beside it first, then renamed, so never half a file.
+        """Write the table of `to_arrow` to a Parquet file, of which a reader never sees half.
 
-        Raises:
-            InputError: a folder that does not exist, a column name that would occur twice.
+        Parameters
+        ----------
+        path : str or Path
+            The file, which is replaced if it exists.
+        id : str or None
+            As in `to_arrow`.
+        time : str
+            As in `to_arrow`.
+        channel : str
+            As in `to_arrow`.
+
+        Raises
+        ------
+        InputError
+            A folder that does not exist, a column name that would occur twice.
         """
         path = Path(path)
         if not path.parent.is_dir():

@@ -82,7 +82,7 @@ def _write_columns(folder: Path, parts: Iterable[Columns]) -> Columns:
 
 def _map_columns(folder: Path) -> Columns:
     names = Columns._fields
-    found = {path.stem: np.memmap(path, path.suffix[1:], "r") for name in names for path in folder.glob(f"{name}.*")}
-    positions, n = found.get("positions"), len(found["times"])
+    columns = {path.stem: np.memmap(path, path.suffix[1:], "r") for name in names for path in folder.glob(f"{name}.*")}
+    positions, n = columns.get("positions"), len(columns["times"])
     positions = None if positions is None else positions.reshape(n, -1)
-    return Columns(found["times"], found.get("channels"), found["values"].reshape(n, -1), positions)
+    return Columns(columns["times"], columns.get("channels"), columns["values"].reshape(n, -1), positions)

@@ -65,17 +65,17 @@ class Windows:
         before = np.repeat(begins[:-1], lengths)
         after, share = before.copy(), np.zeros(len(times))
         for s in np.flatnonzero(np.diff(begins) > 1):
-            own, pair = slice(stops[s] - lengths[s], stops[s]), slice(begins[s], begins[s + 1] - 1)
+            rows, pair = slice(stops[s] - lengths[s], stops[s]), slice(begins[s], begins[s + 1] - 1)
             end, start = last[pair], first[1:][pair]
             border = (end + start) / 2
             room = np.diff(border, prepend=-np.inf, append=np.inf) / 2  # no fade reaches into the next one
             half = np.minimum(np.abs(end - start) / 2, np.minimum(room[:-1], room[1:]))
-            faded = np.searchsorted(border + half, times[own], side="right")
-            begun = np.searchsorted(border - half, times[own], side="right")
+            faded = np.searchsorted(border + half, times[rows], side="right")
+            begun = np.searchsorted(border - half, times[rows], side="right")
             at = np.minimum(faded, len(border) - 1)
             with np.errstate(over="ignore"):  # windows that end and begin at one time have no fade
-                way = (times[own] - (border - half)[at]) / np.maximum(2 * half[at], np.finfo(float).tiny)
-            share[own] = np.where(begun > faded, way, 0.0)
-            before[own] += faded
-            after[own] += np.maximum(begun, faded)
+                way = (times[rows] - (border - half)[at]) / np.maximum(2 * half[at], np.finfo(float).tiny)
+            share[rows] = np.where(begun > faded, way, 0.0)
+            before[rows] += faded
+            after[rows] += np.maximum(begun, faded)
         return before, after, share

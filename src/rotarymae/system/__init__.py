@@ -12,10 +12,9 @@ from rotarymae.system.atomic_write import (
     write_text,
 )
 from rotarymae.system.fields import from_fields
+from rotarymae.system.machine import free_memory, handled_signals, hardware, processor, versions
 from rotarymae.system.masked import unmasked
-from rotarymae.system.memory import free_memory
 from rotarymae.system.progress import Reporter, duration
-from rotarymae.system.provenance import hardware, processor, versions
 
 __all__ = [
     "FolderLock",
@@ -25,6 +24,7 @@ __all__ = [
     "flush",
     "free_memory",
     "from_fields",
+    "handled_signals",
     "hardware",
     "processor",
     "remove_leftovers",

@@ -48,9 +48,9 @@ def as_dataset(
     elif isinstance(series, list | tuple) and len(series) and all(_is_one(one) for one in series):
         dataset = _from_list(series, like)
     else:
-        came = type(series).__name__ + (f" of shape {series.shape}" if isinstance(series, np.ndarray) else "")
+        kind = type(series).__name__ + (f" of shape {series.shape}" if isinstance(series, np.ndarray) else "")
         raise InputError(
-            f"series came as {came}; wanted a SeriesDataset, a long data frame, an array [cases, channels, time], a "
+            f"series came as {kind}; wanted a SeriesDataset, a long data frame, an array [cases, channels, time], a "
             "list of arrays [channels, time], or a list with (times, values) or (times, values, channels) of every "
             "series. Observations (time, value, channel) of a series become these by tuple(zip(*observations))."
         )
@@ -120,11 +120,11 @@ def _from_frame(
     if like is not None and is_of_the_command(of_training):
         given = {name: getattr(columns, name) for name in ("id", "time", "channel")}
         schema = TableSchema.for_model(like, of_training, given)
-        found = TableReader.open(frame, schema, like.channel_names, like.value_columns).read()
+        dataset = TableReader.open(frame, schema, like.channel_names, like.value_columns).read()
     else:
         names = None if like is None or columns.channel is None else like.channel_names
-        found = TableReader.open(frame, replace(columns, unknown_channels="error"), names).read()
-    return every_series(found)
+        dataset = TableReader.open(frame, replace(columns, unknown_channels="error"), names).read()
+    return every_series(dataset)
 
 
 def is_of_the_command(of_training: Mapping[str, Any]) -> bool:
@@ -151,11 +151,11 @@ def _from_list(series: Any, like: ObservationPreprocessor | None) -> SeriesDatas
         static = {name: [one.static[name] for one in series] for name in series[0].static}
         of_values = series[0].value_names
         of_times = {"time_unit": series[0].time_unit, "time_zone": series[0].time_zone}
-    found = SeriesDataset.from_arrays(
+    dataset = SeriesDataset.from_arrays(
         times, values, channels, value_names=of_values, channel_names=names, static=static
     )
-    found = dataclasses.replace(found, **of_times)
-    return found if of_values else _named(found, like)
+    dataset = dataclasses.replace(dataset, **of_times)
+    return dataset if of_values else _named(dataset, like)
 
 
 def _from_padded(array: np.ndarray, like: ObservationPreprocessor | None) -> SeriesDataset:

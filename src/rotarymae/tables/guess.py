@@ -76,7 +76,7 @@ class Proposal:
     schema
         The columns.
     given
-        The fields of it that are proposed, and not told.
+        The fields of it that are proposed, as the user did not name them.
     label, split
         Columns that look like a label, and like groups of series that a random split would tear apart.
     unsure
@@ -212,12 +212,12 @@ def _series_per_row(source: Source) -> str | None:
     return None if any(c.called(TIMES) for c in look(source.without(stem)).values()) else stem
 
 
-def propose(source: Source, schema: TableSchema, told: set[str]) -> Proposal:
-    """Propose what is not told of a schema.
+def propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
+    """Propose the columns of a schema that the user did not name.
 
     Parameters
     ----------
-    told
+    named
         The fields of the schema that the user has named.
 
     Raises
@@ -225,33 +225,33 @@ def propose(source: Source, schema: TableSchema, told: set[str]) -> Proposal:
     InputError
         No column that could hold times or values ("no-time", "no-values").
     """
-    stem = schema.numbered or (None if "time" in told else _series_per_row(source))
+    stem = schema.numbered or (None if "time" in named else _series_per_row(source))
     if stem is None:
         parts = [name for part in DATE_PARTS for name in source.kinds if name.lower() == part]
-        return _propose(source if "time" in told else source.with_time("+".join(parts)), schema, told)
+        return _propose(source if "time" in named else source.with_time("+".join(parts)), schema, named)
     source = open_source(source, numbered=stem)
     id = next(name for name in source.kinds if looks_like_id(name))  # the last is "series"
     fields = {"id": id, "time": "number", "values": (stem.rstrip("._ "),), "numbered": stem}
-    fields = {name: value for name, value in fields.items() if name not in told}
-    rest = _propose(source, replace(schema, **fields), {*told, *fields, "channel"})
+    fields = {name: value for name, value in fields.items() if name not in named}
+    rest = _propose(source, replace(schema, **fields), {*named, *fields, "channel"})
     return replace(rest, given={**fields, **rest.given})
 
 
-def _propose(source: Source, schema: TableSchema, told: set[str]) -> Proposal:
+def _propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
     columns = look(source, na=schema.na)
-    used = {name for role, name in schema.roles if role in told}
+    used = {name for role, name in schema.roles if role in named}
     unsure: list[str] = []
     given: dict[str, Any] = {}
     free = {name: column for name, column in columns.items() if name not in used}
     n = len(next(iter(columns.values())).codes) if columns else 0
 
     def take(option: str, column: Column | None) -> None:
-        if column is not None and option not in told:
+        if column is not None and option not in named:
             given[option] = column.name
             free.pop(column.name, None)
 
     # ── time: by name, by type, and the only one that could be ──────────────────────────────────────────────────────
-    if "time" not in told:
+    if "time" not in named:
         take("time", _time(free, unsure))
         if "time" not in given:
             melt = sum(bool(DATED.match(name)) for name in columns) > len(columns) / 2
@@ -261,7 +261,7 @@ def _propose(source: Source, schema: TableSchema, told: set[str]) -> Proposal:
                 code="no-time",
             )
     time = columns.get(given.get("time", schema.time))
-    if "time_format" not in told and time is not None and not (time.dates or time.clock or time.listed):
+    if "time_format" not in named and time is not None and not (time.dates or time.clock or time.listed):
         formats, example = _time_formats(source, time)
         if len(formats) == 1:
             given["time_format"] = formats[0]
@@ -269,7 +269,7 @@ def _propose(source: Source, schema: TableSchema, told: set[str]) -> Proposal:
     # ── id ──────────────────────────────────────────────────────────────────────────────────────────────────────────
     groups: list[Column] = []
     several_files = len(source.paths) > 1
-    if "id" not in told:
+    if "id" not in named:
         chosen, groups = _id(free, n, time, unsure, several_files)
         take("id", chosen)
         if chosen is None:
@@ -280,7 +280,7 @@ def _propose(source: Source, schema: TableSchema, told: set[str]) -> Proposal:
     series = columns[name].codes if name in columns else np.zeros(n, np.int64)
     if name not in columns and several_files and time is not None and not time.listed:
         series = cells.encode(source.with_ids_of_files().read(["file", time.name], ROWS)["file"])[0]
-    if "clock" not in told and time is not None and time.dates and _only_days(source, time):
+    if "clock" not in named and time is not None and time.dates and _only_days(source, time):
         take("clock", next((c for c in free.values() if c.clock and c.called(CLOCKS)), None))
     # ── what is the same throughout each series ─────────────────────────────────────────────────────────────────────
     count = int(series.max(initial=-1)) + 1
@@ -308,7 +308,7 @@ def _propose(source: Source, schema: TableSchema, told: set[str]) -> Proposal:
     many = [c.name for c in static if c.text and 2 * c.distinct > count]
     if many:
         unsure.append(f"{listed(many)} have a different text for most series, and are not read")
-    if "static" not in told and (facts := tuple(c.name for c in static if c.name not in many)):
+    if "static" not in named and (facts := tuple(c.name for c in static if c.name not in many)):
         given["static"] = facts
     # ── channel and values ──────────────────────────────────────────────────────────────────────────────────────────
     numeric = {name: c for name, c in varying.items() if c.numeric and name not in outcomes}
@@ -316,14 +316,14 @@ def _propose(source: Source, schema: TableSchema, told: set[str]) -> Proposal:
     limits = [name for name, c in numeric.items() if any(word in LIMITS or word.endswith("lim") for word in c.words)]
     flags = [name for name, c in numeric.items() if set(c.words) & FLAGS]
     coordinates = [name for name in numeric if name.lower() in COORDINATES]
-    if not {"channel", "wide"} & told:
+    if not {"channel", "wide"} & named:
         times = time.codes if time is not None else np.arange(n)
         take("channel", _channel(varying, series, times, {*errors, *limits}, unsure))
     known = given.get("channel", schema.channel)
-    if known and "untimed" not in told and time is not None and (untimed := int((time.codes < 0).sum())):
+    if known and "untimed" not in named and time is not None and (untimed := int((time.codes < 0).sum())):
         unsure.append(f"{untimed:,} of the first {n:,} rows have no time: --untimed static reads them as facts")
     others = [name for name in numeric if name not in (known, *errors, *limits, *flags) and not looks_like_id(name)]
-    if "values" not in told:
+    if "values" not in named:
         best = sorted(
             (name for name in others if numeric[name].called(VALUES)),
             key=lambda name: numeric[name].rank(VALUES, BETTER_VALUES),
@@ -340,18 +340,18 @@ def _propose(source: Source, schema: TableSchema, told: set[str]) -> Proposal:
             unsure += [f"{listed(best[1:])} could be values, too (--values)"] if len(best) > 1 else []
         else:
             given["values"] = tuple(others)
-            if len(others) > 1 and not known and "wide" not in told:
+            if len(others) > 1 and not known and "wide" not in named:
                 given["wide"] = True
             unsure += [problem for name in others if (problem := numeric[name].problem)]
     values = given.get("values", schema.values)
     if given.get("wide") and errors:
         unsure.append(f"{listed(errors)} look like standard errors, which are read of tables with a row for each value")
     # ── errors, positions, flags, limits ────────────────────────────────────────────────────────────────────────────
-    if coordinates and "positions" not in told and not set(coordinates) <= set(values):
+    if coordinates and "positions" not in named and not set(coordinates) <= set(values):
         unsure.append(
             f"{listed(coordinates)} could be positions of each observation: --positions {' '.join(coordinates)}"
         )
-    if "errors" not in told and len(values) == 1 and not given.get("wide") and not schema.wide:
+    if "errors" not in named and len(values) == 1 and not given.get("wide") and not schema.wide:
         of_value = [name for name in errors if _stem(name) == _stem(values[0])]
         given |= {"errors": tuple(of_value[:1])} if of_value else {}
     for name in flags:

@@ -552,15 +552,15 @@ def _facts(
     untimed: np.ndarray, series: np.ndarray, count: int, codes: np.ndarray, names: np.ndarray, values: np.ndarray
 ) -> dict[str, np.ndarray]:
     """Return rows without a time as static columns: the first value of each channel, or 1 and 0 where it has none."""
-    found = {}
+    columns = {}
     for c in np.unique(codes[untimed & (codes >= 0)]):
         rows = np.flatnonzero(untimed & (codes == c))
         rows = rows[np.unique(series[rows], return_index=True)[1]]
         valued = not np.isnan(values[rows, 0]).all()
         column = np.full(count, np.nan) if valued else np.zeros(count)
         column[series[rows]] = values[rows, 0] if valued else 1.0
-        found[str(names[c])] = column
-    return found
+        columns[str(names[c])] = column
+    return columns
 
 
 def _no_columns(part: SeriesDataset) -> dict[str, Any]:

@@ -144,17 +144,17 @@ class TableSchema:
     @property
     def roles(self) -> list[tuple[str, str]]:
         """(role, column) for every column that is named."""
-        found = []
+        pairs = []
         for role in COLUMNS:
             value = getattr(self, role)
-            found += (
+            pairs += (
                 [(role, name) for name in value]
                 if isinstance(value, tuple)
                 else [(role, value)]
                 if value is not None
                 else []
             )
-        return found
+        return pairs
 
     @property
     def error_of(self) -> dict[str, str]:

@@ -1,13 +1,13 @@
 from .batching import plan as plan
-from .config import LoopOptions as LoopOptions
-from .config import Optimizer as Optimizer
-from .config import TrainConfig as TrainConfig
 from .distributed import broadcast_from_main as broadcast_from_main
 from .distributed import is_main_process as is_main_process
 from .distributed import single_process as single_process
 from .distributed import taken_precision as taken_precision
 from .evaluation import evaluate as evaluate
 from .evaluation import predict as predict
+from .fit_config import LoopOptions as LoopOptions
+from .fit_config import Optimizer as Optimizer
+from .fit_config import TrainConfig as TrainConfig
 from .loop import Interrupted as Interrupted
 from .loop import TrainingDiverged as TrainingDiverged
 from .loop import TrainResult as TrainResult

@@ -1,9 +1,9 @@
 """The folder of a training run: its log, and one checkpoint, which is whole or absent.
 
 `checkpoint.safetensors` holds the weights, the state of the optimiser and the weights of the best validation loss so
-far; its header says where the run is, and what the SHA-256 of all that is. It is written beside, flushed and renamed
-over the one before. Nothing in it is code. Anybody can write a file with a right checksum, so `read_checkpoint` and
-`restore` check every field and tensor before it is used.
+far; its header says where the run is, what was logged, and what the SHA-256 of all that is. It is written beside,
+flushed and renamed over the one before. Nothing in it is code. Anybody can write a file with a right checksum, so
+`read_checkpoint` and `restore` check every field and tensor before it is used.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import dataclasses
 import hashlib
 import json
 import math
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,11 +22,21 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor, nn
 
-from rotarymae.errors import InputError, InputWarning, ModelDirectoryError, choose
-from rotarymae.system import FolderLock, flush, from_fields, remove_leftovers, replacing, sha256_of, versions
+from rotarymae.errors import InputError, ModelDirectoryError
+from rotarymae.system import (
+    FolderLock,
+    flush,
+    from_fields,
+    remove_leftovers,
+    replacing,
+    sha256_of,
+    versions,
+    write_text,
+)
 from rotarymae.training.optimizer import check_state
 
 CHECKPOINT = "checkpoint.safetensors"
+FORMAT = 3  # 2 kept the log in another file alone
 MODEL, OPTIMIZER, BEST = "model", "optimizer", "best"  # what the names of tensors begin with
 
 
@@ -77,32 +86,18 @@ class RunFolder:
             resume: "never" or "auto", see `training.fit`.
 
         Raises:
-            InputError: resume="never" and the folder has a run in it; another process trains here; a log that this
-                library did not write.
+            InputError: resume="never" and the folder has a run in it; another process trains here.
             ModelDirectoryError: the checkpoint is damaged.
         """
-        choose("resume", resume, ("never", "auto"))
         if self.writes:
             self.path.mkdir(parents=True, exist_ok=True)
             self._lock = FolderLock(self.path)
         if resume == "never" and (self._log.exists() or self.checkpoint.exists()):
             raise InputError(f"{self.path} holds a run already; resume it (--resume), or choose another folder.")
-        history = self._read_log()
-        if self.checkpoint.exists():
-            manifest, _ = read_checkpoint(self.checkpoint)
-            step, epoch = manifest["state"]["step"], manifest["state"]["epoch"]
-            # An evaluation at the end of an epoch carries the step of its last batch, like the checkpoint before it.
-            history = [
-                line
-                for line in history
-                if line["step"] <= step and ("validation" not in line or line["epoch"] <= epoch)
-            ]
-        else:
-            history = []
+        history = read_checkpoint(self.checkpoint)[0]["history"] if self.checkpoint.exists() else []
         if self.writes:
             remove_leftovers(self.path, [self._log.name, CHECKPOINT])
-            with replacing(self._log) as partial:
-                partial.write_text("".join(_line(line) for line in history), encoding="utf-8")
+            write_text(self._log, "".join(_line(line) for line in history))
         return history
 
     def close(self) -> None:
@@ -124,11 +119,11 @@ class RunFolder:
         self,
         model: nn.Module,
         optimizer: torch.optim.Optimizer,
-        scaler: torch.amp.GradScaler,
         state: RunState,
         best: dict[str, Tensor] | None,
+        history: list[dict[str, Any]],
     ) -> None:
-        """Write the checkpoint, the `best` weights included, over the one before.
+        """Write the checkpoint, the `best` weights and the log included, over the one before.
 
         Raises:
             OSError: the disk is full or not writable; the checkpoint before stands, and nothing half-written is left.
@@ -141,8 +136,8 @@ class RunFolder:
             for part, values in parts.items()
             for name, value in values.items()
         }
-        manifest = {"format": 2, "versions": versions(), "scaler": scaler.state_dict()}
-        manifest |= {"state": dataclasses.asdict(state), "tensors": digest_of(tensors)}
+        manifest = {"format": FORMAT, "versions": versions(), "state": dataclasses.asdict(state)}
+        manifest |= {"history": history, "tensors": digest_of(tensors)}
         # One field, as safetensors writes several in any order.
         header = {"manifest": json.dumps(manifest | {"sha256": sha256_of(manifest)})}
         try:
@@ -154,13 +149,7 @@ class RunFolder:
             raise OSError(f"{self.checkpoint} could not be written ({error}); {before}.") from error
         self._saved = dataclasses.replace(state)
 
-    def restore(
-        self,
-        model: nn.Module,
-        optimizer: torch.optim.Optimizer,
-        scaler: torch.amp.GradScaler,
-        state: RunState,
-    ) -> dict[str, Tensor] | None:
+    def restore(self, model: nn.Module, optimizer: torch.optim.Optimizer, state: RunState) -> dict[str, Tensor] | None:
         """Put weights, optimiser and state back as they were; return the best weights, if there are any yet.
 
         Raises:
@@ -178,36 +167,11 @@ class RunFolder:
             if parts[BEST] and _shapes(parts[BEST]) != _shapes(parts[MODEL]):
                 raise ValueError("the best weights are of other shapes or types than the last ones")
             _restore_optimizer(model, optimizer, parts[OPTIMIZER])
-            if scaler.is_enabled() and manifest["scaler"]:
-                scaler.load_state_dict(manifest["scaler"])
         except (RuntimeError, ValueError, KeyError) as error:
             raise ModelDirectoryError(f"{self.checkpoint} does not fit this model: {error}") from None
         vars(state).update(manifest["state"])
         self._saved = dataclasses.replace(state)
         return parts[BEST] or None
-
-    def _read_log(self) -> list[dict[str, Any]]:
-        """Return the good lines up to the first bad one; a run that was killed may have left half of the last one.
-
-        Raises:
-            InputError: the file is not a log of this library.
-        """
-        if not self._log.exists():
-            return []
-        history: list[dict[str, Any]] = []
-        *lines, last = self._log.read_bytes().split(b"\n")
-        for text in lines:
-            try:
-                history.append(_parsed(text))
-            except (ValueError, KeyError, TypeError, RecursionError):
-                break
-        if len(history) == len(lines) and (not last or last.startswith(b"{")):
-            return history
-        if not history and not self.checkpoint.exists():
-            raise InputError(f"{self._log} is not a log of this library; move it away, or choose another folder.")
-        damage = f"{self._log} is damaged behind line {len(history)}; the rest is dropped."
-        warnings.warn(damage, InputWarning, stacklevel=6)
-        return history
 
 
 def read_checkpoint(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
@@ -224,14 +188,15 @@ def read_checkpoint(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
         manifest = json.loads(header["manifest"])
         if manifest.pop("sha256") != sha256_of(manifest) or manifest["tensors"] != digest_of(tensors):
             raise ValueError("it does not match its checksums")
-        if manifest["format"] != 2:
+        if manifest["format"] != FORMAT:
             raise ValueError("it is of another version")
         from_fields(RunState, manifest["state"], "its state")
         if manifest["state"].keys() != {field.name for field in dataclasses.fields(RunState)}:
             raise ValueError(f"its state has the fields {', '.join(manifest['state'])}")
-        for name, value in manifest["scaler"].items():
-            if type(value) not in (int, float) or not 0 <= value < math.inf:
-                raise ValueError(f"{name} of the scaler is {value!r}")
+        for line in manifest["history"]:
+            numbers = [line["step"], line["epoch"], *(line[name] for name in ("loss", "validation") if name in line)]
+            if type(line["step"]) is not int or any(type(number) not in (int, float) for number in numbers):
+                raise ValueError(f"its log has the line {line}")
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, SafetensorError) as error:
         raise ModelDirectoryError(
             f"{path} is damaged or no checkpoint: {error}. Remove it to begin the training anew."
@@ -284,11 +249,3 @@ def _line(line: dict[str, Any]) -> str:
         key: None if isinstance(value, float) and not math.isfinite(value) else value for key, value in line.items()
     }
     return json.dumps(plain, allow_nan=False) + "\n"
-
-
-def _parsed(text: bytes) -> dict[str, Any]:
-    """Read one line of the log. Raises ValueError, KeyError or TypeError when `_line` did not write it."""
-    line = json.loads(text)
-    if type(line["step"]) is not int or type(line["epoch"]) not in (int, float):
-        raise ValueError("no step and epoch")
-    return {key: math.nan if value is None else value for key, value in line.items()}

@@ -6,7 +6,6 @@ import atexit
 import gc
 import os
 import signal
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
@@ -17,7 +16,8 @@ from accelerate import Accelerator, PartialState
 from accelerate.utils import broadcast_object_list
 
 from rotarymae.config import Precision
-from rotarymae.training.config import TrainConfig
+from rotarymae.system import handled_signals
+from rotarymae.training.fit_config import TrainConfig
 
 T = TypeVar("T")
 
@@ -85,7 +85,7 @@ def total(accelerator: Accelerator, numbers: list[float]) -> list[float]:
 
 def autocast_dtype(config: TrainConfig, device: torch.device) -> torch.dtype | None:
     """Return the precision of matrix products under autocast, or None for that of the weights."""
-    return {"fp32": None, "bf16": torch.bfloat16, "fp16": torch.float16}[taken_precision(config.precision, device)]
+    return torch.bfloat16 if taken_precision(config.precision, device) == "bf16" else None
 
 
 def taken_precision(precision: Precision, device: torch.device | None = None) -> Precision:
@@ -117,25 +117,16 @@ def watched_signals(watch: bool = True) -> Iterator[Callable[[], int]]:
     """Give a function that tells which of SIGTERM and SIGINT has arrived, or 0: the loop saves before it ends.
 
     The same signal a second time does what it would have done without us; the other one does not, because launchers
-    pass Ctrl-C on as SIGTERM. A signal that the caller ignores stays ignored. Outside the main thread signals cannot
-    be watched.
+    pass Ctrl-C on as SIGTERM.
     """
     arrived = 0
-    watch = watch and threading.current_thread() is threading.main_thread()
-    former = {signum: signal.getsignal(signum) for signum in ((signal.SIGTERM, signal.SIGINT) if watch else ())}
-    former = {signum: handler for signum, handler in former.items() if handler not in (None, signal.SIG_IGN)}
 
-    def note(signum: int, frame: Any) -> None:
+    def note(signum: int, former: dict[int, Any]) -> None:
         nonlocal arrived
         if arrived == signum:
-            signal.signal(signum, former[signum])  # pyright: ignore
+            signal.signal(signum, former[signum])
             os.kill(os.getpid(), signum)
         arrived = arrived or signum
 
-    for signum in former:
-        signal.signal(signum, note)
-    try:
+    with handled_signals(note) if watch else nullcontext():
         yield lambda: arrived
-    finally:
-        for signum, handler in former.items():
-            signal.signal(signum, handler)

@@ -15,8 +15,8 @@ from torch import nn
 
 from rotarymae.batch import Batch, Examples
 from rotarymae.training.batching import by_length
-from rotarymae.training.config import TrainConfig
 from rotarymae.training.distributed import are_several, autocast, make_accelerator, total
+from rotarymae.training.fit_config import TrainConfig
 from rotarymae.training.objectives import Objective
 
 

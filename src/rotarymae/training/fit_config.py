@@ -1,4 +1,4 @@
-"""The one description of a fit: what the command, the recipes and the estimators offer, and what it refuses.
+"""The settings of a training, and the one description of a fit: what the command and the estimators offer and refuse.
 
 The options lie in groups, each a dataclass. `FitConfig` is all of them and checks them; the estimators inherit the
 groups that concern them, and `rotarymae fit` shows each under its own heading. A new option is one field here, whose
@@ -8,16 +8,16 @@ docstring is its help, and one line in the method that reads it.
 from __future__ import annotations
 
 import dataclasses
-import re
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from rotarymae.config import (
-    AttentionKind,
     DecoderAttention,
     HeadPool,
     LikelihoodKind,
+    Precision,
     RoMAEConfig,
     Size,
     TargetLoss,
@@ -26,11 +26,23 @@ from rotarymae.config import (
     predicts_spread,
 )
 from rotarymae.errors import InputError, check_choices, check_number, check_settings, check_share, check_whole, choose
-from rotarymae.training import LoopOptions, TrainConfig
 
 if TYPE_CHECKING:
     from rotarymae.masking import Masking
 
+Optimizer = Literal["adamw", "sgd"]
+# How `TrainConfig` checks its fields.
+RULES: list[tuple[Any, tuple[str, ...], dict[str, Any]]] = [
+    (check_whole, ("epochs", "log_every"), {"least": 1}),
+    (check_whole, ("min_steps", "seed", "max_skipped"), {"least": 0}),
+    (check_whole, ("batch_size", "batch_tokens", "epoch_steps", "patience"), {"least": 1, "optional": True}),
+    (check_whole, ("checkpoint_steps",), {"least": 1, "optional": True}),
+    (check_whole, ("warmup_steps",), {"least": 0, "optional": True}),
+    (check_number, ("base_lr",), {"wanted": "a positive number", "above": 0}),
+    (check_number, ("gradient_clip",), {"wanted": "a positive number or None", "above": 0, "optional": True}),
+    (check_number, ("weight_decay", "checkpoint_minutes"), {"wanted": "a number of at least 0", "least": 0}),
+    (check_share, ("momentum", "warmup_fraction"), {}),
+]
 # The strategies of `masking.MASKINGS`.
 MaskingStrategy = Literal["auto", "ratio", "blocks", "rows", "channels", "tubes", "future"]
 Predicting = Literal["auto", "model", "features", "combined"]
@@ -43,6 +55,84 @@ OVERRIDES = ("embed_dim", "num_heads", "depth", "decoder_embed_dim", "decoder_nu
 
 
 # No generated repr and no generated comparison: the estimators that inherit these groups have scikit-learn's.
+@dataclass(kw_only=True, repr=False, eq=False)
+class LoopOptions:
+    """The options that the trainings of one fit share, under the names that the command and the estimators offer.
+
+    A new one is a field here, a line in `TrainConfig.__post_init__`, and the place that reads it.
+    """
+
+    base_lr: float = 1e-3
+    """The learning rate rises linearly to this peak during warm-up and then falls to zero as a cosine."""
+    warmup_steps: int | None = None
+    """The learning rate rises over this many steps; without it, over a share of all steps, by default a tenth."""
+    optimizer: Optimizer = "adamw"
+    """The optimiser is AdamW, with decoupled weight decay, or stochastic gradient descent with momentum (sgd)."""
+    weight_decay: float = 0.05
+    """Weight matrices decay at this rate; norms, biases and learned tokens do not decay."""
+    gradient_clip: float | None = 1.0
+    """A gradient with a larger norm is scaled down to this norm."""
+    patience: int | None = None
+    """Training stops after this many passes without a better validation loss; without it, never early."""
+    precision: Precision = "auto"
+    """Matrix products are computed in this precision; "auto" takes bf16 where the hardware has units for it."""
+    compile: bool = False
+    """Compile the blocks of the model, which takes a minute and pays in long runs."""
+    log_every: int = 10
+    """The log of a training gets one line per this many steps."""
+
+
+@dataclass(kw_only=True)
+class TrainConfig(LoopOptions):
+    """Settings of one training. Raises InputError for a value out of its range."""
+
+    epochs: int = 20
+    """Training makes this many passes over the examples."""
+    epoch_steps: int | None = None
+    """A pass ends after this many steps, though it has not seen every example; None sees all of them."""
+    min_steps: int = 0
+    """Training makes at least this many steps; small data get more epochs until they make as many."""
+    batch_size: int | None = 64
+    """A step sees this many examples over all processes; give either this or batch_tokens."""
+    batch_tokens: int | None = None
+    """A step sees this many tokens over all processes, padding included; give either this or batch_size."""
+    betas: tuple[float, float] = (0.9, 0.95)
+    """AdamW's two running averages decay at these rates."""
+    momentum: float = 0.9
+    """SGD has this momentum."""
+    warmup_fraction: float = 0.1
+    """This share of all steps is warm-up when warmup_steps is None."""
+    keep_best: bool = False
+    """Training ends with the weights of the best validation loss instead of the last ones."""
+    seed: int = 0
+    """This number fixes order, masks, augmentation and dropout."""
+    checkpoint_minutes: float = 1.0
+    """A run that has a folder writes a checkpoint at least this often, in minutes."""
+    checkpoint_steps: int | None = None
+    """A checkpoint is written after this many steps, too; None goes by the clock alone."""
+    max_skipped: int = 10
+    """Training ends after this many steps were skipped for a non-finite loss or gradient."""
+
+    def __post_init__(self) -> None:
+        if (self.batch_size is None) == (self.batch_tokens is None):
+            raise InputError("give either batch_size (examples) or batch_tokens (tokens), not both and not neither.")
+        check_settings(self, *RULES)
+        if self.seed >= 2**64:
+            raise InputError(f"seed is {self.seed}; wanted a whole number below 2^64.")
+        if not isinstance(self.betas, tuple | list) or len(self.betas) != 2:
+            raise InputError(f"betas is {self.betas!r}; wanted two numbers.")
+        for i, rate in enumerate(self.betas):
+            check_share(f"betas[{i}]", rate)
+        for name in ("keep_best", "compile"):
+            if type(getattr(self, name)) is not bool:
+                raise InputError(f"{name} is {getattr(self, name)!r}; wanted True or False.")
+        check_choices(self)
+
+    def passes(self, steps: int) -> int:
+        """Return the number of passes that training makes, each of this many steps."""
+        return max(self.epochs, math.ceil(self.min_steps / steps))
+
+
 @dataclass(kw_only=True, repr=False, eq=False)
 class ModelOptions:
     """The shape of the model, or the trained one to start from."""
@@ -63,8 +153,6 @@ class ModelOptions:
     """The decoder has this many heads instead of tiny-shallow's 3, or of a narrower named size's (light: 2)."""
     decoder_depth: int | None = None
     """The decoder has this many blocks instead of 2."""
-    attention: AttentionKind = "softmax"
-    """Attention weighs by a softmax, or by products of features (linear), in time that grows linearly with length."""
     decoder_attention: DecoderAttention = "context"
     """Queries attend to what is visible alone (context), or to one another as well (joint), as in the paper."""
     likelihood: LikelihoodKind = "gaussian"
@@ -124,10 +212,8 @@ class TrainingOptions(LoopOptions):
     """AdamW's averages decay at these rates; without them 0.9 and 0.95, in fine-tuning 0.9 and 0.999."""
     validation_fraction: float = 0.15
     """This share of the training series is set aside and chooses the best epoch, if there are at least ten series."""
-    max_tokens: int | None = None
-    """Each pass reads at most this many observations of a series, drawn anew; predictions read a fixed even share."""
     window: int | None = None
-    """Long series are cut into windows of this length; by default those over 8,192, not with max_tokens or linear."""
+    """Long series are cut into windows of this length; by default those over 8,192."""
     overlap: int | None = None
     """Neighbouring windows share at least so many observations; without it, a sixteenth of the window."""
 
@@ -144,10 +230,8 @@ class FinetuningOptions:
     """Fine-tuning's learning rate rises to this; without it to base_lr, 30 times that for a head alone (probe)."""
     loss: TargetLoss = "auto"
     """Fine-tuning minimises cross-entropy or squared errors (auto), or absolute errors, which outliers move less."""
-    tune: str = "full"
-    """Fine-tuning trains all weights (full), the head alone (probe), or the head and the last N blocks (top:N)."""
-    layer_decay: float = 1.0
-    """Each block of the encoder is fine-tuned at this times the learning rate of the block above it."""
+    tune: Literal["full", "probe"] = "full"
+    """Fine-tuning trains all weights (full), or the head alone (probe)."""
     predictor: Predicting = "auto"
     """The model predicts, or boosting (features), or all methods combined; auto lets validation series choose."""
     pool: Literal["auto", HeadPool] = "auto"
@@ -214,7 +298,6 @@ class FitConfig(
             (check_number, ("noise",), {"wanted": "a number of at least 0", "least": 0}),
             (check_number, ("channel_spacing",), positive),
             (check_number, ("minutes", "time_unit"), positive | {"optional": True}),
-            (check_whole, ("max_tokens",), {"least": 2, "optional": True}),
         )
         self._check_windows()
         mask_range(self.mask_ratio)
@@ -222,14 +305,6 @@ class FitConfig(
             raise InputError(f"beta ({self.beta}) weights by the predicted variance; leave it out, or use a gaussian.")
         check_beta(self.reconstruction_beta)
         self._check_pretrained()
-        if not re.fullmatch(r"full|probe|top:[1-9]\d*", self.tune):
-            raise InputError(
-                f"tune={self.tune!r} is not known; use 'full', 'probe', or 'top:2' for the last two blocks."
-            )
-        if self.tune == "probe" and self.layer_decay != 1:
-            raise InputError(
-                f"layer_decay={self.layer_decay} concerns blocks, and tune='probe' trains none; leave it out."
-            )
         if self.patience is not None and not self.validation_fraction:
             raise InputError(
                 f"patience={self.patience} waits for a better validation loss, and validation_fraction=0 leaves no "
@@ -257,8 +332,6 @@ class FitConfig(
         check_whole("window", self.window, 2)
         if type(self.shared) is not int or not 0 <= self.shared < self.window:
             raise InputError(f"overlap is {self.overlap!r}; wanted a whole number from 0 to less than the window.")
-        if self.max_tokens is not None:
-            raise InputError("max_tokens reads a part of a long series and window all of it; give one of them.")
 
     @property
     def shared(self) -> int:
@@ -270,8 +343,8 @@ class FitConfig(
         if self.pretrained is None:
             return
         groups = (ModelOptions, ScalingOptions) if self.pretrains else (ModelOptions, ScalingOptions, MaskingOptions)
-        own = [field for group in groups for field in dataclasses.fields(group) if field.name != "pretrained"]
-        changed = [field.name for field in own if getattr(self, field.name) != field.default]
+        options = [field for group in groups for field in dataclasses.fields(group) if field.name != "pretrained"]
+        changed = [field.name for field in options if getattr(self, field.name) != field.default]
         if changed:
             instead = ", or go on pre-training it by pretrain_epochs" if set(changed) <= _names(MaskingOptions) else ""
             are, them = ("are those", "them") if len(changed) > 1 else ("is that", "it")
@@ -311,30 +384,29 @@ class FitConfig(
     def _make_pretraining(self) -> TrainConfig:
         epochs = PRETRAIN_EPOCHS if self.pretrain_epochs is None or not self.pretrains else self.pretrain_epochs
         betas = (0.9, 0.95) if self.betas is None else self.betas
-        return self._training(epochs=epochs, betas=betas, layer_decay=1.0)
+        return self._training(epochs=epochs, betas=betas)
 
     def _make_finetuning(self) -> TrainConfig:
         betas = (0.9, 0.999) if self.betas is None else self.betas
         rate = self.finetune_lr
         if rate is None and self.tune == "probe":
             rate = PROBE_FASTER * self.base_lr
-        own = {"batch_size": self.finetune_batch_size, "base_lr": rate}
-        given = {name: value for name, value in own.items() if value is not None}
+        changes = {"batch_size": self.finetune_batch_size, "base_lr": rate}
+        given = {name: value for name, value in changes.items() if value is not None}
         return self._training(epochs=self.finetune_epochs, betas=betas, **given)
 
-    def _training(self, **own: Any) -> TrainConfig:
+    def _training(self, **of_stage: Any) -> TrainConfig:
         """The options that TrainConfig has by the same name, but for the stage's own."""
         ours, theirs = ({field.name for field in dataclasses.fields(kind)} for kind in (FitConfig, TrainConfig))
         same = {name: getattr(self, name) for name in ours & theirs}
-        return TrainConfig(**{**same, **own}, keep_best=True)
+        return TrainConfig(**{**same, **of_stage}, keep_best=True)
 
     def strategy(self, kind: str) -> Masking:
         """Return the strategy by which pre-training hides tokens of data of this kind ("observations", "patches")."""
-        from rotarymae.masking import MASKINGS
+        from rotarymae.masking import Masking
 
-        low, high = mask_range(self.mask_ratio)
         by_kind = "blocks" if kind == "observations" else "ratio"
-        return MASKINGS[by_kind if self.masking == "auto" else self.masking](low if low == high else (low, high))  # type: ignore[arg-type]
+        return Masking.named(by_kind if self.masking == "auto" else self.masking, self.mask_ratio)
 
     def model_config(self, axes: int, features: int, input_features: int = 0) -> RoMAEConfig:
         """The shape of a masked autoencoder for tokens with so many position axes, values and further inputs.
@@ -343,7 +415,7 @@ class FitConfig(
             InputError: sizes that do not divide; the message gives the numbers.
         """
         changes: dict[str, Any] = {name: getattr(self, name) for name in OVERRIDES if getattr(self, name) is not None}
-        for name in ("attention", "decoder_attention", "likelihood", "cls_token"):
+        for name in ("decoder_attention", "likelihood", "cls_token"):
             changes[name] = getattr(self, name)
         changes["neighbours"] = self.neighbours == "on"
         return RoMAEConfig.named(self.size, axes=axes, features=features, input_features=input_features, **changes)

@@ -24,11 +24,9 @@ from accelerate.utils import broadcast_object_list, gather_object
 from torch import Tensor, nn
 
 from rotarymae.batch import Batch, Examples
-from rotarymae.dropping import drawing_from
 from rotarymae.errors import InputError, InputWarning, Interrupted, RotaryMAEError, choose
 from rotarymae.training.batching import plan
 from rotarymae.training.checkpointing import RunFolder, RunState
-from rotarymae.training.config import TrainConfig
 from rotarymae.training.distributed import (
     autocast,
     autocast_dtype,
@@ -37,9 +35,10 @@ from rotarymae.training.distributed import (
     watched_signals,
 )
 from rotarymae.training.evaluation import evaluate
+from rotarymae.training.fit_config import TrainConfig
 from rotarymae.training.objectives import Objective
 from rotarymae.training.optimizer import learning_rate, make_optimizer
-from rotarymae.transformer import Block
+from rotarymae.transformer import Block, drawing_from
 
 MANY_SKIPPED = 0.03  # share of skipped steps from which on a warning is given
 WORSE = 0.5  # than where it began, at least, before a loss has diverged: data are standardised
@@ -141,9 +140,6 @@ class _Loop:
         objective.to(self.device)
         self.generator = torch.Generator(self.device)
         self.optimizer = make_optimizer(objective.model, config)
-        self.scaler = torch.amp.GradScaler(
-            self.device.type, enabled=autocast_dtype(config, self.device) is torch.float16
-        )
         self.parameters = [p for p in objective.model.parameters() if p.requires_grad]
         self.state = RunState()
         self.run_folder = None if folder is None else RunFolder(Path(folder), accelerator.is_main_process)
@@ -206,7 +202,7 @@ class _Loop:
             raise opened[0]
         self.result.history, resumes = opened[0]
         if resumes:
-            self.best_weights = folder.restore(self.objective.model, self.optimizer, self.scaler, self.state)
+            self.best_weights = folder.restore(self.objective.model, self.optimizer, self.state)
             self.result.resumed_step = self.state.step
         if self.accelerator.is_main_process and on_resume is not None and resume != "never":
             step = self.result.resumed_step
@@ -235,42 +231,33 @@ class _Loop:
         warmup = config.warmup_fraction * steps if config.warmup_steps is None else config.warmup_steps
         rate = learning_rate(at, steps, warmup, config.base_lr)
         for group in self.optimizer.param_groups:
-            group["lr"] = rate * group["lr_scale"]
+            group["lr"] = rate
         self.objective.train()
         here = [part * real for part in (*self._backward(module, batch, real), _tokens(batch))]
         summed, count, tokens, signals = total(self.accelerator, [*here, float(self.arrived())])
         self._note_signals(signals)
         state.tokens += int(tokens)
-        self.scaler.unscale_(self.optimizer)
         gradients = [p.grad for p in self.parameters if p.grad is not None]
         if gradients and count:
-            # From sums over `_divisor` terms, averaged over the processes, to the mean over all real terms.
-            torch._foreach_mul_(gradients, self._divisor * self.accelerator.num_processes / count)
+            # From sums, averaged over the processes, to the mean over all real terms.
+            torch._foreach_mul_(gradients, self.accelerator.num_processes / count)
         norm = nn.utils.get_total_norm(gradients)
         finite = math.isfinite(summed) and bool(torch.isfinite(norm))
-        # fp16 finds its scale by overflowing now and then; that is no fault of the data unless the scale is down at 1.
-        overflow = not finite and math.isfinite(summed) and self.scaler.is_enabled() and self.scaler.get_scale() > 1
         if finite and count:  # a batch in which nothing was to be predicted teaches nothing
             if config.gradient_clip is not None:
                 nn.utils.clip_grads_with_norm_(self.parameters, config.gradient_clip, norm)
-            self.scaler.step(self.optimizer)
-        self.scaler.update()
+            self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
-        if not (finite or overflow):
+        if not finite:
             self._record_skipped_step(batch, real)
             return None
         return summed / count if count else None
-
-    @property
-    def _divisor(self) -> int:
-        """Return about the number of terms of a step, which keeps gradients within fp16's range."""
-        return self.config.batch_tokens or self.config.batch_size or 1
 
     def _backward(self, module: nn.Module, batch: Batch, real: bool) -> tuple[float, float]:
         """Compute gradients, and exchange them; return the sum and count of this process's losses."""
         with autocast(self.config, self.device):
             loss = module(batch.to(self.device))
-        self.scaler.scale(loss.sum * (real / self._divisor)).backward()
+        (loss.sum * real).backward()
         return (float(loss.sum.detach()), float(loss.count)) if real else (0.0, 0.0)
 
     def _record_skipped_step(self, batch: Batch, real: bool) -> None:
@@ -342,7 +329,7 @@ class _Loop:
             before = loss if state.running_loss is None else state.running_loss
             state.running_loss = 0.95 * before + 0.05 * loss
         if state.step % self.config.log_every == 0 and state.loss_count:
-            rate = self.optimizer.param_groups[0]["lr"] / self.optimizer.param_groups[0]["lr_scale"]
+            rate = self.optimizer.param_groups[0]["lr"]
             mean = state.loss_sum / state.loss_count
             self._record({"step": state.step, "epoch": round(epoch, 4), "loss": mean, "lr": rate})
             state.loss_sum, state.loss_count = 0.0, 0
@@ -399,7 +386,7 @@ class _Loop:
     def _write(self) -> None:
         if self.run_folder is not None:
             model, best = self.objective.model, self.best_weights
-            self.run_folder.save(model, self.optimizer, self.scaler, self.state, best)
+            self.run_folder.save(model, self.optimizer, self.state, best, self.result.history)
         self.last_checkpoint = time.monotonic()
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from rotarymae.training.config import TrainConfig
+from rotarymae.training.fit_config import TrainConfig
 
 Groups = list[dict[str, Any]]
 
@@ -38,7 +38,7 @@ def check_state(optimizer: torch.optim.Optimizer, parameter: Tensor, state: dict
 
 def make_optimizer(model: nn.Module, config: TrainConfig) -> torch.optim.Optimizer:
     """Return the configured optimiser over `parameter_groups`; the loop sets the rate of every step."""
-    return OPTIMIZERS[config.optimizer](parameter_groups(model, config.weight_decay, config.layer_decay), config)
+    return OPTIMIZERS[config.optimizer](parameter_groups(model, config.weight_decay), config)
 
 
 def learning_rate(step: float, steps: int, warmup: float, base_lr: float) -> float:
@@ -48,25 +48,11 @@ def learning_rate(step: float, steps: int, warmup: float, base_lr: float) -> flo
     return base_lr * 0.5 * (1 + math.cos(math.pi * min(1.0, (step - warmup) / max(1.0, steps - warmup))))
 
 
-def parameter_groups(model: nn.Module, weight_decay: float, layer_decay: float = 1.0) -> Groups:
-    """Group parameters by decay and depth: matrices decay; `lr_scale` is layer_decay to the power of blocks above."""
-    depth = 1 + max((_layer(name, 0) for name, _ in model.named_parameters()), default=0)
-    groups: dict[tuple[bool, float], list[nn.Parameter]] = {}
-    for name, parameter in model.named_parameters():
-        if parameter.requires_grad:
-            scale = layer_decay ** (depth - _layer(name, depth))
-            groups.setdefault((parameter.ndim >= 2, scale), []).append(parameter)
-    return [
-        {"params": parameters, "weight_decay": weight_decay if decays else 0.0, "lr_scale": scale}
-        for (decays, scale), parameters in groups.items()
+def parameter_groups(model: nn.Module, weight_decay: float) -> Groups:
+    """Group the parameters that are trained: matrices decay, norms, biases and learned tokens do not."""
+    trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    groups = [
+        {"params": [parameter for parameter in trained if (parameter.ndim >= 2) == decays], "weight_decay": rate}
+        for decays, rate in ((True, weight_decay), (False, 0.0))
     ]
-
-
-def _layer(name: str, top: int) -> int:
-    """Return 0 for the encoder's input, m + 1 for its block m, `top` for all that comes after the encoder."""
-    parts = name.split(".")
-    if "encoder" in parts:
-        if "blocks" in parts:
-            return int(parts[parts.index("blocks") + 1]) + 1
-        return 0
-    return top
+    return [group for group in groups if group["params"]]
