@@ -148,7 +148,7 @@ class RoMAEConfig:
             raise InputError(f"base is {self.base}; expected at least 1.")
         check_settings(
             self,
-            (check_number, ("norm_eps",), {"wanted": "a positive number", "above": 0}),
+            (check_number, ("norm_eps",), {"allowed": "a positive number", "above": 0}),
             (check_share, ("dropout", "drop_path"), {}),
         )
         if self.position_encoding != "rotary" and self.p != type(self).p:

@@ -38,9 +38,9 @@ RULES: list[tuple[Any, tuple[str, ...], dict[str, Any]]] = [
     (check_whole, ("batch_size", "batch_tokens", "epoch_steps", "patience"), {"least": 1, "optional": True}),
     (check_whole, ("checkpoint_steps",), {"least": 1, "optional": True}),
     (check_whole, ("warmup_steps",), {"least": 0, "optional": True}),
-    (check_number, ("base_lr",), {"wanted": "a positive number", "above": 0}),
-    (check_number, ("gradient_clip",), {"wanted": "a positive number or None", "above": 0, "optional": True}),
-    (check_number, ("weight_decay", "checkpoint_minutes"), {"wanted": "a number of at least 0", "least": 0}),
+    (check_number, ("base_lr",), {"allowed": "a positive number", "above": 0}),
+    (check_number, ("gradient_clip",), {"allowed": "a positive number or None", "above": 0, "optional": True}),
+    (check_number, ("weight_decay", "checkpoint_minutes"), {"allowed": "a number of at least 0", "least": 0}),
     (check_share, ("momentum", "warmup_fraction"), {}),
 ]
 # The strategies of `masking.MASKINGS`.
@@ -291,11 +291,11 @@ class FitConfig(
         check_choices(self)
         for column, transform in (self.transforms or {}).items():
             choose(f"the transform of {column!r}", transform, get_args(Transform))
-        positive = {"wanted": "a positive number", "above": 0}
+        positive = {"allowed": "a positive number", "above": 0}
         check_settings(
             self,
             (check_share, ("dropout", "drop_path", "drop", "label_smoothing", "validation_fraction"), {}),
-            (check_number, ("noise",), {"wanted": "a number of at least 0", "least": 0}),
+            (check_number, ("noise",), {"allowed": "a number of at least 0", "least": 0}),
             (check_number, ("channel_spacing",), positive),
             (check_number, ("minutes", "time_unit"), positive | {"optional": True}),
         )
