@@ -97,7 +97,7 @@ def clif_labs(folder: Path) -> str:
     for k, name in enumerate(("lab_order_dttm", "lab_collect_dttm", "lab_result_dttm")):
         table[name] = when + pd.Timedelta(30 * k, "min")
     table = table.assign(lab_name=d.band.str.title(), lab_category=d.band, lab_value=texts)
-    table["lab_value_numeric"] = numbers.where(pd.to_numeric(texts, errors="coerce").notna())
+    table["lab_value_numeric"] = numbers.where(texts == numbers.astype(str))
     table = table.assign(reference_unit=np.where(d.band == "sodium", "mmol/L", "mg/dL"))
     table.index += 5
     table.to_parquet(folder / "clif_labs.parquet")

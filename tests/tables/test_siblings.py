@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.parquet
+import pyarrow.parquet as pq
 import pytest
 
 from rotarymae.errors import InputError, InputWarning
@@ -246,7 +246,7 @@ def test_glued_names_of_ids_and_offsets_and_numbers_next_to_texts(base, tmp_path
 def test_decimals_of_parquet_are_values(base, tmp_path):
     decimals = pa.array(base.value.round(3)).cast(pa.decimal128(10, 3), safe=False)
     table = pa.table({"id": base.id, "time": base.time, "value": decimals})
-    pa.parquet.write_table(table, tmp_path / "t.parquet")
+    pq.write_table(table, tmp_path / "t.parquet")
     assert looked_at(tmp_path / "t.parquet")[0].schema.values == ("value",)
 
 
