@@ -396,7 +396,7 @@ def test_a_batch_does_not_depend_on_the_others_in_it(what):
 def test_rounded_lengths_change_no_loss_and_no_gradient(kind, monkeypatch):
     results, lengths = [], []
     for step in (1, 16):
-        monkeypatch.setattr("rotarymae.batch.rounding_step", lambda length, step=step: step)
+        monkeypatch.setattr("rotarymae.preprocess.examples.rounding_step", lambda length, step=step: step)
         batch = examples(kind, 30, augment=False).batch(np.arange(30), 2)
         what = objective(kind, dropout=0.0, drop_path=0.0)
         loss = what(batch)
