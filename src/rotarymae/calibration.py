@@ -100,8 +100,9 @@ def surroundings(
         torch.where(there, PACE * (1 / nearness.clamp(min=1e-9) - 1), torch.inf)
         for there, nearness in ((opened, nearness), (closed, nearness2))
     )
-    distance = torch.where(opened | closed, torch.minimum(gap, gap2), 0.0)
-    side = torch.where(opened & closed, BETWEEN, torch.where(opened | closed, BEYOND, NOWHERE))
+    known = opened | closed
+    distance = torch.where(known, torch.minimum(gap, gap2), 0.0)
+    side = torch.where(opened & closed, BETWEEN, torch.where(known, BEYOND, NOWHERE))
     number = (3 * count).expm1()
     # As if one more observation had the mean of the training values, 0: a mean of two is no better than it.
     mean = mean * number / (number + 1)

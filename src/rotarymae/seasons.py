@@ -28,9 +28,8 @@ class Season(NamedTuple):
 def find_season(dataset: SeriesDataset) -> Season:
     """Return the season of the first values of the series.
 
-    The times of each channel of a series are rounded to its median gap, and a straight line is subtracted; the
-    autocorrelations of some of the longest are averaged, weighted by their pairs of observations. All must have about
-    the same median gap: a season of a table is one of the clock.
+    Times are rounded to the median of the series' median gaps, and a straight line is subtracted from each channel of a
+    series. The autocorrelations of the longest series are averaged, weighted by their pairs of observations.
     """
     curves = _longest(dataset)
     gaps = [float(np.median(np.diff(times))) for times, _ in curves]
@@ -39,7 +38,8 @@ def find_season(dataset: SeriesDataset) -> Season:
     slot = float(np.median(gaps))
     products, pairs = np.zeros(MOST_SLOTS), np.zeros(MOST_SLOTS)
     for times, values in curves:
-        product, pair = _autocovariance(np.round((times - times[0]) / slot).astype(int), values)
+        slots = np.minimum(np.round((times - times[0]) / slot), MOST_SLOTS)  # one stray date must not overflow
+        product, pair = _autocovariance(slots.astype(int), values)
         products[: len(product)] += product
         pairs[: len(pair)] += pair
     known = pairs >= LEAST_PAIRS
@@ -57,7 +57,7 @@ def find_season(dataset: SeriesDataset) -> Season:
         if stop < size:
             top = start + int(correlation[start:stop].argmax())
             left, middle, right = correlation[top - 1 : top + 2]
-            if middle >= max(left, right):
+            if left + right < 2 * middle:  # no flat top
                 lag = (top + (left - right) / (left - 2 * middle + right) / 2) / cycles
     return Season(slot * lag, lag)
 

@@ -54,8 +54,6 @@ SERIES_ONLY += ("transforms", "window", "overlap", "static", "errors", "early")
 NEAR, MAX_NEAR = 256, 1024  # observations of a window of a fit without labels, for each channel and at most
 STEP_TOKENS = 8192  # observations of a step of windows
 EARLY = 3  # times that partners see each series end early, beside once whole; validation series, too
-# Of long series without validation series every so many windows one is set apart, where so many are left over.
-WINDOWS_PER_VALIDATION, LEAST_APART = 8, 8
 LONG = 8192  # observations; longer series are read in windows
 WINDOWS, STEP = (4096, 2048, 1024, 512, 256), 1 << 15  # observations of a window, and of a step's windows together
 
@@ -177,24 +175,21 @@ def train(
     elif pretrain_start is not None and not config.pretrains:
         result.pipeline = replace(pretrain_start, preprocessor=preprocessor, precision=config.precision)
     else:
-        read, unseen = part, validation
-        if validation is None and dataset.kind == "observations":
-            read, unseen = _windows_apart(part, preprocessor)  # pyright: ignore
         with reporter.bar("pre-training") as on_step:
             pretrained = pretrain(
-                read,
+                part,
                 config,
                 preprocessor=preprocessor,
                 start=pretrain_start,
-                validation=unseen,
+                validation=validation,
                 **how("pre-training", on_step),
             )
         result.pipeline, result.pretraining = pretrained.pipeline, pretrained.pretraining
         result.pretrained_on = len(part)
         if dataset.kind == "observations":
             with reporter.bar("calibrating"):
-                data: Any = part if unseen is None else unseen
-                result.pipeline = replace(result.pipeline, calibration=calibrate(result.pipeline, data, config.seed))
+                unseen: Any = validation if validation is not None else part
+                result.pipeline = replace(result.pipeline, calibration=calibrate(result.pipeline, unseen, config.seed))
     if kind is not None and targets is not None:
         choosing = None
         if validation is not None:
@@ -223,33 +218,6 @@ def train(
         parameters=as_parameters(config),
     )
     return result
-
-
-def _windows_apart(
-    dataset: SeriesDataset, preprocessor: ObservationPreprocessor
-) -> tuple[SeriesDataset, SeriesDataset | None]:
-    """Return the windows of few long series: those to train on, and every eighth to validate and calibrate with.
-
-    What the latter share with their neighbours is left out of them. Of few windows none are set apart: one or two say
-    less of simple methods than all of them.
-    """
-    cut = preprocessor.windows(dataset)
-    windows, series = cut.dataset, cut.series
-    if len(windows) == len(dataset) or len(windows) < WINDOWS_PER_VALIDATION * LEAST_APART:
-        return dataset, None
-    chosen = np.arange(len(windows)) % WINDOWS_PER_VALIDATION == WINDOWS_PER_VALIDATION // 2
-    first, last = windows.times[windows.offsets[:-1]], windows.times[windows.offsets[1:] - 1]
-    after = np.where(np.roll(series, 1) == series, np.roll(last, 1), -np.inf)
-    before = np.where(np.roll(series, -1) == series, np.roll(first, -1), np.inf)
-    after[0], before[-1] = -np.inf, np.inf
-    apart = windows.select(np.flatnonzero(chosen))
-    times = np.asarray(apart.times)
-    alone = (times > np.repeat(after[chosen], apart.lengths)) & (times < np.repeat(before[chosen], apart.lengths))
-    left = np.add.reduceat(alone.astype(np.int64), apart.offsets[:-1]) >= 2
-    if not left.any():
-        return dataset, None
-    alone = alone[np.repeat(left, apart.lengths)]
-    return windows.select(np.flatnonzero(~chosen)), apart.select(np.flatnonzero(left)).mask_observations(alone)
 
 
 def labelled(

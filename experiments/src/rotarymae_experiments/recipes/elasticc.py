@@ -1,4 +1,4 @@
-"""Which objects exploded, pulsated or flared? Simulated light curves of the Rubin Observatory, of 20 kinds of object.
+"""Classify simulated light curves of the Rubin Observatory, of 20 kinds of object.
 
 Table 4 of arXiv:2505.20535, hyper-parameters of Table 18. `rotarymae-experiments run elasticc --data-dir FOLDER`, which
 holds the challenge's training files (8 GB); `pip install "rotarymae[survey]"` reads them. The data are not at hand, so

@@ -1,4 +1,4 @@
-"""Which source makes this sound? Spectrograms of five-second recordings, of 10 or 50 kinds.
+"""Classify spectrograms of five-second recordings, of 10 or 50 kinds.
 
 Table 3 of arXiv:2505.20535, hyper-parameters of Table 11. `rotarymae-experiments run esc50 --data-dir FOLDER`, which
 holds the recordings (`rotarymae-experiments data esc50`); `--pictures-dir FOLDER` holds the log-mel pictures. Expect an

@@ -1,4 +1,4 @@
-"""Which values were measured at the other half of times, and on the next day? Intensive-care records of 41 variables.
+"""Interpolate and forecast intensive-care records of 41 variables: at the other half of times, and on the next day.
 
 Table 7, column PhysioNet, of arXiv:2505.20535, hyper-parameters of Table 21.
 `rotarymae-experiments run physionet --data-dir FOLDER`, which holds set-a.tar.gz and set-b.tar.gz of the 2012

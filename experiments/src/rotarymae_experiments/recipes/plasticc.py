@@ -1,4 +1,4 @@
-"""Which objects exploded, pulsated or flared? Simulated light curves in six bands, of 14 kinds of object.
+"""Classify simulated light curves in six bands, of 14 kinds of object.
 
 Stands in for Table 4 of arXiv:2505.20535, which is of ELAsTiCC. `rotarymae-experiments run plasticc --data-dir FOLDER`,
 which holds the challenge's training files. Expect a macro-F1 0.10 above gradient boosting's 0.64, and 0.14 combined, on

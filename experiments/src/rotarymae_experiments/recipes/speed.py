@@ -1,4 +1,4 @@
-"""How much do rotary positions cost? A training step with absolute, quantised and continuous positions, in turn.
+"""Time a training step with absolute, quantised and continuous positions, in turn.
 
 Table 9 of arXiv:2505.20535 (Appendix B.2). `rotarymae-experiments run speed`. Expect the speed of continuous rotary
 positions to be at least 0.97 of that of absolute ones (paper: 0.87). Scale `small` takes 3 minutes.
