@@ -41,16 +41,18 @@ DISTANCES = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)  # edges of the groups of hid
 BEHIND, MIN_HIDDEN = 1.05, 20  # times the error of a simpler method, and hidden observations: less is chance
 
 
+def count_parts(outcome: Outcome) -> dict[str, Any]:
+    """Return how many series each part of the split has, and which part is scored, for metrics.json."""
+    split = outcome.split
+    counts = {
+        name: len(rows) for name, rows in vars(split).items() if name not in ("unlabelled", "left_out") or len(rows)
+    }
+    return {"series": counts, "scored_on": split.scored_part, "noun": outcome.dataset.noun}
+
+
 def score(outcome: Outcome, reporter: Reporter) -> None:
     """Fill in predictions, metrics and baselines, on held-out series if there are any."""
-    dataset, split, noun = outcome.dataset, outcome.split, outcome.dataset.noun
-    outcome.metrics |= {
-        "series": {
-            part: len(rows) for part, rows in vars(split).items() if part not in ("unlabelled", "left_out") or len(rows)
-        },
-        "scored_on": split.scored_part,
-        "noun": noun,
-    }
+    dataset, split = outcome.dataset, outcome.split
     if outcome.pipeline.autoencoder is not None:
         SCORES[dataset.kind](outcome, dataset.select(split.train), dataset.select(split.scored), reporter)
     labels = outcome.pipeline.labels

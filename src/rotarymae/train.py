@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-import time
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -27,7 +26,7 @@ from rotarymae.errors import InputError, InputWarning, choose
 from rotarymae.heads import encoder_of
 from rotarymae.labels import LABELS, ClassLabels, Labels, as_targets, choose_labels, has_label, narrowed, truth_at
 from rotarymae.model import Encoder, MaskedAutoencoder, build
-from rotarymae.partners import fit_predictor, sorted_errors
+from rotarymae.partners import FittedPartners, choose_predictor, fit_partners, sorted_errors
 from rotarymae.partners.decide import decision_weights, resolve
 from rotarymae.pipeline import Pipeline, without_head
 from rotarymae.prediction import predict_outputs
@@ -35,6 +34,7 @@ from rotarymae.preprocess import (
     Inputs,
     ObservationPreprocessor,
     PatchPreprocessor,
+    StaticColumn,
     fit_static,
     maskable,
     require_maskable,
@@ -105,10 +105,8 @@ def train(
     holdout: float = 0.0,
     split_by: SplitColumn | Fold | None = None,
     columns: Mapping[str, Any] | None = None,
-    folder: str | Path | None = None,
-    resume: bool = False,
+    plan: Plan | None = None,
     continue_training: bool = False,
-    started: float | None = None,
     reporter: Reporter | None = None,
 ) -> FitResult:
     """Train a pipeline on a data set. The same data, options and seed give the same pipeline, bit for bit.
@@ -122,11 +120,10 @@ def train(
         holdout: share of the labelled series that nothing learns from; none with fewer than ten series.
         split_by: what decides the parts instead of chance; see `SplitColumn.split` and `Fold`.
         columns: how the table was laid out; kept with the pipeline.
-        folder: a run folder, where checkpoints go; it must be empty, or that of the same run to resume.
-        resume: continue an interrupted run in the folder.
+        plan: the run folder, where checkpoints go, and the time of the run; the folder must be empty, or that of the
+            same run to resume.
         continue_training: train on from `start` with its preprocessor: its head, where there are targets, or its
             pre-training.
-        started: time.monotonic() when the work on the data began, for `config.minutes`; without it, now.
         reporter: shows progress.
 
     Raises:
@@ -134,7 +131,6 @@ def train(
             folder with another run.
     """
     reporter = reporter or Reporter(quiet=True)
-    started = time.monotonic() if started is None else started
     if start is None and config.pretrained is not None:
         start = open_start(config.pretrained)
     if start is not None and not continue_training:
@@ -150,10 +146,11 @@ def train(
             )
     kind, rows, strata = labelled(dataset, targets, task, config)
     split, method = _split(dataset, rows, strata, holdout, split_by, config, reporter)
+    static: tuple[StaticColumn, ...] = ()
     if kind is not None and targets is not None:  # before a training that could not be used
         kind.check(narrowed(targets[split.train]), len(split.train))
         if not continue_training:
-            fit_static(dataset.select(split.train), config.static)  # pyright: ignore
+            static = fit_static(dataset.select(split.train), config.static)  # pyright: ignore
     head_start = start if continue_training and kind is not None else None
     pretrain_start = None if start is None or head_start is not None else _without_head(start)
     part = dataset.select(split.pretrain)
@@ -163,13 +160,20 @@ def train(
     if head_start is None:
         with reporter.bar("scaling"):
             preprocessor = prepare(part, config, pretrain_start)
-    if folder is not None and is_main_process():
-        model = None if start is None else _without_head(start).model
-        open_folder(Path(folder), identify(dataset, targets, config, task, holdout, split_by, model))
     how: Any = lambda stage, on_step: {"on_step": on_step}  # noqa: E731
-    if folder is not None:
-        how = Plan(Path(folder), config, kind is not None, started, reporter, resume).options
+    if plan is not None:
+        if is_main_process():
+            model = None if start is None else _without_head(start).model
+            open_folder(plan.folder, identify(dataset, targets, config, task, holdout, split_by, model))
+        plan.of(dataset.lengths, split.scored, split.train if kind is not None else None)
+        how = plan.options
     result = FitResult(pipeline=start, split=split, split_method=method)  # type: ignore[arg-type]
+    partners = None
+    if kind is not None and targets is not None:
+        labels = head_start.labels if head_start is not None else kind.fit(narrowed(targets[split.train]))
+        if head_start is not None:
+            static = head_start.preprocessor.static  # pyright: ignore
+        partners = _fit_partners(dataset, split, targets, labels, static, config, plan, reporter)  # pyright: ignore
     if head_start is not None:
         result.pipeline = head_start
     elif pretrain_start is not None and not config.pretrains:
@@ -211,7 +215,8 @@ def train(
             f"fine-tuning started from all {len(tuned.loaded)} tensors of the pre-trained encoder and trained "
             f"{tuned.trained_weights:,} weights (tune={config.tune})"
         )
-        _fit_partners(result, dataset, targets, config, reporter)
+        assert partners is not None
+        _choose(result, dataset, targets, partners, config, reporter)
     result.pipeline = replace(
         result.pipeline,
         columns=dict(columns) if columns is not None else result.pipeline.columns,
@@ -265,22 +270,40 @@ def _split(
 
 
 def _fit_partners(
-    result: FitResult, dataset: AnyDataset, targets: np.ndarray, config: FitConfig, reporter: Reporter
+    dataset: AnyDataset,
+    split: Split,
+    targets: np.ndarray,
+    labels: Labels,
+    static: tuple[StaticColumn, ...],
+    config: FitConfig,
+    plan: Plan | None,
+    reporter: Reporter,
+) -> FittedPartners:
+    """Fit what predicts together with the model. Its time is known then, and the trainings have what is left."""
+    rows = np.sort(np.concatenate([split.train, split.validation]))
+    every, learnt = _early(dataset, truth_at(labels, targets, rows), config)
+    train, validation = (_copies(part, len(dataset), len(every)) for part in (split.train, split.validation))
+    parts = (train, validation, labels.outputs, static, config.seed, reporter)
+    return fit_partners(config.predictor, labels.task, every, learnt, *parts, budget=plan)
+
+
+def _choose(
+    result: FitResult,
+    dataset: AnyDataset,
+    targets: np.ndarray,
+    fitted: FittedPartners,
+    config: FitConfig,
+    reporter: Reporter,
 ) -> None:
-    """Fit what predicts together with the model, and let the validation part choose."""
+    """Let the validation part choose what predicts, and how classes are decided."""
     pipeline, split = result.pipeline, result.split
-    assert pipeline.labels is not None and pipeline.preprocessor is not None and split is not None
+    assert pipeline.labels is not None and split is not None
     rows = np.sort(np.concatenate([split.train, split.validation]))
     truth = truth_at(pipeline.labels, targets, rows)
-    every, learnt = _early(dataset, truth, config)
-    train, validation = (_copies(part, len(dataset), len(every)) for part in (split.train, split.validation))
     of_model = np.zeros((0, pipeline.labels.outputs))
-    if len(validation):
-        of_model = predict_outputs(pipeline, every.select(validation))
-    parts = (train, validation, of_model, pipeline.preprocessor.static)
-    partners, outputs = fit_predictor(  # pyright: ignore
-        config.predictor, pipeline.labels.task, every, learnt, *parts, config.seed, reporter
-    )
+    if fitted.held is not None:
+        of_model = predict_outputs(pipeline, fitted.held)
+    partners, outputs = choose_predictor(config.predictor, pipeline.labels.task, fitted, of_model, reporter)
     result.validation_outputs = {name: part[: len(split.validation)] for name, part in outputs.items()}
     labels = pipeline.labels
     if labels.task == "regression":
@@ -380,7 +403,9 @@ def _same_sizes(config: FitConfig, start: Pipeline) -> FitConfig:
     return config
 
 
-def as_configured(objective: Objective, examples: Examples, training: TrainConfig) -> TrainConfig:
+def as_configured(
+    objective: Objective, examples: Examples, validation: Examples | None, training: TrainConfig
+) -> TrainConfig:
     """Train exactly as configured."""
     return training
 
@@ -524,7 +549,8 @@ def pretrain(
         preprocessor: the data set's scalers, if `prepare` has made them already.
         start: the pipeline to start from, instead of random weights; it is left as it is.
         validation: others, whose loss chooses the best epoch.
-        schedule: given the objective, the examples and the settings, says how many epochs are made.
+        schedule: given the objective, the examples, the validation examples and the settings, says how many epochs are
+            made.
         how: folder, resume, on_step and on_resume, as `training.fit`.
 
     Raises:
@@ -560,7 +586,7 @@ def pretrain(
         scaling.check(windows)
         hides = maskable(windows, scaling, masking)
         held = examples(windows.select(hides)) if hides.any() else None
-    result = fit(objective, data, schedule(objective, data, config.pretraining()), validation=held, **how)
+    result = fit(objective, data, schedule(objective, data, held, config.pretraining()), validation=held, **how)
     columns = {} if start is None else start.columns
     forecasts, options = config.masking == "future", as_parameters(config)
     pipeline = Pipeline(scaling, model, columns=columns, forecasts=forecasts, parameters=options)
@@ -629,7 +655,7 @@ def finetune(
     shown = {"targets": encoded[windows.series], "drop": config.drop, "noise": config.noise, "early": config.early}
     data = preprocessor.examples(windows.dataset, seed=config.seed, **shown)
     objective = labels.objective(model, shown["targets"], config)  # class weights count windows, as batches do
-    result = fit(objective, data, schedule(objective, data, config.finetuning()), validation=held, **how)
+    result = fit(objective, data, schedule(objective, data, held, config.finetuning()), validation=held, **how)
     model.requires_grad_(True)
     loaded = tuple(f"encoder.{name}" for name in model.encoder.state_dict())
     pipeline = replace(pretrained, preprocessor=preprocessor, model=model, labels=labels, partners=None)

@@ -111,12 +111,13 @@ def fit(
         invert: The report draws this column of values, or these channels, on a reversed axis, as magnitudes are.
         anonymous: Leave ids and values of single series out of the report; the tables hold both.
     """
+    started = time.monotonic()  # importing takes seconds, too
     from rotarymae import report
     from rotarymae.run import run_fit, run_folds
     from rotarymae.run_folder import check_folder
     from rotarymae.train import open_start
 
-    started, reporter = time.monotonic(), new_reporter(quiet)
+    reporter = new_reporter(quiet)
     groups = (model, scaling, masking, training, finetuning, classification, run)
     config = FitConfig(**{name: value for group in groups for name, value in vars(group).items()})
     if not folder.given:
