@@ -62,10 +62,10 @@ def heard():
 @pytest.fixture(autouse=True, scope="session")
 def float32():
     """Precision "auto" is float32 on every processor: tests compare digits, and those with AMX would take bf16."""
-    from rotarymae.training import distributed
+    from rotarymae.training import device
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(distributed, "has_matrix_units", lambda: False)
+        patch.setattr(device, "has_matrix_units", lambda: False)
         yield
 
 

@@ -44,7 +44,7 @@ from rotarymae.seasons import LEAST_CYCLES, find_season
 from rotarymae.series import SeriesDataset, Windows, with_early
 from rotarymae.splits import RANDOM_SPLIT, Fold, Split, SplitColumn, make_split, split_words
 from rotarymae.system import Reporter
-from rotarymae.training import Objective, Pretraining, TrainConfig, TrainResult, fit, is_main_process, learning
+from rotarymae.training import Objective, Pretraining, TrainConfig, TrainResult, fit, learning
 from rotarymae.training.cost import Plan, Schedule, check_memory
 from rotarymae.training.fit_config import FitConfig
 
@@ -163,7 +163,7 @@ def train(
     if head_start is None:
         with reporter.bar("scaling"):
             preprocessor = prepare(part, config, pretrain_start)
-    if folder is not None and is_main_process():
+    if folder is not None:
         model = None if start is None else _without_head(start).model
         open_folder(Path(folder), identify(dataset, targets, config, task, holdout, split_by, model))
     how: Any = lambda stage, on_step: {"on_step": on_step}  # noqa: E731

@@ -16,7 +16,7 @@ from tyro.conf import Positional, arg
 from rotarymae import series, tables
 from rotarymae.cli.inputs import Columns, FolderOptions, LabelColumn, Quiet, Table
 from rotarymae.cli.interruption import how_to_resume, saying
-from rotarymae.cli.output import first_process, new_reporter, print_end, print_metrics, typed_command
+from rotarymae.cli.output import new_reporter, print_end, print_metrics, typed_command
 from rotarymae.errors import InputError, InputWarning, did_you_mean, listed
 from rotarymae.training.fit_config import (
     ClassificationOptions,
@@ -121,8 +121,7 @@ def fit(
     config = FitConfig(**{name: value for group in groups for name, value in vars(group).items()})
     if not folder.given:
         labels.check()
-    if first_process():
-        check_folder(out, resume)
+    check_folder(out, resume)
     if labels.folds is not None and labels.holdout != Labels.holdout:
         raise InputError("--holdout is one held-out part, and --folds holds out each series once; leave out one.")
     others = {name: value for name, value in vars(labels).items() if name not in ("task", "holdout", "folds")}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import shutil
 import sys
@@ -17,12 +16,7 @@ from rotarymae.errors import InputError
 
 
 def new_reporter(quiet: bool) -> system.Reporter:
-    return system.Reporter(quiet or not first_process())
-
-
-def first_process() -> bool:
-    """Whether this is the one of the processes of a launcher, such as torchrun, that writes and speaks."""
-    return os.environ.get("RANK", "0") == "0"
+    return system.Reporter(quiet)
 
 
 def typed_command() -> str:
