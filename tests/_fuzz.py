@@ -36,6 +36,7 @@ from rotarymae.model import Encoder, MaskedAutoencoder
 from rotarymae.pipeline import KINDS, AnySeriesPipeline, Pipeline
 from rotarymae.preprocess import ObservationPreprocessor, assemble
 from rotarymae.series.dataset import SeriesDataset
+from rotarymae.tables import as_dataset
 from rotarymae.tables.labels import align_labels
 from rotarymae.tokens import Tokens, collate
 
@@ -137,7 +138,7 @@ def tables(draw: Any) -> Call:
     which = draw(st.sampled_from(["long", "long", "wide", "labels"]))
     if which == "wide":
         del_missing = {name: value for name, value in given.items() if name != "missing"}
-        return lambda: SeriesDataset.from_wide(frame, "id", "time", values, more, **del_missing)
+        return lambda: SeriesDataset.from_frame(frame, "id", "time", None, values, more, wide=True, **del_missing)
     if which == "labels":
         return lambda: align_labels(series(3), frame, "id", draw_label(content))
     return lambda: SeriesDataset.from_frame(
@@ -178,11 +179,7 @@ def arrays(draw: Any) -> Call:
             shape = draw(st.lists(st.integers(0, 3), min_size=3, max_size=3))
             content = draw(st.lists(st.one_of(FINITE, ODD_NUMBERS), min_size=int(np.prod(shape)), max_size=64))
             padded = np.array(content[: int(np.prod(shape))], float).reshape(shape)
-        times = draw(st.one_of(st.none(), odd_arrays()))
-        more = {"tokens": draw(OPTIONS["tokens"])} if draw(st.booleans()) else {}
-        more |= {"ids": draw(columns())} if draw(st.integers(0, 3)) == 0 else {}
-        more |= {"channel_names": draw(columns("name"))} if draw(st.integers(0, 3)) == 0 else {}
-        return lambda: SeriesDataset.from_padded(padded, times, **more)
+        return lambda: as_dataset(padded)
     count = draw(st.integers(0, 4) if draw(st.integers(0, 5)) == 0 else st.integers(1, 4))
     least = 0 if draw(st.integers(0, 5)) == 0 else 1
     lengths = draw(st.lists(st.integers(least, 4), min_size=count, max_size=count))

@@ -286,7 +286,7 @@ def test_labels_are_a_column_of_the_table_itself_and_channels_all_others(tmp_pat
     path.write_text("id;time;pulse;warmth;sex\n" + "".join(";".join(map(str, row)) + "\n" for row in rows))
     how = ["--wide", "--na", "-", "--time-format", "%d.%m.%Y", "--label", "sex"]
     assert command("fit", path, "--out", tmp_path / "run", *how, *TINY) == 0
-    said = ["6 of 36 cells dropped: warmth missing 6", "taken as UTC", "separated by ';', decimal commas"]
+    said = ["6 of 36 cells dropped: 'warmth' is missing in 6", "taken as UTC", "separated by ';', decimal commas"]
     assert all(part in " ".join(capsys.readouterr().err.split()) for part in said[:1])
     metrics = json.loads((tmp_path / "run/metrics.json").read_text())
     assert metrics["preprocessing"]["channels"] == ["pulse", "warmth"]
@@ -638,7 +638,7 @@ def test_what_was_read_is_said_and_written_down(tmp_path, capsys):
     rows = [("a", 0, 1), ("a", 1, ""), ("a", 2, 3), ("b", 0, 1), ("b", 1, 2), ("c", 0, "")]
     path = write_csv(tmp_path / "table.csv", "id,time,value", rows)
     assert command("fit", path, "--out", tmp_path / "run", *TINY) == 0
-    said = ["read table.csv: 2 of 6 rows dropped: value missing 2; 1 series without observations left out"]
+    said = ["read table.csv: 2 of 6 rows dropped: 'value' is missing in 2; 1 series without observations left out"]
     assert says_all(capsys.readouterr().err, said)
     reading = json.loads((tmp_path / "run/metrics.json").read_text())["reading"]
     assert (reading["total"], reading["kept"], reading["missing"], reading["empty"]) == (6, 4, 2, ["c"])

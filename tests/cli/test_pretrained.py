@@ -101,7 +101,7 @@ def test_unknown_channels_are_left_out_when_that_is_asked_for(fitted, other, tmp
     table = edited(other, tmp_path / "table", ",r,-", ",z,-")
     options = ["--pretrained", fitted / "run", "--unknown-channels", "drop", *FINETUNE]
     assert fit(table, tmp_path / "run", *options) == 0
-    assert "channel z unknown" in " ".join(capsys.readouterr().err.split())
+    assert "'z', which is unknown" in " ".join(capsys.readouterr().err.split())
 
 
 def test_a_wide_table_may_lack_a_channel_of_the_model(tmp_path, capsys):
