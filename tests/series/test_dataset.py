@@ -312,7 +312,7 @@ def test_files_give_the_same_dataset(tmp_path):
 def test_files_pass_every_option_on(tmp_path):
     pyarrow.parquet.write_table(frame(), tmp_path / "a.parquet")
     pd.DataFrame(COLUMNS).to_csv(tmp_path / "a.csv", index=False)
-    options: Any = [{"tokens": "x"}, {"missing": "x"}, {"duplicates": "x"}, {"channel_names": ["x"]}]
+    options: Any = [{"tokens": "x"}, {"duplicates": "x"}, {"limits": "x"}]
     for name in ("a.parquet", "a.csv"):
         for option in options:
             with pytest.raises(InputError, match=next(iter(option)).split("_")[0]):
@@ -423,18 +423,6 @@ def test_texts_among_numbers_are_missing_and_listed_with_their_counts():
 
 
 @pytest.mark.parametrize(
-    "err, parts",
-    [
-        ([0.1, NAN, 0.3, None, 0.5, NAN], ["'err' is missing in 3", "'a'", "time 5", 'missing="drop"']),
-        ([None] * 6, ["'err' is missing in 6", "'b'"]),
-    ],
-)
-def test_missing_values_are_refused_where_asked(err, parts):
-    with pytest.raises(InputError, match=says(*parts)):
-        SeriesDataset.from_frame(frame(err=err), **ROLES, missing="error")
-
-
-@pytest.mark.parametrize(
     "roles, parts",
     [
         ({"time": "mjdd"}, ["time column 'mjdd'", "Did you mean 'mjd'?", "'star'"]),
@@ -445,10 +433,8 @@ def test_missing_values_are_refused_where_asked(err, parts):
         ({"values": [3]}, ["values", "3", "no string"]),
         ({"id": 0}, ["strings", "id=0"]),
         ({"tokens": "times"}, ["tokens='times'", "'channel', 'time'", "Did you mean 'time'"]),
-        ({"missing": "ignore"}, ["missing='ignore'", "'error', 'drop'"]),
-        ({"unknown_channels": "x"}, ["unknown_channels='x'", "'error', 'drop'"]),
         ({"duplicates": "newest"}, ["duplicates='newest'", "'error', 'mean', 'first', 'last'"]),
-        ({"channel_names": ["r"]}, ["'band' is 'g'", "first: series 'a'", "Known are 'r'"]),
+        ({"channel_names": ["r"], "strict": True}, ["'band' is 'g', where 'r' are known, in 4 (first: series 'a'"]),
         ({"channel_names": ["g", "r", "g"]}, ["'g'", "twice"]),
         ({"channel": None, "channel_names": ["g"]}, ["'g'", "channel=..."]),
     ],
@@ -512,10 +498,10 @@ def test_a_column_that_would_cost_most_of_what_was_observed_is_refused():
 
 
 def test_rows_of_unknown_channels_are_dropped_where_asked_and_counted():
-    with pytest.warns(InputWarning, match=says("2 of 6 rows", "'band' is 'r', which is unknown, in 2")):
-        data = SeriesDataset.from_frame(frame(), **ROLES, channel_names=["g", "i"], unknown_channels="drop")
+    with pytest.warns(InputWarning, match=says("2 of 6 rows", "'band' is 'r', where 'g', 'i' are known, in 2")):
+        data = SeriesDataset.from_frame(frame(), **ROLES, channel_names=["g", "i"])
     assert data.channel_names == ("g", "i") and data.channels is not None and data.channels.tolist() == [0] * 4
-    assert str(data.reading) == "2 of 6 rows dropped: 'band' is 'r', which is unknown, in 2"
+    assert str(data.reading) == "2 of 6 rows dropped: 'band' is 'r', where 'g', 'i' are known, in 2"
 
 
 @pytest.mark.parametrize("seed", range(200))
@@ -533,7 +519,7 @@ def test_kept_and_dropped_add_up_to_the_rows_of_the_file(tmp_path, seed):
     roles: Any = (
         {"values": ["v", "w"], "wide": True} if wide else {"channel": "band", "values": ["v", "w"][: 1 + seed % 2]}
     )
-    roles |= {} if wide else {"channel_names": ["g", "r"], "unknown_channels": "drop"}
+    roles |= {} if wide else {"channel_names": ["g", "r"]}
     for memory in (None, 0):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", InputWarning)
@@ -581,7 +567,7 @@ def test_time_tokens_refuse_an_incomplete_time():
     # A value missing within a row is named by its own column, not dropped with the rest of its row.
     table = pa.table({"id": [1, 1], "time": [0, 0], "s": ["a", "b"], "v": [1.0, 2.0], "w": [3.0, NAN]})
     with pytest.raises(InputError, match=says("series 1 at time 0", "'a_v'", "'b_w'", "1 of 1")):
-        SeriesDataset.from_frame(table, channel="s", values=["v", "w"], tokens="time", missing="drop")
+        SeriesDataset.from_frame(table, channel="s", values=["v", "w"], tokens="time")
 
 
 def test_static_numbers_may_be_missing():
@@ -647,7 +633,7 @@ def test_same_time_in_two_channels_or_series_is_no_duplicate():
         ({"channels": [["a", "b"], ["a", "b"]]}, ["channels of series 1", "2 labels for 1 times"]),
         ({"channels": [["a", "b"], [1]]}, ["channels of series 1", "int64", "string"]),
         ({"channels": [["a", 2], ["a"]]}, ["channels of series 0", "mixed type"]),
-        ({"channels": [["a", "b"], ["c"]], "channel_names": ["a", "b"]}, ["'c'", "series 1", "'a', 'b'"]),
+        ({"channels": [["a", "b"], ["c"]], "channel_names": ["a", "b"]}, ["'c'", "'a', 'b'", "series 1"]),
         ({"channel_names": ["a"]}, ["channels=[...]"]),
         ({"value_names": ["a", "b"]}, ["2 names for 1 features"]),
         ({"values": [np.zeros((2, 2)), np.zeros((1, 2))], "value_names": ["a", "a"]}, ["'a'", "more than once"]),
@@ -994,9 +980,8 @@ def test_channels_and_ids_are_the_same_as_numbers_and_as_texts():
 
 def test_what_a_wide_table_cannot_obey_is_refused(tmp_path):
     (tmp_path / "t.csv").write_text("id,time,a,b\n1,0,1,\n1,1,2,3\n")
-    for options, part in (({"missing": "error"}, "missing='error'"), ({"channel": "id2"}, "channel='id2'")):
-        with refuses(part, "wide"):
-            SeriesDataset.from_file(tmp_path / "t.csv", values=["a", "b"], wide=True, **options)
+    with refuses("channel='id2'", "wide"):
+        SeriesDataset.from_file(tmp_path / "t.csv", values=["a", "b"], wide=True, channel="id2")
 
 
 def test_texts_that_say_there_is_no_label_are_warned_of():

@@ -110,7 +110,7 @@ def test_dates_duplicates_and_gaps(tmp_path):
     )
     keep = np.isin(np.array(rows["star"]), np.unique(np.array(rows["star"])[~np.isnan(flux)]))
     path = write(tmp_path, rows.filter(pa.array(keep)))
-    plain, mapped = both(path, **ROLES, missing="drop", duplicates="mean")
+    plain, mapped = both(path, **ROLES, duplicates="mean")
     assert mapped.fingerprint() == plain.fingerprint() and mapped.time_unit == "day"
     assert mapped.reading == plain.reading and plain.reading is not None and plain.reading.dropped > 10
 

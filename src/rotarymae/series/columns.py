@@ -9,24 +9,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from rotarymae.errors import InputError, listed
+from rotarymae.errors import InputError, listed, names_of
 from rotarymae.series import cells
 from rotarymae.system import unmasked
 
 ERROR_ENDINGS = ("_err", "_error", "err")
-
-
-def names_of(names: Sequence[str] | str, what: str, empty: bool = False) -> tuple[str, ...]:
-    """Column names as a tuple; one string is one name."""
-    if not isinstance(names, str | Iterable):
-        raise InputError(f"{what} is {names!r}; give column names.")
-    names = (names,) if isinstance(names, str) else tuple(names)
-    if not names and not empty:
-        raise InputError(f"{what} is empty; give at least one name.")
-    wrong = [name for name in names if not isinstance(name, str)]
-    if wrong:
-        raise InputError(f"{what} holds {listed(wrong)}, which is no string; give column names.")
-    return names
 
 
 def refuse_twice(names: Sequence[str], where: str) -> None:

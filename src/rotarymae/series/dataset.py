@@ -27,7 +27,7 @@ import numpy as np
 import pyarrow as pa
 
 from rotarymae.batch import normalize_index
-from rotarymae.errors import InputError, InputWarning, listed
+from rotarymae.errors import InputError, InputWarning, listed, names_of
 from rotarymae.series.cells import plain
 from rotarymae.series.columns import (
     channel_names_of,
@@ -36,7 +36,6 @@ from rotarymae.series.columns import (
     flat_labels,
     free_name,
     listed_column,
-    names_of,
     numeric,
     refuse_twice,
 )
@@ -48,7 +47,6 @@ from rotarymae.series.tidy import offsets_of
 __all__ = ["Series", "SeriesDataset"]
 
 Tokenisation = Literal["channel", "time"]
-Unknown = Literal["error", "drop"]
 
 SAMPLE = 1 << 22  # observations that statistics of a larger set are taken from
 
@@ -475,7 +473,6 @@ class SeriesDataset:
         static: Sequence[str] = (),
         *,
         channel_names: Sequence[Any] | np.ndarray | None = None,
-        unknown_channels: Unknown = "error",
         missing_cells: Sequence[str] = (),
         memory: float | None = None,
         **options: Any,
@@ -504,10 +501,7 @@ class SeriesDataset:
         static : sequence of str
             Columns with one value per series, repeated on each of its rows.
         channel_names : sequence or None
-            The channels known from training, in that order.
-        unknown_channels : str
-            Rows of other channels than these are an "error", or "drop": left out and counted; in a wide table "drop"
-            takes a channel without a column as one that was never observed.
+            The channels known from training, in that order; rows of others are left out and counted.
         missing_cells : sequence of str
             Cells that mean "missing", also in text: as texts, or as numbers whatever their spelling.
         memory : float or None
@@ -525,7 +519,7 @@ class SeriesDataset:
         ------
         InputError
             A file that cannot be read; columns that are missing, given twice or not numeric; a column that would cost
-            most of the others; many duplicates; channels not among `channel_names`; no observation at all; times that
+            most of the others; many duplicates; no observation at all; times that
             lack some features (tokens="time"); with strict=True, any cell that cannot be used. The message names
             column, series, row or count.
 
@@ -545,15 +539,12 @@ class SeriesDataset:
             channel=channel,
             values=names_of(values, "values", empty=bool(options.get("wide"))),
             static=names_of(static, "static", empty=True),
-            unknown_channels=unknown_channels,
             na=tuple(missing_cells),
             **options,
         )
         known = None if channel_names is None else channel_names_of(channel_names)
         if channel is None and known is not None and not schema.wide:
             raise InputError(f"channel_names {listed(known)} need a channel column; give channel=...")
-        if schema.wide and unknown_channels == "drop":
-            known = schema.values
         return tables.TableReader.open(source, schema, known, id_name=id or "id").read(memory)
 
     from_frame = from_file  # a data frame is read as a file is
@@ -600,7 +591,7 @@ class SeriesDataset:
         static : mapping or None
             Name → S values.
         **options : Any
-            Other fields of `rotarymae.tables.TableSchema`: tokens, missing, duplicates; with wide=True each of the V
+            Other fields of `rotarymae.tables.TableSchema`: tokens, duplicates; with wide=True each of the V
             columns is a channel, in which NaN is no observation.
 
         Returns

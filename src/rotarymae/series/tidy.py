@@ -68,12 +68,7 @@ class Observations:
         return self.noting(doubts={reason: count}, first={reason: first})
 
     def leave_out(
-        self,
-        reasons: Iterable[tuple[str, np.ndarray]],
-        counter: str = "left_out",
-        refuse: str | None = None,
-        settings: Iterable[tuple[str, Any]] = (),
-        advice: str = "Correct them, or leave them out.",
+        self, reasons: Iterable[tuple[str, np.ndarray]], counter: str = "left_out", strict: bool = False
     ) -> Observations:
         """Leave out rows, each counted under the first reason (words, mask [n]) that holds for it.
 
@@ -81,8 +76,8 @@ class Observations:
         ----------
         counter
             The field of the report that counts them.
-        refuse
-            The code of the error that refuses them instead, with what `settings` or `advice` avoid it.
+        strict
+            Whether they are refused instead ("unusable-cell").
         """
         keep, counts, first = np.ones(len(self.times), bool), {}, {}
         for reason, wrong in reasons:
@@ -91,9 +86,9 @@ class Observations:
                 keep &= ~wrong
                 counts[reason] = int(wrong.sum())
                 first[reason] = self.name(int(wrong.argmax()))
-        if counts and refuse is not None:
+        if counts and strict:
             each = "; ".join(f"{reason} in {count:,} (first: {first[reason]})" for reason, count in counts.items())
-            raise InputError(f"{each}. {advice}", code=refuse, settings=[*settings])
+            raise InputError(f"{each}. Correct them, or leave them out.", code="unusable-cell")
         return self.noting(**{counter: counts, "first": first}).keep(keep) if counts else self
 
     @property
@@ -152,10 +147,9 @@ def dataset_fields(
         absent = np.isnan(rows.values)
         # With tokens="time" a row that lacks only some values is kept for now: `spread` names what it lacks.
         gone = absent.all(1) if schema.tokens == "time" else absent.any(1)
-        refused = ("missing-values", [("missing", "drop")]) if schema.missing == "error" else (None, ())
         columns = [(f"{name!r} is missing", absent[:, v] & gone) for v, name in enumerate(rows.value_names)]
-        rows = rows.leave_out(columns, "missing", *refused).noting(lost=int((~absent[gone]).sum()))
-    rows = rows.leave_out(_unusable(rows), "left_out", "unusable-cell" if schema.strict else None)
+        rows = rows.leave_out(columns, "missing").noting(lost=int((~absent[gone]).sum()))
+    rows = rows.leave_out(_unusable(rows), strict=schema.strict)
     if schema.strict:
         rows.report.refuse_words()
     rows = rows.leave_out(_out_of_range(rows, schema))

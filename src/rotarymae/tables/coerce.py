@@ -117,7 +117,7 @@ def _from_frame(
         dataset = TableReader.open(frame, schema, like.channel_names, like.value_columns).read()
     else:
         names = None if like is None or columns.channel is None else like.channel_names
-        dataset = TableReader.open(frame, replace(columns, unknown_channels="error"), names).read()
+        dataset = TableReader.open(frame, columns, names).read()
     return every_series(dataset)
 
 

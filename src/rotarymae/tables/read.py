@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from rotarymae.errors import InputError, InputWarning, NoObservations, did_you_mean, listed
+from rotarymae.errors import InputError, InputWarning, NoObservations, listed
 from rotarymae.series import cells, dates
 from rotarymae.series.cells import is_list, to_arrow
 from rotarymae.series.columns import error_columns
@@ -28,7 +28,6 @@ from rotarymae.tables.source import Source, open_source
 
 PART = 1 << 18  # observations that are answered at a time
 READ = 1 << 20  # observations that are read at a time from a table larger than memory
-MAX_UNKNOWN = 12  # channels that are named
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,7 +140,6 @@ class TableReader:
     absent: tuple[str, ...] = ()
     channel_names: tuple[Any, ...] | None = None
     value_names: tuple[str, ...] | None = None
-    unknown_channels: str = "error"
     id_name: str = "id"
     objects: Source | None = None
 
@@ -173,10 +171,9 @@ class TableReader:
         alone = schema.id in ("id", "file") and schema.id not in names
         values = schema.values or tuple(name for name in names if name not in role_of and name not in others)
         role_of |= dict.fromkeys(values, "values")
-        forgiving = for_model and schema.unknown_channels == "drop"
         objects = None if schema.objects is None else open_source(schema.objects)
         elsewhere = [name for name in schema.static if objects and name not in names and name in objects.columns]
-        absent = [name for name in values if schema.wide and forgiving and name not in names]
+        absent = [name for name in values if schema.wide and for_model and name not in names]
         if for_model and schema.untimed == "static":  # facts that no series of this table may have
             absent += [name for name in schema.static if name not in names and name not in elsewhere]
         for name, role in role_of.items():
@@ -200,7 +197,6 @@ class TableReader:
             absent=tuple(absent),
             channel_names=None if channel_names is None or schema.wide else tuple(channel_names),
             value_names=value_names if same else None,
-            unknown_channels=schema.unknown_channels if forgiving or not for_model else "error",
             id_name=id_name or schema.id,
             objects=objects if elsewhere else None,
         )
@@ -440,12 +436,9 @@ class TableReader:
             rows = rows.noting(total=-int((~timed).sum()), notes=(note,) if facts else ())
         rows = rows.keep(timed)
         rows = rows.leave_out([(reason, flag[rows.row]) for reason, flag in flags], "missing")
-        strange, codes = [k for k, place in enumerate(at) if place < 0], codes[rows.row]
-        unknown = [(f"{name!r} is {names[k]!r}, which is unknown,", codes == k) for k in strange[:MAX_UNKNOWN]]
-        unknown = [*unknown, (f"{name!r} is another that is unknown", rows.channels == -2)] if strange else []
-        refuse = "unknown-channel" if self.unknown_channels == "error" else None
-        advice = f"Known are {listed(known, 20)}.{did_you_mean(names[strange[0]], known) if strange else ''}"
-        return rows.leave_out(unknown, "left_out", refuse, [("unknown_channels", "drop")], advice), facts
+        strange = listed([one for one, place in zip(names, at, strict=True) if place < 0])
+        unknown = f"{name!r} is {strange}, where {listed(known, 12)} are known,"
+        return rows.leave_out([(unknown, rows.channels == -2)], strict=self.schema.strict), facts
 
 
 def _joined(reports: list[ReadingReport]) -> ReadingReport:
