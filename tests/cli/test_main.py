@@ -807,9 +807,10 @@ def test_a_log_without_ids_is_asked_by_times_without_ids(tmp_path):
 
 
 def test_one_token_for_every_time(tmp_path):
-    rows = [(i, t, c, t * i + (c == "v")) for i in (1, 2, 3) for t in range(5) for c in "uv"]
-    path = write_csv(tmp_path / "long.csv", "id,time,channel,value", rows)
-    run, out = both_ways(tmp_path, path, ["--channel", "channel", "--tokens", "time"], "interpolate")
+    path = write_csv(
+        tmp_path / "wide.csv", "id,time,u,v", [(i, t, t * i, t * i + 1) for i in (1, 2, 3) for t in range(5)]
+    )
+    run, out = both_ways(tmp_path, path, ["--wide", "--values", "u", "v", "--tokens", "time"], "interpolate")
     assert {"u", "v", "u_std"} <= set(out.column_names) and "channel" not in out.column_names
     assert Pipeline.load(run).preprocessor.features == 2
 

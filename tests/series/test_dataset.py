@@ -210,21 +210,6 @@ def test_shuffled_rows_equal_arrays(data):
 # ── two tokenisations, wide and padded ──────────────────────────────────────────────────────────────────────────────
 
 
-def test_time_tokens_from_long():
-    table = pa.table({"id": [1, 1, 1, 1], "time": [0, 0, 2, 2], "s": ["b", "a", "a", "b"], "v": [1.0, 2.0, 3.0, 4.0]})
-    data = SeriesDataset.from_frame(table, channel="s", values="v", tokens="time")
-    assert data.channels is None and data.channel_names is None and data.value_names == ("a", "b")
-    assert data.times.tolist() == [0.0, 2.0] and data.values.tolist() == [[2.0, 1.0], [3.0, 4.0]]
-    ordered = SeriesDataset.from_frame(table, channel="s", values="v", tokens="time", channel_names=["b", "a"])
-    assert ordered.value_names == ("b", "a") and ordered.values.tolist() == [[1.0, 2.0], [4.0, 3.0]]
-
-
-def test_time_tokens_with_two_value_columns():
-    table = pa.table({"id": [1, 1], "time": [0, 0], "s": ["b", "a"], "v": [1.0, 2.0], "w": [3.0, 4.0]})
-    data = SeriesDataset.from_frame(table, channel="s", values=["v", "w"], tokens="time")
-    assert data.value_names == ("a_v", "a_w", "b_v", "b_w") and data.values.tolist() == [[2, 4, 1, 3]]
-
-
 WIDE = {"id": [1, 1, 2], "time": [0.0, 1.0, 0.0], "hr": [60.0, None, 70.0], "bp": [None, 90.0, 0.0], "age": [4, 4, 5]}
 
 
@@ -561,13 +546,9 @@ def test_a_code_that_comes_often_is_named_where_values_vary():
         SeriesDataset.from_frame(pa.table({"id": np.arange(300) % 5, "time": np.arange(300), "value": values}))
 
 
-def test_time_tokens_refuse_an_incomplete_time():
-    with pytest.raises(InputError, match=says("'b' at time 2", "'g_flux'", "'r_flux'", "4 of 5", 'tokens="channel"')):
+def test_time_tokens_are_of_wide_tables():
+    with refuses("tokens='time'", "channel='band'", "wide"):
         SeriesDataset.from_frame(frame(), **ROLES, tokens="time")
-    # A value missing within a row is named by its own column, not dropped with the rest of its row.
-    table = pa.table({"id": [1, 1], "time": [0, 0], "s": ["a", "b"], "v": [1.0, 2.0], "w": [3.0, NAN]})
-    with pytest.raises(InputError, match=says("series 1 at time 0", "'a_v'", "'b_w'", "1 of 1")):
-        SeriesDataset.from_frame(table, channel="s", values=["v", "w"], tokens="time")
 
 
 def test_static_numbers_may_be_missing():
@@ -940,13 +921,6 @@ def test_times_that_have_lost_digits_are_refused(tmp_path, memory):
         SeriesDataset.from_file(path, memory=memory, duplicates="mean")
     with refuses("'time'", f"{start}", "in row 1", "floating point"):
         SeriesDataset.from_frame(pa.table({"id": [1, 1], "time": [0.5, float(start)], "value": [1.0, 2.0]}))
-
-
-def test_many_channels_at_few_times_are_refused_before_memory_is_taken():
-    n = 5_000
-    frame = pa.table({"id": [1] * n, "time": np.arange(n), "channel": np.arange(n), "value": np.ones(n)})
-    with refuses("5,000 channels", "25,000,000 numbers", 'tokens="channel"'):
-        SeriesDataset.from_frame(frame, channel="channel", tokens="time")
 
 
 def test_one_long_id_takes_no_memory_for_the_others(tmp_path):

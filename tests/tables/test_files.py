@@ -373,7 +373,7 @@ def test_excel(tmp_path):
     book.save(tmp_path / "t.xlsx")
     with pytest.warns(InputWarning, match="'see note' 1"):
         data = SeriesDataset.from_file(tmp_path / "t.xlsx")
-    assert data.values.ravel().tolist() == [1.25, -2.5, 3.0] and "row 2" in str(data.reading)
+    assert data.values.ravel().tolist() == [1.25, -2.5, 3.0] and "the header is line 2" in str(data.reading)
     book.create_sheet("two")
     book.save(tmp_path / "t.xlsx")
     with pytest.warns(InputWarning, match="t.xlsx: the first sheet, 'one', is read and 'two' not"):

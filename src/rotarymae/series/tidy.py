@@ -6,7 +6,6 @@ reason; messages name the series, time and channel of a row.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -18,7 +17,6 @@ from rotarymae.series.dates import as_dates, parse_time
 from rotarymae.series.reading import ReadingReport
 
 LARGEST = float(np.finfo(np.float32).max)
-MAX_CELLS = 10_000_000  # that are made of few observations without asking back
 MIN_TO_SUSPECT = 20  # values of a channel; with fewer nothing is an outlier
 FAR, FAR_OFTEN, FAR_FRACTION = 100, 20, 1000  # deviations: of any, of ten equal ones, of one that is no whole number
 FAR_SPANS, MIN_OTHERS = 5, 5  # a time is far where the others of its series, at least so many, span a fifth of the gap
@@ -145,8 +143,11 @@ def dataset_fields(
         rows = melt(rows)
     else:
         absent = np.isnan(rows.values)
-        # With tokens="time" a row that lacks only some values is kept for now: `spread` names what it lacks.
-        gone = absent.all(1) if schema.tokens == "time" else absent.any(1)
+        gone = absent.any(1)
+        if schema.tokens == "time":
+            gone = absent.all(1)
+            if (partial := absent.any(1) & ~gone).any():
+                refuse_incomplete(rows, partial)
         columns = [(f"{name!r} is missing", absent[:, v] & gone) for v, name in enumerate(rows.value_names)]
         rows = rows.leave_out(columns, "missing").noting(lost=int((~absent[gone]).sum()))
     rows = rows.leave_out(_unusable(rows), strict=schema.strict)
@@ -164,8 +165,6 @@ def dataset_fields(
     if not there.any():
         raise NoObservations(f"no value was observed in {len(there):,} series: {rows.report}.", rows.report)
     rows = coarse_times(far_times(merge_duplicates(sort(suspects(rows)), schema.duplicates, schema.strict)))
-    if schema.tokens == "time":
-        rows = spread(rows)
     # A column that Arrow lends is read-only: torch would warn, and it must not change with the table.
     fields = {
         "times": np.require(rows.times, requirements="W"),
@@ -396,45 +395,17 @@ def melt(rows: Observations) -> Observations:
     )
 
 
-def spread(rows: Observations) -> Observations:
-    """Turn channels into features: one row per (series, time, position) of sorted rows.
-
-    Raises
-    ------
-    InputError
-        Channels that are observed at few of many times ("too-many-cells"), or not at all ("missing-values").
-    """
-    if rows.channels is not None and rows.channel_names is not None:
-        new = np.concatenate([[True], ~_repeats(rows.keys[:-1])])[: len(rows.times)]
-        first, width = np.flatnonzero(new), len(rows.value_names)
-        shape = (len(first), len(rows.channel_names), width)
-        cells = math.prod(shape)
-        if cells > MAX_CELLS and cells > 100 * rows.values.size:
-            raise InputError(
-                f"one token per time needs a value of all {shape[1]:,} channels at each of {shape[0]:,} times: "
-                f"{cells:,} numbers ({cells * rows.values.itemsize / 2**30:.1f} GiB), of which {rows.values.size:,} "
-                "are there.",
-                code="too-many-cells",
-                settings=[("tokens", "channel")],
-            )
-        values = np.full(shape, np.nan, rows.values.dtype)
-        values[np.cumsum(new) - 1, rows.channels] = rows.values
-        pairs = [(channel, name) for channel in rows.channel_names for name in rows.value_names]
-        names = tuple(str(channel) if width == 1 else f"{channel}_{name}" for channel, name in pairs)
-        rows = replace(rows, channels=None, channel_names=None).keep(first)
-        rows = replace(rows, values=values.reshape(len(first), -1), value_names=names)
-    absent = np.isnan(rows.values)
-    if absent.any():
-        row, column = np.argwhere(absent)[0]
-        there = rows.value_names[np.argmin(absent[row])]
-        raise InputError(
-            f"{rows.name(row)} has a value for {there!r} but none for {rows.value_names[column]!r} "
-            f"({absent.any(axis=1).sum()} of {len(absent)} times lack some); one token per time needs all of them. One "
-            "token per observation lets every channel have times of its own.",
-            code="missing-values",
-            settings=[("tokens", "channel")],
-        )
-    return rows
+def refuse_incomplete(rows: Observations, partial: np.ndarray) -> None:
+    """Refuse a row that lacks only some values, where one token per time needs all of them ("missing-values")."""
+    row = int(partial.argmax())
+    absent = np.isnan(rows.values[row])
+    raise InputError(
+        f"{rows.name(row)} has a value for {rows.value_names[np.argmin(absent)]!r} but none for "
+        f"{rows.value_names[np.argmax(absent)]!r} ({partial.sum()} of {len(partial)} times lack some); one token per "
+        "time needs all of them. One token per observation lets every channel have times of its own.",
+        code="missing-values",
+        settings=[("tokens", "channel")],
+    )
 
 
 def offsets_of(lengths: np.ndarray) -> np.ndarray:

@@ -48,7 +48,7 @@ class TableSchema:
         Columns of this name with a number, such as FLUX. for FLUX.1, FLUX.2, are one series per row; the column number
         then holds the numbers, FLUX the values, and series counts the rows.
     tokens
-        Each (time, channel) is one token, or each time is one, with all channels as its features.
+        Each (time, channel) is one token, or each time of a wide table is one, with all channels as its features.
     duplicates
         Rows of the same series, time and channel: many are an error; or they are averaged, or one of them counts.
     limits
@@ -132,6 +132,11 @@ class TableSchema:
             raise InputError(
                 f"errors {listed(self.errors)} are of single observations; give a table with one row for each "
                 "(no --wide, no --tokens time)."
+            )
+        if self.tokens == "time" and self.channel is not None:
+            raise InputError(
+                f"tokens='time' needs all channels in one row, and channel={self.channel!r} has a row for each; give a "
+                "wide table (wide=True, --wide)."
             )
 
     @property

@@ -447,6 +447,9 @@ def open_source(source: Any, header_row: int | None = None, numbered: str | None
     format = kinds.pop()
     name = str(source) if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
     with named(name, format):
+        if format == "excel":
+            copies = tuple(formats.sheet_as_text(path, path.stat().st_mtime_ns) for path in paths)
+            return replace(_open_text(copies, "csv", name, header_row), paths=paths)
         if format in ("csv", "tsv"):
             return _open_text(paths, format, name, header_row)
         if format == "parquet":
