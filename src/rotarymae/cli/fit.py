@@ -210,13 +210,9 @@ def _read_table(table: Path, columns: Columns, labels: Labels, config: FitConfig
     layout = tables.TableSchema.resolve(asdict(columns), start and start.columns)
     objects = layout.objects or (None if labels.labels is None else str(labels.labels))
     layout = replace(layout, static=config.static, errors=errors, objects=objects)
-    reading, channels = layout, None
-    if known is not None:
-        # A channel that a wide table lacks was never observed; one that the model does not know may be a mistake.
-        unknown = "drop" if layout.wide else columns.unknown_channels or "error"
-        reading, channels = replace(layout, unknown_channels=unknown), known.channel_names
+    channels = None if known is None else known.channel_names
     beside = labels.beside if labels.split_by is None else (*labels.beside, labels.split_by)
-    dataset, _ = tables.read_table(table, reading, channel_names=channels, others=beside)
+    dataset, _ = tables.read_table(table, layout, channel_names=channels, others=beside)
     dataset.warn_constant_channels()
     targets, split_by = labels.read(dataset, layout, table), labels.read_split(dataset, layout, table)
     if labels.name is not None and labels.task != "classification":

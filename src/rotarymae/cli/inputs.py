@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, make_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, get_origin, get_type_hints
 
 from tyro.conf import arg
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rotarymae import arrays
     from rotarymae.preprocess import PatchPreprocessor
 
+LAYOUT = "How the table is laid out; a model remembers how its training table was."
 Table = Annotated[Path, arg(metavar="TABLE")]
 Model = Annotated[Path, arg(metavar="MODEL")]
 OptionalTable = Annotated[Path | None, arg(metavar="TABLE", help_behavior_hint="(default: MODEL is the table)")]
@@ -26,59 +27,29 @@ ComputedIn = Annotated[
 ]
 
 
-def _default(text: str) -> Any:
-    """Return the default that help shows for an option: None stands for the model's, or for this."""
-    return arg(help_behavior_hint=f"(default: as in training; without a model, {text})")
+if TYPE_CHECKING:
+    from rotarymae.tables import TableSchema as Columns
+else:
 
+    def _options() -> type:
+        """Return the fields of a `TableSchema` as options: without one, as the model's table, or else the default."""
+        from rotarymae.tables.schema import TableSchema, helps
 
-@dataclass(frozen=True)
-class Columns:
-    """How the table is laid out; a model remembers how its training table was."""
+        said, options = helps(), []
+        for name, kind in get_type_hints(TableSchema).items():
+            if name in ("errors", "static", "units"):
+                continue
+            usual = "found" if name == "header_row" else getattr(TableSchema, name) or "none"
+            usual = "value; with --wide all others" if name == "values" else usual
+            default = f"(default: as in training; without a model, {usual})"
+            hint = arg(help=said[name], help_behavior_hint="" if kind is bool else default)
+            kind = Path if name == "objects" else kind
+            plain = kind is bool or get_origin(kind) is tuple
+            default = False if kind is bool else () if plain else None
+            options.append((name, Annotated[kind if plain else kind | None, hint], default))
+        return make_dataclass("Columns", options, frozen=True, namespace={"__doc__": LAYOUT, "__module__": __name__})
 
-    id: Annotated[str | None, _default("id")] = None
-    """This column says which series a row belongs to; file is the name of the file, where that is no column."""
-    time: Annotated[str | None, _default("time")] = None
-    """This column holds the times, which are numbers or dates; lc.time is the field time of a nested column lc."""
-    clock: Annotated[str | None, _default("no clock")] = None
-    """This column holds the time of day, where --time holds days."""
-    positions: Annotated[tuple[str, ...], _default("time alone")] = ()
-    """These columns hold further positions of each observation, such as latitude, longitude and depth."""
-    channel: Annotated[str | None, _default("no channels")] = None
-    """This column says which channel (band, sensor, variable) was observed."""
-    values: Annotated[tuple[str, ...], _default("value; with --wide all others")] = ()
-    """These columns hold the values; with --wide they are the channels."""
-    flags: Annotated[tuple[str, ...], _default("no flags")] = ()
-    """An observation with another flag than 0 in one of these columns is a missing one."""
-    wide: bool = False
-    """The table has one column per channel, and an empty cell is a missing observation, not a zero."""
-    numbered: Annotated[str | None, _default("none")] = None
-    """Columns of this name with a number, such as FLUX. for FLUX.1, FLUX.2, are one series per row."""
-    objects: Annotated[Path | None, arg(help_behavior_hint="(default: TABLE)")] = None
-    """This table has one row per series: static columns, labels, the split, as far as TABLE does not have them."""
-    tokens: Annotated[Literal["channel", "time"] | None, _default("channel")] = None
-    """Each (time, channel) is one token, or each time is one, with all channels as its features."""
-    missing: Annotated[Literal["error", "drop"] | None, _default("drop")] = None
-    """A row without a value is left out and counted (drop), or the table is refused (error)."""
-    duplicates: Annotated[Literal["error", "mean", "first", "last"] | None, _default("error")] = None
-    """Rows of the same series, time and channel: many are an error; or they are averaged, or one of them counts."""
-    unknown_channels: Annotated[Literal["error", "drop"] | None, _default("drop")] = None
-    """Rows of channels that a trained model does not know are left out (drop), or refused (error), as fit does."""
-    limits: Annotated[Literal["drop", "number"] | None, _default("drop")] = None
-    """Values such as <0.01 are left out and counted (drop), or read as 0.01 (number)."""
-    untimed: Annotated[Literal["drop", "static"] | None, _default("drop")] = None
-    """Rows without a time are left out and counted (drop), or are facts about their series (static)."""
-    since: Annotated[str | None, _default("all")] = None
-    """Rows before this time, a number or a date, are left out and counted."""
-    until: Annotated[str | None, _default("all")] = None
-    """Rows after this time are left out and counted."""
-    na: Annotated[tuple[str, ...], _default("empty; among numbers also NA, NaN, null and the like")] = ()
-    """These cells mean that a value is missing, too; a number means all cells of that value, -999 also -999.0."""
-    time_format: Annotated[str | None, _default("ISO dates, or numbers")] = None
-    """Times are written like this, for example "%d.%m.%Y %H:%M"."""
-    header_row: Annotated[int | None, _default("found")] = None
-    """This line of a text file, counted from 1, names the columns."""
-    strict: bool = False
-    """A cell that cannot be used, such as an infinite value or a negative error, refuses the table."""
+    Columns = _options()
 
 
 @dataclass(frozen=True)
