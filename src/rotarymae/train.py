@@ -25,7 +25,17 @@ from rotarymae.counter_rng import make_generator
 from rotarymae.datasets import AnyDataset, AnyPreprocessor
 from rotarymae.errors import InputError, InputWarning, choose
 from rotarymae.heads import encoder_of
-from rotarymae.labels import LABELS, ClassLabels, Labels, as_targets, choose_labels, has_label, narrowed, truth_at
+from rotarymae.labels import (
+    LABELS,
+    ClassLabels,
+    EventTimes,
+    Labels,
+    as_targets,
+    choose_labels,
+    has_label,
+    narrowed,
+    truth_at,
+)
 from rotarymae.model import Encoder, MaskedAutoencoder, build
 from rotarymae.partners import fit_predictor, sorted_errors
 from rotarymae.partners.decide import decision_weights, resolve
@@ -114,11 +124,12 @@ def train(
     """Train a pipeline on a data set. The same data, options and seed give the same pipeline, bit for bit.
 
     Args:
-        targets: [S] classes or numbers, or None to pre-train only. A series without one (None or NaN) is pre-trained
+        targets: [S] classes, numbers or times to an event, or None to pre-train only. A series without one (None or NaN) is pre-trained
             on; the others are split, fine-tuned on and learnt by the partners.
         config: how.
         start: the trained pipeline to start from; without it, that of `config.pretrained`, or random weights.
-        task: "classification", "regression", or "auto": regression for numbers that are not whole.
+        task: "classification", "regression", "survival", or "auto": regression for numbers that are not whole, survival
+            for durations with a status.
         holdout: share of the labelled series that nothing learns from; none with fewer than ten series.
         split_by: what decides the parts instead of chance; see `SplitColumn.split` and `Fold`.
         columns: how the table was laid out; kept with the pipeline.
@@ -272,7 +283,8 @@ def _fit_partners(
     assert pipeline.labels is not None and pipeline.preprocessor is not None and split is not None
     rows = np.sort(np.concatenate([split.train, split.validation]))
     truth = truth_at(pipeline.labels, targets, rows)
-    every, learnt = _early(dataset, truth, config)
+    known = pipeline.labels.encode(truth) if isinstance(pipeline.labels, EventTimes) else truth
+    every, learnt = _early(dataset, known, config)
     train, validation = (_copies(part, len(dataset), len(every)) for part in (split.train, split.validation))
     of_model = np.zeros((0, pipeline.labels.outputs))
     if len(validation):
@@ -585,7 +597,8 @@ def finetune(
 
     Args:
         pretrained: a pipeline with the encoder to start from. It is left as it is.
-        targets: [S] labels of any kind, or numbers [S] or [S, outputs] for task="regression".
+        targets: [S] labels of any kind, or numbers [S] or [S, outputs] for task="regression", or `labels.EVENT_TIME`
+            for task="survival".
         validation: others and their targets, whose loss chooses the best epoch.
         continue_training: `pretrained` is fine-tuned: its head and its labels are kept, too.
         schedule, how: as `pretrain`.
