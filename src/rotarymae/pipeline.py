@@ -362,7 +362,9 @@ class Pipeline:
             The model is not a fine-tuned classifier.
         """
         if not isinstance(self.labels, ClassLabels):
-            raise InputError(f"the model is a {type(self.model).__name__}; class probabilities need a fine-tuned Classifier.")
+            raise InputError(
+                f"the model is a {type(self.model).__name__}; class probabilities need a fine-tuned Classifier."
+            )
         return self.outputs(X)
 
     def survival(self, X: Any, times: Any = None) -> np.ndarray:
@@ -388,10 +390,14 @@ class Pipeline:
         """
         labels = self.require_labels()
         if not isinstance(labels, EventTimes):
-            raise InputError(f"survival is of a time to an event, and this is a {labels.task} (--event, RoMAESurvival).")
+            raise InputError(
+                f"survival is of a time to an event, and this is a {labels.task} (--event, RoMAESurvival)."
+            )
         at = labels.times if times is None else np.atleast_1d(np.asarray(times, np.float64))
         if not ((at >= 0) & (at <= labels.edges[-1])).all():
-            raise InputError(f"survival is known from 0 to {labels.edges[-1]:g}, the last training event; ask for that.")
+            raise InputError(
+                f"survival is known from 0 to {labels.edges[-1]:g}, the last training event; ask for that."
+            )
         return labels.survival(self.outputs(X), at)
 
     def outputs(self, X: Any, predictor: str = "auto", on_step: Any = None) -> np.ndarray:

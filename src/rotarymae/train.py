@@ -17,6 +17,7 @@ from typing import Any, cast
 
 import numpy as np
 import torch
+from scipy.stats import spearmanr
 
 from rotarymae.arrays import ArrayDataset
 from rotarymae.batch import Examples
@@ -27,6 +28,7 @@ from rotarymae.errors import InputError, InputWarning, choose
 from rotarymae.heads import encoder_of
 from rotarymae.labels import (
     LABELS,
+    MIN_SERIES_TO_JUDGE,
     ClassLabels,
     EventTimes,
     Labels,
@@ -64,6 +66,7 @@ SERIES_ONLY += ("transforms", "window", "overlap", "static", "errors", "early")
 NEAR, MAX_NEAR = 256, 1024  # observations of a window of a fit without labels, for each channel and at most
 STEP_TOKENS = 8192  # observations of a step of windows
 EARLY = 3  # times that partners see each series end early, beside once whole; validation series, too
+SAME_ORDER = 0.9  # rank correlation of the lengths of series with durations, beyond which they say the same
 LONG = 8192  # observations; longer series are read in windows
 WINDOWS, STEP = (4096, 2048, 1024, 512, 256), 1 << 15  # observations of a window, and of a step's windows together
 
@@ -160,6 +163,8 @@ def train(
                 f"{config.batch_size} in a step (--window, --overlap, --batch-size)"
             )
     kind, rows, strata = labelled(dataset, targets, task, config)
+    if kind is EventTimes and dataset.kind == "observations":
+        _warn_if_followed_to_the_end(dataset, cast(np.ndarray, targets), rows)  # pyright: ignore
     split, method = _split(dataset, rows, strata, holdout, split_by, config, reporter)
     if kind is not None and targets is not None:  # before a training that could not be used
         kind.check(narrowed(targets[split.train]), len(split.train))
@@ -247,6 +252,23 @@ def labelled(
     kind = choose_labels(given, task)
     kind.check_config(config, np.asarray(given))
     return kind, rows, kind.strata(kind.check(given, len(rows)))
+
+
+def _warn_if_followed_to_the_end(dataset: SeriesDataset, targets: np.ndarray, rows: np.ndarray) -> None:
+    """Warn where the length of a series tells its duration, as it does where observations go on until the event."""
+    spans = (dataset.times[dataset.offsets[1:] - 1] - dataset.times[dataset.offsets[:-1]])[rows]
+    time = EventTimes.check(targets[rows], len(rows))["time"]
+    if len(rows) < MIN_SERIES_TO_JUDGE or np.ptp(spans) == 0 or np.ptp(time) == 0:
+        return
+    alike = float(spearmanr(spans, time).statistic)  # pyright: ignore
+    if alike > SAME_ORDER:
+        warnings.warn(
+            f"the longer a series was observed, the longer its duration (rank correlation {alike:.2f}): where "
+            "observations go on until the event, their last time tells it. Keep only observations before some time "
+            "(--until), and durations from then on.",
+            InputWarning,
+            stacklevel=3,
+        )
 
 
 def _split(

@@ -32,7 +32,7 @@ COMMON: dict[str, Any] = {
 # Two classes, or numbers: slowly and with equal weights, best on PhysioNet's deaths. More classes: as many trees for
 # each, so fewer; and weighted, best on PLAsTiCC's 14 both alone and combined.
 SLOW = {"learning_rate": 0.05, "num_iterations": 400, "num_leaves": 6, "feature_fraction": 0.05}
-# Log-risks: fewer trees, as these sharpen what is a chance at best. 400 were worse by 0.02 of concordance on generated
+# Log-risks: fewer trees, as these sharpen what is a chance at best. 400 were worse by 0.01 of concordance on generated
 # joint trajectories.
 RISK = SLOW | {"num_iterations": 100}
 QUICK = {"learning_rate": 0.07, "num_iterations": 160, "num_leaves": 15, "feature_fraction": 0.1}
