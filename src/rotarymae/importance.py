@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from rotarymae.batch import Batch
 from rotarymae.errors import InputError, listed
 from rotarymae.heads import Classifier, Regressor
+from rotarymae.labels import EventTimes, Labels
 from rotarymae.prediction import inference
 from rotarymae.preprocess import SeriesExamples
 from rotarymae.series import SeriesDataset
@@ -29,7 +30,8 @@ def importance(pipeline: Pipeline, dataset: SeriesDataset, on_step: Any = None) 
     Each observation is left out by itself, which takes a series of n observations as long as n predictions. Of a
     classifier its importance is by how many nats the log-probability of the predicted class falls: what speaks against
     that class is negative. Of a regressor it is how far the prediction moves, in standard deviations of the training
-    targets, as a root mean square over its outputs. A series of one observation has NaN.
+    targets, as a root mean square over its outputs. Of a time to an event it is by how much the observation lengthens
+    the expected time: what raises the risk is negative. A series of one observation has NaN.
 
     Raises:
         InputError: a model that predicts nothing; series that the model does not read whole.
@@ -50,11 +52,13 @@ def importance(pipeline: Pipeline, dataset: SeriesDataset, on_step: Any = None) 
     # Predictions that differ by one observation are distinguishable in float32 only.
     config = inference(replace(pipeline, precision="fp32"))
     examples = SeriesExamples(dataset, preprocessor)
-    read = _occlusion(examples, config.batch_tokens or 8192)
+    read = _occlusion(examples, config.batch_tokens or 8192, pipeline.labels)
     return predict(pipeline.model, examples, read, config, on_step)
 
 
-def _occlusion(examples: SeriesExamples, most_tokens: int) -> Callable[[nn.Module, Batch], list[np.ndarray]]:
+def _occlusion(
+    examples: SeriesExamples, most_tokens: int, labels: Labels | None
+) -> Callable[[nn.Module, Batch], list[np.ndarray]]:
     def read(model: nn.Module, batch: Batch) -> list[np.ndarray]:
         whole = model(batch.inputs, batch.static).float()
         return [
@@ -69,7 +73,11 @@ def _occlusion(examples: SeriesExamples, most_tokens: int) -> Callable[[nn.Modul
         parts = []
         for rows in torch.arange(copies.batch, device=whole.device).split(max(1, most_tokens // copies.length)):
             parts.append(model(copies.rows(rows), None if static is None else static.expand(len(rows), -1)).float())
-        return _change(model, whole, torch.cat(parts)).cpu().numpy()
+        without = torch.cat(parts)
+        if isinstance(labels, EventTimes):
+            before, after = (labels.predicted(labels.decode(logits.cpu())) for logits in (whole, without))
+            return before - after
+        return _change(model, whole, without).cpu().numpy()
 
     return read
 

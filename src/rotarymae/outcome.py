@@ -23,12 +23,13 @@ class Outcome:
 
     Attributes:
         metrics: the content of metrics.json under "split", "series", "scored_on", "classification", "regression",
-            "intervals", "predictor", "model_calibration", "interpolation" and "reconstruction".
+            "survival", "intervals", "predictor", "model_calibration", "interpolation" and "reconstruction".
         fit: the pipeline, and how its training went.
         visible, hidden: the scored series' observations that interpolation saw, and those it was asked for.
         interpolated: predictions at the hidden observations.
         reconstructions: of the scored arrays, in their order.
-        predicted: [S, classes] probabilities or [S, outputs] values of all series.
+        predicted: [S, classes] probabilities (of intervals, for times to an event) or [S, outputs] values of all
+            series.
         baselines: the same of each other method, by its name, at the scored series only.
         embeddings: [S, D] of all series.
         half_widths: [S, outputs] or [outputs], half the width of the intervals of a regression; None without intervals.

@@ -58,15 +58,17 @@ class LabelColumn:
 
     labels: Annotated[Path | None, arg(help_behavior_hint="(default: that of --objects, or TABLE)")] = None
     """This table has ids of series and labels, classes or numbers; some series may have none."""
-    label: Annotated[str | None, arg(help_behavior_hint="(default: label)")] = None
+    label: Annotated[str | None, arg(help_behavior_hint="(default: label)", aliases=["--duration"])] = None
     """This column holds the labels, in the table of --labels or --objects, or in TABLE itself."""
+    event: Annotated[str | None, arg(help_behavior_hint="(default: labels are no durations)")] = None
+    """The labels are durations, of which this column says whether they ended in the event (1), or were censored (0)."""
     label_id: Annotated[str | None, arg(help_behavior_hint="(default: as in TABLE)")] = None
     """This column of that table holds the ids."""
 
     @property
     def beside(self) -> tuple[str, ...]:
         """Columns of the table of observations that hold labels, also where a table of their own gives them."""
-        return () if self.name is None else (self.name,)
+        return tuple(name for name in (self.name, self.event) if name is not None)
 
     @property
     def name(self) -> str | None:
@@ -75,12 +77,21 @@ class LabelColumn:
 
     def read(self, dataset: series.SeriesDataset, layout: tables.TableSchema, table: Path) -> Any:
         """Return the labels in the order of the series, or None. Raises InputError for labels that do not match."""
+        if self.name is None and self.event is not None:
+            raise InputError(f"--event {self.event} says how durations ended; name their column by --duration.")
         if self.name is None:
             return None
-        if self.labels is None and self.name in layout.static:
-            raise InputError(f"the label {self.name!r} is a static column, too; leave it out of these.")
-        source, key = self.source(self.name, layout, table)
-        return tables.align_labels(dataset, source, key, self.name, unlabelled="none", na=layout.na)
+        columns = []
+        for name in self.beside:
+            if self.labels is None and name in layout.static:
+                raise InputError(f"the label {name!r} is a static column, too; leave it out of these.")
+            source, key = self.source(name, layout, table)
+            columns.append(tables.align_labels(dataset, source, key, name, unlabelled="none", na=layout.na))
+        if self.event is None:
+            return columns[0]
+        from rotarymae.labels import event_times
+
+        return event_times(*columns, *self.beside)
 
     def source(self, column: str, layout: tables.TableSchema, table: Path) -> tuple[tables.Source, str]:
         """Return the table that has a column with one value per series, and its column of ids.

@@ -68,9 +68,10 @@ def are_shards(table: Path, out: Path, workers: int) -> bool:
 def print_metrics(metrics: dict[str, Any], reporter: system.Reporter) -> None:
     """One table per task: a row for the model and for each baseline."""
     from rotarymae.metrics import early_rows, interval_words, rows_in_words, scored_words
+    from rotarymae.partners import TASKS
 
     where = f"on {scored_words(metrics)}"
-    for task in ("classification", "regression"):
+    for task in TASKS:
         if task in metrics:
             print_table(f"{task}, {where}", rows_in_words(metrics[task]), reporter, interval_words(metrics))
     if "early" in metrics:

@@ -19,6 +19,7 @@ from matplotlib.figure import Figure
 from rotarymae.anomaly import HIDDEN
 from rotarymae.heads import encoder_of
 from rotarymae.metrics import (
+    CONCORDANCE,
     RMSE,
     SCALED_RMSE,
     fold_rows,
@@ -105,7 +106,8 @@ def data_uri(figure: Figure) -> str:
 
 def _headlines(outcome: Outcome) -> Iterator[Headline]:
     metrics, where = outcome.metrics, f"on {scored_words(outcome.metrics)}"
-    for task, names in (("classification", ("macro_f1", "accuracy")), ("regression", (RMSE,))):
+    shown = (("classification", ("macro_f1", "accuracy")), ("regression", (RMSE,)), ("survival", (CONCORDANCE,)))
+    for task, names in shown:
         for name in names:
             if name in metrics.get(task, {}).get("model", {}):
                 chosen = metrics.get("predictor", {}).get("chosen", "model")
@@ -132,7 +134,7 @@ def _headline(
 def _comparisons(outcome: Outcome) -> Section | None:
     metrics, tables = outcome.metrics, []
     where = f"on {scored_words(metrics)}"
-    for task, name in (("classification", "Classes"), ("regression", "Regression")):
+    for task, name in (("classification", "Classes"), ("regression", "Regression"), ("survival", "Time to event")):
         if task in metrics:
             tables.append(_methods(f"{name}, {where}", metrics[task], interval_words(metrics)))
             if "folds" in metrics:
