@@ -315,11 +315,18 @@ def sort(rows: Observations) -> Observations:
     if len(which):
         reason = "series had times that were not ascending, and have been sorted"
         rows = rows.doubting(reason, len(which), listed(rows.ids[which[:1]]))
-    same, ascend = np.ones(max(0, len(rows.times) - 1), bool), True
+    same, wrong = (np.full(max(0, len(rows.times) - 1), value) for value in (True, False))
     for key in rows.keys:
-        ascend = ascend and not (same & (key[1:] < key[:-1])).any()
-        same = same & (key[1:] == key[:-1])
-    return rows if ascend else rows.keep(np.lexsort(rows.keys[::-1]))
+        wrong |= same & (key[1:] < key[:-1])
+        same &= key[1:] == key[:-1]
+    if not wrong.any():
+        return rows
+    mixed = np.zeros(len(rows.ids), bool)  # of a large table often few series
+    mixed[rows.series[1:][wrong]] = True
+    order = np.arange(len(rows.times))
+    at = np.flatnonzero(mixed[rows.series])
+    order[at] = at[np.lexsort([key[at] for key in rows.keys[::-1]])]
+    return rows.keep(order)
 
 
 def _repeats(keys: list[np.ndarray]) -> np.ndarray:
