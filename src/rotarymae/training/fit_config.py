@@ -234,6 +234,8 @@ class FinetuningOptions:
     """Fine-tuning trains all weights (full), or the head alone (probe)."""
     predictor: Predicting = "auto"
     """The model predicts, or boosting (features), or all methods combined; auto lets validation series choose."""
+    members: int | None = None
+    """Fine-tuning trains so many networks and averages them; without it 3 where a rare class has few series, else 1."""
     pool: Literal["auto", HeadPool] = "auto"
     """The head reads [CLS], the mean or maximum, or what attention picks; auto is attention, for sounds the maximum."""
     static: tuple[str, ...] = ()
@@ -298,6 +300,7 @@ class FitConfig(
             (check_number, ("noise",), {"allowed": "a number of at least 0", "least": 0}),
             (check_number, ("channel_spacing",), positive),
             (check_number, ("minutes", "time_unit"), positive | {"optional": True}),
+            (check_whole, ("members",), {"least": 1, "optional": True}),
         )
         self._check_windows()
         mask_range(self.mask_ratio)
