@@ -56,7 +56,7 @@ def is_numeric(kind: pa.DataType) -> bool:
 
 
 def to_arrow(values: Any) -> pa.Array:
-    """Return an Arrow array in one piece from an Arrow array, a numpy array or a list; dictionaries are decoded."""
+    """Return values as one contiguous Arrow array; dictionary-encoded arrays are decoded."""
     if isinstance(values, np.ndarray) and values.dtype.byteorder in "<>":
         values = values.astype(values.dtype.newbyteorder("="))  # FITS files are big-endian, Arrow never is
     if isinstance(values, np.ndarray) and values.dtype.kind in "mM" and np.datetime_data(values.dtype)[0] in "YMWDhm":
@@ -111,7 +111,7 @@ def without_missing(column: pa.Array, na: Sequence[str] = ()) -> pa.Array:
 
 
 def counted(cells: pa.Array) -> dict[str, int]:
-    """Return the different texts with their counts, the most frequent first."""
+    """Return {text: count}, the most frequent first."""
     table = pc.value_counts(pc.utf8_slice_codeunits(cells, 0, MAX_WORD))  # pyright: ignore
     pairs = [(entry["values"], entry["counts"]) for entry in table.to_pylist()]
     return dict(sorted(pairs, key=lambda pair: -pair[1]))
@@ -121,19 +121,24 @@ def counted(cells: pa.Array) -> dict[str, int]:
 
 
 def numbers(column: pa.Array, name: str, na: Sequence[str] = (), limits: bool = False) -> Numbers:
-    """Return a column as numbers; booleans are 0 and 1, and texts what they say.
+    """Convert a column to floats; booleans become 0 and 1, and texts are parsed.
 
     Parameters
     ----------
     na
-        Cells that mean "missing": as texts, or as numbers whatever their spelling.
+        Cells that mean "missing": texts, or numbers in any spelling.
     limits
-        Whether "<0.01" is read as 0.01; else it is a word.
+        Whether "<0.01" is read as 0.01; otherwise it counts as a word.
+
+    Returns
+    -------
+    Numbers
+        The values, NaN where a cell is missing or no number, and the words that were not numbers.
 
     Raises
     ------
     InputError
-        For a column that holds no numbers at all ("not-numeric").
+        The column holds no numbers at all ("not-numeric").
     """
     kind, words, note = column.type, {}, None
     if is_text(kind):
@@ -157,7 +162,13 @@ def numbers(column: pa.Array, name: str, na: Sequence[str] = (), limits: bool = 
 def _parse_numbers(
     column: pa.Array, name: str, na: Sequence[str], limits: bool
 ) -> tuple[np.ndarray, dict[str, int], str | None]:
-    """Parse texts as numbers; return them, the counts of the other words, and a note or None."""
+    """Parse texts as numbers.
+
+    Returns
+    -------
+    tuple
+        The numbers, {word: count} for cells that are no numbers, and a note on decimal marks or None.
+    """
     for cells in (column, without_missing(trimmed(column), na)):
         with suppress(pa.ArrowInvalid):
             return cells.cast(pa.float64()).to_numpy(zero_copy_only=False), {}, None
@@ -189,8 +200,13 @@ def _replaced(column: pa.Array, pattern: str, by: str, of: str | None = None) ->
 
 
 def _with_points(cells: pa.Array) -> tuple[pa.Array, str | None]:
-    """Return numbers without marks between thousands and with decimal points, as far as the column shows which is
-    which, and what was seen: "1,234" alone may be one thousand or not."""
+    """Convert "1.234,5" or "1,234.5" to plain numbers, as far as the column shows which mark is the decimal one.
+
+    Returns
+    -------
+    tuple
+        The cells, and a note on what was assumed or None. "1,234" by itself may be one thousand or not.
+    """
     note = None
     if matches(cells, SPACED).any():
         cells, note = _replaced(cells, r"[ '’\x{00a0}\x{202f}]", "", SPACED), "marks between thousands"
@@ -213,6 +229,7 @@ def _with_points(cells: pa.Array) -> tuple[pa.Array, str | None]:
 
 
 def is_number(cell: Any) -> bool:
+    """Return whether Python's float accepts the cell."""
     try:
         float(cell)
     except (TypeError, ValueError):
@@ -224,17 +241,17 @@ def is_number(cell: Any) -> bool:
 
 
 def labels(column: pa.Array, name: str, amounts: bool = False) -> pa.Array:
-    """Return labels (ids, channels, classes) as int64, double, text or bool; null where a cell is missing or empty.
+    """Return a column of ids, channels or classes as int64, double, string or bool; null where missing or empty.
 
     Parameters
     ----------
     amounts
-        Whether they may be numbers to learn, and floats of any size; what tells series apart must be exact.
+        Whether these may be target values, for which any float is allowed; ids and channels must be exact.
 
     Raises
     ------
     InputError
-        For integers or floats that have lost their last digits, and for another type.
+        Integers or floats too large to be exact; another type.
     """
     kind, types = column.type, pa.types
     if is_text(kind):
@@ -281,9 +298,17 @@ def are_numbers(texts: pa.Array) -> bool:
 
 
 def encode(column: pa.Array, read: Callable[[pa.Array], pa.Array] | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """Return labels as numbers: (codes int64 [n], -1 where null; distinct labels [K] in order of first appearance).
+    """Number the different labels of a column.
 
-    `read` makes labels of the cells first, of texts of each that differs once.
+    Parameters
+    ----------
+    read
+        Converts cells to labels first; it is called with different texts only.
+
+    Returns
+    -------
+    tuple
+        Codes int64 [n], -1 where null; and the different labels in order of first appearance.
     """
     if read is not None and not is_text(column.type):
         column, read = read(column), None
@@ -296,7 +321,7 @@ def encode(column: pa.Array, read: Callable[[pa.Array], pa.Array] | None = None)
 
 
 def by_distinct_text(column: pa.Array, read: Callable[[pa.Array], pa.Array]) -> pa.Array:
-    """Return what `read` makes of the cells of a column; of texts it reads each that differs once."""
+    """Apply `read` to a column; for texts only once to each different text, to save time."""
     if not is_text(column.type):
         return read(column)
     coded = column.dictionary_encode()

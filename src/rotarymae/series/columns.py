@@ -22,7 +22,7 @@ MAX_CHANGING = 0.01  # of the series; more that change a static column make it n
 
 
 def names_of(names: Sequence[str] | str, what: str, empty: bool = False) -> tuple[str, ...]:
-    """Column names as a tuple; one string is one name."""
+    """Return column names as a tuple; a single string is one name. Raises InputError for anything else."""
     if not isinstance(names, str | Iterable):
         raise InputError(f"{what} is {names!r}; give column names.")
     names = (names,) if isinstance(names, str) else tuple(names)
@@ -35,7 +35,7 @@ def names_of(names: Sequence[str] | str, what: str, empty: bool = False) -> tupl
 
 
 def refuse_twice(names: Sequence[str], where: str) -> None:
-    """Refuse a name that occurs twice."""
+    """Raise InputError where a name occurs twice."""
     twice = sorted(name for name, count in Counter(names).items() if count > 1)
     if twice:
         raise InputError(f"{where} names {listed(twice)} more than once; each column must have a name of its own.")
@@ -47,8 +47,10 @@ def free_name(name: str, *taken: Iterable[str]) -> str:
 
 
 def error_columns(names: Sequence[str]) -> list[tuple[str, str]]:
-    """(column, column of its standard errors) among value columns: NAME has them in NAME_err, NAME_error or NAMEerr, in
-    capitals or not."""
+    """Return pairs (value column, column of its standard errors), recognised by name.
+
+    The errors of NAME are in NAME_err, NAME_error or NAMEerr, in either case.
+    """
     by_name = {name.lower(): name for name in names}
     pairs = [(name, by_name.get(name.lower() + ending)) for name in names for ending in ERROR_ENDINGS]
     return [(name, error) for name, error in pairs if error is not None]
@@ -67,10 +69,24 @@ def channel_numbers(
     unknown: str = "error",
     whose: Callable[[int], str] = lambda row: f"row {row}",
 ) -> tuple[np.ndarray, tuple[Any, ...], dict[str, int]]:
-    """Return channels, as `encode` has them, as (int32 indices [n], names, rows of each unknown channel).
+    """Number the channels of a table by name.
 
-    Names are sorted, or as given and nothing else; with unknown="drop" another channel has the index -2. A missing
-    label has the index -1.
+    Parameters
+    ----------
+    codes, distinct
+        The channel of each row, as `encode` returns them.
+    given
+        The known channels, in their order; None sorts those that occur.
+    unknown
+        "error" raises for a channel that is not known; "drop" marks its rows.
+    whose
+        Names a row, for messages.
+
+    Returns
+    -------
+    tuple
+        Indices int32 [n], -1 where the label is missing and -2 where it is unknown; the names; and {unknown channel:
+        rows}.
     """
     present = distinct.tolist()
     names = tuple(sorted(present)) if given is None else channel_names_of(given)
@@ -93,6 +109,7 @@ def channel_numbers(
 
 
 def channel_names_of(given: Sequence[Any] | np.ndarray) -> tuple[Any, ...]:
+    """Return given channel names as a tuple of Python values. Raises InputError for no list or repeated names."""
     if isinstance(given, str) or not isinstance(given, Iterable):
         raise InputError(f"channel_names is {given!r}; give a list of channels.")
     names = tuple(name.item() if isinstance(name, np.generic) else name for name in given)
@@ -102,16 +119,16 @@ def channel_names_of(given: Sequence[Any] | np.ndarray) -> tuple[Any, ...]:
 
 
 def plain_cells(column: pa.Array, name: str, na: Sequence[str], parse: bool, words: bool) -> pa.Array:
-    """Return cells that are true of a series as labels or numbers, null where they are missing.
+    """Return a column as labels or numbers, null where a cell is missing.
 
     Parameters
     ----------
     na
-        Cells that mean "missing": as texts, or as numbers whatever their spelling.
+        Cells that mean "missing": texts, or numbers in any spelling.
     parse
-        Whether texts are numbers where they all look so, as the cells of text files may.
+        Whether texts that all look like numbers become numbers, as cells of text files should.
     words
-        Whether the usual words for "missing" mean that; else each is a text like others.
+        Whether the usual words for "missing", such as NA, mean that too.
     """
     column = tables.trimmed(column)
     if tables.is_text(column.type):
@@ -132,12 +149,12 @@ def plain_cells(column: pa.Array, name: str, na: Sequence[str], parse: bool, wor
 def one_per_series(
     column: pa.Array, name: str, series: np.ndarray, ids: np.ndarray, tolerated: float = 0.0
 ) -> tuple[pa.Array, str | None]:
-    """Return the first cell that is there of each series [S], null where none is, and a caution or None.
+    """Return the first present cell of each series [S], null where there is none, and a warning text or None.
 
     Raises
     ------
     InputError
-        Different cells in more than the tolerated share of the series ("several-values").
+        Cells differ within more than the tolerated share of the series ("several-values").
     """
     codes = tables.encode(column)[0]
     rows = np.flatnonzero((codes >= 0) & (series >= 0))
@@ -172,9 +189,9 @@ def static_values(cells: pa.Array) -> np.ndarray:
 def static_column(
     column: pa.Array, name: str, series: np.ndarray, ids: np.ndarray, na: Sequence[str] = (), parse: bool = False
 ) -> tuple[np.ndarray, str | None]:
-    """Return one value per series [S] of a column that repeats it on each row of the series, and a caution or None.
+    """Return one value per series [S] of a column that repeats it on every row, and a warning text or None.
 
-    A cell that is missing says nothing; of few series with different values the first counts, many are refused.
+    Missing cells are ignored. Where a few series have different values their first one counts; many raise InputError.
     """
     cells = tables.by_distinct_text(column, lambda column: plain_cells(column, name, na, parse, words=True))
     if pa.types.is_floating(cells.type):
@@ -190,7 +207,7 @@ def static_column(
 
 
 def listed_column(values: Any, name: str) -> pa.Array:
-    """Return a list or array as an Arrow array; refuses mixed types."""
+    """Return a list or array as an Arrow array. Raises InputError for mixed types."""
     try:
         return tables.to_arrow(values)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
@@ -200,7 +217,7 @@ def listed_column(values: Any, name: str) -> pa.Array:
 
 
 def distinct_ids(ids: Sequence[Any] | np.ndarray) -> pa.Array:
-    """Return ids [S]; refuses mixed types, missing ones and repeats."""
+    """Return ids [S] as an Arrow array. Raises InputError for mixed types, missing ids and repeats."""
     labels = tables.labels(listed_column(ids if isinstance(ids, np.ndarray) else list(ids), "ids"), "ids")
     if labels.null_count:
         row = labels.is_null().index(True).as_py()
@@ -212,7 +229,7 @@ def distinct_ids(ids: Sequence[Any] | np.ndarray) -> pa.Array:
 
 
 def numeric(values: Any, what: str, id: Any, ndim: int) -> np.ndarray:
-    """Return one series' times [n] or values [n, V] as a numeric (or, for times, datetime64) array."""
+    """Return one series' times [n] or values [n, V] as an array of numbers; times may be datetime64."""
     try:
         array = unmasked(values)
         array = array.astype(np.float64) if array.dtype == object or array.size == 0 else array
@@ -231,7 +248,10 @@ def numeric(values: Any, what: str, id: Any, ndim: int) -> np.ndarray:
 def flat_features(
     arrays: Sequence[Any], what: str, names: Sequence[str] | None, lengths: np.ndarray, ids: Sequence[Any]
 ) -> dict[str, pa.Array]:
-    """Return arrays [n_i] or [n_i, V] of all series as V columns; `names` are those, or WHAT, or WHAT_0, WHAT_1, ..."""
+    """Join arrays [n_i] or [n_i, V] of all series into V flat columns.
+
+    Their names are `names`, or else `what`, or `what`_0, `what`_1, ... for several.
+    """
     each = [numeric(part, f"{what}s", ids[i], 2) for i, part in enumerate(arrays)]
     width = each[0].shape[1]
     for i, part in enumerate(each):
@@ -249,7 +269,7 @@ def flat_features(
 
 
 def flat_labels(channels: Sequence[Any], lengths: np.ndarray, ids: Sequence[Any]) -> pa.Array:
-    """Return the channel labels of all series in one Arrow array of one type."""
+    """Join the channel labels of all series into one Arrow array of one type."""
     parts = []
     for i, part in enumerate(channels):
         name = f"channels of series {listed([ids[i]])}"

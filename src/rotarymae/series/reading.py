@@ -83,7 +83,7 @@ class ReadingReport:
         return self.missing + lost + sum(self.unknown.values()) + sum(self.flagged.values())
 
     def __add__(self, other: ReadingReport) -> ReadingReport:
-        """Return the report of two parts of one table that share no series."""
+        """Add the counts of two parts of one table that share no series."""
         summed = ("total", "missing", "incomplete", "merged", "lists", "series", "unsorted", "unsorted_ids", "empty")
         counted = ("missing_by_column", "unknown", "flagged", "suspects")
         sums = {name: getattr(self, name) + getattr(other, name) for name in summed}
@@ -103,7 +103,7 @@ class ReadingReport:
         return replace(self, **sums, **counts, **texts, words=words, left_out=tuple(reasons.values()))
 
     def __str__(self) -> str:
-        """ "351 of 4,485 rows dropped: mag missing 351, magerr missing 20": one line for the terminal."""
+        """Return one line: "351 of 4,485 rows dropped: mag missing 351, magerr missing 20"."""
         parts = []
         if self.dropped:
             reasons = [f"{name} missing {count:,}" for name, count in self.missing_by_column.items()]
@@ -121,12 +121,12 @@ class ReadingReport:
         return "; ".join([*parts, *self.notes])
 
     def refuse_costly(self, values: int) -> None:
-        """Refuse to drop most of what was observed because another of the `values` values of its row is missing.
+        """Raise InputError where most rows would be dropped because one of their several values is missing.
 
-        It is for whole tables: of a part that is read by itself it may hold what does not hold for all.
+        It is meant for whole tables, as a part of one may be untypical.
 
-        Raises:
-            InputError: naming the columns that lack a value.
+        Args:
+            values: number of value columns.
         """
         counts = self.missing_by_column
         lost = values * self.missing - sum(counts.values())
@@ -141,12 +141,13 @@ class ReadingReport:
             )
 
     def refuse_any(self) -> None:
-        """Refuse what a strict reading refuses: any cell that cannot be used. Raises InputError ("unusable-cell")."""
+        """Raise InputError ("unusable-cell") where any cell could not be used, for a strict reading."""
         reasons = [str(one) for one in self.left_out] + self._words_by_column()
         if reasons:
             raise InputError("; ".join(reasons) + ". Correct them, or read without strict.", code="unusable-cell")
 
     def _words_by_column(self) -> list[str]:
+        """Return sentences on texts among numbers: which words, how often, in which column."""
         sentences = []
         for column, words in self.words.items():
             first = ", ".join(f"{word!r} {count:,}" for word, count in list(words.items())[:MAX_REASONS])
@@ -156,14 +157,14 @@ class ReadingReport:
 
     @property
     def na(self) -> list[str]:
-        """The words that stand among numbers, but for limits such as "<0.01": what `--na` would take."""
+        """Return the words that stand among numbers, without limits such as "<0.01": candidates for `--na`."""
         words = Counter[str]()
         for counts in self.words.values():
             words.update(counts)
         return [word for word, _ in words.most_common() if not word.startswith(LIMIT_MARKS)]
 
     def losses(self) -> list[str]:
-        """Return sentences on what a user would not expect to be lost or changed; a missing value alone is none."""
+        """Return sentences on losses and changes that a user would not expect; ordinary missing values are left out."""
         sentences = []
         if self.unsorted:
             sentences.append(

@@ -46,13 +46,17 @@ class Observations:
     time_step: float = 0.0  # the smallest difference of times that the table can hold, where that matters
 
     def keep(self, rows: np.ndarray) -> Observations:
-        """Select the rows of a mask or an order."""
+        """Select rows by a mask or an order."""
         columns = ("series", "times", "channels", "values", "positions")
         parts = {name: getattr(self, name) for name in columns}
         return replace(self, **{name: None if part is None else part[rows] for name, part in parts.items()})
 
     def leave_out(self, reasons: Iterable[tuple[str, str, np.ndarray]]) -> Observations:
-        """Leave out and count the rows where a column "is" the reason: (column, reason, mask [n]), the first counts."""
+        """Remove rows and count them by reason.
+
+        Args:
+            reasons: triples (column, reason, mask [n]); a row with several reasons counts for the first.
+        """
         keep, left = np.ones(len(self.times), bool), []
         for column, reason, wrong in reasons:
             wrong = wrong & keep
@@ -77,7 +81,7 @@ class Observations:
         return np.bincount(self.series, minlength=len(self.ids))
 
     def name(self, row: int) -> str:
-        """ "series 615 at time 59750.4, channel 'u'": where a row is, for messages."""
+        """Describe a row for messages: "series 615 at time 59750.4, channel 'u'"."""
         if self.series[row] < 0 or not np.isfinite(self.times[row]):
             return f"row {row}" + (f", series {listed([self.ids[self.series[row]]])}" if self.series[row] >= 0 else "")
         when = f"{self.times[row]:.10g}"
@@ -93,19 +97,24 @@ class Observations:
 
 
 def dataset_fields(rows: Observations, schema: Any, part: bool = False) -> tuple[dict[str, Any], np.ndarray]:
-    """Return what a data set has of rows that can be used, sorted and without duplicates, and which ids [S] are left.
+    """Clean the rows: drop unusable ones, sort, merge duplicates, reshape.
 
     Parameters
     ----------
     schema
-        A `TableSchema`, which says what becomes of rows that lack a value or repeat others.
+        A `TableSchema`, which says how missing values and duplicates are handled.
     part
-        Whether they are a part of a table, of which it is not refused that most of it is dropped.
+        Whether the rows are a part of a table; then it is no error if most of them are dropped.
+
+    Returns
+    -------
+    tuple
+        The fields of a `SeriesDataset`, and a mask of the ids [S] that still have observations.
 
     Raises
     ------
     InputError
-        A cell that cannot be used ("unusable-cell"), where the reading is strict; see the steps.
+        A cell that cannot be used ("unusable-cell") in a strict reading; and as the single steps.
     """
     width, total = len(rows.value_names), len(rows.times)
     rows = rows.leave_out(_unusable(rows))
@@ -146,7 +155,7 @@ def dataset_fields(rows: Observations, schema: Any, part: bool = False) -> tuple
 
 
 def _unusable(rows: Observations) -> Iterator[tuple[str, str, np.ndarray]]:
-    """Yield the reasons to leave out rows: no series, time or channel, and numbers that cannot be used."""
+    """Yield (column, reason, mask [n]) for rows without series, time or channel, and for unusable numbers."""
     time = rows.roles.get("time", "time")
     yield rows.roles.get("id", "id"), "is missing", rows.series < 0
     if rows.channels is not None:
@@ -166,7 +175,7 @@ def _unusable(rows: Observations) -> Iterator[tuple[str, str, np.ndarray]]:
 
 
 def with_typical_errors(rows: Observations) -> Observations:
-    """Give series that lack all standard errors the median one of their channel, and say so."""
+    """Give series without any standard errors the median error of their channel, and note it in the report."""
     for name, error in rows.errors.items():
         v, e = rows.value_names.index(name), rows.value_names.index(error)
         known = ~np.isnan(rows.values[:, e])
@@ -191,7 +200,7 @@ def with_typical_errors(rows: Observations) -> Observations:
 
 
 def far_times(rows: Observations) -> Iterator[str]:
-    """Yield a sentence on sorted rows at the start or end of a series that lie far from all its others."""
+    """Yield sentences on observations at the ends of series that lie far away in time from all others."""
     offsets = offsets_of(rows.lengths)
     many = np.flatnonzero(np.diff(offsets) > MIN_OTHERS)
     ends = (offsets[many], offsets[many + 1] - 1)
@@ -216,7 +225,7 @@ def far_times(rows: Observations) -> Iterator[str]:
 
 
 def coarse_times(rows: Observations) -> Iterator[str]:
-    """Yield a sentence where times of 32 bits are too coarse for their gaps."""
+    """Yield a sentence where times were stored in 32 bits, too coarse for their gaps."""
     if rows.time_step:
         gaps = np.diff(rows.times)[np.diff(rows.series) == 0]
         gaps = gaps[gaps > 0]
@@ -225,6 +234,7 @@ def coarse_times(rows: Observations) -> Iterator[str]:
 
 
 def _coarse(rows: Observations) -> str:
+    """Return that sentence."""
     return (
         f"column {rows.roles.get('time', 'time')!r} has 32 bits: {rows.time_step:.4g} is its smallest step, so that "
         "times that differed may be equal. Write it with 64 bits, or subtract the first time before."
@@ -232,12 +242,19 @@ def _coarse(rows: Observations) -> str:
 
 
 def drop_missing(rows: Observations, absent: np.ndarray, tokens: str) -> Observations:
-    """Return the rows that lack no value; the others are counted.
+    """Drop and count the rows in which a value is missing.
+
+    Parameters
+    ----------
+    absent
+        Mask [n, V] of missing values.
+    tokens
+        "channel" or "time"; see `TableSchema`.
 
     Raises
     ------
     NoObservations
-        All are missing.
+        All values are missing.
     """
     # With tokens="time" a row that lacks only some values is kept for now: `spread` names what it lacks.
     gone = absent.all(axis=1) if tokens == "time" else absent.any(axis=1)
@@ -255,10 +272,10 @@ def drop_missing(rows: Observations, absent: np.ndarray, tokens: str) -> Observa
 
 
 def suspects(rows: Observations) -> dict[str, int]:
-    """Return values that look like a code for "not observed", with their number: {"column 'flux' is -999": 12}.
+    """Return values that look like codes for "not observed": {"column 'flux' is -999": count}.
 
-    Such a value is the largest or smallest of its column (and channel), nothing else lies near it, and it is tens of
-    deviations away from the median, or hundreds if it comes a few times only.
+    Such a value is the largest or smallest of its column (and channel), nothing else is near it, and it is tens of
+    deviations away from the median, or hundreds if it occurs only a few times.
     """
     counts: dict[str, int] = {}
     by_channel = slice(None) if rows.channels is None else np.argsort(rows.channels, kind="stable")
@@ -274,6 +291,7 @@ def suspects(rows: Observations) -> dict[str, int]:
 
 
 def _outliers(column: np.ndarray) -> Iterator[tuple[float, int]]:
+    """Yield (value, count) for extreme values of a column that may be codes; see `suspects`."""
     total, again = len(column), True
     while again and len(column) >= max(MIN_TO_SUSPECT, total / 2):
         again, middle = False, np.median(column)
@@ -291,7 +309,7 @@ def _outliers(column: np.ndarray) -> Iterator[tuple[float, int]]:
 
 
 def sort(rows: Observations) -> Observations:
-    """Sort by series, time, positions and channel, stably, and count the series whose times did not ascend."""
+    """Sort rows by series, time, positions and channel, stably; count the series whose times did not ascend."""
     if (rows.series[1:] < rows.series[:-1]).any():
         rows = rows.keep(np.argsort(rows.series, kind="stable"))
     backwards = (rows.series[1:] == rows.series[:-1]) & (rows.times[1:] < rows.times[:-1])
@@ -310,15 +328,16 @@ def _repeats(keys: list[np.ndarray]) -> np.ndarray:
 
 
 def merge_duplicates(rows: Observations, duplicates: str, strict: bool = False) -> Observations:
-    """Merge sorted rows of one series, time, position and channel into one.
+    """Merge sorted rows with equal series, time, position and channel.
 
-    Rows that are the same in all columns are one. Of others "error" keeps the first, as long as few rows repeat others;
-    a mean is weighted by the standard errors where there are any.
+    Rows that are equal in all columns always become one. Others are merged as `duplicates` says: "mean" averages,
+    weighted by standard errors if there are any; "first" and "last" keep one; "error" keeps the first if few rows are
+    concerned.
 
     Raises
     ------
     InputError
-        Rows that repeat others ("duplicates").
+        Many different rows for one time, with "error" ("duplicates").
     """
     again = _repeats(rows.keys)
     if not again.any():
@@ -362,7 +381,7 @@ def merge_duplicates(rows: Observations, duplicates: str, strict: bool = False) 
 
 
 def melt(rows: Observations) -> Observations:
-    """Turn features into channels: each value [n, C] that is not NaN becomes a row of its own."""
+    """Turn value columns into channels: each value [n, C] that is not NaN becomes a row."""
     absent = np.isnan(rows.values)
     row, column = np.nonzero(~absent)
     counts = zip(rows.value_names, absent.sum(axis=0).tolist(), strict=True)
@@ -382,12 +401,12 @@ def melt(rows: Observations) -> Observations:
 
 
 def spread(rows: Observations) -> Observations:
-    """Turn channels into features: one row per (series, time, position) of sorted rows.
+    """Turn channels into value columns: one row for each (series, time, position) of sorted rows.
 
     Raises
     ------
     InputError
-        Channels that are observed at few of many times ("too-many-cells"), or not at all ("missing-values").
+        Channels observed at only a few of many times ("too-many-cells"), or not at all ("missing-values").
     """
     if rows.channels is not None and rows.channel_names is not None:
         new = np.concatenate([[True], ~_repeats(rows.keys[:-1])])[: len(rows.times)]
@@ -423,7 +442,7 @@ def spread(rows: Observations) -> Observations:
 
 
 def refuse_missing(rows: Observations, absent: np.ndarray) -> None:
-    """Refuse values that are missing, by column and series."""
+    """Raise InputError for missing values, naming column and series."""
     row, column = np.argwhere(absent)[0]
     counts = ", ".join(f"{rows.value_names[c]!r}: {n}" for c, n in enumerate(absent.sum(axis=0)) if n)
     here = absent[rows.series == rows.series[row], column].sum()

@@ -29,10 +29,14 @@ def as_dataset(
     columns: TableSchema | None = None,
     of_training: Mapping[str, Any] | None = None,
 ) -> SeriesDataset:
-    """Series in any of the forms the estimators take, as a `SeriesDataset`; laid out as `like`, when that is given.
+    """Convert series in any form that the estimators accept to a `SeriesDataset`.
 
-    The forms are those of `rotarymae.estimators`. `columns` are of a data frame; `of_training` says how the table was
-    laid out on which `like` was fitted.
+    The forms are listed in `rotarymae.estimators`.
+
+    Args:
+        like: a fitted preprocessor, in whose layout the series are read; None in training.
+        columns: the columns of a data frame.
+        of_training: layout of the table on which `like` was fitted.
 
     Raises:
         InputError: another form; and as `SeriesDataset.from_frame`, `from_padded` and `from_arrays`.
@@ -58,7 +62,7 @@ def as_dataset(
 
 
 def is_frame(series: Any) -> bool:
-    """Whether this is a table with named columns. One of numbered columns, as pandas makes of an array, is none."""
+    """Return whether an object is a table with named columns; pandas frames with numbers for names are not."""
     seen = nw.from_native(series, pass_through=True)
     if isinstance(seen, nw.LazyFrame):
         return True
@@ -68,12 +72,12 @@ def is_frame(series: Any) -> bool:
 def labels_of(
     dataset: SeriesDataset, series: Any, labels: Any, id: str, unlabelled: Literal["error", "none"] = "error"
 ) -> Any:
-    """The labels [S] of series that came in one of the forms, in their order.
+    """Return the labels [S] of series in their order, from any form in which a caller may give them.
 
-    Labels of a data frame may be the name of its column, or a dictionary or pandas Series by id; those of a data set a
-    dictionary, or a pandas Series whose index has its ids. The default index of pandas (0, 1, 2, ...) is never taken
-    for ids. Each column of a pandas DataFrame is as such a Series. Everything else is in the order of the series.
-    With unlabelled="none" the label of a series without one is None. What a masked array masks is None.
+    For a data frame, labels may be the name of its column, or a dictionary or pandas Series by id; for a data set, a
+    dictionary, or a pandas Series whose index holds its ids. Each column of a pandas DataFrame is treated like such a
+    Series. Anything else must be in the order of the series; so must a Series with the default index of pandas (0, 1,
+    ...). With unlabelled="none" a series without a label gets None, as do masked values of a masked array.
 
     Raises:
         InputError: as `align_labels`.
@@ -96,10 +100,9 @@ def labels_of(
 
 
 def _by_id(index: Any, series: Any) -> bool:
-    """Return whether a pandas Series with this index is labelled by id.
+    """Return whether the index of a pandas Series holds ids of series.
 
-    A RangeIndex without a name is what pandas gives to values that have no index, so these are in the order of the
-    series, whatever numbers the ids are.
+    An unnamed RangeIndex is what pandas gives to values without an index; such values are in the order of the series.
     """
     if type(index).__name__ == "RangeIndex" and index.name is None:
         return False
@@ -117,6 +120,7 @@ def _is_table(one: Any) -> bool:
 def _from_frame(
     frame: Any, like: ObservationPreprocessor | None, columns: TableSchema, of_training: Mapping[str, Any]
 ) -> SeriesDataset:
+    """Read a data frame, in the layout of the training table if there is one."""
     if like is not None and is_of_the_command(of_training):
         given = {name: getattr(columns, name) for name in ("id", "time", "channel")}
         schema = TableSchema.for_model(like, of_training, given)
@@ -133,7 +137,7 @@ def is_of_the_command(of_training: Mapping[str, Any]) -> bool:
 
 
 def _from_list(series: Any, like: ObservationPreprocessor | None) -> SeriesDataset:
-    """(times, values) or (times, values, channels) of every series."""
+    """Read a list with (times, values) or (times, values, channels) for every series."""
     parts = [(one.times, one.values, one.channels) if isinstance(one, Series) else tuple(one) for one in series]
     lengths = {len([part for part in one if part is not None]) for one in parts}
     if len(lengths) > 1:
@@ -159,6 +163,7 @@ def _from_list(series: Any, like: ObservationPreprocessor | None) -> SeriesDatas
 
 
 def _from_padded(array: np.ndarray, like: ObservationPreprocessor | None) -> SeriesDataset:
+    """Read an array [cases, channels, time], in which NaN means that nothing was observed."""
     if like is not None:
         names = like.value_columns if like.channel_names is None else like.channel_names
         if array.shape[1] != len(names):
@@ -179,7 +184,7 @@ def _from_padded(array: np.ndarray, like: ObservationPreprocessor | None) -> Ser
 
 
 def _from_tables(arrays: Any, like: ObservationPreprocessor | None) -> SeriesDataset:
-    """Arrays [channels, time] of unequal length, as the padded array [cases, channels, time] of them."""
+    """Read arrays [channels, time] of different lengths, by padding them to one array."""
     widths, kinds = sorted({one.shape[0] for one in arrays}), sorted({str(one.dtype) for one in arrays})
     if len(widths) > 1 or any(one.dtype.kind not in "fiub" for one in arrays):
         raise InputError(
@@ -193,14 +198,14 @@ def _from_tables(arrays: Any, like: ObservationPreprocessor | None) -> SeriesDat
 
 
 def _named(dataset: SeriesDataset, like: ObservationPreprocessor | None) -> SeriesDataset:
-    """The data set, made from arrays without names, with the names of the model's values, if these are as many."""
+    """Return a data set made from unnamed arrays with the model's value names, if their number is equal."""
     if like is None or len(dataset.value_names) != len(like.value_columns):
         return dataset
     return replace(dataset, value_names=like.value_columns)
 
 
 def _with_channels(dataset: SeriesDataset, like: ObservationPreprocessor) -> SeriesDataset:
-    """The data set with its channels numbered as the model's, which may have more."""
+    """Return the data set with its channels numbered as in the model, which may have more."""
     if dataset.channels is None or dataset.channel_names is None or like.channel_names is None:
         return dataset
     if tuple(dataset.channel_names) == like.channel_names:

@@ -29,23 +29,21 @@ def align_labels(
     unlabelled: Literal["error", "none"] = "error",
     na: tuple[str, ...] = (),
 ) -> np.ndarray:
-    """Return the labels [S] of a data set's series, in its order, from a table that is matched by id.
+    """Read one label for each series of a data set from a table, matched by id.
 
     Args:
-        source: a file or data frame with one row per series, or several with the same label, as in the table of
-            observations.
-        unlabelled: a series without a label (or with an empty one) is an "error", or its label is None ("none").
+        source: a file or data frame with one row per series, or several rows with the same label.
+        unlabelled: a series without a label is an "error", or gets the label None ("none").
         na: cells that mean "missing", besides empty ones.
 
     Returns:
-        int64, float64, bool or string labels; objects where a label is None.
+        Labels [S] in the order of the series: int64, float64, bool or string; objects where a label is None.
 
     Raises:
-        InputError: naming the ids: series without a label, ids with two different ones; missing labels; no label of
-            any series.
+        InputError: naming the ids: series without a label, ids with two different ones; no label for any series.
 
     Warns:
-        InputWarning: labels that belong to no series; texts such as N/A, which are classes like others.
+        InputWarning: labels whose id is no series; texts such as N/A, which are treated as classes.
     """
     choose("unlabelled", unlabelled, ("error", "none"))
     ids, cells_of = _read(source, id, label, na)
@@ -80,8 +78,13 @@ def align_labels(
 def align_column(
     dataset: SeriesDataset, source: Any, id: str, name: str, na: tuple[str, ...] = ()
 ) -> tuple[np.ndarray, bool]:
-    """Return a column's values [S] in the order of a data set's series, None where one has none, and whether they were
-    dates, which become days since 1970-01-01. Arguments and errors as of `align_labels`, and other dates than ISO."""
+    """Read one value for each series from a column of a table, matched by id.
+
+    Arguments and errors as in `align_labels`; also raised for dates that are not ISO dates.
+
+    Returns:
+        Values [S], None where a series has none; and whether they were dates, which become days since 1970-01-01.
+    """
     ids, values = _read(source, id, name, na)
     as_days = pa.types.is_temporal(values.type)
     if cells.is_text(values.type):
@@ -100,7 +103,7 @@ def align_column(
 def with_static(
     dataset: SeriesDataset, source: Any, id: str, names: tuple[str, ...], na: tuple[str, ...] = ()
 ) -> SeriesDataset:
-    """Return a data set with static columns of the objects' table, which has one row per series."""
+    """Return a data set with further static columns from a table with one row per series."""
     table, static = open_source(source), dict(dataset.static)
     id = key_column(table, id)
     columns = table.read([id, *names])
@@ -129,7 +132,7 @@ def _ids(table: Source, column: pa.Array, name: str) -> pa.Array:
 
 
 def _read(source: Any, id: str, name: str, na: tuple[str, ...]) -> tuple[pa.Array, pa.Array]:
-    """Return the ids, as far as there are any, and the cells of a column beside them."""
+    """Read the id column and another column of a table; rows without an id are left out."""
     table = open_source(source)
     if id in ("file", "id") and id not in table.columns and name in table.columns:
         id, table = "file", table.with_ids_of_files()
@@ -149,7 +152,11 @@ def _read(source: Any, id: str, name: str, na: tuple[str, ...]) -> tuple[pa.Arra
 
 
 def _aligned(dataset: SeriesDataset, ids: pa.Array, values: pa.Array, name: str) -> tuple[pa.Array, np.ndarray]:
-    """Return the value of each series [S], null where it has none, and the ids of values that belong to no series."""
+    """Match values to series by id.
+
+    Returns:
+        The value of each series [S], null where there is none, and the ids of values without a series.
+    """
     codes, distinct = cells.encode(ids)
     kept, _ = one_per_series(values, name, codes, distinct)
     place, there, known = _match(dataset.ids, distinct)
@@ -157,9 +164,11 @@ def _aligned(dataset: SeriesDataset, ids: pa.Array, values: pa.Array, name: str)
 
 
 def _match(ids: np.ndarray, known: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the place of each id [S] among the known ones, whether it is among them, and these as they are compared.
+    """Look up ids among known ones.
 
-    Raises as `_of_one_kind`.
+    Returns:
+        The index of each id [S], whether it is known, and the known ids in the type in which they were compared. Raises
+        as `_of_one_kind`.
     """
     if not len(known):
         return np.zeros(len(ids), int), np.zeros(len(ids), bool), known
@@ -169,10 +178,10 @@ def _match(ids: np.ndarray, known: np.ndarray) -> tuple[np.ndarray, np.ndarray, 
 
 
 def _of_one_kind(ids: np.ndarray, labelled: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the ids of the series and of the labels; integers as texts where the others are texts.
+    """Return both lists of ids in one type, so that they can be compared; integers become text if the others are text.
 
-    A text file's ids are integers or texts by what else stands in the column. Raises InputError where no text is one of
-    the integers, or where one cannot tell what belongs together, as 001 might be 1.
+    A text file's ids may be read as integers in one table and as text in another. Raises InputError where no text
+    equals an integer, or where the match is ambiguous, as for 001 and 1.
     """
     numeric = [array.dtype.kind in "iufb" for array in (ids, labelled)]
     if numeric[0] == numeric[1]:

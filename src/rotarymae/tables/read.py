@@ -61,28 +61,28 @@ def read_table(
     others: Sequence[str] = (),
     memory: float | None = None,
 ) -> tuple[SeriesDataset, ReadingReport]:
-    """Read a table of observations.
+    """Read a table of observations as a `SeriesDataset`; return it with the report on its rows.
 
     Parameters
     ----------
     source
-        A file, a folder, a pattern, "-" for standard input, a data frame, or what `open_source` made of them.
+        A file, a folder, a pattern, "-" for standard input, a data frame, or a `Source`.
     channel_names, value_names
-        Those of a model, if there is one. A column "lc.flux" is its "flux".
+        Those of a trained model, if any. A column "lc.flux" counts as "flux".
     others
-        Columns that have another role, such as a label, and are no channels.
+        Columns with other roles, such as a label, which are not channels of a wide table.
     memory
-        Bytes that reading may take before the columns are sorted and mapped on disk; half of what is free, if None.
+        Bytes that reading may take; beyond, columns are sorted and mapped on disk. None means half of the free memory.
 
     Raises
     ------
     InputError
-        Columns that are not there, twice or not numeric; a table without an observation; see `TableSchema`.
+        Columns that are absent, duplicate or not numeric; a table without observations; see `TableSchema`.
 
     Warns
     -----
     InputWarning
-        Once for the whole table, of each kind of row that is left out, and of what looks wrong.
+        Once for each kind of row that is left out, and for whatever looks wrong.
     """
     reader = TableReader.open(source, schema, channel_names, value_names, others)
     try:
@@ -94,7 +94,7 @@ def read_table(
 
 
 def read_arrays(columns: dict[str, pa.Array], schema: TableSchema, channel_names: Any = None) -> SeriesDataset:
-    """Return the data set of arrays as columns of a table, of which no series and no cell may be left out."""
+    """Build a data set from arrays as columns; raise InputError where a series or a cell would be left out."""
     values, source = (*schema.values, *schema.errors), Source("the arrays", {}, {}, "")
     dataset = TableReader(source=source, schema=schema, values=values, channel_names=channel_names).build(columns)
     announce(every_series(dataset).reading)
@@ -102,7 +102,7 @@ def read_arrays(columns: dict[str, pa.Array], schema: TableSchema, channel_names
 
 
 def every_series(dataset: SeriesDataset) -> SeriesDataset:
-    """Refuse a data set of which series are left out: answers and labels that are matched by order would shift."""
+    """Return the data set, or raise InputError if series were left out: labels in order would then be wrong."""
     if dataset.reading is not None and dataset.reading.empty:
         empty, count = dataset.reading.empty, dataset.reading.series
         raise InputError(f"{len(empty)} of {count} series have no observation left: {listed(empty)}. Leave them out.")
@@ -152,7 +152,7 @@ class TableReader:
         others: Sequence[str] = (),
         id_name: str | None = None,
     ) -> TableReader:
-        """Find the columns of a schema in a table; arguments as `read_table`."""
+        """Open a table and find the columns of a schema in it; arguments as in `read_table`."""
         for_model = channel_names is not None or value_names is not None
         table = open_source(source, schema.header_row, schema.numbered).with_time(schema.time)
         names = table.columns
@@ -213,7 +213,7 @@ class TableReader:
 
     @cached_property
     def columns(self) -> list[str]:
-        """The columns that are read."""
+        """Return the names of the columns that are read."""
         schema = self.schema
         names = [schema.id, schema.time, schema.clock, schema.channel, *schema.positions, *self.values]
         names += [*schema.static, *schema.flags]
@@ -223,13 +223,14 @@ class TableReader:
     # ── whole, and in parts ─────────────────────────────────────────────────────────────────────────────────────────
 
     def read(self, memory: float | None = None) -> SeriesDataset:
-        """Return all series; of a table larger than `memory`, with memory-mapped columns."""
+        """Read all series; a table larger than `memory` gets memory-mapped columns."""
         whole = not self.source.too_large(self.columns, memory)
         parts: list[SeriesDataset] = []
         reports: list[ReadingReport] = []
         reason = NoObservations("the table has no rows; there is nothing to learn from.")
 
         def columns() -> Iterator[Any]:
+            """Yield the columns of each part of the table, and collect its ids, static columns and report."""
             nonlocal reason
             for _, dataset, error in self._pieces(READ, whole):
                 if dataset is None:
@@ -272,12 +273,12 @@ class TableReader:
         return self._announced(dataset)
 
     def parts(self) -> Iterator[Part]:
-        """Yield all series in parts of whole series, as they first appear in the table.
+        """Yield the table in parts of whole series, in the order of first appearance.
 
         Raises
         ------
         InputError
-            As `read`; but a part in which nothing was observed is no error.
+            As `read`; but a part without observations is no error.
 
         Warns
         -----
@@ -312,7 +313,7 @@ class TableReader:
             announce(report)
 
     def _pieces(self, size: int, whole: bool) -> Iterator[tuple[pa.Array, SeriesDataset | None, NoObservations | None]]:
-        """Yield the ids of whole series, in the table's type, with their data set or why there is none."""
+        """Yield ids and data set of consecutive series; without observations the data set is None, with the reason."""
         columns = self.source.read(self.columns) if whole else None
         reader = self._settled(columns)
         pieces: Any = self.source.series(self.columns, self.id, size) if columns is None else [columns]
@@ -326,8 +327,14 @@ class TableReader:
                 yield ids, None, error
 
     def _settled(self, columns: dict[str, pa.Array] | None) -> TableReader:
-        """Return the reader that reads labels alike in all parts: ids and channels of a text file are texts, unless
-        all of them are written as integers; and parts have the channels of the whole (`columns` is None)."""
+        """Return a reader that treats labels alike in all parts of the table.
+
+        Ids and channels of a text file are texts unless all of them are integers; parts get the channels of the whole
+        table.
+
+        Args:
+            columns: the id and channel columns of the whole table; None reads them.
+        """
         source, schema, integers, channels = self.source, self.schema, set(), self.channel_names
         for name in (schema.id, schema.channel):
             if name not in source.kinds or not (source.is_text or (columns is None and name == schema.channel)):
@@ -347,13 +354,14 @@ class TableReader:
         return labels.cast(pa.int64()) if name in self.integers and cells.is_text(labels.type) else labels
 
     def _announced(self, dataset: SeriesDataset) -> SeriesDataset:
-        """Return the data set with what is to say of the file, and warn once of what was left out."""
+        """Return the data set with the notes on its file; warn once of what was left out."""
         assert dataset.reading is not None
         report = self._with_notes(dataset.reading)
         announce(report)
         return replace(dataset, reading=report)
 
     def _with_notes(self, report: ReadingReport) -> ReadingReport:
+        """Add to a report the source's broken lines, notes and units. With `strict`, raise for unusable cells."""
         count, first = self.source.rejected()
         if count:
             cut = LeftOut("line", "has another number of cells", count, first)
@@ -366,7 +374,7 @@ class TableReader:
     # ── building ────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def build(self, columns: dict[str, pa.Array], part: bool = False) -> SeriesDataset:
-        """Return the data set of columns of the table, or of a part of it with whole series."""
+        """Build a data set from columns of the table, or of a part with whole series."""
         schema = self.schema
         if not len(columns[schema.id]):
             count, first = self.source.rejected()
@@ -385,7 +393,7 @@ class TableReader:
         return replace(dataset, value_names=self.value_names or dataset.value_names)
 
     def _observations(self, columns: dict[str, pa.Array]) -> tuple[Observations, dict[str, np.ndarray]]:
-        """Return the rows of some columns, in any order, and one value per series of every static column."""
+        """Convert columns to observations in any order, and static columns to one value per series."""
         schema = self.schema
         cautions: list[str] = []
         notes: list[str] = []
@@ -401,6 +409,7 @@ class TableReader:
         series = series if row_of is None else series[row_of]
 
         def numbers(name: str, limits: bool = False) -> np.ndarray:
+            """Read a column as numbers; NaN for an absent one. Words and notes are collected for the report."""
             if name in self.absent:
                 return np.full(len(series), np.nan)
             read = cells.numbers(per_row[name], name, schema.na, limits)
@@ -484,7 +493,7 @@ class TableReader:
         return self._within(rows if keep.all() else rows.keep(keep)), static | facts
 
     def _within(self, rows: Observations) -> Observations:
-        """Leave out rows before `since` and after `until`."""
+        """Leave out and count rows before `since` and after `until`."""
         since, until, time = self.schema.since, self.schema.until, self.schema.time
         reasons = []
         if since is not None:
@@ -495,7 +504,11 @@ class TableReader:
 
 
 def _observed_channels(which: np.ndarray, known: tuple[Any, ...], usable: np.ndarray) -> tuple[np.ndarray, tuple]:
-    """Leave out channels of which no row can be used, unless that is all of them."""
+    """Leave out channels without any usable row, unless no channel has one.
+
+    Returns:
+        The channel number of each row, and the names of the remaining channels.
+    """
     there = np.bincount(which[usable & (which >= 0)], minlength=len(known)) > 0
     if there.all() or not there.any():
         return which, known
@@ -505,7 +518,7 @@ def _observed_channels(which: np.ndarray, known: tuple[Any, ...], usable: np.nda
 
 
 def _joined(reports: list[ReadingReport]) -> ReadingReport:
-    """Return the report of a table from those of its parts."""
+    """Add up the reports on the parts of a table. Raises InputError where dates with and without zone are mixed."""
     if len({NO_ZONE in report.notes for report in reports}) > 1:
         raise InputError(
             "some of the times are dates with a zone or an offset, and some without; give all in one way.",
@@ -521,12 +534,17 @@ def announce(report: ReadingReport | None) -> None:
 
 
 def explode(columns: dict[str, pa.Array]) -> tuple[dict[str, pa.Array], np.ndarray | None]:
-    """Return columns of lists as one row per entry, and the row [n] that each is from; others as they are.
+    """Turn columns of lists into one row per entry; other columns are left as they are.
+
+    Returns
+    -------
+    tuple
+        The columns, and the original row [n] of each entry; None if there are no lists.
 
     Raises
     ------
     InputError
-        Lists of one row that differ in length.
+        Lists in one row that differ in length.
     """
     lists = [name for name, column in columns.items() if is_list(column.type)]
     if not lists:
@@ -551,7 +569,7 @@ def explode(columns: dict[str, pa.Array]) -> tuple[dict[str, pa.Array], np.ndarr
 def _facts(
     untimed: np.ndarray, series: np.ndarray, count: int, codes: np.ndarray, names: np.ndarray, values: np.ndarray
 ) -> dict[str, np.ndarray]:
-    """Return rows without a time as static columns: the first value of each channel, or 1 and 0 where it has none."""
+    """Turn rows without a time into static columns: each channel's first value; 1 and 0 for channels without any."""
     columns = {}
     for c in np.unique(codes[untimed & (codes >= 0)]):
         rows = np.flatnonzero(untimed & (codes == c))
@@ -564,7 +582,7 @@ def _facts(
 
 
 def _no_columns(part: SeriesDataset) -> dict[str, Any]:
-    """Return the columns of as many observations that take no memory."""
+    """Return columns for as many observations as `part` has that take no memory, as placeholders."""
     return {
         name: None if column is None else np.broadcast_to(np.zeros((), column.dtype), column.shape)
         for name, column in part.columns._asdict().items()
@@ -572,12 +590,12 @@ def _no_columns(part: SeriesDataset) -> dict[str, Any]:
 
 
 def _no_ids(table: Source, roles: set[str]) -> bool:
-    """Return True for a table without a column of ids: it is one series, or each of its files is.
+    """Return whether a table lacks an id column and is therefore one series, or one series per file.
 
     Raises
     ------
     InputError
-        Another column looks like one of ids ("unknown-column").
+        Another column looks like an id ("unknown-column").
     """
     from rotarymae.tables.guess import looks_like_id
 
@@ -593,7 +611,7 @@ def _no_ids(table: Source, roles: set[str]) -> bool:
 
 
 def _warn_of_units(table: Source, schema: TableSchema) -> None:
-    """Warn of columns whose unit is not that of training, with the factor between them, if astropy knows it."""
+    """Warn of columns whose unit differs from training's; with the factor, if astropy knows it."""
     for name, trained in schema.units.items():
         unit = table.units.get(name, trained)
         if unit == trained:
@@ -610,7 +628,7 @@ def _warn_of_units(table: Source, schema: TableSchema) -> None:
 
 
 def _advice(role: str, for_model: bool) -> str:
-    """Return what to type where a column of this role is absent."""
+    """Return what a user should type where the column for a role is absent."""
     if role in ("static", "errors") and for_model:
         return f", which the model reads ({option(role)} in training)"
     more = {"flags": ", or add one of zeros, if nothing is flagged", "id": ", or give --id file for one series a file"}

@@ -104,6 +104,7 @@ class TableSchema:
     units: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        """Check the names and options, alone and together. Raises InputError."""
         for name in LISTS:
             value = getattr(self, name)
             empty = name != "values" or self.wide
@@ -143,7 +144,7 @@ class TableSchema:
 
     @property
     def roles(self) -> list[tuple[str, str]]:
-        """(role, column) for every column that is named."""
+        """Return (role, column) for every column that is named."""
         pairs = []
         for role in COLUMNS:
             value = getattr(self, role)
@@ -163,7 +164,7 @@ class TableSchema:
 
     @classmethod
     def resolve(cls, given: Mapping[str, Any], of_model: Mapping[str, Any] | None = None) -> TableSchema:
-        """Return what is given (None, False and () are not), else the model's, else the defaults.
+        """Merge options: those given (None, False and () count as not given), else the model's, else the defaults.
 
         Raises
         ------
@@ -187,15 +188,14 @@ class TableSchema:
     def for_model(
         cls, preprocessor: Any, columns: Mapping[str, Any], given: Mapping[str, Any] | None = None
     ) -> TableSchema:
-        """Return how a table for a model is read: as its training table (`columns`), but for what is given."""
+        """Return the schema for a trained model's table: that of its training table, changed by what is `given`."""
         schema = cls.resolve(given or {}, columns)
         # No static columns, of a model that is only pre-trained.
         static = tuple(column.name for column in preprocessor.static)
         return replace(schema, static=static, errors=preprocessor.errors, positions=preprocessor.position_names)
 
     def with_values_of(self, dataset: Any) -> TableSchema:
-        """Return the same with the channels by name, where a wide table's were all columns that have no other role, and
-        with the units."""
+        """Return the schema with what reading `dataset` settled: the names of channels in a wide table, and units."""
         values = tuple(dataset.channel_names or dataset.value_names) if self.wide else self.values
         return replace(self, values=values, units=dataset.reading.units if dataset.reading else {})
 
@@ -204,7 +204,7 @@ class TableSchema:
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> TableSchema:
-        """Return the schema of `to_json`. Raises InputError for a field that there is not."""
+        """Build a schema from the content that `to_json` returned. Raises InputError for an unknown field."""
         names = [one.name for one in fields(cls)]
         for name in content:
             if name not in names:
