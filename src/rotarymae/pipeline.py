@@ -134,6 +134,7 @@ class Pipeline:
     calibration: Calibration | None = None
 
     def __post_init__(self) -> None:
+        """Check the model's class; a masked autoencoder is also the pipeline's `autoencoder`. Raises InputError."""
         if KINDS.get(type(self.model).__name__) is not type(self.model):
             raise InputError(f"the model is a {type(self.model).__name__}; wanted one of {', '.join(KINDS)}.")
         if isinstance(self.model, MaskedAutoencoder):
@@ -145,7 +146,7 @@ class Pipeline:
 
     @property
     def pretrained(self) -> Pipeline:
-        """Return the pipeline of the autoencoder alone, which reads no static columns.
+        """Return a pipeline with the autoencoder only, which reads no static columns.
 
         Raises
         ------
@@ -670,7 +671,7 @@ class Pipeline:
         return as_dataset(X, known, self._frame_columns() if is_frame(X) else None, self.columns)
 
     def _frame_columns(self) -> TableSchema:
-        """Return the columns of a data frame that is laid out as the training table was."""
+        """Return the columns to read from a data frame: those of the training table."""
         known = self.require_series()
         names = {"id", "time", "channel", "values", "static"}
         given = {name: value for name, value in self.columns.items() if name in names and value}
@@ -854,6 +855,7 @@ class Pipeline:
         return pipeline  # pyright: ignore
 
     def _modules(self) -> dict[str, nn.Module]:
+        """Return the torch modules to save, by name: model, autoencoder, calibration, preprocessor."""
         modules: dict[str, nn.Module] = {"model": self.model}
         modules |= {} if self.autoencoder in (None, self.model) else {"autoencoder": self.autoencoder}
         if self.calibration is not None and self.autoencoder is not None:
@@ -861,6 +863,7 @@ class Pipeline:
         return modules | ({} if self.preprocessor is None else {"preprocessor": self.preprocessor})
 
     def _described(self) -> Described:
+        """Return the settings of all parts, as config.json keeps them."""
         known = self.preprocessor
         preprocessor = None if known is None else {"kind": known.kind, **known.to_dict()}
         models = {part: module for part, module in self._modules().items() if part in ("model", "autoencoder")}
@@ -870,7 +873,7 @@ class Pipeline:
         return Described(preprocessor, modules["model"], modules.get("autoencoder"), labels, *settings)
 
     def _check(self) -> None:
-        """Raise InputError where the parts do not fit together."""
+        """Raise InputError where the parts do not fit together, as a preprocessor for another number of features."""
         from_fields(TableSchema, self.columns, "columns")
         options = {each.name for each in dataclasses.fields(FitConfig)}
         parameters: dict[str, Any] = {
@@ -912,6 +915,7 @@ class Pipeline:
                 )
 
     def _card(self, note: str, license: str, tags: Sequence[str]) -> str:
+        """Return the text of the model card, README.md."""
         environment = jinja2.Environment(
             loader=jinja2.FileSystemLoader(Path(__file__).parent),
             undefined=jinja2.StrictUndefined,
@@ -957,6 +961,7 @@ class Ensemble(Pipeline):
 
     @classmethod
     def of(cls, members: Sequence[Pipeline]) -> Self:
+        """Create an ensemble of the folds' pipelines; its decision weights are their geometric mean."""
         first = members[0]
         labels = first.require_labels()
         decided = [getattr(member.labels, "weights", ()) for member in members]
@@ -976,6 +981,7 @@ class Ensemble(Pipeline):
         return np.mean([member.outputs(dataset, predictor, on_step) for member in self.members], axis=0)
 
     def every(self, X: Any, on_step: Any = None) -> dict[str, np.ndarray]:
+        """Return {predictor: outputs}, each the mean over the folds' pipelines."""
         dataset = self.dataset(X)
         each = [member.every(dataset, on_step) for member in self.members]
         if self.choice == EACH_CHOICE:
@@ -986,6 +992,7 @@ class Ensemble(Pipeline):
 
     @property
     def errors(self) -> dict[str, list[list[float]]]:
+        """Return the validation errors of all folds by predictor, sorted, for prediction intervals."""
         each = [member.errors for member in self.members]
         if self.choice == EACH_CHOICE and all(each):
             each = [one | {EACH_CHOICE: one[member.choice]} for one, member in zip(each, self.members, strict=True)]
@@ -1000,6 +1007,7 @@ class Ensemble(Pipeline):
         return {"chosen": self.choice, "because": because, "folds": [m.describe_choice() for m in self.members]}
 
     def require_one(self) -> Pipeline:
+        """Raise InputError: an ensemble of folds only predicts."""
         raise InputError(
             f"these are {len(self.members)} models, one for each fold: together they predict and no more. Name the "
             f"folder of one, such as {FOLDS}/1 in that of the run.",
@@ -1034,6 +1042,7 @@ class AnySeriesPipeline(Pipeline):
         return self
 
     def require_series(self) -> ObservationPreprocessor:
+        """Raise InputError: this model was trained on no table, so it has no fitted preprocessor."""
         raise InputError(
             "any-series was not trained on a table: it interpolates, scores anomalies and embeds, and no more; "
             "`rotarymae fit` trains a model of this table.",
@@ -1045,6 +1054,7 @@ class AnySeriesPipeline(Pipeline):
         return self.model
 
     def dataset(self, X: Any) -> SeriesDataset:
+        """Read data in any form into a `SeriesDataset`, whatever its channels."""
         if isinstance(X, str | Path):
             return read_table(Path(X), self.layout())[0]
         if is_flat(X):
@@ -1105,7 +1115,7 @@ def without_head(preprocessor: Any) -> Any:
 
 
 def check_replaceable(folder: str | Path) -> None:
-    """Raise InputError when saving a pipeline to `folder` would remove something that is not one."""
+    """Raise InputError where saving a pipeline to `folder` would delete files that are not a saved pipeline."""
     folder = Path(folder)
     if folder.is_symlink():
         raise InputError(f"{folder} is a link to {folder.readlink()}; save to that folder itself, or remove the link.")
@@ -1122,7 +1132,7 @@ def check_replaceable(folder: str | Path) -> None:
 
 
 def _is_model(folder: Path) -> bool:
-    """Return whether the files there are such as `save` writes; a README.md may well be somebody else's."""
+    """Return whether a folder looks like a saved pipeline: its config.json, no other folders, no foreign README.md."""
     if not all(path.is_file() or path.name == PARTNERS for path in folder.iterdir()):
         return False
     try:
@@ -1138,7 +1148,11 @@ def _module_settings(model: nn.Module) -> dict[str, Any]:
 
 
 def _built(settings: dict[str, Any], tensors: int) -> nn.Module:
-    """Return a model without memory for its weights."""
+    """Build a model from its settings, without memory for weights (on the meta device).
+
+    Args:
+        tensors: the number of saved tensors, which bounds what a damaged file may ask for.
+    """
     if set(settings) != {"kind", "config", "head"}:
         raise InputError(f"a model has kind, config and head; {', '.join(sorted(settings))} came.")
     choose("kind", settings["kind"], tuple(KINDS))
@@ -1158,7 +1172,7 @@ def _labels(content: dict[str, Any]) -> Labels:
 
 
 def _calibration(modules: dict[str, nn.Module]) -> Calibration:
-    """Return a calibration of the loaded model, to be filled."""
+    """Return a calibration of the loaded model's size, whose tensors are filled later."""
     model, preprocessor = modules.get("autoencoder", modules["model"]), modules.get("preprocessor")
     if not isinstance(model, MaskedAutoencoder) or not isinstance(preprocessor, ObservationPreprocessor):
         raise InputError("a calibration is that of a model that interpolates series, and this one does not.")
@@ -1166,6 +1180,7 @@ def _calibration(modules: dict[str, nn.Module]) -> Calibration:
 
 
 def _partners(folder: Path, labels: Labels | None) -> Predictor:
+    """Load the predictor of a pipeline. Raises ModelDirectoryError where it is damaged or does not fit the labels."""
     try:
         partners = Predictor.load(folder)
     except ModelDirectoryError:

@@ -60,6 +60,7 @@ class Predictions(Program):
     target: Tensor
 
     def __init__(self, pipeline: Pipeline) -> None:
+        """Take the model, preprocessor, class names and scaling of a fine-tuned pipeline."""
         super().__init__(pipeline)
         labels, partners = pipeline.require_labels(), pipeline.partners
         self.temperature = 1.0 if partners is None else partners.temperatures["model"]
@@ -80,6 +81,12 @@ class Predictions(Program):
         position: Tensor | None = None,
         static: Tensor | None = None,
     ) -> Tensor:
+        """Return class probabilities [B, classes], or values [B, outputs] in the units of the targets.
+
+        Args:
+            time, values, mask: observations [B, N], [B, N, V], and True where there is one.
+            channel, position, static: channel indices, further positions, static columns, where the model reads them.
+        """
         tokens = self.preprocessor(Rows(time, values, mask, channel, position))
         out = self.model(tokens, None if static is None else code_features(self.preprocessor.static, static.double()))
         if self.outputs == ("predicted",):
@@ -93,6 +100,7 @@ class Embeddings(Program):
     outputs = ("embedding",)
 
     def __init__(self, pipeline: Pipeline, pool: str | None = None) -> None:
+        """Take the model and preprocessor of a pipeline; `pool` as in `Pipeline.embed`."""
         super().__init__(pipeline)
         self.pool = pool or getattr(self.model, "pool", "mean")
         if self.pool == "cls" and encoder_of(self.model).cls_token is None:  # before a program is traced
@@ -106,6 +114,7 @@ class Embeddings(Program):
         channel: Tensor | None = None,
         position: Tensor | None = None,
     ) -> Tensor:
+        """Return one vector per series, float32 [B, D]; arguments as `Predictions.forward`."""
         return embedding(self.model, self.preprocessor(Rows(time, values, mask, channel, position)), self.pool)
 
 
@@ -119,6 +128,7 @@ class Interpolations(Program):
     deviations: Tensor
 
     def __init__(self, pipeline: Pipeline) -> None:
+        """Take the autoencoder, preprocessor and calibration of a pipeline."""
         super().__init__(pipeline.pretrained)
         self.calibration = pipeline.calibration
         self.season = 0.0 if pipeline.calibration is None else float(pipeline.calibration.season)
@@ -146,6 +156,12 @@ class Interpolations(Program):
         query_channel: Tensor | None = None,
         query_position: Tensor | None = None,
     ) -> Any:
+        """Return means and standard deviations [B, M, V] at M queries per series, in the table's units.
+
+        Args:
+            query_time, query_channel, query_position: where to predict; the other arguments are those of
+                `Predictions.forward`.
+        """
         assert isinstance(self.model, MaskedAutoencoder)
         known, likelihood, calibration = self.preprocessor, self.model.likelihood, self.calibration
         rows, query_time = Rows(time.double(), values, mask, channel, position), query_time.double()
@@ -174,7 +190,7 @@ class Interpolations(Program):
 
 
 def _of_channel(part: Tensor, number: Tensor, channels: int) -> Tensor:
-    """Return of each query [B, M, C · V, ...] what concerns its channel [B, M, V, ...]."""
+    """Select, for each query, the numbers of its channel: from [B, M, C · V, ...] to [B, M, V, ...]."""
     each = part.unflatten(2, (channels, -1))
     index = number.view(*number.shape, *(1 for _ in each.shape[2:]))
     return each.gather(2, index.expand(-1, -1, 1, *each.shape[3:]))[:, :, 0]
