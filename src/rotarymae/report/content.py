@@ -39,6 +39,7 @@ class Table:
         return list(dict.fromkeys(column for _, row in self.rows for column in row))
 
     def is_best(self, column: str, row: Mapping[str, object]) -> bool:
+        """Return whether a row has the best value of a column (or, if `across`, the best value of the row)."""
         if column in self.across:
             others = [row.get(name) for name in self.across]
         elif column in {*self.highest, *self.lowest}:

@@ -82,7 +82,7 @@ def check_memory(config: FitConfig, sizes: RoMAEConfig, lengths: np.ndarray, nou
 
 
 def _memory(config: FitConfig, sizes: RoMAEConfig, lengths: np.ndarray, pretrains: bool) -> float:
-    """Return bytes that the largest batch keeps for its backward pass; attention keeps no matrix of its scores."""
+    """Return the bytes that the largest batch keeps for the backward pass."""
     batch_size = (config.pretraining() if pretrains else config.finetuning()).batch_size or 1
     tokens = int(lengths.max()) * min(batch_size, len(lengths))
     if not pretrains:
@@ -115,6 +115,12 @@ class Plan:
         reporter: Reporter,
         resume: bool = False,
     ) -> None:
+        """Prepare the plan of a run; a resumed run reads the numbers of steps that it chose before.
+
+        Args:
+            finetunes: whether a fine-tuning follows pre-training.
+            started: time.monotonic() when the run began, from which `minutes` count.
+        """
         self.path, self.config, self.finetunes = out / PLAN, config, finetunes
         self.started, self.reporter, self.resume = started, reporter, resume
         # Of a trained model, epochs say that its pre-training continues.
@@ -124,7 +130,7 @@ class Plan:
             reporter.warn(f"minutes decide how many steps are made; {', '.join(given)} have no effect with them.")
 
     def options(self, stage: Stage, on_step: OnStep) -> dict[str, Any]:
-        """Return the arguments of `train.pretrain` or `train.finetune` that say when it ends and where it is saved."""
+        """Return schedule, folder, resume and on_step of a stage, as `train.pretrain` and `train.finetune` need."""
         return {
             "schedule": partial(self.schedule, stage),
             "on_step": on_step,
@@ -134,7 +140,7 @@ class Plan:
         }
 
     def schedule(self, stage: Stage, objective: Objective, examples: Examples, training: TrainConfig) -> TrainConfig:
-        """Return the settings of a stage; with `minutes`, with the steps that fit into its share of them."""
+        """Return the settings of a stage; with `minutes`, the number of steps is what fits into its share of them."""
         if self.config.minutes is None:
             return training
         per_epoch = len(plan_batches(examples.lengths, training.seed, 0, training.batch_size, training.batch_tokens))
@@ -164,6 +170,7 @@ class Plan:
         return _of_steps(training, steps, per_epoch)
 
     def _read(self) -> dict[str, int]:
+        """Return {stage: steps} that an interrupted run has chosen; {} for a new run."""
         try:
             kept = json.loads(self.path.read_text(encoding="utf-8"))
         except (FileNotFoundError, ValueError):
@@ -188,10 +195,11 @@ class _Measured(Exception):
 
 
 def measure_step(objective: Objective, examples: Examples, training: TrainConfig) -> float:
-    """Return the seconds per step of a training, from some steps of a copy; the objective is left as it is."""
+    """Return the seconds per training step, measured on some steps with a copy of the model."""
     ends: list[float] = []
 
     def on_step(step: int, steps: int, loss: float) -> None:
+        """Note the time of a step; end the training when enough steps are measured."""
         ends.append(time.monotonic())
         late = len(ends) > 3 and ends[-1] - ends[0] > PATIENCE
         if broadcast_from_main(late or len(ends) > WARMUP_STEPS + MEASURED_STEPS):
