@@ -51,6 +51,7 @@ class ClassLabels:
     weights: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
+        """Check the classes and their weights. Raises InputError."""
         kinds = {str if isinstance(name, str) else float for name in self.classes}
         if len(self.classes) < 2 or len(set(self.classes)) < len(self.classes) or len(kinds) > 1:
             raise InputError(f"classes are {listed(self.classes)}; wanted at least two different ones of one kind.")
@@ -60,10 +61,10 @@ class ClassLabels:
 
     @staticmethod
     def check(targets: Any, series: int) -> np.ndarray:
-        """Return labels [series] of at least two different classes as an array.
+        """Return class labels as an array, one per series, after checking that they can be learnt.
 
         Raises:
-            InputError: another number of labels than series, or labels that cannot be learnt.
+            InputError: a number of labels other than `series`; fewer than two classes; labels that cannot be learnt.
         """
         labels = one_per_series(targets, series)
         if labels.ndim != 1:
@@ -115,7 +116,11 @@ class ClassLabels:
         return Classifier(encoder, self.outputs, pool, static_features=static_features)
 
     def objective(self, model: Classifier | Regressor, encoded: np.ndarray, config: FitConfig) -> Objective:
-        """Return what fine-tuning minimises, given the encoded training targets."""
+        """Return the loss of fine-tuning as a module: cross-entropy with the options of `config`.
+
+        Args:
+            encoded: class numbers of the training series, for class weights.
+        """
         assert isinstance(model, Classifier)
         weights = None
         if config.class_weights == "balanced":
@@ -160,10 +165,10 @@ class NumberTargets:
 
     @staticmethod
     def check(targets: Any, series: int) -> np.ndarray:
-        """Return numbers [series, outputs]; NaN where one is missing.
+        """Return targets as numbers [series, outputs], after checking them; NaN marks a missing one.
 
         Raises:
-            InputError: another number of targets than series, or targets that are no numbers.
+            InputError: a number of targets other than `series`; targets that are not numbers.
         """
         numbers = _numbers(targets, series)
         empty = np.atleast_1d(np.isnan(numbers).all(0))
@@ -174,7 +179,7 @@ class NumberTargets:
 
     @staticmethod
     def check_config(config: FitConfig, targets: np.ndarray) -> None:
-        """Raise InputError for options that a regression does not have."""
+        """Raise InputError for options that only classification has, such as class_weights."""
         defaults = {"label_smoothing": 0.0, "class_weights": "none", "decide": "auto", "costs": ()}
         for name, unused in defaults.items():
             if getattr(config, name) != unused:
@@ -188,7 +193,7 @@ class NumberTargets:
 
     @classmethod
     def fit(cls, targets: np.ndarray) -> Self:
-        """Measure the scale of training targets [S, outputs]."""
+        """Create the scaling: mean and standard deviation of each output over the training targets [S, outputs]."""
         mean, std = np.nanmean(targets, axis=0), np.nanstd(targets, axis=0)
         # The spread of rounding errors is no spread: dividing by it would turn a constant target into noise.
         constant = std <= 1e-12 * np.abs(mean)
@@ -203,7 +208,7 @@ class NumberTargets:
         return len(self.mean)
 
     def encode(self, targets: np.ndarray) -> np.ndarray:
-        """Return standardised targets [S, outputs]. Raises InputError for another number of outputs."""
+        """Return standardised targets [S, outputs]. Raises InputError for a number of outputs unlike training's."""
         numbers = _numbers(targets, len(targets))
         if numbers.shape[1] != self.outputs:
             raise InputError(f"there are {numbers.shape[1]} targets per series; training had {self.outputs}.")
@@ -237,6 +242,7 @@ class NumberTargets:
 
 
 def _numbers(targets: Any, series: int) -> np.ndarray:
+    """Return targets as float64 [series, outputs]. Raises InputError for dates, text, infinity or one value only."""
     given = one_per_series(targets, series)
     if given.dtype.kind in "mM":  # whose numbers would be of the unit that they are stored in
         raise InputError(f"the labels have the type {given.dtype}; a regression needs numbers, such as days.")
@@ -263,7 +269,7 @@ LABELS: dict[str, type[ClassLabels] | type[NumberTargets]] = {kind.task: kind fo
 
 
 def truth_at(labels: Labels, targets: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Return the true values [S] or [S, outputs] of the series at `rows`, as predictions are compared; 0 for others."""
+    """Return the true values of the series at `rows`, in an array for all series; it is 0 elsewhere."""
     known = labels.truth(narrowed(targets[rows]))
     truth = np.zeros((len(targets), *known.shape[1:]), known.dtype)
     truth[rows] = known
@@ -271,11 +277,13 @@ def truth_at(labels: Labels, targets: np.ndarray, rows: np.ndarray) -> np.ndarra
 
 
 def choose_labels(targets: Any, name: str = "auto") -> type[ClassLabels] | type[NumberTargets]:
-    """Return the kind of labels of a task; "auto" takes numbers of which one is not whole for a regression's.
+    """Return the class that handles the targets of a task: ClassLabels or NumberTargets.
+
+    "auto" means regression where some number is not whole, else classification.
 
     Raises:
-        InputError: an unknown name; texts and numbers in one, which no table can hold; whole numbers that may be
-            classes or measurements; nearly as many texts as series.
+        InputError: an unknown task; text mixed with numbers; whole numbers that may be classes or measurements; nearly
+            as many different texts as series.
     """
     choose("task", name, ("auto", *LABELS))
     numbers = np.asarray(targets)
@@ -308,7 +316,7 @@ def choose_labels(targets: Any, name: str = "auto") -> type[ClassLabels] | type[
 
 
 def as_targets(targets: Any) -> np.ndarray:
-    """Return targets as an array; where some are missing, as they are: in an array of strings NaN would be "nan"."""
+    """Return targets as an array: of objects where some are missing, as NaN among strings would become "nan"."""
     if hasattr(targets, "dtype"):
         return np.asarray(targets)
     objects = np.asarray(targets, object)
@@ -316,7 +324,7 @@ def as_targets(targets: Any) -> np.ndarray:
 
 
 def has_label(targets: Any) -> np.ndarray:
-    """Return which series have a label, bool [S]: not None and not NaN. Rows of several targets count as labels."""
+    """Return a mask [S], True where a label is neither None nor NaN; rows of several outputs count as labels."""
     given = np.asarray(targets, None if hasattr(targets, "dtype") else object)  # in a list of strings NaN stays NaN
     if given.ndim != 1 or given.dtype.kind not in "fO":
         return np.ones(len(given) if given.ndim else 1, bool)
@@ -324,6 +332,7 @@ def has_label(targets: Any) -> np.ndarray:
 
 
 def _is_label(label: Any) -> bool:
+    """Return whether a single label is present: not None, not NaN, not pandas' NA."""
     try:
         return label is not None and bool(label == label)
     except TypeError:  # pandas' NA is neither equal to itself nor not
@@ -341,7 +350,7 @@ def _are_mixed(labels: np.ndarray) -> bool:
 
 
 def class_index(labels: np.ndarray, classes: Sequence[Any] | np.ndarray) -> np.ndarray:
-    """Return the numbers [S] of labels among the classes. Raises InputError naming a label that is no class."""
+    """Return the index [S] of each label in `classes`. Raises InputError naming a label that is no class."""
     numbers = {as_text(name): i for i, name in enumerate(classes)}  # whether 1 is a number depends on the other labels
     texts = [as_text(label) for label in labels]
     unknown = sorted(set(texts) - set(numbers))
@@ -351,7 +360,7 @@ def class_index(labels: np.ndarray, classes: Sequence[Any] | np.ndarray) -> np.n
 
 
 def one_per_series(targets: Any, series: int) -> np.ndarray:
-    """Return targets as an array. Raises InputError for another number of them than series."""
+    """Return targets as an array; raise InputError where their number is not that of the series."""
     given = np.asarray(targets)
     if given.ndim == 0 or len(given) != series:
         count = "one value" if given.ndim == 0 else f"{len(given)} labels"

@@ -41,7 +41,13 @@ class Partner(Protocol):
     def fit(
         cls, task: str, dataset: AnyDataset, truth: NDArray[Any], static: tuple[StaticColumn, ...], seed: int
     ) -> Self:
-        """Fit to classes int [S] (0, 1, .., all of them), or to numbers [S, outputs] of which some may be NaN."""
+        """Fit the method to training data.
+
+        Args:
+            task: "classification" or "regression".
+            truth: class numbers int [S] from 0, every class present, or numbers [S, outputs], NaN where one is missing.
+            static: static columns that it may read.
+        """
         ...
 
     def predict(self, dataset: AnyDataset) -> Floats:
@@ -59,7 +65,7 @@ class Partner(Protocol):
 
 
 def save_arrays(path: Path, arrays: dict[str, NDArray[Any]]) -> None:
-    """Write arrays as safetensors. Raises OSError where there is no room, as safetensors has an error of its own."""
+    """Write arrays as safetensors. Raises OSError where the disk is full; safetensors has another error for that."""
     try:
         save_file({name: np.ascontiguousarray(array) for name, array in arrays.items()}, path)
     except SafetensorError as error:
@@ -67,10 +73,13 @@ def save_arrays(path: Path, arrays: dict[str, NDArray[Any]]) -> None:
 
 
 def load_arrays(path: Path, layout: dict[str, tuple[type, tuple[int | str, ...]]]) -> dict[str, NDArray[Any]]:
-    """Read arrays from safetensors, and check their names, types and shapes, and that all numbers are finite.
+    """Read arrays from safetensors; check names, types and shapes, and that all numbers are finite.
 
     Args:
-        layout: the type and the shape of each; a text in a shape is a size that all arrays with this text share.
+        layout: {name: (type, shape)}; a text in a shape stands for a size that is equal wherever the text occurs.
+
+    Raises:
+        ModelDirectoryError: an array that does not fit.
     """
     try:
         arrays = load_file(path)

@@ -24,7 +24,7 @@ class MostCommonClass:
     name = "most_common_class"
 
     def fit(self, dataset: AnyDataset, targets: NDArray[Any]) -> Self:
-        """Learns from classes int [S] (0, 1, ..), or from numbers [S, outputs] of which some may be NaN."""
+        """Fit to class numbers int [S] from 0, or to numbers [S, outputs], NaN where one is missing."""
         counts = np.bincount(targets)
         self.shares = counts / counts.sum()
         return self
@@ -53,6 +53,7 @@ class ChannelMean:
     name = "mean"
 
     def fit(self, dataset: SeriesDataset) -> Self:
+        """Compute the mean of each value in each channel."""
         channels = 1 if dataset.channel_names is None else len(dataset.channel_names)
         total, count = np.zeros((channels, len(dataset.value_names))), np.zeros((channels, 1))
         for rows in chunks(dataset):
@@ -75,6 +76,7 @@ class LinearInterpolation(ChannelMean):
     name = "linear_interpolation"
 
     def predict(self, visible: SeriesDataset, hidden: SeriesDataset) -> Floats:
+        """Predict hidden observations [n, V] on straight lines between visible ones of the same series and channel."""
         if not np.array_equal(np.asarray(visible.ids), np.asarray(hidden.ids)):
             raise InputError("visible and hidden must hold the same series ids in the same order.")
         seen, hidden_rows, out = Rows.of(visible), Rows.of(hidden), super().predict(visible, hidden)

@@ -41,16 +41,16 @@ DECISIONS = (0, 2, 4, 6, 8, 10)  # numbers only: where missing values go (2), an
 
 
 def fit_trees(features: Floats, target: NDArray[Any], classes: int, settings: dict[str, Any], seed: int) -> str:
-    """Return boosted trees as text.
+    """Train boosted trees with LightGBM; return them as LightGBM's text.
 
     Args:
         features: [S, F], NaN where one is missing.
-        target: [S] classes 0, 1, .., or numbers of about unit size, as LightGBM keeps them in single precision.
-        classes: how many; 0 for numbers.
-        settings: LightGBM's parameters beyond COMMON; "balanced" gives classes the same total weight.
+        target: [S] class numbers from 0, or numbers of about unit size, for LightGBM keeps them in single precision.
+        classes: number of classes; 0 for regression.
+        settings: LightGBM parameters besides COMMON; and "balanced", which gives all classes the same total weight.
 
     Raises:
-        InputError: a class that no series has, or one class alone.
+        InputError: a class without a series; a single class.
     """
     import lightgbm
 
@@ -79,7 +79,7 @@ def _seeds(seed: int) -> list[int]:
 
 
 def _canonical(text: str, features: int, classes: int) -> str:
-    """Return LightGBM's text without statistics of training, which predictions do not need."""
+    """Return LightGBM's text without the statistics of training, in the one form that `check_trees` accepts."""
     trees = text[: text.index("end of trees")].split("\nTree=")[1:]
     blocks = [
         "\n".join(line for line in f"Tree={tree}".split("\n") if line.partition("=")[0] in KEYS) + "\n\n\n"
@@ -90,6 +90,7 @@ def _canonical(text: str, features: int, classes: int) -> str:
 
 
 def _header(features: int, classes: int) -> str:
+    """Return the first lines of LightGBM's text for these numbers of features and classes."""
     scores = classes if classes > 2 else 1
     objective = {0: "regression", 2: "binary sigmoid:1"}.get(classes, f"multiclass num_class:{classes}")
     names = " ".join(f"f{i}" for i in range(features))
@@ -101,12 +102,9 @@ def _header(features: int, classes: int) -> str:
 
 
 def check_trees(text: str, features: int, classes: int) -> None:
-    """Check that a text is what `fit_trees` returns for this many features and classes: trees, without cycles.
+    """Raise ValueError unless a text is what `fit_trees` writes: trees without cycles, with all indices in range.
 
-    LightGBM trusts what it reads: a cycle would never end, and an index out of range reads memory of something else.
-
-    Raises:
-        ValueError: anything else.
+    LightGBM trusts its input: with a cycle prediction never ends, and an index out of range reads foreign memory.
     """
     head, sizes, rest = text.partition("tree_sizes=")
     sizes, _, rest = rest.partition("\n\n")
@@ -123,6 +121,7 @@ def check_trees(text: str, features: int, classes: int) -> None:
 
 
 def _check_tree(tree: str, number: int, features: int) -> None:
+    """Raise ValueError unless the text of one tree has the expected fields, finite numbers, and no cycle."""
     lines = [line.partition("=") for line in tree[:-3].split("\n")]
     if tuple(key for key, _, _ in lines) != KEYS:
         raise ValueError(f"tree {number} has other fields")
@@ -163,7 +162,12 @@ class BoostedTrees:
 
     @classmethod
     def fit(cls, task: str, features: Floats, truth: NDArray[Any], seed: int) -> Self:
-        """Fit to classes int [S] (0, 1, .., all of them), or to numbers [S, outputs] of which some may be NaN."""
+        """Fit trees to features [S, F].
+
+        Args:
+            task: "classification" or "regression".
+            truth: class numbers int [S] from 0, or numbers [S, outputs], NaN where one is missing.
+        """
         if task == "classification":
             classes = int(truth.max()) + 1
             settings = SLOW if classes == 2 else QUICK | {"balanced": True}
@@ -177,7 +181,7 @@ class BoostedTrees:
         return cls(0, tuple(texts), tuple(center.tolist()), tuple(scale.tolist()))
 
     def predict(self, features: Floats) -> Floats:
-        """Return probabilities [S, classes], or values [S, outputs]."""
+        """Return probabilities [S, classes], or values [S, outputs] in the units of the targets."""
         if not len(features):
             return np.zeros((0, self.classes or len(self.center)))
         scores = [booster.predict(features, raw_score=True, num_threads=1) for booster in self._boosters]
@@ -225,10 +229,12 @@ class BoostedFeatures:
     def fit(
         cls, task: str, dataset: AnyDataset, truth: NDArray[Any], static: tuple[StaticColumn, ...], seed: int
     ) -> Self:
+        """Compute features of the series and fit trees to them; see `Partner.fit`."""
         features, names = _features(dataset, static)
         return cls(names, static, BoostedTrees.fit(task, features, truth, seed))
 
     def predict(self, dataset: AnyDataset) -> Floats:
+        """Return probabilities or values. Raises InputError where the features are not those of training."""
         features, names = _features(dataset, self.static)
         if names != self.features:
             known, others = set(self.features), [name for name in names if name not in self.features]
@@ -240,6 +246,7 @@ class BoostedFeatures:
         return self.trees.predict(features)
 
     def save(self, path: Path) -> dict[str, Any]:
+        """Write the trees to a text file; return the settings that `load` needs, as JSON."""
         path.write_text("".join(self.trees.texts), encoding="ascii", newline="")
         return {
             "features": list(self.features),
@@ -251,6 +258,7 @@ class BoostedFeatures:
 
     @classmethod
     def load(cls, path: Path, task: str, settings: dict[str, Any]) -> Self:
+        """Read what `save` wrote, checking everything. Raises ModelDirectoryError."""
         check(set(settings) == {"features", "static", "classes", "center", "scale"}, path, "settings")
         features, static = settings["features"], _read_static(settings["static"], path)
         check(isinstance(features, list) and all(isinstance(name, str) for name in features), path, "features")
@@ -278,7 +286,7 @@ class BoostedFeatures:
 
 
 def _read_static(described: Any, path: Path) -> tuple[StaticColumn, ...]:
-    """Return the static columns that were written as JSON, checked."""
+    """Return static columns from their JSON. Raises ModelDirectoryError where it is not as `save` writes it."""
     try:
         columns = tuple(from_fields(StaticColumn, column, "static") for column in described)
         widths = [column.width for column in columns]

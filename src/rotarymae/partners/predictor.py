@@ -68,13 +68,14 @@ class Predictor:
         return cls(task, MODEL, because, {}, {MODEL: 1.0}, {MODEL: 1.0}, {})
 
     def predict(self, of_model: Floats, dataset: AnyDataset, choice: str | None = None) -> Floats:
-        """Return predictions [S, K] of series, given the model's.
+        """Return predictions [S, K] by the chosen predictor.
 
         Args:
-            choice: "model", "features" or "combined" instead of the predictor's own.
+            of_model: the network's predictions [S, K] of the same series.
+            choice: "model", "features" or "combined"; None means what the fit chose.
 
         Raises:
-            InputError: a choice that this predictor has not; series that are laid out otherwise than in training.
+            InputError: a choice that is not available; series laid out unlike those of training.
         """
         choice = self.check(choice or "auto")
         needed = {MODEL: (), FEATURES: (FEATURES,)}.get(choice, tuple(self.partners))
@@ -85,7 +86,7 @@ class Predictor:
         return self._combine(of_model, {name: member.predict(dataset) for name, member in self.partners.items()})
 
     def check(self, choice: str) -> str:
-        """Return the choice, or for "auto" the predictor's own. Raises InputError for one that is not available."""
+        """Return a valid choice; "auto" becomes what the fit chose. Raises InputError for one that is not available."""
         if choice not in ("auto", *self.available):
             raise InputError(
                 f"predictor={choice!r}, but there is {listed(self.available)} alone ({self.because}); leave it out."
@@ -99,6 +100,7 @@ class Predictor:
         return tuple(name for name in CHOICES if name in there)
 
     def _combine(self, of_model: Floats, of_partners: dict[str, Floats]) -> dict[str, Floats]:
+        """Return {predictor: predictions}, with calibrated probabilities and, where weights exist, the combination."""
         for name, predicted in of_partners.items():
             if predicted.shape != of_model.shape:
                 raise ModelDirectoryError(
@@ -113,7 +115,7 @@ class Predictor:
         return out
 
     def describe(self) -> dict[str, Any]:
-        """Return what was chosen and why, for people and metrics.json."""
+        """Return what was chosen, why, and how each predictor did, for people and metrics.json."""
         return {
             "chosen": self.choice,
             "because": self.because,
@@ -132,7 +134,7 @@ class Predictor:
 
     @classmethod
     def load(cls, folder: str | Path) -> Self:
-        """Return what `save` wrote. No code is run from the files.
+        """Read what `save` wrote. No code is run from the files.
 
         Raises:
             ModelDirectoryError: a file that is missing, damaged or of another kind, or a field or an array that this
@@ -157,7 +159,7 @@ class Predictor:
 
 
 def _check_fields(described: dict[str, Any], path: Path) -> None:
-    """Check all fields of predictor.json but those of the partners."""
+    """Raise ModelDirectoryError where a field of predictor.json is not as `save` writes it; partners check theirs."""
     methods = {MODEL, *described["partners"]}
     available = methods & set(CHOICES) | ({COMBINED} if len(methods) > 1 else set())
     check(described["task"] in TASKS, path, "task")
@@ -178,7 +180,7 @@ def _check_fields(described: dict[str, Any], path: Path) -> None:
 
 
 def _are_errors(numbers: Any) -> bool:
-    """Return whether these are ascending numbers of at least 0."""
+    """Return whether `numbers` is an ascending list of non-negative finite numbers."""
     if not isinstance(numbers, list) or not all(type(one) in (int, float) and 0 <= one < math.inf for one in numbers):
         return False
     return numbers == sorted(numbers)
@@ -196,7 +198,7 @@ def fit_predictor(
     seed: int,
     reporter: Reporter,
 ) -> tuple[Predictor, dict[str, Floats]]:
-    """Fit the partners on the training part, let the validation part choose, and fit the partners on both.
+    """Fit the partners on the training part, choose on the validation part, then fit the partners on both.
 
     The second value is the predictions of the validation part, by name as `Predictor.every` gives them, of partners
     that were fitted on the training part alone; empty without a validation part.
