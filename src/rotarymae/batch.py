@@ -58,7 +58,11 @@ class Examples(Protocol):
 
 
 def normalize_index(indices: Any, count: int, noun: str) -> np.ndarray:
-    """Return indices in [0, count), int64, from integers, also negative ones, or a boolean mask.
+    """Return an index as int64 numbers from 0 to count - 1.
+
+    Args:
+        indices: integers, of which negative ones count from the end, or a boolean mask of length `count`.
+        noun: what is indexed, for messages.
 
     Raises:
         InputError: an index that does not exist, a mask of another length, nothing selected.

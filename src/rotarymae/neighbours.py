@@ -54,10 +54,13 @@ class Neighbours(NamedTuple):
 
 
 def observe(visible: Tokens, features: int) -> Observed:
-    """Sort the first `features` values of the tokens, whose positions are times, or times and channels.
+    """Sort the visible observations of each series by channel and time, so that neighbours can be looked up.
 
-    Of tokens with a channel each is an observation of all its features. Where positions are times alone each feature is
-    a channel of its own.
+    With a channel axis, each token is one observation with all its features. With times only, each feature is a channel
+    of its own.
+
+    Args:
+        features: number of leading features that are values; the rest are further inputs.
     """
     values, seen = visible.values[..., :features], visible.observed_values[..., :features]
     if visible.axes == 2:
@@ -86,7 +89,7 @@ def neighbours(observed: Observed, positions: Float[Tensor, "B M A"], features: 
 
 
 def flat_queries(positions: Float[Tensor, "B M A"], features: int) -> tuple[Float[Tensor, "B Q"], Float[Tensor, "B Q"]]:
-    """Return times and channels of M queries; where positions are times alone, of M queries of each feature."""
+    """Return times and channels of queries, [B, Q] each; without a channel axis each query asks for all features."""
     if positions.shape[-1] == 2:
         times, channel = positions.unbind(-1)
         return times, channel
@@ -101,14 +104,22 @@ def by_query(part: Shaped[Tensor, "B Q W *rest"], positions: Float[Tensor, "B M 
 
 
 def neighbours_at(observed: Observed, times: Float[Tensor, "B Q"], channel: Float[Tensor, "B Q"]) -> Neighbours:
-    """Return the neighbours [B, Q, W] of queries of one channel each."""
+    """Find the nearest observations before and after each query in its channel.
+
+    Args:
+        observed: the sorted observations, from `observe`.
+        times, channel: of Q queries per series.
+
+    Returns:
+        Features [B, Q, W] of the neighbours for W values per observation.
+    """
     entries = observed.times.shape[1]
     # Sorted together, observations first at equal times: the last observation before a query is its neighbour.
     order = _sorted(torch.cat([observed.channel, channel], 1), torch.cat([observed.times, times], 1))
     before = torch.zeros_like(order).scatter(1, order, (order < entries).cumsum(1))[:, entries:] - 1
 
     def look(place: Int[Tensor, "B Q"]) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-        """Value, distance in time, mean and count at a place of the query's channel, and whether it is one; else 0."""
+        """Return value, time distance, mean and count at a rank of the query's channel, and whether it exists."""
         inside = place.clamp(0, entries - 1)
         there = (place == inside) & (observed.channel.gather(1, inside) == channel)
         gap = (times - observed.times.gather(1, inside)).abs()
@@ -145,6 +156,7 @@ class NeighbourHead(nn.Module):
     """
 
     def __init__(self, embed_dim: int, features: int, outputs: int) -> None:
+        """Build the small network that corrects the straight line between neighbours."""
         super().__init__()
         self.embedding = nn.Parameter(torch.empty(features, EMBED_DIM))
         self.numbers = nn.Linear(NUMBERS + EMBED_DIM, HIDDEN_DIM)
@@ -156,10 +168,12 @@ class NeighbourHead(nn.Module):
     def forward(
         self, tokens: Float[Tensor, "B M D"], near: Neighbours, corrected: Bool[Tensor, "B M V"] | None = None
     ) -> Float[Tensor, "B M out"]:
-        """Return the first outputs of all features, then their second ones, ...; the line is added to the first.
+        """Return the outputs of each query: first those to which the line is added, for all features, then the others.
 
-        Features that are not `corrected` come without the correction of the small network, whose cost grows with the
-        number of those that are.
+        Args:
+            tokens: the decoder's tokens of the queries.
+            near: the neighbours of the queries.
+            corrected: True where the network's correction is wanted; elsewhere it is skipped to save time.
         """
         corrected = torch.ones_like(near.line, dtype=torch.bool) if corrected is None else corrected
         row, query, feature = corrected.nonzero(as_tuple=True)

@@ -32,7 +32,7 @@ def predict_outputs(pipeline: Pipeline, dataset: AnyDataset, on_step: Any = None
 
 
 def predict_and_embed(pipeline: Pipeline, dataset: AnyDataset, on_step: Any = None) -> tuple[np.ndarray, np.ndarray]:
-    """Return (predictions, embeddings) of a fine-tuned model, as the other functions give them, in one pass."""
+    """Return (predictions [S, K], embeddings [S, D]) of a fine-tuned model, computed in one pass."""
 
     def read(model: torch.nn.Module, batch: Batch) -> list[tuple[Tensor, Tensor]]:
         assert isinstance(model, Classifier | Regressor)
@@ -46,9 +46,11 @@ def predict_and_embed(pipeline: Pipeline, dataset: AnyDataset, on_step: Any = No
 
 
 def embed(pipeline: Pipeline, dataset: AnyDataset, pool: str | None = None, on_step: Any = None) -> np.ndarray:
-    """Return embeddings [S, D]: the mean over a series' tokens, their maximum ("max"), or the [CLS] token ("cls").
+    """Return one vector per series [S, D].
 
-    The default is what a fine-tuned model's head pools, else "mean": pre-training gives [CLS] no task of its own.
+    Args:
+        pool: "mean" or "max" over the tokens, or "cls", the [CLS] token. None means what a fine-tuned model's head
+            uses, else "mean", because pre-training does not train [CLS] for any task.
     """
     how = pool or getattr(pipeline.model, "pool", "mean")
 
@@ -87,7 +89,7 @@ def _run(
     read: Callable[[torch.nn.Module, Batch], list[Any]],
     on_step: Any = None,
 ) -> tuple[Windows, list[Any]]:
-    """Return the windows of the series, and what is read of each."""
+    """Run `read` on batches of all series; return the windows into which long series were cut, and its results."""
     if pipeline.preprocessor is None:
         raise InputError("the model has no preprocessor; it was not made from a data set.")
     windows = pipeline.preprocessor.windows(dataset)  # type: ignore[arg-type]

@@ -223,7 +223,10 @@ def train(
 def labelled(
     dataset: AnyDataset, targets: np.ndarray | None, task: str, config: FitConfig
 ) -> tuple[type[Labels] | None, np.ndarray, np.ndarray | None]:
-    """Return the kind of labels, which series have one, and what a split keeps in proportion among these."""
+    """Return the kind of labels, the indices of labelled series, and their classes for a stratified split.
+
+    Without targets kind and classes are None; for a regression only the classes are.
+    """
     rows = np.arange(len(dataset))
     if targets is None:
         return None, rows, None
@@ -247,7 +250,7 @@ def _split(
     config: FitConfig,
     reporter: Reporter,
 ) -> tuple[Split, dict[str, Any]]:
-    """Return the parts of the data set, and how it was split."""
+    """Split the data set; return the parts, and how it was split."""
     method = RANDOM_SPLIT
     if split_by is None:
         parts = make_split(len(rows), strata, holdout, config.seed, config.validation_fraction)
@@ -267,7 +270,7 @@ def _split(
 def _fit_partners(
     result: FitResult, dataset: AnyDataset, targets: np.ndarray, config: FitConfig, reporter: Reporter
 ) -> None:
-    """Fit what predicts together with the model, and let the validation part choose."""
+    """Fit the partners (boosting and others), and let the validation part choose the predictor."""
     pipeline, split = result.pipeline, result.split
     assert pipeline.labels is not None and pipeline.preprocessor is not None and split is not None
     rows = np.sort(np.concatenate([split.train, split.validation]))
@@ -308,7 +311,7 @@ def _fit_partners(
 
 
 def _early(dataset: Any, targets: np.ndarray, config: FitConfig) -> tuple[Any, np.ndarray]:
-    """Return the series and their targets; with `early`, behind them copies that end early, and theirs."""
+    """With `early`, return the series and copies of them that end early, with their targets; else both as they are."""
     if not config.early:
         return dataset, targets
     return with_early(dataset, EARLY, config.seed), np.concatenate([targets] * (EARLY + 1))
@@ -326,6 +329,7 @@ def as_parameters(config: Any) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
+    """Convert numpy values, tuples and paths to what JSON can hold."""
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, Mapping):
@@ -339,13 +343,13 @@ def _plain(value: Any) -> Any:
 
 
 def open_start(source: Any) -> Pipeline:
-    """Return a trained pipeline to start from.
+    """Return the trained pipeline from which training starts.
 
     Args:
         source: a run folder of `rotarymae fit`, a saved pipeline, a model's name, or a `Pipeline`.
 
     Raises:
-        InputError: another kind of source; a model without a preprocessor, whose series nobody could scale.
+        InputError: another kind of source; a model without a preprocessor, whose inputs could not be scaled.
         ModelDirectoryError: as `Pipeline.load`.
     """
     if isinstance(source, str | Path):
@@ -362,7 +366,7 @@ def open_start(source: Any) -> Pipeline:
 
 
 def _without_head(start: Pipeline) -> Pipeline:
-    """Return the pre-trained part of a pipeline, or where there is none its model's encoder without what decodes it."""
+    """Return the pre-trained part of a pipeline; if there is none, its model's encoder, without labels."""
     if start.autoencoder is not None:
         return start.pretrained
     assert start.preprocessor is not None
@@ -370,7 +374,7 @@ def _without_head(start: Pipeline) -> Pipeline:
 
 
 def _same_sizes(config: FitConfig, start: Pipeline) -> FitConfig:
-    """Return the options of a pre-training that continues. Raises InputError where they ask for another model."""
+    """Return the options with the sizes of the model that is trained further. Raises InputError for other sizes."""
     model, known = start.require_autoencoder(), start.preprocessor
     assert known is not None
     if config.neighbours == "auto":
@@ -386,10 +390,10 @@ def as_configured(objective: Objective, examples: Examples, training: TrainConfi
 
 
 def to_interpolate(config: FitConfig, dataset: AnyDataset) -> FitConfig:
-    """Return the options of a fit without labels: `neighbours="auto"` is on, if it can be; long series are cut.
+    """Return the options adapted to a fit without labels: `neighbours="auto"` is switched on, long series are cut.
 
-    What an answer needs is near it or a season away, and many steps teach more than few long ones. A window has about
-    `NEAR` observations of every channel, or some seasons of them, and a step about `STEP_TOKENS` of all.
+    What a prediction needs is nearby or a season away, and many small steps teach more than few large ones. A window
+    has about `NEAR` observations of every channel, or some seasons of them, and a step about `STEP_TOKENS` in all.
     """
     if config.pretrained is not None or dataset.kind != "observations":
         return config
@@ -406,13 +410,13 @@ def to_interpolate(config: FitConfig, dataset: AnyDataset) -> FitConfig:
 
 
 def prepare(dataset: AnyDataset, config: FitConfig, start: Pipeline | None = None) -> AnyPreprocessor:
-    """Fit the preprocessor of a training set, after everything that the trainings could refuse has been checked.
+    """Check everything that training could refuse, then fit the preprocessor of a training set.
 
     Args:
-        start: the trained model to start from, whose scalers are used as they are.
+        start: the trained model from which training starts; its preprocessor is used unchanged.
 
     Raises:
-        InputError: nothing with two tokens; an option that does not fit the data; other data than those of `start`; a
+        InputError: no series with two tokens; an option that does not fit the data; data unlike those of `start`; a
             training that would not fit into memory, or would take days.
     """
     if config.pretrains and (dataset.lengths < 2).all():
@@ -439,6 +443,7 @@ def prepare(dataset: AnyDataset, config: FitConfig, start: Pipeline | None = Non
 
 
 def _array_scalers(dataset: ArrayDataset, config: FitConfig, start: Pipeline | None) -> PatchPreprocessor:
+    """Check the options for arrays, and return their preprocessor: fitted, or that of `start`."""
     only = (*SERIES_ONLY, "neighbours") if config.neighbours == "on" else SERIES_ONLY
     config.refuse_changed(only, f"{dataset.noun} have no times, channels or columns as series have")
     if config.masking == "tubes" and len(dataset.patch_size) < 3:
@@ -453,6 +458,7 @@ def _array_scalers(dataset: ArrayDataset, config: FitConfig, start: Pipeline | N
 
 
 def _series_scalers(dataset: SeriesDataset, config: FitConfig, start: Pipeline | None) -> ObservationPreprocessor:
+    """Check the options for series, and return their preprocessor: fitted, or that of `start`."""
     window, overlap = _choose_window(dataset, config, None if start is None else start.require_series())
     if start is None:
         inputs = None
@@ -488,8 +494,10 @@ def _series_scalers(dataset: SeriesDataset, config: FitConfig, start: Pipeline |
 def _choose_window(
     dataset: SeriesDataset, config: FitConfig, before: ObservationPreprocessor | None
 ) -> tuple[int | None, int]:
-    """Return the window and its overlap: the given ones, those of the model to start from, or, for very long series
-    without either, ones whose steps fit into 2 GB."""
+    """Return window and overlap: those of the options, else of the model to start from, else none.
+
+    Very long series get a window with which a training step fits into 2 GB.
+    """
     if config.window is not None:
         return config.window, config.shared
     if before is not None and before.window is not None:
@@ -518,13 +526,13 @@ def pretrain(
     schedule: Schedule = as_configured,
     **how: Any,
 ) -> FitResult:
-    """Train a masked autoencoder on a data set; series in which a mask hides nothing are left out, with a warning.
+    """Train a masked autoencoder on a data set; series in which masking hides nothing are left out with a warning.
 
     Args:
-        preprocessor: the data set's scalers, if `prepare` has made them already.
-        start: the pipeline to start from, instead of random weights; it is left as it is.
-        validation: others, whose loss chooses the best epoch.
-        schedule: given the objective, the examples and the settings, says how many epochs are made.
+        preprocessor: of the data set, if `prepare` has fitted it already.
+        start: the pipeline to start from, instead of random weights; it is not changed.
+        validation: another data set, whose loss chooses the best epoch.
+        schedule: returns the settings with the number of epochs, given objective, examples and settings.
         how: folder, resume, on_step and on_resume, as `training.fit`.
 
     Raises:
@@ -581,14 +589,14 @@ def finetune(
     schedule: Schedule = as_configured,
     **how: Any,
 ) -> FitResult:
-    """Train a classifier or regressor that starts from all of the encoder: projection, [CLS] and blocks.
+    """Train a classifier or regressor, starting from the whole encoder: projection, [CLS] and blocks.
 
     Args:
-        pretrained: a pipeline with the encoder to start from. It is left as it is.
+        pretrained: a pipeline with that encoder; it is not changed.
         targets: [S] labels of any kind, or numbers [S] or [S, outputs] for task="regression".
-        validation: others and their targets, whose loss chooses the best epoch.
-        continue_training: `pretrained` is fine-tuned: its head and its labels are kept, too.
-        schedule, how: as `pretrain`.
+        validation: another data set and its targets, whose loss chooses the best epoch.
+        continue_training: `pretrained` is fine-tuned already; its head and its labels are kept.
+        schedule, how: as in `pretrain`.
 
     Raises:
         InputError: fewer than two classes; a validation label that training lacks; and as `training.fit`.
@@ -638,14 +646,14 @@ def finetune(
 
 
 def pool_of(config: FitConfig, preprocessor: AnyPreprocessor) -> str:
-    """Return what the head reads; a mean, or attention, which starts as one, loses a bark among seconds of silence."""
+    """Return the head's pooling; "auto" is attention, or for sounds the maximum, as a mean hides short events."""
     if config.pool != "auto":
         return config.pool
     return "attention" if getattr(preprocessor, "sample_rate", None) is None else "max"
 
 
 def copy_encoder(source: torch.nn.Module, config: FitConfig) -> Encoder:
-    """Return a copy of a model's encoder, with every tensor, under the dropout of fine-tuning."""
+    """Return a copy of a model's encoder, with all its weights, and with the dropout of fine-tuning."""
     encoder = encoder_of(source)
     with torch.device("meta"):  # draws no weights, which are replaced at once
         copied = Encoder(replace(encoder.config, dropout=config.dropout, drop_path=config.drop_path))

@@ -17,7 +17,7 @@ FLOOR = float(np.finfo(np.float32).eps)  # of energies, so that silence has a lo
 
 
 def filterbank(waveform: np.ndarray, sample_rate: int) -> np.ndarray:
-    """The natural logarithms [frames, 128] of a sound's energies in mel bins, float32.
+    """Return the log-mel spectrogram of a sound, float32 [frames, 128]: logarithms of its energy in 128 mel bins.
 
     Frames of 25 ms follow one another every 10 ms, each without its mean, pre-emphasised and under a Hamming window.
     Nothing is dithered, so the same sound gives the same numbers. Kaldi's Fourier transform has the next power of two
@@ -73,7 +73,7 @@ def filterbank(waveform: np.ndarray, sample_rate: int) -> np.ndarray:
 
 
 def _mel_weights(width: int, sample_rate: int) -> np.ndarray:
-    """The weight of each frequency of the spectrum in each bin, [frequencies, 128]: triangles on the mel scale."""
+    """Return the weight of each frequency in each mel bin, [frequencies, 128]: triangles on the mel scale."""
     lowest, highest = _mel(np.array([LOWEST, sample_rate / 2]))
     edges = np.linspace(lowest, highest, BINS + 2)
     left, middle, right = edges[:-2], edges[1:-1], edges[2:]

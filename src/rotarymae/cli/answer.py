@@ -313,7 +313,7 @@ def evaluate(
 
 
 def _span(text: str, unit: str | None) -> float:
-    """Return a span as `interpolate --times` writes it, with or without its +. Raises InputError for another text."""
+    """Return a time span such as "30", "6h" or "+2d" as a number in `unit`. Raises InputError for other text."""
     from rotarymae.series.dates import parse_span
 
     span = parse_span(f"+{text.lstrip('+')}", unit)
@@ -323,7 +323,7 @@ def _span(text: str, unit: str | None) -> float:
 
 
 def _first_flagged(dataset: SeriesDataset, flags: SeriesDataset) -> np.ndarray:
-    """Return the first time [S] at which a series' flag is not 0; NaN where it never is."""
+    """Return the first time at which each series' flag is not 0; NaN where it always is."""
     when = np.where(flags.values[:, 0] != 0, flags.times, np.inf)
     earliest = dict(zip(flags.ids.tolist(), np.minimum.reduceat(when, flags.offsets[:-1]).tolist(), strict=True))
     since = np.array([earliest.get(id, np.inf) for id in dataset.ids.tolist()])
@@ -331,7 +331,7 @@ def _first_flagged(dataset: SeriesDataset, flags: SeriesDataset) -> np.ndarray:
 
 
 def _warn_of_training_series(run: Path, ids: np.ndarray) -> None:
-    """Warn where the run in a folder was trained on series with these ids: their scores are too good."""
+    """Warn where some of these ids were in the training set of the run: their scores would be too good."""
     import pyarrow.parquet as pq
 
     if not (run / "predictions.parquet").is_file():
@@ -350,7 +350,7 @@ def _warn_of_training_series(run: Path, ids: np.ndarray) -> None:
 
 
 def _model_and_table(model: Path, table: Path | None) -> tuple[Path, Path]:
-    """Return the model and the table; a table alone is for the model that needs no training.
+    """Return (model, table); a lone argument is a table, for the model that needs no training.
 
     Raises:
         InputError: a model without a table.
@@ -365,7 +365,7 @@ def _model_and_table(model: Path, table: Path | None) -> tuple[Path, Path]:
 
 
 def _say_if_untrained(pipeline: Any, table: Path, columns: Columns, reporter: system.Reporter) -> None:
-    """Say that nothing was trained, how good the answers are, and when a training would pay."""
+    """Print, for the untrained model, how well it predicts hidden observations here, and when training would pay."""
     from rotarymae.pipeline import AnySeriesPipeline
 
     if not isinstance(pipeline, AnySeriesPipeline) or str(table) == "-":
@@ -379,7 +379,7 @@ def _say_if_untrained(pipeline: Any, table: Path, columns: Columns, reporter: sy
 def _answer_table(
     question: scale.Question, table: Path, out: Path, columns: Columns, title: str, reporter: system.Reporter
 ) -> scale.Totals:
-    """Answer for one table in another."""
+    """Write the answers for every series of one table to one file; return the totals."""
     from rotarymae import scale
 
     with as_file(out) as file, reporter.bar(title) as on_step:
@@ -398,12 +398,12 @@ def _answer_each(
     workers: int,
     quiet: bool,
 ) -> None:
-    """Write what a pipeline predicts of each series of a table or of a folder of tables, or of each picture or sound.
+    """Write one answer per series, for a table, a folder of tables, or a folder of pictures or sounds.
 
     Args:
         open_question: loads the pipeline; also called in each worker process.
         command: "embed" or "predict".
-        options: those of the question, for the manifest of a folder of shards.
+        options: the command's options, recorded in the manifest of a folder of outputs.
     """
     from rotarymae import scale
 

@@ -53,6 +53,7 @@ def export(
 
 
 def _program(model: Path, job: str, pool: str | None, stage: Literal["pretrained", "finetuned"]) -> Program:
+    """Load a model as an exportable program; job "auto" predicts where the model can, else interpolates or embeds."""
     from rotarymae.export import make_program
     from rotarymae.pipeline import Pipeline
     from rotarymae.scale import open_stage

@@ -55,10 +55,10 @@ class Labels(LabelColumn):
     """Cross-validate: train this many times, score each series by a model without it, and predict with the average."""
 
     def read_split(self, dataset: series.SeriesDataset, layout: tables.TableSchema, table: Path) -> SplitColumn | None:
-        """The column that decides the split, in the order of the series: of the labels' table, or of the table itself.
+        """Return the column of `--split-by` in the order of the series, or None without that option.
 
         Raises:
-            InputError: a column that neither has, or one that differs within a series.
+            InputError: the column is in neither table, or differs within a series.
         """
         if self.split_by is None:
             return None
@@ -71,7 +71,7 @@ class Labels(LabelColumn):
         return SplitColumn(self.split_by, values, dates)
 
     def check(self) -> None:
-        """Raises InputError for an option that says how labels are read where there are none."""
+        """Raise InputError for options about labels when no labels are read."""
         given = {"--label-id": self.label_id, "--task": self.task.replace("auto", ""), "--folds": self.folds}
         for option, value in given.items():
             if self.labels is None and self.label is None and value is not None and value != "":
@@ -166,7 +166,7 @@ def fit(
 
 
 def _several(labels: np.ndarray | None) -> np.ndarray | None:
-    """The classes of a folder's files, or None and a warning where there is one alone."""
+    """Return the classes of a folder's files; None, with a warning, where all files are of one class."""
     names = [] if labels is None else sorted({str(label) for label in labels if label is not None})
     if len(names) != 1:
         return labels
@@ -180,7 +180,7 @@ def _several(labels: np.ndarray | None) -> np.ndarray | None:
 
 
 def _check_drawn(invert: tuple[str, ...], dataset: Any) -> None:
-    """Refuse to invert what the report does not draw."""
+    """Raise InputError where `--invert` names a column or channel that the report does not draw."""
     known = [dataset.value_names[0], *map(str, dataset.channel_names or ())]
     for name in invert:
         if name not in known:
@@ -205,7 +205,7 @@ class LoadedData:
 
 
 def _read_table(table: Path, columns: Columns, labels: Labels, config: FitConfig, start: Pipeline | None) -> LoadedData:
-    """Read the table; `start` is a pipeline that was trained already."""
+    """Read the table and its labels; with `start`, a trained pipeline, in the layout of its training table."""
     known = None if start is None else start.require_series()
     errors = config.errors if known is None else known.errors
     layout = tables.TableSchema.resolve(asdict(columns), start and start.columns)
@@ -226,7 +226,7 @@ def _read_table(table: Path, columns: Columns, labels: Labels, config: FitConfig
 
 
 def _warn_if_censored(label: str, columns: Sequence[str]) -> None:
-    """Warn where a label looks like a duration and a column beside it says whether its end was seen."""
+    """Warn where a label looks like a duration and another column says whether the event was observed (censoring)."""
     words = {name: set(re.split("[^a-z]+", name.lower())) for name in columns}
     status = [name for name in columns if name != label and words[name] & STATUS]
     if not words[label] & DURATION or not status:
@@ -307,7 +307,7 @@ def configure(seed: int = 0, quick: bool = False) -> FitConfig:
 
 
 def _free(folder: Path) -> Path:
-    """The folder, or the first of folder-2, folder-3, .. that does not exist."""
+    """Return the folder, or the first of folder-2, folder-3, ... that does not exist."""
     number, candidate = 2, folder
     while candidate.exists():
         number, candidate = number + 1, folder.with_name(f"{folder.name}-{number}")

@@ -112,10 +112,10 @@ class LabelColumn:
         return tables.align_labels(dataset, source, key, self.name, unlabelled="none", na=layout.na)
 
     def source(self, column: str, layout: tables.TableSchema, table: Path) -> tuple[tables.Source, str]:
-        """Return the table that has a column with one value per series, and its column of ids.
+        """Return the table that holds one value per series in `column`, and the name of its id column.
 
         Raises:
-            InputError: none has it.
+            InputError: no table has the column.
         """
         candidates = [(path, self.label_id or layout.id) for path in (self.labels, layout.objects) if path is not None]
         seen: list[str] = []
@@ -148,7 +148,7 @@ class FolderReading:
     """Sounds of another sample rate than the first one's (the model's) are resampled; without it they are refused."""
 
     def check_table(self) -> None:
-        """Raises InputError for options of folders where the model was made from tables."""
+        """Raise InputError for options about folders when the model was trained on tables."""
         if _changed(self):
             raise InputError(
                 f"options of pictures and sounds, and the model was made from series: {', '.join(_changed(self))}."
@@ -157,7 +157,7 @@ class FolderReading:
     def read_for(
         self, known: PatchPreprocessor, folder: Path, on_file: Any, columns: Columns | None = None
     ) -> arrays.FolderData:
-        """The files of a folder for a model that was made from others. Raises InputError for options of tables."""
+        """Read a folder of pictures or sounds as a trained model needs it. Raises InputError for table options."""
         from rotarymae import arrays
 
         patch, of_tables = known.patch_size, [] if columns is None else _changed(columns)
@@ -190,8 +190,7 @@ class FolderOptions(FolderReading):
         return self.images or self.audio
 
     def check(self, columns: Columns, others: dict[str, Any]) -> None:
-        """Raises InputError for options of tables beside a folder, and of folders beside a table, by name; and for both
-        kinds of folders at once."""
+        """Raise InputError for options of tables with a folder, of folders with a table, or of pictures with sounds."""
         if not self.given:
             if _changed(self):
                 raise InputError(f"options of folders: {', '.join(_changed(self))}; say --images or --audio.")
@@ -211,7 +210,7 @@ class FolderOptions(FolderReading):
             raise InputError(f"--patch-size has {len(self.patch_size)} numbers; wanted one or two.")
 
     def read(self, folder: Path, start: PatchPreprocessor | None, on_file: Any) -> arrays.FolderData:
-        """The files of the folder; `start` is the preprocessor of a model that was trained already."""
+        """Read the pictures or sounds of the folder, sized as those of the trained preprocessor `start`, if given."""
         from rotarymae import arrays
 
         patch = self.patch_size
@@ -228,7 +227,7 @@ class FolderOptions(FolderReading):
 
 
 def known_labels(files: arrays.FolderData, folder: Path, classes: tuple[Any, ...]) -> Any:
-    """The labels of a folder's files. Raises InputError, naming a file, for one that is no class of the model."""
+    """Return the label of each file of a folder. Raises InputError for a class that the model does not have."""
     if files.labels is None:
         raise InputError(f"{folder} has no folders inside, whose names would be the classes; nothing can be scored.")
     if not classes:

@@ -30,7 +30,7 @@ def is_main_process() -> bool:
 
 
 def broadcast_from_main(value: T) -> T:
-    """Return the main process's value, on every process."""
+    """Return the value of the main process in every process."""
     if _processes().num_processes == 1:
         return value
     values = [value]
@@ -40,7 +40,7 @@ def broadcast_from_main(value: T) -> T:
 
 @contextmanager
 def single_process() -> Iterator[None]:
-    """Let this process predict by itself; others, if there are any, take no part."""
+    """Compute in this process only, as if there were no others."""
     token = _SINGLE_PROCESS.set(True)
     try:
         yield
@@ -89,7 +89,7 @@ def autocast_dtype(config: TrainConfig, device: torch.device) -> torch.dtype | N
 
 
 def taken_precision(precision: Precision, device: torch.device | None = None) -> Precision:
-    """Return the precision taken on a device, by default this process's; "auto" is bf16 where it has units for it."""
+    """Return the precision for a device (default: this process's); "auto" is bf16 where the hardware has it."""
     if precision != "auto":
         return precision
     kind = (device or make_accelerator().device).type
@@ -114,14 +114,15 @@ def autocast(config: TrainConfig, device: torch.device) -> Any:
 
 @contextmanager
 def watched_signals(watch: bool = True) -> Iterator[Callable[[], int]]:
-    """Give a function that tells which of SIGTERM and SIGINT has arrived, or 0: the loop saves before it ends.
+    """Yield a function that returns the number of a signal (SIGTERM, SIGINT) that has arrived, or 0.
 
-    The same signal a second time does what it would have done without us; the other one does not, because launchers
-    pass Ctrl-C on as SIGTERM.
+    The training loop asks it, and saves before it ends. The same signal a second time has its usual effect; the other
+    one is ignored, because launchers pass Ctrl-C on as SIGTERM.
     """
     arrived = 0
 
     def note(signum: int, former: dict[int, Any]) -> None:
+        """Remember the signal; pass it on to the former handler if it arrives again."""
         nonlocal arrived
         if arrived == signum:
             signal.signal(signum, former[signum])

@@ -28,14 +28,14 @@ def evaluate(
     stop: Callable[[], Any] = lambda: False,
     every: int = 1,
 ) -> float | None:
-    """Return the mean loss over all real targets of all examples, each target counted alike whatever its batch.
+    """Return the mean loss over all targets of all examples; every target has equal weight.
 
-    The model's mode and device are restored. Batches are shared among the processes; a process without any takes part
-    all the same.
+    The model's mode and device are restored. Batches are shared among the processes; a process without batches must
+    still call this function.
 
     Args:
-        stop: when it becomes true on one of the processes, the answer is None on all of them.
-        every: evaluate one in `every` examples, evenly spread over their lengths; a batch at least.
+        stop: asked between batches; when it is true in one process, all return None.
+        every: evaluate only one in `every` examples, spread evenly over their lengths.
     """
     accelerator = accelerator or make_accelerator()
     loss = count = 0.0
@@ -60,10 +60,10 @@ def predict(
     config: TrainConfig,
     on_step: Callable[[int, int], None] | None = None,
 ) -> list[Any]:
-    """Return read(model, batch) of every example, once each, in input order, on every process.
+    """Run `read(model, batch)` on all examples; return one result per example, in input order, in every process.
 
-    `read` gives a list with one entry per row of the batch; it is called in evaluation mode, without gradients, in the
-    precision of `config`. The model's mode and device are restored.
+    `read` returns a list with one entry per row of the batch. It is called in evaluation mode, without gradients, in
+    the precision of `config`. The model's mode and device are restored.
     """
     accelerator = make_accelerator()
     rows: list[tuple[int, Any]] = []
@@ -96,7 +96,7 @@ def _evaluating(module: nn.Module, config: TrainConfig, accelerator: Accelerator
 
 
 def _own_batches(examples: Examples, config: TrainConfig, accelerator: Accelerator, every: int = 1) -> list[np.ndarray]:
-    """Return this process's share of the batches of one in `every` examples, grouped by length."""
+    """Return this process's share of the batches, made of one in `every` examples and grouped by length."""
     sizes = (config.batch_size, config.batch_tokens)
     batches = by_length(examples.lengths, *sizes)
     if every > 1:  # of every length, and about a batch at least

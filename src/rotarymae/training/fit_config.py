@@ -114,6 +114,7 @@ class TrainConfig(LoopOptions):
     """Training ends after this many steps were skipped for a non-finite loss or gradient."""
 
     def __post_init__(self) -> None:
+        """Check every setting. Raises InputError."""
         if (self.batch_size is None) == (self.batch_tokens is None):
             raise InputError("give either batch_size (examples) or batch_tokens (tokens), not both and not neither.")
         check_settings(self, *RULES)
@@ -288,6 +289,7 @@ class FitConfig(
     """
 
     def __post_init__(self) -> None:
+        """Check every option, alone and together with others. Raises InputError."""
         check_choices(self)
         for column, transform in (self.transforms or {}).items():
             choose(f"the transform of {column!r}", transform, get_args(Transform))
@@ -323,6 +325,7 @@ class FitConfig(
         self._stages: dict[str, TrainConfig] = made
 
     def _check_windows(self) -> None:
+        """Raise InputError unless window and overlap fit together."""
         if self.window is None:
             if self.overlap is not None:
                 raise InputError(
@@ -339,7 +342,7 @@ class FitConfig(
         return (self.window or 0) // 16 if self.overlap is None else self.overlap
 
     def _check_pretrained(self) -> None:
-        """Refuse options that come with a trained model."""
+        """Raise InputError for options that the trained model (`pretrained`) decides, such as its sizes."""
         if self.pretrained is None:
             return
         groups = (ModelOptions, ScalingOptions) if self.pretrains else (ModelOptions, ScalingOptions, MaskingOptions)
@@ -357,7 +360,7 @@ class FitConfig(
 
     @property
     def reconstruction_beta(self) -> float:
-        """The β of the β-NLL that pre-training minimises; 0 where no spread is predicted."""
+        """Return the exponent β of the β-NLL loss in pre-training; 0 for a likelihood without a spread."""
         if not predicts_spread(self.likelihood):
             return 0.0
         return 0.5 if self.beta is None else self.beta
@@ -368,7 +371,7 @@ class FitConfig(
         return [name for name in names if getattr(self, name) != defaults[name]]
 
     def refuse_changed(self, names: Iterable[str], why: str) -> None:
-        """Raises InputError where one of these options is not at its default."""
+        """Raise InputError where one of these options differs from its default; `why` ends the message."""
         changed = self.changed(names)
         if changed:
             raise InputError(f"{', '.join(changed)}: {why}; leave out what is of no use.")
@@ -387,6 +390,7 @@ class FitConfig(
         return self._training(epochs=epochs, betas=betas)
 
     def _make_finetuning(self) -> TrainConfig:
+        """Return the settings of the fine-tuning."""
         betas = (0.9, 0.999) if self.betas is None else self.betas
         rate = self.finetune_lr
         if rate is None and self.tune == "probe":
@@ -396,20 +400,25 @@ class FitConfig(
         return self._training(epochs=self.finetune_epochs, betas=betas, **given)
 
     def _training(self, **of_stage: Any) -> TrainConfig:
-        """The options that TrainConfig has by the same name, but for the stage's own."""
+        """Return a TrainConfig with the options of equal name, and with those of the stage."""
         ours, theirs = ({field.name for field in dataclasses.fields(kind)} for kind in (FitConfig, TrainConfig))
         same = {name: getattr(self, name) for name in ours & theirs}
         return TrainConfig(**{**same, **of_stage}, keep_best=True)
 
     def strategy(self, kind: str) -> Masking:
-        """Return the strategy by which pre-training hides tokens of data of this kind ("observations", "patches")."""
+        """Return the masking strategy of pre-training for data of this kind ("observations" or "patches")."""
         from rotarymae.masking import Masking
 
         by_kind = "blocks" if kind == "observations" else "ratio"
         return Masking.named(by_kind if self.masking == "auto" else self.masking, self.mask_ratio)
 
     def model_config(self, axes: int, features: int, input_features: int = 0) -> RoMAEConfig:
-        """The shape of a masked autoencoder for tokens with so many position axes, values and further inputs.
+        """Return the configuration of a masked autoencoder.
+
+        Args:
+            axes: number of position axes.
+            features: values per token.
+            input_features: further inputs per token, which are not predicted.
 
         Raises:
             InputError: sizes that do not divide; the message gives the numbers.

@@ -134,6 +134,7 @@ class _Loop:
         accelerator: Accelerator,
         arrived: Callable[[], int],
     ) -> None:
+        """Plan the batches, create the optimiser, and set up folder and state."""
         self.objective, self.examples, self.config = objective, examples, config
         self.validation, self.accelerator, self.arrived = validation, accelerator, arrived
         self.device = accelerator.device
@@ -155,6 +156,7 @@ class _Loop:
         on_step: Callable[[int, int, float], None] | None,
         on_resume: Callable[[str], None] | None,
     ) -> TrainResult:
+        """Train all epochs, evaluate and save checkpoints; return the history, with the best weights in the model."""
         config, state, started = self.config, self.state, time.monotonic()
         if self.run_folder is not None:
             self._open(self.run_folder, resume, on_resume)
@@ -189,7 +191,7 @@ class _Loop:
         return self.result
 
     def _open(self, folder: RunFolder, resume: str, on_resume: Callable[[str], None] | None) -> None:
-        """Open the folder in the main process, which tells the others: they would see what it wrote."""
+        """Open the folder in the main process and send its state to the others, so that all processes start alike."""
         opened: list[Any] = [None]
         if self.accelerator.is_main_process:
             try:
@@ -219,13 +221,13 @@ class _Loop:
     def _share(self, index: np.ndarray) -> tuple[Batch, bool]:
         """Return this process's share of a batch, and whether it counts.
 
-        A process without rows works through a borrowed one that does not count: all must exchange gradients.
+        A process without rows gets the first row, which does not count, because all processes must exchange gradients.
         """
         rows = index[self.accelerator.process_index :: self.accelerator.num_processes]
         return self.examples.batch(rows if len(rows) else index[:1], self.state.epoch), len(rows) > 0
 
     def _step(self, module: nn.Module, batch: Batch, real: bool, at: float, steps: int) -> float | None:
-        """Take one optimiser step; return the mean loss, or None when the step was skipped."""
+        """Take one optimiser step; return the mean loss, or None if the step was skipped for a non-finite number."""
         config, state = self.config, self.state
         self.generator.manual_seed(_step_seed(config.seed, state.step, self.accelerator.process_index))
         warmup = config.warmup_fraction * steps if config.warmup_steps is None else config.warmup_steps
@@ -254,14 +256,14 @@ class _Loop:
         return summed / count if count else None
 
     def _backward(self, module: nn.Module, batch: Batch, real: bool) -> tuple[float, float]:
-        """Compute gradients, and exchange them; return the sum and count of this process's losses."""
+        """Compute gradients, summed over processes; return the sum and count of this process's loss."""
         with autocast(self.config, self.device):
             loss = module(batch.to(self.device))
         (loss.sum * real).backward()
         return (float(loss.sum.detach()), float(loss.count)) if real else (0.0, 0.0)
 
     def _record_skipped_step(self, batch: Batch, real: bool) -> None:
-        """Count and log a step left out, with the series of all processes."""
+        """Count and log a skipped step, with the series in its batch."""
         series = self.examples.names(batch.series if real else [])
         if self.accelerator.num_processes > 1:
             series = gather_object(series)
@@ -271,7 +273,7 @@ class _Loop:
         self._record({"step": state.step + 1, "epoch": state.epoch, "skipped": state.skipped, "series": series})
 
     def _end_if_diverged(self) -> None:
-        """Raise when a run has skipped too many steps or its weights are lost, before a checkpoint holds them."""
+        """Raise TrainingDiverged when too many steps were skipped or weights are not finite, before they are saved."""
         state, config = self.state, self.config
         advice = [f"lower base_lr ({config.base_lr:g})"]
         advice += ["set gradient_clip"] if config.gradient_clip is None else []
@@ -296,6 +298,7 @@ class _Loop:
         return f" The last good checkpoint is {self.run_folder.checkpoint}."
 
     def _warn_of_a_poor_run(self) -> None:
+        """Warn of many skipped steps, and of a loss that ended above its start."""
         state, config = self.state, self.config
         if not self.accelerator.is_main_process:
             return
@@ -322,6 +325,7 @@ class _Loop:
             )
 
     def _log(self, loss: float | None, epoch: float) -> None:
+        """Add a step's loss to the running means; write a line of the log every `log_every` steps."""
         state = self.state
         if loss is not None:
             state.loss_sum, state.loss_count = state.loss_sum + loss, state.loss_count + 1
@@ -340,7 +344,7 @@ class _Loop:
             self.run_folder.log(line)
 
     def _end_epoch(self, every: int) -> None:
-        """Evaluate one in `every` validation examples, about the share of the training examples that was seen."""
+        """Evaluate on one in `every` validation examples, keep the best weights, and log the epoch."""
         state, config = self.state, self.config
         loss = None
         if self.validation is not None:
@@ -362,7 +366,7 @@ class _Loop:
         state.stopped = config.patience is not None and state.epochs_without_improvement >= config.patience
 
     def _checkpoint_if_due(self) -> None:
-        """Save by time or by step, and at once when a signal has arrived."""
+        """Save a checkpoint when its time or step has come, or a signal has arrived."""
         state, config = self.state, self.config
         by_step = config.checkpoint_steps is not None and state.step % config.checkpoint_steps == 0
         due = state.batch_index > 0 and by_step
@@ -384,6 +388,7 @@ class _Loop:
         self._write()
 
     def _write(self) -> None:
+        """Save a checkpoint now, if there is a folder."""
         if self.run_folder is not None:
             model, best = self.objective.model, self.best_weights
             self.run_folder.save(model, self.optimizer, self.state, best, self.result.history)
@@ -399,7 +404,7 @@ def learning() -> Iterator[None]:
 
 @contextmanager
 def compile_blocks(model: nn.Module) -> Iterator[None]:
-    """Run every block compiled, for any batch and length; leave the model as it was."""
+    """Compile every block of the model inside the `with` block; afterwards the model is as before."""
     eager = [block for block in model.modules() if isinstance(block, Block) and block._compiled_call_impl is None]
     for block in eager:
         block.compile(dynamic=True)
