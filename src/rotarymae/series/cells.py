@@ -32,9 +32,9 @@ MAX_WORD = 60  # characters of a cell that is named
 
 @dataclass(frozen=True)
 class Numbers:
-    """A column as float32 (if it was) or float64 [n], NaN where a cell is missing or is no number.
+    """A column as numbers [n], NaN where a cell is missing or no number; float32 if the column was, else float64.
 
-    `words` counts the cells that are no number.
+    `words` counts the cells that are not numbers.
     """
 
     values: np.ndarray
@@ -73,18 +73,18 @@ def to_arrow(values: Any) -> pa.Array:
 
 
 def list_lengths(lists: pa.Array) -> np.ndarray:
-    """Return the entries of each list, int64 [n]; 0 where there is none."""
+    """Return the number of entries of each list, int64 [n]; 0 for a missing list."""
     lengths = pc.list_value_length(lists).fill_null(0)  # pyright: ignore
     return lengths.to_numpy(zero_copy_only=False).astype(np.int64)
 
 
 def trimmed(column: pa.Array) -> pa.Array:
-    """Return a column without the blanks around its texts; one that holds no text as it is."""
+    """Return a column of texts without surrounding blanks; another column as it is."""
     return pc.call_function("utf8_trim_whitespace", [column]) if is_text(column.type) else column
 
 
 def matches(column: pa.Array, pattern: str) -> np.ndarray:
-    """Return where texts match a regular expression, bool [n]."""
+    """Return a mask [n], True where a text matches a regular expression."""
     return pc.match_substring_regex(column, pattern).fill_null(False).to_numpy(zero_copy_only=False)  # pyright: ignore
 
 
@@ -94,19 +94,19 @@ def where(mask: np.ndarray, column: pa.Array) -> pa.Array:
 
 
 def missing_texts(column: pa.Array) -> np.ndarray:
-    """Return where texts are null, empty or one of the usual words for "missing", bool [n]."""
+    """Return a mask [n], True where a text is null, empty or one of the usual words for "missing"."""
     known = pc.is_in(column, value_set=pa.array(MISSING, column.type))  # pyright: ignore
     return pc.or_(known, column.is_null()).to_numpy(zero_copy_only=False)  # pyright: ignore
 
 
 def without(column: pa.Array, words: Sequence[str]) -> pa.Array:
-    """Return texts with null for these words."""
+    """Return a column with null in place of these words."""
     wrong = pc.is_in(column, value_set=pa.array(words, column.type))  # pyright: ignore
     return pc.if_else(wrong, pa.scalar(None, column.type), column)  # pyright: ignore
 
 
 def without_missing(column: pa.Array, na: Sequence[str] = ()) -> pa.Array:
-    """Return texts with null for the usual words that mean "missing", and for those of `na`."""
+    """Return a column with null in place of words for "missing": the usual ones and those in `na`."""
     return without(column, (*MISSING, *na))
 
 
@@ -194,7 +194,7 @@ def _parse_numbers(
 
 
 def _replaced(column: pa.Array, pattern: str, by: str, of: str | None = None) -> pa.Array:
-    """Return texts with a pattern replaced, in those that match `of`."""
+    """Replace a pattern in the texts that match the pattern `of`."""
     replaced = pc.replace_substring_regex(column, pattern, by)  # pyright: ignore
     return replaced if of is None else pc.if_else(pa.array(matches(column, of)), replaced, column)  # pyright: ignore
 
@@ -287,12 +287,12 @@ def labels(column: pa.Array, name: str, amounts: bool = False) -> pa.Array:
 
 
 def are_integers(texts: pa.Array) -> bool:
-    """Return whether a column is text that is written as integers are wherever it is not null: 1, but not 01 or 1.0."""
+    """Return whether a column holds texts that are all written as integers, such as 1, but not 01 or 1.0."""
     return is_text(texts.type) and bool(matches(texts.drop_null(), r"^(0|-?[1-9][0-9]{0,17})$").all())
 
 
 def are_numbers(texts: pa.Array) -> bool:
-    """Return whether all texts that are not missing are written as numbers without leading zeros: 01 is not 1."""
+    """Return whether all texts that are not missing are written as numbers, without leading zeros such as 01."""
     good = matches(texts, NUMBER) & ~matches(texts, r"^0\d")
     return bool(good.any()) and bool((good | missing_texts(texts)).all())
 
@@ -335,11 +335,11 @@ def label_values(column: pa.Array) -> np.ndarray:
 
 
 def plain(label: Any) -> Any:
-    """Return a label as JSON keeps it."""
+    """Return a label as a Python value that JSON can hold."""
     return label.item() if isinstance(label, np.generic) else label
 
 
 def as_text(label: Any) -> str:
-    """Return a label as a text file has it; a whole number without a point."""
+    """Return a label as text; whole numbers without a decimal point."""
     label = plain(label)
     return str(int(label)) if isinstance(label, float) and label.is_integer() else str(label)

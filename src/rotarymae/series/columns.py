@@ -42,7 +42,7 @@ def refuse_twice(names: Sequence[str], where: str) -> None:
 
 
 def free_name(name: str, *taken: Iterable[str]) -> str:
-    """Return a column's name, with a mark behind it where another column has it."""
+    """Return a name for a column, with a mark added where the name is taken."""
     return name if not any(name in names for names in taken) else free_name(f"{name}'", *taken)
 
 
@@ -57,7 +57,7 @@ def error_columns(names: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def channel_index(observed: Any) -> np.ndarray:
-    """The channel of each observation of a series, or of several, from 0; 0 throughout where they have no channels."""
+    """Return the channel number of each observation, from 0; zeros without channels."""
     return np.zeros(len(observed.times), np.int64) if observed.channels is None else np.asarray(observed.channels)
 
 

@@ -27,10 +27,10 @@ FIRST_DAY, LAST_DAY = -719_162, 2_932_896  # the years 1 to 9999, in days since 
 
 @dataclass(frozen=True)
 class Times:
-    """A column of times, float64 [n], NaN where a cell is missing or is no time.
+    """A column of times, float64 [n], NaN where a cell is missing or no time.
 
-    `unit` is "day" for dates and durations; `zone` is "" for dates without one and None for numbers and durations;
-    `words` counts the cells that are no time.
+    `unit` is "day" for dates and durations; `zone` is "" for dates without a zone, and None for numbers and durations;
+    `words` counts the cells that are not times.
     """
 
     values: np.ndarray

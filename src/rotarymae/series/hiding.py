@@ -11,7 +11,7 @@ from rotarymae.series.dataset import SeriesDataset
 
 
 def known_at(dataset: SeriesDataset, when: np.ndarray) -> SeriesDataset:
-    """Return the series as they were known at a time each [S]: their later observations are left out."""
+    """Return the series without their observations after a given time for each [S]."""
     return dataset.mask_observations(dataset.times <= np.repeat(when, dataset.lengths))
 
 

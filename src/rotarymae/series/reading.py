@@ -16,7 +16,7 @@ MAX_REASONS = 12  # that one line names
 
 @dataclass(frozen=True)
 class LeftOut:
-    """Rows that are left out for one reason: `column` "is" the `reason`, such as "infinite", first at `first`."""
+    """Rows left out for one reason: `column` "is" `reason`, for example "infinite"; `first` names the first row."""
 
     column: str
     reason: str
@@ -29,27 +29,22 @@ class LeftOut:
 
 @dataclass(frozen=True)
 class ReadingReport:
-    """The rows of a table, each of which is kept or counted under one reason.
+    """Counts of a table's rows: how many were used, and how many were left out for which reason.
 
     Attributes:
-        total: rows of the table; where each column is a channel, its cells.
-        missing: rows dropped because a value is missing.
-        missing_by_column: the same by column; a row that lacks two values counts in both columns.
-        incomplete: of `missing`, the rows in which another value was there and is lost.
-        left_out: rows dropped because a cell cannot be used, by column and reason; a row counts under the first.
-        words: cells of columns of numbers that are no numbers, by column: {"value": {"<0.01": 3}}. They are missing.
-        unknown: rows dropped because the model does not know their channel, by channel.
-        flagged: rows dropped because a column of flags says so, by column; a row counts under the first that does.
-        merged: rows that repeated the series, time and channel of another, with another value or the same.
-        counted: what the numbers count.
-        lists: rows with lists, whose entries are the `total`; 0 where no column holds lists.
-        series: series of the table.
-        unsorted: series whose times did not ascend, and have been sorted; `unsorted_ids` are the first of them.
-        empty: ids of the series that are left out, as none of their rows was kept.
-        suspects: values that look like a code for "not observed", as a text, with their number.
-        cautions: sentences on what may be wrong: times far from all others, times of 32 bits, series without errors.
-        notes: how the file was read, where that was guessed.
-        units: column → its unit, as far as the file says it.
+        total: rows of the table; in a wide table, its cells. missing: rows dropped because a value is missing.
+        missing_by_column: the same by column; a row that lacks two values counts in both columns. incomplete: those of
+        `missing` in which another value was present and is lost. left_out: rows dropped because a cell cannot be used,
+        by column and reason; a row counts for its first reason. words: texts among numbers, by column: {"value":
+        {"<0.01": 3}}. They count as missing values. unknown: {channel: rows} dropped because the model does not know
+        the channel. flagged: {column: rows} dropped because of a flag; a row counts for its first flag. merged: rows
+        with the same series, time and channel as another row. counted: what the numbers count. lists: rows with lists,
+        whose entries are the `total`; 0 without lists. series: number of series. unsorted: number of series whose times
+        did not ascend and were sorted; `unsorted_ids` are the first of them. empty: ids of series that are left out
+        because none of their rows could be used. suspects: {text: count} of values that look like a code for "not
+        observed". cautions: sentences on what may be wrong: times far from all others, times of 32 bits, series without
+        errors. notes: sentences on how the file was read, where that was guessed. units: {column: unit}, as far as the
+        file gives units.
     """
 
     total: int
@@ -78,7 +73,7 @@ class ReadingReport:
 
     @property
     def dropped(self) -> int:
-        """Rows that are left out, for any reason but that they repeat another."""
+        """Number of rows that are left out, without merged ones."""
         lost = sum(one.count for one in self.left_out)
         return self.missing + lost + sum(self.unknown.values()) + sum(self.flagged.values())
 
@@ -206,5 +201,5 @@ class ReadingReport:
         return [*sentences, *self.cautions]
 
     def as_json(self) -> dict[str, Any]:
-        """Return the numbers under their names, the kept rows and the sentence, for metrics.json."""
+        """Return the counts by name, the number of used rows and the sentence, for metrics.json."""
         return {"summary": str(self), **asdict(self), "kept": self.kept}

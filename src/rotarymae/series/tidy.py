@@ -27,7 +27,7 @@ MAX_REPEATS = 0.01  # of the rows; more that repeat others are a table that is r
 
 @dataclass(frozen=True, eq=False)
 class Observations:
-    """Observations in any order: series [n] indexes ids [S]; the rest as in SeriesDataset, NaN allowed in values."""
+    """Observations in any order: `series` [n] indexes `ids` [S]; the rest is as in SeriesDataset; values may be NaN."""
 
     series: np.ndarray
     ids: np.ndarray
@@ -66,12 +66,12 @@ class Observations:
         return self if keep.all() else self.noting(left_out=(*self.report.left_out, *left)).keep(keep)
 
     def noting(self, *cautions: str, **changes: Any) -> Observations:
-        """Change the report, and add sentences on what may be wrong."""
+        """Return the observations with changes to their report, and with further sentences on what may be wrong."""
         return replace(self, report=replace(self.report, **changes, cautions=(*self.report.cautions, *cautions)))
 
     @property
     def keys(self) -> list[np.ndarray]:
-        """Return the keys of each observation, most significant first: series, time, positions, channel."""
+        """Return what rows are sorted by, the most significant first: series, time, positions, channel."""
         positions = [] if self.positions is None else list(self.positions.T)
         return [self.series, self.times, *positions, *([] if self.channels is None else [self.channels])]
 
@@ -323,7 +323,7 @@ def sort(rows: Observations) -> Observations:
 
 
 def _repeats(keys: list[np.ndarray]) -> np.ndarray:
-    """Return True [n - 1] for each row whose keys are those of the row before."""
+    """Return a mask [n - 1], True for each row with the same keys as the row before."""
     return np.logical_and.reduce([key[1:] == key[:-1] for key in keys])
 
 

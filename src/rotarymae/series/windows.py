@@ -13,12 +13,11 @@ from rotarymae.series.tidy import offsets_of
 
 @dataclass(frozen=True, eq=False)
 class Windows:
-    """The windows of S series; a series that is no longer than one is its own window, and so is every array.
+    """Series cut into overlapping windows; a short series, or an array, is one window.
 
     Attributes:
-        dataset: a window per series, those of a series together and in the order of time, with the id of their series;
-            or arrays.
-        series: int [W], which series each window is of.
+        dataset: one member per window; those of a series are together, in order of time, with the series' id. series:
+        int [W], the index of each window's series.
     """
 
     dataset: Any

@@ -132,7 +132,7 @@ def _from_frame(
 
 
 def is_of_the_command(of_training: Mapping[str, Any]) -> bool:
-    """Return whether more is known of how a training table was read than the estimators have parameters."""
+    """Return whether a training table was read by the command, which has more options than the estimators."""
     return "tokens" in of_training
 
 
@@ -163,7 +163,10 @@ def _from_list(series: Any, like: ObservationPreprocessor | None) -> SeriesDatas
 
 
 def _from_padded(array: np.ndarray, like: ObservationPreprocessor | None) -> SeriesDataset:
-    """Read an array [cases, channels, time], in which NaN means that nothing was observed."""
+    """Read an array [cases, channels, time], in which NaN means that nothing was observed.
+
+    With a fitted preprocessor `like`, the array must have its channels.
+    """
     if like is not None:
         names = like.value_columns if like.channel_names is None else like.channel_names
         if array.shape[1] != len(names):

@@ -69,7 +69,7 @@ def scratch() -> Path:
 
 @dataclass(frozen=True)
 class Text:
-    """The form of a text file. `skip` lines stand above the first row, whose columns are `names`."""
+    """The form of a text file: `skip` lines come before the first row, and `names` are its columns."""
 
     names: tuple[str, ...] = ()
     separator: str = ","
@@ -83,7 +83,7 @@ class Text:
 
 
 def _open_unpacked(path: Path) -> Any:
-    """Open a file for reading bytes; one that is packed, by its suffix, is unpacked."""
+    """Open a file for reading bytes, decompressed if its suffix says that it is compressed."""
     packing = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}.get(path.suffix.lower())
     return io.BufferedReader(pa.input_stream(str(path), compression=packing))  # pyright: ignore
 

@@ -110,9 +110,9 @@ def looks_like_id(name: str) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Column:
-    """A column as the beginning of a table shows it.
+    """A column as described by the first rows of a table.
 
-    `codes` [n] number its different cells, -1 where it is missing; `numbers` are its numbers, or None.
+    `codes` [n] number its different cells, -1 where one is missing; `numbers` are its values as numbers, or None.
     """
 
     name: str
@@ -161,13 +161,13 @@ class Column:
         return self.rank(known) < np.inf
 
     def varies(self, series: np.ndarray) -> bool:
-        """Return whether it has more than one value in some series."""
+        """Return whether the column has more than one value within some series."""
         there = self.codes >= 0
         return _count(series[there], self.codes[there]) > _count(series[there])
 
 
 def _count(*keys: np.ndarray) -> int:
-    """Return the number of different rows of some columns of codes."""
+    """Return the number of different combinations of codes."""
     return np.unique(np.stack(keys), axis=1).shape[1]
 
 
@@ -520,7 +520,16 @@ def key_column(table: Source, id: str) -> str:
 def propose_objects(
     source: Source, id: str, label: str | None, count: int
 ) -> tuple[str | None, tuple[str, ...], list[str]]:
-    """Propose label and static columns of a table with one row per object; return them and sentences on doubts."""
+    """Propose which columns of a table of objects are the label and the static columns.
+
+    Args:
+        id: its id column, which is neither.
+        label: the label, if the user named it.
+        count: number of series in the table of observations.
+
+    Returns:
+        The label or None, the static columns, and sentences on what is doubtful.
+    """
     key, unsure = key_column(source, id), []
     if key != id:
         unsure.append(f"the ids of {source.name} are read from {key!r}")

@@ -208,7 +208,7 @@ class TableReader:
 
     @cached_property
     def _of_objects(self) -> tuple[str, ...]:
-        """The static columns that the objects' table has, and not the table of observations."""
+        """The static columns that are read from the objects' table, because the table of observations lacks them."""
         return tuple(name for name in self.schema.static if self.objects and name not in self.source.columns)
 
     @cached_property
@@ -528,7 +528,7 @@ def _joined(reports: list[ReadingReport]) -> ReadingReport:
 
 
 def announce(report: ReadingReport | None) -> None:
-    """Warn of what a user would not expect to be lost or changed."""
+    """Warn of losses and changes in reading that a user would not expect."""
     for loss in [] if report is None else report.losses():
         warnings.warn(loss, InputWarning, stacklevel=5)
 
@@ -636,5 +636,5 @@ def _advice(role: str, for_model: bool) -> str:
 
 
 def _fields(names: Sequence[str]) -> list[str]:
-    """Return of columns "lc.flux" the names of the fields, "flux"."""
+    """Return field names without their column: "flux" for "lc.flux"."""
     return [name.rsplit(".", 1)[-1] for name in names]

@@ -159,7 +159,7 @@ class TableSchema:
 
     @property
     def error_of(self) -> dict[str, str]:
-        """Column of values → column of its standard errors, as far as errors are named."""
+        """{value column: column of its standard errors}, for the errors that are named."""
         return dict(zip(self.values, self.errors, strict=False))
 
     @classmethod
@@ -215,5 +215,5 @@ class TableSchema:
 
 
 def option(field: str) -> str:
-    """Return the command's option for a field."""
+    """Return the command's option for a field, such as "--time-format"."""
     return f"--{field.replace('_', '-')}"

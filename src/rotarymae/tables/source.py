@@ -110,16 +110,16 @@ class Source:
 
     @property
     def is_text(self) -> bool:
-        """Whether its cells are texts, of which some may be numbers."""
+        """Whether all cells are text, some of which may be numbers."""
         return self.format in ("csv", "tsv")
 
     def with_ids_of_files(self) -> Source:
-        """Return the same with a column "file", the name of the file that a row is from."""
+        """Return the table with a column "file": the name of the file of each row."""
         alone = "the table is one series" if len(self.paths) <= 1 else "each file is one series"
         return replace(self, of_file="file", notes=(*self.notes, f"no column of ids: {alone}"))
 
     def without(self, stem: str) -> Source:
-        """Return the same without the columns of one stem and a number."""
+        """Return the table without the numbered columns of one stem."""
         kinds = {name: kind for name, kind in self.kinds.items() if not _has_stem(name, stem)}
         return replace(self, kinds=kinds)
 
@@ -250,7 +250,7 @@ class Source:
         return sum(path.stat().st_size // (8 if path.suffix.lower() in PACKED else 32) for path in self.paths)
 
     def rows(self) -> int:
-        """Return the rows; those of text are counted."""
+        """Return the number of rows; for text files it is counted."""
         with named(self.name, self.format):
             return self._database.sql(f"SELECT count(*) FROM {self.relation}").fetchall()[0][0]
 
@@ -302,7 +302,7 @@ class Source:
 
     @functools.cached_property
     def _database(self) -> duckdb.DuckDBPyConnection:
-        """The connection that knows which lines were left out."""
+        """The DuckDB connection of the last reading, which knows the lines that were left out."""
         return self._connect()
 
     def _connect(self) -> duckdb.DuckDBPyConnection:
@@ -360,7 +360,7 @@ def _database_of(process: int) -> duckdb.DuckDBPyConnection:
 
 
 def connection() -> duckdb.DuckDBPyConnection:
-    """Return this process's database in memory, which spills to a temporary folder."""
+    """Return this process's in-memory DuckDB database, which uses a temporary folder where memory is short."""
     return _database_of(os.getpid())
 
 
@@ -377,12 +377,12 @@ def _literal(text: str) -> str:
 
 
 def _pattern(path: Path) -> str:
-    """Return a path as a literal that DuckDB does not take for a pattern."""
+    """Return a path as an SQL literal in which DuckDB sees no wildcards."""
     return _literal(re.sub(r"[*?\[]", lambda match: f"[{match[0]}]", str(path)))
 
 
 def _with_point(cell: str) -> str:
-    """Return an expression with decimal points for a cell of a file that has decimal commas."""
+    """Return the SQL expression that reads a cell with a decimal comma."""
     plain = f"replace(regexp_replace({cell}, {_literal(SPACE)}, '', 'g'), ',', '.')"
     return f"CASE WHEN regexp_full_match({cell}, {_literal(COMMA)}) THEN {plain} ELSE {cell} END"
 
