@@ -77,7 +77,7 @@ Model = Encoder | MaskedAutoencoder | Classifier | Regressor | TokenRegressor
 
 @dataclass(frozen=True)
 class Described:
-    """The content of config.json, without the format and the files."""
+    """The content of config.json, without format version and checksums."""
 
     preprocessor: dict[str, Any] | None
     model: dict[str, Any]
@@ -179,17 +179,17 @@ class Pipeline:
         return self.autoencoder
 
     def of_series(self) -> Pipeline:
-        """Return the pipeline that interpolates series, or raise.
+        """Return the part of the pipeline that interpolates series, or raise.
 
         Returns
         -------
         Pipeline
-            `pretrained`, whose preprocessor reads series.
+            The same as `pretrained`, checked to have a preprocessor of series.
 
         Raises
         ------
         InputError
-            The pipeline has no autoencoder, or was not made from series.
+            The pipeline has no autoencoder, or was trained on pictures or sounds.
         """
         view = self.pretrained
         view.require_series()
@@ -1110,7 +1110,7 @@ def load(source: str | Path) -> Pipeline:
 
 
 def without_head(preprocessor: Any) -> Any:
-    """Return the preprocessor of a model without a head, which reads no static columns."""
+    """Return the preprocessor for a model without a head, which reads no static columns."""
     return preprocessor.replace(static=()) if getattr(preprocessor, "static", ()) else preprocessor
 
 

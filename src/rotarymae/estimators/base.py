@@ -71,7 +71,7 @@ def shared_options(*more: type, without: tuple[str, ...] = (), **defaults: Any) 
 
 
 class Estimator(BaseEstimator):
-    """A shell around a `Pipeline`, with the options of its fit as parameters."""
+    """Base of the estimators: a `Pipeline` in scikit-learn's interface, with the options of a fit as parameters."""
 
     takes_arrays: ClassVar[bool] = True
     interpolates: ClassVar[bool] = False  # and does nothing else
@@ -146,7 +146,7 @@ class Estimator(BaseEstimator):
 
     @classmethod
     def _suited(cls, pipeline: Pipeline, folder: str | Path) -> Pipeline:
-        """Return the part of a loaded pipeline that does the estimator's job. Raises InputError where there is none."""
+        """Return the part of a loaded pipeline that can do the estimator's job. Raises InputError without one."""
         return pipeline
 
     def _keep(self, pipeline: Pipeline) -> None:
@@ -280,7 +280,7 @@ class Estimator(BaseEstimator):
         return columns
 
     def _read(self, X: Any) -> Any:
-        """Return data for a fitted pipeline, laid out as those it was fitted on."""
+        """Read X in the layout of the data on which a pipeline was fitted."""
         return self._dataset(X, self._fitted())
 
     def _fitted(self) -> Pipeline:
@@ -289,5 +289,5 @@ class Estimator(BaseEstimator):
 
 
 def as_tuple(names: Sequence[str] | str) -> tuple[str, ...]:
-    """Return names of columns; one string is one name."""
+    """Return names of columns as a tuple; one string is one name."""
     return (names,) if isinstance(names, str) else tuple(names)

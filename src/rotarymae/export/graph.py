@@ -33,7 +33,7 @@ from rotarymae.preprocess import Rows, code_features
 
 
 class Program(nn.Module):
-    """A module to be exported, whose inputs and outputs have names."""
+    """Base of exportable modules, whose inputs and outputs have names."""
 
     outputs: tuple[str, ...]
 
@@ -52,9 +52,9 @@ class Program(nn.Module):
 
 
 class Predictions(Program):
-    """`probabilities` float32 [B, classes], in the order of `classes`, or `predicted` float64 [B, outputs].
+    """Program that returns `probabilities` float32 [B, classes] or `predicted` float64 [B, outputs].
 
-    The logarithms of probabilities are divided by the temperature of the model that the fit found.
+    Logarithms of probabilities are divided by the temperature that the fit chose for the model.
     """
 
     target: Tensor
@@ -95,7 +95,7 @@ class Predictions(Program):
 
 
 class Embeddings(Program):
-    """`embedding` float32 [B, D], as `embed` pools it."""
+    """Program that returns `embedding` float32 [B, D], pooled as in `Pipeline.embed`."""
 
     outputs = ("embedding",)
 
@@ -119,10 +119,10 @@ class Embeddings(Program):
 
 
 class Interpolations(Program):
-    """`mean` and `std` float64 [B, M, V] at `query_time` float64 [B, M] (and `query_channel` int64 [B, M], and
-    `query_position` float64 [B, M, P]).
+    """Program that returns `mean` and `std` float64 [B, M, V] at queries, calibrated as by `interpolate`.
 
-    As `interpolate`, with the calibration by distance. A model without a likelihood has no `std`.
+    Queries are `query_time` float64 [B, M], with `query_channel` int64 [B, M] and `query_position` float64 [B, M, P]
+    where the model needs them. A model without a spread returns no `std`.
     """
 
     deviations: Tensor

@@ -39,8 +39,8 @@ class Answers:
     """The answers for S series.
 
     Attributes:
-        columns: [n] rows, those of a series together and in the order of the data set; no columns where no rows.
-        rows: int [S], the number of rows of each series.
+        columns: table of n rows; those of a series are together, in the order of the data set. rows: int [S], number of
+        rows of each series.
     """
 
     columns: pa.Table
@@ -49,15 +49,13 @@ class Answers:
 
 @dataclass(frozen=True, eq=False)
 class Question:
-    """A question that is asked for every series.
+    """What to compute for every series of a table, whatever its size.
 
     Attributes:
-        pipeline: what answers.
-        answer: given a data set and what reports progress, the answers.
-        noun: what the answers are, for messages.
-        schema: the columns of the answers; None where they depend on the table.
-        answerable: which series can be answered, bool [S], with warnings that say why others cannot; None: all.
-        at: the table of times that are asked for, if there is one.
+        pipeline: the pipeline that computes it. answer: function (data set, on_step) → Answers. noun: what the answers
+        are, for messages. schema: columns of the answers; None where they depend on the table. answerable: function
+        data set → bool [S], which series can be answered, with warnings about others; None for all. at: the table of
+        query times, if any.
     """
 
     pipeline: Pipeline

@@ -55,14 +55,11 @@ class Shard:
 
 @dataclass(frozen=True)
 class ShardedJob:
-    """The work on every shard, as it can be sent to another process.
+    """The work on every file of a folder, which can be sent to another process.
 
     Attributes:
-        open: makes the job; called once per process.
-        name: "embed", "predict", ..: for the manifest.
-        model: the folder that `open` reads.
-        options: of the job, as JSON.
-        layout: of the tables.
+        open: returns the question; called once per process. name: "embed", "predict", ...: for the manifest. model: the
+        folder that `open` reads. options: of the question, as JSON. layout: of the tables.
     """
 
     open: Callable[[], Question]
@@ -72,14 +69,14 @@ class ShardedJob:
     layout: TableSchema
 
     def identity(self) -> dict[str, Any]:
-        """Return all that the outputs depend on, except the inputs."""
+        """Return everything that the outputs depend on, besides the inputs, as JSON."""
         layout = json.loads(json.dumps(asdict(self.layout)))
         return {"job": self.name, "model": model_checksum(self.model), "options": self.options, "layout": layout}
 
 
 @dataclass(frozen=True)
 class ShardTotals:
-    """The shards of a folder, the number of them that were finished before, and the rows of all."""
+    """Numbers of a folder: its files, those that were done before, and the rows written for all."""
 
     shards: int
     before: int
@@ -149,7 +146,7 @@ def find_shards(table: Path, out: Path) -> list[Shard]:
 
 
 def model_checksum(model: Path) -> str:
-    """Return the SHA-256 of the files that a model's answers depend on, whose sums its config.json has."""
+    """Return the SHA-256 over the files of a model that its answers depend on."""
     configs = sorted(find_model(model).rglob(CONFIG))  # of a cross-validation one for each fold
     return hashlib.sha256(b"".join(path.read_bytes() for path in configs)).hexdigest()
 

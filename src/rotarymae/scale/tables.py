@@ -36,7 +36,7 @@ OnStep = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class Totals:
-    """The numbers of a table's series, of those without any observation, and of the rows that were written."""
+    """Numbers of a table: its series, those without any observation, and the rows written."""
 
     series: int = 0
     empty: int = 0
@@ -49,7 +49,7 @@ class Totals:
 
     @property
     def said_of_empty(self) -> str:
-        """A clause for the end of a sentence; nothing where every row has an answer."""
+        """Return a clause about series without observations, for the end of a sentence; "" without any."""
         return f"; {self.empty:,} {self.what} have an empty row" if self.empty else ""
 
     def and_of(self, part: Part, answers: pa.Table) -> Totals:
@@ -146,7 +146,7 @@ def _answerable(question: Question, part: Part, dataset: SeriesDataset) -> Part:
 
 
 def _within(on_step: OnStep, done: int, size: int, total: int) -> OnStep:
-    """Progress of the whole table from that of one part."""
+    """Return an on_step for one part of a table that reports the progress of the whole table."""
     return lambda k, n: on_step(min(done + size * k // n, total), total)
 
 
