@@ -47,8 +47,10 @@ class Drawing:
 
 @dataclass(frozen=True)
 class Words:
-    """The user's names: of classes (in the order of the classifier), of the axes, whether these are dates, and the
-    column of values or the channels that are drawn upside down."""
+    """The user's names for classes, in the classifier's order, and axes; whether times are dates.
+
+    `invert` holds the columns of values or the channels that are drawn upside down.
+    """
 
     classes: tuple[str, ...]
     time: str
@@ -82,6 +84,8 @@ class Words:
 
 @dataclass(frozen=True)
 class Picture:
+    """A kind of picture of the report: its title, its explanation, and the function that draws it."""
+
     name: str  # anchor of its section
     title: str
     explanation: str  # one sentence: what one sees, and how to read it

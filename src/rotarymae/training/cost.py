@@ -46,7 +46,7 @@ MIN_STEPS = 100  # fewer are too few to learn from
 
 
 def largest_step(config: FitConfig, sizes: RoMAEConfig, lengths: np.ndarray) -> float:
-    """Return the bytes of memory that the largest step takes of both trainings on series of these lengths [S]."""
+    """Return the bytes of memory for the largest training step on series of these lengths [S], over both stages."""
     return max(_memory(config, sizes, lengths, pretrains) for pretrains in (True, False))
 
 
@@ -179,19 +179,19 @@ class Plan:
 
 
 def _of_steps(training: TrainConfig, steps: int, per_epoch: int) -> TrainConfig:
-    """Return the settings that make about `steps` steps, in epochs of equal length."""
+    """Return the settings changed to about `steps` steps, in epochs of equal length."""
     epochs = math.ceil(steps / per_epoch)
     return replace(training, epochs=epochs, epoch_steps=steps // epochs, min_steps=0)
 
 
 def median_step(ends: list[float]) -> float:
-    """Return the median seconds of a step from the moments at which steps ended, without the first ones."""
+    """Return the median seconds per step from the times at which steps ended, without the first ones."""
     seconds = np.diff(ends)
     return float(np.median(seconds[min(WARMUP_STEPS, len(seconds) // 2) :]))
 
 
 class _Measured(Exception):
-    """Enough steps have been timed."""
+    """Raised to end a training that only measures its steps."""
 
 
 def measure_step(objective: Objective, examples: Examples, training: TrainConfig) -> float:
