@@ -96,6 +96,8 @@ class AttentionPool(nn.Module):
 
 
 class _PooledHead(nn.Module):
+    """Base of the heads that read one vector per row."""
+
     def __init__(self, encoder: Encoder, outputs: int, pool: str, dropout: float, static_features: int) -> None:
         """Build the pooling, the layers of static features, the norm and the linear layer."""
         super().__init__()

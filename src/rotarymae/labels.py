@@ -37,12 +37,11 @@ Label = str | int | float | bool
 
 @dataclass(frozen=True)
 class ClassLabels:
-    """The classes of a classifier.
+    """The classes of a classifier, and how one is decided from probabilities.
 
     Attributes:
-        classes: names in the order of the model's outputs.
-        weights: of the probability of each class when one is decided (`partners.decide`); empty where the most
-            probable one is.
+        classes: names in the order of the model's outputs. weights: factors for the probabilities before the largest is
+        taken (`partners.decide`); empty for none.
     """
 
     task: ClassVar[str] = "classification"
@@ -87,18 +86,18 @@ class ClassLabels:
 
     @staticmethod
     def check_config(config: FitConfig, targets: np.ndarray) -> None:
-        """Raise InputError for options that a classification of these targets does not have."""
+        """Raise InputError for options that do not fit these classes or that only a regression has."""
         choose("loss", config.loss, tuple(CLASSIFICATION_LOSSES))
         check_decide(config.decide, config.costs, len(np.unique(targets)))
 
     @staticmethod
     def strata(targets: np.ndarray) -> np.ndarray | None:
-        """Return the groups [S] that a split keeps in proportion."""
+        """Return the classes [S], which a split keeps in proportion."""
         return targets
 
     @classmethod
     def fit(cls, targets: np.ndarray) -> Self:
-        """Read the classes off the training labels."""
+        """Create from training labels, with the classes sorted."""
         return cls(tuple(plain(name) for name in np.unique(targets)))
 
     @property
@@ -133,22 +132,22 @@ class ClassLabels:
         return outputs.double().softmax(-1).numpy()
 
     def decide(self, probabilities: np.ndarray) -> np.ndarray:
-        """Return class numbers [S]: of the most probable class, or of the largest weighted probability."""
+        """Return class numbers [S] with the largest probability, weighted if there are weights."""
         return decide(probabilities, self.weights)
 
     def predicted(self, probabilities: np.ndarray) -> np.ndarray:
-        """Return the decided class [S]."""
+        """Return the decided class [S] for probabilities [S, classes]."""
         return np.array(self.classes)[self.decide(probabilities)]
 
     def columns(self, probabilities: np.ndarray) -> dict[str, list[Any]]:
-        """Return the columns of an output table: the class, and a probability of each."""
+        """Return the columns of an output table: the class, and the probability of each class."""
         best: dict[str, list[Any]] = {"predicted": [self.classes[i] for i in self.decide(probabilities)]}
         return best | {f"probability_{name}": probabilities[:, i].tolist() for i, name in enumerate(self.classes)}
 
 
 @dataclass(frozen=True)
 class NumberTargets:
-    """The scale of a regressor's targets; each output is standardised by itself.
+    """The scaling of a regressor's targets: each output is standardised by itself.
 
     Attributes:
         mean, std: of the training targets, one for each output.
@@ -188,7 +187,7 @@ class NumberTargets:
 
     @staticmethod
     def strata(targets: np.ndarray) -> np.ndarray | None:
-        """Return None: a split of numbers keeps nothing in proportion."""
+        """Return None, as numbers have no proportions that a split could keep."""
         return None
 
     @classmethod
@@ -223,7 +222,7 @@ class NumberTargets:
         return Regressor(encoder, self.outputs, pool, static_features=static_features)
 
     def objective(self, model: Classifier | Regressor, encoded: np.ndarray, config: FitConfig) -> Objective:
-        """Return what fine-tuning minimises."""
+        """Return the loss of fine-tuning as a module."""
         assert isinstance(model, Regressor)
         return Regression(model, config.loss)
 
@@ -232,11 +231,11 @@ class NumberTargets:
         return outputs.double().numpy() * np.array(self.std) + np.array(self.mean)
 
     def predicted(self, values: np.ndarray) -> np.ndarray:
-        """Return the values [S, outputs], or [S] of one output."""
+        """Return values [S, outputs]; [S] for a single output."""
         return values[:, 0] if self.outputs == 1 else values
 
     def columns(self, values: np.ndarray) -> dict[str, list[Any]]:
-        """Return the columns of an output table."""
+        """Return the columns of an output table: one for each output."""
         names = ["predicted"] if self.outputs == 1 else [f"predicted_{i}" for i in range(self.outputs)]
         return {name: values[:, i].tolist() for i, name in enumerate(names)}
 
@@ -340,12 +339,12 @@ def _is_label(label: Any) -> bool:
 
 
 def narrowed(labels: np.ndarray) -> np.ndarray:
-    """Return labels [S] without None as numbers or strings again, and a mixture as it is."""
+    """Return an object array without None as numbers or strings; mixed types stay objects."""
     return np.array(labels.tolist()) if labels.dtype == object and len(labels) and not _are_mixed(labels) else labels
 
 
 def _are_mixed(labels: np.ndarray) -> bool:
-    """Return whether some labels are texts and others are not."""
+    """Return whether some labels are text and others are not."""
     return labels.dtype == object and len({isinstance(label, str) for label in labels.flat if _is_label(label)}) > 1
 
 

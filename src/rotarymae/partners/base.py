@@ -20,12 +20,10 @@ Floats = NDArray[np.float64]
 
 
 class Partner(Protocol):
-    """A method that predicts targets of whole series without the network.
+    """A method that predicts the targets of whole series without the network.
 
     Attributes:
-        name: in options, and of the file that holds what it has learnt.
-        title: in tables and sentences.
-        suffix: of its file.
+        name: its name in options, and of its file. title: its name in tables and sentences. suffix: of its file.
     """
 
     name: ClassVar[str]

@@ -19,7 +19,7 @@ from rotarymae.series import SeriesDataset
 
 
 class MostCommonClass:
-    """Every class as probable as it was frequent; of equally frequent ones, the first is taken."""
+    """Baseline: every class's probability is its training frequency; of equally frequent ones the first wins."""
 
     name = "most_common_class"
 
@@ -30,12 +30,12 @@ class MostCommonClass:
         return self
 
     def predict(self, dataset: AnyDataset) -> Floats:
-        """Probabilities [S, classes] of the classes that `fit` saw, or numbers [S, outputs]."""
+        """Return probabilities [S, classes], or the training means [S, outputs]."""
         return np.tile(self.shares, (len(dataset), 1))
 
 
 class TrainingMean:
-    """The mean of each output over the training series."""
+    """Baseline: the mean of each output over the training series."""
 
     name = "training_mean"
 
@@ -48,7 +48,7 @@ class TrainingMean:
 
 
 class ChannelMean:
-    """The mean of each value in its channel over the training series; NaN in a channel that training never saw."""
+    """Baseline: the mean of each value in its channel over the training series; NaN for an unknown channel."""
 
     name = "mean"
 
@@ -63,14 +63,14 @@ class ChannelMean:
         return self
 
     def predict(self, visible: SeriesDataset, hidden: SeriesDataset) -> Floats:
-        """[n, V] at the n rows of `hidden`, whose values are not read; both hold the same series in the same order."""
+        """Return predictions [n, V] of the n hidden observations; both data sets hold the same series in one order."""
         return self.means[Rows.of(hidden).channels]
 
 
 class LinearInterpolation(ChannelMean):
-    """A straight line in time within each channel of a series, constant before the first and after the last point.
+    """Baseline: a straight line in time within each channel, constant before the first and after the last observation.
 
-    The training mean stands in for a channel without a visible value.
+    A channel without a visible value gets its training mean.
     """
 
     name = "linear_interpolation"
@@ -95,7 +95,7 @@ class LinearInterpolation(ChannelMean):
 
 
 class LastValue(LinearInterpolation):
-    """The channel's latest value at or before each query; before its first point, that first value."""
+    """Baseline: the channel's latest value at or before each query; before its first observation, that one's value."""
 
     name = "last_value"
 

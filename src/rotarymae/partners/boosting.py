@@ -147,12 +147,11 @@ def _check_tree(tree: str, number: int, features: int) -> None:
 
 @dataclass(frozen=True, eq=False)
 class BoostedTrees:
-    """Boosted trees on features [S, F], where NaN is a missing one.
+    """Boosted trees on features [S, F], in which NaN is a missing value.
 
     Attributes:
-        classes: how many; 0 for numbers.
-        texts: the trees of all classes together, or of each output, as LightGBM reads them; one seed after another.
-        center, scale: [outputs] of the numbers; empty for classes.
+        classes: number of classes; 0 for a regression. texts: LightGBM's text of each model: one per seed, or per
+        output and seed. center, scale: [outputs] of a regression's targets; empty for classes.
     """
 
     classes: int

@@ -75,5 +75,5 @@ def choose_temperature(probabilities: Floats, truth: NDArray[np.integer]) -> flo
 
 
 def log_loss(probabilities: Floats, truth: NDArray[np.integer]) -> float:
-    """Return the negative logarithm of the likelihood of all classes [S]."""
+    """Return the negative log-likelihood of the true classes [S], summed."""
     return float(-np.log(np.clip(probabilities[np.arange(len(truth)), truth], MIN_PROBABILITY, 1)).sum())

@@ -64,7 +64,7 @@ SPARSE = 4  # distinct times per observation of the middle series, beyond which 
 
 
 class SeriesReader:
-    """How series on a common grid are read: [V, length] each, a variable being a channel's value column."""
+    """Reads series on a common grid as arrays [V, length]; a variable is one value column of one channel."""
 
     maxima = False
     starts = 1
@@ -89,7 +89,7 @@ class SeriesReader:
 
     @staticmethod
     def scale(std: Floats) -> Floats:
-        """Return what variables of this deviation are divided by."""
+        """Return the divisor for variables with this standard deviation."""
         return np.where(std > 1e-12, std, 1.0)
 
     @staticmethod
@@ -98,7 +98,7 @@ class SeriesReader:
 
 
 class SoundReader(SeriesReader):
-    """How sounds are read: [BANDS, points] each, of any number of points."""
+    """Reads sounds as arrays [BANDS, points] of different lengths."""
 
     maxima = True
     starts = STARTS
@@ -135,17 +135,14 @@ def _distinct_per_series(dataset: SeriesDataset) -> float:
 
 @dataclass(frozen=True, eq=False)
 class RandomConvolutions:
-    """A fitted transform and its ridge classifier. V variables (channels times value columns), K classes.
+    """Random convolutions (MiniRocket) and a ridge classifier on their outputs, for V variables and K classes.
 
     Attributes:
-        length: [1] of the grid; of sounds, which keep their lengths, the median.
-        center, scale: [V] of the variables.
-        dilation: [G] of each group of 84 kernels; the first half reads the series, the second its differences.
-        mix: [G, 84, V] 1 where a kernel reads a variable.
-        bias: [G, 84, E].
-        feature_center, feature_scale: [F], F = G · 84 · E, of sounds G · 84 · (E + 1).
-        weight, intercept: [F, K], [K]: scores of the classes.
-        sharpness: [1] what scores are multiplied by before the softmax.
+        length: [1] points of the grid; for sounds, which keep their lengths, the median. center, scale: [V] of the
+        variables. dilation: [G] of each group of 84 kernels; the first half reads the series, the second its
+        differences. mix: [G, 84, V] 1 where a kernel reads a variable. bias: [G, 84, E] thresholds of each kernel's
+        output. feature_center, feature_scale: [F], with F = G · 84 · E, for sounds G · 84 · (E + 1). weight, intercept:
+        [F, K], [K] of the ridge classifier. sharpness: [1] factor of its scores before the softmax.
     """
 
     length: NDArray[np.int64]
@@ -305,7 +302,7 @@ def _choose_variables(draw: np.random.Generator, variables: int) -> NDArray[np.f
 
 
 def _view(x: NDArray[np.float32], group: int, dilation: NDArray[np.int64]) -> NDArray[np.float32]:
-    """Return what a group of kernels reads of series [s, V, L]: themselves, or their differences."""
+    """Return the input of a group of kernels: the series [s, V, L], or their differences."""
     return np.diff(x) if group >= len(dilation) // 2 else x
 
 
@@ -362,7 +359,7 @@ def _blocks(x: Sequence[NDArray[np.float32]]) -> Iterator[NDArray[np.float32]]:
 
 
 def _pooled(output: NDArray[np.float32], thresholds: NDArray[np.float32], maxima: bool) -> NDArray[np.float32]:
-    """The shares of output [s, 84, L] above thresholds [84, E], and its maxima, as [s, 84 · E] or [s, 84 · (E + 1)]."""
+    """Return features of kernel outputs [s, 84, L]: shares above thresholds [84, E] and, if asked for, maxima."""
     shares = [(output > one[None, :, None]).mean(2, dtype=np.float32) for one in thresholds.T]
     return np.stack([*shares, output.max(2)] if maxima else shares, 2).reshape(len(output), -1)
 

@@ -39,18 +39,14 @@ TASKS = ("classification", "regression")
 
 @dataclass(frozen=True, eq=False)
 class Predictor:
-    """Predictions of a fine-tuned model and its partners, calibrated, and combined.
+    """The network, its partners and their combination, calibrated; one of them is chosen to predict.
 
     Attributes:
-        task: "classification" or "regression".
-        choice: what predicts: "model", "features", or "combined" (the model and all partners).
-        because: why, in words.
-        partners: by name.
-        temperatures: of the model and each partner; 1 leaves probabilities as they are.
-        weights: of the model and each partner in the combination.
-        losses: of each and of the combination: nats per validation series (for a regression those of normal errors).
-        errors: of each and of the combination: the absolute errors of the validation series in each output, ascending,
-            from which intervals are made; empty for classes.
+        task: "classification" or "regression". choice: the chosen one: "model", "features", or "combined" (the network
+        and all partners). because: why, in words. partners: {name: partner}. temperatures: {name: temperature} of the
+        network and each partner; 1 leaves probabilities unchanged. weights: {name: weight} in the combination. losses:
+        {name: nats per validation series}; for a regression with normal errors. errors: {name: absolute errors of the
+        validation series per output, ascending}, for intervals; empty for classes.
     """
 
     task: str
@@ -64,7 +60,7 @@ class Predictor:
 
     @classmethod
     def of_model(cls, task: str, because: str) -> Self:
-        """Return the model alone, as it is."""
+        """Create a predictor that uses the network only, uncalibrated."""
         return cls(task, MODEL, because, {}, {MODEL: 1.0}, {MODEL: 1.0}, {})
 
     def predict(self, of_model: Floats, dataset: AnyDataset, choice: str | None = None) -> Floats:
@@ -82,7 +78,7 @@ class Predictor:
         return self._combine(of_model, {name: self.partners[name].predict(dataset) for name in needed})[choice]
 
     def every(self, of_model: Floats, dataset: AnyDataset) -> dict[str, Floats]:
-        """Return the predictions of the model, of each partner, and of their combination, by name."""
+        """Return {predictor: predictions} for the network, each partner, and their combination."""
         return self._combine(of_model, {name: member.predict(dataset) for name, member in self.partners.items()})
 
     def check(self, choice: str) -> str:
@@ -95,7 +91,7 @@ class Predictor:
 
     @property
     def available(self) -> tuple[str, ...]:
-        """Return what `choice` may be."""
+        """Return the valid choices."""
         there = {MODEL, *self.partners} | ({COMBINED} if self.partners else set())
         return tuple(name for name in CHOICES if name in there)
 
@@ -200,20 +196,20 @@ def fit_predictor(
 ) -> tuple[Predictor, dict[str, Floats]]:
     """Fit the partners on the training part, choose on the validation part, then fit the partners on both.
 
-    The second value is the predictions of the validation part, by name as `Predictor.every` gives them, of partners
-    that were fitted on the training part alone; empty without a validation part.
-
     Args:
         choice: "auto", "model", "features" or "combined".
-        static: the columns that the model's head reads, too.
-        truth: class numbers [S] of all series, or numbers [S, outputs] of which some may be NaN.
-        train, validation: indices of the parts.
-        of_model: the model's predictions of the validation part [.., K]. They are slightly better there than elsewhere,
-            as that part has chosen the model's epoch.
+        truth: class numbers [S] of all series, or numbers [S, outputs], NaN where one is missing.
+        train, validation: indices of the two parts.
+        of_model: the network's predictions [validation series, K]. They are slightly optimistic, because that part has
+            also chosen the network's epoch.
+        static: the static columns that the network's head reads.
+
+    Returns:
+        The predictor; and {method: predictions of the validation part} by partners fitted on the training part only,
+        empty without a validation part.
 
     Warns:
-        Through the reporter: where what is asked for cannot be had, as there is no validation part, or a partner
-        failed.
+        Through the reporter: a partner failed; `choice` needs a validation part, and there is none.
     """
     if not len(validation):
         if choice in (FEATURES, COMBINED):

@@ -270,11 +270,11 @@ class Groups:
 
 @dataclass(frozen=True)
 class Feature:
-    """One number for each group.
+    """A feature: a function that returns one number for each group.
 
     Attributes:
-        needs_errors: whether it is computed where the value has standard errors only.
-        basic: whether it is computed for each of many channels, too.
+        needs_errors: whether it needs standard errors. basic: whether it is also computed where there are many
+        channels.
     """
 
     name: str
@@ -288,7 +288,7 @@ class Feature:
 
 
 def formula_of(function: Callable[..., Any]) -> str:
-    """Return the docstring of what computes a feature, in one line."""
+    """Return the formula of a feature, which is its function's docstring, in one line."""
     return " ".join((inspect.getdoc(function) or "").split())
 
 
@@ -459,7 +459,7 @@ def largest_slope(g: Groups) -> Floats:
 
 @feature("range of sums")
 def range_of_sums(g: Groups) -> Floats:
-    """Return (max(S) - min(S)) / (n std(x)), where S are the running sums of x - mean(x)."""
+    """(max(S) - min(S)) / (n std(x)), with the running sums S of x - mean(x)"""
     running = np.cumsum(g.away)
     running = running - (running - g.away)[g.first][g.group]
     return divide(g.reduce(np.maximum, running) - g.reduce(np.minimum, running), g.count * np.sqrt(g.variance))
@@ -467,7 +467,7 @@ def range_of_sums(g: Groups) -> Floats:
 
 @feature("correlation with time")
 def correlation_with_time(g: Groups) -> Floats:
-    """Return the slope of x against t, times std(t) / std(x)."""
+    """The slope of x against t, times std(t) / std(x)"""
     everywhere = np.ones(len(g.x), bool)
     slope, _ = g.line(g.t, g.x, everywhere)
     time = g.t - g.mean(g.t)[g.group]
