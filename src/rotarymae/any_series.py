@@ -37,7 +37,7 @@ BUCKETS = (6, 12, 20, 32, 48, 72, 104, 160, 240, 1 << 30)  # channels of similar
 
 
 class Scale(NamedTuple):
-    """Scale that undoes `standardise`: value · width + centre of a channel, position · unit + origin of a series."""
+    """Scale and shift that undo `standardise`: value · width + centre per channel, position · unit + origin."""
 
     origin: Float[Tensor, " B"]
     unit: Float[Tensor, " B"]
@@ -92,12 +92,12 @@ def standardise(
 
 
 class Units(NamedTuple):
-    """The channels of all series in a batch.
+    """The U pairs of series and channel in a batch of B series, each with up to n tokens.
 
     Attributes:
-        index: which of the B · N tokens are theirs, in the order of time; 0 where not `real`.
-        row, channel: whose and which they are.
-        lookup: the unit of a channel of a series; -1 where it has no token.
+        index: [U, n] which of the B · N tokens belong to a channel, in order of time; 0 where not `real`. row, channel:
+        [U] the series and the channel number of each. lookup: [B, channels] number of the pair; -1 where a series has
+        no token of a channel.
     """
 
     index: Int[Tensor, "U n"]
@@ -127,7 +127,7 @@ class Units(NamedTuple):
         return cls(index, there, keys // most, keys % most, lookup.view(batch, most))
 
     def take(self, part: Shaped[Tensor, "B N"]) -> Shaped[Tensor, "U n"]:
-        """Return a part of the tokens by channel; 0 where a channel has no token."""
+        """Collect numbers stored per token [B, N] by channel [U, n]; 0 where there is no token. Inverse of `put`."""
         return part.flatten()[self.index] * self.real
 
     def put(self, part: Shaped[Tensor, "U n *rest"], shape: tuple[int, int]) -> Shaped[Tensor, "B N *rest"]:
@@ -138,14 +138,13 @@ class Units(NamedTuple):
 
 
 class Bank(NamedTuple):
-    """Processes that are fitted to the visible observations of a batch.
+    """Gaussian processes fitted to the visible observations of a batch.
 
     Attributes:
-        times, values, residual: of each channel, with infinite times behind the last.
-        buckets: which channels each of the fitted banks is of.
-        described: expected hyperparameters.
-        joint_rows, joint: which series are also answered with all channels together, and by what; None for none.
-        left_out: each visible observation, predicted from the others.
+        times, values, residual: [U, n] of each channel; times are infinite behind the last observation. buckets:
+        (channel numbers, fitted processes), for channels with similar numbers of observations. described: expected
+        hyperparameters of each channel. joint_rows, joint: the series whose channels are also fitted together, and
+        these processes; None without any. left_out: prediction of each visible observation from the others.
     """
 
     units: Units
@@ -346,7 +345,7 @@ def _nearest(
 
 
 class Correction(nn.Module):
-    """Correct the processes' answer: the parameters of Student's t at each query. It starts as no correction."""
+    """A network that corrects the processes' prediction: it returns Student's t, at first the prediction itself."""
 
     def __init__(self, dim: int) -> None:
         """Build the layers; `dim` is the width D of the decoder's tokens."""
@@ -373,12 +372,12 @@ class Correction(nn.Module):
 
 
 class AnySeries(MaskedAutoencoder):
-    """A masked autoencoder that corrects the answers of a bank of Gaussian processes.
+    """A masked autoencoder that corrects the predictions of a bank of Gaussian processes.
 
-    A visible token is a standardised value and its relative noise, at its time and its channel, counted from 1.
+    A visible token holds a standardised value and its relative noise, at a time and a channel, counted from 1.
 
     Raises:
-        InputError: a configuration of other sizes than these tokens have, or without Student's t.
+        InputError: a configuration with other features or axes, or without likelihood="student_t".
     """
 
     def __init__(self, config: RoMAEConfig) -> None:
@@ -437,5 +436,5 @@ class AnySeries(MaskedAutoencoder):
 
 
 def _places(positions: Float[Tensor, "B N A"]) -> tuple[Float[Tensor, "B N"], Int[Tensor, "B N"]]:
-    """Return times, and channels from 0."""
+    """Split positions into times and channel numbers from 0."""
     return positions[..., 0].double(), positions[..., 1].round().long().clamp(min=1) - 1

@@ -49,11 +49,11 @@ class Examples(Protocol):
         ...
 
     def batch(self, index: np.ndarray, epoch: int | None) -> Batch:
-        """Return the batch of these examples; epoch None gives the fixed one that evaluation uses."""
+        """Return the batch of the examples at these indices; epoch None gives the fixed batch for evaluation."""
         ...
 
     def names(self, index: Sequence[int] | np.ndarray) -> list[str]:
-        """Return the names of these examples in messages and logs."""
+        """Return the names of the examples at these indices, for messages and logs."""
         ...
 
 

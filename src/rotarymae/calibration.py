@@ -58,13 +58,13 @@ MAX_HIDDEN, MAX_DRAWS = 24_000, 24  # values in all; of few series more draws ar
 
 
 class Surroundings(NamedTuple):
-    """Where M queries of V values lie among the observations of their series.
+    """The surroundings of M queries for V values each, among the observations of their series.
 
     Attributes:
-        guesses: [B, M, V, G] answers of the simple methods, in the order of `METHODS` after the model.
-        distance: [B, M, V] to the nearest observation of the same value, in units of position; 0 where there is none.
-        side: [B, M, V] `BETWEEN`, `BEYOND` or `NOWHERE`.
-        traits: [B, M, V, T] of the channel of the series: 1, and what `traits` returns.
+        guesses: [B, M, V, G] predictions of the simple methods, in the order of `METHODS` after the model. distance:
+        [B, M, V] to the nearest observation of the same value, in units of position; 0 where there is none. side: [B,
+        M, V] `BETWEEN` two observations, `BEYOND` the first or last, or `NOWHERE` without any. traits: [B, M, V, T] the
+        constant 1, and the three numbers of `traits` for the channel.
     """
 
     guesses: Float[Tensor, "B M V G"]
@@ -224,19 +224,20 @@ def outputs(positions: Float[Tensor, "B M A"], preprocessor: ObservationPreproce
 
 
 class Calibration(nn.Module):
-    """The blend and the bands by distance.
+    """Blend the model's prediction with simple methods and set its spread, by the distance to the nearest observation.
 
     Args:
-        outputs: the number of channels times that of value columns, each of which has offsets of its own.
-        likelihood: of the model's answers.
+        outputs: number of pairs of channel and value column; each has its offsets.
+        likelihood: of the model's predictions.
 
     Attributes:
-        knots: [3, K, T, P] by side, distance and trait: logits of the methods' weights, then a and b.
-        offsets: [outputs, P] to be added to these.
-        freedom: [3] by side, before the softplus.
-        reach: [3] the largest log distance that was measured. Farther away methods keep the weights of it,
-            and bands widen to the spread of the channel.
-        season: after which series repeat themselves, in units of position; 0 of none.
+        knots: [3, K, T, P] by side, log distance and trait: logits of the methods' weights, then constant and slope of
+        the
+            log variance.
+        offsets: [outputs, P] added to these. freedom: [3] degrees of freedom by side, before the softplus. reach: [3]
+        largest log distance that was measured. Farther away the weights stay, and bands widen to the spread of
+            the channel.
+        season: period after which series repeat, in units of position; 0 for none.
     """
 
     knots: Tensor
@@ -263,13 +264,13 @@ class Calibration(nn.Module):
         return cls(channels * preprocessor.features, likelihood)
 
     def check(self) -> None:
-        """Raise InputError where loaded coefficients are no numbers."""
+        """Raise InputError where loaded coefficients are not finite."""
         if not all(part.isfinite().all() for part in self.buffers()) or self.season < 0 or (self.reach < 0).any():
             raise InputError("the calibration holds NaN, infinity, a negative reach or season.")
 
     @property
     def answers(self) -> Likelihood:
-        """The likelihood of calibrated answers."""
+        """The likelihood whose parameters calibrated predictions have."""
         return LIKELIHOODS["student_t"] if self.likelihood.has_spread else self.likelihood
 
     def forward(
@@ -291,7 +292,7 @@ class Calibration(nn.Module):
         return student_t(mean, log_variance, self.freedom[around.side])
 
     def widens(self, around: Surroundings) -> Float[Tensor, "*shape"]:
-        """Return the share [0, 1] by which bands have widened to the spread of the channel."""
+        """Return how far bands have widened to the spread of the channel, from 0 (not) to 1 (completely)."""
         return ((log_distance(around) - self.reach[around.side]) / WIDENS_OVER).clamp(0, 1)
 
     def fit(
@@ -348,7 +349,10 @@ class Calibration(nn.Module):
     def _local_error(
         self, predicted: Tensor, guesses: Tensor, truth: Tensor, distance: Tensor, side: Tensor
     ) -> Float[Tensor, " n"]:
-        """Return the mean squared error of the best method at a similar distance, for each value: the loss's scale."""
+        """Return the mean squared error of the best method among values at a similar distance, for each value [n].
+
+        The loss is divided by it, so that values far from any observation, with their large errors, do not dominate.
+        """
         errors = (torch.cat([predicted[:, None], guesses], -1) - truth[:, None]).square()
         group = side * KNOTS + distance.round().long().clamp(max=KNOTS - 1)
         total = torch.zeros(3 * KNOTS, errors.shape[1], dtype=torch.float64).index_add_(0, group, errors)
@@ -387,7 +391,7 @@ def log_distance(around: Surroundings) -> Float[Tensor, "*shape"]:
 
 
 def prior() -> Float[Tensor, "T P"]:
-    """Return the coefficients by trait where nothing was measured: the same for all series."""
+    """Return the coefficients [traits, P] where nothing was measured; they are the same for all series."""
     return torch.tensor([PRIOR, *((0.0,) * len(PRIOR),) * (TRAITS - 1)], dtype=torch.float64)
 
 
@@ -416,7 +420,7 @@ def blend(
 
 
 def spread(coefficients: Float[Tensor, "*shape P"], log_variance: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
-    """Return the calibrated log variance."""
+    """Return the calibrated log variance: constant + slope · the model's log variance."""
     constant, slope = coefficients[..., len(METHODS) :].unbind(-1)
     return constant + slope * log_variance
 

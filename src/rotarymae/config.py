@@ -312,7 +312,7 @@ class RoMAEConfig:
 
 
 def predicts_spread(likelihood: LikelihoodKind) -> bool:
-    """Return whether a likelihood is a distribution; of "point" alone there is no spread."""
+    """Return whether a likelihood has a spread; "point" has none."""
     return likelihood != "point"
 
 

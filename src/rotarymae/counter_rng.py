@@ -39,13 +39,13 @@ def counter_uniform(seed: int, epoch: int, ids: np.ndarray | Sequence[int], stre
 
 
 def make_generator(*key: int, device: torch.device | str = "cpu") -> torch.Generator:
-    """Return a generator whose draws depend on these whole numbers (from 0) alone; each key has draws of its own."""
+    """Return a torch generator seeded by a key of non-negative integers; different keys give independent draws."""
     state = np.random.SeedSequence(key).generate_state(1, np.uint64)[0]
     return torch.Generator(device).manual_seed(int(state >> np.uint64(1)))
 
 
 def standard_normal(uniform: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
-    """Turn uniform numbers in [0, 1) into standard normal ones, one for one, within 4.8 deviations."""
+    """Turn uniform numbers in [0, 1) into as many standard normal ones, within 4.8 deviations."""
     return torch.special.ndtri(uniform.double().clamp(1e-6, 1 - 1e-6)).float()
 
 

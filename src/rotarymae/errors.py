@@ -18,15 +18,15 @@ LONGEST_MESSAGE = 2000  # characters
 
 
 class RotaryMAEError(Exception):
-    """Base of everything this library raises on purpose.
+    """Base of all errors that this library raises on purpose.
 
-    Messages quote what files say. Control codes are escaped, so that a name cannot steer the terminal that shows it,
-    and the middle of an endless message is left out.
+    Messages quote the contents of files, so control codes are escaped, lest a name steer the terminal that shows it,
+    and the middle of a very long message is left out.
 
     Attributes:
-        code: kebab-case name of what happened, such as "unknown-column"; programs compare it, never the message.
-        message: what happened, without the advice on settings.
-        settings: (option, value) pairs that would avoid the error; `str(error)` writes them as Python, the command as
+        code: kebab-case name of the kind of error, such as "unknown-column"; programs compare it, never the message.
+        message: the message without advice on settings. settings: (option, value) pairs that would avoid the error;
+        `str(error)` writes them as Python, the command as
             options.
     """
 
@@ -68,10 +68,10 @@ class InputError(RotaryMAEError, ValueError):
 
 
 class NoObservations(InputError):
-    """A table that is laid out as it should be, in which nothing was observed.
+    """A table with a valid layout in which nothing was observed.
 
     Attributes:
-        reading: what became of its rows, a `series.reading.ReadingReport`; None of a table without rows.
+        reading: the `series.reading.ReadingReport` on its rows; None for a table without rows.
     """
 
     def __init__(self, message: object = "", reading: Any = None) -> None:
@@ -88,7 +88,7 @@ class ShardsFailed(RotaryMAEError):
 
 
 class MissingExtra(RotaryMAEError, ImportError):
-    """A package that an extra of this library brings is not installed; the message says how to install it."""
+    """A package of an optional extra of this library is not installed; the message says how to install it."""
 
 
 class Interrupted(RotaryMAEError):
@@ -113,7 +113,7 @@ class InputWarning(UserWarning):
     """Input that was repaired or looks unlike the training data; the message says how.
 
     Attributes:
-        code: kebab-case name of what was seen; warnings with the same one, other than "invalid", are of one kind.
+        code: kebab-case name of the kind of warning; warnings with equal codes, other than "invalid", are alike.
     """
 
     def __init__(self, message: object = "", *, code: str = "invalid") -> None:

@@ -47,7 +47,7 @@ class Predicted:
 
     @property
     def std(self) -> Tensor | None:
-        """The standard deviation; None of a likelihood without a spread."""
+        """The standard deviation; None for a likelihood without a spread."""
         return self.likelihood.std(self.parameters) if self.likelihood.has_spread else None
 
 
@@ -79,18 +79,19 @@ def predict_at(
 
 @dataclass(frozen=True, eq=False)
 class Interpolation:
-    """Predictions at n queries, all [n, V].
+    """Predictions at n queries of V values, arrays [n, V] unless said otherwise.
 
     Attributes:
-        distance: [n] the time to the nearest observation of the series' same channel, in the table's unit; infinity
-            where there is none. Bands widen with it, see `calibration`.
-        mean: centre of the predicted distribution, in the table's units.
-        std: half the width of the central interval that holds 68.27 %; None of a likelihood without a spread. Where a
-            value was compressed (asinh), the distribution is skewed in its own unit and the bands say more.
-        scaled: the distribution itself, standardised like the model's input.
-        bands: share → (lower, upper) edges of the central interval that holds it; empty without a spread.
-        centre, width: what undoes the standardisation, value · width + centre, of a model that standardises each series
-            by itself; None where the preprocessor does it.
+        distance: [n] time to the nearest observation of the same series and channel, in the table's unit; infinite
+        where
+            there is none. Bands widen with it, see `calibration`.
+        mean: centre of the predicted distribution, in the table's units. std: half the width of the central 68.27 %
+        interval; None without a spread. Where a value was compressed (asinh), the
+            distribution is skewed in the table's units, and the bands describe it better.
+        scaled: parameters of the distribution, standardised like the model's input. bands: {share: (lower, upper)}
+        edges of central intervals; empty without a spread. centre, width: value · width + centre undoes the
+        standardisation of a model that standardises each series by itself;
+            None where the preprocessor does it.
     """
 
     distance: np.ndarray
@@ -107,12 +108,12 @@ class Interpolation:
 
     @property
     def scaled_std(self) -> np.ndarray | None:
-        """The standard deviation of the standardised distribution; None of a likelihood without a spread."""
+        """The standard deviation of the standardised distribution; None for a likelihood without a spread."""
         return None if self.scaled.std is None else self.scaled.std.numpy()
 
 
 class _Interpolating:
-    """Examples whose inputs are a series' observations and whose masked tokens are its queries."""
+    """Batches for interpolation: observations of series as inputs, queries as masked tokens."""
 
     def __init__(self, dataset: SeriesDataset, queries: Queries, preprocessor: ObservationPreprocessor) -> None:
         self.dataset, self.queries, self.preprocessor = dataset, queries, preprocessor

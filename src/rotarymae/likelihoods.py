@@ -24,7 +24,7 @@ MIN_FREEDOM = 2.0  # degrees of freedom of Student's t at and below which it has
 
 
 class Likelihood(ABC):
-    """Base class: the meaning of the P parameters of each value, the last dimension of a tensor; the first is the mean.
+    """Base class of likelihoods: how P parameters, a tensor's last dimension with the mean first, describe one value.
 
     Attributes:
         outputs: P.
@@ -41,7 +41,7 @@ class Likelihood(ABC):
         return self.clamp(raw.unflatten(-1, (self.outputs, -1)).transpose(-1, -2))
 
     def clamp(self, parameters: Float[Tensor, "*shape P"]) -> Float[Tensor, "*shape P"]:
-        """Keep parameters where their exponentials are finite."""
+        """Limit parameters to where their exponentials are finite."""
         return parameters
 
     def mean(self, parameters: Float[Tensor, "*shape P"]) -> Float[Tensor, "*shape"]:

@@ -24,7 +24,7 @@ MIN_RESAMPLES, MAX_SERIES_IN_RESAMPLES = 40, 1_000_000
 
 @dataclass(frozen=True)
 class Metric:
-    """How people read a metric, and whether the smallest value is the best; None where neither end is."""
+    """The words for a metric, and whether smaller is better; None where neither end is best."""
 
     words: str
     lower_is_better: bool | None = False
@@ -60,7 +60,7 @@ def metric_of(name: str) -> Metric:
 
 
 def method_words(name: str) -> str:
-    """Return what people read for a method of metrics.json."""
+    """Return the words for a method of metrics.json."""
     return TITLES.get(name, name.replace("_", " "))
 
 
@@ -73,7 +73,7 @@ def rows_in_words(methods: Mapping[str, Mapping[str, float]]) -> dict[str, dict[
 
 
 def rarest_class(truth: np.ndarray) -> int:
-    """Return the number of the class with the fewest series among those that have some; the last of equals."""
+    """Return the number of the class with the fewest series, of those that occur; with equal counts, the last."""
     counts = np.bincount(truth)
     return int(np.flatnonzero(counts == counts[counts > 0].min())[-1])
 

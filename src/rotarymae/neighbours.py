@@ -23,14 +23,11 @@ EMBED_DIM, HIDDEN_DIM = 16, 64
 
 
 class Observed(NamedTuple):
-    """The E visible observations of each series, sorted by channel and, within one, by time; what is none is last.
+    """The visible observations of each series, sorted by channel, then time; missing ones are last.
 
-    Attributes:
-        channel: [B, E] the group within which neighbours are sought; infinity for what is no observation.
-        times: [B, E]
-        values: [B, E, W]
-        mean: [B, E, W] of all observations of the same channel.
-        count: [B, E, 1] how many these are.
+    Attributes (for E observations of W values each):
+        channel: [B, E] infinity for missing ones. times: [B, E]. values: [B, E, W]. mean: [B, E, W] mean over all
+        observations of the same channel. count: [B, E, 1] number of these.
     """
 
     channel: Float[Tensor, "B E"]
@@ -41,12 +38,13 @@ class Observed(NamedTuple):
 
 
 class Neighbours(NamedTuple):
-    """Features of M queries.
+    """What the nearest observations say about M queries.
 
     Attributes:
-        line: [B, M, V] the straight line between the nearest values; the nearest one alone where the other is
-            missing, 0 (the mean of the training values) where both are.
-        numbers: [B, M, V, K = NUMBERS] the line, and the neighbours themselves.
+        line: [B, M, V] value on the straight line between the nearest observations; the nearest value where one side
+        has
+            none, 0 (the mean of the training values) where both have none.
+        numbers: [B, M, V, NUMBERS] the line and the neighbours themselves, as input of a network.
     """
 
     line: Float[Tensor, "B M V"]
@@ -83,7 +81,7 @@ def observe(visible: Tokens, features: int) -> Observed:
 
 
 def neighbours(observed: Observed, positions: Float[Tensor, "B M A"], features: int) -> Neighbours:
-    """Return the neighbours of queries at these positions; those of one query depend on no other query."""
+    """Find the neighbours of queries at these positions; each query is independent of the others."""
     near = neighbours_at(observed, *flat_queries(positions, features))
     return Neighbours(*(by_query(part, positions) for part in near))
 
@@ -99,7 +97,7 @@ def flat_queries(positions: Float[Tensor, "B M A"], features: int) -> tuple[Floa
 
 
 def by_query(part: Shaped[Tensor, "B Q W *rest"], positions: Float[Tensor, "B M A"]) -> Shaped[Tensor, "B M V *rest"]:
-    """Return what was computed for flat queries with a row per query."""
+    """Reshape what was computed for flat queries [B, Q, ...] to one row per query [B, M, ...]."""
     return part if positions.shape[-1] == 2 else part.unflatten(1, (positions.shape[1], -1)).flatten(2, 3)
 
 
@@ -143,16 +141,16 @@ def neighbours_at(observed: Observed, times: Float[Tensor, "B Q"], channel: Floa
 
 
 def _sorted(channel: Float[Tensor, "B E"], times: Float[Tensor, "B E"]) -> Int[Tensor, "B E"]:
-    """The order by channel and, within one, by time; what is equal stays in its order."""
+    """Return the order by channel, then time; equal ones keep their order."""
     by_time = times.argsort(dim=1, stable=True)
     return by_time.gather(1, channel.gather(1, by_time).argsort(dim=1, stable=True))
 
 
 class NeighbourHead(nn.Module):
-    """The decoder's outputs of each feature, from its neighbours and the query's token: the line, corrected.
+    """Output layer that adds a correction to the straight line between a query's neighbours.
 
-    One small network serves all features, and knows them apart by a learned embedding; beside it each feature reads
-    the token by weights of its own. Both start at zero.
+    The correction comes from one small network for all features, which are told apart by a learned embedding, and from
+    a linear layer on the query's token. Both start at zero.
     """
 
     def __init__(self, embed_dim: int, features: int, outputs: int) -> None:

@@ -91,7 +91,7 @@ def channel_style(names: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def style_of(i: int) -> tuple[str, str]:
-    """Return colour and marker i; the markers move on by one in every round of colours, so that 128 are distinct."""
+    """Return colour and marker number i; markers shift in each round of colours, which gives 128 combinations."""
     return COLOURS[i % len(COLOURS)], MARKERS[(i + i // 8 - i // 16) % len(MARKERS)]
 
 
@@ -216,7 +216,7 @@ def _panels(count: int) -> tuple[Figure, list[Axes]]:
 
 
 def _on_axis(times: ArrayLike, dates: bool) -> NDArray[Any]:
-    """Return times as matplotlib takes them: dates as datetime64, whatever epoch the user has set for it."""
+    """Return times as matplotlib needs them; dates as datetime64, whatever epoch the user has set."""
     days = np.asarray(times, np.float64)
     return np.round(days * 86_400e3).astype("datetime64[ms]") if dates else days
 
@@ -243,7 +243,7 @@ def _entries(
 
 
 def _plain_numbers(axis: Axis, most: int = 6) -> None:
-    """Label ticks of a linear axis as whole numbers: 59,580, and neither "+5.958e4" nor "1e3" next to the axis."""
+    """Label ticks of a linear axis in full: 59,580 instead of "5.958e4" or a "1e3" beside the axis."""
     axis.set_major_locator(MaxNLocator(most, steps=[1, 2, 2.5, 5, 10]))
     axis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:,.10g}".replace("-", "−")))
 

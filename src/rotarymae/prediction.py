@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 
 def inference(pipeline: Pipeline) -> TrainConfig:
-    """Return how predictions of a model are batched and computed."""
+    """Return the settings with which a model predicts: batch size and precision."""
     return TrainConfig(batch_size=None, batch_tokens=8192, precision=pipeline.precision)
 
 
 def predict_outputs(pipeline: Pipeline, dataset: AnyDataset, on_step: Any = None) -> np.ndarray:
-    """Return the model's own class probabilities [S, classes], or values [S, outputs] in the unit of the targets."""
+    """Return the network's class probabilities [S, classes], or values [S, outputs] in the targets' units."""
     pipeline.require_labels()
     return _decode(pipeline, *_run(pipeline, dataset, _outputs, on_step))
 
@@ -66,7 +66,7 @@ def _outputs(model: torch.nn.Module, batch: Batch) -> list[Tensor]:
 
 
 def _decode(pipeline: Pipeline, windows: Windows, outputs: Sequence[Tensor]) -> np.ndarray:
-    """Return probabilities, or values in their own units; of a series in windows the mean over them."""
+    """Return probabilities or values of each series, averaged over the windows of a long one."""
     return windows.mean(pipeline.require_labels().decode(_finite(outputs)))
 
 

@@ -55,12 +55,11 @@ DESCRIPTORS = 7
 
 
 class Answer(NamedTuple):
-    """Predictions of observations.
+    """Predictions of observations by Gaussian processes.
 
     Attributes:
-        mean, log_std: of an observation, noise included.
-        curve_log_std: of the curve without noise.
-        disagreement: the standard deviation between kernels, as a share of the whole one.
+        mean, log_std: of an observation, noise included. curve_log_std: of the curve without noise. disagreement:
+        standard deviation of the means of the kernels, as a share of the total one.
     """
 
     mean: Float[Tensor, "*shape"]
@@ -70,16 +69,14 @@ class Answer(NamedTuple):
 
 
 class Fitted(NamedTuple):
-    """Fitted processes that answer queries of U channels.
+    """Fitted processes that predict U channels; of all kernels only the k most probable are stored.
 
     Attributes:
-        times, real, noise: the observations; noise is each one's variance relative to the channel's mean.
-        index: the shapes of the kernels that are kept.
-        periods: of the channel's periodic shapes.
-        weight, amplitude, level: of the kept kernels: share, squared amplitude, noise relative to it.
-        alpha, inverse: of their covariance matrices.
-        log_evidence: of all kernels together.
-        tables: of each shape its share, and the amplitude and the noise variance expected with it.
+        times, real, noise: [U, n] the observations; noise is each one's variance relative to the channel's mean. index:
+        [U, k] shapes of the stored kernels. periods: [U, 2] of the periodic shapes. weight, amplitude, level: [U, k] of
+        the kernels: probability, squared amplitude, noise relative to it. alpha, inverse: of their covariance matrices.
+        log_evidence: [U] of all kernels together. tables: [U, S, 3] for each shape its weight, and its mean amplitude
+        and noise variance.
     """
 
     times: Float[Tensor, "U n"]

@@ -22,24 +22,24 @@ MAX_QUERIES = 10**8  # in one call: their answers take some 10 GB
 
 @dataclass(frozen=True)
 class WindowBlend:
-    """Which answers are blended for each query [n], and the share of the second: windows overlap."""
+    """How the answers of overlapping windows are blended: two rows for each query [n], and the weight of the second."""
 
     first: np.ndarray
     second: np.ndarray
     share: np.ndarray
 
     def mixed(self, answers: np.ndarray) -> np.ndarray:
-        """Blend the answers [W, V, P] of windows into those [n, V, P] of the queries."""
+        """Blend window answers [W, V, P] into query answers [n, V, P]."""
         share = self.share[:, None, None]
         return (1 - share) * answers[self.first] + share * answers[self.second]
 
 
 @dataclass(frozen=True)
 class Queries:
-    """Where to interpolate: flat times and channels (from 0, or None) and offsets [S + 1], one run for each series.
+    """Where to predict: flat times and channel numbers (or None), with `offsets` [S + 1] that delimit each series.
 
-    `errors` [n, V], in the table's units, ask for what would be observed with these standard errors: bands are wider by
-    them than those of the curve. `positions` [n, P] are of series with further positions.
+    With `errors` [n, V], in the table's units, predictions are of observations with these standard errors, whose bands
+    are wider than those of the curve. `positions` [n, P] are needed for series with further positions.
     """
 
     times: np.ndarray
@@ -199,18 +199,14 @@ def _check_size(dataset: SeriesDataset, times: int) -> None:
 
 @dataclass(frozen=True, eq=False)
 class QueryTable:
-    """Where some series of a table are asked, read from another table with a row per time.
+    """Queries read from a table with one row per time.
 
     Attributes:
-        name: of that table, for messages.
-        ids: the distinct ids, in order of first appearance.
-        series: int [n], which of them each row asks.
-        times: float64 [n].
-        channels: labels [n]; None where every row asks for all channels.
-        errors: [n, V] standard errors of what would be observed; None where the curve is asked for.
-        dates: whether the times were dates, which count in days.
-        table: the table itself, and what it calls ids, times and channels.
-        positions: float64 [n, P] further positions; None where the layout has none.
+        name: of that table, for messages. ids: the distinct ids, in order of first appearance. series: int [n], index
+        of each row's id. times: float64 [n]. channels: labels [n]; None where every row asks for all channels. errors:
+        [n, V] standard errors of observations to predict; None to predict the curve. dates: whether the times were
+        dates, which are counted in days. table: the table itself, and its names for ids, times and channels. positions:
+        float64 [n, P] further positions; None without any.
     """
 
     name: str
@@ -412,10 +408,9 @@ class AnswerShape(NamedTuple):
     """How flat answers are laid out for the caller.
 
     Attributes:
-        channels: names of channels, or None.
-        common: whether all series are asked at the same number of times.
-        padded: whether the series came as an array [cases, channels, time], and answers are laid out likewise.
-        flat: whether they came as an array [cases, time].
+        channels: names of channels, or None. common: whether all series have the same number of query times. padded:
+        whether the series came as an array [cases, channels, time], whose layout the answers get. flat: whether they
+        came as an array [cases, time].
     """
 
     channels: tuple[Any, ...] | None

@@ -26,9 +26,8 @@ class Reconstruction:
     """One array with hidden patches, in standardised cells.
 
     Attributes:
-        hidden: [N] bool, the patches that were hidden.
-        truth, predicted: [M, V] what was there, and what the model expects.
-        visible: [N - M, V].
+        hidden: [N] bool, which patches were hidden. truth, predicted: [M, V] their true and their predicted values.
+        visible: [N - M, V] values of the others.
     """
 
     hidden: np.ndarray

@@ -22,13 +22,13 @@ from rotarymae.config import BlockSizes, RoMAEConfig
 
 
 class Rotation(NamedTuple):
-    """Cosines and sines of the angle by which each of a head's K/2 pairs of channels is turned."""
+    """Cosines and sines of the angle by which each of the K/2 pairs of channels of a head is rotated."""
 
     cos: Float[Tensor, "B N 1 K/2"]
     sin: Float[Tensor, "B N 1 K/2"]
 
     def select(self, tokens: slice) -> Rotation:
-        """Return the rotation of these tokens alone."""
+        """Return the rotation for some of the tokens."""
         return Rotation(self.cos[:, tokens], self.sin[:, tokens])
 
 

@@ -184,8 +184,7 @@ def _finite(content: Any) -> Any:
 
 
 def with_ids(answers: pa.Table, ids: pa.Array, name: str) -> pa.Table:
-    """The answers behind a column of ids, called `name` as in the table they came from, or "id" where an answer is
-    called that."""
+    """Return the answers with a column of ids in front, called `name`, or "id" where that name is taken."""
     return answers.add_column(0, "id" if name in answers.column_names else name, ids)
 
 
@@ -209,7 +208,7 @@ def prediction_columns(labels: Labels, predicted: np.ndarray, half_widths: np.nd
 
 
 def embedding_columns(embeddings: np.ndarray) -> dict[str, Any]:
-    """Embeddings [S, D] as columns e0, e1, .."""
+    """Return embeddings [S, D] as columns e0, e1, ..."""
     return {f"e{i}": pa.array(embeddings[:, i]) for i in range(embeddings.shape[1])}
 
 
@@ -230,7 +229,7 @@ def score_columns(dataset: SeriesDataset, scores: np.ndarray) -> dict[str, Any]:
 
 
 def importance_columns(dataset: SeriesDataset, importance: Sequence[np.ndarray]) -> dict[str, Any]:
-    """A row per observation: its time (a date, if there is a zone), channel and values, and its importance."""
+    """Return the columns time (a date, if there is a zone), channel, values, importance; a row per observation."""
     columns = observation_columns(dataset, "importance")
     return columns | {"importance": pa.array(np.concatenate(importance).astype(np.float64), from_pandas=True)}
 
@@ -261,13 +260,13 @@ def interpolation_columns(
 
 
 def _beside(name: str, what: str, value_names: Sequence[str]) -> str:
-    """The name of a column beside that of a value; another where a value is called so."""
+    """Return the name of a column that belongs to a value; another name where that is taken by a value."""
     column = f"{name}_{what}"
     return f"{name}_predicted_{what}" if column in value_names else column
 
 
 def _not_among(name: str, taken: Iterable[str]) -> str:
-    """The name of a value's column; another where a column of ours is called so."""
+    """Return the name of a value's column; another name where that is taken by a column of ours."""
     return f"{name}_value" if name in taken else name
 
 
@@ -283,7 +282,7 @@ def _at(
 
 
 def write_table(table: pa.Table, path: str | Path) -> None:
-    """CSV or Parquet by suffix, written beside and renamed. Raises InputError for another suffix."""
+    """Write a table as CSV or Parquet, by its suffix, in one step. Raises InputError for other suffixes."""
     write_parts([table], path)
 
 

@@ -249,7 +249,7 @@ def score_folds(outcome: Outcome, splits: Sequence[Split], reporter: Reporter) -
 
 
 def _spread(values: list[float]) -> dict[str, Any]:
-    """Return a metric of each fold, with its mean and standard deviation over them."""
+    """Return a metric of each fold, with mean and standard deviation."""
     return {"mean": float(np.mean(values)), "std": float(np.std(values, ddof=1)), "folds": values}
 
 

@@ -19,7 +19,7 @@ ALIKE = 0.75  # of the most prominent peak: the first such one is the season, an
 
 
 class Season(NamedTuple):
-    """After what time series repeat themselves, in the table's unit, and how many median gaps that is; 0 of none."""
+    """The period after which series repeat, in the table's unit, and as a number of median gaps; 0 for none."""
 
     time: float = 0.0
     gaps: float = 0.0

@@ -23,10 +23,10 @@ METHODS = {"column": "as it says", "groups": "whole groups held out", "latest": 
 
 @dataclass(frozen=True)
 class Split:
-    """Indices of the series that are trained on, that choose the best epoch, and that are only scored.
+    """Indices of the series used for training, for choosing the best epoch, and for scoring only.
 
-    Where some series have labels and others have none, these three are of the labelled ones; `unlabelled` are the
-    others, which pre-training reads as well, and `left_out` those that belong to a held-out group, which nothing reads.
+    With partly labelled data these three hold labelled series only; `unlabelled` holds the others, which pre-training
+    also uses, and `left_out` those that belong to a held-out group, which are not used at all.
     """
 
     train: np.ndarray
@@ -37,7 +37,7 @@ class Split:
 
     @property
     def pretrain(self) -> np.ndarray:
-        """Return the series that pre-training reads."""
+        """Return the series used in pre-training."""
         return np.sort(np.concatenate([self.train, self.unlabelled]))
 
     @property
@@ -47,7 +47,7 @@ class Split:
 
     @property
     def scored(self) -> np.ndarray:
-        """Return the held-out series; without any those of validation, or else those that were trained on."""
+        """Return the series that are scored: the held-out ones; without any those of validation, else of training."""
         return next((part for part in (self.test, self.validation) if len(part)), self.train)
 
     @property
@@ -58,12 +58,12 @@ class Split:
 
 @dataclass(frozen=True, eq=False)
 class SplitColumn:
-    """A column with one value per series.
+    """A column with one value per series that decides how series are split.
 
     Attributes:
-        name: of the column.
-        values: [S] words or truth values, which name groups; or numbers, such as days, which come in an order. None or
-            NaN where a series has none.
+        name: of the column. values: [S] words or booleans, which name groups; or numbers, such as days, which have an
+        order. None or NaN where a
+            series has none.
         dates: whether the numbers are days since 1970-01-01.
     """
 
@@ -175,16 +175,14 @@ class SplitColumn:
 
 @dataclass(frozen=True, eq=False)
 class Fold:
-    """One fold of a cross-validation: its series are scored, the others are trained on, and some of these choose.
+    """One fold of a cross-validation: its series are scored, the others are for training and validation.
 
-    The folds of one seed have no series in common, and each labelled series is in one of them. Classes keep their
-    proportions, and series of equal value in the column stay together.
+    The folds of one seed are disjoint, and each labelled series is in one of them. Classes keep their proportions, and
+    series with equal values in the column stay together.
 
     Attributes:
-        number: of this fold, from 1.
-        folds: how many there are.
-        values: [S] the groups of the series; without a column, numbers of the series.
-        column: that the values are of; None where every series is a group of its own.
+        number: of this fold, from 1. folds: number of folds. values: [S] groups of the series; without a column,
+        numbers of the series. column: name of the column of groups; None without one.
     """
 
     number: int
@@ -205,7 +203,7 @@ class Fold:
 
     @property
     def name(self) -> str:
-        """Return what the split is called among the settings of a run."""
+        """Return the description of the split among the settings of a run."""
         return f"fold {self.number} of {self.folds}" + ("" if self.column is None else f" by {self.column.name}")
 
     def split(

@@ -60,17 +60,15 @@ WINDOWS, STEP = (4096, 2048, 1024, 512, 256), 1 << 15  # observations of a windo
 
 @dataclass(eq=False)
 class FitResult:
-    """The result of a training, and how it went.
+    """The result of a training.
 
     Attributes:
-        pipeline: the fitted model with all that its answers need.
-        split: which examples were trained on, chose the epoch, and were set aside.
-        split_method: how they were split; `split_words` says it.
-        pretraining, finetuning: losses and the best epoch of each training that was made.
-        loaded: names of the tensors that fine-tuning took from the pre-trained model.
-        trained_weights: the number of weights that fine-tuning trained.
-        validation_outputs: predictions [V, K] of the validation examples by partners that had not learnt these.
-        pretrained_on: the number of examples that pre-training read; 0 without pre-training.
+        pipeline: the trained pipeline. split: which examples were used for training, for choosing the epoch, and set
+        aside. split_method: how they were split; `split_words` describes it. pretraining, finetuning: losses and best
+        epoch of each stage, None for a stage that was not run. loaded: names of the tensors that fine-tuning took from
+        the pre-trained model. trained_weights: number of weights that fine-tuning trained. validation_outputs:
+        {partner: predictions} of the validation examples, by partners trained without these. pretrained_on: number of
+        examples in pre-training; 0 without it.
     """
 
     pipeline: Pipeline
@@ -85,7 +83,7 @@ class FitResult:
 
     @property
     def result(self) -> TrainResult:
-        """How the last training went."""
+        """The losses and best epoch of the last training."""
         return self.finetuning or self.pretraining or TrainResult()
 
     @property
@@ -114,24 +112,23 @@ def train(
     """Train a pipeline on a data set. The same data, options and seed give the same pipeline, bit for bit.
 
     Args:
-        targets: [S] classes or numbers, or None to pre-train only. A series without one (None or NaN) is pre-trained
-            on; the others are split, fine-tuned on and learnt by the partners.
-        config: how.
+        targets: [S] classes or numbers, or None to pre-train only. A series without one (None or NaN) is used in
+            pre-training only; the others are split, and used in fine-tuning and by the partners.
+        config: all options of the training.
         start: the trained pipeline to start from; without it, that of `config.pretrained`, or random weights.
         task: "classification", "regression", or "auto": regression for numbers that are not whole.
-        holdout: share of the labelled series that nothing learns from; none with fewer than ten series.
-        split_by: what decides the parts instead of chance; see `SplitColumn.split` and `Fold`.
-        columns: how the table was laid out; kept with the pipeline.
-        folder: a run folder, where checkpoints go; it must be empty, or that of the same run to resume.
+        holdout: share of the labelled series that nothing is trained on; none with fewer than ten series.
+        split_by: a column or fold that decides the parts instead of chance; see `SplitColumn.split` and `Fold`.
+        columns: layout of the table, which is saved with the pipeline.
+        folder: run folder for checkpoints; it must be empty, or that of the same run to resume.
         resume: continue an interrupted run in the folder.
-        continue_training: train on from `start` with its preprocessor: its head, where there are targets, or its
-            pre-training.
-        started: time.monotonic() when the work on the data began, for `config.minutes`; without it, now.
+        continue_training: train `start` further, with its preprocessor: with targets its head, else its pre-training.
+        started: time.monotonic() when the work on the data began, for `config.minutes`; now if None.
         reporter: shows progress.
 
     Raises:
-        InputError: before any training: labels or settings that cannot be used, a start of other values or channels; a
-            folder with another run.
+        InputError: before any training: labels or settings that cannot be used; a start with other values or channels;
+            a folder with another run.
     """
     reporter = reporter or Reporter(quiet=True)
     started = time.monotonic() if started is None else started
@@ -318,7 +315,7 @@ def _early(dataset: Any, targets: np.ndarray, config: FitConfig) -> tuple[Any, n
 
 
 def _copies(rows: np.ndarray, series: int, copied: int) -> np.ndarray:
-    """Return where series at these rows lie among all copies of `series` series."""
+    """Return the indices of some series among several stacked copies of `series` series."""
     return np.concatenate([rows + start for start in range(0, copied, series)])
 
 

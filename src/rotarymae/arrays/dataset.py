@@ -187,7 +187,7 @@ class ArrayDataset:
 
     @property
     def noun(self) -> str:
-        """The plural for people: "pictures", "videos", "sounds" or "arrays"."""
+        """The plural for messages: "pictures", "videos", "sounds" or "arrays"."""
         return "sounds" if self.sample_rate is not None else NOUNS.get(len(self.patch_size), "arrays")
 
     @property
@@ -196,7 +196,7 @@ class ArrayDataset:
 
     @property
     def lengths(self) -> np.ndarray:
-        """Patches of each array, int64 [S]."""
+        """Number of patches of each array, int64 [S]."""
         return np.array([math.prod(patch_counts(one.shape[:-1], self.patch_size)) for one in self.arrays], np.int64)
 
     def select(self, index: np.ndarray | Sequence[int]) -> ArrayDataset:
@@ -251,7 +251,7 @@ def sides(patch_size: int | Sequence[int]) -> tuple[int, ...]:
 
 
 def patch_counts(sizes: Sequence[int], patch_size: Sequence[int]) -> tuple[int, ...]:
-    """Whole patches along each axis."""
+    """Return the number of whole patches along each axis."""
     return tuple(size // patch for size, patch in zip(sizes, patch_size, strict=True))
 
 

@@ -162,7 +162,7 @@ DEPTHS = {"I": "32 bits", "F": "fractions"}
 
 
 class WrongSampleRate(InputError):
-    """A sound whose sample rate is not the others'. It is no broken file: it is refused in any case."""
+    """A sound with another sample rate than the others. The file is not broken, so it is always refused."""
 
 
 def _read_all(
@@ -258,7 +258,7 @@ def _refuse_small(sizes: Sequence[int], patch: Sequence[int], before: Sequence[i
 
 
 def _text(path: str) -> str:
-    """A path as UTF-8 can hold it, with bytes that are none as \\xff."""
+    """Return a path as valid UTF-8, with other bytes written as \xff."""
     return os.fsencode(path).decode("utf-8", "backslashreplace")
 
 

@@ -75,7 +75,7 @@ class DatasetExamples(ABC):
 
     @abstractmethod
     def tokens(self, index: np.ndarray, epoch: int | None) -> Tokens:
-        """Return the members at `index`, as this epoch sees them before augmentation and masks."""
+        """Return the tokens of the members at `index`, before augmentation and masks."""
 
     def names(self, index: Sequence[int] | np.ndarray) -> list[str]:
         return [str(name) for name in self.dataset.ids[np.asarray(index, np.int64)]]
@@ -106,11 +106,11 @@ class DatasetExamples(ABC):
         return tokens
 
     def split(self, tokens: Tokens, mask: Bool[Tensor, "B K"]) -> tuple[Tokens, Tokens]:
-        """Return (visible, masked), by a mask over `units`."""
+        """Split tokens into (visible, masked) by a mask over `units`."""
         return split(tokens, mask)
 
     def units(self, tokens: Tokens) -> Tokens:
-        """Return what a mask hides one by one: the tokens."""
+        """Return the tokens that a mask hides one by one."""
         return tokens
 
     def _split_at_random(
@@ -144,7 +144,7 @@ def drop_tokens(tokens: Tokens, most: float, draw: Noise) -> Tokens:
 
 
 def _nothing(like: Tokens) -> Tokens:
-    """Return as many rows with nothing in them: one token of padding each."""
+    """Return as many rows as `tokens` has, each with one token of padding."""
     values, positions = like.values[:, :1] * 0, like.positions[:, :1] * 0
     return Tokens(values, positions, torch.ones(values.shape[:2], dtype=torch.bool), check_values=False)
 

@@ -80,7 +80,7 @@ def drop_values(joined: Tokens, most: float, draw: Noise) -> Tokens:
 
 
 def keep_values(joined: Tokens, kept: Bool[Tensor, "B N V"]) -> Tokens:
-    """Return the tokens as if only these values had been observed."""
+    """Return the tokens as if only the values where `keep` is True had been observed."""
     observed = joined.observed_values & kept
     return replace(joined, values=joined.values * observed, observed=observed, check_values=False)
 

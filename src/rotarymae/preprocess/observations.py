@@ -262,7 +262,7 @@ class ObservationPreprocessor(Preprocessor):
         return lengths
 
     def windows(self, dataset: Any) -> Windows:
-        """Return what the model reads of each series, one window or several."""
+        """Return the windows into which the series are cut for the model; short series are one window."""
         self.require_kind(dataset)
         return Windows.cut(dataset, self.window, self.overlap)
 
@@ -327,7 +327,7 @@ class ObservationPreprocessor(Preprocessor):
         return join(scaled, positions, keys, channel, len(self.channel_names or ()), real)
 
     def complete(self, tokens: Tokens) -> Tokens:
-        """Return what the model takes of `tokens` after some have been hidden."""
+        """Finish tokens after masking: with joined times, values are carried forward."""
         return carry_forward(tokens) if self.join_times else tokens
 
     def origins(self, rows: Rows) -> Float[Tensor, "B 1"]:

@@ -164,7 +164,7 @@ def fences(dataset: SeriesDataset) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _quartiles(count: Any) -> tuple[Any, Any]:
-    """Return the places of the quartiles of `count` sorted numbers, the inner ones of two."""
+    """Return the indices of the quartiles of `count` sorted numbers."""
     return ((count + 2) // 4).clip(max=count - 1), (3 * (count - 1)) // 4
 
 

@@ -209,7 +209,7 @@ def _unbend(y: Float[Tensor, "*shape V"], knee: Float[Tensor, "... V"]) -> Float
 
 
 def _extreme(part: Float[Tensor, "n V"]) -> Float[Tensor, " V"]:
-    """Return how far all values but one in a thousand, or but one, are from 0."""
+    """Return the distance from 0 that all but one value in a thousand, or all but one, stay within."""
     return torch.from_numpy(np.quantile(part.abs().numpy(), EXTREME, axis=0, method="lower"))
 
 

@@ -149,12 +149,12 @@ def flush(path: Path) -> None:
 
 
 class FolderLock:
-    """One writer per folder at a time, by a lock on its file `.lock`.
+    """A lock that lets one process at a time write to a folder, by its file `.lock`.
 
-    The system gives the lock back when the process ends, however it ends. File systems without locks have none.
+    The system releases the lock when the process ends in any way. File systems without locks are not protected.
 
     Raises:
-        InputError: another process has it.
+        InputError: another process has the lock.
     """
 
     def __init__(self, folder: Path) -> None:

@@ -109,7 +109,7 @@ class Reporter:
 
 
 class _Steps:
-    """How far a stage is, in words."""
+    """The progress of a stage."""
 
     def __init__(self) -> None:
         self.first: tuple[int, float] | None = None  # (done, when), from which the pace is measured

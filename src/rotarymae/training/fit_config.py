@@ -338,7 +338,7 @@ class FitConfig(
 
     @property
     def shared(self) -> int:
-        """The observations that two neighbouring windows share."""
+        """Number of observations that two neighbouring windows share."""
         return (self.window or 0) // 16 if self.overlap is None else self.overlap
 
     def _check_pretrained(self) -> None:
@@ -366,7 +366,7 @@ class FitConfig(
         return 0.5 if self.beta is None else self.beta
 
     def changed(self, names: Iterable[str]) -> list[str]:
-        """Return those of these options that are not at their defaults."""
+        """Return those of these options that differ from their defaults."""
         defaults = {field.name: field.default for field in dataclasses.fields(self)}
         return [name for name in names if getattr(self, name) != defaults[name]]
 
@@ -377,11 +377,11 @@ class FitConfig(
             raise InputError(f"{', '.join(changed)}: {why}; leave out what is of no use.")
 
     def pretraining(self) -> TrainConfig:
-        """Return how the training loop pre-trains, where it does."""
+        """The settings of pre-training."""
         return self._stages["pre-training"]
 
     def finetuning(self) -> TrainConfig:
-        """Return how the training loop fine-tunes."""
+        """The settings of fine-tuning."""
         return self._stages["fine-tuning"]
 
     def _make_pretraining(self) -> TrainConfig:
