@@ -95,9 +95,9 @@ class Units(NamedTuple):
     """The U pairs of series and channel in a batch of B series, each with up to n tokens.
 
     Attributes:
-        index: [U, n] which of the B · N tokens belong to a channel, in order of time; 0 where not `real`. row, channel:
-        [U] the series and the channel number of each. lookup: [B, channels] number of the pair; -1 where a series has
-        no token of a channel.
+        index: [U, n] which of the B · N tokens belong to a channel, in order of time; 0 where not `real`.
+        row, channel: [U] the series and the channel number of each.
+        lookup: [B, channels] number of the pair; -1 where a series has no token of a channel.
     """
 
     index: Int[Tensor, "U n"]
@@ -141,10 +141,11 @@ class Bank(NamedTuple):
     """Gaussian processes fitted to the visible observations of a batch.
 
     Attributes:
-        times, values, residual: [U, n] of each channel; times are infinite behind the last observation. buckets:
-        (channel numbers, fitted processes), for channels with similar numbers of observations. described: expected
-        hyperparameters of each channel. joint_rows, joint: the series whose channels are also fitted together, and
-        these processes; None without any. left_out: prediction of each visible observation from the others.
+        times, values, residual: [U, n] of each channel; times are infinite behind the last observation.
+        buckets: (channel numbers, fitted processes), for channels with similar numbers of observations.
+        described: expected hyperparameters of each channel.
+        joint_rows, joint: the series whose channels are also fitted together, and these processes; None without any.
+        left_out: prediction of each visible observation from the others.
     """
 
     units: Units

@@ -61,10 +61,10 @@ class Surroundings(NamedTuple):
     """The surroundings of M queries for V values each, among the observations of their series.
 
     Attributes:
-        guesses: [B, M, V, G] predictions of the simple methods, in the order of `METHODS` after the model. distance:
-        [B, M, V] to the nearest observation of the same value, in units of position; 0 where there is none. side: [B,
-        M, V] `BETWEEN` two observations, `BEYOND` the first or last, or `NOWHERE` without any. traits: [B, M, V, T] the
-        constant 1, and the three numbers of `traits` for the channel.
+        guesses: [B, M, V, G] predictions of the simple methods, in the order of `METHODS` after the model.
+        distance: [B, M, V] to the nearest observation of the same value, in units of position; 0 where there is none.
+        side: [B, M, V] `BETWEEN` two observations, `BEYOND` the first or last, or `NOWHERE` without any.
+        traits: [B, M, V, T] the constant 1, and the three numbers of `traits` for the channel.
     """
 
     guesses: Float[Tensor, "B M V G"]
@@ -232,11 +232,11 @@ class Calibration(nn.Module):
 
     Attributes:
         knots: [3, K, T, P] by side, log distance and trait: logits of the methods' weights, then constant and slope of
-        the
-            log variance.
-        offsets: [outputs, P] added to these. freedom: [3] degrees of freedom by side, before the softplus. reach: [3]
-        largest log distance that was measured. Farther away the weights stay, and bands widen to the spread of
-            the channel.
+            the log variance.
+        offsets: [outputs, P] added to these.
+        freedom: [3] degrees of freedom by side, before the softplus.
+        reach: [3] largest log distance that was measured. Farther away the weights stay, and bands widen to the spread
+            of the channel.
         season: period after which series repeat, in units of position; 0 for none.
     """
 

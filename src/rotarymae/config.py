@@ -159,7 +159,7 @@ class RoMAEConfig:
             )
         if self.neighbours and self.axes > 2:
             raise InputError(
-                f"neighbours are found by time, or by time and channel, and tokens have {self.axes} position axes; "
+                f"neighbours are looked up by time, or by time and channel, and tokens have {self.axes} position axes; "
                 "leave neighbours out."
             )
         for prefix in ("", "decoder_"):

@@ -25,8 +25,8 @@ class RotaryMAEError(Exception):
 
     Attributes:
         code: kebab-case name of the kind of error, such as "unknown-column"; programs compare it, never the message.
-        message: the message without advice on settings. settings: (option, value) pairs that would avoid the error;
-        `str(error)` writes them as Python, the command as
+        message: the message without advice on settings.
+        settings: (option, value) pairs that would avoid the error; `str(error)` writes them as Python, the command as
             options.
     """
 

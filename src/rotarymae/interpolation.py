@@ -83,15 +83,14 @@ class Interpolation:
 
     Attributes:
         distance: [n] time to the nearest observation of the same series and channel, in the table's unit; infinite
-        where
-            there is none. Bands widen with it, see `calibration`.
-        mean: centre of the predicted distribution, in the table's units. std: half the width of the central 68.27 %
-        interval; None without a spread. Where a value was compressed (asinh), the
-            distribution is skewed in the table's units, and the bands describe it better.
-        scaled: parameters of the distribution, standardised like the model's input. bands: {share: (lower, upper)}
-        edges of central intervals; empty without a spread. centre, width: value · width + centre undoes the
-        standardisation of a model that standardises each series by itself;
-            None where the preprocessor does it.
+            where there is none. Bands widen with it, see `calibration`.
+        mean: centre of the predicted distribution, in the table's units.
+        std: half the width of the central 68.27 % interval; None without a spread. Where a value was compressed
+            (asinh), the distribution is skewed in the table's units, and the bands describe it better.
+        scaled: parameters of the distribution, standardised like the model's input.
+        bands: {share: (lower, upper)} edges of central intervals; empty without a spread.
+        centre, width: value · width + centre undoes the standardisation of a model that standardises each series by
+            itself; None where the preprocessor does it.
     """
 
     distance: np.ndarray

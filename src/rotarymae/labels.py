@@ -40,8 +40,8 @@ class ClassLabels:
     """The classes of a classifier, and how one is decided from probabilities.
 
     Attributes:
-        classes: names in the order of the model's outputs. weights: factors for the probabilities before the largest is
-        taken (`partners.decide`); empty for none.
+        classes: names in the order of the model's outputs.
+        weights: factors for the probabilities before the largest is taken (`partners.decide`); empty for none.
     """
 
     task: ClassVar[str] = "classification"

@@ -26,8 +26,11 @@ class Observed(NamedTuple):
     """The visible observations of each series, sorted by channel, then time; missing ones are last.
 
     Attributes (for E observations of W values each):
-        channel: [B, E] infinity for missing ones. times: [B, E]. values: [B, E, W]. mean: [B, E, W] mean over all
-        observations of the same channel. count: [B, E, 1] number of these.
+        channel: [B, E] infinity for missing ones.
+        times: [B, E].
+        values: [B, E, W].
+        mean: [B, E, W] mean over all observations of the same channel.
+        count: [B, E, 1] number of these.
     """
 
     channel: Float[Tensor, "B E"]
@@ -42,8 +45,7 @@ class Neighbours(NamedTuple):
 
     Attributes:
         line: [B, M, V] value on the straight line between the nearest observations; the nearest value where one side
-        has
-            none, 0 (the mean of the training values) where both have none.
+            has none, 0 (the mean of the training values) where both have none.
         numbers: [B, M, V, NUMBERS] the line and the neighbours themselves, as input of a network.
     """
 

@@ -1,4 +1,4 @@
-"""Everything a run found out: what `score` fills in, `outputs` writes, and the report reads."""
+"""The results of a run: `score` fills them in, tables and the report are written from them."""
 
 from __future__ import annotations
 
@@ -23,14 +23,16 @@ class Outcome:
 
     Attributes:
         metrics: content of metrics.json under "split", "series", "scored_on", "classification", "regression",
-        "intervals",
-            "predictor", "model_calibration", "interpolation" and "reconstruction".
-        fit: the trained pipeline, and how its training went. visible, hidden: the scored series' observations that
-        interpolation saw, and those that it predicted. interpolated: predictions at the hidden observations.
-        reconstructions: of the scored arrays, in their order. predicted: probabilities [S, classes] or values [S,
-        outputs] for all series. baselines: {method: predictions of the scored series}. embeddings: [S, D] of all
-        series. half_widths: half the width of a regression's intervals, [S, outputs] or [outputs]; None without
-        intervals. fold_of: [S] in a cross-validation, the fold of each series, from 1; 0 where it has no label.
+            "intervals", "predictor", "model_calibration", "interpolation" and "reconstruction".
+        fit: the trained pipeline, and how its training went.
+        visible, hidden: the scored series' observations that interpolation saw, and those that it predicted.
+        interpolated: predictions at the hidden observations.
+        reconstructions: of the scored arrays, in their order.
+        predicted: probabilities [S, classes] or values [S, outputs] for all series.
+        baselines: {method: predictions of the scored series}.
+        embeddings: [S, D] of all series.
+        half_widths: half the width of a regression's intervals, [S, outputs] or [outputs]; None without intervals.
+        fold_of: [S] in a cross-validation, the fold of each series, from 1; 0 where it has no label.
         fold_weights: [S, classes] in a cross-validation, the decision weights of each series; see `ClassLabels`.
         seconds: wall time so far.
     """

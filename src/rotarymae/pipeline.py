@@ -236,11 +236,11 @@ class Pipeline:
         Raises
         ------
         InputError
-            The model was not made from series.
+            The model was not trained on series.
         """
         if self.preprocessor is None or self.preprocessor.kind != "observations":
             noun = "tokens" if self.preprocessor is None else self.preprocessor.noun
-            raise InputError(f"the model was made from {noun}, and this needs one made from series.")
+            raise InputError(f"the model was trained on {noun}, and this needs one trained on series.")
         return cast(ObservationPreprocessor, self.preprocessor)
 
     def require_arrays(self) -> PatchPreprocessor:
@@ -254,10 +254,10 @@ class Pipeline:
         Raises
         ------
         InputError
-            The model was not made from arrays.
+            The model was not trained on arrays.
         """
         if self.preprocessor is None or self.preprocessor.kind != "patches":
-            raise InputError("the model was not made from pictures, videos or sounds, and this needs one that was.")
+            raise InputError("the model was not trained on pictures, videos or sounds, and this needs one that was.")
         return cast(PatchPreprocessor, self.preprocessor)
 
     # ── answers ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -555,7 +555,7 @@ class Pipeline:
         Raises
         ------
         InputError
-            The model was not made from series.
+            The model was not trained on series.
         """
         known = self.require_series()
         values, channels = dataset.with_values(known.value_names).values, channel_index(dataset)
@@ -604,7 +604,7 @@ class Pipeline:
         Raises
         ------
         InputError
-            The pipeline has no autoencoder, or was not made from series.
+            The pipeline has no autoencoder, or was not trained on series.
         """
         view = self.of_series()
         return anomaly_score(view, view.dataset(X), on_step)
@@ -628,7 +628,7 @@ class Pipeline:
         Raises
         ------
         InputError
-            The pipeline has no autoencoder, or was not made from series.
+            The pipeline has no autoencoder, or was not trained on series.
         """
         view = self.of_series()
         return observation_scores(view, view.dataset(X), on_step)
@@ -656,13 +656,13 @@ class Pipeline:
         """
         known: Any = self.preprocessor
         if known is None:
-            raise InputError("the model has no preprocessor; it was not made from a data set.")
+            raise InputError("the model has no preprocessor; it was not trained on a data set.")
         if known.kind == "patches":
             dataset = as_arrays(X, known.patch_size, known.sample_rate)
             known.check(dataset)
             return dataset
         if isinstance(X, ArrayDataset):
-            raise InputError(f"{X.noun} were given; the model was made from {known.noun}.")
+            raise InputError(f"{X.noun} were given; the model was trained on {known.noun}.")
         if isinstance(X, str | Path):
             names: Any = {"channel_names": known.channel_names, "value_names": known.value_columns}
             return read_table(Path(X), self.layout(), **names)[0]
@@ -695,7 +695,7 @@ class Pipeline:
         Raises
         ------
         InputError
-            The model was not made from series; fields that do not fit together.
+            The model was not trained on series; fields that do not fit together.
         """
         return TableSchema.for_model(self.require_series(), self.columns, given)
 
@@ -717,7 +717,7 @@ class Pipeline:
         Raises
         ------
         InputError
-            The model was not made from series; a table that cannot be read, or lacks a column.
+            The model was not trained on series; a table that cannot be read, or lacks a column.
         """
         known = self.require_series()
         static = tuple(self.columns.get("static", ()))  # which a pre-trained model ignores
@@ -1154,7 +1154,7 @@ def _built(settings: dict[str, Any], tensors: int) -> nn.Module:
         tensors: the number of saved tensors, which bounds what a damaged file may ask for.
     """
     if set(settings) != {"kind", "config", "head"}:
-        raise InputError(f"a model has kind, config and head; {', '.join(sorted(settings))} came.")
+        raise InputError(f"a model has kind, config and head, and not {', '.join(sorted(settings))}.")
     choose("kind", settings["kind"], tuple(KINDS))
     config, head = from_fields(RoMAEConfig, settings["config"], "config"), settings["head"]
     if max(config.depth, config.decoder_depth) > tensors:  # before so many blocks are built

@@ -91,7 +91,7 @@ def _run(
 ) -> tuple[Windows, list[Any]]:
     """Run `read` on batches of all series; return the windows into which long series were cut, and its results."""
     if pipeline.preprocessor is None:
-        raise InputError("the model has no preprocessor; it was not made from a data set.")
+        raise InputError("the model has no preprocessor; it was not trained on a data set.")
     windows = pipeline.preprocessor.windows(dataset)  # type: ignore[arg-type]
     pipeline.preprocessor.check(windows.dataset)  # type: ignore[arg-type]
     examples = pipeline.preprocessor.examples(windows.dataset)  # type: ignore[arg-type]

@@ -58,8 +58,9 @@ class Answer(NamedTuple):
     """Predictions of observations by Gaussian processes.
 
     Attributes:
-        mean, log_std: of an observation, noise included. curve_log_std: of the curve without noise. disagreement:
-        standard deviation of the means of the kernels, as a share of the total one.
+        mean, log_std: of an observation, noise included.
+        curve_log_std: of the curve without noise.
+        disagreement: standard deviation of the means of the kernels, as a share of the total one.
     """
 
     mean: Float[Tensor, "*shape"]
@@ -72,11 +73,13 @@ class Fitted(NamedTuple):
     """Fitted processes that predict U channels; of all kernels only the k most probable are stored.
 
     Attributes:
-        times, real, noise: [U, n] the observations; noise is each one's variance relative to the channel's mean. index:
-        [U, k] shapes of the stored kernels. periods: [U, 2] of the periodic shapes. weight, amplitude, level: [U, k] of
-        the kernels: probability, squared amplitude, noise relative to it. alpha, inverse: of their covariance matrices.
-        log_evidence: [U] of all kernels together. tables: [U, S, 3] for each shape its weight, and its mean amplitude
-        and noise variance.
+        times, real, noise: [U, n] the observations; noise is each one's variance relative to the channel's mean.
+        index: [U, k] shapes of the stored kernels.
+        periods: [U, 2] of the periodic shapes.
+        weight, amplitude, level: [U, k] of the kernels: probability, squared amplitude, noise relative to it.
+        alpha, inverse: of their covariance matrices.
+        log_evidence: [U] of all kernels together.
+        tables: [U, S, 3] for each shape its weight, and its mean amplitude and noise variance.
     """
 
     times: Float[Tensor, "U n"]

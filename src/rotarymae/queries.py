@@ -202,11 +202,15 @@ class QueryTable:
     """Queries read from a table with one row per time.
 
     Attributes:
-        name: of that table, for messages. ids: the distinct ids, in order of first appearance. series: int [n], index
-        of each row's id. times: float64 [n]. channels: labels [n]; None where every row asks for all channels. errors:
-        [n, V] standard errors of observations to predict; None to predict the curve. dates: whether the times were
-        dates, which are counted in days. table: the table itself, and its names for ids, times and channels. positions:
-        float64 [n, P] further positions; None without any.
+        name: of that table, for messages.
+        ids: the distinct ids, in order of first appearance.
+        series: int [n], index of each row's id.
+        times: float64 [n].
+        channels: labels [n]; None where every row asks for all channels.
+        errors: [n, V] standard errors of observations to predict; None to predict the curve.
+        dates: whether the times were dates, which are counted in days.
+        table: the table itself, and its names for ids, times and channels.
+        positions: float64 [n, P] further positions; None without any.
     """
 
     name: str
@@ -394,7 +398,7 @@ def check_queries(queries: Queries, dataset: SeriesDataset, preprocessor: Observ
     if queries.positions is not None and not np.isfinite(queries.positions).all():
         raise InputError("queries have positions that are NaN or infinite.")
     if (queries.channels is None) != (preprocessor.channel_names is None):
-        raise InputError("give queries a channel when the table has channels, and none when it has not.")
+        raise InputError("queries need a channel if the table has channels, and must have none otherwise.")
     if preprocessor.channel_names is not None and queries.channels is not None:
         known = len(preprocessor.channel_names)
         if ((queries.channels < 0) | (queries.channels >= known)).any():
@@ -408,9 +412,10 @@ class AnswerShape(NamedTuple):
     """How flat answers are laid out for the caller.
 
     Attributes:
-        channels: names of channels, or None. common: whether all series have the same number of query times. padded:
-        whether the series came as an array [cases, channels, time], whose layout the answers get. flat: whether they
-        came as an array [cases, time].
+        channels: names of channels, or None.
+        common: whether all series have the same number of query times.
+        padded: whether the series came as an array [cases, channels, time], whose layout the answers get.
+        flat: whether they came as an array [cases, time].
     """
 
     channels: tuple[Any, ...] | None

@@ -26,7 +26,8 @@ class Reconstruction:
     """One array with hidden patches, in standardised cells.
 
     Attributes:
-        hidden: [N] bool, which patches were hidden. truth, predicted: [M, V] their true and their predicted values.
+        hidden: [N] bool, which patches were hidden.
+        truth, predicted: [M, V] their true and their predicted values.
         visible: [N - M, V] values of the others.
     """
 

@@ -107,7 +107,7 @@ def open_folder(out: Path, identity: dict[str, Any]) -> None:
             for name in changed[:5]
         ]
         raise InputError(
-            f"the run in {out} is another: {'; '.join(differences)}. Resume with the same data and settings, or "
+            f"the run in {out} differs: {'; '.join(differences)}. Resume with the same data and settings, or "
             "choose another folder."
         )
     remove_leftovers(out, (*RESULTS, MODEL))

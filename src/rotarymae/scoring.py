@@ -104,7 +104,7 @@ def _score_predictions(outcome: Outcome, labels: Labels, reporter: Reporter) -> 
     outcome.metrics["predictor"] = predictor.describe()
     if labels.task == "classification":
         if unseen := [name for i, name in enumerate(outcome.classes) if i not in truth[scored]]:
-            reporter.warn(f"the metrics say nothing of the class {listed(unseen)}: no scored series is of it.")
+            reporter.warn(f"the metrics say nothing about the class {listed(unseen)}: no scored series has it.")
         stages = {"before": raw[scored], "after": every["model"][scored]}
         outcome.metrics["model_calibration"] = {"temperature": predictor.temperatures["model"]} | {
             stage: {name: measure(truth[scored], guess)[name] for name in ("log_loss", CALIBRATION_ERROR)}

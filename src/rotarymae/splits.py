@@ -61,9 +61,9 @@ class SplitColumn:
     """A column with one value per series that decides how series are split.
 
     Attributes:
-        name: of the column. values: [S] words or booleans, which name groups; or numbers, such as days, which have an
-        order. None or NaN where a
-            series has none.
+        name: of the column.
+        values: [S] words or booleans, which name groups; or numbers, such as days, which have an order. None or NaN
+            where a series has none.
         dates: whether the numbers are days since 1970-01-01.
     """
 
@@ -181,8 +181,10 @@ class Fold:
     series with equal values in the column stay together.
 
     Attributes:
-        number: of this fold, from 1. folds: number of folds. values: [S] groups of the series; without a column,
-        numbers of the series. column: name of the column of groups; None without one.
+        number: of this fold, from 1.
+        folds: number of folds.
+        values: [S] groups of the series; without a column, numbers of the series.
+        column: name of the column of groups; None without one.
     """
 
     number: int

@@ -63,12 +63,14 @@ class FitResult:
     """The result of a training.
 
     Attributes:
-        pipeline: the trained pipeline. split: which examples were used for training, for choosing the epoch, and set
-        aside. split_method: how they were split; `split_words` describes it. pretraining, finetuning: losses and best
-        epoch of each stage, None for a stage that was not run. loaded: names of the tensors that fine-tuning took from
-        the pre-trained model. trained_weights: number of weights that fine-tuning trained. validation_outputs:
-        {partner: predictions} of the validation examples, by partners trained without these. pretrained_on: number of
-        examples in pre-training; 0 without it.
+        pipeline: the trained pipeline.
+        split: which examples were used for training, for choosing the epoch, and set aside.
+        split_method: how they were split; `split_words` describes it.
+        pretraining, finetuning: losses and best epoch of each stage, None for a stage that was not run.
+        loaded: names of the tensors that fine-tuning took from the pre-trained model.
+        trained_weights: number of weights that fine-tuning trained.
+        validation_outputs: {partner: predictions} of the validation examples, by partners trained without these.
+        pretrained_on: number of examples in pre-training; 0 without it.
     """
 
     pipeline: Pipeline
@@ -358,7 +360,7 @@ def open_start(source: Any) -> Pipeline:
         )
     source.require_one()
     if source.preprocessor is None:
-        raise InputError("the pretrained model has no preprocessor; it was not made from series.")
+        raise InputError("the pretrained model has no preprocessor; it was not trained on series.")
     return source
 
 
@@ -377,7 +379,9 @@ def _same_sizes(config: FitConfig, start: Pipeline) -> FitConfig:
     if config.neighbours == "auto":
         config = replace(config, neighbours="on" if model.config.neighbours else "off")
     if model.config != config.model_config(known.axes, known.features, known.input_features):
-        raise InputError("the sizes of the model have changed; warm_start goes on from a model of the same.")
+        raise InputError(
+            "the sizes of the model have changed; warm_start continues only with a model of the same sizes."
+        )
     return config
 
 
@@ -477,8 +481,8 @@ def _series_scalers(dataset: SeriesDataset, config: FitConfig, start: Pipeline |
     fit_static(dataset, config.static)
     if config.neighbours == "on" and preprocessor.position_names:
         raise InputError(
-            "neighbours are found by time, and positions have further axes "
-            f"({', '.join(preprocessor.position_names)}), on which none is nearest; leave neighbours out.",
+            "neighbours are looked up by time alone, and the positions have further axes "
+            f"({', '.join(preprocessor.position_names)}); leave neighbours out.",
             code="neighbours-of-positions",
         )
     if config.masking == "tubes":
@@ -601,7 +605,7 @@ def finetune(
     choose("task", task, tuple(LABELS))
     kind, preprocessor = LABELS[task], cast(Any, pretrained.preprocessor)
     if preprocessor is None:
-        raise InputError("the pre-trained model has no preprocessor; it was not made from a data set.")
+        raise InputError("the pre-trained model has no preprocessor; it was not trained on a data set.")
     targets = kind.check(targets, len(dataset))
     kind.check_config(config, targets)
     labels = pretrained.labels if continue_training else kind.fit(targets)
@@ -624,7 +628,7 @@ def finetune(
     if continue_training:
         if not isinstance(pretrained.model, kind.head) or pretrained.model.pool != pool:
             raise InputError(
-                f"the head has changed; fine-tuning can continue with a {kind.task} of the same pool alone."
+                f"the head has changed; fine-tuning can only continue with a {kind.task} and the same pool."
             )
         model.load_state_dict(pretrained.model.state_dict())
     model.encoder.requires_grad_(config.tune != "probe")

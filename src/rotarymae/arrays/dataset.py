@@ -80,7 +80,7 @@ class ArrayDataset:
         if len(self.arrays) == 0:
             raise InputError("there are no arrays; give at least one.")
         if len(self.arrays) != len(self.ids):
-            raise InputError(f"{len(self.arrays)} arrays and {len(self.ids)} ids came; wanted one id for each.")
+            raise InputError(f"{len(self.arrays)} arrays have {len(self.ids)} ids; wanted one id for each.")
         for i, array in enumerate(self.arrays):
             self._check(array, i)
 
@@ -233,7 +233,7 @@ def as_arrays(data: Any, patch_size: int | Sequence[int] | None, sample_rate: in
         return data
     if not isinstance(data, np.ndarray | list | tuple) or getattr(data, "ndim", 1) == 0:
         what = "waveforms [n]" if sample_rate is not None else "arrays [*sizes] or [*sizes, channels]"
-        raise InputError(f"data came as {type(data).__name__}; wanted a list of {what}, or one array of them.")
+        raise InputError(f"data is of type {type(data).__name__}; wanted a list of {what}, or one array of them.")
     if sample_rate is not None:
         return ArrayDataset.from_waveforms(list(data), sample_rate, SOUND_PATCH if patch_size is None else patch_size)
     if patch_size is None:

@@ -33,12 +33,12 @@ def filterbank(waveform: np.ndarray, sample_rate: int) -> np.ndarray:
     sound = unmasked(waveform)
     if sound.ndim != 1 or sound.dtype.kind not in "fiu":
         raise InputError(
-            f"a waveform came as {sound.dtype} {sound.shape}; wanted numbers [n]. Take the mean over the channels of "
+            f"a waveform is {sound.dtype} {sound.shape}; wanted numbers [n]. Take the mean over the channels of "
             "a stereo sound first."
         )
     if sound.dtype.kind in "iu" and sound.dtype.itemsize > 4:
         raise InputError(
-            f"a waveform came as {sound.dtype}, as lists of Python's whole numbers do, which does not say how loud the "
+            f"a waveform is {sound.dtype}, as lists of Python's whole numbers are, which does not say how loud the "
             "loudest sound is; give it in the type of its file, such as np.int16, or as floats from -1 to 1."
         )
     if not isinstance(sample_rate, int | np.integer) or sample_rate < 1000:

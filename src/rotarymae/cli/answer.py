@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from rotarymae.series import SeriesDataset
 
 Workers = Annotated[
-    int, arg(help="So many processes share a folder of tables; more may run the same command elsewhere.")
+    int, arg(help="This many processes share a folder of tables; the same command may also run on other computers.")
 ]
 
 
@@ -95,7 +95,7 @@ def embed(
             of tables they go to this folder, a file for each, and what is there already is not done again.
         pool: The embedding is the mean or maximum over a series' tokens, the [CLS] token, or what the model was trained
             to use.
-        stage: This model of the folder that `fit` wrote makes the embedding.
+        stage: The embedding comes from the pre-trained or from the fine-tuned model in the folder.
     """
 
     from rotarymae import scale
@@ -161,12 +161,12 @@ def interpolate(
         model: This folder was written by `fit`, or is the directory of a pre-trained model.
         table: This table of observations is laid out as in training, unless options say otherwise.
         out: The answers go to this new .csv or .parquet file, with the mean, deviation and bands of each value.
-        at: This table holds the wanted times, with columns of ids, times and channels; without channels, of all. One
-            series needs no ids. With the columns of errors that fit was given, bands are those of an observation, and
-            not of the curve.
-        times: These numbers or dates (2024-03-31T10:00) are the wanted times of every series and channel; +4 or +4h is
-            so long after a series' first observation.
-        grid: So many even times are wanted, from each series' first to its last observation, for every channel.
+        at: Values are predicted for the ids, times and channels in this table; without channels, for all channels.
+            One series needs no ids. With the error columns of the training, bands are those of observations with
+            these errors instead of those of the curve.
+        times: Values of every series and channel are predicted at these numbers or dates (2024-03-31T10:00); +4 or +4h
+            count from each series' first observation.
+        grid: Values are predicted at this many even times, from each series' first to its last observation.
     """
     from rotarymae import scale
     from rotarymae.pipeline import Pipeline
@@ -242,8 +242,9 @@ def evaluate(
         model: This folder was written by `fit`, or is a model directory.
         table: This table of observations is laid out as in training, unless options say otherwise; or it is a folder
             of pictures or sounds with one folder per class.
-        out: The metrics go to this new JSON file, a picture of --at beside it.
-        at: Also score what was known so long after each first observation: 30, 6h, 2d.
+        out: The metrics go to this new JSON file; with --at a picture goes next to it.
+        at: Also score predictions from the beginnings of series: what was known 30 (in the unit of time), 6h or 2d
+            after the first observation.
         first: --at counts from the first observation where this column is not 0.
     """
     from rotarymae.labels import has_label

@@ -38,7 +38,7 @@ def export(
             interpolates or embeds.
         pool: The embedding is the mean or maximum over a series' tokens, the [CLS] token, or what the model was trained
             to use.
-        stage: This model of the folder that `fit` wrote makes embeddings.
+        stage: Embeddings come from the pre-trained or from the fine-tuned model in the folder.
     """
     from rotarymae.export import export_program
 

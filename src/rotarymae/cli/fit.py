@@ -48,11 +48,11 @@ class Labels(LabelColumn):
     task: Literal["auto", "classification", "regression"] = "auto"
     """The labels are classes or numbers; auto takes numbers that are not whole for a regression."""
     holdout: float = 0.25
-    """This share of the series is only scored; with fewer than ten series none are."""
+    """This share of the labelled series is set aside to score the model; none with fewer than ten series."""
     split_by: Annotated[str | None, arg(help_behavior_hint="(default: at random)")] = None
-    """Whole groups (words) or latest series (dates, numbers) of this column are held out, or what it calls test."""
+    """This column decides what is held out: whole groups of equal words, the latest dates, or rows called test."""
     folds: Annotated[int | None, arg(help_behavior_hint="(default: one part held out)")] = None
-    """Cross-validate: train this many times, score each series by a model without it, and predict with the average."""
+    """Cross-validate: train this many times, score each series by the model without it; average these models."""
 
     def read_split(self, dataset: series.SeriesDataset, layout: tables.TableSchema, table: Path) -> SplitColumn | None:
         """Return the column of `--split-by` in the order of the series, or None without that option.
@@ -109,7 +109,7 @@ def fit(
         out: The models, metrics, predictions and the report go to this new folder.
         resume: Continue the interrupted run in the folder.
         invert: The report draws this column of values, or these channels, on a reversed axis, as magnitudes are.
-        anonymous: Leave ids and values of single series out of the report; the tables hold both.
+        anonymous: Leave ids and values of single series out of the report; the other files of the run still hold them.
     """
     from rotarymae import report
     from rotarymae.run import run_fit, run_folds

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 Table = Annotated[Path, arg(metavar="TABLE")]
 Model = Annotated[Path, arg(metavar="MODEL")]
 OptionalTable = Annotated[Path | None, arg(metavar="TABLE", help_behavior_hint="(default: MODEL is the table)")]
-Quiet = Annotated[bool, arg(help="Print only what goes wrong.")]
+Quiet = Annotated[bool, arg(help="Print only warnings and errors.")]
 ComputedIn = Annotated[
     Precision,
     arg(help='Matrix products are computed in this precision; "auto" takes bf16 where the hardware has units for it.'),
@@ -36,7 +36,7 @@ class Columns:
     """How the table is laid out; a model remembers how its training table was."""
 
     id: Annotated[str | None, _default("id")] = None
-    """This column says which series a row belongs to; file is the name of the file, where that is no column."""
+    """This column says which series a row belongs to; the word file makes each file a series."""
     time: Annotated[str | None, _default("time")] = None
     """This column holds the times, which are numbers or dates; lc.time is the field time of a nested column lc."""
     clock: Annotated[str | None, _default("no clock")] = None
@@ -48,37 +48,37 @@ class Columns:
     values: Annotated[tuple[str, ...], _default("value; with --wide all others")] = ()
     """These columns hold the values; with --wide they are the channels."""
     flags: Annotated[tuple[str, ...], _default("no flags")] = ()
-    """An observation with another flag than 0 in one of these columns is a missing one."""
+    """Observations with anything but 0 in one of these columns are left out."""
     wide: bool = False
     """The table has one column per channel, and an empty cell is a missing observation, not a zero."""
     numbered: Annotated[str | None, _default("none")] = None
-    """Columns of this name with a number, such as FLUX. for FLUX.1, FLUX.2, are one series per row."""
+    """Each row is a series, with its values in columns of this name and a number: FLUX. for FLUX.1, FLUX.2."""
     objects: Annotated[Path | None, arg(help_behavior_hint="(default: TABLE)")] = None
-    """This table has one row per series: static columns, labels, the split, as far as TABLE does not have them."""
+    """This table has one row per series, with the static columns, labels and split that TABLE lacks."""
     tokens: Annotated[Literal["channel", "time"] | None, _default("channel")] = None
-    """Each (time, channel) is one token, or each time is one, with all channels as its features."""
+    """Each value is one token (channel), or each time is one, with all channels as its features (time)."""
     missing: Annotated[Literal["error", "drop"] | None, _default("drop")] = None
     """A row without a value is left out and counted (drop), or the table is refused (error)."""
     duplicates: Annotated[Literal["error", "mean", "first", "last"] | None, _default("error")] = None
-    """Rows of the same series, time and channel: many are an error; or they are averaged, or one of them counts."""
+    """Rows with equal series, time and channel: average them (mean), use one (first, last), or refuse many (error)."""
     unknown_channels: Annotated[Literal["error", "drop"] | None, _default("drop")] = None
-    """Rows of channels that a trained model does not know are left out (drop), or refused (error), as fit does."""
+    """Rows of channels that a trained model does not know are left out and counted (drop), or refused (error)."""
     limits: Annotated[Literal["drop", "number"] | None, _default("drop")] = None
     """Values such as <0.01 are left out and counted (drop), or read as 0.01 (number)."""
     untimed: Annotated[Literal["drop", "static"] | None, _default("drop")] = None
-    """Rows without a time are left out and counted (drop), or are facts about their series (static)."""
+    """Rows without a time are left out and counted (drop), or become static columns (static)."""
     since: Annotated[str | None, _default("all")] = None
     """Rows before this time, a number or a date, are left out and counted."""
     until: Annotated[str | None, _default("all")] = None
     """Rows after this time are left out and counted."""
     na: Annotated[tuple[str, ...], _default("empty; among numbers also NA, NaN, null and the like")] = ()
-    """These cells mean that a value is missing, too; a number means all cells of that value, -999 also -999.0."""
+    """These cells also mean that a value is missing; a number stands for all its spellings, -999 also for -999.0."""
     time_format: Annotated[str | None, _default("ISO dates, or numbers")] = None
     """Times are written like this, for example "%d.%m.%Y %H:%M"."""
-    header_row: Annotated[int | None, _default("found")] = None
+    header_row: Annotated[int | None, _default("recognised")] = None
     """This line of a text file, counted from 1, names the columns."""
     strict: bool = False
-    """A cell that cannot be used, such as an infinite value or a negative error, refuses the table."""
+    """The table is refused if a cell cannot be used, such as an infinite value; otherwise its row is left out."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class LabelColumn:
     label: Annotated[str | None, arg(help_behavior_hint="(default: label)")] = None
     """This column holds the labels, in the table of --labels or --objects, or in TABLE itself."""
     label_id: Annotated[str | None, arg(help_behavior_hint="(default: as in TABLE)")] = None
-    """This column of that table holds the ids."""
+    """This column of the labels' table holds the ids of the series."""
 
     @property
     def beside(self) -> tuple[str, ...]:
@@ -145,13 +145,14 @@ class FolderReading:
     """How a folder of pictures or sounds is read."""
 
     resample: bool = False
-    """Sounds of another sample rate than the first one's (the model's) are resampled; without it they are refused."""
+    """Sounds with another sample rate than the first, or than the model's, are resampled, not refused."""
 
     def check_table(self) -> None:
         """Raise InputError for options about folders when the model was trained on tables."""
         if _changed(self):
             raise InputError(
-                f"options of pictures and sounds, and the model was made from series: {', '.join(_changed(self))}."
+                "the model was trained on series; leave out the options of pictures and sounds: "
+                f"{', '.join(_changed(self))}."
             )
 
     def read_for(
@@ -162,13 +163,15 @@ class FolderReading:
 
         patch, of_tables = known.patch_size, [] if columns is None else _changed(columns)
         if of_tables:
-            raise InputError(f"options of tables, and the model was made from {known.noun}: {', '.join(of_tables)}.")
+            raise InputError(
+                f"the model was trained on {known.noun}; leave out the options of tables: {', '.join(of_tables)}."
+            )
         if self.resample and known.sample_rate is None:
-            raise InputError(f"--resample concerns sounds; the model was made from {known.noun}.")
+            raise InputError(f"--resample concerns sounds; the model was trained on {known.noun}.")
         if known.sample_rate is not None:
             return arrays.read_sounds(folder, patch, known.sample_rate, self.resample, on_file)
         if len(patch) != 2:
-            raise InputError(f"the model was made from {known.noun}, which are not read from folders.")
+            raise InputError(f"the model was trained on {known.noun}, which are not read from folders.")
         return arrays.read_pictures(folder, patch, known.longest_side, known.channels, on_file)
 
 
@@ -181,9 +184,9 @@ class FolderOptions(FolderReading):
     audio: bool = False
     """TABLE is a folder of sounds (WAV, FLAC, OGG, ...), which become spectrograms of 128 bins every 10 ms."""
     patch_size: tuple[int, ...] | None = None
-    """Patches have so many rows and columns; one number is both. By default 16, for sounds 8 frames of all bins."""
+    """Patches have this many rows and columns; one number is both. Without it 16, for sounds 8 frames of all bins."""
     longest_side: int = 224
-    """Larger pictures are scaled down to so many pixels on their longer side."""
+    """Larger pictures are scaled down to this many pixels on their longer side."""
 
     @property
     def given(self) -> bool:
@@ -193,7 +196,9 @@ class FolderOptions(FolderReading):
         """Raise InputError for options of tables with a folder, of folders with a table, or of pictures with sounds."""
         if not self.given:
             if _changed(self):
-                raise InputError(f"options of folders: {', '.join(_changed(self))}; say --images or --audio.")
+                raise InputError(
+                    f"options of folders: {', '.join(_changed(self))}; say --images or --audio, too, or leave them out."
+                )
             return
         if self.images and self.audio:
             raise InputError("give one of --images and --audio.")
@@ -205,7 +210,7 @@ class FolderOptions(FolderReading):
         of_tables = [f"--{name.replace('_', '-')}" for name, value in others.items() if value]
         if of_tables:
             kind = "--images" if self.images else "--audio"
-            raise InputError(f"options of tables, to leave out with {kind}: {', '.join(of_tables)}.")
+            raise InputError(f"leave out the options of tables with {kind}: {', '.join(of_tables)}.")
         if self.patch_size is not None and len(self.patch_size) not in (1, 2):
             raise InputError(f"--patch-size has {len(self.patch_size)} numbers; wanted one or two.")
 

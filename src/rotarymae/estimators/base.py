@@ -126,7 +126,7 @@ class Estimator(BaseEstimator):
         """
         pipeline = Pipeline.load(folder)
         if pipeline.preprocessor is None and not isinstance(pipeline, AnySeriesPipeline):
-            raise InputError(f"the model in {folder} has no preprocessor; it was not made from series.")
+            raise InputError(f"the model in {folder} has no preprocessor; it was not trained on series.")
         if pipeline.preprocessor is not None and not cls.takes_arrays:
             pipeline.require_series()
         known = cls().get_params(deep=False)
@@ -248,7 +248,7 @@ class Estimator(BaseEstimator):
         if self.takes_arrays and known is None and arrays:
             return as_arrays(X, patch_size, sample_rate)
         if type(X) is tuple and len(X) in (2, 3) and all(np.ndim(part) == 1 for part in X):
-            raise InputError("a single (times, values) came; put the series into a list: [(times, values)].")
+            raise InputError("X is a single (times, values); put it into a list: [(times, values)].")
         if is_flat(X):
             checks: dict[str, Any] = {"dtype": [np.float64, np.float32], "ensure_all_finite": "allow-nan"}
             if fits:

@@ -23,7 +23,9 @@ class Partner(Protocol):
     """A method that predicts the targets of whole series without the network.
 
     Attributes:
-        name: its name in options, and of its file. title: its name in tables and sentences. suffix: of its file.
+        name: its name in options, and of its file.
+        title: its name in tables and sentences.
+        suffix: of its file.
     """
 
     name: ClassVar[str]

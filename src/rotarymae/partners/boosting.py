@@ -150,8 +150,9 @@ class BoostedTrees:
     """Boosted trees on features [S, F], in which NaN is a missing value.
 
     Attributes:
-        classes: number of classes; 0 for a regression. texts: LightGBM's text of each model: one per seed, or per
-        output and seed. center, scale: [outputs] of a regression's targets; empty for classes.
+        classes: number of classes; 0 for a regression.
+        texts: LightGBM's text of each model: one per seed, or per output and seed.
+        center, scale: [outputs] of a regression's targets; empty for classes.
     """
 
     classes: int

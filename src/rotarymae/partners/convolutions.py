@@ -138,11 +138,14 @@ class RandomConvolutions:
     """Random convolutions (MiniRocket) and a ridge classifier on their outputs, for V variables and K classes.
 
     Attributes:
-        length: [1] points of the grid; for sounds, which keep their lengths, the median. center, scale: [V] of the
-        variables. dilation: [G] of each group of 84 kernels; the first half reads the series, the second its
-        differences. mix: [G, 84, V] 1 where a kernel reads a variable. bias: [G, 84, E] thresholds of each kernel's
-        output. feature_center, feature_scale: [F], with F = G · 84 · E, for sounds G · 84 · (E + 1). weight, intercept:
-        [F, K], [K] of the ridge classifier. sharpness: [1] factor of its scores before the softmax.
+        length: [1] points of the grid; for sounds, which keep their lengths, the median.
+        center, scale: [V] of the variables.
+        dilation: [G] of each group of 84 kernels; the first half reads the series, the second its differences.
+        mix: [G, 84, V] 1 where a kernel reads a variable.
+        bias: [G, 84, E] thresholds of each kernel's output.
+        feature_center, feature_scale: [F], with F = G · 84 · E, for sounds G · 84 · (E + 1).
+        weight, intercept: [F, K], [K] of the ridge classifier.
+        sharpness: [1] factor of its scores before the softmax.
     """
 
     length: NDArray[np.int64]

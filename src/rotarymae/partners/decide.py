@@ -3,7 +3,7 @@
 The class k is taken whose probability times a weight w[k] is largest. With the share s[k] of class k in training:
 
 - accuracy: w[k] = 1, so that the most probable class is taken.
-- balanced: w[k] = 1 / s[k], so that every class is found as often, whatever its share.
+- balanced: w[k] = 1 / s[k], so that every class is recognised equally often, whatever its share.
 - f1: w[k] = c[k] s[k]^-a, with the a from 0 to 1.5 that gives the largest expected F1, by the probabilities of series
   that training did not see: of the rarer of two classes, or on average over more. The factors c make the mean
   probability of each class its share.

@@ -42,11 +42,15 @@ class Predictor:
     """The network, its partners and their combination, calibrated; one of them is chosen to predict.
 
     Attributes:
-        task: "classification" or "regression". choice: the chosen one: "model", "features", or "combined" (the network
-        and all partners). because: why, in words. partners: {name: partner}. temperatures: {name: temperature} of the
-        network and each partner; 1 leaves probabilities unchanged. weights: {name: weight} in the combination. losses:
-        {name: nats per validation series}; for a regression with normal errors. errors: {name: absolute errors of the
-        validation series per output, ascending}, for intervals; empty for classes.
+        task: "classification" or "regression".
+        choice: the chosen one: "model", "features", or "combined" (the network and all partners).
+        because: why, in words.
+        partners: {name: partner}.
+        temperatures: {name: temperature} of the network and each partner; 1 leaves probabilities unchanged.
+        weights: {name: weight} in the combination.
+        losses: {name: nats per validation series}; for a regression with normal errors.
+        errors: {name: absolute errors of the validation series per output, ascending}, for intervals; empty for
+            classes.
     """
 
     task: str

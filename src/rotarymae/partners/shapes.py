@@ -273,8 +273,8 @@ class Feature:
     """A feature: a function that returns one number for each group.
 
     Attributes:
-        needs_errors: whether it needs standard errors. basic: whether it is also computed where there are many
-        channels.
+        needs_errors: whether it needs standard errors.
+        basic: whether it is also computed where there are many channels.
     """
 
     name: str

@@ -39,8 +39,8 @@ class Answers:
     """The answers for S series.
 
     Attributes:
-        columns: table of n rows; those of a series are together, in the order of the data set. rows: int [S], number of
-        rows of each series.
+        columns: table of n rows; those of a series are together, in the order of the data set.
+        rows: int [S], number of rows of each series.
     """
 
     columns: pa.Table
@@ -52,10 +52,13 @@ class Question:
     """What to compute for every series of a table, whatever its size.
 
     Attributes:
-        pipeline: the pipeline that computes it. answer: function (data set, on_step) → Answers. noun: what the answers
-        are, for messages. schema: columns of the answers; None where they depend on the table. answerable: function
-        data set → bool [S], which series can be answered, with warnings about others; None for all. at: the table of
-        query times, if any.
+        pipeline: the pipeline that computes it.
+        answer: function (data set, on_step) → Answers.
+        noun: what the answers are, for messages.
+        schema: columns of the answers; None where they depend on the table.
+        answerable: function data set → bool [S], which series can be answered, with warnings about others; None for
+            all.
+        at: the table of query times, if any.
     """
 
     pipeline: Pipeline

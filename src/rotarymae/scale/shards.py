@@ -58,8 +58,11 @@ class ShardedJob:
     """The work on every file of a folder, which can be sent to another process.
 
     Attributes:
-        open: returns the question; called once per process. name: "embed", "predict", ...: for the manifest. model: the
-        folder that `open` reads. options: of the question, as JSON. layout: of the tables.
+        open: returns the question; called once per process.
+        name: "embed", "predict", ...: for the manifest.
+        model: the folder that `open` reads.
+        options: of the question, as JSON.
+        layout: of the tables.
     """
 
     open: Callable[[], Question]

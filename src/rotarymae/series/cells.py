@@ -188,7 +188,10 @@ def _parse_numbers(
     strange = ~good & cells.is_valid().to_numpy(zero_copy_only=False)
     if not good.any() and strange.any():
         words = listed(list(counted(cells.filter(pa.array(strange))))[:5])
-        raise InputError(f"column {name!r} holds no numbers but text: {words}.", code="not-numeric")
+        raise InputError(
+            f"column {name!r} holds text and no numbers: {words}; convert it, or name another column.",
+            code="not-numeric",
+        )
     values = where(good, cells).cast(pa.float64())
     return values.to_numpy(zero_copy_only=False), counted(cells.filter(pa.array(strange))), note
 

@@ -32,19 +32,24 @@ class ReadingReport:
     """Counts of a table's rows: how many were used, and how many were left out for which reason.
 
     Attributes:
-        total: rows of the table; in a wide table, its cells. missing: rows dropped because a value is missing.
-        missing_by_column: the same by column; a row that lacks two values counts in both columns. incomplete: those of
-        `missing` in which another value was present and is lost. left_out: rows dropped because a cell cannot be used,
-        by column and reason; a row counts for its first reason. words: texts among numbers, by column: {"value":
-        {"<0.01": 3}}. They count as missing values. unknown: {channel: rows} dropped because the model does not know
-        the channel. flagged: {column: rows} dropped because of a flag; a row counts for its first flag. merged: rows
-        with the same series, time and channel as another row. counted: what the numbers count. lists: rows with lists,
-        whose entries are the `total`; 0 without lists. series: number of series. unsorted: number of series whose times
-        did not ascend and were sorted; `unsorted_ids` are the first of them. empty: ids of series that are left out
-        because none of their rows could be used. suspects: {text: count} of values that look like a code for "not
-        observed". cautions: sentences on what may be wrong: times far from all others, times of 32 bits, series without
-        errors. notes: sentences on how the file was read, where that was guessed. units: {column: unit}, as far as the
-        file gives units.
+        total: rows of the table; in a wide table, its cells.
+        missing: rows dropped because a value is missing.
+        missing_by_column: the same by column; a row that lacks two values counts in both columns.
+        incomplete: those of `missing` in which another value was present and is lost.
+        left_out: rows dropped because a cell cannot be used, by column and reason; a row counts for its first reason.
+        words: texts among numbers, by column: {"value": {"<0.01": 3}}. They count as missing values.
+        unknown: {channel: rows} dropped because the model does not know the channel.
+        flagged: {column: rows} dropped because of a flag; a row counts for its first flag.
+        merged: rows with the same series, time and channel as another row.
+        counted: what the numbers count.
+        lists: rows with lists, whose entries are the `total`; 0 without lists.
+        series: number of series.
+        unsorted: number of series whose times did not ascend and were sorted; `unsorted_ids` are the first of them.
+        empty: ids of series that are left out because none of their rows could be used.
+        suspects: {text: count} of values that look like a code for "not observed".
+        cautions: sentences on what may be wrong: times far from all others, times of 32 bits, series without errors.
+        notes: sentences on how the file was read, where that was guessed.
+        units: {column: unit}, as far as the file gives units.
     """
 
     total: int

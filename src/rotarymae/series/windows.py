@@ -16,8 +16,8 @@ class Windows:
     """Series cut into overlapping windows; a short series, or an array, is one window.
 
     Attributes:
-        dataset: one member per window; those of a series are together, in order of time, with the series' id. series:
-        int [W], the index of each window's series.
+        dataset: one member per window; those of a series are together, in order of time, with the series' id.
+        series: int [W], the index of each window's series.
     """
 
     dataset: Any

@@ -54,7 +54,7 @@ def as_dataset(
     else:
         kind = type(series).__name__ + (f" of shape {series.shape}" if isinstance(series, np.ndarray) else "")
         raise InputError(
-            f"series came as {kind}; wanted a SeriesDataset, a long data frame, an array [cases, channels, time], a "
+            f"the series are {kind}; wanted a SeriesDataset, a long data frame, an array [cases, channels, time], a "
             "list of arrays [channels, time], or a list with (times, values) or (times, values, channels) of every "
             "series. Observations (time, value, channel) of a series become these by tuple(zip(*observations))."
         )
@@ -145,8 +145,8 @@ def _from_list(series: Any, like: ObservationPreprocessor | None) -> SeriesDatas
     times, values = [one[0] for one in parts], [one[1] for one in parts]
     channels = [one[2] for one in parts] if lengths == {3} else None
     if like is not None and (channels is None) != (like.channel_names is None):
-        has = "none" if channels is None else "one"
-        raise InputError(f"series with {has} came; the model was fitted on channels {like.channel_names}.")
+        has = "no channels" if channels is None else "channels"
+        raise InputError(f"the series have {has}; the model was fitted on channels {like.channel_names}.")
     names, static, of_values, of_times = None if like is None else like.channel_names, {}, None, {}
     if all(isinstance(one, Series) for one in series):  # a selection of a data set's, by scikit-learn for example
         if channels is not None:

@@ -117,7 +117,7 @@ class TableSchema:
         roles = self.roles
         wrong = [f"{role}={name!r}" for role, name in roles if not isinstance(name, str)]
         if wrong:
-            raise InputError(f"column names are strings, but {', '.join(wrong)} came; give the name of a column.")
+            raise InputError(f"column names must be strings, and not {', '.join(wrong)}; give the name of a column.")
         taken: dict[str, str] = {}
         for role, name in roles:
             if name in taken:
@@ -128,17 +128,17 @@ class TableSchema:
             taken[name] = role
         if self.wide and self.flags:
             raise InputError(
-                f"flags {listed(self.flags)} are of observations, and a wide table has several per row; put an empty "
-                "cell where a value is not to be used."
+                f"flags {listed(self.flags)} belong to observations, of which a wide table has several per row; put an "
+                "empty cell where a value is not to be used."
             )
         if self.wide and (self.channel is not None or self.missing == "error"):
             given = f"channel={self.channel!r}" if self.channel is not None else "missing='error'"
             raise InputError(
-                f"{given} is of long tables; in a wide one each value column is a channel, and its cells may be empty."
+                f"{given} is for long tables; in a wide one each value column is a channel, and its cells may be empty."
             )
         if self.errors and (self.wide or self.tokens == "time"):
             raise InputError(
-                f"errors {listed(self.errors)} are of single observations; give a table with one row for each "
+                f"errors {listed(self.errors)} belong to single observations; give a table with one row for each "
                 "(no --wide, no --tokens time)."
             )
 
