@@ -2,7 +2,6 @@
 
 import warnings
 
-import jaxtyping
 import joblib
 import numpy as np
 import pandas as pd
@@ -34,18 +33,10 @@ WAIVED = {
 }
 
 
-@pytest.fixture
-def unchecked():
-    """Without the shape checks of the tests, which take half of the time: only estimators are called."""
-    jaxtyping.config.update("jaxtyping_disable", True)
-    yield
-    jaxtyping.config.update("jaxtyping_disable", False)
-
-
 @parametrize_with_checks(
     CHECKED, expected_failed_checks=lambda one: WAIVED if isinstance(one, RoMAERegressor) else {}, xfail_strict=True
 )
-def test_checks_of_scikit_learn(estimator, check, unchecked):
+def test_checks_of_scikit_learn(estimator, check):
     if isinstance(estimator, RoMAERegressor) and check.func is check_methods_subset_invariance:
         pytest.skip("it allows 1e-7, less than float32 can hold; the test below allows 1e-5")
     check(estimator)

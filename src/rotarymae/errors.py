@@ -148,6 +148,19 @@ def choose(name: str, value: object, options: Sequence[str]) -> None:
         )
 
 
+def names_of(names: Sequence[str] | str, what: str, empty: bool = False) -> tuple[str, ...]:
+    """Return names of columns as a tuple; one string is one name. Raises InputError for anything else, or none."""
+    if not isinstance(names, str | Iterable):
+        raise InputError(f"{what} is {names!r}; give column names.")
+    names = (names,) if isinstance(names, str) else tuple(names)
+    if not names and not empty:
+        raise InputError(f"{what} is empty; give at least one name.")
+    wrong = [name for name in names if not isinstance(name, str)]
+    if wrong:
+        raise InputError(f"{what} holds {listed(wrong)}, which is no string; give column names.")
+    return names
+
+
 def check_whole(name: str, value: Any, least: int, optional: bool = False) -> None:
     """Raise InputError unless the value is a whole number of at least `least`, or None where it is optional."""
     if not (optional and value is None) and (type(value) is not int or value < least):

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from rotarymae.batch import Batch
 from rotarymae.errors import InputError, listed
 from rotarymae.heads import Classifier, Regressor
+from rotarymae.labels import EventTimes, Labels
 from rotarymae.prediction import inference
 from rotarymae.preprocess import SeriesExamples
 from rotarymae.series import SeriesDataset
@@ -26,10 +27,11 @@ if TYPE_CHECKING:
 def importance(pipeline: Pipeline, dataset: SeriesDataset, on_step: Any = None) -> list[np.ndarray]:
     """Return how much each observation matters to the model: for each series an array [n], in order of time.
 
-    Each observation is left out in turn, so a series of n observations costs n predictions. For a classifier,
-    importance is the drop of the predicted class's log-probability, in nats; it is negative for observations that speak
-    against that class. For a regressor, it is how far the prediction moves, in standard deviations of the training
-    targets (root mean square over outputs). A series of one observation gets NaN.
+    Each observation is left out by itself, which takes a series of n observations as long as n predictions. Of a
+    classifier its importance is by how many nats the log-probability of the predicted class falls: what speaks against
+    that class is negative. Of a regressor it is how far the prediction moves, in standard deviations of the training
+    targets, as a root mean square over its outputs. Of a time to an event it is by how much the observation lengthens
+    the expected time: what raises the risk is negative. A series of one observation has NaN.
 
     Raises:
         InputError: a model without a head; series longer than the model reads in one piece.
@@ -50,18 +52,13 @@ def importance(pipeline: Pipeline, dataset: SeriesDataset, on_step: Any = None) 
     # Predictions that differ by one observation are distinguishable in float32 only.
     config = inference(replace(pipeline, precision="fp32"))
     examples = SeriesExamples(dataset, preprocessor)
-    read = _occlusion(examples, config.batch_tokens or 8192)
+    read = _occlusion(examples, config.batch_tokens or 8192, pipeline.labels)
     return predict(pipeline.model, examples, read, config, on_step)
 
 
-def _occlusion(examples: SeriesExamples, most_tokens: int) -> Callable[[nn.Module, Batch], list[np.ndarray]]:
-    """Return a function that computes the importance of every observation in a batch, by leaving out each in turn.
-
-    Args:
-        examples: makes the tokens of the shortened series.
-        most_tokens: tokens of one forward pass, at most.
-    """
-
+def _occlusion(
+    examples: SeriesExamples, most_tokens: int, labels: Labels | None
+) -> Callable[[nn.Module, Batch], list[np.ndarray]]:
     def read(model: nn.Module, batch: Batch) -> list[np.ndarray]:
         """Return the importances [n] of each series in the batch."""
         whole = model(batch.inputs, batch.static).float()
@@ -78,7 +75,11 @@ def _occlusion(examples: SeriesExamples, most_tokens: int) -> Callable[[nn.Modul
         parts = []
         for rows in torch.arange(copies.batch, device=whole.device).split(max(1, most_tokens // copies.length)):
             parts.append(model(copies.rows(rows), None if static is None else static.expand(len(rows), -1)).float())
-        return _change(model, whole, torch.cat(parts)).cpu().numpy()
+        without = torch.cat(parts)
+        if isinstance(labels, EventTimes):
+            before, after = (labels.predicted(labels.decode(logits.cpu())) for logits in (whole, without))
+            return before - after
+        return _change(model, whole, without).cpu().numpy()
 
     return read
 

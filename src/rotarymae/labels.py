@@ -1,7 +1,7 @@
 """Labels: what a fit accepts as targets, how a model learns them, and how its outputs become labels again.
 
-`ClassLabels` and `NumberTargets` are fitted on training targets and kept by a `Pipeline`. A new kind of target is a
-class here, and its entry in `LABELS`.
+`ClassLabels`, `NumberTargets` and `EventTimes` are fitted on training targets and kept by a `Pipeline`. A new kind of
+target is a class here, and its entry in `LABELS`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from rotarymae.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES
 from rotarymae.model import Encoder
 from rotarymae.partners.decide import check_decide, decide
 from rotarymae.series import as_text, is_number, plain
-from rotarymae.training import Classification, Objective, Regression
+from rotarymae.training import Classification, Objective, Regression, TimeToEvent
 
 if TYPE_CHECKING:
     from rotarymae.training.fit_config import FitConfig
@@ -33,6 +33,9 @@ LABEL_TYPES = (str, bool, int, float, np.bool_, np.integer, np.floating)
 MIXED = "some labels are strings and others numbers; give all of one kind."
 MIN_SERIES_TO_JUDGE = 10  # with fewer series, many distinct whole numbers do not show what the labels are
 Label = str | int | float | bool
+EVENT_TIME = np.dtype([("event", np.bool_), ("time", np.float64)])  # as scikit-survival's `Surv`; NaN is no label
+STATUS = {"0": False, "0.0": False, "false": False, "1": True, "1.0": True, "true": True}
+MAX_INTERVALS, EVENTS_PER_INTERVAL = 20, 10  # of times to an event
 
 
 @dataclass(frozen=True)
@@ -178,11 +181,8 @@ class NumberTargets:
 
     @staticmethod
     def check_config(config: FitConfig, targets: np.ndarray) -> None:
-        """Raise InputError for options that only classification has, such as class_weights."""
-        defaults = {"label_smoothing": 0.0, "class_weights": "none", "decide": "auto", "costs": ()}
-        for name, unused in defaults.items():
-            if getattr(config, name) != unused:
-                raise InputError(f"{name}={getattr(config, name)!r} concerns classes; leave it out of a regression.")
+        """Raise InputError for options that a regression does not have."""
+        _refuse_class_options(config, "a regression")
         choose("loss", config.loss, tuple(REGRESSION_LOSSES))
 
     @staticmethod
@@ -240,6 +240,177 @@ class NumberTargets:
         return {name: values[:, i].tolist() for i, name in enumerate(names)}
 
 
+@dataclass(frozen=True)
+class EventTimes:
+    """The intervals into which an event may fall, as classes; of a censored series all that are left are possible.
+
+    The last class is "after all intervals". What is known of a series is the weight of each class in its likelihood:
+    1 for the interval of an observed event; for a series that was censored 1 for each later class, and for the
+    interval in which it was, the share of it that is left. This is the likelihood of a density that is constant in each
+    interval, whose survival curve is linear between edges (Kvamme & Borgan 2021, doi:10.1007/s10985-021-09532-6).
+
+    Attributes:
+        edges: of the intervals, ascending from 0: quantiles of the observed training events.
+    """
+
+    task: ClassVar[str] = "survival"
+    head: ClassVar[type[Classifier]] = Classifier
+    edges: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        edges = np.array(self.edges, np.float64)
+        if len(edges) < 2 or edges[0] != 0 or not np.isfinite(edges).all() or (np.diff(edges) <= 0).any():
+            raise InputError(f"the edges of intervals are {self.edges}; wanted at least two, ascending from 0.")
+
+    @staticmethod
+    def check(targets: Any, series: int) -> np.ndarray:
+        """Return durations and whether they ended in the event, `EVENT_TIME` [series].
+
+        Raises:
+            InputError: another number of them than series; no structured array of two fields, the event first; a
+                negative or infinite duration; an event that is neither true nor false; no event at all.
+        """
+        checked = _event_times(targets, series)
+        if not checked["event"].any():
+            raise InputError("the event was seen in no series; without one there is no risk to learn.")
+        if not (checked["time"][checked["event"]] > 0).any():
+            raise InputError("every event is at the time 0; there is no time to an event to learn.")
+        return checked
+
+    @staticmethod
+    def check_config(config: FitConfig, targets: np.ndarray) -> None:
+        """Raise InputError for options that a time to an event does not have."""
+        _refuse_class_options(config, "a time to an event")
+        choose("loss", config.loss, ("auto",))
+
+    @staticmethod
+    def strata(targets: np.ndarray) -> np.ndarray | None:
+        """Return whether each series has the event, so that all parts of a split have their share of events."""
+        return targets["event"]
+
+    @classmethod
+    def fit(cls, targets: np.ndarray) -> Self:
+        """Choose the edges, with about as many observed events in each interval."""
+        times = targets["time"][targets["event"]]
+        count = min(max(len(times) // EVENTS_PER_INTERVAL, 1), MAX_INTERVALS)
+        edges = np.unique(np.quantile(times, np.arange(1, count + 1) / count))
+        return cls((0.0, *edges[edges > 0].tolist()))
+
+    @property
+    def outputs(self) -> int:
+        return len(self.edges)
+
+    def encode(self, targets: np.ndarray) -> np.ndarray:
+        """Return the weight of each class in the likelihood of each series [S, classes]."""
+        known = _event_times(targets, len(targets))
+        edges, time = np.array(self.edges), known["time"][:, None]
+        left = np.clip((edges[1:] - time) / np.diff(edges), 0, 1)
+        censored = np.concatenate([left, np.ones_like(time)], 1)
+        number = np.maximum(np.searchsorted(edges, time, side="left") - 1, 0)
+        observed = number == np.arange(len(edges))
+        return np.where(known["event"][:, None], observed, censored).astype(np.float32)
+
+    def truth(self, targets: np.ndarray) -> np.ndarray:
+        """Return the durations and events [S], as predictions are compared with them."""
+        return _event_times(targets, len(targets))
+
+    def model(self, encoder: Encoder, pool: str, static_features: int) -> Classifier:
+        """Return the encoder with a new head."""
+        return Classifier(encoder, self.outputs, pool, static_features=static_features)
+
+    def objective(self, model: Classifier | Regressor, encoded: np.ndarray, config: FitConfig) -> Objective:
+        """Return what fine-tuning minimises."""
+        assert isinstance(model, Classifier)
+        return TimeToEvent(model)
+
+    def decode(self, outputs: Tensor) -> np.ndarray:
+        """Return probabilities of the intervals [S, classes], float64, from the model's outputs."""
+        return outputs.double().softmax(-1).numpy()
+
+    def survival(self, probabilities: np.ndarray, times: Any) -> np.ndarray:
+        """Return the probability [S, T] that the event comes after each time; constant after the last edge."""
+        curve = np.concatenate([np.ones((len(probabilities), 1)), 1 - probabilities[:, :-1].cumsum(1)], 1)
+        place = np.interp(np.asarray(times, np.float64), self.edges, np.arange(len(self.edges)))
+        low = np.minimum(place.astype(np.int64), len(self.edges) - 2)
+        return curve[:, low] + (place - low) * (curve[:, low + 1] - curve[:, low])
+
+    def convert(self, probabilities: np.ndarray, other: EventTimes) -> np.ndarray:
+        """Return probabilities of these intervals from those of other ones, by the survival curve at the edges."""
+        curve = other.survival(probabilities, self.edges)
+        return np.concatenate([-np.diff(curve, axis=1), curve[:, -1:]], 1)
+
+    @property
+    def times(self) -> np.ndarray:
+        """Return three times at which survival is written down: by them a quarter, a half and three of all events."""
+        quartiles = np.quantile(self.edges[1:], (0.25, 0.5, 0.75)) if len(self.edges) > 3 else self.edges[1:]
+        return np.unique([float(f"{time:.3g}") for time in quartiles])
+
+    def predicted(self, probabilities: np.ndarray) -> np.ndarray:
+        """Return the expected time [S], of which no more than the last edge counts (restricted mean survival time)."""
+        edges = np.array(self.edges)
+        return probabilities @ np.append((edges[1:] + edges[:-1]) / 2, edges[-1])
+
+    def columns(self, probabilities: np.ndarray) -> dict[str, list[Any]]:
+        """Return the columns of an output table: the expected time, and survival at three times."""
+        survival = self.survival(probabilities, self.times).T.tolist()
+        shown = {f"survival_{time:g}": column for time, column in zip(self.times, survival, strict=True)}
+        return {"predicted": self.predicted(probabilities).tolist(), **shown}
+
+
+def event_times(time: Any, event: Any, time_name: str = "time", event_name: str = "event") -> np.ndarray:
+    """Return durations and whether they ended in the event as one array, `EVENT_TIME` [S].
+
+    A series without a duration, or without a status, has the time NaN.
+
+    Raises:
+        InputError: a negative or infinite duration, or one that is no number; a status that is neither 0, 1, true nor
+            false.
+    """
+    status, known = np.asarray(event), has_label(time) & has_label(event)
+    out = np.zeros(len(status), EVENT_TIME)
+    out["time"] = np.nan
+    out["time"][known] = _numbers(narrowed(np.asarray(time)[known]), int(known.sum())).reshape(-1)
+    negative = out["time"] < 0
+    if negative.any():
+        first = int(negative.argmax())
+        raise InputError(
+            f"{negative.sum():,} durations in {time_name!r} are negative, first {out['time'][first]:g} of series {first} "
+            "(counted from 0); a duration counts from the time at which the prediction is made."
+        )
+    if status.dtype == np.bool_:
+        out["event"] = status
+        return out
+    words = [as_text(one).lower() for one in status[known]]
+    strange = [word for word in words if word not in STATUS]
+    if strange:
+        raise InputError(
+            f"{event_name!r} holds {listed(dict.fromkeys(strange))}; wanted 1 or true where the event was seen, and 0 or "
+            "false where the series was censored."
+        )
+    out["event"][known] = [STATUS[word] for word in words]
+    return out
+
+
+def _event_times(targets: Any, series: int) -> np.ndarray:
+    """Return durations and events, `EVENT_TIME` [series], from a structured array whose first field is the event."""
+    given = one_per_series(targets, series)
+    names = given.dtype.names or ()
+    if len(names) != 2:
+        raise InputError(
+            "a time to an event needs for each series whether the event was seen, and the duration: a structured "
+            "array with these two fields, as scikit-survival's Surv, or two columns (--duration days --event died)."
+        )
+    return event_times(given[names[1]], given[names[0]], names[1], names[0])
+
+
+def _refuse_class_options(config: FitConfig, task: str) -> None:
+    """Raise InputError for an option that concerns classes."""
+    defaults = {"label_smoothing": 0.0, "class_weights": "none", "decide": "auto", "costs": ()}
+    for name, unused in defaults.items():
+        if getattr(config, name) != unused:
+            raise InputError(f"{name}={getattr(config, name)!r} concerns classes; leave it out of {task}.")
+
+
 def _numbers(targets: Any, series: int) -> np.ndarray:
     """Return targets as float64 [series, outputs]. Raises InputError for dates, text, infinity or one value only."""
     given = one_per_series(targets, series)
@@ -263,8 +434,8 @@ def _numbers(targets: Any, series: int) -> np.ndarray:
     return numbers
 
 
-Labels = ClassLabels | NumberTargets
-LABELS: dict[str, type[ClassLabels] | type[NumberTargets]] = {kind.task: kind for kind in (ClassLabels, NumberTargets)}
+Labels = ClassLabels | NumberTargets | EventTimes
+LABELS: dict[str, type[Labels]] = {kind.task: kind for kind in (ClassLabels, NumberTargets, EventTimes)}
 
 
 def truth_at(labels: Labels, targets: np.ndarray, rows: np.ndarray) -> np.ndarray:
@@ -275,10 +446,10 @@ def truth_at(labels: Labels, targets: np.ndarray, rows: np.ndarray) -> np.ndarra
     return truth
 
 
-def choose_labels(targets: Any, name: str = "auto") -> type[ClassLabels] | type[NumberTargets]:
-    """Return the class that handles the targets of a task: ClassLabels or NumberTargets.
+def choose_labels(targets: Any, name: str = "auto") -> type[Labels]:
+    """Return the kind of labels of a task; "auto" takes numbers of which one is not whole for a regression's.
 
-    "auto" means regression where some number is not whole, else classification.
+    Durations with a status are times to an event, whatever the name.
 
     Raises:
         InputError: an unknown task; text mixed with numbers; whole numbers that may be classes or measurements; nearly
@@ -286,6 +457,10 @@ def choose_labels(targets: Any, name: str = "auto") -> type[ClassLabels] | type[
     """
     choose("task", name, ("auto", *LABELS))
     numbers = np.asarray(targets)
+    if numbers.dtype.names is not None and name != "auto":
+        choose("task", name, ("survival",))
+    if numbers.dtype.names is not None:
+        return EventTimes
     if _are_mixed(numbers):
         raise InputError(MIXED)
     if name != "auto":
@@ -325,6 +500,8 @@ def as_targets(targets: Any) -> np.ndarray:
 def has_label(targets: Any) -> np.ndarray:
     """Return a mask [S], True where a label is neither None nor NaN; rows of several outputs count as labels."""
     given = np.asarray(targets, None if hasattr(targets, "dtype") else object)  # in a list of strings NaN stays NaN
+    if given.dtype.names is not None:
+        return has_label(given[given.dtype.names[-1]])
     if given.ndim != 1 or given.dtype.kind not in "fO":
         return np.ones(len(given) if given.ndim else 1, bool)
     return np.array([_is_label(label) for label in given.tolist()], bool)

@@ -86,6 +86,17 @@ def classification(
     return Loss(terms, count)
 
 
+def event_time(logits: Float[Tensor, "B classes"], possible: Float[Tensor, "B classes"]) -> Loss:
+    """Score logits of the interval that an event falls into by the likelihood of what is known of it.
+
+    `possible` has the weight of each interval in that likelihood: 1 for the interval of an observed event, 1 for all
+    that are left of a censored series, and a share of the interval in which it is censored (`labels.EventTimes`).
+    """
+    logits = _wide(logits)
+    known = (logits + _wide(possible).log()).logsumexp(-1)  # -inf for what is ruled out has no gradient
+    return Loss((logits.logsumexp(-1) - known).sum(), torch.tensor(len(logits), device=logits.device))
+
+
 def regression(predicted: Float[Tensor, "*shape"], target: Float[Tensor, "*shape"], loss: TargetLoss = "auto") -> Loss:
     """Return the squared error of values, or another loss, as (sum, count); NaN targets are left out.
 

@@ -5,19 +5,31 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn import metrics
 
-from rotarymae.partners import TITLES
+from rotarymae.partners import TASKS, TITLES
 from rotarymae.partners.decide import decide
+from rotarymae.survival import concordance, integrated_brier_score, kaplan_meier
+
+if TYPE_CHECKING:
+    from rotarymae.labels import EventTimes
 
 RMSE, SCALED_RMSE, MEDIAN_ERROR = "root_mean_squared_error", "root_mean_squared_error_scaled", "median_absolute_error"
 COVERAGE, WIDTH = "interval90_coverage", "interval90_width"
 CALIBRATION_ERROR = "expected_calibration_error"
+CONCORDANCE, BRIER, SURVIVAL_ERROR = "concordance", "integrated_brier_score", "survival_calibration_error"
 OUTPUT = "_output_"  # between a metric's name and the number of an output, where there are several
-EARLY_SHOWN = ("auroc", "macro_f1", "log_loss", RMSE, COVERAGE)  # of early answers, in the table and the picture
+EARLY_SHOWN = (
+    "auroc",
+    "macro_f1",
+    "log_loss",
+    RMSE,
+    COVERAGE,
+    CONCORDANCE,
+)  # of early answers, in the table and the picture
 RESAMPLES = 200  # of the scored series, for intervals; of many series fewer, whose metrics take long and vary little
 MIN_RESAMPLES, MAX_SERIES_IN_RESAMPLES = 40, 1_000_000
 
@@ -47,6 +59,9 @@ METRICS = {
     "r2": Metric("R²"),
     COVERAGE: Metric("share inside 90 % interval", None),
     WIDTH: Metric("width of 90 % interval", True),
+    CONCORDANCE: Metric("concordance"),
+    BRIER: Metric("integrated Brier score", True),
+    SURVIVAL_ERROR: Metric("calibration error of survival", True),
     SCALED_RMSE: Metric("RMSE, scaled", True),
     MEDIAN_ERROR: Metric("median absolute error", True),
 }
@@ -156,6 +171,40 @@ def interval_metrics(truth: np.ndarray, predicted: np.ndarray, half_widths: np.n
     return scores
 
 
+def survival_metrics(truth: np.ndarray, probabilities: np.ndarray, labels: EventTimes) -> dict[str, float]:
+    """Return metrics of probabilities of intervals [S, K + 1] for durations and events `EVENT_TIME` [S].
+
+    Concordance is Harrell's, by the expected time. The Brier score is the mean over the span of the intervals' edges.
+    The calibration error is that of survival at `labels.times`: how far the mean prediction is from Kaplan and Meier's
+    estimate, in groups of series of like prediction, on average over series and times.
+    """
+    time, event, expected = truth["time"], truth["event"], labels.predicted(probabilities)
+    inner = np.array(labels.edges[1:-1] or labels.edges[1:])
+    at = inner[inner < time.max()]
+    survival = labels.survival(probabilities, at)
+    return {
+        CONCORDANCE: concordance(time, event, expected),
+        BRIER: integrated_brier_score(time, event, survival, at) if len(at) else np.nan,
+        SURVIVAL_ERROR: _survival_error(truth, labels.survival(probabilities, labels.times), labels.times, expected),
+    }
+
+
+def like_groups(expected: np.ndarray, groups: int) -> list[np.ndarray]:
+    """Return rows of series in groups of about equal number, by their expected time; fewer of less than 20 each."""
+    return np.array_split(np.argsort(expected, kind="stable"), max(1, min(groups, len(expected) // 20)))
+
+
+def _survival_error(truth: np.ndarray, survival: np.ndarray, times: np.ndarray, expected: np.ndarray) -> float:
+    away, weights = [], []
+    for rows in like_groups(expected, 5):
+        time, event = truth["time"][rows], truth["event"][rows]
+        followed = times <= time.max()  # later nobody knows
+        away.append(np.abs(kaplan_meier(time, event, times) - survival[rows].mean(0))[followed])
+        weights.append(np.full(followed.sum(), len(rows)))
+    weight = np.concatenate(weights)
+    return float(np.concatenate(away) @ weight / weight.sum()) if len(weight) else np.nan
+
+
 def intervals(method: str, measure: Callable[..., dict[str, float]], truth: Any, predicted: Any) -> dict[str, Any]:
     """Return 95 % bootstrap intervals of a method's metrics: how far chance in the choice of series may move them.
 
@@ -171,7 +220,8 @@ def intervals(method: str, measure: Callable[..., dict[str, float]], truth: Any,
             resampled.append(measure(truth[rows], predicted[rows]))
     every = {name: np.array([one[name] for one in resampled]) for name in resampled[0]}
     # Resampling makes calibration look worse: its interval would not hold the 0 of honest probabilities.
-    known = {name: column[np.isfinite(column)] for name, column in every.items() if name != CALIBRATION_ERROR}
+    judged = [name for name in every if name not in (CALIBRATION_ERROR, SURVIVAL_ERROR)]
+    known = {name: every[name][np.isfinite(every[name])] for name in judged}
     middle = {name: np.quantile(column, (0.025, 0.975)).tolist() for name, column in known.items() if len(column)}
     return {"method": method, "share": 0.95, "metrics": middle}
 
@@ -203,8 +253,8 @@ def fold_rows(content: Mapping[str, Any]) -> dict[str, dict[str, str]]:
 
 
 def early_rows(content: Mapping[str, Any]) -> dict[str, dict[str, dict[str, float]]]:
-    """Return {metric: {method: {time span: score}}} for predictions from the beginnings of series; whole ones last."""
-    task = next(task for task in ("classification", "regression") if task in content)
+    """Return {metric: {method: {span: score}}} in words, of early answers and, last, of whole series."""
+    task = next(task for task in TASKS if task in content)
     each = {f"+{span}": scores for span, scores in content["early"]["at"].items()} | {"whole": content[task]}
     shown = [name for name in EARLY_SHOWN if name in content[task]["model"]]
     return {

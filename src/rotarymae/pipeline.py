@@ -36,7 +36,7 @@ from rotarymae.errors import InputError, ModelDirectoryError, check_number, choo
 from rotarymae.heads import Classifier, Regressor, TokenRegressor, encoder_of, head_settings
 from rotarymae.importance import importance
 from rotarymae.interpolation import Interpolation, interpolate
-from rotarymae.labels import LABELS, Labels
+from rotarymae.labels import LABELS, ClassLabels, EventTimes, Labels
 from rotarymae.model import Encoder, MaskedAutoencoder
 from rotarymae.model_files import (
     CARD,
@@ -101,8 +101,8 @@ class Pipeline:
         Predicts and embeds. Without labels it is the autoencoder itself.
     autoencoder : MaskedAutoencoder or None
         The pre-trained model, which interpolates; None where there is none.
-    labels : ClassLabels, NumberTargets or None
-        Classes or scale of the model's outputs; None of a model without a head.
+    labels : ClassLabels, NumberTargets, EventTimes or None
+        Classes, scale or intervals of the model's outputs; None of a model without a head.
     partners : Predictor or None
         Models that predict together with this one; None where it predicts alone.
     columns : dict
@@ -210,8 +210,8 @@ class Pipeline:
 
         Returns
         -------
-        ClassLabels or NumberTargets
-            The classes, or the scale of the numbers.
+        ClassLabels, NumberTargets or EventTimes
+            The classes, the scale of the numbers, or the intervals of times to an event.
 
         Raises
         ------
@@ -263,7 +263,7 @@ class Pipeline:
     # ── answers ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def predict(self, X: Any, return_interval: float | None = None) -> Any:
-        """Predict the class or the value of each series.
+        """Predict the class, the value or the time to the event of each series.
 
         Parameters
         ----------
@@ -275,7 +275,8 @@ class Pipeline:
         Returns
         -------
         ndarray of shape [S] or [S, outputs], or (value, lower, upper) of such
-            The most probable classes; or values in the units of the training targets.
+            The most probable classes; values in the units of the training targets; or the expected time to the event,
+            of which no more than the last interval's end counts.
 
         Raises
         ------
@@ -330,7 +331,9 @@ class Pipeline:
             The model predicts classes; a share out of range; too few errors of validation series.
         """
         if self.require_labels().task != "regression":
-            raise InputError("intervals are of numbers, and the model predicts classes; leave out return_interval.")
+            raise InputError(
+                f"intervals are of numbers, and this is a {self.require_labels().task}; leave out return_interval."
+            )
         check_number("return_interval", share, "a share of more than 0 and less than 1", above=0, below=1)
         half = self.half_widths(share)
         if half is None:
@@ -359,9 +362,44 @@ class Pipeline:
         InputError
             The model is not a fine-tuned classifier.
         """
-        if not isinstance(self.model, Classifier):
-            raise InputError(f"the model is a {type(self.model).__name__}; probabilities need a fine-tuned Classifier.")
+        if not isinstance(self.labels, ClassLabels):
+            raise InputError(
+                f"the model is a {type(self.model).__name__}; class probabilities need a fine-tuned Classifier."
+            )
         return self.outputs(X)
+
+    def survival(self, X: Any, times: Any = None) -> np.ndarray:
+        """Predict the probability that the event comes after each of some times.
+
+        Parameters
+        ----------
+        X : Any
+            Data in any form that `dataset` reads.
+        times : array of shape [T] or None
+            Durations, the same for all series; without them those by which a quarter, a half and three quarters of the
+            training events were.
+
+        Returns
+        -------
+        ndarray of shape [S, T]
+            Probabilities, which fall with the time.
+
+        Raises
+        ------
+        InputError
+            The model does not predict times to an event; times that are negative, or after the last training event.
+        """
+        labels = self.require_labels()
+        if not isinstance(labels, EventTimes):
+            raise InputError(
+                f"survival is of a time to an event, and this is a {labels.task} (--event, RoMAESurvival)."
+            )
+        at = labels.times if times is None else np.atleast_1d(np.asarray(times, np.float64))
+        if not ((at >= 0) & (at <= labels.edges[-1])).all():
+            raise InputError(
+                f"survival is known from 0 to {labels.edges[-1]:g}, the last training event; ask for that."
+            )
+        return labels.survival(self.outputs(X), at)
 
     def outputs(self, X: Any, predictor: str = "auto", on_step: Any = None) -> np.ndarray:
         """Predict class probabilities, or values.
@@ -378,7 +416,7 @@ class Pipeline:
         Returns
         -------
         ndarray of shape [S, classes] or [S, outputs]
-            Probabilities, or values in the units of the targets.
+            Probabilities of classes, or of the intervals of a time to an event; or values in the units of the targets.
 
         Raises
         ------
@@ -910,7 +948,7 @@ class Pipeline:
             outputs = getattr(self.model, "classes", None) or getattr(self.model, "outputs", None)
             if not isinstance(self.model, self.labels.head) or outputs != self.labels.outputs:
                 raise InputError(
-                    f"there are {self.labels.outputs} {'classes' if 'classes' in vars(self.labels) else 'outputs'} by "
+                    f"there are {self.labels.outputs} {'outputs' if self.labels.task == 'regression' else 'classes'} by "
                     f"name; the {type(self.model).__name__} asks for {outputs}."
                 )
 
@@ -978,7 +1016,8 @@ class Ensemble(Pipeline):
 
     def outputs(self, X: Any, predictor: str = "auto", on_step: Any = None) -> np.ndarray:
         dataset = self.dataset(X)
-        return np.mean([member.outputs(dataset, predictor, on_step) for member in self.members], axis=0)
+        each = [(member, member.outputs(dataset, predictor, on_step)) for member in self.members]
+        return np.mean([converted(one, member.labels, self.labels) for member, one in each], axis=0)
 
     def every(self, X: Any, on_step: Any = None) -> dict[str, np.ndarray]:
         """Return {predictor: outputs}, each the mean over the folds' pipelines."""
@@ -986,6 +1025,10 @@ class Ensemble(Pipeline):
         each = [member.every(dataset, on_step) for member in self.members]
         if self.choice == EACH_CHOICE:
             each = [one | {EACH_CHOICE: one[member.choice]} for one, member in zip(each, self.members, strict=True)]
+        each = [
+            {name: converted(predicted, member.labels, self.labels) for name, predicted in one.items()}
+            for one, member in zip(each, self.members, strict=True)
+        ]
         return {
             name: np.mean([one[name] for one in each], axis=0) for name in each[0] if all(name in one for one in each)
         }
@@ -1107,6 +1150,13 @@ def load(source: str | Path) -> Pipeline:
         A repository without the extra `hub`.
     """
     return Pipeline.load(source)
+
+
+def converted(outputs: np.ndarray, source: Labels | None, labels: Labels | None) -> np.ndarray:
+    """Return outputs of one fold's model as those of another: intervals of times to an event differ by fold."""
+    if isinstance(labels, EventTimes) and isinstance(source, EventTimes):
+        return labels.convert(outputs, source)
+    return outputs
 
 
 def without_head(preprocessor: Any) -> Any:

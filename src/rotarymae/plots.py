@@ -25,6 +25,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.calibration import calibration_curve
 from sklearn.metrics import ConfusionMatrixDisplay, PrecisionRecallDisplay, PredictionErrorDisplay, RocCurveDisplay
 
+from rotarymae.survival import kaplan_meier
+
 # The colours and symbols that Rubin Observatory uses for its bands on white; told apart with any colour vision
 # because each band also has its own symbol.
 LSST_BANDS = {
@@ -388,6 +390,28 @@ def regression(truth: ArrayLike, predicted: ArrayLike, name: str = "label") -> F
     for axis in (show.ax_.xaxis, show.ax_.yaxis):  # the class sets ticks at odd numbers
         axis.set_major_locator(MaxNLocator(6))
     show.ax_.set(xlabel=f"predicted {plain(name)}", ylabel=f"true {plain(name)}")
+    return figure
+
+
+@styled
+def survival(groups: Sequence[tuple[NDArray[Any], NDArray[np.float64]]], times: ArrayLike) -> Figure:
+    """Draw the survival of groups: what was observed in steps, and the mean of what was predicted, dashed.
+
+    Args:
+        groups: durations and events `labels.EVENT_TIME` [n], and predicted survival [T] at the times, of each group.
+        times: ascending times [T].
+    """
+    figure, times = Figure(SQUARE), np.asarray(times, np.float64)
+    axes = figure.subplots()
+    for i, (truth, predicted) in enumerate(groups):
+        colour, _ = style_of(i)
+        steps = np.unique(np.append(truth["time"][truth["time"] <= times[-1]], (0.0, times[-1])))
+        steps = steps[steps <= truth["time"].max()]
+        observed = kaplan_meier(truth["time"], truth["event"], steps)
+        axes.step(steps, observed, where="post", color=colour, label=f"observed, {len(truth):,}")
+        axes.plot(times, predicted, "--", color=colour, label="predicted")
+    axes.set(ylim=(0, 1.02), xlim=(0, times[-1]), xlabel="time", ylabel="without the event")
+    axes.legend(loc="best")
     return figure
 
 

@@ -24,7 +24,7 @@ import torch
 from rotarymae.datasets import AnyDataset
 from rotarymae.errors import InputError
 from rotarymae.interpolation import Interpolation
-from rotarymae.labels import Labels
+from rotarymae.labels import Labels, has_label
 from rotarymae.model_files import CONFIG, MODEL
 from rotarymae.partners import INTERVAL
 from rotarymae.partners.decide import decide
@@ -128,7 +128,13 @@ def write_tables(outcome: Outcome, out: Path) -> None:
         part[split.test] = [f"fold {number}" for number in outcome.fold_of[split.test]]
     ids, name = pa.array(dataset.ids.tolist()), dataset.id_name
     if outcome.predicted is not None and outcome.pipeline.labels is not None and outcome.labels is not None:
-        columns: dict[str, Any] = {"part": pa.array(part.tolist()), "label": pa.array(list(outcome.labels))}
+        columns: dict[str, Any] = {"part": pa.array(part.tolist())}
+        if outcome.labels.dtype.names is None:
+            columns["label"] = pa.array(list(outcome.labels))
+        else:
+            known = has_label(outcome.labels)
+            event, time = (outcome.labels[name] for name in outcome.labels.dtype.names)
+            columns |= {"label": pa.array(time, mask=~known), "event": pa.array(event, mask=~known)}
         columns |= prediction_columns(outcome.pipeline.labels, outcome.predicted, outcome.half_widths)
         if outcome.fold_weights is not None:
             decided = decide(outcome.predicted, outcome.fold_weights)
@@ -189,7 +195,8 @@ def with_ids(answers: pa.Table, ids: pa.Array, name: str) -> pa.Table:
 
 
 def prediction_columns(labels: Labels, predicted: np.ndarray, half_widths: np.ndarray | None = None) -> dict[str, Any]:
-    """Return the columns of predictions: class and probabilities, or value and interval.
+    """Return the columns of a prediction: the class and a probability for each, the value with its interval, or the
+    expected time and survival.
 
     Args:
         predicted: probabilities [S, classes] or values [S, outputs].

@@ -14,7 +14,7 @@ from rotarymae.arrays import ArrayDataset
 from rotarymae.datasets import AnyDataset
 from rotarymae.errors import InputError, listed
 from rotarymae.interpolation import interpolate
-from rotarymae.labels import ClassLabels, Labels, has_label, narrowed, one_per_series, truth_at
+from rotarymae.labels import ClassLabels, EventTimes, Labels, has_label, narrowed, one_per_series, truth_at
 from rotarymae.metrics import (
     CALIBRATION_ERROR,
     MEDIAN_ERROR,
@@ -26,10 +26,11 @@ from rotarymae.metrics import (
     method_words,
     rarest_class,
     regression_metrics,
+    survival_metrics,
 )
 from rotarymae.outcome import Outcome
 from rotarymae.partners import EACH_CHOICE, baselines
-from rotarymae.pipeline import Ensemble, Pipeline
+from rotarymae.pipeline import Ensemble, Pipeline, converted
 from rotarymae.prediction import embed, predict_and_embed
 from rotarymae.queries import as_queries
 from rotarymae.reconstruction import reconstruct
@@ -91,7 +92,7 @@ def _score_predictions(outcome: Outcome, labels: Labels, reporter: Reporter) -> 
         every[name][split.validation] = predicted
     outcome.predicted = every[predictor.choice]
     guesses = {name: predicted[scored] for name, predicted in every.items()}
-    guesses |= _of_baselines(labels.task, dataset, truth, known, scored, reporter)
+    guesses |= _of_baselines(labels, dataset, truth, known, scored, reporter)
     chosen = predictor.choice
     outcome.baselines = {name: guess for name, guess in guesses.items() if name != chosen}
     half = {name: outcome.pipeline.half_widths(predictor=name) for name in guesses}
@@ -117,6 +118,7 @@ def _score_predictions(outcome: Outcome, labels: Labels, reporter: Reporter) -> 
 BY_TASK = {
     "classification": (baselines.CLASSIFICATION, classification_metrics),
     "regression": (baselines.REGRESSION, regression_metrics),
+    "survival": (baselines.SURVIVAL, survival_metrics),
 }
 
 
@@ -125,6 +127,8 @@ def _measure(labels: Labels, truth: np.ndarray, weights: Any = None) -> Callable
     measure = BY_TASK[labels.task][1]
     if isinstance(labels, ClassLabels):
         return partial(measure, weights=labels.weights if weights is None else weights, rare=rarest_class(truth))
+    if isinstance(labels, EventTimes):
+        return partial(measure, labels=labels)
     return measure
 
 
@@ -207,10 +211,11 @@ def score_folds(outcome: Outcome, splits: Sequence[Split], reporter: Reporter) -
         if choice not in guesses or choice == EACH_CHOICE:
             guesses[choice] = guesses[member.choice]
         known = np.sort(np.concatenate([split.train, split.validation]))
-        guesses |= _of_baselines(labels.task, dataset, truth, known, split.test, reporter)
+        guesses |= _of_baselines(member.require_labels(), dataset, truth, known, split.test, reporter)
         measure, scores = _measure(member.require_labels(), truth[rows]), {}
         for name, guess in guesses.items():
-            predicted.setdefault(name, np.zeros((series, labels.outputs)))[split.test] = guess
+            of_all = predicted.setdefault(name, np.zeros((series, labels.outputs)))
+            of_all[split.test] = converted(guess, member.require_labels(), labels)
             of_fold = member.half_widths(predictor=member.choice if name == EACH_CHOICE else name)
             if of_fold is not None:
                 half.setdefault(name, np.full((series, labels.outputs), np.nan))[split.test] = of_fold
@@ -254,14 +259,15 @@ def _spread(values: list[float]) -> dict[str, Any]:
 
 
 def _of_baselines(
-    task: str, dataset: AnyDataset, truth: np.ndarray, train: np.ndarray, test: np.ndarray, reporter: Reporter
+    labels: Labels, dataset: AnyDataset, truth: np.ndarray, train: np.ndarray, test: np.ndarray, reporter: Reporter
 ) -> dict[str, np.ndarray]:
     """Fit each baseline on the series at `train`; return {baseline: its predictions of the series at `test`}."""
     guesses, known, scored = {}, dataset.select(train), dataset.select(test)
+    learnt = labels.encode(truth[train]) if isinstance(labels, EventTimes) else truth[train]
     with reporter.bar("baselines"):
-        for method in BY_TASK[task][0]:
+        for method in BY_TASK[labels.task][0]:
             with without(f"the baseline {method_words(method.name)!r}", reporter):
-                guesses[method.name] = method().fit(known, truth[train]).predict(scored)
+                guesses[method.name] = method().fit(known, learnt).predict(scored)
     return guesses
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.signal import find_peaks
 
 from rotarymae.series import SeriesDataset, channel_index
 
@@ -46,6 +45,8 @@ def find_season(dataset: SeriesDataset) -> Season:
     size = len(known) if known.all() else int(known.argmin())
     if size < 4 or products[0] <= 0:
         return Season()
+    from scipy.signal import find_peaks  # a second or two, which most commands need not wait
+
     correlation = products[:size] / pairs[:size] / (products[0] / pairs[0])
     lags, about = find_peaks(correlation, LEAST_CORRELATION, prominence=LEAST_PROMINENCE)
     if not len(lags):

@@ -17,6 +17,7 @@ from typing import Any, cast
 
 import numpy as np
 import torch
+from scipy.stats import spearmanr
 
 from rotarymae.arrays import ArrayDataset
 from rotarymae.batch import Examples
@@ -25,7 +26,18 @@ from rotarymae.counter_rng import make_generator
 from rotarymae.datasets import AnyDataset, AnyPreprocessor
 from rotarymae.errors import InputError, InputWarning, choose
 from rotarymae.heads import encoder_of
-from rotarymae.labels import LABELS, ClassLabels, Labels, as_targets, choose_labels, has_label, narrowed, truth_at
+from rotarymae.labels import (
+    LABELS,
+    MIN_SERIES_TO_JUDGE,
+    ClassLabels,
+    EventTimes,
+    Labels,
+    as_targets,
+    choose_labels,
+    has_label,
+    narrowed,
+    truth_at,
+)
 from rotarymae.model import Encoder, MaskedAutoencoder, build
 from rotarymae.partners import fit_predictor, sorted_errors
 from rotarymae.partners.decide import decision_weights, resolve
@@ -44,7 +56,7 @@ from rotarymae.seasons import LEAST_CYCLES, find_season
 from rotarymae.series import SeriesDataset, Windows, with_early
 from rotarymae.splits import RANDOM_SPLIT, Fold, Split, SplitColumn, make_split, split_words
 from rotarymae.system import Reporter
-from rotarymae.training import Objective, Pretraining, TrainConfig, TrainResult, fit, is_main_process, learning
+from rotarymae.training import Objective, Pretraining, TrainConfig, TrainResult, fit, learning
 from rotarymae.training.cost import Plan, Schedule, check_memory
 from rotarymae.training.fit_config import FitConfig
 
@@ -54,6 +66,7 @@ SERIES_ONLY += ("transforms", "window", "overlap", "static", "errors", "early")
 NEAR, MAX_NEAR = 256, 1024  # observations of a window of a fit without labels, for each channel and at most
 STEP_TOKENS = 8192  # observations of a step of windows
 EARLY = 3  # times that partners see each series end early, beside once whole; validation series, too
+SAME_ORDER = 0.9  # rank correlation of the lengths of series with durations, beyond which they say the same
 LONG = 8192  # observations; longer series are read in windows
 WINDOWS, STEP = (4096, 2048, 1024, 512, 256), 1 << 15  # observations of a window, and of a step's windows together
 
@@ -114,15 +127,16 @@ def train(
     """Train a pipeline on a data set. The same data, options and seed give the same pipeline, bit for bit.
 
     Args:
-        targets: [S] classes or numbers, or None to pre-train only. A series without one (None or NaN) is used in
-            pre-training only; the others are split, and used in fine-tuning and by the partners.
-        config: all options of the training.
+        targets: [S] classes, numbers or times to an event, or None to pre-train only. A series without one (None or NaN) is pre-trained
+            on; the others are split, fine-tuned on and learnt by the partners.
+        config: how.
         start: the trained pipeline to start from; without it, that of `config.pretrained`, or random weights.
-        task: "classification", "regression", or "auto": regression for numbers that are not whole.
-        holdout: share of the labelled series that nothing is trained on; none with fewer than ten series.
-        split_by: a column or fold that decides the parts instead of chance; see `SplitColumn.split` and `Fold`.
-        columns: layout of the table, which is saved with the pipeline.
-        folder: run folder for checkpoints; it must be empty, or that of the same run to resume.
+        task: "classification", "regression", "survival", or "auto": regression for numbers that are not whole, survival
+            for durations with a status.
+        holdout: share of the labelled series that nothing learns from; none with fewer than ten series.
+        split_by: what decides the parts instead of chance; see `SplitColumn.split` and `Fold`.
+        columns: how the table was laid out; kept with the pipeline.
+        folder: a run folder, where checkpoints go; it must be empty, or that of the same run to resume.
         resume: continue an interrupted run in the folder.
         continue_training: train `start` further, with its preprocessor: with targets its head, else its pre-training.
         started: time.monotonic() when the work on the data began, for `config.minutes`; now if None.
@@ -148,6 +162,8 @@ def train(
                 f"{config.batch_size} in a step (--window, --overlap, --batch-size)"
             )
     kind, rows, strata = labelled(dataset, targets, task, config)
+    if kind is EventTimes and dataset.kind == "observations":
+        _warn_if_followed_to_the_end(dataset, cast(np.ndarray, targets), rows)  # pyright: ignore
     split, method = _split(dataset, rows, strata, holdout, split_by, config, reporter)
     if kind is not None and targets is not None:  # before a training that could not be used
         kind.check(narrowed(targets[split.train]), len(split.train))
@@ -162,7 +178,7 @@ def train(
     if head_start is None:
         with reporter.bar("scaling"):
             preprocessor = prepare(part, config, pretrain_start)
-    if folder is not None and is_main_process():
+    if folder is not None:
         model = None if start is None else _without_head(start).model
         open_folder(Path(folder), identify(dataset, targets, config, task, holdout, split_by, model))
     how: Any = lambda stage, on_step: {"on_step": on_step}  # noqa: E731
@@ -240,6 +256,23 @@ def labelled(
     return kind, rows, kind.strata(kind.check(given, len(rows)))
 
 
+def _warn_if_followed_to_the_end(dataset: SeriesDataset, targets: np.ndarray, rows: np.ndarray) -> None:
+    """Warn where the length of a series tells its duration, as it does where observations go on until the event."""
+    spans = (dataset.times[dataset.offsets[1:] - 1] - dataset.times[dataset.offsets[:-1]])[rows]
+    time = EventTimes.check(targets[rows], len(rows))["time"]
+    if len(rows) < MIN_SERIES_TO_JUDGE or np.ptp(spans) == 0 or np.ptp(time) == 0:
+        return
+    alike = float(spearmanr(spans, time).statistic)  # pyright: ignore
+    if alike > SAME_ORDER:
+        warnings.warn(
+            f"the longer a series was observed, the longer its duration (rank correlation {alike:.2f}): where "
+            "observations go on until the event, their last time tells it. Keep only observations before some time "
+            "(--until), and durations from then on.",
+            InputWarning,
+            stacklevel=3,
+        )
+
+
 def _split(
     dataset: AnyDataset,
     rows: np.ndarray,
@@ -274,7 +307,8 @@ def _fit_partners(
     assert pipeline.labels is not None and pipeline.preprocessor is not None and split is not None
     rows = np.sort(np.concatenate([split.train, split.validation]))
     truth = truth_at(pipeline.labels, targets, rows)
-    every, learnt = _early(dataset, truth, config)
+    known = pipeline.labels.encode(truth) if isinstance(pipeline.labels, EventTimes) else truth
+    every, learnt = _early(dataset, known, config)
     train, validation = (_copies(part, len(dataset), len(every)) for part in (split.train, split.validation))
     of_model = np.zeros((0, pipeline.labels.outputs))
     if len(validation):
@@ -593,11 +627,12 @@ def finetune(
     """Train a classifier or regressor, starting from the whole encoder: projection, [CLS] and blocks.
 
     Args:
-        pretrained: a pipeline with that encoder; it is not changed.
-        targets: [S] labels of any kind, or numbers [S] or [S, outputs] for task="regression".
-        validation: another data set and its targets, whose loss chooses the best epoch.
-        continue_training: `pretrained` is fine-tuned already; its head and its labels are kept.
-        schedule, how: as in `pretrain`.
+        pretrained: a pipeline with the encoder to start from. It is left as it is.
+        targets: [S] labels of any kind, or numbers [S] or [S, outputs] for task="regression", or `labels.EVENT_TIME`
+            for task="survival".
+        validation: others and their targets, whose loss chooses the best epoch.
+        continue_training: `pretrained` is fine-tuned: its head and its labels are kept, too.
+        schedule, how: as `pretrain`.
 
     Raises:
         InputError: fewer than two classes; a validation label that training lacks; and as `training.fit`.

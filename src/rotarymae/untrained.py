@@ -18,15 +18,16 @@ from torch import Tensor
 
 from rotarymae.any_series import AnySeries, standardise
 from rotarymae.errors import InputError
-from rotarymae.interpolation import SHOWN, Interpolation, Predicted, time_to_nearest
+from rotarymae.interpolation import SHOWN, Interpolation, Predicted, predict_at, time_to_nearest
 from rotarymae.partners.baselines import LinearInterpolation
 from rotarymae.queries import Queries, as_queries
 from rotarymae.series import SeriesDataset, Windows, channel_index, hide
-from rotarymae.tokens import Tokens
+from rotarymae.tokens import Tokens, pad_rows
+from rotarymae.training.batching import by_length
 
 WINDOW, MAX_WINDOW = 160, 480  # observations of one channel, and of all channels, that are answered together
 OVERLAP = 0.25  # share of a window that it has in common with the next
-BATCH_TOKENS, BATCH_SERIES = 6000, 64
+BATCH_TOKENS = 6000
 QUERIES_AT_A_TIME = 1024  # of each series in one pass of the decoder
 COMPARED, SHORTEST, HIDDEN = 200, 5, 0.1  # series that are compared with the line, their observations, share hidden
 MIN_SERIES_FOR_TRAINING = 100  # that may have enough in common
@@ -148,39 +149,26 @@ def ask(
         queries, fade = queries.of_windows(windows)
     part, V = windows.dataset, len(dataset.value_names) - len(errors)
     typical = _typical(dataset, V)
-    asked_channels = channel_index(queries)
+    numbers = channel_index(queries).astype(np.int64)[:, None] * V + np.arange(V)
     lengths = np.diff(queries.offsets)
-    parameters = torch.zeros(len(queries.times), V, model.likelihood.outputs, dtype=torch.float64)
-    centre, width = np.zeros((2, len(queries.times), V))
+    parameters = torch.zeros(*numbers.shape, model.likelihood.outputs, dtype=torch.float64)
+    centre, width = np.zeros((2, *numbers.shape))
     done, model = 0, model.eval()
     for index, times, channels, values, noise, padding in _batches(part, lengths, errors):
-        positions, scaled, relative, scale = standardise(times, channels, values, ~padding, noise)
-        at = np.concatenate([np.arange(queries.offsets[i], queries.offsets[i + 1]) for i in index])  # pyright: ignore
-        row = np.repeat(np.arange(len(index)), lengths[index])
-        place = np.concatenate([np.arange(n) for n in lengths[index]]) if len(at) else at
+        at = np.concatenate([np.arange(queries.offsets[i], queries.offsets[i + 1]) for i in index])
         if not len(at):
             continue
-        ask_times = torch.zeros(len(index), int(lengths[index].max()), V, dtype=torch.float64)
-        ask_channels, none = (
-            torch.zeros(ask_times.shape, dtype=torch.int64),
-            torch.ones(ask_times.shape, dtype=torch.bool),
-        )
+        positions, scaled, relative, scale = standardise(times, channels, values, ~padding, noise)
+        row = np.repeat(np.arange(len(index)), lengths[index])
         moved = (queries.times[at] - scale.origin.numpy()[row]) / scale.unit.numpy()[row]
-        ask_times[row, place] = torch.from_numpy(moved)[:, None]
-        ask_channels[row, place] = torch.from_numpy(asked_channels[at].astype(np.int64))[:, None] * V + torch.arange(V)
-        none[row, place] = False
+        places = np.stack([np.repeat(moved, V), numbers[at].ravel() + 1.0], 1).astype(np.float32)
+        asked, none = pad_rows(places, lengths[index] * V)
+        visible = _tokens(positions, channels, scaled, relative, padding)
         with torch.inference_mode():
-            context = model.context(_tokens(positions, channels, scaled, relative, padding))
-            flat = [tensor.flatten(1) for tensor in (ask_times, ask_channels, none)]
-            pieces = [
-                model.decode(context, torch.stack([t, c + 1.0], -1).float(), p)
-                for t, c, p in zip(*(tensor.split(QUERIES_AT_A_TIME, 1) for tensor in flat), strict=True)
-            ]
-        answers = torch.cat(pieces, 1)[:, :, 0].unflatten(1, (-1, V)).double()
-        parameters[at] = answers[row, place]
+            answers = predict_at(model, visible, asked, none, QUERIES_AT_A_TIME).parameters[:, :, 0]
+        parameters[at] = (answers.flatten(0, 1) if none is None else answers[~none]).double().unflatten(0, (-1, V))
         c, w = (_with_absent(part, typical[i], channels, padding) for i, part in enumerate((scale.centre, scale.width)))
-        number = ask_channels[row, place].numpy()
-        centre[at], width[at] = c[row[:, None], number], w[row[:, None], number]
+        centre[at], width[at] = c[row[:, None], numbers[at]], w[row[:, None], numbers[at]]
         done += len(index)
         if on_step is not None:
             on_step(done, len(part))
@@ -216,34 +204,15 @@ def _batches(dataset: SeriesDataset, queries: np.ndarray | None, errors: tuple[s
     V = len(dataset.value_names) - len(errors)
     lengths = np.asarray(dataset.lengths)
     total = lengths * V + (0 if queries is None else np.minimum(queries * V, QUERIES_AT_A_TIME))
-    order, start = np.argsort(lengths, kind="stable"), 0
-    while start < len(order):
-        stop = start + 1
-        widest = total[order[start]]
-        while stop < len(order) and stop - start < BATCH_SERIES:
-            widest = max(widest, total[order[stop]])
-            if widest * (stop + 1 - start) > BATCH_TOKENS:
-                break
-            stop += 1
-        index = order[start:stop]
-        start = stop
+    for index in by_length(total, batch_tokens=BATCH_TOKENS):
         times, channels, values, *_ = dataset.gather(index)
         channels = np.zeros(len(times), np.int64) if channels is None else channels.astype(np.int64)
-        n = lengths[index]
-        row = np.repeat(np.arange(len(index)), n * V)
-        place = np.concatenate([np.arange(m * V) for m in n])
-        shape = (len(index), int(n.max()) * V)
-        padded = [torch.zeros(shape, dtype=kind) for kind in (torch.float64, torch.int64, torch.float64)]
-        flat = np.repeat(times, V), (channels[:, None] * V + np.arange(V)).ravel(), values[:, :V].ravel()
-        for store, part in zip(padded, flat, strict=True):
-            store[row, place] = torch.from_numpy(np.ascontiguousarray(part)).to(store.dtype)
-        noise = None
-        if errors:
-            noise = torch.full(shape, torch.nan, dtype=torch.float64)
-            noise[row, place] = torch.from_numpy(np.ascontiguousarray(values[:, V:].ravel())).double()
-        padding = torch.ones(shape, dtype=torch.bool)
-        padding[row, place] = False
-        yield index, *padded, noise, padding
+        parts = np.split(np.asarray(values, np.float64), [V], axis=1)
+        columns = [np.repeat(times, V), *(part.ravel() for part in parts if part.shape[1])]
+        padded, padding = pad_rows(np.stack(columns, 1), lengths[index] * V)
+        numbers = pad_rows((channels[:, None] * V + np.arange(V)).reshape(-1, 1), lengths[index] * V)[0][..., 0]
+        padding = torch.zeros_like(numbers, dtype=torch.bool) if padding is None else padding
+        yield index, padded[..., 0], numbers, padded[..., 1], padded[..., 2] if errors else None, padding
 
 
 def _tokens(positions: Tensor, channels: Tensor, scaled: Tensor, relative: Tensor, padding: Tensor) -> Tokens:

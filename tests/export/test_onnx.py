@@ -6,7 +6,6 @@ import dataclasses
 import numpy as np
 import pytest
 import torch
-from jaxtyping import config as shape_checks
 from sklearn.base import clone
 
 from _runs import waves
@@ -23,14 +22,6 @@ SMALL |= {"decoder_depth": 1, "pretrain_epochs": 1, "finetune_epochs": 1, "min_s
 KINDS = ["x", "y", "z"] * 4
 
 
-@pytest.fixture(autouse=True, scope="module")
-def unchecked():
-    """Programs are traced with tensors that the shape checks of the tests cannot read."""
-    shape_checks.update("jaxtyping_disable", True)
-    yield
-    shape_checks.update("jaxtyping_disable", False)
-
-
 @pytest.fixture(scope="module")
 def curves():
     """12 light curves in three bands at dates of today, of fluxes over decades, with errors and two static columns."""
@@ -44,7 +35,7 @@ def curves():
 
 
 @pytest.fixture(scope="module")
-def fitted(curves, unchecked):
+def fitted(curves):
     columns = {"static": ("redshift", "kind"), "transforms": {"flux": "asinh"}}
     return RoMAEClassifier(**SMALL, **columns).fit(curves, KINDS)
 

@@ -289,6 +289,11 @@ def evaluate(
                     value_names=known.value_columns,
                     others=labels.beside,
                 )
+                if labels.event is not None and pipeline.require_labels().task != "survival":
+                    raise InputError(
+                        f"--event {labels.event} concerns times to an event, and the model is one of "
+                        f"{pipeline.require_labels().task}; leave it out."
+                    )
                 targets = labels.read(dataset, layout, table)
                 spans = {text.lstrip("+"): _span(text, dataset.time_unit) for text in at}
                 since = dataset.times[dataset.offsets[:-1]]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, make_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, get_origin, get_type_hints
 
 from tyro.conf import arg
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rotarymae import arrays
     from rotarymae.preprocess import PatchPreprocessor
 
+LAYOUT = "How the table is laid out; a model remembers how its training table was."
 Table = Annotated[Path, arg(metavar="TABLE")]
 Model = Annotated[Path, arg(metavar="MODEL")]
 OptionalTable = Annotated[Path | None, arg(metavar="TABLE", help_behavior_hint="(default: MODEL is the table)")]
@@ -26,59 +27,29 @@ ComputedIn = Annotated[
 ]
 
 
-def _default(text: str) -> Any:
-    """Return the default that help shows for an option: None stands for the model's, or for this."""
-    return arg(help_behavior_hint=f"(default: as in training; without a model, {text})")
+if TYPE_CHECKING:
+    from rotarymae.tables import TableSchema as Columns
+else:
 
+    def _options() -> type:
+        """Return the fields of a `TableSchema` as options: without one, as the model's table, or else the default."""
+        from rotarymae.tables.schema import TableSchema, helps
 
-@dataclass(frozen=True)
-class Columns:
-    """How the table is laid out; a model remembers how its training table was."""
+        said, options = helps(), []
+        for name, kind in get_type_hints(TableSchema).items():
+            if name in ("errors", "static", "units"):
+                continue
+            usual = "found" if name == "header_row" else getattr(TableSchema, name) or "none"
+            usual = "value; with --wide all others" if name == "values" else usual
+            default = f"(default: as in training; without a model, {usual})"
+            hint = arg(help=said[name], help_behavior_hint="" if kind is bool else default)
+            kind = Path if name == "objects" else kind
+            plain = kind is bool or get_origin(kind) is tuple
+            default = False if kind is bool else () if plain else None
+            options.append((name, Annotated[kind if plain else kind | None, hint], default))
+        return make_dataclass("Columns", options, frozen=True, namespace={"__doc__": LAYOUT, "__module__": __name__})
 
-    id: Annotated[str | None, _default("id")] = None
-    """This column says which series a row belongs to; the word file makes each file a series."""
-    time: Annotated[str | None, _default("time")] = None
-    """This column holds the times, which are numbers or dates; lc.time is the field time of a nested column lc."""
-    clock: Annotated[str | None, _default("no clock")] = None
-    """This column holds the time of day, where --time holds days."""
-    positions: Annotated[tuple[str, ...], _default("time alone")] = ()
-    """These columns hold further positions of each observation, such as latitude, longitude and depth."""
-    channel: Annotated[str | None, _default("no channels")] = None
-    """This column says which channel (band, sensor, variable) was observed."""
-    values: Annotated[tuple[str, ...], _default("value; with --wide all others")] = ()
-    """These columns hold the values; with --wide they are the channels."""
-    flags: Annotated[tuple[str, ...], _default("no flags")] = ()
-    """Observations with anything but 0 in one of these columns are left out."""
-    wide: bool = False
-    """The table has one column per channel, and an empty cell is a missing observation, not a zero."""
-    numbered: Annotated[str | None, _default("none")] = None
-    """Each row is a series, with its values in columns of this name and a number: FLUX. for FLUX.1, FLUX.2."""
-    objects: Annotated[Path | None, arg(help_behavior_hint="(default: TABLE)")] = None
-    """This table has one row per series, with the static columns, labels and split that TABLE lacks."""
-    tokens: Annotated[Literal["channel", "time"] | None, _default("channel")] = None
-    """Each value is one token (channel), or each time is one, with all channels as its features (time)."""
-    missing: Annotated[Literal["error", "drop"] | None, _default("drop")] = None
-    """A row without a value is left out and counted (drop), or the table is refused (error)."""
-    duplicates: Annotated[Literal["error", "mean", "first", "last"] | None, _default("error")] = None
-    """Rows with equal series, time and channel: average them (mean), use one (first, last), or refuse many (error)."""
-    unknown_channels: Annotated[Literal["error", "drop"] | None, _default("drop")] = None
-    """Rows of channels that a trained model does not know are left out and counted (drop), or refused (error)."""
-    limits: Annotated[Literal["drop", "number"] | None, _default("drop")] = None
-    """Values such as <0.01 are left out and counted (drop), or read as 0.01 (number)."""
-    untimed: Annotated[Literal["drop", "static"] | None, _default("drop")] = None
-    """Rows without a time are left out and counted (drop), or become static columns (static)."""
-    since: Annotated[str | None, _default("all")] = None
-    """Rows before this time, a number or a date, are left out and counted."""
-    until: Annotated[str | None, _default("all")] = None
-    """Rows after this time are left out and counted."""
-    na: Annotated[tuple[str, ...], _default("empty; among numbers also NA, NaN, null and the like")] = ()
-    """These cells also mean that a value is missing; a number stands for all its spellings, -999 also for -999.0."""
-    time_format: Annotated[str | None, _default("ISO dates, or numbers")] = None
-    """Times are written like this, for example "%d.%m.%Y %H:%M"."""
-    header_row: Annotated[int | None, _default("recognised")] = None
-    """This line of a text file, counted from 1, names the columns."""
-    strict: bool = False
-    """The table is refused if a cell cannot be used, such as an infinite value; otherwise its row is left out."""
+    Columns = _options()
 
 
 @dataclass(frozen=True)
@@ -87,15 +58,17 @@ class LabelColumn:
 
     labels: Annotated[Path | None, arg(help_behavior_hint="(default: that of --objects, or TABLE)")] = None
     """This table has ids of series and labels, classes or numbers; some series may have none."""
-    label: Annotated[str | None, arg(help_behavior_hint="(default: label)")] = None
+    label: Annotated[str | None, arg(help_behavior_hint="(default: label)", aliases=["--duration"])] = None
     """This column holds the labels, in the table of --labels or --objects, or in TABLE itself."""
+    event: Annotated[str | None, arg(help_behavior_hint="(default: labels are no durations)")] = None
+    """The labels are durations, of which this column says whether they ended in the event (1), or were censored (0)."""
     label_id: Annotated[str | None, arg(help_behavior_hint="(default: as in TABLE)")] = None
     """This column of the labels' table holds the ids of the series."""
 
     @property
     def beside(self) -> tuple[str, ...]:
         """Columns of the table of observations that hold labels, also where a table of their own gives them."""
-        return () if self.name is None else (self.name,)
+        return tuple(name for name in (self.name, self.event) if name is not None)
 
     @property
     def name(self) -> str | None:
@@ -104,12 +77,21 @@ class LabelColumn:
 
     def read(self, dataset: series.SeriesDataset, layout: tables.TableSchema, table: Path) -> Any:
         """Return the labels in the order of the series, or None. Raises InputError for labels that do not match."""
+        if self.name is None and self.event is not None:
+            raise InputError(f"--event {self.event} says how durations ended; name their column by --duration.")
         if self.name is None:
             return None
-        if self.labels is None and self.name in layout.static:
-            raise InputError(f"the label {self.name!r} is a static column, too; leave it out of these.")
-        source, key = self.source(self.name, layout, table)
-        return tables.align_labels(dataset, source, key, self.name, unlabelled="none", na=layout.na)
+        columns = []
+        for name in self.beside:
+            if self.labels is None and name in layout.static:
+                raise InputError(f"the label {name!r} is a static column, too; leave it out of these.")
+            source, key = self.source(name, layout, table)
+            columns.append(tables.align_labels(dataset, source, key, name, unlabelled="none", na=layout.na))
+        if self.event is None:
+            return columns[0]
+        from rotarymae.labels import event_times
+
+        return event_times(*columns, *self.beside)
 
     def source(self, column: str, layout: tables.TableSchema, table: Path) -> tuple[tables.Source, str]:
         """Return the table that holds one value per series in `column`, and the name of its id column.

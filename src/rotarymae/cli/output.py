@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import shutil
 import sys
@@ -17,12 +16,7 @@ from rotarymae.errors import InputError
 
 
 def new_reporter(quiet: bool) -> system.Reporter:
-    return system.Reporter(quiet or not first_process())
-
-
-def first_process() -> bool:
-    """Whether this is the one of the processes of a launcher, such as torchrun, that writes and speaks."""
-    return os.environ.get("RANK", "0") == "0"
+    return system.Reporter(quiet)
 
 
 def typed_command() -> str:
@@ -74,9 +68,10 @@ def are_shards(table: Path, out: Path, workers: int) -> bool:
 def print_metrics(metrics: dict[str, Any], reporter: system.Reporter) -> None:
     """Print one table of metrics per task, with a column for the model and for each baseline."""
     from rotarymae.metrics import early_rows, interval_words, rows_in_words, scored_words
+    from rotarymae.partners import TASKS
 
     where = f"on {scored_words(metrics)}"
-    for task in ("classification", "regression"):
+    for task in TASKS:
         if task in metrics:
             print_table(f"{task}, {where}", rows_in_words(metrics[task]), reporter, interval_words(metrics))
     if "early" in metrics:

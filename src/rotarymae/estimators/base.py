@@ -1,4 +1,4 @@
-"""The common base of the four estimators: reading data, training with the parameters as options, saving, loading."""
+"""The common base of the estimators: reading data, training with the parameters as options, saving, loading."""
 
 from __future__ import annotations
 
@@ -197,7 +197,7 @@ class Estimator(BaseEstimator):
             config = replace(config, neighbours="off")  # lines between values help to interpolate, not to embed
         targets = y
         if task is not None and dataset.kind == "observations":
-            targets = labels_of(dataset, X, y, self.id, unlabelled="none")  # type: ignore[attr-defined]
+            targets = self._labels_of(dataset, X, y)
             if unused := sorted(set(dataset.static) - set(config.static)):
                 text = f"the static columns {listed(unused)} are not used; name those to read by static=."
                 warnings.warn(text, InputWarning, stacklevel=4)
@@ -220,6 +220,10 @@ class Estimator(BaseEstimator):
         self.history_, self.loaded_ = result.history, result.loaded
         self.trained_weights_ = result.trained_weights
         self._keep(replace(result.pipeline, parameters=self._as_json(config)))
+
+    def _labels_of(self, dataset: Any, X: Any, y: Any) -> Any:
+        """Return the labels of the series, read as `dataset`, in their order; None for a series without one."""
+        return labels_of(dataset, X, y, self.id, unlabelled="none")  # type: ignore[attr-defined]
 
     def _as_json(self, config: FitConfig) -> dict[str, Any]:
         """Return the parameters as JSON, in the form that a saved pipeline keeps them."""

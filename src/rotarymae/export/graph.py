@@ -26,7 +26,7 @@ from rotarymae.calibration import outputs, student_t, surroundings
 from rotarymae.errors import InputError
 from rotarymae.heads import embedding, encoder_of
 from rotarymae.interpolation import DEVIATION
-from rotarymae.labels import ClassLabels, NumberTargets
+from rotarymae.labels import NumberTargets
 from rotarymae.model import MaskedAutoencoder
 from rotarymae.pipeline import Pipeline
 from rotarymae.preprocess import Rows, code_features
@@ -54,7 +54,9 @@ class Program(nn.Module):
 class Predictions(Program):
     """Program that returns `probabilities` float32 [B, classes] or `predicted` float64 [B, outputs].
 
-    Logarithms of probabilities are divided by the temperature that the fit chose for the model.
+    The classes of a time to an event are its intervals and "after them", whose edges are `labels.edges` in config.json.
+
+    The logarithms of probabilities are divided by the temperature of the model that the fit found.
     """
 
     target: Tensor
@@ -64,7 +66,7 @@ class Predictions(Program):
         super().__init__(pipeline)
         labels, partners = pipeline.require_labels(), pipeline.partners
         self.temperature = 1.0 if partners is None else partners.temperatures["model"]
-        self.outputs = ("probabilities",) if isinstance(labels, ClassLabels) else ("predicted",)
+        self.outputs = ("predicted",) if isinstance(labels, NumberTargets) else ("probabilities",)
         if isinstance(labels, NumberTargets):
             self.register_buffer("target", torch.tensor([labels.mean, labels.std], dtype=torch.float64))
 

@@ -34,24 +34,19 @@ class Partner(Protocol):
 
     @classmethod
     def suits(cls, task: str, dataset: AnyDataset) -> bool:
-        """Return whether the method can be used for the task ("classification" or "regression") on these series."""
+        """Return whether the method can be used for the task ("classification", "regression" or "survival") on these series."""
         ...
 
     @classmethod
     def fit(
         cls, task: str, dataset: AnyDataset, truth: NDArray[Any], static: tuple[StaticColumn, ...], seed: int
     ) -> Self:
-        """Fit the method to training data.
-
-        Args:
-            task: "classification" or "regression".
-            truth: class numbers int [S] from 0, every class present, or numbers [S, outputs], NaN where one is missing.
-            static: static columns that it may read.
-        """
+        """Fit to a truth: classes int [S] (0, 1, .., all of them); numbers [S, outputs] of which some may be NaN; or, of
+        a time to an event, the weight of each interval in the likelihood [S, K + 1], as of `labels.EventTimes`."""
         ...
 
     def predict(self, dataset: AnyDataset) -> Floats:
-        """Return probabilities [S, classes], or values [S, outputs]."""
+        """Return probabilities [S, classes] or [S, K + 1], or values [S, outputs]."""
         ...
 
     def save(self, path: Path) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """Simple methods that a user has without this library, with which every result is compared.
 
-`CLASSIFICATION`, `REGRESSION` and `INTERPOLATION` list them; a new one is a class here, and its name in the list. Each
+`CLASSIFICATION`, `REGRESSION`, `SURVIVAL` and `INTERPOLATION` list them; a new one is a class here, and its name in the list. Each
 has `name`, `fit` and `predict`. Nothing here loops over observations.
 """
 
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from rotarymae.errors import InputError
 from rotarymae.partners.base import AnyDataset, Floats
 from rotarymae.partners.features import Rows, chunks
+from rotarymae.partners.hazards import FollowUp, interval_probabilities
 from rotarymae.partners.shapes import divide
 from rotarymae.series import SeriesDataset
 
@@ -45,6 +46,21 @@ class TrainingMean:
 
     def predict(self, dataset: AnyDataset) -> Floats:
         return np.tile(self.means, (len(dataset), 1))
+
+
+class LifeTable:
+    """The same survival for all: the share that has the event in each interval, of those who are still followed."""
+
+    name = "life_table"
+
+    def fit(self, dataset: AnyDataset, targets: NDArray[Any]) -> Self:
+        """Learns from the weight of each interval in the likelihood [S, K + 1], as of `Partner.fit`."""
+        self.rates = FollowUp.of(targets).rates(np.zeros(len(targets)))
+        return self
+
+    def predict(self, dataset: AnyDataset) -> Floats:
+        """Probabilities of the intervals [S, K + 1]."""
+        return interval_probabilities(np.zeros(len(dataset)), self.rates)
 
 
 class ChannelMean:
@@ -105,4 +121,5 @@ class LastValue(LinearInterpolation):
 
 CLASSIFICATION = (MostCommonClass,)
 REGRESSION = (TrainingMean,)
+SURVIVAL = (LifeTable,)
 INTERPOLATION: tuple[type[ChannelMean], ...] = (LinearInterpolation, LastValue, ChannelMean)

@@ -21,20 +21,23 @@ from rotarymae.partners.base import AnyDataset, Floats, Partner, check
 from rotarymae.partners.boosting import BoostedFeatures
 from rotarymae.partners.combine import choose_temperature, choose_weights, combine, nats, temper
 from rotarymae.partners.convolutions import RandomConvolutions
+from rotarymae.partners.cox import CoxFeatures
 from rotarymae.preprocess import StaticColumn
 from rotarymae.system import Reporter, replacing_folder
 
-FORMAT = 5
+FORMAT = 6
 JSON = "predictor.json"
 # A new partner is a class that follows the protocol `Partner`, and its entry here.
-PARTNERS: dict[str, type[Partner]] = {partner.name: partner for partner in (BoostedFeatures, RandomConvolutions)}
+PARTNERS: dict[str, type[Partner]] = {
+    partner.name: partner for partner in (BoostedFeatures, RandomConvolutions, CoxFeatures)
+}
 MODEL, FEATURES, COMBINED = "model", BoostedFeatures.name, "combined"
 EACH_CHOICE = "chosen"  # of folds that chose differently, what each of them chose
 CHOICES = (MODEL, FEATURES, COMBINED)
 TITLES = {MODEL: "model", COMBINED: "combined", EACH_CHOICE: "as each fold chose"} | {
     name: kind.title for name, kind in PARTNERS.items()
 }  # in tables
-TASKS = ("classification", "regression")
+TASKS = ("classification", "regression", "survival")
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,8 +45,8 @@ class Predictor:
     """The network, its partners and their combination, calibrated; one of them is chosen to predict.
 
     Attributes:
-        task: "classification" or "regression".
-        choice: the chosen one: "model", "features", or "combined" (the network and all partners).
+        task: "classification", "regression" or "survival".
+        choice: what predicts: "model", "features", or "combined" (the model and all partners).
         because: why, in words.
         partners: {name: partner}.
         temperatures: {name: temperature} of the network and each partner; 1 leaves probabilities unchanged.
@@ -108,7 +111,7 @@ class Predictor:
                     "predictor is of another run."
                 )
         out = {MODEL: of_model} | of_partners
-        if self.task == "classification":
+        if self.task != "regression":
             out = {name: temper(predicted, self.temperatures[name]) for name, predicted in out.items()}
         if self.partners and set(out) == set(self.weights):
             out[COMBINED] = combine(self.task, list(out.values()), np.array([self.weights[name] for name in out]))
@@ -202,15 +205,11 @@ def fit_predictor(
 
     Args:
         choice: "auto", "model", "features" or "combined".
-        truth: class numbers [S] of all series, or numbers [S, outputs], NaN where one is missing.
-        train, validation: indices of the two parts.
-        of_model: the network's predictions [validation series, K]. They are slightly optimistic, because that part has
-            also chosen the network's epoch.
-        static: the static columns that the network's head reads.
-
-    Returns:
-        The predictor; and {method: predictions of the validation part} by partners fitted on the training part only,
-        empty without a validation part.
+        static: the columns that the model's head reads, too.
+        truth: of all series, as of `Partner.fit`.
+        train, validation: indices of the parts.
+        of_model: the model's predictions of the validation part [.., K]. They are slightly better there than elsewhere,
+            as that part has chosen the model's epoch.
 
     Warns:
         Through the reporter: a partner failed; `choice` needs a validation part, and there is none.
@@ -240,7 +239,7 @@ def fit_predictor(
         except (ValueError, FloatingPointError, np.linalg.LinAlgError) as error:  # no training is lost to a partner
             reporter.warn(f"{kind.title!r} failed and is left out ({type(error).__name__}: {error}).")
     temperatures = dict.fromkeys(predictions, 1.0)
-    if task == "classification":
+    if task != "regression":
         temperatures = {name: choose_temperature(p, compared) for name, p in predictions.items()}
         predictions = {name: temper(p, temperatures[name]) for name, p in predictions.items()}
     weights = choose_weights(task, list(predictions.values()), compared)

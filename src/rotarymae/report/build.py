@@ -19,6 +19,7 @@ from matplotlib.figure import Figure
 from rotarymae.anomaly import HIDDEN
 from rotarymae.heads import encoder_of
 from rotarymae.metrics import (
+    CONCORDANCE,
     RMSE,
     SCALED_RMSE,
     fold_rows,
@@ -106,7 +107,8 @@ def data_uri(figure: Figure) -> str:
 def _headlines(outcome: Outcome) -> Iterator[Headline]:
     """Yield the figures at the top of the page: main metrics of each task, next to simpler methods."""
     metrics, where = outcome.metrics, f"on {scored_words(outcome.metrics)}"
-    for task, names in (("classification", ("macro_f1", "accuracy")), ("regression", (RMSE,))):
+    shown = (("classification", ("macro_f1", "accuracy")), ("regression", (RMSE,)), ("survival", (CONCORDANCE,)))
+    for task, names in shown:
         for name in names:
             if name in metrics.get(task, {}).get("model", {}):
                 chosen = metrics.get("predictor", {}).get("chosen", "model")
@@ -135,7 +137,7 @@ def _comparisons(outcome: Outcome) -> Section | None:
     """Return the section with one table of metrics per task and a row per method; None where nothing was scored."""
     metrics, tables = outcome.metrics, []
     where = f"on {scored_words(metrics)}"
-    for task, name in (("classification", "Classes"), ("regression", "Regression")):
+    for task, name in (("classification", "Classes"), ("regression", "Regression"), ("survival", "Time to event")):
         if task in metrics:
             tables.append(_methods(f"{name}, {where}", metrics[task], interval_words(metrics)))
             if "folds" in metrics:

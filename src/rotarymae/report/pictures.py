@@ -16,7 +16,8 @@ from sklearn.metrics import accuracy_score, confusion_matrix, precision_recall_f
 from rotarymae import plots
 from rotarymae.importance import importance
 from rotarymae.interpolation import SHARES, interpolate
-from rotarymae.metrics import SCALED_RMSE, method_words, scored_words
+from rotarymae.labels import EventTimes
+from rotarymae.metrics import SCALED_RMSE, like_groups, method_words, scored_words
 from rotarymae.outcome import Outcome
 from rotarymae.partners.decide import decide
 from rotarymae.preprocess import ObservationPreprocessor
@@ -32,6 +33,7 @@ POINTS = 150  # of each interpolated curve
 PANELS = 12  # of each series, one per channel
 MAPPED = 2000  # embeddings on the map: t-SNE of 25,000 takes minutes, and shows a cloud
 HEAVY_TAILED = 50.0  # median distances from the median; a series that reaches further is drawn by asinh
+GROUPS = 3  # of like prediction, whose survival is drawn
 LEVELS = SHARES  # bands whose promise is checked
 
 
@@ -373,6 +375,20 @@ def regression(outcome: Outcome, words: Words) -> Iterator[Drawing]:
         yield Drawing(figure, "Predicted against true values", caption)
 
 
+def survival(outcome: Outcome, words: Words) -> Iterator[Drawing]:
+    """Draw predicted survival of thirds of the scored series next to Kaplan and Meier's estimate."""
+    labels, at = outcome.pipeline.labels, outcome.split.scored
+    if not isinstance(labels, EventTimes) or outcome.predicted is None or outcome.labels is None:
+        return
+    truth, predicted = labels.truth(outcome.labels[at]), outcome.predicted[at]
+    groups = like_groups(labels.predicted(predicted), GROUPS)
+    curves = [(truth[rows], labels.survival(predicted[rows], labels.edges).mean(0)) for rows in groups]
+    figure = plots.survival([*reversed(curves)], labels.edges)  # the longest survival on top, as in the legend
+    events = f"{truth['event'].sum():,} of {len(at):,} {outcome.dataset.noun} have the event"
+    caption = f"{events}, on {scored_words(outcome.metrics)}."
+    yield Drawing(figure, "Predicted and observed survival of groups of like prediction", caption)
+
+
 def important_observations(outcome: Outcome, words: Words) -> Iterator[Drawing]:
     """Draw some scored series, with markers as large as their observations' importance to the model."""
     pipeline, dataset = outcome.pipeline, outcome.dataset
@@ -395,7 +411,12 @@ def important_observations(outcome: Outcome, words: Words) -> Iterator[Drawing]:
         shown = np.flatnonzero(np.isin(channels, most_observed(channels)))
         values = one.values[:, 0]
         figure = _observed(preprocessor, words, one.times, values, channels, shown, importance=weights)
-        if not outcome.classes:
+        if isinstance(pipeline.labels, EventTimes):
+            event, time = label.item()
+            ended = "event" if event else "censored"
+            expected = pipeline.labels.predicted(answer[None])[0]
+            caption = f"The model{alone} expects the event after {expected:.4g}; true: {ended} at {time:.4g}."
+        elif not outcome.classes:
             caption = f"The model{alone} says {', '.join(f'{x:.4g}' for x in answer)}; true: {label}."
         else:
             names = dict(zip(outcome.classes, words.classes, strict=True))
@@ -493,12 +514,20 @@ PICTURES = [
         "below the dashed line say that the classifier is too sure of itself.",
         reliability,
     ),
+    Picture(
+        "survival",
+        "Survival",
+        "Series are grouped by their expected time to the event. Steps are the share without the event so far (Kaplan "
+        "and Meier's estimate, which counts censored series while they were followed), dashed lines the mean of the "
+        "predicted curves: where they agree, the predictions are calibrated.",
+        survival,
+    ),
     Picture("regression", "Predicted beside true", "On the dashed line both agree.", regression, private=True),
     Picture(
         "importance",
         "Which observations mattered",
         "The larger an observation, the more the model's answer changes when it alone is left out; hollow ones speak "
-        "against the class that the model gives.",
+        "against the class that the model gives, or for an earlier event.",
         important_observations,
         private=True,
         kind="observations",

@@ -294,6 +294,12 @@ def are_integers(texts: pa.Array) -> bool:
     return is_text(texts.type) and bool(matches(texts.drop_null(), r"^(0|-?[1-9][0-9]{0,17})$").all())
 
 
+def as_integers(column: pa.Array) -> pa.Array:
+    """Return labels that are all written as integers are, or empty, as integers; other columns as they are."""
+    texts = by_distinct_text(column, lambda texts: labels(texts, ""))
+    return texts.cast(pa.int64()) if texts.null_count < len(texts) and are_integers(texts) else column
+
+
 def are_numbers(texts: pa.Array) -> bool:
     """Return whether all texts that are not missing are written as numbers, without leading zeros such as 01."""
     good = matches(texts, NUMBER) & ~matches(texts, r"^0\d")

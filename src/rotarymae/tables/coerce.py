@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -39,17 +38,20 @@ def as_dataset(
         of_training: layout of the table on which `like` was fitted.
 
     Raises:
-        InputError: another form; and as `SeriesDataset.from_frame`, `from_padded` and `from_arrays`.
+        InputError: another form; and as `SeriesDataset.from_frame` and `from_arrays`.
     """
+    several = isinstance(series, list | tuple) and len(series) > 0
     if isinstance(series, SeriesDataset):
         dataset = series
     elif is_frame(series):
         dataset = _from_frame(series, like, columns or TableSchema(), of_training or {})
-    elif isinstance(series, np.ndarray) and series.ndim == 3:
-        dataset = _from_padded(unmasked(series), like)
-    elif isinstance(series, list | tuple) and len(series) and all(_is_table(one) for one in series):
-        dataset = _from_tables(series, like)
-    elif isinstance(series, list | tuple) and len(series) and all(_is_one(one) for one in series):
+    elif isinstance(series, np.ndarray) and series.ndim == 3 and series.size:
+        dataset = _from_channels(list(series), like)
+    elif several and all(isinstance(one, np.ndarray) and one.ndim == 2 for one in series):
+        dataset = _from_channels(list(series), like)  # pyright: ignore
+    elif several and all(
+        isinstance(one, Series) or (isinstance(one, list | tuple) and len(one) in (2, 3)) for one in series
+    ):
         dataset = _from_list(series, like)
     else:
         kind = type(series).__name__ + (f" of shape {series.shape}" if isinstance(series, np.ndarray) else "")
@@ -109,14 +111,6 @@ def _by_id(index: Any, series: Any) -> bool:
     return is_frame(series) or (isinstance(series, SeriesDataset) and set(index) == set(series.ids.tolist()))
 
 
-def _is_one(one: Any) -> bool:
-    return isinstance(one, Series) or (isinstance(one, list | tuple) and len(one) in (2, 3))
-
-
-def _is_table(one: Any) -> bool:
-    return isinstance(one, np.ndarray) and one.ndim == 2
-
-
 def _from_frame(
     frame: Any, like: ObservationPreprocessor | None, columns: TableSchema, of_training: Mapping[str, Any]
 ) -> SeriesDataset:
@@ -127,7 +121,7 @@ def _from_frame(
         dataset = TableReader.open(frame, schema, like.channel_names, like.value_columns).read()
     else:
         names = None if like is None or columns.channel is None else like.channel_names
-        dataset = TableReader.open(frame, replace(columns, unknown_channels="error"), names).read()
+        dataset = TableReader.open(frame, columns, names).read()
     return every_series(dataset)
 
 
@@ -158,46 +152,34 @@ def _from_list(series: Any, like: ObservationPreprocessor | None) -> SeriesDatas
     dataset = SeriesDataset.from_arrays(
         times, values, channels, value_names=of_values, channel_names=names, static=static
     )
-    dataset = dataclasses.replace(dataset, **of_times)
+    dataset = replace(dataset, **of_times)
     return dataset if of_values else _named(dataset, like)
 
 
-def _from_padded(array: np.ndarray, like: ObservationPreprocessor | None) -> SeriesDataset:
-    """Read an array [cases, channels, time], in which NaN means that nothing was observed.
-
-    With a fitted preprocessor `like`, the array must have its channels.
-    """
-    if like is not None:
-        names = like.value_columns if like.channel_names is None else like.channel_names
-        if array.shape[1] != len(names):
-            raise InputError(f"the array has {array.shape[1]} channels; the model was fitted on {len(names)}.")
-        if like.channel_names is None:
-            gone = np.isnan(array) if array.dtype.kind == "f" else np.zeros(array.shape, bool)
-            if (gone.any(1) != gone.all(1)).any():
-                raise InputError(
-                    "some times lack some of the channels (NaN), and the model was fitted on arrays of which none did: "
-                    "it reads a time's channels together. Fit it on arrays with such a NaN, or fill these."
-                )
-            return SeriesDataset.from_padded(array, tokens="time", channel_names=[*map(str, names)])
-        dataset = SeriesDataset.from_padded(array, tokens="channel", channel_names=[*map(str, names)])
-        return _named(replace(dataset, channel_names=like.channel_names), like)
-    gone = np.isnan(array) if array.dtype.kind == "f" else np.zeros(array.shape, bool)
-    together = bool((gone.all(1) == gone.any(1)).all())
-    return SeriesDataset.from_padded(array, tokens="time" if together else "channel")
-
-
-def _from_tables(arrays: Any, like: ObservationPreprocessor | None) -> SeriesDataset:
-    """Read arrays [channels, time] of different lengths, by padding them to one array."""
-    widths, kinds = sorted({one.shape[0] for one in arrays}), sorted({str(one.dtype) for one in arrays})
+def _from_channels(arrays: Sequence[np.ndarray], like: ObservationPreprocessor | None) -> SeriesDataset:
+    """Arrays [channels, time] at the times 0, 1, 2, ...; NaN is no observation."""
+    try:
+        arrays = [unmasked(one) for one in arrays]
+    except ValueError as error:
+        raise InputError(f"the array is none of numbers ({error}); give one of [cases, channels, time].") from error
+    widths, kinds = sorted({len(one) for one in arrays}), sorted({str(one.dtype) for one in arrays})
     if len(widths) > 1 or any(one.dtype.kind not in "fiub" for one in arrays):
         raise InputError(
             f"the arrays have {listed(widths)} channels and are {listed(kinds)}; wanted numbers [channels, time], "
             "with as many channels in all."
         )
-    padded = np.full((len(arrays), widths[0], max(one.shape[1] for one in arrays)), np.nan)
-    for row, one in zip(padded, arrays, strict=True):
-        row[:, : one.shape[1]] = unmasked(one)
-    return _from_padded(padded, like)
+    if like is None:
+        names: Sequence[Any] = [f"channel_{c}" for c in range(widths[0])]
+        together = all((gone.all(0) == gone.any(0)).all() for gone in map(np.isnan, arrays))
+    else:
+        together = like.channel_names is None
+        names = like.value_columns if like.channel_names is None else like.channel_names
+        if widths[0] != len(names):
+            raise InputError(f"the array has {widths[0]} channels; the model was fitted on {len(names)}.")
+    times, values = [np.arange(one.shape[1]) for one in arrays], [one.T for one in arrays]
+    tokens = "time" if together else "channel"
+    dataset = SeriesDataset.from_arrays(times, values, value_names=[*map(str, names)], wide=True, tokens=tokens)
+    return dataset if like is None or together else _named(replace(dataset, channel_names=like.channel_names), like)
 
 
 def _named(dataset: SeriesDataset, like: ObservationPreprocessor | None) -> SeriesDataset:

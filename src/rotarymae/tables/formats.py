@@ -246,24 +246,14 @@ def _units(rows: list[list[str]]) -> tuple[str, ...]:
     return tuple(units) if fits else ()
 
 
-# ── formats that a library reads whole: Arrow table, units by column, notes ─────────────────────────────────────────
-
-Read = tuple[pa.Table, dict[str, str], tuple[str, ...]]
-
-
-def _read_arrow(path: Path) -> Read:
-    table = pa.ipc.open_file(pa.memory_map(str(path))).read_all()
-    table.validate(full=True)  # Arrow trusts the offsets in a file, and a wrong one ends the process later
-    return table, {}, ()
-
-
 def _check_size(path: Path, size: int) -> None:
     if size > MAX_BYTES:
         raise InputError(f"{path} holds {size:,} bytes; convert it to Parquet, or save it as CSV.", code="too-large")
 
 
-def _read_excel(path: Path) -> Read:
-    """Read the first sheet of an Excel file; other sheets are named in a warning."""
+@functools.lru_cache(maxsize=1 << 16)
+def sheet_as_text(path: Path, changed: int) -> Path:
+    """Copy the first sheet of an Excel file, from its header on, to a text file."""
     try:
         import openpyxl
     except ImportError as error:
@@ -294,27 +284,33 @@ def _read_excel(path: Path) -> Read:
         book.close()
     if not rows:
         raise NoObservations(f"the first sheet of {path} is empty.")
-    rows = [(*row, *[None] * (width - len(row))) for row in rows]
-    filled = [sum(cell is not None for cell in row) for row in rows]
-    # The header may lack the name of the first column, which is an index.
-    start = next((i for i, n in enumerate(filled) if n * 2 > width or (rows[i][0] is None and n == width - 1)), 0)
-    indexed = any(row[0] is not None for row in rows[start:])
-    used = [k for k, name in enumerate(rows[start]) if name is not None or (k == 0 and indexed)]
-    arrays = [_sheet_column([row[k] for row in rows[start + 1 :]]) for k in used]
-    names = [f"unnamed {k + 1}" if rows[start][k] is None else str(rows[start][k]).strip() for k in used]
-    table = pa.Table.from_arrays(arrays, names=names)
-    return table, {}, (f"the header is row {start + 1}",) if start else ()
+    filled = [[k + 1 for k, cell in enumerate(row) if cell is not None] for row in rows]
+    width = max((places[-1] for places in filled if 2 * len(places) >= places[-1]), default=1)  # a far cell is none
+    target = scratch() / f"{len(list(scratch().iterdir()))}-{path.name}.txt"
+    with target.open("w", encoding="utf-8", newline="") as file:
+        for row in rows:
+            texts = ["" if cell is None else _cell(cell) for cell in row[:width]]
+            above = not any(texts[1:])  # the header
+            csv.writer(file).writerow(texts[:1] if above else texts + [""] * (width - len(texts)))
+    return target
 
 
-def _sheet_column(column: list[Any]) -> pa.Array:
-    """Return the cells of a sheet's column as an Arrow array; cells of several types become text."""
-    try:
-        return pa.array(column)
-    except (pa.ArrowException, TypeError, ValueError, OverflowError):
-        if {type(cell) for cell in column if cell is not None} <= {int, float}:
-            return pa.array([None if cell is None else float(cell) for cell in column])
-        texts = [cell.isoformat() if hasattr(cell, "isoformat") else cell for cell in column]
-        return pa.array([None if cell is None else str(cell) for cell in texts])
+def _cell(cell: Any) -> str:
+    """Return a cell of a sheet as text."""
+    if isinstance(cell, bool):
+        return str(int(cell))
+    return cell.isoformat() if hasattr(cell, "isoformat") else str(cell)
+
+
+# ── formats that a library reads whole: Arrow table, units by column, notes ─────────────────────────────────────────
+
+Read = tuple[pa.Table, dict[str, str], tuple[str, ...]]
+
+
+def _read_arrow(path: Path) -> Read:
+    table = pa.ipc.open_file(pa.memory_map(str(path))).read_all()
+    table.validate(full=True)  # Arrow trusts the offsets in a file, and a wrong one ends the process later
+    return table, {}, ()
 
 
 def _read_astropy(path: Path) -> Read:
@@ -358,4 +354,4 @@ def of_astropy(table: Any) -> Read:
     return pa.table(columns), units, notes
 
 
-READERS = {"arrow": _read_arrow, "excel": _read_excel, "astropy": _read_astropy}
+READERS = {"arrow": _read_arrow, "astropy": _read_astropy}

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -64,6 +64,9 @@ LABELS = ("label", "target", "class", "kind", "type", "outcome", "died", "diagno
 COORDINATES = ("ra", "dec", "lat", "lon", "long", "latitude", "longitude", "depth", "x", "y", "z", "altitude")
 OUTCOMES = {"futime", "survtime", "survival", "followup", "tte", "died", "death", "dead", "status", "event", "outcome",
             "mortality", "censor", "censored", "deathtime", "target", "label", "discharge", "los", "stay"}  # fmt: skip
+# Words in the names of columns that say how long something lasted, and whether its end was seen.
+DURATION = {"time", "days", "weeks", "months", "years", "hours", "duration", "survival", "lifetime", "futime", "tte"}
+STATUS = {"status", "event", "censored", "censoring", "died", "dead", "death", "failed"}
 LIKE_OUTCOMES = "look like outcomes, and are not read: a model would see what it is to predict"
 NOTHING = re.compile(r"^(__.*__|unnamed:? ?\d*|index|rownames?|row_?(id|number|nr)?|#|level_\d+|)$", re.IGNORECASE)
 
@@ -299,7 +302,7 @@ def _propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
     fixed = {name: c for name, c in free.items() if name not in varying and c.distinct > 0}
     # ── label, groups, facts ────────────────────────────────────────────────────────────────────────────────────────
     labels = [c for c in fixed.values() if c.called(LABELS) and 1 < c.distinct <= max(2, count // 2)]
-    label = min(labels, key=lambda c: c.rank(LABELS)).name if labels else None
+    label = _duration(fixed) or (min(labels, key=lambda c: c.rank(LABELS)).name if labels else None)
     candidates = [*groups, *(c for c in fixed.values() if looks_like_id(c.name))]
     group = next((c.name for c in candidates if c.name in fixed and 1 < c.distinct < count), None)
     if group is not None:
@@ -313,7 +316,7 @@ def _propose(source: Source, schema: TableSchema, named: set[str]) -> Proposal:
         outcomes += changing
     if outcomes:
         unsure.append(f"{listed(outcomes)} {LIKE_OUTCOMES}")
-    left = {label, group, *outcomes, *(c.name for c in groups)}
+    left = {label, status_of(label or "", fixed), group, *outcomes, *(c.name for c in groups)}
     static = [c for c in fixed.values() if c.name not in left and not looks_like_id(c.name) and c.distinct > 1]
     static = [c for c in static if not c.dates and not c.clock]
     many = [c.name for c in static if c.text and 2 * c.distinct > count]
@@ -517,6 +520,21 @@ def key_column(table: Source, id: str) -> str:
     return id
 
 
+def status_of(label: str, columns: Iterable[str]) -> str | None:
+    """Return the column that may say whether a duration ended in an event; None for a label that is no duration."""
+    status = (name for name in columns if name != label and set(pieces(name)) & STATUS)
+    return next(status, None) if set(pieces(label)) & DURATION else None
+
+
+def _duration(columns: Mapping[str, Column]) -> str | None:
+    """Return the column of durations beside which another may say whether they ended in an event."""
+    pairs = ((c, columns.get(status_of(name, columns) or "")) for name, c in columns.items() if c.numeric)
+    return next(
+        (c.name for c, status in pairs if status is not None and status.distinct <= 2 and np.nanmin(c.numbers) >= 0),  # pyright: ignore
+        None,
+    )
+
+
 def propose_objects(
     source: Source, id: str, label: str | None, count: int
 ) -> tuple[str | None, tuple[str, ...], list[str]]:
@@ -536,9 +554,9 @@ def propose_objects(
     columns = {name: c for name, c in look(source).items() if name != key and c.distinct > 1}
     if label is None:
         labels = [c for c in columns.values() if c.called(LABELS) and c.distinct <= max(2, count // 2)]
-        label = min(labels, key=lambda c: c.rank(LABELS)).name if labels else None
-    no_facts = ERRORS | {"split", "fold", "true"}
-    usable = [c for c in columns.values() if c.name != label and not looks_like_id(c.name)]
+        label = _duration(columns) or (min(labels, key=lambda c: c.rank(LABELS)).name if labels else None)
+    no_facts, event = ERRORS | {"split", "fold", "true"}, status_of(label or "", columns)
+    usable = [c for c in columns.values() if c.name not in (label, event) and not looks_like_id(c.name)]
     outcomes = [c.name for c in usable if set(c.words) & OUTCOMES]
     truth = columns.get(label or "")
     static, leaks = [], []

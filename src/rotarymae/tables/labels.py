@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -13,12 +14,13 @@ import pyarrow.compute as pc
 
 from rotarymae.errors import InputError, InputWarning, choose, listed
 from rotarymae.series import cells, dates
-from rotarymae.series.columns import one_per_series, plain_cells, static_column, static_values
 from rotarymae.series.dataset import SeriesDataset
+from rotarymae.series.reading import ReadingReport
 from rotarymae.tables.guess import key_column
 from rotarymae.tables.source import Source, open_source
 
 WORDS_FOR_NO_LABEL = ("na", "n/a", "#n/a", "<na>", "nan", "null", "none", "?", "-")
+MAX_CHANGING = 0.01  # of the series; more that change a static column make it none
 
 
 def align_labels(
@@ -46,32 +48,31 @@ def align_labels(
         InputWarning: labels whose id is no series; texts such as N/A, which are treated as classes.
     """
     choose("unlabelled", unlabelled, ("error", "none"))
-    ids, cells_of = _read(source, id, label, na)
-    gone = cells_of.is_null().to_numpy(zero_copy_only=False)
+    ids, values = _read(source, id, label, na)
+    gone = values.is_null().to_numpy(zero_copy_only=False)
     if gone.any() and unlabelled == "error":
         raise InputError(
             f"column {label!r} is missing (null, NaN or empty) in {gone.sum()} of {len(gone)} rows, the first in row "
             f"{gone.argmax()}; fill the column or drop those rows.",
             code="missing-label",
         )
-    if pa.types.is_floating(cells_of.type) and np.isinf(cells_of.to_numpy(zero_copy_only=False)).any():
+    if pa.types.is_floating(values.type) and np.isinf(values.to_numpy(zero_copy_only=False)).any():
         raise InputError(f"column {label!r} is infinite in some row; a label must be finite.", code="infinite-label")
-    keep = pa.array(~gone)
-    labels, surplus = _aligned(dataset, ids.filter(keep), cells_of.filter(keep), label)
-    lost = dataset.ids[labels.is_null().to_numpy(zero_copy_only=False)]
+    labels, known, used = _aligned(dataset, ids.filter(pa.array(~gone)), values.filter(pa.array(~gone)), label)
+    lost, surplus = dataset.ids[labels.is_null().to_numpy(zero_copy_only=False)], known[~used]
     if len(lost) and (unlabelled == "error" or len(lost) == len(dataset)):
-        raise InputError(f"{len(lost)} series have no label: {listed(lost)}; add their labels or select the others.")
+        others = f" There are labels of {listed(surplus)}." if len(surplus) else ""
+        raise InputError(
+            f"{len(lost)} series have no label: {listed(lost)}; add their labels or select the others.{others}"
+        )
     if len(surplus):
         text = f"{len(surplus):,} labels belong to no series and are not used: {listed(surplus)}."
         warnings.warn(text, InputWarning, stacklevel=2)
     aligned = _array(labels)
-    doubtful = Counter(
-        name for name in aligned.tolist() if isinstance(name, str) and name.lower() in WORDS_FOR_NO_LABEL
-    )
-    for name, count in doubtful.items():
-        text = f"{count:,} series have the label {name!r}, which is taken as a class"
-        text += f"; if it says that there is none, read it as missing (--na {name})."
-        warnings.warn(text, InputWarning, stacklevel=2)
+    texts = Counter(name for name in aligned.tolist() if isinstance(name, str) and name.lower() in WORDS_FOR_NO_LABEL)
+    for name, count in texts.items():
+        text = f"{count:,} series have the label {name!r}, which is taken as a class; if it says that there is none, "
+        warnings.warn(f"{text}read it as missing (--na {name}).", InputWarning, stacklevel=2)
     return aligned
 
 
@@ -94,7 +95,7 @@ def align_column(
             dates.refuse_other_dates(values, name)
     if as_days:
         values = pa.array(dates.times(values, name).values, from_pandas=True)
-    aligned, _ = _aligned(dataset, ids, values, name)
+    aligned, _, _ = _aligned(dataset, ids, values, name)
     if aligned.null_count == len(aligned):
         raise InputError(f"no series has a value of {name!r}.")
     return _array(aligned), as_days
@@ -108,27 +109,49 @@ def with_static(
     id = key_column(table, id)
     columns = table.read([id, *names])
     codes, ids = cells.encode(_ids(table, columns[id], id))
-    place, there, _ = _match(dataset.ids, ids)
+    place, there = _match(dataset.ids, ids)
     for name in names:
-        values, caution = static_column(columns[name], name, codes, ids, na, parse=table.is_text)
-        if caution:
-            warnings.warn(caution, InputWarning, stacklevel=3)
-        kept = pa.array(values, from_pandas=True).take(pa.array(place, mask=~there))
-        static[name] = static_values(kept)
+        values, report = static_column(columns[name], name, codes, ids, na, parse=table.is_text)
+        for loss in report.losses():
+            warnings.warn(loss, InputWarning, stacklevel=3)
+        static[name] = static_values(pa.array(values, from_pandas=True).take(pa.array(place, mask=~there)))
     if not there.all():
         text = f"{(~there).sum():,} series are not in {table.name}: {listed(dataset.ids[~there])}; what is static of "
-        text += "them is missing."
-        warnings.warn(text, InputWarning, stacklevel=3)
+        warnings.warn(f"{text}them is missing.", InputWarning, stacklevel=3)
     return replace(dataset, static=static)
 
 
-def _array(cells_of: pa.Array) -> np.ndarray:
-    return np.array(cells_of.to_pylist(), object) if cells_of.null_count else cells.label_values(cells_of)
+def static_column(
+    column: pa.Array, name: str, series: np.ndarray, ids: np.ndarray, na: Sequence[str] = (), parse: bool = False
+) -> tuple[np.ndarray, ReadingReport]:
+    """Return one value per series [S] of a column that repeats it on each row of the series, and what is doubtful.
+
+    A cell that is missing says nothing; of few series with different values the first counts, many are refused.
+    """
+    values = cells.by_distinct_text(column, lambda column: _plain(column, name, na, parse, words=True))
+    if pa.types.is_floating(values.type):
+        infinite = np.isinf(values.to_numpy(zero_copy_only=False)) & (series >= 0)
+        if infinite.any():
+            where = ids[np.unique(series[infinite])]
+            raise InputError(f"static column {name!r} is infinite in series {listed(where)}.", code="unusable-cell")
+    kept, report = _first_of_each(values, name, series, ids, MAX_CHANGING)
+    return static_values(kept), report
+
+
+def static_values(values: pa.Array) -> np.ndarray:
+    """Return static cells as a numpy array; missing numbers are NaN, other missing cells None."""
+    numbers = cells.is_numeric(values.type) or pa.types.is_null(values.type)
+    if numbers and (values.null_count or pa.types.is_floating(values.type)):
+        return values.cast(pa.float64()).to_numpy(zero_copy_only=False).copy()
+    return cells.label_values(values)
+
+
+def _array(values: pa.Array) -> np.ndarray:
+    return np.array(values.to_pylist(), object) if values.null_count else cells.label_values(values)
 
 
 def _ids(table: Source, column: pa.Array, name: str) -> pa.Array:
-    ids = cells.labels(column, name)
-    return ids.cast(pa.int64()) if table.is_text and cells.are_integers(ids) else ids
+    return cells.labels(cells.as_integers(column) if table.is_text else column, name)
 
 
 def _read(source: Any, id: str, name: str, na: tuple[str, ...]) -> tuple[pa.Array, pa.Array]:
@@ -147,52 +170,86 @@ def _read(source: Any, id: str, name: str, na: tuple[str, ...]) -> tuple[pa.Arra
         raise InputError(f"the labels table has no rows (columns: {listed(table.columns)}).", code="no-observations")
     ids, values = _ids(table, columns[id], id), columns[name]
     if not pa.types.is_temporal(values.type):
-        values = plain_cells(values, name, na, parse=table.is_text, words=False)
+        values = _plain(values, name, na, parse=table.is_text, words=False)
     return ids.filter(ids.is_valid()), values.filter(ids.is_valid())
 
 
-def _aligned(dataset: SeriesDataset, ids: pa.Array, values: pa.Array, name: str) -> tuple[pa.Array, np.ndarray]:
-    """Match values to series by id.
+def _plain(column: pa.Array, name: str, na: Sequence[str], parse: bool, words: bool) -> pa.Array:
+    """Return cells that are true of a series as labels or numbers, null where they are missing.
 
-    Returns:
-        The value of each series [S], null where there is none, and the ids of values without a series.
+    Parameters
+    ----------
+    na
+        Cells that mean "missing": as texts, or as numbers whatever their spelling.
+    parse
+        Whether texts are numbers where they all look so, as the cells of text files may.
+    words
+        Whether the usual words for "missing" mean that; else each is a text like others.
     """
+    column = cells.trimmed(column)
+    if cells.is_text(column.type):
+        column = cells.without(column, ("", *na))
+        if parse and cells.are_numbers(column):
+            column = cells.without_missing(column)
+            return column.cast(pa.int64() if cells.are_integers(column) and not words else pa.float64())
+        return cells.without_missing(column) if parse and words else column
+    if not cells.is_numeric(column.type):
+        return cells.labels(column, name)
+    codes = pa.array([float(code) for code in na if cells.is_number(code)], pa.float64())
+    gone = pc.or_(pc.is_in(column.cast(pa.float64(), safe=False), codes), column.is_null(nan_is_null=True))  # pyright: ignore
+    column = pc.if_else(gone, pa.scalar(None, column.type), column)  # pyright: ignore
+    column = column.cast(pa.float64()) if pa.types.is_decimal(column.type) else column
+    return column.cast(pa.int64()) if pa.types.is_integer(column.type) and column.type != pa.uint64() else column
+
+
+def _first_of_each(
+    column: pa.Array, name: str, series: np.ndarray, ids: np.ndarray, tolerated: float = 0.0
+) -> tuple[pa.Array, ReadingReport]:
+    """Return the first cell that is there of each series [S], null where none is, and what is doubtful.
+
+    Raises
+    ------
+    InputError
+        Different cells in more than the tolerated share of the series ("several-values").
+    """
+    codes = cells.encode(column)[0]
+    rows = np.flatnonzero((codes >= 0) & (series >= 0))
+    which, place = np.unique(series[rows], return_index=True)
+    first = np.full(len(ids), -1)
+    first[which] = rows[place]
+    kept = column.take(pa.array(first, mask=first < 0))
+    differs = rows[codes[rows] != codes[first[series[rows]]]]
+    if not len(differs):
+        return kept, ReadingReport()
+    several, row = np.unique(series[differs]), differs[0]
+    values = column.take(pa.array([first[series[row]], row])).to_pylist()
+    where = f"{listed(values)} in {ids[series[row]]!r}"
+    if len(several) > tolerated * len(ids):
+        raise InputError(
+            f"column {name!r} has several values within series {listed(ids[several])}: {where} ({len(several)} series "
+            "in all); keep one value per series.",
+            code="several-values",
+        )
+    reason = f"series have several values in column {name!r}; the first counts"
+    return kept, ReadingReport(doubts={reason: len(several)}, first={reason: where})
+
+
+def _aligned(dataset: SeriesDataset, ids: pa.Array, values: pa.Array, name: str) -> tuple[pa.Array, Any, np.ndarray]:
+    """Return the value of each series [S], null where it has none, the ids of values, and which belong to series."""
     codes, distinct = cells.encode(ids)
-    kept, _ = one_per_series(values, name, codes, distinct)
-    place, there, known = _match(dataset.ids, distinct)
-    return kept.take(pa.array(place, mask=~there)), np.delete(known, place[there])
+    kept, _ = _first_of_each(values, name, codes, distinct)
+    place, there = _match(dataset.ids, distinct)
+    used = np.zeros(len(distinct), bool)
+    used[place[there]] = True
+    return kept.take(pa.array(place, mask=~there)), distinct, used
 
 
-def _match(ids: np.ndarray, known: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Look up ids among known ones.
+def _match(ids: np.ndarray, known: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the place of each id [S] among the known ones, and whether it is among them.
 
-    Returns:
-        The index of each id [S], whether it is known, and the known ids in the type in which they were compared. Raises
-        as `_of_one_kind`.
+    A text file's ids are integers or texts by what else stands in the column; where one side has texts, both are such.
     """
-    if not len(known):
-        return np.zeros(len(ids), int), np.zeros(len(ids), bool), known
-    ids, known = _of_one_kind(ids, known)
-    place = pc.index_in(pa.array(ids), value_set=pa.array(known))  # pyright: ignore
-    return place.fill_null(0).to_numpy(), place.is_valid().to_numpy(zero_copy_only=False), known
-
-
-def _of_one_kind(ids: np.ndarray, labelled: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return both lists of ids in one type, so that they can be compared; integers become text if the others are text.
-
-    A text file's ids may be read as integers in one table and as text in another. Raises InputError where no text
-    equals an integer, or where the match is ambiguous, as for 001 and 1.
-    """
-    numeric = [array.dtype.kind in "iufb" for array in (ids, labelled)]
-    if numeric[0] == numeric[1]:
-        return ids, labelled
-    numbers, texts = (ids, labelled) if numeric[0] else (labelled, ids)
-    unclear = any(text.isdecimal() and str(int(text)) != text for text in texts)
-    as_texts = numbers.astype(str).astype(object)
-    if numbers.dtype.kind in "iu" and not unclear and np.isin(texts, as_texts).any():
-        return (as_texts, labelled) if numeric[0] else (ids, as_texts)
-    kinds = ["numbers" if n else "strings" for n in numeric]
-    raise InputError(
-        f"the ids of the series are {kinds[0]} ({listed(ids[:1])}), those of the labels {kinds[1]} "
-        f"({listed(labelled[:1])}); convert one of them."
-    )
+    if (ids.dtype.kind == "O") != (known.dtype.kind == "O"):
+        ids, known = (np.array([cells.as_text(id) for id in each.tolist()], object) for each in (ids, known))
+    place = pc.index_in(pa.array(ids), value_set=pa.array(known).cast(pa.array(ids).type))  # pyright: ignore
+    return place.fill_null(0).to_numpy(), place.is_valid().to_numpy(zero_copy_only=False)

@@ -2,79 +2,75 @@
 
 from __future__ import annotations
 
-import json
+import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, replace
+from inspect import getdoc
 from typing import Any, Literal, get_args
 
-from rotarymae.errors import InputError, choose, did_you_mean, listed
-from rotarymae.series.columns import names_of
+from rotarymae.errors import InputError, choose, listed, names_of
+from rotarymae.system import from_fields
 
 Tokenisation = Literal["channel", "time"]
-Missing = Literal["error", "drop"]
 Duplicates = Literal["error", "mean", "first", "last"]
-Unknown = Literal["error", "drop"]
 Limits = Literal["drop", "number"]
 Untimed = Literal["drop", "static"]
 COLUMNS = ("id", "time", "clock", "positions", "channel", "values", "errors", "flags", "static")  # that name columns
-LISTS = ("positions", "values", "errors", "flags", "static", "na")
 
 
 @dataclass(frozen=True, kw_only=True)
 class TableSchema:
-    """The columns of a table of observations, and how its cells are read.
+    """The columns of a table of observations, and how its cells are read; the command's options say it in these words.
 
     Parameters
     ----------
     id
-        Says which series a row belongs to; "file" makes each file a series, unless a column has that name.
+        This column says which series a row belongs to; file is the name of the file, where that is no column.
     time
-        Holds the times, numbers in any unit or dates; "lc.time" is the field `time` of a nested column `lc`.
+        This column holds the times, which are numbers or dates; lc.time is the field time of a nested column lc.
     clock
-        Holds the time of day, where `time` holds days.
+        This column holds the time of day, where time holds days.
     positions
-        Hold further positions of each observation, such as latitude and depth.
+        These columns hold further positions of each observation, such as latitude, longitude and depth.
     channel
-        Says which channel (band, sensor, variable) was observed.
+        This column says which channel (band, sensor, variable) was observed.
     values
-        Hold the values; of a wide table they are the channels, and all other columns if none is named.
+        These columns hold the values; of a wide table they are the channels, and all other columns if none is named.
     errors
-        Hold the standard errors of the first values, in their order; they are read behind the values.
+        These columns hold the standard errors of the first values, in their order; they are read behind the values.
     flags
-        An observation with another flag than 0 in one of these columns is missing.
+        An observation with another flag than 0 in one of these columns is a missing one.
     static
-        Have one value per series, in this table or in the objects' table.
+        These columns have one value per series, in this table or in the objects' table.
     wide
-        Whether each column of values is a channel.
+        The table has one column per channel, and an empty cell is a missing observation, not a zero.
     numbered
-        Before the numbers of columns that are a series per row: "FLUX." of FLUX.1, FLUX.2, ...; the column "number"
-        then holds the numbers, "FLUX" the values, and "series" counts the rows.
+        Columns of this name with a number, such as FLUX. for FLUX.1, FLUX.2, are one series per row; the column number
+        then holds the numbers, FLUX the values, and series counts the rows.
     tokens
-        Whether each (time, channel) is one token, or each time with all its channels.
-    missing
-        Whether a row without a value is left out and counted ("drop"), or refused ("error").
+        Each (time, channel) is one token, or each time of a wide table is one, with all channels as its features.
     duplicates
-        What rows of one series, time and channel become: few are left out and many refused ("error"), or one of them.
-    unknown_channels
-        Whether rows of channels that a model does not know are left out ("drop"), or refused ("error").
+        Rows of the same series, time and channel: many are an error; or they are averaged, or one of them counts.
     limits
-        Whether "<0.01" among values is left out ("drop") or read as its number ("number").
+        Values such as <0.01 are left out and counted (drop), or read as 0.01 (number).
     untimed
-        Whether rows without a time are left out ("drop"), or facts about their series ("static").
-    since, until
-        Rows before or after these times are left out.
+        Rows without a time are left out and counted (drop), or are facts about their series (static).
+    since
+        Rows before this time, a number or a date, are left out and counted.
+    until
+        Rows after this time are left out and counted.
     na
-        Cells that mean "missing", besides the usual ones.
+        These cells mean that a value is missing, too; a number means all cells of that value, -999 also -999.0.
     time_format
-        How times are written that are text, for strptime.
+        Times are written like this, for example "%d.%m.%Y %H:%M".
     header_row
-        The line of a text file, counted from 1, that names the columns.
+        This line of a text file, counted from 1, names the columns.
     strict
-        Whether a cell that cannot be used refuses the table.
+        A cell that cannot be used, such as an infinite value or a negative error, refuses the table.
     objects
-        Another table with one row per series, which has the static columns that the table of observations lacks.
+        This table has one row per series: static columns, labels, the split, as far as TABLE does not have them.
     units
-        Column → its unit in the table that a model was trained on, as far as that says it.
+        The unit of each column in the table that a model was trained on, as far as that says it.
     """
 
     id: str = "id"
@@ -89,9 +85,7 @@ class TableSchema:
     wide: bool = False
     numbered: str | None = None
     tokens: Tokenisation = "channel"
-    missing: Missing = "drop"
     duplicates: Duplicates = "error"
-    unknown_channels: Unknown = "drop"
     limits: Limits = "drop"
     untimed: Untimed = "drop"
     since: str | None = None
@@ -104,14 +98,13 @@ class TableSchema:
     units: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Check the names and options, alone and together. Raises InputError."""
-        for name in LISTS:
-            value = getattr(self, name)
-            empty = name != "values" or self.wide
-            value = tuple(map(str, value)) if name == "na" and not isinstance(value, str) else value
-            object.__setattr__(self, name, names_of(value, name, empty=empty))
-        words = {"tokens": Tokenisation, "missing": Missing, "duplicates": Duplicates, "unknown_channels": Unknown}
-        words |= {"limits": Limits, "untimed": Untimed}
+        for one in fields(self):
+            value = getattr(self, one.name)
+            if one.type.startswith("tuple") or one.name == "na":
+                value = tuple(map(str, value)) if one.name == "na" and not isinstance(value, str) else value
+                empty = one.name != "values" or self.wide
+                object.__setattr__(self, one.name, names_of(value, one.name, empty=empty))
+        words = {"tokens": Tokenisation, "duplicates": Duplicates, "limits": Limits, "untimed": Untimed}
         for name, options in words.items():
             choose(name, getattr(self, name), get_args(options))
         roles = self.roles
@@ -131,31 +124,27 @@ class TableSchema:
                 f"flags {listed(self.flags)} belong to observations, of which a wide table has several per row; put an "
                 "empty cell where a value is not to be used."
             )
-        if self.wide and (self.channel is not None or self.missing == "error"):
-            given = f"channel={self.channel!r}" if self.channel is not None else "missing='error'"
+        if self.wide and self.channel is not None:
             raise InputError(
-                f"{given} is for long tables; in a wide one each value column is a channel, and its cells may be empty."
+                f"channel={self.channel!r} is of long tables; in a wide one each column of values is a channel."
             )
         if self.errors and (self.wide or self.tokens == "time"):
             raise InputError(
                 f"errors {listed(self.errors)} belong to single observations; give a table with one row for each "
                 "(no --wide, no --tokens time)."
             )
+        if self.tokens == "time" and self.channel is not None:
+            raise InputError(
+                f"tokens='time' needs all channels in one row, and channel={self.channel!r} has a row for each; give a "
+                "wide table (wide=True, --wide)."
+            )
 
     @property
     def roles(self) -> list[tuple[str, str]]:
-        """Return (role, column) for every column that is named."""
-        pairs = []
-        for role in COLUMNS:
-            value = getattr(self, role)
-            pairs += (
-                [(role, name) for name in value]
-                if isinstance(value, tuple)
-                else [(role, value)]
-                if value is not None
-                else []
-            )
-        return pairs
+        """(role, column) for every column that is named."""
+        named = [(role, getattr(self, role)) for role in COLUMNS]
+        lists = [(role, value if isinstance(value, tuple) else (value,)) for role, value in named if value is not None]
+        return [(role, name) for role, names in lists for name in names]
 
     @property
     def error_of(self) -> dict[str, str]:
@@ -173,6 +162,7 @@ class TableSchema:
         """
         known = {one.name for one in fields(cls)}
         given = {name: value for name, value in given.items() if value and name in known}
+        given |= {"objects": str(given["objects"])} if "objects" in given else {}
         # Which objects there were in training says nothing of those of another table.
         before = {name: value for name, value in (of_model or {}).items() if name in known - {"objects"}}
         wide = given.get("wide")
@@ -182,7 +172,7 @@ class TableSchema:
             before.pop("channel", None)
         if "channel" in given:
             before.pop("wide", None)
-        return cls.from_json({"values": () if wide else cls.values, **before, **given})
+        return from_fields(cls, {"values": () if wide else cls.values, **before, **given}, "a table")
 
     @classmethod
     def for_model(
@@ -199,21 +189,13 @@ class TableSchema:
         values = tuple(dataset.channel_names or dataset.value_names) if self.wide else self.values
         return replace(self, values=values, units=dataset.reading.units if dataset.reading else {})
 
-    def to_json(self) -> dict[str, Any]:
-        return json.loads(json.dumps(asdict(self)))
-
-    @classmethod
-    def from_json(cls, content: Mapping[str, Any]) -> TableSchema:
-        """Build a schema from the content that `to_json` returned. Raises InputError for an unknown field."""
-        names = [one.name for one in fields(cls)]
-        for name in content:
-            if name not in names:
-                raise InputError(f"a table has no {name!r}.{did_you_mean(name, names)}", code="unknown-field")
-        lists = {name: tuple(content[name]) for name in LISTS if isinstance(content.get(name), list | tuple)}
-        objects = content.get("objects")
-        return cls(**{**content, **lists, "objects": None if objects is None else str(objects)})
-
 
 def option(field: str) -> str:
     """Return the command's option for a field, such as "--time-format"."""
     return f"--{field.replace('_', '-')}"
+
+
+def helps() -> dict[str, str]:
+    """Return what each field means: the command's help."""
+    parameters = (getdoc(TableSchema) or "").partition("----------\n")[2]
+    return {name: " ".join(text.split()) for name, text in re.findall(r"^(\w+)\n((?:    .*\n?)+)", parameters, re.M)}

@@ -166,6 +166,17 @@ class Source:
         kinds = {column: kind for column, kind in self.kinds.items() if column not in parts}
         return replace(self, kinds={**kinds, name: pa.timestamp("us")}, sql={**self.sql, name: sql})
 
+    def with_integers(self, names: Sequence[str]) -> Source:
+        """Return the same with columns of text files that hold only integers (1, but not 01 or 1.0) as integers."""
+        kinds, sql = dict(self.kinds), dict(self.sql)
+        for name in (name for name in names if self.is_text and cells.is_text(kinds[name])):
+            cell = f"nullif(trim({sql[name]}), '')"
+            whole = f"SELECT bool_and(regexp_full_match({cell}, '0|-?[1-9][0-9]{{0,17}}')) FROM {self.relation}"
+            with named(self.name, self.format):
+                if self._database.sql(whole).fetchall()[0][0]:
+                    kinds[name], sql[name] = pa.int64(), f"{cell}::BIGINT"
+        return replace(self, kinds=kinds, sql=sql)
+
     @functools.cached_property
     def file_ids(self) -> tuple[str, ...]:
         """Return the names of the files; where two are equal, their paths."""
@@ -449,6 +460,9 @@ def open_source(source: Any, header_row: int | None = None, numbered: str | None
     format = kinds.pop()
     name = str(source) if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
     with named(name, format):
+        if format == "excel":
+            copies = tuple(formats.sheet_as_text(path, path.stat().st_mtime_ns) for path in paths)
+            return replace(_open_text(copies, "csv", name, header_row), paths=paths)
         if format in ("csv", "tsv"):
             return _open_text(paths, format, name, header_row)
         if format == "parquet":

@@ -70,12 +70,10 @@ class RunState:
 
 
 class RunFolder:
-    """Log and checkpoint of one run, for one process at a time; with `writes=False` only `restore` and the like."""
+    """Log and checkpoint of one run, for one process at a time."""
 
-    def __init__(self, path: Path, writes: bool = True) -> None:
-        """Remember the folder; with writes=False nothing in it is changed."""
+    def __init__(self, path: Path) -> None:
         self.path = path
-        self.writes = writes
         self.checkpoint = path / CHECKPOINT
         self._log = path / "log.jsonl"
         self._saved: RunState | None = None
@@ -91,15 +89,13 @@ class RunFolder:
             InputError: resume="never" and the folder has a run in it; another process trains here.
             ModelDirectoryError: the checkpoint is damaged.
         """
-        if self.writes:
-            self.path.mkdir(parents=True, exist_ok=True)
-            self._lock = FolderLock(self.path)
+        self.path.mkdir(parents=True, exist_ok=True)
+        self._lock = FolderLock(self.path)
         if resume == "never" and (self._log.exists() or self.checkpoint.exists()):
             raise InputError(f"{self.path} holds a run already; resume it (--resume), or choose another folder.")
         history = read_checkpoint(self.checkpoint)[0]["history"] if self.checkpoint.exists() else []
-        if self.writes:
-            remove_leftovers(self.path, [self._log.name, CHECKPOINT])
-            write_text(self._log, "".join(_line(line) for line in history))
+        remove_leftovers(self.path, [self._log.name, CHECKPOINT])
+        write_text(self._log, "".join(_line(line) for line in history))
         return history
 
     def close(self) -> None:
@@ -110,12 +106,11 @@ class RunFolder:
 
     def log(self, line: dict[str, Any]) -> None:
         """Append one line of JSON. Raises OSError that names the file."""
-        if self.writes:
-            try:
-                with self._log.open("a", encoding="utf-8") as file:
-                    file.write(_line(line))
-            except OSError as error:
-                raise OSError(f"{self._log} could not be written to ({error}).") from error
+        try:
+            with self._log.open("a", encoding="utf-8") as file:
+                file.write(_line(line))
+        except OSError as error:
+            raise OSError(f"{self._log} could not be written to ({error}).") from error
 
     def save(
         self,
@@ -130,7 +125,7 @@ class RunFolder:
         Raises:
             OSError: the disk is full or not writable; the previous checkpoint stays, and no half-written file is left.
         """
-        if not self.writes or state == self._saved:
+        if state == self._saved:
             return
         parts = {MODEL: model.state_dict(), OPTIMIZER: _optimizer_state(model, optimizer), BEST: best or {}}
         tensors = {

@@ -24,7 +24,7 @@ from rotarymae.batch import Examples
 from rotarymae.config import RoMAEConfig
 from rotarymae.errors import InputError
 from rotarymae.system import Reporter, free_memory, write_text
-from rotarymae.training import Objective, TrainConfig, broadcast_from_main, fit, is_main_process
+from rotarymae.training import Objective, TrainConfig, fit
 from rotarymae.training import plan as plan_batches
 from rotarymae.training.fit_config import FitConfig
 
@@ -144,12 +144,12 @@ class Plan:
         if self.config.minutes is None:
             return training
         per_epoch = len(plan_batches(examples.lengths, training.seed, 0, training.batch_size, training.batch_tokens))
-        before = broadcast_from_main(self._read())
+        before = self._read()
         if stage in before:
             return _of_steps(training, before[stage], per_epoch)
         # Evaluations of the validation part come after every epoch; they cost a third of a step, each.
         fraction = self.config.validation_fraction
-        per_step = broadcast_from_main(measure_step(objective, examples, training))
+        per_step = measure_step(objective, examples, training)
         per_step *= 1 + fraction / (1 - fraction) / 3
         # A resumed run does not know what the interrupted one took: no stage gets more than its share.
         end = PRETRAINED if stage == "pre-training" and self.finetunes else TRAINED
@@ -158,9 +158,8 @@ class Plan:
         left = seconds * end - (time.monotonic() - self.started)
         before_it = PRETRAINED if stage == "fine-tuning" and self.config.pretrains else 0.0
         most = seconds * (end - before_it)
-        steps = broadcast_from_main(max(1, math.floor(min(left, most) / per_step)))
-        if is_main_process():
-            write_text(self.path, json.dumps({**before, stage: steps}) + "\n")
+        steps = max(1, math.floor(min(left, most) / per_step))
+        write_text(self.path, json.dumps({**before, stage: steps}) + "\n")
         epochs = math.ceil(steps / per_epoch)
         part = "" if steps >= per_epoch else f" ({steps / per_epoch:.1%} of the training part)"
         self.reporter.say(f"plan: {stage} makes {epochs:,} epochs of {steps // epochs:,} steps{part}")
@@ -202,7 +201,7 @@ def measure_step(objective: Objective, examples: Examples, training: TrainConfig
         """Note the time of a step; end the training when enough steps are measured."""
         ends.append(time.monotonic())
         late = len(ends) > 3 and ends[-1] - ends[0] > PATIENCE
-        if broadcast_from_main(late or len(ends) > WARMUP_STEPS + MEASURED_STEPS):
+        if late or len(ends) > WARMUP_STEPS + MEASURED_STEPS:
             raise _Measured
 
     enough = replace(training, epochs=1, min_steps=WARMUP_STEPS + MEASURED_STEPS + 1, patience=None, keep_best=False)

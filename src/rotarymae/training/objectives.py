@@ -84,6 +84,18 @@ class Classification(Objective):
         return losses.classification(logits, batch.targets, self.label_smoothing, weights, self.loss)
 
 
+class TimeToEvent(Objective):
+    """Likelihood of the intervals [B, classes] that an event may have fallen into, as `losses.event_time` scores it."""
+
+    def __init__(self, model: Classifier) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, batch: Batch) -> Loss:
+        assert batch.targets is not None, "a time to an event needs batches with targets"
+        return losses.event_time(self.model(batch.inputs, batch.static), batch.targets)
+
+
 class Regression(Objective):
     """Error, squared or absolute, of targets [B, outputs], or [B, N, outputs] for one per token; NaN is missing."""
 
