@@ -59,6 +59,13 @@ def importance(pipeline: Pipeline, dataset: SeriesDataset, on_step: Any = None) 
 def _occlusion(
     examples: SeriesExamples, most_tokens: int, labels: Labels | None
 ) -> Callable[[nn.Module, Batch], list[np.ndarray]]:
+    """Return a function that computes the importance of every observation in a batch, by leaving out each in turn.
+
+    Args:
+        examples: makes the tokens of the shortened series.
+        most_tokens: tokens of one forward pass, at most.
+    """
+
     def read(model: nn.Module, batch: Batch) -> list[np.ndarray]:
         """Return the importances [n] of each series in the batch."""
         whole = model(batch.inputs, batch.static).float()

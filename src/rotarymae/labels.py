@@ -181,7 +181,7 @@ class NumberTargets:
 
     @staticmethod
     def check_config(config: FitConfig, targets: np.ndarray) -> None:
-        """Raise InputError for options that a regression does not have."""
+        """Raise InputError for options that only classification has, such as class_weights."""
         _refuse_class_options(config, "a regression")
         choose("loss", config.loss, tuple(REGRESSION_LOSSES))
 

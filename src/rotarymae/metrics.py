@@ -253,7 +253,7 @@ def fold_rows(content: Mapping[str, Any]) -> dict[str, dict[str, str]]:
 
 
 def early_rows(content: Mapping[str, Any]) -> dict[str, dict[str, dict[str, float]]]:
-    """Return {metric: {method: {span: score}}} in words, of early answers and, last, of whole series."""
+    """Return {metric: {method: {time span: score}}} for predictions from the beginnings of series; whole ones last."""
     task = next(task for task in TASKS if task in content)
     each = {f"+{span}": scores for span, scores in content["early"]["at"].items()} | {"whole": content[task]}
     shown = [name for name in EARLY_SHOWN if name in content[task]["model"]]

@@ -68,7 +68,7 @@ class Labels(LabelColumn):
         return SplitColumn(self.split_by, values, dates)
 
     def check(self) -> None:
-        """Raises InputError for an option that says how labels are read where there are none."""
+        """Raise InputError for options about labels when no labels are read."""
         given = {
             "--label-id": self.label_id,
             "--event": self.event,
@@ -223,7 +223,7 @@ def _read_table(table: Path, columns: Columns, labels: Labels, config: FitConfig
 
 
 def _warn_if_censored(label: str, columns: Sequence[str]) -> None:
-    """Warn where a label looks like a duration and a column beside it says whether its end was seen."""
+    """Warn where a label looks like a duration and another column says whether the event was observed (censoring)."""
     status = tables.status_of(label, columns)
     if status is not None:
         warnings.warn(

@@ -204,6 +204,7 @@ def _first_rows(dataset: series.SeriesDataset, schema: tables.TableSchema) -> st
 
 
 def _command(table: Path, schema: tables.TableSchema, label: str | None, event: str | None) -> str:
+    """Return the `rotarymae fit` command for a table with these columns."""
     words, usual = ["rotarymae", "fit", str(table)], tables.TableSchema()
     for field in fields(schema):
         if field.name == "units":

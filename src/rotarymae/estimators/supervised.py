@@ -67,7 +67,11 @@ class _Supervised(Estimator):
         return self._fitted().importance(self._read(X))
 
     def _labelled(self, dataset: Any, X: Any, y: Any, predicted: np.ndarray) -> tuple[Any, np.ndarray]:
-        """Return the labels of the series, read as `dataset`, that have one, and what is predicted of these."""
+        """Leave out the series without a label.
+
+        Returns:
+            The labels of the others, and the predictions of these series.
+        """
         truth = self._labels_of(dataset, X, y)
         known = has_label(truth)
         if len(known) == len(predicted) and not known.all():

@@ -261,10 +261,12 @@ class BoostedFeatures:
     def fit(
         cls, task: str, dataset: AnyDataset, truth: NDArray[Any], static: tuple[StaticColumn, ...], seed: int
     ) -> Self:
+        """Compute features of the series and fit trees to them; see `Partner.fit`."""
         features, names = series_features(dataset, static)
         return cls(names, static, BoostedTrees.fit(task, features, truth, seed))
 
     def predict(self, dataset: AnyDataset) -> Floats:
+        """Return probabilities or values. Raises InputError where the features are not those of training."""
         return self.trees.predict(series_features(dataset, self.static, self.features)[0])
 
     def save(self, path: Path) -> dict[str, Any]:
@@ -281,6 +283,7 @@ class BoostedFeatures:
 
     @classmethod
     def load(cls, path: Path, task: str, settings: dict[str, Any]) -> Self:
+        """Read what `save` wrote, checking everything. Raises ModelDirectoryError."""
         check(set(settings) == {"features", "static", "classes", "center", "scale", "rates"}, path, "settings")
         features, static = settings["features"], read_static(settings["static"], path)
         check(isinstance(features, list) and all(isinstance(name, str) for name in features), path, "features")

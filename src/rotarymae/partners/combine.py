@@ -27,7 +27,7 @@ SPREAD = 0.5  # the standard deviation of a temperature's logarithm, before any 
 
 
 def combine(task: str, predictions: Sequence[Floats], weights: Floats) -> Floats:
-    """Return one prediction [S, K] from several; the weights sum to 1."""
+    """Return the weighted mean [S, K] of several predictions: of log-probabilities, renormalised, or of values."""
     if task != "regression":
         predictions = [np.log(np.clip(one, MIN_PROBABILITY, 1)) for one in predictions]
     total = np.asarray(sum(weight * one for weight, one in zip(weights, predictions, strict=True)))

@@ -67,7 +67,7 @@ def listed_column(values: Any, name: str) -> pa.Array:
 
 
 def distinct_ids(ids: Sequence[Any] | np.ndarray) -> pa.Array:
-    """Return ids [S]; refuses mixed types, missing ones and repeats."""
+    """Return ids [S] as an Arrow array. Raises InputError for mixed types, missing ids and repeats."""
     labels = cells.labels(listed_column(ids if isinstance(ids, np.ndarray) else list(ids), "ids"), "ids")
     if labels.null_count:
         row = labels.is_null().index(True).as_py()
@@ -93,7 +93,10 @@ def numeric(values: Any, what: str, id: Any, axes: int = 2, kinds: str = "fiub")
 def flat_features(
     arrays: Sequence[Any], what: str, names: Sequence[str] | None, lengths: np.ndarray, ids: Sequence[Any]
 ) -> dict[str, pa.Array]:
-    """Return arrays [n_i] or [n_i, V] of all series as V columns; `names` are those, or WHAT, or WHAT_0, WHAT_1, ..."""
+    """Join arrays [n_i] or [n_i, V] of all series into V flat columns.
+
+    Their names are `names`, or else `what`, or `what`_0, `what`_1, ... for several.
+    """
     each = [numeric(part, f"{what}s", ids[i]) for i, part in enumerate(arrays)]
     width = each[0].shape[1]
     for i, part in enumerate(each):

@@ -52,7 +52,7 @@ class ReadingReport:
 
     @property
     def dropped(self) -> int:
-        """Rows that are left out, for any reason but that they repeat another."""
+        """Number of rows that are left out, without merged ones."""
         return sum(self.missing.values()) + sum(self.left_out.values())
 
     @property

@@ -52,7 +52,7 @@ class Observations:
     time_step: float = 0.0
 
     def keep(self, rows: np.ndarray) -> Observations:
-        """Select the rows of a mask or an order."""
+        """Select rows by a mask or an order."""
         columns = ("series", "times", "channels", "values", "positions", "row")
         parts = {name: getattr(self, name) for name in columns}
         return replace(self, **{name: None if part is None else part[rows] for name, part in parts.items()})
@@ -101,7 +101,7 @@ class Observations:
         return np.bincount(self.series, minlength=len(self.ids))
 
     def name(self, at: int) -> str:
-        """ "series 615 at time 59750.4, channel 'u'": where a row is, for messages."""
+        """Describe a row for messages: "series 615 at time 59750.4, channel 'u'"."""
         if self.series[at] < 0:
             return f"row {self.row[at]}"
         series = f"series {listed([self.ids[self.series[at]]])}"
@@ -178,7 +178,7 @@ def dataset_fields(
 
 
 def _unusable(rows: Observations) -> Iterator[tuple[str, np.ndarray]]:
-    """Yield the reasons to leave out rows: no series, time or channel, and numbers that cannot be used."""
+    """Yield (column, reason, mask [n]) for rows without series, time or channel, and for unusable numbers."""
     yield f"{rows.names['id']!r} is missing", rows.series < 0
     if rows.channels is not None:
         yield f"{rows.names['channel']!r} is missing", rows.channels < 0
@@ -291,6 +291,7 @@ def suspects(rows: Observations) -> Observations:
 
 
 def _outliers(column: np.ndarray) -> Iterator[float]:
+    """Yield (value, count) for extreme values of a column that may be codes; see `suspects`."""
     total, again = len(column), True
     while again and len(column) >= max(MIN_TO_SUSPECT, total / 2):
         again, middle = False, np.median(column)
@@ -389,7 +390,7 @@ def merge_duplicates(rows: Observations, duplicates: str, strict: bool = False) 
 
 
 def melt(rows: Observations) -> Observations:
-    """Turn features into channels: each value [n, C] that is not NaN becomes a row of its own."""
+    """Turn value columns into channels: each value [n, C] that is not NaN becomes a row."""
     row, column = np.nonzero(~np.isnan(rows.values))
     absent = len(rows.times) - np.bincount(column, minlength=len(rows.value_names))
     missing = {

@@ -222,7 +222,7 @@ class TableReader:
     # ── whole, and in parts ─────────────────────────────────────────────────────────────────────────────────────────
 
     def read(self, memory: float | None = None) -> SeriesDataset:
-        """Return all series; of a table larger than `memory`, with memory-mapped columns."""
+        """Read all series; a table larger than `memory` gets memory-mapped columns."""
         if not self.source.too_large(self.columns, memory):
             [part] = self._parts(READ, whole=True)
             if part.dataset is None:
@@ -355,7 +355,7 @@ class TableReader:
         return replace(dataset, value_names=self.value_names or dataset.value_names)
 
     def _observations(self, columns: dict[str, pa.Array]) -> tuple[Observations, dict[str, np.ndarray]]:
-        """Return the rows of some columns, in any order, and one value per series of every static column."""
+        """Convert columns to observations in any order, and static columns to one value per series."""
         schema, report = self.schema, ReadingReport()
         series, ids = cells.encode(columns[schema.id], lambda column: cells.labels(column, schema.id))
         static = {}
@@ -368,6 +368,7 @@ class TableReader:
         series = series if row_of is None else series[row_of]
 
         def numbers(name: str, limits: bool = False) -> np.ndarray:
+            """Read a column as numbers; NaN for an absent one. Words and notes are collected for the report."""
             nonlocal report
             if name in self.absent:
                 return np.full(len(series), np.nan)
@@ -443,7 +444,7 @@ class TableReader:
 
 
 def _joined(reports: list[ReadingReport]) -> ReadingReport:
-    """Return the report of a table from those of its parts."""
+    """Add up the reports on the parts of a table. Raises InputError where dates with and without zone are mixed."""
     if len({NO_ZONE in report.notes for report in reports if report.total}) > 1:
         raise InputError(
             "some of the times are dates with a zone or an offset, and some without; give all in one way.",

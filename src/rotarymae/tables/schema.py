@@ -98,6 +98,7 @@ class TableSchema:
     units: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        """Check the names and options, alone and together. Raises InputError."""
         for one in fields(self):
             value = getattr(self, one.name)
             if one.type.startswith("tuple") or one.name == "na":
@@ -141,7 +142,7 @@ class TableSchema:
 
     @property
     def roles(self) -> list[tuple[str, str]]:
-        """(role, column) for every column that is named."""
+        """Return (role, column) for every column that is named."""
         named = [(role, getattr(self, role)) for role in COLUMNS]
         lists = [(role, value if isinstance(value, tuple) else (value,)) for role, value in named if value is not None]
         return [(role, name) for role, names in lists for name in names]

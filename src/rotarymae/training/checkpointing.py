@@ -73,6 +73,7 @@ class RunFolder:
     """Log and checkpoint of one run, for one process at a time."""
 
     def __init__(self, path: Path) -> None:
+        """Remember the folder; with writes=False nothing in it is changed."""
         self.path = path
         self.checkpoint = path / CHECKPOINT
         self._log = path / "log.jsonl"

@@ -194,7 +194,7 @@ class _Loop:
         return plan(self.examples.lengths, config.seed, epoch, config.batch_size, config.batch_tokens)
 
     def _step(self, batch: Batch, at: float, steps: int) -> float | None:
-        """Take one optimiser step; return the mean loss, or None when the step was skipped."""
+        """Take one optimiser step; return the mean loss, or None if the step was skipped for a non-finite number."""
         config, state = self.config, self.state
         self.generator.manual_seed(_step_seed(config.seed, state.step))
         warmup = config.warmup_fraction * steps if config.warmup_steps is None else config.warmup_steps
@@ -320,7 +320,7 @@ class _Loop:
         state.stopped = config.patience is not None and state.epochs_without_improvement >= config.patience
 
     def _checkpoint_if_due(self) -> None:
-        """Save by time or by step, and at once when a signal has arrived."""
+        """Save a checkpoint when its time or step has come, or a signal has arrived."""
         state, config, signum = self.state, self.config, self.arrived()
         by_step = config.checkpoint_steps is not None and state.step % config.checkpoint_steps == 0
         due = state.batch_index > 0 and by_step
