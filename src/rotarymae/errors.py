@@ -149,7 +149,7 @@ def choose(name: str, value: object, options: Sequence[str]) -> None:
 
 
 def names_of(names: Sequence[str] | str, what: str, empty: bool = False) -> tuple[str, ...]:
-    """Return names of columns as a tuple; one string is one name. Raises InputError for anything else, or none."""
+    """Return names of columns as a tuple; one string is one name. Raises InputError for none, or anything else."""
     if not isinstance(names, str | Iterable):
         raise InputError(f"{what} is {names!r}; give column names.")
     names = (names,) if isinstance(names, str) else tuple(names)

@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 def importance(pipeline: Pipeline, dataset: SeriesDataset, on_step: Any = None) -> list[np.ndarray]:
     """Return how much each observation matters to the model: for each series an array [n], in order of time.
 
-    Each observation is left out by itself, which takes a series of n observations as long as n predictions. Of a
-    classifier its importance is by how many nats the log-probability of the predicted class falls: what speaks against
-    that class is negative. Of a regressor it is how far the prediction moves, in standard deviations of the training
-    targets, as a root mean square over its outputs. Of a time to an event it is by how much the observation lengthens
-    the expected time: what raises the risk is negative. A series of one observation has NaN.
+    Each observation is left out in turn, so a series of n observations costs n predictions. For a classifier,
+    importance is the drop of the predicted class's log-probability, in nats; it is negative for observations that speak
+    against that class. For a regressor, it is how far the prediction moves, in standard deviations of the training
+    targets (root mean square over outputs). For a time to an event, it is by how much the observation lengthens the
+    expected time; it is negative for observations that raise the risk. A series of one observation gets NaN.
 
     Raises:
         InputError: a model without a head; series longer than the model reads in one piece.

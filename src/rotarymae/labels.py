@@ -242,12 +242,12 @@ class NumberTargets:
 
 @dataclass(frozen=True)
 class EventTimes:
-    """The intervals into which an event may fall, as classes; of a censored series all that are left are possible.
+    """The intervals of time into which an event may fall, used as classes; the last class is "after all intervals".
 
-    The last class is "after all intervals". What is known of a series is the weight of each class in its likelihood:
-    1 for the interval of an observed event; for a series that was censored 1 for each later class, and for the
-    interval in which it was, the share of it that is left. This is the likelihood of a density that is constant in each
-    interval, whose survival curve is linear between edges (Kvamme & Borgan 2021, doi:10.1007/s10985-021-09532-6).
+    What is known about a series is a weight for each class in its likelihood: for an observed event 1 for its interval;
+    for a censored series 1 for each later class, and for the interval of censoring the share that was left of it. This
+    is the likelihood of a density that is constant in each interval, whose survival curve is linear between edges
+    (Kvamme & Borgan 2021, doi:10.1007/s10985-021-09532-6).
 
     Attributes:
         edges: of the intervals, ascending from 0: quantiles of the observed training events.
@@ -264,11 +264,12 @@ class EventTimes:
 
     @staticmethod
     def check(targets: Any, series: int) -> np.ndarray:
-        """Return durations and whether they ended in the event, `EVENT_TIME` [series].
+        """Return durations and events as a structured array `EVENT_TIME` [series], after checking them.
 
         Raises:
-            InputError: another number of them than series; no structured array of two fields, the event first; a
-                negative or infinite duration; an event that is neither true nor false; no event at all.
+            InputError: a number of targets other than `series`; no structured array with the event first and the
+                duration second; a negative or infinite duration; an event that is neither true nor false; no event at
+                all.
         """
         checked = _event_times(targets, series)
         if not checked["event"].any():
@@ -279,18 +280,18 @@ class EventTimes:
 
     @staticmethod
     def check_config(config: FitConfig, targets: np.ndarray) -> None:
-        """Raise InputError for options that a time to an event does not have."""
+        """Raise InputError for options that do not apply to times to an event."""
         _refuse_class_options(config, "a time to an event")
         choose("loss", config.loss, ("auto",))
 
     @staticmethod
     def strata(targets: np.ndarray) -> np.ndarray | None:
-        """Return whether each series has the event, so that all parts of a split have their share of events."""
+        """Return whether each series has the event, so that every part of a split gets its share of events."""
         return targets["event"]
 
     @classmethod
     def fit(cls, targets: np.ndarray) -> Self:
-        """Choose the edges, with about as many observed events in each interval."""
+        """Create with edges that leave about as many observed events in each interval."""
         times = targets["time"][targets["event"]]
         count = min(max(len(times) // EVENTS_PER_INTERVAL, 1), MAX_INTERVALS)
         edges = np.unique(np.quantile(times, np.arange(1, count + 1) / count))
@@ -319,7 +320,7 @@ class EventTimes:
         return Classifier(encoder, self.outputs, pool, static_features=static_features)
 
     def objective(self, model: Classifier | Regressor, encoded: np.ndarray, config: FitConfig) -> Objective:
-        """Return what fine-tuning minimises."""
+        """Return the loss of fine-tuning as a module."""
         assert isinstance(model, Classifier)
         return TimeToEvent(model)
 
@@ -335,18 +336,18 @@ class EventTimes:
         return curve[:, low] + (place - low) * (curve[:, low + 1] - curve[:, low])
 
     def convert(self, probabilities: np.ndarray, other: EventTimes) -> np.ndarray:
-        """Return probabilities of these intervals from those of other ones, by the survival curve at the edges."""
+        """Convert probabilities of other intervals to these, by the survival curve at the edges."""
         curve = other.survival(probabilities, self.edges)
         return np.concatenate([-np.diff(curve, axis=1), curve[:, -1:]], 1)
 
     @property
     def times(self) -> np.ndarray:
-        """Return three times at which survival is written down: by them a quarter, a half and three of all events."""
+        """Return the three times by which a quarter, a half and three quarters of all events happened."""
         quartiles = np.quantile(self.edges[1:], (0.25, 0.5, 0.75)) if len(self.edges) > 3 else self.edges[1:]
         return np.unique([float(f"{time:.3g}") for time in quartiles])
 
     def predicted(self, probabilities: np.ndarray) -> np.ndarray:
-        """Return the expected time [S], of which no more than the last edge counts (restricted mean survival time)."""
+        """Return the expected time [S], limited to the last edge (restricted mean survival time)."""
         edges = np.array(self.edges)
         return probabilities @ np.append((edges[1:] + edges[:-1]) / 2, edges[-1])
 
@@ -358,13 +359,16 @@ class EventTimes:
 
 
 def event_times(time: Any, event: Any, time_name: str = "time", event_name: str = "event") -> np.ndarray:
-    """Return durations and whether they ended in the event as one array, `EVENT_TIME` [S].
+    """Combine durations and events to one structured array, `EVENT_TIME` [S].
 
-    A series without a duration, or without a status, has the time NaN.
+    A series without a duration, or without a status, gets the time NaN.
+
+    Args:
+        time, event: durations, and whether each ended in the event.
+        time_name, event_name: names of these columns, for messages.
 
     Raises:
-        InputError: a negative or infinite duration, or one that is no number; a status that is neither 0, 1, true nor
-            false.
+        InputError: a duration that is negative, infinite or no number; a status other than 0, 1, true and false.
     """
     status, known = np.asarray(event), has_label(time) & has_label(event)
     out = np.zeros(len(status), EVENT_TIME)
@@ -374,8 +378,8 @@ def event_times(time: Any, event: Any, time_name: str = "time", event_name: str 
     if negative.any():
         first = int(negative.argmax())
         raise InputError(
-            f"{negative.sum():,} durations in {time_name!r} are negative, first {out['time'][first]:g} of series {first} "
-            "(counted from 0); a duration counts from the time at which the prediction is made."
+            f"{negative.sum():,} durations in {time_name!r} are negative, first {out['time'][first]:g} of series "
+            f"{first} (counted from 0); a duration counts from the time at which the prediction is made."
         )
     if status.dtype == np.bool_:
         out["event"] = status
@@ -384,15 +388,15 @@ def event_times(time: Any, event: Any, time_name: str = "time", event_name: str 
     strange = [word for word in words if word not in STATUS]
     if strange:
         raise InputError(
-            f"{event_name!r} holds {listed(dict.fromkeys(strange))}; wanted 1 or true where the event was seen, and 0 or "
-            "false where the series was censored."
+            f"{event_name!r} holds {listed(dict.fromkeys(strange))}; wanted 1 or true where the event was seen, and 0 "
+            "or false where the series was censored."
         )
     out["event"][known] = [STATUS[word] for word in words]
     return out
 
 
 def _event_times(targets: Any, series: int) -> np.ndarray:
-    """Return durations and events, `EVENT_TIME` [series], from a structured array whose first field is the event."""
+    """Return targets as `EVENT_TIME` [series]. Raises InputError unless they are a structured array, event first."""
     given = one_per_series(targets, series)
     names = given.dtype.names or ()
     if len(names) != 2:
@@ -404,7 +408,7 @@ def _event_times(targets: Any, series: int) -> np.ndarray:
 
 
 def _refuse_class_options(config: FitConfig, task: str) -> None:
-    """Raise InputError for an option that concerns classes."""
+    """Raise InputError for options that only classification has."""
     defaults = {"label_smoothing": 0.0, "class_weights": "none", "decide": "auto", "costs": ()}
     for name, unused in defaults.items():
         if getattr(config, name) != unused:
@@ -447,9 +451,10 @@ def truth_at(labels: Labels, targets: np.ndarray, rows: np.ndarray) -> np.ndarra
 
 
 def choose_labels(targets: Any, name: str = "auto") -> type[Labels]:
-    """Return the kind of labels of a task; "auto" takes numbers of which one is not whole for a regression's.
+    """Return the class that handles the targets of a task: ClassLabels, NumberTargets or EventTimes.
 
-    Durations with a status are times to an event, whatever the name.
+    "auto" means regression where some number is not whole, else classification. Durations with a status are times to an
+    event, whatever the name.
 
     Raises:
         InputError: an unknown task; text mixed with numbers; whole numbers that may be classes or measurements; nearly

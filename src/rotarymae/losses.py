@@ -87,10 +87,12 @@ def classification(
 
 
 def event_time(logits: Float[Tensor, "B classes"], possible: Float[Tensor, "B classes"]) -> Loss:
-    """Score logits of the interval that an event falls into by the likelihood of what is known of it.
+    """Return the negative log-likelihood of the intervals in which events may have happened, as (sum, count).
 
-    `possible` has the weight of each interval in that likelihood: 1 for the interval of an observed event, 1 for all
-    that are left of a censored series, and a share of the interval in which it is censored (`labels.EventTimes`).
+    Args:
+        logits: of the intervals, and of "after all".
+        possible: weight of each class in the likelihood: 1 for the interval of an observed event; 1 for all later
+            classes of a censored series, and a share of the interval of its censoring (`labels.EventTimes`).
     """
     logits = _wide(logits)
     known = (logits + _wide(possible).log()).logsumexp(-1)  # -inf for what is ruled out has no gradient

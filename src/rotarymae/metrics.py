@@ -172,11 +172,11 @@ def interval_metrics(truth: np.ndarray, predicted: np.ndarray, half_widths: np.n
 
 
 def survival_metrics(truth: np.ndarray, probabilities: np.ndarray, labels: EventTimes) -> dict[str, float]:
-    """Return metrics of probabilities of intervals [S, K + 1] for durations and events `EVENT_TIME` [S].
+    """Return metrics of survival predictions: probabilities of intervals [S, K + 1] for durations and events [S].
 
-    Concordance is Harrell's, by the expected time. The Brier score is the mean over the span of the intervals' edges.
-    The calibration error is that of survival at `labels.times`: how far the mean prediction is from Kaplan and Meier's
-    estimate, in groups of series of like prediction, on average over series and times.
+    Concordance is Harrell's, by the expected time. The Brier score is the mean over the span of the edges. The
+    calibration error compares the mean predicted survival at `labels.times` with Kaplan and Meier's estimate, in groups
+    of series with similar predictions, averaged over series and times.
     """
     time, event, expected = truth["time"], truth["event"], labels.predicted(probabilities)
     inner = np.array(labels.edges[1:-1] or labels.edges[1:])
@@ -190,11 +190,12 @@ def survival_metrics(truth: np.ndarray, probabilities: np.ndarray, labels: Event
 
 
 def like_groups(expected: np.ndarray, groups: int) -> list[np.ndarray]:
-    """Return rows of series in groups of about equal number, by their expected time; fewer of less than 20 each."""
+    """Return row indices of groups of about equal size, by expected time; each has 20 series or more."""
     return np.array_split(np.argsort(expected, kind="stable"), max(1, min(groups, len(expected) // 20)))
 
 
 def _survival_error(truth: np.ndarray, survival: np.ndarray, times: np.ndarray, expected: np.ndarray) -> float:
+    """Return the calibration error of survival; see `survival_metrics`."""
     away, weights = [], []
     for rows in like_groups(expected, 5):
         time, event = truth["time"][rows], truth["event"][rows]

@@ -22,15 +22,15 @@ class Outcome:
     """All results of a run: `score` fills them in, tables and report are written from them.
 
     Attributes:
-        metrics: the content of metrics.json under "split", "series", "scored_on", "classification", "regression",
+        metrics: content of metrics.json under "split", "series", "scored_on", "classification", "regression",
             "survival", "intervals", "predictor", "model_calibration", "interpolation" and "reconstruction".
-        fit: the pipeline, and how its training went.
-        visible, hidden: the scored series' observations that interpolation saw, and those it was asked for.
+        fit: the trained pipeline, and how its training went.
+        visible, hidden: the scored series' observations that interpolation saw, and those that it predicted.
         interpolated: predictions at the hidden observations.
         reconstructions: of the scored arrays, in their order.
-        predicted: [S, classes] probabilities (of intervals, for times to an event) or [S, outputs] values of all
+        predicted: probabilities [S, classes] (of intervals, for times to an event) or values [S, outputs] for all
             series.
-        baselines: the same of each other method, by its name, at the scored series only.
+        baselines: {method: predictions of the scored series}.
         embeddings: [S, D] of all series.
         half_widths: half the width of a regression's intervals, [S, outputs] or [outputs]; None without intervals.
         fold_of: [S] in a cross-validation, the fold of each series, from 1; 0 where it has no label.

@@ -947,9 +947,9 @@ class Pipeline:
         if self.labels is not None:
             outputs = getattr(self.model, "classes", None) or getattr(self.model, "outputs", None)
             if not isinstance(self.model, self.labels.head) or outputs != self.labels.outputs:
+                kind = "outputs" if self.labels.task == "regression" else "classes"
                 raise InputError(
-                    f"there are {self.labels.outputs} {'outputs' if self.labels.task == 'regression' else 'classes'} by "
-                    f"name; the {type(self.model).__name__} asks for {outputs}."
+                    f"there are names of {self.labels.outputs} {kind}; the {type(self.model).__name__} has {outputs}."
                 )
 
     def _card(self, note: str, license: str, tags: Sequence[str]) -> str:
@@ -1153,7 +1153,7 @@ def load(source: str | Path) -> Pipeline:
 
 
 def converted(outputs: np.ndarray, source: Labels | None, labels: Labels | None) -> np.ndarray:
-    """Return outputs of one fold's model as those of another: intervals of times to an event differ by fold."""
+    """Return outputs of one fold's model in the form of another's, as intervals of survival differ by fold."""
     if isinstance(labels, EventTimes) and isinstance(source, EventTimes):
         return labels.convert(outputs, source)
     return outputs

@@ -395,10 +395,10 @@ def regression(truth: ArrayLike, predicted: ArrayLike, name: str = "label") -> F
 
 @styled
 def survival(groups: Sequence[tuple[NDArray[Any], NDArray[np.float64]]], times: ArrayLike) -> Figure:
-    """Draw the survival of groups: what was observed in steps, and the mean of what was predicted, dashed.
+    """Draw observed survival of groups in steps, and the mean predicted survival dashed.
 
     Args:
-        groups: durations and events `labels.EVENT_TIME` [n], and predicted survival [T] at the times, of each group.
+        groups: pairs of durations and events `labels.EVENT_TIME` [n], and predicted survival [T].
         times: ascending times [T].
     """
     figure, times = Figure(SQUARE), np.asarray(times, np.float64)

@@ -195,8 +195,7 @@ def with_ids(answers: pa.Table, ids: pa.Array, name: str) -> pa.Table:
 
 
 def prediction_columns(labels: Labels, predicted: np.ndarray, half_widths: np.ndarray | None = None) -> dict[str, Any]:
-    """Return the columns of a prediction: the class and a probability for each, the value with its interval, or the
-    expected time and survival.
+    """Return the columns of predictions: class and probabilities, value and interval, or expected time and survival.
 
     Args:
         predicted: probabilities [S, classes] or values [S, outputs].

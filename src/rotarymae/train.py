@@ -127,16 +127,16 @@ def train(
     """Train a pipeline on a data set. The same data, options and seed give the same pipeline, bit for bit.
 
     Args:
-        targets: [S] classes, numbers or times to an event, or None to pre-train only. A series without one (None or NaN) is pre-trained
-            on; the others are split, fine-tuned on and learnt by the partners.
-        config: how.
+        targets: [S] classes, numbers or times to an event, or None to pre-train only. A series without one (None or
+            NaN) is used in pre-training only; the others are split, and used in fine-tuning and by the partners.
+        config: all options of the training.
         start: the trained pipeline to start from; without it, that of `config.pretrained`, or random weights.
         task: "classification", "regression", "survival", or "auto": regression for numbers that are not whole, survival
             for durations with a status.
-        holdout: share of the labelled series that nothing learns from; none with fewer than ten series.
-        split_by: what decides the parts instead of chance; see `SplitColumn.split` and `Fold`.
-        columns: how the table was laid out; kept with the pipeline.
-        folder: a run folder, where checkpoints go; it must be empty, or that of the same run to resume.
+        holdout: share of the labelled series that nothing is trained on; none with fewer than ten series.
+        split_by: a column or fold that decides the parts instead of chance; see `SplitColumn.split` and `Fold`.
+        columns: layout of the table, which is saved with the pipeline.
+        folder: run folder for checkpoints; it must be empty, or that of the same run to resume.
         resume: continue an interrupted run in the folder.
         continue_training: train `start` further, with its preprocessor: with targets its head, else its pre-training.
         started: time.monotonic() when the work on the data began, for `config.minutes`; now if None.
@@ -257,7 +257,7 @@ def labelled(
 
 
 def _warn_if_followed_to_the_end(dataset: SeriesDataset, targets: np.ndarray, rows: np.ndarray) -> None:
-    """Warn where the length of a series tells its duration, as it does where observations go on until the event."""
+    """Warn where the length of series reveals their durations, as when observations continue until the event."""
     spans = (dataset.times[dataset.offsets[1:] - 1] - dataset.times[dataset.offsets[:-1]])[rows]
     time = EventTimes.check(targets[rows], len(rows))["time"]
     if len(rows) < MIN_SERIES_TO_JUDGE or np.ptp(spans) == 0 or np.ptp(time) == 0:
@@ -627,12 +627,12 @@ def finetune(
     """Train a classifier or regressor, starting from the whole encoder: projection, [CLS] and blocks.
 
     Args:
-        pretrained: a pipeline with the encoder to start from. It is left as it is.
-        targets: [S] labels of any kind, or numbers [S] or [S, outputs] for task="regression", or `labels.EVENT_TIME`
-            for task="survival".
-        validation: others and their targets, whose loss chooses the best epoch.
-        continue_training: `pretrained` is fine-tuned: its head and its labels are kept, too.
-        schedule, how: as `pretrain`.
+        pretrained: a pipeline with that encoder; it is not changed.
+        targets: [S] labels of any kind; numbers [S] or [S, outputs] for task="regression"; `labels.EVENT_TIME` for
+            task="survival".
+        validation: another data set and its targets, whose loss chooses the best epoch.
+        continue_training: `pretrained` is fine-tuned already; its head and its labels are kept.
+        schedule, how: as in `pretrain`.
 
     Raises:
         InputError: fewer than two classes; a validation label that training lacks; and as `training.fit`.

@@ -32,14 +32,14 @@ if TYPE_CHECKING:
 else:
 
     def _options() -> type:
-        """Return the fields of a `TableSchema` as options: without one, as the model's table, or else the default."""
+        """Return a dataclass of command options with the fields of `TableSchema`; None means the model's layout."""
         from rotarymae.tables.schema import TableSchema, helps
 
         said, options = helps(), []
         for name, kind in get_type_hints(TableSchema).items():
             if name in ("errors", "static", "units"):
                 continue
-            usual = "found" if name == "header_row" else getattr(TableSchema, name) or "none"
+            usual = "recognised" if name == "header_row" else getattr(TableSchema, name) or "none"
             usual = "value; with --wide all others" if name == "values" else usual
             default = f"(default: as in training; without a model, {usual})"
             hint = arg(help=said[name], help_behavior_hint="" if kind is bool else default)

@@ -222,7 +222,7 @@ class Estimator(BaseEstimator):
         self._keep(replace(result.pipeline, parameters=self._as_json(config)))
 
     def _labels_of(self, dataset: Any, X: Any, y: Any) -> Any:
-        """Return the labels of the series, read as `dataset`, in their order; None for a series without one."""
+        """Return the labels in the order of the series; None for a series without one."""
         return labels_of(dataset, X, y, self.id, unlabelled="none")  # type: ignore[attr-defined]
 
     def _as_json(self, config: FitConfig) -> dict[str, Any]:

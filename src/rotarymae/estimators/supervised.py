@@ -314,6 +314,7 @@ class RoMAESurvival(_Supervised):
         self.edges_ = np.array(getattr(pipeline.labels, "edges", ()))
 
     def _labels_of(self, dataset: Any, X: Any, y: Any) -> Any:
+        """Return durations and events as one structured array, from any form that `fit` accepts."""
         pair = [y.iloc[:, 0], y.iloc[:, 1]] if np.shape(y)[1:] == (2,) and hasattr(y, "iloc") else y
         if isinstance(pair, tuple | list) and len(pair) == 2:
             event, time = (super(RoMAESurvival, self)._labels_of(dataset, X, part) for part in pair)

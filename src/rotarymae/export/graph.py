@@ -54,9 +54,8 @@ class Program(nn.Module):
 class Predictions(Program):
     """Program that returns `probabilities` float32 [B, classes] or `predicted` float64 [B, outputs].
 
-    The classes of a time to an event are its intervals and "after them", whose edges are `labels.edges` in config.json.
-
-    The logarithms of probabilities are divided by the temperature of the model that the fit found.
+    For a time to an event, the classes are its intervals and "after them", with edges in `labels.edges` of config.json.
+    Logarithms of probabilities are divided by the temperature that the fit chose for the model.
     """
 
     target: Tensor

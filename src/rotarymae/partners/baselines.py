@@ -1,7 +1,7 @@
 """Simple methods that a user has without this library, with which every result is compared.
 
-`CLASSIFICATION`, `REGRESSION`, `SURVIVAL` and `INTERPOLATION` list them; a new one is a class here, and its name in the list. Each
-has `name`, `fit` and `predict`. Nothing here loops over observations.
+`CLASSIFICATION`, `REGRESSION`, `SURVIVAL` and `INTERPOLATION` list them; a new one is a class here, and its name in the
+list. Each has `name`, `fit` and `predict`. Nothing here loops over observations.
 """
 
 from __future__ import annotations
@@ -49,17 +49,17 @@ class TrainingMean:
 
 
 class LifeTable:
-    """The same survival for all: the share that has the event in each interval, of those who are still followed."""
+    """Baseline: the same survival for all: in each interval the share with the event among those still followed."""
 
     name = "life_table"
 
     def fit(self, dataset: AnyDataset, targets: NDArray[Any]) -> Self:
-        """Learns from the weight of each interval in the likelihood [S, K + 1], as of `Partner.fit`."""
+        """Fit to the weight of each interval in the likelihood [S, K + 1]; see `Partner.fit`."""
         self.rates = FollowUp.of(targets).rates(np.zeros(len(targets)))
         return self
 
     def predict(self, dataset: AnyDataset) -> Floats:
-        """Probabilities of the intervals [S, K + 1]."""
+        """Return probabilities of the intervals [S, K + 1]."""
         return interval_probabilities(np.zeros(len(dataset)), self.rates)
 
 

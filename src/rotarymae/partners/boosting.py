@@ -52,14 +52,14 @@ def fit_trees(
     seed: int,
     follow_up: FollowUp | None = None,
 ) -> str:
-    """Return boosted trees as text.
+    """Train boosted trees with LightGBM; return them as LightGBM's text.
 
     Args:
         features: [S, F], NaN where one is missing.
-        target: [S] classes 0, 1, .., or numbers of about unit size, as LightGBM keeps them in single precision.
-        classes: how many; 0 for numbers.
-        settings: LightGBM's parameters beyond COMMON; "balanced" gives classes the same total weight.
-        follow_up: of a time to an event, of which the trees' sum is the log-risk; the target is its number of events.
+        target: [S] class numbers from 0, or numbers of about unit size, for LightGBM keeps them in single precision.
+        classes: number of classes; 0 for a regression or survival.
+        settings: LightGBM parameters besides COMMON; and "balanced", which gives all classes the same total weight.
+        follow_up: for survival, exposure and events; the trees add up to the log-risk, and `target` counts events.
 
     Raises:
         InputError: a class without a series; a single class.
@@ -89,7 +89,7 @@ def fit_trees(
 
 
 def _gradients(log_risk: Floats, events: Floats, follow_up: FollowUp) -> tuple[Floats, Floats]:
-    """Return the gradient and the curvature of Cox's partial likelihood."""
+    """Return gradient and curvature of the negative log partial likelihood (Cox)."""
     expected = follow_up.expected(np.clip(log_risk, -MAX_LOG_RISK, MAX_LOG_RISK))
     return expected - events, expected
 
@@ -170,10 +170,10 @@ class BoostedTrees:
     """Boosted trees on features [S, F], in which NaN is a missing value.
 
     Attributes:
-        classes: how many; 0 for numbers.
-        texts: the trees of all classes together, or of each output, as LightGBM reads them; one seed after another.
-        center, scale: [outputs] of the numbers; empty for classes.
-        rates: [K] of a time to an event, the hazard of each interval at a log-risk of 0; else empty.
+        classes: number of classes; 0 for a regression or survival.
+        texts: LightGBM's text of each model: one per seed, or per output and seed.
+        center, scale: [outputs] of a regression's targets; else empty.
+        rates: [K] for survival, the hazard of each interval at a log-risk of 0; else empty.
     """
 
     classes: int
@@ -184,7 +184,7 @@ class BoostedTrees:
 
     @classmethod
     def fit(cls, task: str, features: Floats, truth: NDArray[Any], seed: int) -> Self:
-        """Fit to a truth as of `Partner.fit`."""
+        """Fit trees to features [S, F]; `truth` as in `Partner.fit`."""
         if task == "survival":
             follow_up = FollowUp.of(truth)
             events = follow_up.events.sum(1)
@@ -204,7 +204,7 @@ class BoostedTrees:
         return cls(0, tuple(texts), tuple(center.tolist()), tuple(scale.tolist()))
 
     def predict(self, features: Floats) -> Floats:
-        """Return probabilities [S, classes] or [S, K + 1], or values [S, outputs]."""
+        """Return probabilities [S, classes] or [S, K + 1] (intervals), or values [S, outputs]."""
         if self.rates:
             return interval_probabilities(self.log_risk(features), np.array(self.rates))
         if not len(features):
@@ -220,7 +220,7 @@ class BoostedTrees:
         return softmax(means[0], axis=1)
 
     def log_risk(self, features: Floats) -> Floats:
-        """Return the log-risk [S] of a time to an event: the mean over seeds."""
+        """Return the log-risk [S], the mean over seeds."""
         if not len(features):
             return np.zeros(0)
         scores = [booster.predict(features, raw_score=True, num_threads=1) for booster in self._boosters]
@@ -312,7 +312,7 @@ class BoostedFeatures:
 
 
 def read_static(described: Any, path: Path) -> tuple[StaticColumn, ...]:
-    """Return the static columns that were written as JSON, checked."""
+    """Return static columns from their JSON. Raises ModelDirectoryError where it is not as `save` writes it."""
     try:
         columns = tuple(from_fields(StaticColumn, column, "static") for column in described)
         widths = [column.width for column in columns]
@@ -331,10 +331,13 @@ def _finite(value: Any) -> bool:
 def series_features(
     dataset: AnyDataset, static: tuple[StaticColumn, ...], known: tuple[str, ...] | None = None
 ) -> tuple[Floats, tuple[str, ...]]:
-    """Return features [S, F], and the names of those that are computed from observations, which come first.
+    """Return features [S, F], observations' features first, and the names of those.
+
+    Args:
+        known: the names that training had.
 
     Raises:
-        InputError: other names than the `known` ones of training.
+        InputError: other names than `known`.
     """
     observed, names = compute_features(dataset)
     if known is not None and names != known:

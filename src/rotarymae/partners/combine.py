@@ -38,8 +38,8 @@ def nats(task: str, predicted: Floats, truth: NDArray[Any]) -> float:
     """Return the negative log-likelihood of predictions, summed over series, in nats.
 
     Args:
-        truth: as of `Partner.fit`. Errors of numbers are taken to be normal, with the standard deviation that fits
-            best, in each output by itself.
+        truth: as in `Partner.fit`. Errors of numbers are assumed normal, with the standard deviation that fits best in
+            each output.
     """
     if task != "regression":
         return log_loss(predicted, truth)
@@ -65,7 +65,11 @@ def temper(probabilities: Floats, temperature: float) -> Floats:
 
 
 def choose_temperature(probabilities: Floats, truth: NDArray[Any]) -> float:
-    """Return the most probable temperature, given the classes or the weights of each, if its logarithm is normal around 0."""
+    """Return the temperature that calibrates probabilities best, with a normal prior around 0 on its logarithm.
+
+    Args:
+        truth: class numbers [S], or weights of the classes [S, K].
+    """
 
     def cost(log: float) -> float:
         return log_loss(temper(probabilities, np.exp(log)), truth) + (log / SPREAD) ** 2 / 2
@@ -75,6 +79,6 @@ def choose_temperature(probabilities: Floats, truth: NDArray[Any]) -> float:
 
 
 def log_loss(probabilities: Floats, truth: NDArray[Any]) -> float:
-    """Return the negative logarithm of the likelihood of all classes [S], or of the weights [S, K] that each has."""
+    """Return the negative log-likelihood, summed, of true classes [S] or of weights of the classes [S, K]."""
     known = (probabilities * truth).sum(1) if truth.ndim > 1 else probabilities[np.arange(len(truth)), truth]
     return float(-np.log(np.clip(known, MIN_PROBABILITY, 1)).sum())

@@ -46,7 +46,7 @@ class Predictor:
 
     Attributes:
         task: "classification", "regression" or "survival".
-        choice: what predicts: "model", "features", or "combined" (the model and all partners).
+        choice: the chosen one: "model", "features", or "combined" (the network and all partners).
         because: why, in words.
         partners: {name: partner}.
         temperatures: {name: temperature} of the network and each partner; 1 leaves probabilities unchanged.
@@ -205,11 +205,15 @@ def fit_predictor(
 
     Args:
         choice: "auto", "model", "features" or "combined".
-        static: the columns that the model's head reads, too.
-        truth: of all series, as of `Partner.fit`.
-        train, validation: indices of the parts.
-        of_model: the model's predictions of the validation part [.., K]. They are slightly better there than elsewhere,
-            as that part has chosen the model's epoch.
+        truth: of all series, as in `Partner.fit`.
+        train, validation: indices of the two parts.
+        of_model: the network's predictions [validation series, K]. They are slightly optimistic, because that part has
+            also chosen the network's epoch.
+        static: the static columns that the network's head reads.
+
+    Returns:
+        The predictor; and {method: predictions of the validation part} by partners fitted on the training part only,
+        empty without a validation part.
 
     Warns:
         Through the reporter: a partner failed; `choice` needs a validation part, and there is none.

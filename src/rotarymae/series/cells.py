@@ -295,7 +295,7 @@ def are_integers(texts: pa.Array) -> bool:
 
 
 def as_integers(column: pa.Array) -> pa.Array:
-    """Return labels that are all written as integers are, or empty, as integers; other columns as they are."""
+    """Return a column of labels as integers if all are written as such, or are empty; else unchanged."""
     texts = by_distinct_text(column, lambda texts: labels(texts, ""))
     return texts.cast(pa.int64()) if texts.null_count < len(texts) and are_integers(texts) else column
 

@@ -79,7 +79,11 @@ def distinct_ids(ids: Sequence[Any] | np.ndarray) -> pa.Array:
 
 
 def numeric(values: Any, what: str, id: Any, axes: int = 2, kinds: str = "fiub") -> np.ndarray:
-    """Return one series' numbers (or, with other kinds, also datetimes) as an array [n, V], or [n] with one axis."""
+    """Return one series' values as an array [n, V], or its times as [n] with axes=1. Raises InputError otherwise.
+
+    Args:
+        kinds: the kinds of numpy types that are accepted.
+    """
     try:
         array = unmasked(values)
         array = array.astype(np.float64) if array.dtype == object or array.size == 0 else array

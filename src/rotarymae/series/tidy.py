@@ -25,13 +25,13 @@ MAX_REPEATS = 0.01  # of the rows; more that repeat others are a table that is r
 
 @dataclass(frozen=True, eq=False)
 class Observations:
-    """Observations in any order: series [n] indexes ids [S]; the rest as in SeriesDataset, NaN allowed in values.
+    """Observations in any order: `series` [n] indexes `ids` [S]; the rest is as in SeriesDataset; values may be NaN.
 
     Attributes:
-        names: what the table calls its "id", "time" and "channel".
-        errors: column of values → column of their standard errors.
-        time_step: the smallest difference of times that the table can hold, where that matters.
-        row: the number [n] of each row in the table.
+        names: the table's names for "id", "time" and "channel".
+        errors: {value column: column of its standard errors}.
+        time_step: smallest difference of times that the table can hold, where that matters.
+        row: [n] number of each row in the table.
     """
 
     series: np.ndarray
@@ -58,20 +58,32 @@ class Observations:
         return replace(self, **{name: None if part is None else part[rows] for name, part in parts.items()})
 
     def noting(self, **changes: Any) -> Observations:
-        """Add to the report."""
+        """Return the observations with changes to their report."""
         return replace(self, report=self.report + ReadingReport(**changes))
 
     def doubting(self, reason: str, count: int, first: str) -> Observations:
-        """Add to the report what may be wrong."""
+        """Return the observations with a doubt added to their report.
+
+        Parameters
+        ----------
+        reason
+            A sentence on what may be wrong.
+        count
+            How often.
+        first
+            The first row or series.
+        """
         return self.noting(doubts={reason: count}, first={reason: first})
 
     def leave_out(
         self, reasons: Iterable[tuple[str, np.ndarray]], counter: str = "left_out", strict: bool = False
     ) -> Observations:
-        """Leave out rows, each counted under the first reason (words, mask [n]) that holds for it.
+        """Remove rows and count them by reason.
 
         Parameters
         ----------
+        reasons
+            Pairs (words, mask [n]); a row with several reasons counts for the first.
         counter
             The field of the report that counts them.
         strict
@@ -122,16 +134,21 @@ class Observations:
 def dataset_fields(
     rows: Observations, schema: Any, part: bool = False, channels_known: bool = True
 ) -> tuple[dict[str, Any], np.ndarray]:
-    """Return what a data set has of rows that can be used, sorted and without duplicates, and which ids [S] are left.
+    """Clean the rows: drop unusable ones, sort, merge duplicates, reshape.
 
     Parameters
     ----------
     schema
         A `TableSchema`, which says how missing values and duplicates are handled.
     part
-        Whether they are a part of a table, of which it is not refused that most of it is dropped.
+        Whether the rows are a part of a table; then it is no error if most of them are dropped.
     channels_known
         Whether channels without rows stay.
+
+    Returns
+    -------
+    tuple
+        The fields of a `SeriesDataset`, and a mask of the ids [S] that still have observations.
 
     Raises
     ------
@@ -197,7 +214,7 @@ def _unusable(rows: Observations) -> Iterator[tuple[str, np.ndarray]]:
 
 
 def _out_of_range(rows: Observations, schema: Any) -> Iterator[tuple[str, np.ndarray]]:
-    """Yield the reasons to leave out rows before `since` and after `until`."""
+    """Yield (reason, mask [n]) for rows before `since` and after `until`."""
     if schema.since is not None:
         yield f"{schema.time!r} is before {schema.since}", rows.times < parse_time(schema.since, rows.time_zone)
     if schema.until is not None:
@@ -224,7 +241,7 @@ def with_typical_errors(rows: Observations) -> Observations:
 
 
 def far_times(rows: Observations) -> Observations:
-    """Doubt sorted rows at the start or end of a series that lie far from all its others."""
+    """Note in the report the observations at the ends of series that lie far away in time from all others."""
     offsets = offsets_of(rows.lengths)
     many = np.flatnonzero(np.diff(offsets) > MIN_OTHERS)
     ends = (offsets[many], offsets[many + 1] - 1)
@@ -247,7 +264,7 @@ def far_times(rows: Observations) -> Observations:
 
 
 def coarse_times(rows: Observations) -> Observations:
-    """Doubt times of 32 bits that are too coarse for their gaps."""
+    """Note in the report times of 32 bits that are too coarse for their gaps."""
     if not rows.time_step:
         return rows
     gaps = np.diff(rows.times)[np.diff(rows.series) == 0]
@@ -266,7 +283,7 @@ def _coarse(rows: Observations) -> str:
 
 
 def suspects(rows: Observations) -> Observations:
-    """Doubt values that look like a code for "not observed".
+    """Note in the report values that look like codes for "not observed", such as -999.
 
     Such a value is the largest or smallest of its column (and channel), nothing else is near it, and it is tens of
     deviations away from the median, or hundreds if it occurs only a few times.
@@ -406,7 +423,7 @@ def melt(rows: Observations) -> Observations:
 
 
 def refuse_incomplete(rows: Observations, partial: np.ndarray) -> None:
-    """Refuse a row that lacks only some values, where one token per time needs all of them ("missing-values")."""
+    """Raise InputError ("missing-values") for a row that lacks only some values, with tokens="time"."""
     row = int(partial.argmax())
     absent = np.isnan(rows.values[row])
     raise InputError(

@@ -157,7 +157,7 @@ def _from_list(series: Any, like: ObservationPreprocessor | None) -> SeriesDatas
 
 
 def _from_channels(arrays: Sequence[np.ndarray], like: ObservationPreprocessor | None) -> SeriesDataset:
-    """Arrays [channels, time] at the times 0, 1, 2, ...; NaN is no observation."""
+    """Read arrays [channels, time], at the times 0, 1, 2, ...; NaN means that nothing was observed."""
     try:
         arrays = [unmasked(one) for one in arrays]
     except ValueError as error:

@@ -253,7 +253,11 @@ def _check_size(path: Path, size: int) -> None:
 
 @functools.lru_cache(maxsize=1 << 16)
 def sheet_as_text(path: Path, changed: int) -> Path:
-    """Copy the first sheet of an Excel file, from its header on, to a text file."""
+    """Copy the first sheet of an Excel file, from its header on, to a text file; return its path.
+
+    Args:
+        changed: time of the file's last change, so that a changed file is copied again.
+    """
     try:
         import openpyxl
     except ImportError as error:

@@ -521,13 +521,13 @@ def key_column(table: Source, id: str) -> str:
 
 
 def status_of(label: str, columns: Iterable[str]) -> str | None:
-    """Return the column that may say whether a duration ended in an event; None for a label that is no duration."""
+    """Return the column that may say whether durations ended in an event; None where the label is no duration."""
     status = (name for name in columns if name != label and set(pieces(name)) & STATUS)
     return next(status, None) if set(pieces(label)) & DURATION else None
 
 
 def _duration(columns: Mapping[str, Column]) -> str | None:
-    """Return the column of durations beside which another may say whether they ended in an event."""
+    """Return the column of durations that has a status column next to it, if any."""
     pairs = ((c, columns.get(status_of(name, columns) or "")) for name, c in columns.items() if c.numeric)
     return next(
         (c.name for c, status in pairs if status is not None and status.distinct <= 2 and np.nanmin(c.numbers) >= 0),  # pyright: ignore

@@ -235,12 +235,13 @@ class TableReader:
         return replace(dataset, reading=report)
 
     def _mapped(self) -> tuple[SeriesDataset, ReadingReport]:
-        """Return all series with memory-mapped columns, and the report."""
+        """Read a table larger than memory: return the data set with memory-mapped columns, and the report."""
         kept: list[SeriesDataset] = []
         reports: list[ReadingReport] = []
         why = NoObservations("the table has no rows; there is nothing to learn from.")
 
         def columns() -> Iterator[Any]:
+            """Yield the columns of each part of the table; keep what is stored once per series, and the reports."""
             nonlocal why
             for part in self._parts(READ, whole=False):
                 reports.append(part.report)
@@ -299,6 +300,7 @@ class TableReader:
             announce(report)
 
     def _parts(self, size: int, whole: bool) -> Iterator[Part]:
+        """Yield parts of whole series with about `size` observations; `whole` reads the table at once."""
         columns = self.source.read(self.columns) if whole else None
         reader, labels = self, [name for name in (self.schema.id, self.schema.channel) if name in self.source.kinds]
         if columns is None:
@@ -422,8 +424,10 @@ class TableReader:
     def _with_channels(
         self, rows: Observations, column: pa.Array, name: str, flags: list[tuple[str, np.ndarray]]
     ) -> tuple[Observations, dict[str, np.ndarray]]:
-        """Return the rows with their channels, without those that are flagged or of unknown channels, and the facts in
-        rows without a time."""
+        """Return the rows with channel numbers, and static columns made of rows without a time.
+
+        Rows that are flagged or have an unknown channel are left out.
+        """
         codes, names = cells.encode(column, lambda column: cells.labels(column, name))
         known = tuple(sorted(names.tolist())) if self.channel_names is None else self.channel_names
         # Whether a text file's 1 is a number or a text depends on what else stands in its column.
@@ -493,7 +497,7 @@ def explode(columns: dict[str, pa.Array]) -> tuple[dict[str, pa.Array], np.ndarr
 
 
 def _facts(rows: Observations, codes: np.ndarray, names: np.ndarray) -> dict[str, np.ndarray]:
-    """Return rows with a code [n] from 0 as static columns: the first value of each, or 1 and 0 where it has none."""
+    """Turn rows with a code [n] from 0 into static columns: each name's first value; 1 and 0 for names without any."""
     columns = {}
     for c in np.unique(codes[codes >= 0]):
         which = np.flatnonzero(codes == c)
@@ -514,7 +518,7 @@ def _no_columns(part: SeriesDataset) -> dict[str, Any]:
 
 
 def _refuse_likely_ids(table: Source, roles: set[str]) -> None:
-    """Refuse a table without a column "id" that has another that looks like one of ids ("unknown-column")."""
+    """Raise InputError ("unknown-column") for a table without a column "id" where another looks like one."""
     from rotarymae.tables.guess import looks_like_id
 
     likely = [name for name in table.columns if name not in roles and looks_like_id(name)]

@@ -25,7 +25,7 @@ class TableSchema:
     Parameters
     ----------
     id
-        This column says which series a row belongs to; file is the name of the file, where that is no column.
+        This column says which series a row belongs to; the word file makes each file a series.
     time
         This column holds the times, which are numbers or dates; lc.time is the field time of a nested column lc.
     clock
@@ -37,38 +37,39 @@ class TableSchema:
     values
         These columns hold the values; of a wide table they are the channels, and all other columns if none is named.
     errors
-        These columns hold the standard errors of the first values, in their order; they are read behind the values.
+        These columns hold the standard errors of the first values, in their order; they weigh observations.
     flags
-        An observation with another flag than 0 in one of these columns is a missing one.
+        Observations with anything but 0 in one of these columns are left out.
     static
         These columns have one value per series, in this table or in the objects' table.
     wide
         The table has one column per channel, and an empty cell is a missing observation, not a zero.
     numbered
-        Columns of this name with a number, such as FLUX. for FLUX.1, FLUX.2, are one series per row; the column number
-        then holds the numbers, FLUX the values, and series counts the rows.
+        Each row is a series, with its values in columns of this name and a number: FLUX. for FLUX.1, FLUX.2; the values
+        become the column FLUX, the numbers the column number, and series counts the rows.
     tokens
-        Each (time, channel) is one token, or each time of a wide table is one, with all channels as its features.
+        Each value is one token (channel), or each time of a wide table is one, with all channels as its features
+        (time).
     duplicates
-        Rows of the same series, time and channel: many are an error; or they are averaged, or one of them counts.
+        Rows with equal series, time and channel: average them (mean), use one (first, last), or refuse many (error).
     limits
         Values such as <0.01 are left out and counted (drop), or read as 0.01 (number).
     untimed
-        Rows without a time are left out and counted (drop), or are facts about their series (static).
+        Rows without a time are left out and counted (drop), or become static columns (static).
     since
         Rows before this time, a number or a date, are left out and counted.
     until
         Rows after this time are left out and counted.
     na
-        These cells mean that a value is missing, too; a number means all cells of that value, -999 also -999.0.
+        These cells also mean that a value is missing; a number stands for all its spellings, -999 also for -999.0.
     time_format
         Times are written like this, for example "%d.%m.%Y %H:%M".
     header_row
         This line of a text file, counted from 1, names the columns.
     strict
-        A cell that cannot be used, such as an infinite value or a negative error, refuses the table.
+        The table is refused if a cell cannot be used, such as an infinite value; otherwise its row is left out.
     objects
-        This table has one row per series: static columns, labels, the split, as far as TABLE does not have them.
+        This table has one row per series, with the static columns, labels and split that TABLE lacks.
     units
         The unit of each column in the table that a model was trained on, as far as that says it.
     """
@@ -197,6 +198,6 @@ def option(field: str) -> str:
 
 
 def helps() -> dict[str, str]:
-    """Return what each field means: the command's help."""
+    """Return the help of every option, from the docstring of `TableSchema`."""
     parameters = (getdoc(TableSchema) or "").partition("----------\n")[2]
     return {name: " ".join(text.split()) for name, text in re.findall(r"^(\w+)\n((?:    .*\n?)+)", parameters, re.M)}

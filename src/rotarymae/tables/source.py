@@ -167,7 +167,7 @@ class Source:
         return replace(self, kinds={**kinds, name: pa.timestamp("us")}, sql={**self.sql, name: sql})
 
     def with_integers(self, names: Sequence[str]) -> Source:
-        """Return the same with columns of text files that hold only integers (1, but not 01 or 1.0) as integers."""
+        """Return the table with these text columns as integers, if all their cells are (1, but not 01 or 1.0)."""
         kinds, sql = dict(self.kinds), dict(self.sql)
         for name in (name for name in names if self.is_text and cells.is_text(kinds[name])):
             cell = f"nullif(trim({sql[name]}), '')"

@@ -223,7 +223,7 @@ class _Loop:
         return summed / count if count else None
 
     def _record_skipped_step(self, batch: Batch) -> None:
-        """Count and log a step left out, with its series."""
+        """Count and log a skipped step, with the series in its batch."""
         series, state = self.examples.names(batch.series), self.state
         state.skipped += 1
         self.last_skip_message = f"with series {', '.join(series[:5])}{', …' if len(series) > 5 else ''}"

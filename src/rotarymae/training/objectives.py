@@ -85,7 +85,7 @@ class Classification(Objective):
 
 
 class TimeToEvent(Objective):
-    """Likelihood of the intervals [B, classes] that an event may have fallen into, as `losses.event_time` scores it."""
+    """Likelihood of the intervals in which an event may have happened, as `losses.event_time` scores it."""
 
     def __init__(self, model: Classifier) -> None:
         super().__init__()
