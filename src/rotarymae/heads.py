@@ -5,6 +5,8 @@ Ours may also pool by attention, and read features of the whole series (age, sex
 
 from __future__ import annotations
 
+import copy
+import math
 from typing import Any, get_args
 
 import torch
@@ -12,7 +14,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from rotarymae.config import HeadPool, Pool
-from rotarymae.errors import InputError, check_share, choose
+from rotarymae.errors import InputError, check_share, check_whole, choose
 from rotarymae.model import Encoder, MaskedAutoencoder, initialise
 from rotarymae.tokens import Tokens
 from rotarymae.transformer import Dropout
@@ -34,6 +36,8 @@ def head_settings(model: nn.Module) -> dict[str, Any] | None:
         return None
     assert isinstance(model.dropout, Dropout), "every head of this library has a dropout"
     settings = {name: getattr(model, name) for name in SETTINGS if hasattr(model, name)}
+    if isinstance(model, _PooledHead):
+        settings["members"] = model.members
     return settings | {"dropout": model.dropout.rate}
 
 
@@ -96,10 +100,11 @@ class AttentionPool(nn.Module):
 
 
 class _PooledHead(nn.Module):
-    """Base of the heads that read one vector per row."""
+    """An encoder and a head, or several of both: a deep ensemble (arXiv 1612.01474), whose answers are averaged."""
 
-    def __init__(self, encoder: Encoder, outputs: int, pool: str, dropout: float, static_features: int) -> None:
-        """Build the pooling, the layers of static features, the norm and the linear layer."""
+    def __init__(
+        self, encoder: Encoder, outputs: int, pool: str, dropout: float, static_features: int, members: int
+    ) -> None:
         super().__init__()
         choose("pool", pool, get_args(HeadPool))
         if pool == "cls" and encoder.cls_token is None:
@@ -107,6 +112,7 @@ class _PooledHead(nn.Module):
         check_share("dropout", dropout)
         if static_features < 0:
             raise InputError(f"static_features is {static_features}; expected at least 0.")
+        check_whole("members", members, 1)
         sizes = encoder.config
         self.pool = pool
         self.static_features = static_features
@@ -124,6 +130,13 @@ class _PooledHead(nn.Module):
             self.head = nn.Linear(sizes.embed_dim, outputs)
         initialise(self)
         self.encoder = encoder  # after initialise: a pre-trained encoder comes as it is
+        self.others = nn.ModuleList()
+        self.others.extend([copy.deepcopy(self) for _ in range(members - 1)])
+
+    @property
+    def members(self) -> int:
+        """The number of networks whose answers are averaged, this one included."""
+        return 1 + len(self.others)
 
     def forward(self, tokens: Tokens, static: Float[Tensor, "B F"] | None = None) -> Float[Tensor, "B outputs"]:
         """Predict from a batch of tokens.
@@ -145,10 +158,53 @@ class _PooledHead(nn.Module):
         InputError
             Static features for a head that reads none, none for one that does, or another number of them.
         """
-        return self.from_vector(self.vector(tokens), static)
+        return self.outputs_and_vector(tokens, static)[0]
+
+    def outputs_and_vector(
+        self, tokens: Tokens, static: Float[Tensor, "B F"] | None = None
+    ) -> tuple[Float[Tensor, "B outputs"], Float[Tensor, "B D"]]:
+        """Predict, and return the pooled vector as well, in one pass.
+
+        Parameters
+        ----------
+        tokens : Tokens
+            The batch [B, N].
+        static : Tensor of shape [B, F] or None
+            As in `forward`.
+
+        Returns
+        -------
+        tuple of Tensor
+            Logits or values [B, outputs], the average over all members; the vector [B, D] of the first member.
+
+        Raises
+        ------
+        InputError
+            As `forward`.
+        """
+        vector = self.vector(tokens)
+        outputs = self.from_vector(vector, static)
+        if len(self.others):
+            outputs = self.averaged(torch.stack([outputs, *(other(tokens, static) for other in self.others)]))
+        return outputs, vector
+
+    def averaged(self, outputs: Float[Tensor, "M B outputs"]) -> Float[Tensor, "B outputs"]:
+        """Return what the members say together.
+
+        Parameters
+        ----------
+        outputs : Tensor of shape [M, B, outputs]
+            Outputs of each member.
+
+        Returns
+        -------
+        Tensor
+            Their mean [B, outputs].
+        """
+        return outputs.mean(0)
 
     def vector(self, tokens: Tokens) -> Float[Tensor, "B D"]:
-        """Return the pooled vector that the head reads.
+        """Return the pooled vector that the head reads; of several members that of the first.
 
         Parameters
         ----------
@@ -172,7 +228,7 @@ class _PooledHead(nn.Module):
     def from_vector(
         self, vector: Float[Tensor, "B D"], static: Float[Tensor, "B F"] | None = None
     ) -> Float[Tensor, "B outputs"]:
-        """Predict from pooled vectors.
+        """Predict from pooled vectors by this head alone, without other members.
 
         Parameters
         ----------
@@ -216,6 +272,8 @@ class Classifier(_PooledHead):
         Share of the pooled vector that training drops.
     static_features : int
         Number F of features of each series that the head reads next to its vector.
+    members : int
+        Number of networks, each an encoder and a head, whose probabilities are averaged.
 
     Raises
     ------
@@ -224,13 +282,34 @@ class Classifier(_PooledHead):
     """
 
     def __init__(
-        self, encoder: Encoder, classes: int, pool: str = "cls", dropout: float = 0.0, static_features: int = 0
+        self,
+        encoder: Encoder,
+        classes: int,
+        pool: str = "cls",
+        dropout: float = 0.0,
+        static_features: int = 0,
+        members: int = 1,
     ) -> None:
         """Put a head with `classes` outputs on an encoder; parameters as in the class."""
         if classes < 2:
             raise InputError(f"classes is {classes}; a classifier needs at least 2.")
-        super().__init__(encoder, classes, pool, dropout, static_features)
+        super().__init__(encoder, classes, pool, dropout, static_features, members)
         self.classes = classes
+
+    def averaged(self, outputs: Float[Tensor, "M B outputs"]) -> Float[Tensor, "B outputs"]:
+        """Return the logarithms of the members' mean probabilities.
+
+        Parameters
+        ----------
+        outputs : Tensor of shape [M, B, classes]
+            Logits of each member.
+
+        Returns
+        -------
+        Tensor
+            Logits [B, classes].
+        """
+        return outputs.log_softmax(-1).logsumexp(0) - math.log(len(outputs))
 
 
 class Regressor(_PooledHead):
@@ -248,6 +327,8 @@ class Regressor(_PooledHead):
         Share of the pooled vector that training drops.
     static_features : int
         Number F of features of each series that the head reads next to its vector.
+    members : int
+        Number of networks, each an encoder and a head, whose values are averaged.
 
     Raises
     ------
@@ -256,12 +337,18 @@ class Regressor(_PooledHead):
     """
 
     def __init__(
-        self, encoder: Encoder, outputs: int = 1, pool: str = "cls", dropout: float = 0.0, static_features: int = 0
+        self,
+        encoder: Encoder,
+        outputs: int = 1,
+        pool: str = "cls",
+        dropout: float = 0.0,
+        static_features: int = 0,
+        members: int = 1,
     ) -> None:
         """Put a head with `outputs` outputs on an encoder; parameters as in the class."""
         if outputs < 1:
             raise InputError(f"outputs is {outputs}; expected at least 1.")
-        super().__init__(encoder, outputs, pool, dropout, static_features)
+        super().__init__(encoder, outputs, pool, dropout, static_features, members)
         self.outputs = outputs
 
 

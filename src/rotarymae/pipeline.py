@@ -1211,6 +1211,9 @@ def _built(settings: dict[str, Any], tensors: int) -> nn.Module:
         raise InputError(f"it asks for more blocks than the file of weights has tensors ({tensors}).")
     if (settings["kind"] in HEADLESS) != (head is None) or not isinstance(head, dict | None):
         raise InputError(f"the head of a {settings['kind']} is {head!r}.")
+    members = (head or {}).get("members", 1)
+    if type(members) is not int or members > tensors:
+        raise InputError(f"it asks for {members!r} members, and the file of weights has {tensors} tensors.")
     with torch.device("meta"):
         return KINDS[settings["kind"]](config) if head is None else KINDS[settings["kind"]](Encoder(config), **head)
 

@@ -36,8 +36,8 @@ def predict_and_embed(pipeline: Pipeline, dataset: AnyDataset, on_step: Any = No
 
     def read(model: torch.nn.Module, batch: Batch) -> list[tuple[Tensor, Tensor]]:
         assert isinstance(model, Classifier | Regressor)
-        vector = model.vector(batch.inputs)
-        return list(zip(model.from_vector(vector, batch.static).cpu(), vector.float().cpu(), strict=True))
+        outputs, vector = model.outputs_and_vector(batch.inputs, batch.static)
+        return list(zip(outputs.cpu(), vector.float().cpu(), strict=True))
 
     pipeline.require_labels()
     windows, pairs = _run(pipeline, dataset, read, on_step)

@@ -12,6 +12,7 @@ import time
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -57,7 +58,7 @@ from rotarymae.series import SeriesDataset, Windows, with_early
 from rotarymae.splits import RANDOM_SPLIT, Fold, Split, SplitColumn, make_split, split_words
 from rotarymae.system import Reporter
 from rotarymae.training import Objective, Pretraining, TrainConfig, TrainResult, fit, learning
-from rotarymae.training.cost import Plan, Schedule, check_memory
+from rotarymae.training.cost import OnStep, Plan, Schedule, check_memory
 from rotarymae.training.fit_config import FitConfig
 
 # Options that mean nothing to pictures, videos and sounds.
@@ -67,6 +68,7 @@ NEAR, MAX_NEAR = 256, 1024  # observations of a window of a fit without labels, 
 STEP_TOKENS = 8192  # observations of a step of windows
 EARLY = 3  # times that partners see each series end early, beside once whole; validation series, too
 SAME_ORDER = 0.9  # rank correlation of the lengths of series with durations, beyond which they say the same
+MEMBERS, FEW_OF_A_CLASS = 3, 200  # networks that are averaged where the rarer of two classes has fewer series
 LONG = 8192  # observations; longer series are read in windows
 WINDOWS, STEP = (4096, 2048, 1024, 512, 256), 1 << 15  # observations of a window, and of a step's windows together
 
@@ -169,6 +171,13 @@ def train(
         kind.check(narrowed(targets[split.train]), len(split.train))
         if not continue_training:
             fit_static(dataset.select(split.train), config.static)  # pyright: ignore
+        members = 1 if continue_training else number_of_members(config, kind, narrowed(targets[split.train]))
+        if config.members is None and members > 1:
+            reporter.say(
+                f"fine-tuning trains {members} networks and averages them, as few series are of the rarer class "
+                "(members=1 trains one)"
+            )
+        config = replace(config, members=members)
     head_start = start if continue_training and kind is not None else None
     pretrain_start = None if start is None or head_start is not None else _without_head(start)
     part = dataset.select(split.pretrain)
@@ -656,29 +665,54 @@ def finetune(
     pool = pool_of(config, preprocessor)
     if continue_training and config.pool == "auto":
         pool = getattr(pretrained.model, "pool", pool)
-    generator = make_generator(config.seed, 1)
-    encoder = copy_encoder(pretrained.model, config)
-    model = build(lambda: labels.model(Encoder(encoder.config), pool, preprocessor.static_features), generator)
-    model.encoder = encoder
-    if continue_training:
-        if not isinstance(pretrained.model, kind.head) or pretrained.model.pool != pool:
-            raise InputError(
-                f"the head has changed; fine-tuning can only continue with a {kind.task} and the same pool."
-            )
-        model.load_state_dict(pretrained.model.state_dict())
-    model.encoder.requires_grad_(config.tune != "probe")
-    trained_weights = sum(weights.numel() for weights in model.parameters() if weights.requires_grad)
+    if continue_training and not (isinstance(pretrained.model, kind.head) and pretrained.model.pool == pool):
+        raise InputError(f"the head has changed; fine-tuning can continue with a {kind.task} of the same pool alone.")
     windows = preprocessor.windows(dataset)
     preprocessor.check(windows.dataset)
-    shown = {"targets": encoded[windows.series], "drop": config.drop, "noise": config.noise, "early": config.early}
-    data = preprocessor.examples(windows.dataset, seed=config.seed, **shown)
-    objective = labels.objective(model, shown["targets"], config)  # class weights count windows, as batches do
-    result = fit(objective, data, schedule(objective, data, config.finetuning()), validation=held, **how)
-    model.requires_grad_(True)
+    targets = encoded[windows.series]
+    members, models, results = config.members or 1, [], []
+    if continue_training and (members > 1 or pretrained.model.members > 1):  # pyright: ignore
+        raise InputError("fine-tuning continues with one network; several that are averaged are trained anew.")
+    on_step = how.pop("on_step", None) or (lambda *_: None)
+    folder = how.pop("folder", None)
+    for member in range(members):
+        seed = config.seed + member
+        encoder = copy_encoder(pretrained.model, config)
+        make = partial(labels.model, Encoder(encoder.config), pool, preprocessor.static_features)
+        model = build(make, make_generator(seed, 1))
+        model.encoder = encoder
+        if continue_training:
+            model.load_state_dict(pretrained.model.state_dict())
+        model.encoder.requires_grad_(config.tune != "probe")
+        trained_weights = sum(weights.numel() for weights in model.parameters() if weights.requires_grad)
+        shown = {"targets": targets, "drop": config.drop, "noise": config.noise, "early": config.early}
+        data = preprocessor.examples(windows.dataset, seed=seed, **shown)
+        objective = labels.objective(model, targets, config)  # class weights count windows, as batches do
+        training = replace(schedule(objective, data, config.finetuning()), seed=seed)
+        one: Any = {"on_step": partial(_of_member, on_step, member, members)}
+        if folder is not None:
+            one["folder"] = folder if not member else folder.with_name(f"{folder.name}-{member + 1}")
+        results.append(fit(objective, data, training, validation=held, **one, **how))
+        models.append(model.requires_grad_(True))
+    model = models[0]
+    model.others.extend(models[1:])
+    result = replace(results[0], seconds=sum(each.seconds for each in results))
     loaded = tuple(f"encoder.{name}" for name in model.encoder.state_dict())
     pipeline = replace(pretrained, preprocessor=preprocessor, model=model, labels=labels, partners=None)
     pipeline.precision = config.precision
-    return FitResult(pipeline, finetuning=result, loaded=loaded, trained_weights=trained_weights)
+    return FitResult(pipeline, finetuning=result, loaded=loaded, trained_weights=members * trained_weights)
+
+
+def _of_member(on_step: OnStep, member: int, members: int, step: int, steps: int, loss: float) -> None:
+    on_step(member * steps + step, members * steps, loss)
+
+
+def number_of_members(config: FitConfig, labels: type[Labels] | None, targets: Any) -> int:
+    """Return how many networks are fine-tuned: of few series of a rare class each one learns something else."""
+    if config.members is not None or labels is not ClassLabels:
+        return config.members or 1
+    counts = np.unique(targets, return_counts=True)[1]
+    return MEMBERS if resolve(config.decide, counts) == "f1" and counts.min() < FEW_OF_A_CLASS else 1
 
 
 def pool_of(config: FitConfig, preprocessor: AnyPreprocessor) -> str:

@@ -234,7 +234,9 @@ class FinetuningOptions:
     tune: Literal["full", "probe"] = "full"
     """Fine-tuning trains all weights (full), or the head alone (probe)."""
     predictor: Predicting = "auto"
-    """The network predicts (model), boosted trees (features), or all methods combined; auto chooses by validation."""
+    """The model predicts, or boosting (features), or all methods combined; auto lets validation series choose."""
+    members: int | None = None
+    """Fine-tuning trains so many networks and averages them; without it 3 where a rare class has few series, else 1."""
     pool: Literal["auto", HeadPool] = "auto"
     """The head reads [CLS], or the mean, maximum or attention-weighted mean of tokens; auto: attention, sounds max."""
     static: tuple[str, ...] = ()
@@ -300,6 +302,7 @@ class FitConfig(
             (check_number, ("noise",), {"allowed": "a number of at least 0", "least": 0}),
             (check_number, ("channel_spacing",), positive),
             (check_number, ("minutes", "time_unit"), positive | {"optional": True}),
+            (check_whole, ("members",), {"least": 1, "optional": True}),
         )
         self._check_windows()
         mask_range(self.mask_ratio)
